@@ -1,0 +1,35 @@
+"""What every test runs under: one platform for the oracle, and a summary of the package's size."""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+# Before any test imports jax: the oracle runs on the CPU, whatever the machine has.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import hypothesis
+
+PACKAGE = Path(__file__).parents[1] / "src" / "namoo"
+
+# The same examples on every run and on every machine; a slow machine is not a failure.
+hypothesis.settings.register_profile("namoo", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("namoo")
+
+
+def lines_by_room() -> Counter[str]:
+    """Count the lines of each room: a folder or a module directly inside the package."""
+    lines: Counter[str] = Counter()
+    for path in PACKAGE.rglob("*.py"):
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        lines[room] += len(path.read_text(encoding="utf-8").splitlines())
+    return lines
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if hasattr(config, "workerinput"):
+        return
+    lines = lines_by_room()
+    terminalreporter.write_sep("-", "lines by room")
+    for room, count in lines.most_common():
+        terminalreporter.write_line(f"{count:7,}  {room}")
+    terminalreporter.write_line(f"{lines.total():7,}  in all")
