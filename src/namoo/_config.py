@@ -4,14 +4,13 @@
 instance attributes hold what the current thread has overridden with a context manager.  Reading
 `config.enable_x64` is therefore one attribute access, cheap enough for every eager operation.
 
-    >>> import namoo
-    >>> namoo.config.update("jax_enable_x64", True)
-    >>> namoo.config.jax_enable_x64
+    >>> config.update("jax_enable_x64", True)
+    >>> config.jax_enable_x64
     True
-    >>> with namoo.enable_x64(False):
-    ...     namoo.config.jax_enable_x64
+    >>> with enable_x64(False):
+    ...     config.jax_enable_x64
     False
-    >>> namoo.config.update("jax_enable_x64", False)
+    >>> config.update("jax_enable_x64", False)
 
 A setting's default is taken from the environment: `NAMOO_ENABLE_X64`, else `JAX_ENABLE_X64`.
 """
