@@ -1,4 +1,4 @@
-"""The demo's short mode learns, and the READMEs' first examples run."""
+"""What a user starts first: the import, the README's example, the demo."""
 
 import re
 import subprocess
@@ -49,3 +49,11 @@ def test_both_readmes_show_the_same_program():
         return [line.split("#")[0].rstrip() for line in first_example(readme)[0].splitlines()]
 
     assert program("README.md") == program("README.ko.md")
+
+
+def test_importing_namoo_loads_nothing_heavy():
+    heavy = {"scipy", "opt_einsum", "llvmlite", "jax", "jaxlib"}
+    found = run("-c", "import sys, namoo; print(*{name.split('.')[0] for name in sys.modules})")
+    assert found.returncode == 0, found.stderr
+    assert "numpy" in found.stdout.split()
+    assert not heavy & set(found.stdout.split())
