@@ -1,0 +1,112 @@
+"""Arrays: `Array` is what users see; `EagerArray` is the one that holds numbers.
+
+Operators and methods are attached by `namoo.numpy`, which knows how to compute them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes
+from namoo.core.avals import ShapedArray
+
+
+class Array:
+    """An immutable n-dimensional array, concrete or traced.
+
+    Make one with `namoo.numpy.array` and friends; `isinstance(x, namoo.Array)` is true of traced
+    values too.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    # NumPy's operators leave the work to ours: `ndarray + Array` is an Array.
+    __array_priority__ = 100
+
+    aval: ShapedArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the type came from a Python scalar and gives way to other types."""
+        return self.aval.weak_type
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        raise TypeError(
+            "namoo.Array cannot be made directly; use namoo.numpy.array(...) or asarray(...)."
+        )
+
+
+class EagerArray(Array):
+    """A concrete array: a NumPy array that nobody writes to, and its weak type."""
+
+    __slots__ = ("_value", "_weak")
+
+    def __init__(self, value: np.ndarray, weak_type: bool = False):
+        self._value = value
+        self._weak = weak_type
+
+    @property
+    def aval(self) -> ShapedArray:  # type: ignore[override]
+        return ShapedArray(self._value.shape, self.dtype, self._weak)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._value.shape
+
+    @property
+    def dtype(self) -> Any:
+        dtype = self._value.dtype
+        return dtype if dtype.names is None else _dtypes.of_numpy(dtype)
+
+    @property
+    def ndim(self) -> int:
+        return self._value.ndim
+
+    @property
+    def size(self) -> int:
+        return self._value.size
+
+    @property
+    def weak_type(self) -> bool:
+        return self._weak
+
+    def __reduce__(self):
+        return _rebuild, (np.ascontiguousarray(self._value).reshape(self.shape), self._weak)
+
+
+def _rebuild(value: np.ndarray, weak: bool) -> EagerArray:
+    return EagerArray(value, weak)
+
+
+def to_numpy(x: Any) -> np.ndarray:
+    """The canonical NumPy array behind a concrete operand: an array or a Python number."""
+    if type(x) is EagerArray:
+        return x._value
+    if isinstance(x, (np.ndarray, np.generic)) or _dtypes.is_python_scalar(x):
+        return np.asarray(x, _dtypes.dtype_of(x))
+    raise TypeError(
+        f"Value {x!r} of type {type(x)} is not a valid array type: "
+        "pass an array, a NumPy array or a Python number."
+    )

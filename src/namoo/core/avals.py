@@ -1,0 +1,154 @@
+"""Abstract values: what is known of an array before it is computed."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes
+
+
+class ShapedArray:
+    """Shape, dtype and weak type of an array.
+
+    A *weak* type is one that came from a Python scalar and gives way to the other operand's type.
+    """
+
+    __slots__ = ("dtype", "shape", "weak_type")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, weak_type: bool = False):
+        self.shape = shape
+        self.dtype = dtype
+        self.weak_type = weak_type
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def update(self, **changes: Any) -> ShapedArray:
+        """A copy with some of `shape`, `dtype`, `weak_type` changed."""
+        return ShapedArray(
+            changes.get("shape", self.shape),
+            changes.get("dtype", self.dtype),
+            changes.get("weak_type", self.weak_type),
+        )
+
+    def tangent(self) -> ShapedArray:
+        """The type of this value's derivative: itself for inexact types, else float0."""
+        dtype = _dtypes.tangent_dtype(self.dtype)
+        return self if dtype == self.dtype else ShapedArray(self.shape, dtype)
+
+    def strong(self) -> ShapedArray:
+        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+
+    def str_short(self) -> str:
+        return f"{_dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return (
+            f"ShapedArray({_dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]{weak})"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ShapedArray)
+            and self.shape == other.shape
+            and self.dtype == other.dtype
+            and self.weak_type == other.weak_type
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak_type))
+
+
+class ShapeDtypeStruct:
+    """Shape and dtype of an array, without its data: what `eval_shape` returns.
+
+    >>> import namoo
+    >>> namoo.ShapeDtypeStruct((2, 3), "float32").shape
+    (2, 3)
+    """
+
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+
+    def __init__(self, shape, dtype, *, sharding=None, weak_type: bool = False):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified, not None.")
+        self.shape = canonical_shape(shape)
+        self.dtype = dtype if isinstance(dtype, _dtypes.ExtendedDType) else np.dtype(dtype)
+        self.weak_type = weak_type
+        self.sharding = sharding
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: math.prod(self.shape))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an unsized ShapeDtypeStruct: it has shape ()")
+        return self.shape[0]
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """A copy with some fields changed."""
+        fields = {name: changes.pop(name, getattr(self, name)) for name in self.__slots__}
+        if changes:
+            raise TypeError(f"ShapeDtypeStruct has no field {sorted(changes)}")
+        return ShapeDtypeStruct(**fields)
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{sharding}{weak})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and all(
+            getattr(self, name) == getattr(other, name) for name in self.__slots__
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak_type))
+
+
+class Token:
+    """The abstract value of an ordering token."""
+
+    def str_short(self) -> str:
+        return "Tok[]"
+
+
+def canonical_shape(shape: Any) -> tuple[int, ...]:
+    """A shape as a tuple of Python integers, or a TypeError that says what it is instead."""
+    try:
+        return tuple(map(operator.index, shape))
+    except TypeError as error:
+        # Traced dimensions raise their own, better message.
+        if type(error) is not TypeError:
+            raise
+    raise TypeError(
+        f"Shapes must be 1D sequences of concrete values of integer type, got {shape!r}."
+    )
+
+
+def aval_of(x: Any) -> ShapedArray:
+    """The abstract value of anything that can be an operand."""
+    aval = getattr(x, "aval", None)
+    if aval is not None:
+        return aval
+    if isinstance(x, (np.ndarray, np.generic)):
+        return ShapedArray(x.shape, _dtypes.dtype_of(x))
+    if isinstance(x, (bool, int, float, complex)):
+        return ShapedArray((), _dtypes.dtype_of(x), _dtypes.is_weak(x))
+    if isinstance(x, ShapeDtypeStruct):
+        dtype = _dtypes.canonicalize_dtype(x.dtype, allow_extended=True)
+        return ShapedArray(x.shape, dtype, x.weak_type)
+    raise TypeError(
+        f"Value {x!r} of type {type(x)} is not a valid array type: "
+        "pass an array, a NumPy array or a Python number."
+    )

@@ -1,0 +1,247 @@
+"""Programs: a jaxpr is a list of equations over variables, with inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from namoo import errors
+from namoo.core.array import EagerArray
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.primitive import Primitive
+
+
+class Var:
+    """A variable of a program."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var({id(self) & 0xFFFF:x}:{self.aval.str_short()})"
+
+
+class DropVar(Var):
+    """The place of a result that nothing uses."""
+
+    __slots__ = ()
+
+
+class Literal:
+    """A scalar constant written into an equation."""
+
+    __slots__ = ("aval", "val")
+
+    def __init__(self, val: Any, aval: ShapedArray):
+        self.val = val
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"{self.val}:{self.aval.str_short()}"
+
+
+Atom = Var | Literal
+
+
+class JaxprEqn:
+    """One operation: `outvars = primitive[params] invars`, and the user's line that asked for it."""
+
+    __slots__ = ("invars", "outvars", "params", "primitive", "source")
+
+    def __init__(
+        self,
+        invars: Sequence[Atom],
+        outvars: Sequence[Var],
+        primitive: Primitive,
+        params: dict[str, Any],
+        source: errors.Source | None = None,
+    ):
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.primitive = primitive
+        self.params = params
+        self.source = source
+
+    def replace(self, **changes: Any) -> JaxprEqn:
+        """A copy with some fields changed."""
+        return JaxprEqn(**{name: changes.get(name, getattr(self, name)) for name in self.__slots__})
+
+    @property
+    def effectful(self) -> bool:
+        """Whether the equation must run even if nothing uses its results."""
+        return self.primitive.effectful or any(sub.effectful for sub in subjaxprs(self.params))
+
+    def __repr__(self) -> str:
+        from namoo.core.pretty import format_eqn
+
+        return format_eqn(self)
+
+
+class Jaxpr:
+    """A program.  `constvars` are inputs whose values `ClosedJaxpr` carries along."""
+
+    __slots__ = ("_effectful", "cache", "constvars", "eqns", "invars", "name", "outvars")
+
+    def __init__(
+        self,
+        constvars: Sequence[Var],
+        invars: Sequence[Var],
+        outvars: Sequence[Atom],
+        eqns: Sequence[JaxprEqn],
+        name: str = "",
+    ):
+        self.constvars = list(constvars)
+        self.invars = list(invars)
+        self.outvars = list(outvars)
+        self.eqns = list(eqns)
+        self.name = name
+        self.cache: dict[Any, Any] = {}
+        """Programs derived from this one (batched, differentiated, compiled): they live as long."""
+        self._effectful: bool | None = None
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.outvars]
+
+    @property
+    def effectful(self) -> bool:
+        if self._effectful is None:
+            self._effectful = any(eqn.effectful for eqn in self.eqns)
+        return self._effectful
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        """A copy with some fields changed."""
+        fields = ("constvars", "invars", "outvars", "eqns", "name")
+        return Jaxpr(*(changes.get(name, getattr(self, name)) for name in fields))
+
+    def __repr__(self) -> str:
+        from namoo.core.pretty import format_jaxpr
+
+        return format_jaxpr(self)
+
+
+class ClosedJaxpr:
+    """A program together with the values of its constants."""
+
+    __slots__ = ("consts", "jaxpr")
+
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
+        self.jaxpr = jaxpr
+        self.consts = list(consts)
+
+    eqns = property(lambda self: self.jaxpr.eqns)
+    in_avals = property(lambda self: self.jaxpr.in_avals)
+    out_avals = property(lambda self: self.jaxpr.out_avals)
+    effectful = property(lambda self: self.jaxpr.effectful)
+    literals = property(lambda self: self.consts)
+
+    def replace(self, **changes: Any) -> ClosedJaxpr:
+        """A copy with some fields changed."""
+        return ClosedJaxpr(changes.get("jaxpr", self.jaxpr), changes.get("consts", self.consts))
+
+    def __repr__(self) -> str:
+        return repr(self.jaxpr)
+
+
+def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """The programs held in an equation's parameters."""
+    for value in params.values():
+        for item in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(item, ClosedJaxpr):
+                yield item.jaxpr
+            elif isinstance(item, Jaxpr):
+                yield item
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Run a program by binding each of its operations under the current trace."""
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    last = last_uses(jaxpr)
+
+    def read(atom):
+        return literal_value(atom) if type(atom) is Literal else env[atom]
+
+    for i, eqn in enumerate(jaxpr.eqns):
+        out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+        for var, value in zip(
+            eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True
+        ):
+            env[var] = value
+        for var in last[i]:
+            del env[var]
+    return [read(v) for v in jaxpr.outvars]
+
+
+def literal_value(literal: Literal) -> Any:
+    """The array that a literal stands for."""
+    return EagerArray(literal.val, literal.aval.weak_type)
+
+
+def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
+    """For each equation, the variables that nothing needs after it."""
+    if (uses := jaxpr.cache.get("last_uses")) is not None:
+        return uses
+    uses = [[] for _ in jaxpr.eqns]
+    needed = {v for v in jaxpr.outvars if type(v) is not Literal}
+    for i in reversed(range(len(jaxpr.eqns))):
+        eqn = jaxpr.eqns[i]
+        for var in (*eqn.outvars, *eqn.invars):
+            if type(var) is not Literal and var not in needed:
+                needed.add(var)
+                uses[i].append(var)
+    jaxpr.cache["last_uses"] = uses
+    return uses
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """The program as a function of its inputs that returns a list."""
+    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def check_jaxpr(jaxpr: Jaxpr) -> None:
+    """Raise `TypeError` unless every equation's types follow from its operands'."""
+    known: set[Var] = {*jaxpr.constvars, *jaxpr.invars}
+
+    def check_read(atom: Atom, where: str) -> None:
+        if type(atom) is not Literal and atom not in known:
+            raise TypeError(f"Variable {atom!r} is used before it is defined, in {where}")
+
+    for eqn in jaxpr.eqns:
+        for atom in eqn.invars:
+            check_read(atom, repr(eqn))
+        for sub in subjaxprs(eqn.params):
+            check_jaxpr(sub)
+        if not eqn.primitive.takes_functions:
+            out = eqn.primitive.abstract(*(a.aval for a in eqn.invars), **eqn.params)
+            out = out if eqn.primitive.multiple_results else [out]
+            for var, aval in zip(eqn.outvars, out, strict=True):
+                if (var.aval.shape, var.aval.dtype) != (aval.shape, aval.dtype):
+                    raise TypeError(f"{eqn!r} yields {aval}, but its variable is {var.aval}")
+        known.update(eqn.outvars)
+    for atom in jaxpr.outvars:
+        check_read(atom, "the results")
+
+
+def dce(jaxpr: Jaxpr, keep: Sequence[bool]) -> Jaxpr:
+    """The program that computes only the results in `keep`, without equations nothing needs."""
+    outvars = [v for v, k in zip(jaxpr.outvars, keep, strict=True) if k]
+    needed = {v for v in outvars if type(v) is not Literal}
+    eqns = []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effectful or any(v in needed for v in eqn.outvars):
+            eqns.append(eqn)
+            needed.update(v for v in eqn.invars if type(v) is not Literal)
+    return jaxpr.replace(outvars=outvars, eqns=eqns[::-1])
+
+
+def typematch(a: Any, b: Any) -> bool:
+    """Whether two values or types agree in shape and dtype, weak types aside."""
+    a, b = aval_of(a), aval_of(b)
+    return a.shape == b.shape and a.dtype == b.dtype

@@ -1,0 +1,112 @@
+"""Programs as text, in the form JAX's users know."""
+
+from __future__ import annotations
+
+import itertools
+import string
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from namoo.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+
+_WIDTH = 80
+
+
+def _letters() -> Iterator[str]:
+    for length in itertools.count(1):
+        for letters in itertools.product(string.ascii_lowercase, repeat=length):
+            yield "".join(letters)
+
+
+class _Names:
+    """Names for variables, in the order in which they are printed."""
+
+    def __init__(self):
+        self.letters = _letters()
+        self.names: dict[Var, str] = {}
+
+    def __call__(self, var: Var) -> str:
+        if isinstance(var, DropVar):
+            return "_"
+        if var not in self.names:
+            self.names[var] = next(self.letters)
+        return self.names[var]
+
+
+def format_jaxpr(jaxpr: Jaxpr, source: bool = False) -> str:
+    """A program as text; with `source`, each equation ends with the user's line."""
+    return _jaxpr(jaxpr, _Names(), source)
+
+
+def format_eqn(eqn: JaxprEqn) -> str:
+    return _eqn(eqn, _Names(), False)
+
+
+def _typed(names: _Names, variables: list[Var]) -> str:
+    return " ".join(f"{names(v)}:{v.aval.str_short()}" for v in variables)
+
+
+def _atom(names: _Names, atom: Any) -> str:
+    if isinstance(atom, Literal):
+        value = np.asarray(atom.val)
+        text = str(value.item()) if value.dtype.kind in "biufc" else str(value)
+        return f"{text}:{atom.aval.str_short()}"
+    return names(atom)
+
+
+def _jaxpr(jaxpr: Jaxpr, names: _Names, source: bool) -> str:
+    consts = _typed(names, jaxpr.constvars)
+    head = f"{{ lambda {consts + ' ' if consts else ''}; {_typed(names, jaxpr.invars)}. let"
+    eqns = [_eqn(eqn, names, source) for eqn in jaxpr.eqns]
+    outs = ", ".join(_atom(names, v) for v in jaxpr.outvars)
+    tail = f"in ({outs}{',' if len(jaxpr.outvars) == 1 else ''}) }}"
+    line = " ".join([head, *eqns, tail]) if eqns else f"{head}  {tail}"
+    if len(eqns) <= 1 and "\n" not in line and len(line) <= _WIDTH - 2:
+        return line
+    return "\n".join([head, *(_indent(e, 4) for e in eqns), "  " + tail])
+
+
+def _eqn(eqn: JaxprEqn, names: _Names, source: bool) -> str:
+    operands = "".join(" " + _atom(names, a) for a in eqn.invars)
+    params = _params(eqn, names, source)
+    out = _typed(names, eqn.outvars)
+    text = f"{out} = {eqn.primitive.name}{params}{operands}"
+    if source and eqn.source is not None:
+        text += f"  # {eqn.source.file.rpartition('/')[2]}:{eqn.source.line}"
+    return text
+
+
+def _params(eqn: JaxprEqn, names: _Names, source: bool) -> str:
+    items = [
+        f"{key}={_value(value, names, source)}"
+        for key, value in sorted(eqn.params.items())
+        if not (value is None and key in eqn.primitive.quiet_params)
+    ]
+    if not items:
+        return ""
+    if all("\n" not in item for item in items) and sum(map(len, items)) < _WIDTH:
+        return f"[{' '.join(items)}]"
+    return "[\n" + "\n".join(_indent(item, 2) for item in items) + "\n]"
+
+
+def _value(value: Any, names: _Names, source: bool) -> str:
+    if isinstance(value, ClosedJaxpr):
+        return _jaxpr(value.jaxpr, names, source)
+    if isinstance(value, Jaxpr):
+        return _jaxpr(value, names, source)
+    if isinstance(value, tuple) and any(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
+        inner = "\n".join(_indent(_value(v, names, source), 2) for v in value)
+        return f"(\n{inner}\n)"
+    if isinstance(value, np.dtype):
+        return value.name
+    if isinstance(value, type):
+        return value.__name__
+    if callable(value) and hasattr(value, "__name__"):
+        return value.__name__
+    return str(value)
+
+
+def _indent(text: str, by: int) -> str:
+    return "\n".join(" " * by + line for line in text.split("\n"))

@@ -1,0 +1,137 @@
+"""Primitives: the operations everything is made of, each with all of its rules in one place.
+
+| rule        | signature                             | what it says                                |
+|-------------|---------------------------------------|---------------------------------------------|
+| `evaluate`  | `(*arrays, **params)`                 | the value, with NumPy: the oracle of others |
+| `abstract`  | `(*avals, **params)`                  | shape, dtype and weak type of the result    |
+| `jvp`       | `(primals, tangents, **params)`       | result and tangent; tangents may be `Zero`  |
+| `transpose` | `(ct, *operands, **params)`           | cotangents; linear operands are `Linear`    |
+| `batch`     | `(operands, dims, **params)`          | the op with one more axis, and where it is  |
+| `linearize` | `(primals, tangents, **params)`       | only for primitives that hold programs      |
+| `native`    | `(emit, *operands, **params)`         | how the native engine computes it           |
+| `stablehlo` | `(hlo, *operands, **params)`          | how XLA computes it                         |
+
+With `multiple_results` the results (and `ct`, and the output dims) are lists.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.trace import Trace, context
+
+
+class Primitive:
+    """An operation.  Subclass it, write its rules, make one instance."""
+
+    name: str
+    multiple_results = False
+    linear = False
+    """All array operands together: f(a·x + b·y) = a·f(x) + b·f(y)."""
+    effectful = False
+    """It must run even if nothing uses its results."""
+    takes_functions = False
+    """Its parameters are Python functions: each kind of trace has its own method `under_<kind>`."""
+    takes_axis = False
+    """`batch` gets the keyword `axis` (size and name): for primitives that hold programs."""
+    holds_program = False
+    """Some parameters are jaxprs: running it runs the user's program."""
+    quiet_params: tuple[str, ...] = ()
+    """Parameters that are not printed when they are None."""
+    sets_weak = False
+    """`weak_result` decides the weak type; otherwise it is weak where all operands are."""
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply the operation under the current trace: the only door."""
+        return context.trace.process(self, args, params)
+
+    def under(self, trace: Trace, args: tuple, params: dict) -> Any:
+        """The result under `trace`, for primitives whose parameters are Python functions."""
+        return getattr(self, f"under_{trace.kind}")(trace, args, **params)
+
+    def evaluate(self, *values: Any, **params: Any) -> Any:
+        raise self._missing("evaluate")
+
+    def abstract(self, *avals: ShapedArray, **params: Any) -> Any:
+        raise self._missing("abstract")
+
+    def weak_result(self, weak: bool, params: dict) -> bool:
+        """Weak type of the result, given whether all operands are weak."""
+        return weak
+
+    def weak_results(self, weak: bool, count: int, params: dict) -> list[bool]:
+        """`weak_result` for primitives with several results."""
+        return [weak] * count
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        """Linear primitives map tangents as they map values.
+
+        With several operands some tangents may be `Zero`: then a primitive has a rule of its own.
+        """
+        if not self.linear:
+            raise self._missing("jvp")
+        return self.bind(*primals, **params), self.bind(*tangents, **params)
+
+    linearize: Any = None
+
+    def transpose(self, ct: Any, *operands: Any, **params: Any) -> list:
+        raise self._missing("transpose")
+
+    def batch(self, operands: Any, dims: Any, **params: Any) -> Any:
+        raise self._missing("batch")
+
+    def collective_axes(self, params: dict) -> tuple:
+        """The named axes a collective works over; none for ordinary operations."""
+        return ()
+
+    def _missing(self, rule: str) -> NotImplementedError:
+        import inspect
+
+        source = inspect.getsourcefile(type(self))
+        return NotImplementedError(
+            f"The operation '{self.name}' has no {rule} rule. "
+            f"It belongs in class {type(self).__name__} of {source}."
+        )
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Zero:
+    """A tangent or cotangent that is known to be zero, without an array of zeros."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    @staticmethod
+    def of(x: Any) -> Zero:
+        """The zero tangent of a value."""
+        return Zero(aval_of(x).tangent())
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval.str_short()})"
+
+
+class Linear:
+    """Stands for an operand that is not known in a transposition: the one to differentiate by."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Linear({self.aval.str_short()})"
+
+
+def is_linear(x: Any) -> bool:
+    """Whether `x` is an operand to differentiate by, in a transpose rule."""
+    return type(x) is Linear
+
+
+def is_zero(t: Any) -> bool:
+    """Whether a tangent or cotangent is symbolically zero."""
+    return type(t) is Zero

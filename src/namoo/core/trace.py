@@ -1,0 +1,222 @@
+"""Traces: who handles an operation, now.
+
+At every moment one *current* trace interprets the operations that are bound.  A transformation
+makes a trace whose parent is the current one, makes itself current while it runs the user's
+function, and handles each operation by binding others on its parent.  The bottom one,
+`EvalTrace`, computes with NumPy.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NoReturn
+
+import numpy as np
+
+from namoo import errors
+from namoo.core.array import Array, EagerArray, to_numpy
+from namoo.core.avals import aval_of
+
+try:  # Entering `np.errstate` costs more than a small operation; its context variable does not.
+    from numpy._core.umath import _extobj_contextvar, _make_extobj
+
+    _ignore = _make_extobj(all="ignore")
+    _set_floating_errors, _reset_floating_errors = _extobj_contextvar.set, _extobj_contextvar.reset
+except ImportError:  # pragma: no cover (another NumPy)
+    _ignore = {"all": "ignore"}
+
+    def _set_floating_errors(settings):
+        return np.seterr(**settings)
+
+    def _reset_floating_errors(settings):
+        np.seterr(**settings)
+
+
+class Trace:
+    """An interpreter of operations.  `kind` names the method of a primitive that it calls for
+    operations that hold Python functions; see `Primitive.under`."""
+
+    kind = "trace"
+    alive = True
+    parent: Trace
+
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        """The result of an operation under this interpreter."""
+        raise NotImplementedError(type(self))
+
+    def __enter__(self):
+        """Make this trace the current one."""
+        self._previous = context.trace
+        context.trace = self
+        return self
+
+    def __exit__(self, *exc):
+        context.trace = self._previous
+        del self._previous
+
+    def finish(self) -> None:
+        """From now on this trace's values must not be used: they escaped."""
+        self.alive = False
+
+
+class EvalTrace(Trace):
+    """The bottom interpreter: concrete values in, NumPy, concrete values out."""
+
+    kind = "eval"
+
+    def process(self, prim, args, params):
+        if prim.takes_functions:
+            return prim.under(self, args, params)
+        values, weak = [], bool(args)
+        for x in args:
+            if type(x) is EagerArray:
+                values.append(x._value)
+                weak = weak and x._weak
+            elif isinstance(x, Tracer):
+                x.escaped()
+            else:
+                values.append(to_numpy(x))
+                weak = weak and not isinstance(x, (np.ndarray, np.generic, bool))
+        token = _set_floating_errors(_ignore)
+        try:
+            out = prim.evaluate(*values, **params)
+        except Exception:
+            # The abstract rule tells a mistake in shapes or types in the caller's terms.
+            if not prim.holds_program:
+                prim.abstract(*map(aval_of, args), **params)
+            raise
+        finally:
+            _reset_floating_errors(token)
+        if prim.multiple_results:
+            flags = prim.weak_results(weak, len(out), params)
+            return [wrap(o, w) for o, w in zip(out, flags, strict=True)]
+        if prim.sets_weak:
+            weak = prim.weak_result(weak, params)
+        return EagerArray(out if type(out) is np.ndarray else np.asarray(out), weak)
+
+
+def wrap(value: Any, weak_type: bool = False) -> EagerArray:
+    """An array around what NumPy returned."""
+    return EagerArray(value if type(value) is np.ndarray else np.asarray(value), weak_type)
+
+
+eval_trace = EvalTrace()
+
+
+class _Context(threading.local):
+    """What a thread is doing: its current trace, and the sizes of the named axes in scope."""
+
+    trace: Trace = eval_trace
+    axes: dict[Any, int] = {}
+
+
+context = _Context()
+
+
+class set_trace:
+    """Make a trace current for a `with` block; unlike entering the trace itself, it nests."""
+
+    __slots__ = ("previous", "trace")
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+
+    def __enter__(self):
+        self.previous = context.trace
+        context.trace = self.trace
+
+    def __exit__(self, *exc):
+        context.trace = self.previous
+
+
+class named_axis:
+    """Bring a named axis of a given size into scope."""
+
+    __slots__ = ("axes", "previous")
+
+    def __init__(self, name: Any, size: int):
+        self.axes = {name: size}
+
+    def __enter__(self):
+        self.previous = context.axes
+        context.axes = {**self.previous, **self.axes}
+
+    def __exit__(self, *exc):
+        context.axes = self.previous
+
+
+def axis_size(name: Any) -> int:
+    """The size of a named axis in scope."""
+    if isinstance(name, (tuple, list)):
+        size = 1
+        for part in name:
+            size *= axis_size(part)
+        return size
+    try:
+        return context.axes[name]
+    except KeyError:
+        known = ", ".join(map(repr, context.axes)) or "none"
+        raise NameError(
+            f"Found an unbound axis name: {name}. Axis names in scope: {known}. Name the axis "
+            f"where the function is mapped: vmap(f, axis_name={name!r})."
+        ) from None
+
+
+class Tracer(Array):
+    """A value under a transformation."""
+
+    __slots__ = ("trace",)
+
+    trace: Trace
+
+    def concrete(self, wanted: str = "a concrete value") -> EagerArray:
+        """The value itself where the transformation knows it (as `grad` does, without `jit`)."""
+        self.refuse(errors.ConcretizationTypeError, wanted)
+
+    def origin(self) -> str:
+        """Which arguments of which function the value was computed from, for messages."""
+        return ""
+
+    def refuse(self, error: type[Exception], wanted: str, advice: str = "") -> NoReturn:
+        """Raise `error`: this value is traced, but `wanted` was needed here."""
+        if not self.trace.alive:
+            self.escaped()
+        lines = [f"{wanted[0].upper()}{wanted[1:]} was needed, but the value is traced: {self!r}."]
+        if origin := self.origin():
+            lines.append(origin)
+        if advice:
+            lines.append(advice)
+        raise error("\n".join(lines) + errors.at_user_line())
+
+    def escaped(self) -> NoReturn:
+        """Raise: this value was used outside the transformation that made it."""
+        raise errors.UnexpectedTracerError(
+            f"A traced value of type {self.aval.str_short()} escaped from the function that was "
+            "being transformed, and was used after (or outside) it. Such a value has no numbers."
+            f"\n{self.origin() or 'It was made under ' + type(self.trace).__name__ + '.'}"
+            "\nReturn it from the transformed function instead of keeping it in a global, an "
+            "attribute, a list or a closure; to look at it, use namoo.debug.print."
+            + errors.at_user_line()
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self.aval.str_short()}>"
+
+
+BOOL_ADVICE = """\
+Write instead, for a choice between two values: jnp.where(condition, a, b); between two
+computations: lax.cond(condition, true_fun, false_fun, *operands); for a loop: lax.while_loop.
+If the argument is a setting rather than data, mark it static: jit(f, static_argnames=('name',))."""
+
+INTEGER_ADVICE = """\
+A Python integer is needed for range(), shapes, axes and list indices. Mark the argument static,
+jit(f, static_argnames=('n',)), or use lax.fori_loop, lax.dynamic_slice, jnp.take or x[i] on an
+array instead."""
+
+ARRAY_ADVICE = """\
+NumPy functions cannot see inside traced values. Use the function of the same name in
+namoo.numpy, or namoo.pure_callback to call NumPy when the program runs."""
+
+SCALAR_ADVICE = """\
+Keep the value an array (use x.astype(...) to change its type), or return it and convert it
+outside; to look at it, use namoo.debug.print."""

@@ -1,0 +1,152 @@
+"""Exception types, the user's own line, and the hiding of internal frames.
+
+The exception types are JAX's, so that `except` clauses keep working.  Every message tells what
+went wrong, where, and what to write instead.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from types import FrameType, TracebackType
+from typing import Any, Callable, NamedTuple, TypeVar
+
+from namoo._config import config
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_hidden: tuple[str, ...] = (_PACKAGE,)
+
+
+class ConcretizationTypeError(TypeError):
+    """A traced value was used where a concrete Python value is needed."""
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced value decided an `if`, `while`, `and`, `or`, `not` or `assert`."""
+
+
+class TracerIntegerConversionError(TypeError):
+    """A traced value was used as a Python integer: a `range`, an index of a list, a shape."""
+
+
+class TracerArrayConversionError(TypeError):
+    """A traced value was passed to NumPy itself."""
+
+
+class NonConcreteBooleanIndexError(IndexError):
+    """A traced boolean mask was used as an index, so the result's shape is unknown."""
+
+
+class UnexpectedTracerError(Exception):
+    """A traced value was kept after its transformation had finished."""
+
+
+class KeyReuseError(RuntimeError):
+    """A random key was consumed twice."""
+
+
+class JaxRuntimeError(RuntimeError):
+    """A compiled program failed while it ran."""
+
+
+class Source(NamedTuple):
+    """A place in the user's program."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.function})"
+
+    @property
+    def code(self) -> str:
+        """The source line itself, or '' where the file cannot be read."""
+        import linecache
+
+        return linecache.getline(self.file, self.line).strip()
+
+
+def hide_frames(*modules: Any) -> None:
+    """Hide a library's frames, as namoo's own are, in tracebacks and in reported lines.
+
+    Args:
+      *modules: modules or packages, or paths of their files.
+
+    >>> import json
+    >>> hide_frames(json)
+    """
+    global _hidden
+    for module in modules:
+        path = module if isinstance(module, str) else module.__file__
+        path = os.path.abspath(path)
+        if os.path.basename(path) == "__init__.py":
+            path = os.path.dirname(path) + os.sep
+        if path not in _hidden:
+            _hidden = (*_hidden, path)
+
+
+def _is_hidden(filename: str) -> bool:
+    return filename.startswith(_hidden)
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame on the stack that is not part of namoo."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_hidden):
+        frame = frame.f_back
+    return frame
+
+
+def user_source() -> Source | None:
+    """Where the user's program is now."""
+    frame = user_frame()
+    if frame is None:
+        return None
+    code = frame.f_code
+    return Source(code.co_filename, frame.f_lineno, code.co_qualname)
+
+
+def at_user_line(source: Source | None = None) -> str:
+    """A sentence part that names the user's line, for the end of a message."""
+    source = source or user_source()
+    if source is None:
+        return ""
+    code = source.code
+    return f"\n  at {source}" + (f"\n    {code}" if code else "")
+
+
+def _visible(tb: TracebackType | None) -> TracebackType | None:
+    """The traceback without hidden frames."""
+    frames = []
+    while tb is not None:
+        if not _is_hidden(tb.tb_frame.f_code.co_filename):
+            frames.append(tb)
+        tb = tb.tb_next
+    out = None
+    for entry in reversed(frames):
+        out = TracebackType(out, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return out
+
+
+def boundary(fun: F) -> F:
+    """Make `fun` an entry point: exceptions leave it without namoo's own frames.
+
+    `config.update("jax_traceback_filtering", "off")` shows them again.
+    """
+
+    @functools.wraps(fun)
+    def entry(*args, **kwargs):
+        try:
+            return fun(*args, **kwargs)
+        except Exception as error:
+            if config.traceback_filtering != "off":
+                # A bare `raise` takes the traceback from the exception and adds no frame for
+                # this function, so what is hidden here stays hidden.
+                error.__traceback__ = _visible(error.__traceback__)
+            raise
+
+    return entry  # type: ignore[return-value]

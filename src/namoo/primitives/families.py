@@ -1,0 +1,240 @@
+"""Families: makers for primitives that differ only in a formula.
+
+`unary`, `binary` and `compare` build elementwise primitives, with their shape, batch and jvp rules
+derived; `nary` operands are equal in shape, or scalars.  A jvp rule of operand `i` is a function
+`(t, out, *operands) -> tangent`; `None` means that the derivative is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes
+from namoo.core.array import EagerArray
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.primitive import Primitive, Zero
+from namoo.primitives.shape import (
+    broadcast_in_dim,
+    broadcast_to,
+    moveaxis,
+    shape_of,
+)
+
+# What a primitive accepts: abstract NumPy types, as `issubdtype` understands them.
+floating = (np.floating,)
+inexact = (np.floating, np.complexfloating)
+real = (np.integer, np.floating)
+number = (np.number,)
+integer = (np.integer,)
+bits = (np.integer, np.bool_)
+ordered = (np.integer, np.floating, np.bool_)
+anything = (np.number, np.bool_)
+
+
+def accepts(dtype: Any, kinds: Sequence[type]) -> bool:
+    """Whether a dtype belongs to one of the abstract kinds."""
+    return any(_dtypes.issubdtype(dtype, kind) for kind in kinds)
+
+
+class Elementwise(Primitive):
+    """An operation that computes each element of the result from those at the same place.
+
+    Operands have one shape; scalars are repeated as needed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        evaluate: Callable[..., Any],
+        *,
+        jvp: Sequence[Callable[..., Any] | None] | None = None,
+        dtypes: Sequence[type] = anything,
+        result: Callable[[Any], Any] | None = None,
+        native: Any = None,
+        stablehlo: Any = None,
+        same_dtypes: bool = True,
+    ):
+        self.name = name
+        self.evaluate = evaluate
+        self.rules = jvp
+        self.dtypes = dtypes
+        self.result = result
+        self.native = native
+        self.stablehlo = stablehlo
+        self.same_dtypes = same_dtypes
+
+    def abstract(self, *avals, **params):
+        dtype = avals[0].dtype
+        for aval in avals:
+            if not accepts(aval.dtype, self.dtypes):
+                kinds = ", ".join(kind.__name__.rstrip("_") for kind in self.dtypes)
+                raise TypeError(
+                    f"{self.name} does not accept dtype {aval.dtype}. "
+                    f"Accepted dtypes are subtypes of {kinds}."
+                )
+        if self.same_dtypes and any(aval.dtype != dtype for aval in avals):
+            raise TypeError(
+                f"lax.{self.name} requires arguments to have the same dtypes, got "
+                f"{', '.join(str(aval.dtype) for aval in avals)}. (The function of namoo.numpy "
+                "promotes types by itself.)"
+            )
+        shape = common_shape(self.name, [aval.shape for aval in avals])
+        weak = all(aval.weak_type for aval in avals)
+        return ShapedArray(shape, self.result(dtype) if self.result else dtype, weak)
+
+    def jvp(self, primals, tangents, **params):
+        out = self.bind(*primals, **params)
+        total = None
+        for rule, t in zip(self.rules or [None] * len(tangents), tangents, strict=True):
+            if rule is None or type(t) is Zero:
+                continue
+            term = rule(t, out, *primals, **params)
+            total = term if total is None else add_any(total, term)
+        if total is None:
+            return out, Zero.of(out)
+        if shape_of(total) != shape_of(out):
+            total = broadcast_to(total, shape_of(out))
+        return out, total
+
+    def batch(self, xs, dims, **params):
+        xs, d = align_batch(xs, dims)
+        return self.bind(*xs, **params), d
+
+
+def common_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The one shape of elementwise operands, scalars aside."""
+    shape = next((s for s in shapes if s), ())
+    for other in shapes:
+        if other and other != shape:
+            if len(other) != len(shape):
+                raise TypeError(
+                    f"{name}: arrays must have the same number of dimensions, got shapes "
+                    f"{', '.join(map(str, shapes))}."
+                )
+            raise TypeError(
+                f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}."
+            )
+    return shape
+
+
+def align_batch(xs: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], int]:
+    """Operands of an elementwise operation with the batch axis at one place in all of them."""
+    shapes = {shape_of(x) for x in xs}
+    if len(shapes) == 1 and len(set(dims)) == 1:
+        return list(xs), dims[0]  # type: ignore[return-value]
+    size = next(shape_of(x)[d] for x, d in zip(xs, dims, strict=True) if d is not None)
+    inner = [
+        shape_of(x) if d is None else shape_of(x)[:d] + shape_of(x)[d + 1 :]
+        for x, d in zip(xs, dims, strict=True)
+    ]
+    shape = next((s for s in inner if s), ())
+    out = []
+    for x, d, own in zip(xs, dims, inner, strict=True):
+        if d is None and not own:
+            out.append(x)
+        elif d is None:
+            out.append(broadcast_in_dim(x, (size, *shape), range(1, len(shape) + 1)))
+        elif own == shape:
+            out.append(moveaxis(x, d, 0))
+        else:
+            out.append(broadcast_in_dim(x, (size, *shape), (0,)))
+    return out, 0
+
+
+def same(dtype: Any) -> Any:
+    return dtype
+
+
+def boolean(dtype: Any) -> Any:
+    return np.dtype(np.bool_)
+
+
+def unary(name: str, evaluate: Callable[..., Any], *, jvp=None, **rules: Any) -> Elementwise:
+    """An elementwise primitive of one operand; its jvp rule is `(t, out, x) -> tangent`."""
+    return Elementwise(name, evaluate, jvp=None if jvp is None else [jvp], **rules)
+
+
+def binary(name: str, evaluate: Callable[..., Any], *, jvp=None, **rules: Any) -> Elementwise:
+    """An elementwise primitive of two operands, with a jvp rule for each."""
+    return Elementwise(name, evaluate, jvp=jvp, **rules)
+
+
+def compare(name: str, evaluate: Callable[..., Any], dtypes=anything, **rules) -> Elementwise:
+    """An elementwise primitive of two operands with boolean result and no derivative."""
+    return Elementwise(name, evaluate, dtypes=dtypes, result=boolean, **rules)
+
+
+def operands(name: str, *xs: Any) -> list[Any]:
+    """Operands of a `lax` function, made ready: Python scalars take the arrays' type, and axes of
+    length 1 are repeated."""
+    dtype = next((aval_of(x).dtype for x in xs if not _dtypes.is_python_scalar(x)), None)
+    if dtype is None:
+        return list(xs)
+    out = [_as_type(x, dtype) if _dtypes.is_python_scalar(x) else x for x in xs]
+    shapes = {shape_of(x) for x in out} - {()}
+    if len(shapes) > 1:
+        ranks = {len(s) for s in shapes}
+        if len(ranks) > 1:
+            common_shape(name, [shape_of(x) for x in out])
+        try:
+            shape = np.broadcast_shapes(*shapes)
+        except ValueError:
+            common_shape(name, [shape_of(x) for x in out])
+            raise
+        out = [broadcast_to(x, shape) if shape_of(x) else x for x in out]
+    return out
+
+
+def _as_type(x: Any, dtype: Any) -> Any:
+    """A Python scalar as an array of the other operand's type, where nothing is lost."""
+    kind = _dtypes.dtype_of(x)
+    if (
+        _dtypes.promote_types(kind, dtype) == dtype
+        or accepts(dtype, (np.inexact,))
+        and not (isinstance(x, complex) and not accepts(dtype, (np.complexfloating,)))
+    ):
+        return EagerArray(np.asarray(x, dtype))
+    if accepts(kind, (np.integer,)) and accepts(dtype, (np.integer,)):
+        return EagerArray(np.asarray(x, dtype))
+    return x
+
+
+class AddAny(Primitive):
+    """The sum of two cotangents of one value."""
+
+    name, linear = "add_any", True
+
+    def evaluate(self, x, y):
+        return np.add(x, y)
+
+    def abstract(self, x, y):
+        return ShapedArray(
+            common_shape("add_any", [x.shape, y.shape]), x.dtype, x.weak_type and y.weak_type
+        )
+
+    def jvp(self, primals, tangents):
+        out = self.bind(*primals)
+        x, y = tangents
+        if type(x) is Zero or type(y) is Zero:
+            return out, y if type(x) is Zero else x
+        return out, self.bind(x, y)
+
+    def transpose(self, ct, x, y):
+        return [ct, ct]
+
+    def batch(self, xs, dims):
+        xs, d = align_batch(xs, dims)
+        return self.bind(*xs), d
+
+
+add_any_p = AddAny()
+
+
+def add_any(x: Any, y: Any) -> Any:
+    """Add two tangents or cotangents of the same type, either of which may be `Zero`."""
+    if type(x) is Zero:
+        return y
+    return x if type(y) is Zero else add_any_p.bind(x, y)

@@ -1,0 +1,518 @@
+"""Operations that move, repeat or retype elements without computing with them.
+
+`broadcast_in_dim` and `reduce_sum` are each other's transpose, so they stand together.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes
+from namoo.core.array import EagerArray, to_numpy
+from namoo.core.avals import ShapedArray, aval_of, canonical_shape
+from namoo.core.primitive import Primitive, Zero
+from namoo.core.trace import Tracer
+
+Axes = Sequence[int]
+
+
+def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
+    """A non-negative axis, or a ValueError that tells the range."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"{what} {axis} is out of bounds for array of dimension {ndim}")
+    return axis + ndim if axis < 0 else axis
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of an operand."""
+    return x.shape if hasattr(x, "shape") else np.shape(x)
+
+
+class ConvertElementType(Primitive):
+    """Change the type of the elements."""
+
+    name = "convert_element_type"
+    quiet_params = ("sharding",)
+    sets_weak = True
+
+    def evaluate(self, x, *, new_dtype, weak_type):
+        if x.dtype.kind == "c" and new_dtype.kind != "c" and new_dtype != np.bool_:
+            x = x.real
+        elif x.dtype.kind == "f" and new_dtype.kind in "iu":
+            return _float_to_int(x, new_dtype)
+        return x.astype(new_dtype)
+
+    def abstract(self, x, *, new_dtype, weak_type):
+        return ShapedArray(x.shape, new_dtype, weak_type)
+
+    def weak_result(self, weak, params):
+        return params["weak_type"]
+
+    def jvp(self, primals, tangents, *, new_dtype, weak_type):
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, new_dtype=new_dtype, weak_type=weak_type)
+        if _dtypes.tangent_dtype(new_dtype) == _dtypes.float0:
+            return out, Zero.of(out)
+        return out, self.bind(t, new_dtype=new_dtype, weak_type=weak_type)
+
+    def transpose(self, ct, x, *, new_dtype, weak_type):
+        return [convert_element_type(ct, x.aval.dtype, x.aval.weak_type)]
+
+    def batch(self, xs, dims, **params):
+        return self.bind(*xs, **params), dims[0]
+
+
+def _float_to_int(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Round towards zero and saturate; NaN becomes 0, as compiled code has it."""
+    info = np.iinfo(dtype)
+    low, high = x.dtype.type(info.min), x.dtype.type(info.max)
+    inside = (x >= low) & (x < high)
+    if inside.all():
+        return x.astype(dtype)
+    out = np.where(inside, x, 0).astype(dtype)
+    out = np.where(x >= high, np.array(info.max, dtype), out)
+    return np.where(x < low, np.array(info.min, dtype), out)
+
+
+convert_element_type_p = ConvertElementType()
+
+
+def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any:
+    """Change the type of an array's elements.
+
+    >>> import namoo.numpy as jnp
+    >>> convert_element_type(jnp.array([1.7, -1.7]), jnp.int32)
+    Array([ 1, -1], dtype=int32)
+    """
+    if _dtypes.is_python_type(new_dtype):
+        weak_type = new_dtype is not bool
+    new_dtype = _dtypes.canonicalize_dtype(new_dtype, allow_extended=True)
+    aval = aval_of(x)
+    if aval.dtype == new_dtype and aval.weak_type == weak_type:
+        return x if isinstance(x, (EagerArray, Tracer)) else EagerArray(to_numpy(x), weak_type)
+    if isinstance(new_dtype, _dtypes.ExtendedDType) or isinstance(
+        aval.dtype, _dtypes.ExtendedDType
+    ):
+        raise TypeError(
+            f"Cannot convert between {aval.dtype} and {new_dtype}: use random.key_data and "
+            "random.wrap_key_data to go between keys and numbers."
+        )
+    return convert_element_type_p.bind(x, new_dtype=new_dtype, weak_type=weak_type)
+
+
+class BroadcastInDim(Primitive):
+    """Repeat an array along new axes and along axes of length 1."""
+
+    name, linear = "broadcast_in_dim", True
+
+    def evaluate(self, x, *, shape, broadcast_dimensions):
+        if not x.shape:
+            return np.full(shape, x)
+        expanded = [1] * len(shape)
+        for size, d in zip(x.shape, broadcast_dimensions, strict=True):
+            expanded[d] = size
+        return np.broadcast_to(x.reshape(expanded), shape)
+
+    def abstract(self, x, *, shape, broadcast_dimensions):
+        if len(broadcast_dimensions) != len(x.shape):
+            raise TypeError(
+                "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; "
+                f"got broadcast_dimensions {broadcast_dimensions} for operand shape {x.shape}."
+            )
+        for size, d in zip(x.shape, broadcast_dimensions, strict=True):
+            if not 0 <= d < len(shape) or size not in (1, shape[d]):
+                raise TypeError(
+                    f"broadcast_in_dim cannot broadcast shape {x.shape} to {shape} with "
+                    f"broadcast_dimensions {broadcast_dimensions}: every operand axis must have "
+                    "length 1 or the length of the result's axis."
+                )
+        if list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):
+            raise TypeError(
+                "broadcast_in_dim broadcast_dimensions must be strictly increasing; "
+                f"got {broadcast_dimensions}."
+            )
+        return x.update(shape=shape)
+
+    def transpose(self, ct, x, *, shape, broadcast_dimensions):
+        repeated = [i for i in range(len(shape)) if i not in broadcast_dimensions]
+        ones = [
+            d
+            for size, d in zip(x.aval.shape, broadcast_dimensions, strict=True)
+            if size == 1 != shape[d]
+        ]
+        return [reshape(reduce_sum(ct, sorted((*repeated, *ones))), x.aval.shape)]
+
+    def batch(self, xs, dims, *, shape, broadcast_dimensions):
+        (x,), (d,) = xs, dims
+        size = x.shape[d]
+        x = moveaxis(x, d, 0)
+        dims = (0, *(i + 1 for i in broadcast_dimensions))
+        return broadcast_in_dim(x, (size, *shape), dims), 0
+
+
+broadcast_in_dim_p = BroadcastInDim()
+
+
+def broadcast_in_dim(x: Any, shape: Any, broadcast_dimensions: Axes) -> Any:
+    """Put operand axis `i` at result axis `broadcast_dimensions[i]`, and repeat along the others.
+
+    >>> import namoo.numpy as jnp
+    >>> broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
+    Array([[1, 1, 1],
+           [2, 2, 2]], dtype=int32)
+    """
+    shape, dims = canonical_shape(shape), tuple(map(operator.index, broadcast_dimensions))
+    if (
+        shape_of(x) == shape
+        and dims == tuple(range(len(shape)))
+        and isinstance(x, (EagerArray, Tracer))
+    ):
+        return x
+    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims)
+
+
+def broadcast(x: Any, sizes: Sequence[int]) -> Any:
+    """Repeat an array along new leading axes of the given sizes."""
+    n = len(sizes)
+    return broadcast_in_dim(x, (*sizes, *shape_of(x)), range(n, n + len(shape_of(x))))
+
+
+def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
+    """Broadcast by NumPy's rule: shapes are aligned at their ends."""
+    n = len(shape) - len(shape_of(x))
+    return broadcast_in_dim(x, shape, range(n, len(shape)))
+
+
+def expand_dims(x: Any, dimensions: Axes) -> Any:
+    """Insert axes of length 1 at the given places of the result.
+
+    >>> import namoo.numpy as jnp
+    >>> expand_dims(jnp.zeros(3), (0, 2)).shape
+    (1, 3, 1)
+    """
+    shape = shape_of(x)
+    ndim = len(shape) + len(dimensions)
+    new = {canonical_axis(d, ndim, "dimension") for d in dimensions}
+    if len(new) != len(dimensions):
+        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
+    kept = [i for i in range(ndim) if i not in new]
+    out = [1] * ndim
+    for i, size in zip(kept, shape, strict=True):
+        out[i] = size
+    return broadcast_in_dim(x, out, kept)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+    """An array filled with one value.
+
+    >>> full((2,), 7.0)
+    Array([7., 7.], dtype=float32)
+    """
+    shape = canonical_shape(shape)
+    if shape_of(fill_value):
+        raise TypeError(
+            f"full must be called with scalar fill_value, got fill_value.shape {shape_of(fill_value)}."
+        )
+    aval = aval_of(fill_value)
+    weak = dtype is None and aval.weak_type
+    value = convert_element_type(fill_value, aval.dtype if dtype is None else dtype, weak)
+    return broadcast(value, shape)
+
+
+def zeros(aval: ShapedArray) -> Any:
+    """An array of zeros of a given type."""
+    if isinstance(aval.dtype, _dtypes.ExtendedDType) or aval.dtype == _dtypes.float0:
+        dtype = getattr(aval.dtype, "numpy", aval.dtype)
+        return EagerArray(np.zeros(aval.shape, dtype))
+    return broadcast(EagerArray(np.zeros((), aval.dtype), aval.weak_type), aval.shape)
+
+
+def ones(aval: ShapedArray) -> Any:
+    """An array of ones of a given type."""
+    return broadcast(EagerArray(np.ones((), aval.dtype), aval.weak_type), aval.shape)
+
+
+def instantiate(t: Any) -> Any:
+    """A real array in place of a symbolic zero."""
+    return zeros(t.aval) if type(t) is Zero else t
+
+
+class ReduceSum(Primitive):
+    """Add elements along axes."""
+
+    name, linear = "reduce_sum", True
+
+    def evaluate(self, x, *, axes):
+        if x.dtype == np.bool_:
+            return np.any(x, axis=axes)
+        if x.dtype.kind == "V":  # bfloat16 and float8 sum in float32, and round once
+            return x.astype(np.float32).sum(axis=axes).astype(x.dtype)
+        if x.dtype == np.float16:
+            return x.sum(axis=axes, dtype=np.float32).astype(x.dtype)
+        return x.sum(axis=axes, dtype=x.dtype)
+
+    def abstract(self, x, *, axes):
+        return x.update(shape=reduced_shape("reduce_sum", x.shape, axes))
+
+    def transpose(self, ct, x, *, axes):
+        shape = x.aval.shape
+        return [broadcast_in_dim(ct, shape, [i for i in range(len(shape)) if i not in axes])]
+
+    def batch(self, xs, dims, *, axes):
+        return batch_reduction(self, xs[0], dims[0], axes)
+
+
+def reduced_shape(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape without the axes that are reduced over."""
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axes' of {name}: {axes}")
+    if not all(0 <= a < len(shape) for a in axes):
+        raise ValueError(f"{name} axes {axes} are out of range for an operand of shape {shape}.")
+    return tuple(size for i, size in enumerate(shape) if i not in axes)
+
+
+def batch_reduction(prim: Primitive, x: Any, d: int, axes: Axes, **params: Any) -> tuple[Any, int]:
+    """Batch rule of a reduction over `axes` that removes them."""
+    axes = tuple(a + (a >= d) for a in axes)
+    return prim.bind(x, axes=axes, **params), d - sum(a < d for a in axes)
+
+
+reduce_sum_p = ReduceSum()
+
+
+def reduce_sum(x: Any, axes: Axes) -> Any:
+    """Add the elements along `axes`."""
+    return reduce_sum_p.bind(x, axes=tuple(axes)) if len(axes) else x
+
+
+class Reshape(Primitive):
+    """The same elements in the same order, under another shape."""
+
+    name, linear = "reshape", True
+    quiet_params = ("sharding",)
+
+    def evaluate(self, x, *, new_sizes, dimensions):
+        return (x if dimensions is None else np.transpose(x, dimensions)).reshape(new_sizes)
+
+    def abstract(self, x, *, new_sizes, dimensions):
+        if math.prod(new_sizes) != x.size or any(d < 0 for d in new_sizes):
+            raise TypeError(
+                f"reshape total size must be unchanged, got new_sizes {new_sizes} "
+                f"(total size {math.prod(new_sizes)}) for shape {x.shape} (total size {x.size})."
+            )
+        if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
+            raise TypeError(
+                "reshape dimensions must be a permutation of operand dimensions, "
+                f"got dimensions {dimensions} for shape {x.shape}."
+            )
+        return x.update(shape=new_sizes)
+
+    def transpose(self, ct, x, *, new_sizes, dimensions):
+        shape = x.aval.shape
+        if dimensions is None:
+            return [reshape(ct, shape)]
+        moved = reshape(ct, [shape[d] for d in dimensions])
+        return [transpose(moved, np.argsort(dimensions))]
+
+    def batch(self, xs, dims, *, new_sizes, dimensions):
+        x = moveaxis(xs[0], dims[0], 0)
+        if dimensions is not None:
+            dimensions = (0, *(d + 1 for d in dimensions))
+        return self.bind(x, new_sizes=(x.shape[0], *new_sizes), dimensions=dimensions), 0
+
+
+reshape_p = Reshape()
+
+
+def reshape(x: Any, new_sizes: Any, dimensions: Axes | None = None) -> Any:
+    """Give an array another shape of the same size.
+
+    >>> import namoo.numpy as jnp
+    >>> reshape(jnp.arange(4), (2, 2))
+    Array([[0, 1],
+           [2, 3]], dtype=int32)
+    """
+    new_sizes = canonical_shape(new_sizes)
+    if dimensions is not None:
+        dimensions = tuple(map(operator.index, dimensions))
+        if dimensions == tuple(range(len(dimensions))):
+            dimensions = None
+    if dimensions is None and shape_of(x) == new_sizes and isinstance(x, (EagerArray, Tracer)):
+        return x
+    if type(x) is EagerArray:
+        reshape_p.abstract(x.aval, new_sizes=new_sizes, dimensions=dimensions)
+    return reshape_p.bind(x, new_sizes=new_sizes, dimensions=dimensions)
+
+
+def squeeze(x: Any, dimensions: Axes) -> Any:
+    """Remove axes of length 1."""
+    shape = shape_of(x)
+    dims = {canonical_axis(d, len(shape), "dimension") for d in dimensions}
+    if any(shape[d] != 1 for d in dims):
+        raise ValueError(
+            "cannot select an axis to squeeze out which has size not equal to one, "
+            f"got shape={shape} and dimensions={tuple(dimensions)}"
+        )
+    return reshape(x, [size for i, size in enumerate(shape) if i not in dims])
+
+
+class Transpose(Primitive):
+    """Permute the axes of an array."""
+
+    name, linear = "transpose", True
+
+    def evaluate(self, x, *, permutation):
+        return x.transpose(permutation)
+
+    def abstract(self, x, *, permutation):
+        if sorted(permutation) != list(range(len(x.shape))):
+            raise TypeError(
+                "transpose permutation isn't a permutation of operand dimensions, "
+                f"got permutation {permutation} for operand shape {x.shape}."
+            )
+        return x.update(shape=tuple(x.shape[i] for i in permutation))
+
+    def transpose(self, ct, x, *, permutation):
+        return [transpose(ct, np.argsort(permutation))]
+
+    def batch(self, xs, dims, *, permutation):
+        (x,), (d,) = xs, dims
+        return transpose(x, (d, *(i + (i >= d) for i in permutation))), 0
+
+
+transpose_p = Transpose()
+
+
+def transpose(x: Any, permutation: Any) -> Any:
+    """Permute axes: result axis `i` is operand axis `permutation[i]`.
+
+    >>> import namoo.numpy as jnp
+    >>> transpose(jnp.zeros((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    permutation = tuple(map(operator.index, permutation))
+    if permutation == tuple(range(len(shape_of(x)))) and isinstance(x, (EagerArray, Tracer)):
+        return x
+    return transpose_p.bind(x, permutation=permutation)
+
+
+def moveaxis(x: Any, source: int, destination: int) -> Any:
+    """Move one axis to another place."""
+    if source == destination:
+        return x
+    order = [i for i in range(len(shape_of(x))) if i != source]
+    order.insert(destination, source)
+    return transpose(x, order)
+
+
+class Rev(Primitive):
+    """Reverse the order of elements along axes."""
+
+    name, linear = "rev", True
+
+    def evaluate(self, x, *, dimensions):
+        return np.flip(x, dimensions)
+
+    def abstract(self, x, *, dimensions):
+        reduced_shape("rev", x.shape, dimensions)
+        return x
+
+    def transpose(self, ct, x, *, dimensions):
+        return [rev(ct, dimensions)]
+
+    def batch(self, xs, dims, *, dimensions):
+        return rev(xs[0], [i + (i >= dims[0]) for i in dimensions]), dims[0]
+
+
+rev_p = Rev()
+
+
+def rev(x: Any, dimensions: Axes) -> Any:
+    """Reverse an array along the given axes."""
+    return rev_p.bind(x, dimensions=tuple(map(operator.index, dimensions)))
+
+
+class Iota(Primitive):
+    """0, 1, 2, … along one axis."""
+
+    name = "iota"
+
+    def evaluate(self, *, dtype, shape, dimension):
+        expanded = [1] * len(shape)
+        expanded[dimension] = shape[dimension]
+        line = np.arange(shape[dimension]).astype(dtype).reshape(expanded)
+        return line if len(shape) == 1 else np.broadcast_to(line, shape)
+
+    def abstract(self, *, dtype, shape, dimension):
+        return ShapedArray(shape, dtype)
+
+
+iota_p = Iota()
+
+
+def iota(dtype: Any, size: int) -> Any:
+    """The numbers 0 to `size` - 1."""
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
+    """An array of a shape, whose elements count along one axis."""
+    dtype, shape = _dtypes.canonicalize_dtype(dtype), canonical_shape(shape)
+    dimension = operator.index(dimension)
+    if not 0 <= dimension < len(shape):
+        raise ValueError(f"iota dimension {dimension} is out of range for shape {shape}")
+    return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension)
+
+
+class Copy(Primitive):
+    """The same values in memory of their own."""
+
+    name, linear = "copy", True
+
+    def evaluate(self, x):
+        return np.array(x)
+
+    def abstract(self, x):
+        return x
+
+    def transpose(self, ct, x):
+        return [ct]
+
+    def batch(self, xs, dims):
+        return self.bind(*xs), dims[0]
+
+
+copy_p = Copy()
+
+
+class StopGradient(Primitive):
+    """The identity, with derivative zero."""
+
+    name = "stop_gradient"
+
+    def evaluate(self, x):
+        return x
+
+    def abstract(self, x):
+        return x
+
+    def jvp(self, primals, tangents):
+        out = self.bind(*primals)
+        return out, Zero.of(out)
+
+    def batch(self, xs, dims):
+        return self.bind(*xs), dims[0]
+
+
+stop_gradient_p = StopGradient()
+
+
+def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
+    """Sum a cotangent down to the shape of an operand that was a broadcast scalar."""
+    return ct if shape_of(ct) == shape else reduce_sum(ct, range(len(shape_of(ct))))

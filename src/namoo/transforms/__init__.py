@@ -1,0 +1,1 @@
+"""The transformations, as traces: forward mode, batching, staging, linearising, transposing."""

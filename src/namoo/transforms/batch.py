@@ -1,0 +1,148 @@
+"""Batching: each value may carry one more axis, and each operation takes it along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from namoo.core.trace import Trace, Tracer, context, named_axis, set_trace
+from namoo.primitives.shape import broadcast, moveaxis, shape_of
+from namoo.transforms.stage import derived, stage_closed
+
+
+class Axis(NamedTuple):
+    """The axis that is mapped over; collectives find it by its name."""
+
+    size: int
+    name: Any = None
+
+
+class BatchTracer(Tracer):
+    """A value whose axis `dim` is the mapped one; its type is that of one example."""
+
+    __slots__ = ("dim", "value")
+
+    def __init__(self, trace: Trace, value: Any, dim: int):
+        self.trace = trace
+        self.value = value
+        self.dim = dim
+
+    @property
+    def aval(self) -> ShapedArray:  # type: ignore[override]
+        aval = aval_of(self.value)
+        return aval.update(shape=aval.shape[: self.dim] + aval.shape[self.dim + 1 :])
+
+    def origin(self) -> str:
+        if isinstance(self.value, Tracer) and (outer := self.value.origin()):
+            return outer
+        return (
+            "The function is traced by vmap: the value stands for all examples of the batch "
+            "at once."
+        )
+
+
+class BatchTrace(Trace):
+    """Applies the batch rule of each operation, on the parent trace."""
+
+    kind = "batch"
+
+    def __init__(self, parent: Trace, axis: Axis):
+        self.parent = parent
+        self.axis = axis
+
+    def pair(self, x: Any) -> tuple[Any, int | None]:
+        """A value and the place of the mapped axis in it, None where it has none."""
+        if isinstance(x, BatchTracer) and x.trace is self:
+            return x.value, x.dim
+        return x, None
+
+    def join(self, value: Any, dim: int | None) -> Any:
+        return value if dim is None else BatchTracer(self, value, dim)
+
+    def process(self, prim, args, params):
+        if prim.takes_functions:
+            return prim.under(self, args, params)
+        values, dims = zip(*map(self.pair, args), strict=True) if args else ((), ())
+        collective = self.axis.name is not None and self.axis.name in prim.collective_axes(params)
+        with set_trace(self.parent):
+            if not collective and all(d is None for d in dims):
+                return prim.bind(*values, **params)
+            if collective and not prim.holds_program:
+                out, dim = prim.batch_collective(self.axis, values, dims, **params)
+            elif prim.takes_axis:
+                out, dim = prim.batch(values, dims, axis=self.axis, **params)
+            else:
+                out, dim = prim.batch(values, dims, **params)
+        if prim.multiple_results:
+            return [self.join(x, d) for x, d in zip(out, dim, strict=True)]
+        return self.join(out, dim)
+
+
+def batch(
+    fun: Callable[..., Sequence[Any]],
+    axis: Axis,
+    args: Sequence[Any],
+    dims: Sequence[int | None],
+) -> tuple[list[Any], list[int | None]]:
+    """Run a flat function on batched arguments; results, and where their mapped axis is."""
+    trace = BatchTrace(context.trace, axis)
+    try:
+        with set_trace(trace), named_axis(axis.name, axis.size):
+            outs = fun(*map(trace.join, args, dims))
+            pairs = [trace.pair(x) for x in outs]
+    finally:
+        trace.finish()
+    return [x for x, _ in pairs], [d for _, d in pairs]
+
+
+def batch_to(axis: Axis, x: Any, dim: int | None, place: int = 0) -> Any:
+    """`x` with the mapped axis at `place`, repeated along it where it has none."""
+    if dim is None:
+        return moveaxis(broadcast(x, (axis.size,)), 0, place)
+    return moveaxis(x, dim, place)
+
+
+def batch_jaxpr(
+    closed: ClosedJaxpr, axis: Axis, batched: Sequence[bool], force: bool | Sequence[bool] = False
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program on batched inputs, with the mapped axis first; also which results have it.
+
+    Results in `force` have it in any case.
+    """
+    batched = tuple(batched)
+    force = (force,) * len(closed.out_avals) if isinstance(force, bool) else tuple(force)
+
+    def make():
+        batched_out: list[bool] = []
+
+        def fun(*args):
+            run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
+            outs, dims = batch(run, axis, args, [0 if b else None for b in batched])
+            batched_out[:] = [d is not None or f for d, f in zip(dims, force, strict=True)]
+            return [
+                batch_to(axis, x, d) if b else x
+                for x, d, b in zip(outs, dims, batched_out, strict=True)
+            ]
+
+        avals = [
+            a.update(shape=(axis.size, *a.shape)) if b else a
+            for a, b in zip(closed.in_avals, batched, strict=True)
+        ]
+        return stage_closed(fun, avals, closed.jaxpr.name), batched_out
+
+    # Programs with collectives read the sizes of other named axes while they are batched.
+    axes = tuple(sorted(context.axes.items(), key=repr))
+    return derived(closed.jaxpr, ("batch", axis, batched, force, axes), make)
+
+
+def to_front(xs: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], list[bool]]:
+    """Operands with the mapped axis first, and which of them have it."""
+    moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(xs, dims, strict=True)]
+    return moved, [d is not None for d in dims]
+
+
+def batch_size(xs: Sequence[Any], dims: Sequence[int | None]) -> int:
+    """The length of the mapped axis."""
+    return next(shape_of(x)[d] for x, d in zip(xs, dims, strict=True) if d is not None)

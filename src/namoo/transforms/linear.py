@@ -1,0 +1,243 @@
+"""Reverse mode: forward mode whose tangents are staged, then transposed.
+
+While a function is linearised its values are computed (or traced) as usual on the parent trace,
+and the operations on tangents are written down.  The resulting program is linear; running it
+forward gives directional derivatives, running it backward gives gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from namoo import _dtypes
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, literal_value
+from namoo.core.primitive import Linear, Primitive, Zero, is_zero
+from namoo.core.trace import Trace, context, set_trace
+from namoo.primitives.families import add_any
+from namoo.transforms.jvp import JVPTrace
+from namoo.transforms.stage import StageTrace, StageTracer, derived, stage_closed
+
+
+class TangentTrace(StageTrace):
+    """Writes down operations on tangents, and leaves all others to its parent."""
+
+    def __init__(self, parent: Trace):
+        super().__init__(how="grad")
+        self.parent = parent
+
+    def owns(self, x: Any) -> bool:
+        return isinstance(x, StageTracer) and x.trace is self
+
+    def process(self, prim, args, params):
+        if any(map(self.owns, args)):
+            return super().process(prim, args, params)
+        with set_trace(self.parent):
+            return prim.bind(*args, **params)
+
+
+class LinearizeTrace(JVPTrace):
+    """Forward mode on top of a `TangentTrace`; primitives that hold programs split themselves."""
+
+    def __init__(self, parent: Trace):
+        self.tangents = TangentTrace(parent)
+        super().__init__(self.tangents)
+
+    def rule(self, prim: Primitive):
+        return prim.linearize or prim.jvp
+
+    def finish(self):
+        self.tangents.finish()
+        super().finish()
+
+
+def linearize(
+    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], nonzeros: Sequence[bool]
+) -> tuple[list[Any], list[bool], Jaxpr, list[Any]]:
+    """Values of a flat function at `primals`, and its derivative there as a linear program.
+
+    Returns:
+      the results; which of them have a tangent that is not zero; the program from the tangents of
+      the inputs in `nonzeros` to those tangents; and the constants (residuals) of the program.
+    """
+    trace = LinearizeTrace(context.trace)
+    tangents = [
+        trace.tangents.new_input(aval_of(x).tangent()) if nz else Zero.of(x)
+        for x, nz in zip(primals, nonzeros, strict=True)
+    ]
+    try:
+        with set_trace(trace):
+            outs = fun(*map(trace.join, primals, tangents))
+            pairs = [trace.pair(x) for x in outs]
+        out_tangents = [t for _, t in pairs if not is_zero(t)]
+        jaxpr, residuals = trace.tangents.program(out_tangents)
+    finally:
+        trace.finish()
+    return [x for x, _ in pairs], [not is_zero(t) for _, t in pairs], jaxpr, residuals
+
+
+class Linearized:
+    """A program split in two: `primal` computes results and then residuals; `tangent` maps
+    residuals and then tangents (of the inputs in `nonzeros`) to the tangents in `nonzero_out`.
+
+    `forwarded[i]` is the input that residual `i` is, or None where `primal` must output it.
+    """
+
+    def __init__(self, closed: ClosedJaxpr, nonzeros: tuple[bool, ...]):
+        residual_avals: list[ShapedArray] = []
+        forwarded: list[int | None] = []
+
+        def fun(*args):
+            run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
+            outs, self.nonzero_out, jaxpr, residuals = linearize(run, args, nonzeros)
+            places = {id(x): i for i, x in enumerate(args)}
+            residual_avals[:] = map(aval_of, residuals)
+            forwarded[:] = [places.get(id(r)) for r in residuals]
+            self.tangent = ClosedJaxpr(
+                jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+            )
+            return [*outs, *(r for r, f in zip(residuals, forwarded, strict=True) if f is None)]
+
+        self.primal = stage_closed(fun, closed.in_avals, closed.jaxpr.name)
+        self.forwarded = forwarded
+        self.residual_avals = residual_avals
+
+    def residuals(self, inputs: Sequence[Any], computed: Sequence[Any]) -> list[Any]:
+        """All residuals, from the inputs of `primal` and the residuals that it computed."""
+        rest = iter(computed)
+        return [next(rest) if f is None else inputs[f] for f in self.forwarded]
+
+
+def linearize_jaxpr(closed: ClosedJaxpr, nonzeros: Sequence[bool]) -> Linearized:
+    """The two halves of a program's derivative, made once."""
+    nonzeros = tuple(nonzeros)
+    key = ("linearize", nonzeros)
+    return derived(closed.jaxpr, key, lambda: Linearized(closed, nonzeros))
+
+
+def tangents_out(nonzero_out: Sequence[bool], avals: Sequence[Any], tangents: Sequence[Any]):
+    """A full list of result tangents, with `Zero` where there is none."""
+    rest = iter(tangents)
+    return [
+        next(rest) if nz else Zero(aval_of(x).tangent())
+        for nz, x in zip(nonzero_out, avals, strict=True)
+    ]
+
+
+def backward_pass(
+    jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], cts: Sequence[Any]
+) -> list[Any]:
+    """Cotangents of the inputs that are `Linear`, given those of the results (may be `Zero`).
+
+    Equations that do not depend on linear inputs are evaluated first, in order; the others are
+    then transposed, last one first.
+    """
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    linear: set[Var] = set()
+    for var, x in zip(jaxpr.invars, inputs, strict=True):
+        if type(x) is Linear:
+            linear.add(var)
+        else:
+            env[var] = x
+
+    def read(atom):
+        return literal_value(atom) if type(atom) is Literal else env[atom]
+
+    def operand(atom):
+        if type(atom) is not Literal and atom in linear:
+            return Linear(atom.aval)
+        return read(atom)
+
+    waiting: list[JaxprEqn] = []
+    for eqn in jaxpr.eqns:
+        if any(type(v) is not Literal and v in linear for v in eqn.invars):
+            linear.update(eqn.outvars)
+            waiting.append(eqn)
+        else:
+            out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+            env.update(
+                zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True)
+            )
+
+    ct_env: dict[Var, Any] = {}
+
+    def accumulate(atom, ct):
+        if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
+            return
+        ct_env[atom] = add_any(ct_env[atom], ct) if atom in ct_env else ct
+
+    for var, ct in zip(jaxpr.outvars, cts, strict=True):
+        accumulate(var, ct)
+    for eqn in reversed(waiting):
+        out_cts = [ct_env.pop(v, None) for v in eqn.outvars]
+        if all(ct is None for ct in out_cts):
+            continue
+        out_cts = [
+            Zero(v.aval.tangent()) if ct is None else ct
+            for v, ct in zip(eqn.outvars, out_cts, strict=True)
+        ]
+        prim = eqn.primitive
+        try:
+            in_cts = prim.transpose(
+                out_cts if prim.multiple_results else out_cts[0],
+                *map(operand, eqn.invars),
+                **eqn.params,
+            )
+        except NotImplementedError as error:
+            error.add_note(f"The operation was asked for at {eqn.source}.")
+            raise
+        for atom, ct in zip(eqn.invars, in_cts, strict=True):
+            accumulate(atom, ct)
+    return [
+        ct_env.get(var, Zero(var.aval.tangent()))
+        for var, x in zip(jaxpr.invars, inputs, strict=True)
+        if type(x) is Linear
+    ]
+
+
+def transpose_jaxpr(
+    closed: ClosedJaxpr, is_linear: Sequence[bool], nonzero_cts: Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program that transposes another one in its linear inputs.
+
+    Its inputs are the inputs that are not linear and then the cotangents in `nonzero_cts`; its
+    results are the cotangents of the linear inputs that are not zero, told by the second value.
+    """
+    is_linear, nonzero_cts = tuple(is_linear), tuple(nonzero_cts)
+
+    def make():
+        nonzero_out: list[bool] = []
+
+        def fun(*args):
+            rest = iter(args)
+            inputs = [
+                Linear(a) if lin else next(rest)
+                for a, lin in zip(closed.in_avals, is_linear, strict=True)
+            ]
+            cts = [
+                next(rest) if nz else Zero(a.tangent())
+                for a, nz in zip(closed.out_avals, nonzero_cts, strict=True)
+            ]
+            outs = backward_pass(closed.jaxpr, closed.consts, inputs, cts)
+            nonzero_out[:] = [not is_zero(ct) for ct in outs]
+            return [ct for ct in outs if not is_zero(ct)]
+
+        known = [a for a, lin in zip(closed.in_avals, is_linear, strict=True) if not lin]
+        ct_avals = [a.tangent() for a, nz in zip(closed.out_avals, nonzero_cts, strict=True) if nz]
+        return stage_closed(fun, [*known, *ct_avals], closed.jaxpr.name), nonzero_out
+
+    return derived(closed.jaxpr, ("transpose", is_linear, nonzero_cts), make)
+
+
+def check_cotangent(expected: ShapedArray, ct: Any, where: str) -> Any:
+    """A cotangent a user gave, checked against the result it belongs to."""
+    wanted, found = expected.tangent(), aval_of(ct)
+    if wanted.dtype == _dtypes.float0:
+        return Zero(wanted)
+    if wanted.shape != found.shape or wanted.dtype != found.dtype:
+        raise ValueError(
+            f"{where}: the cotangent must have the shape and dtype of the result, "
+            f"{wanted.str_short()}, but it is {found.str_short()}."
+        )
+    return ct

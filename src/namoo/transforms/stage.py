@@ -1,0 +1,163 @@
+"""Staging: run a function on abstract values and write down the program it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+from namoo import _dtypes, errors
+from namoo.core.array import EagerArray, to_numpy
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from namoo.core.trace import Trace, Tracer, set_trace
+
+
+class StageTracer(Tracer):
+    """A value that will be known when the program runs."""
+
+    __slots__ = ("aval", "var")
+
+    def __init__(self, trace: StageTrace, var: Var):
+        self.trace = trace
+        self.var = var
+        self.aval = var.aval
+
+    def origin(self) -> str:
+        return self.trace.explain(self.var)  # type: ignore[attr-defined]
+
+
+class StageTrace(Trace):
+    """Writes down each operation as an equation."""
+
+    kind = "stage"
+
+    def __init__(self, name: str = "", arg_names: Sequence[str] | None = None, how: str = "jit"):
+        self.name = name
+        self.arg_names = arg_names
+        self.how = how
+        self.invars: list[Var] = []
+        self.eqns: list[JaxprEqn] = []
+        self.consts: dict[int, tuple[Any, Var]] = {}
+
+    def new_input(self, aval: ShapedArray) -> StageTracer:
+        """A tracer for one more input of the program."""
+        var = Var(aval)
+        self.invars.append(var)
+        return StageTracer(self, var)
+
+    def atom(self, x: Any) -> Atom:
+        """The variable or literal that stands for an operand."""
+        if isinstance(x, StageTracer) and x.trace is self:
+            return x.var
+        if isinstance(x, Tracer):
+            if not x.trace.alive:
+                x.escaped()
+            return self._constant(x, x.aval)
+        if not isinstance(x, EagerArray):
+            weak = aval_of(x).weak_type
+            value = to_numpy(x)
+            if value.ndim:
+                return self._constant(x, ShapedArray(value.shape, value.dtype, weak))
+            x = EagerArray(value, weak)
+        if x.ndim or isinstance(x.dtype, _dtypes.ExtendedDType) or x.dtype == _dtypes.float0:
+            return self._constant(x, x.aval)
+        return Literal(x._value, x.aval)
+
+    def _constant(self, x: Any, aval: ShapedArray) -> Var:
+        entry = self.consts.get(id(x))
+        if entry is None:
+            # `x` is kept, so that its id stays its own.
+            entry = self.consts[id(x)] = (x, Var(aval))
+        return entry[1]
+
+    def process(self, prim, args, params):
+        if prim.takes_functions:
+            return prim.under(self, args, params)
+        atoms = [self.atom(x) for x in args]
+        out = prim.abstract(*(a.aval for a in atoms), **params)
+        outvars = [Var(a) for a in out] if prim.multiple_results else [Var(out)]
+        self.eqns.append(JaxprEqn(atoms, outvars, prim, params, errors.user_source()))
+        tracers = [StageTracer(self, v) for v in outvars]
+        return tracers if prim.multiple_results else tracers[0]
+
+    def program(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+        """The program that computes `outs`, and the values of its constants."""
+        outvars = [self.atom(x) for x in outs]
+        used = {v for v in outvars if type(v) is not Literal}
+        for eqn in self.eqns:
+            used.update(v for v in eqn.invars if type(v) is not Literal)
+        for eqn in self.eqns:
+            eqn.outvars = [v if v in used else DropVar(v.aval) for v in eqn.outvars]
+        constants = [(x, v) for x, v in self.consts.values() if v in used]
+        jaxpr = Jaxpr([v for _, v in constants], self.invars, outvars, self.eqns, self.name)
+        return jaxpr, [x for x, _ in constants]
+
+    def explain(self, var: Var) -> str:
+        """Which inputs a variable was computed from, as a sentence."""
+        needed, sources = {var}, []
+        for eqn in reversed(self.eqns):
+            if any(v in needed for v in eqn.outvars):
+                needed.update(v for v in eqn.invars if type(v) is not Literal)
+                if var in eqn.outvars:
+                    sources = [eqn]
+        names = self.arg_names or [f"number {i}" for i in range(len(self.invars))]
+        inputs = [n for n, v in zip(names, self.invars, strict=False) if v in needed]
+        text = f"The function {self.name or 'being transformed'} is traced by {self.how}"
+        if inputs:
+            shown = ", ".join(inputs[:3]) + (", …" if len(inputs) > 3 else "")
+            text += f", and the value depends on its argument{'s'[: len(inputs) > 1]} {shown}"
+        if sources and sources[0].source is not None:
+            text += f"; it was computed by '{sources[0].primitive.name}' at {sources[0].source}"
+        return text + "."
+
+
+def stage(
+    fun: Callable[..., Sequence[Any]],
+    avals: Sequence[ShapedArray],
+    name: str = "",
+    arg_names: Sequence[str] | None = None,
+    how: str = "jit",
+) -> tuple[Jaxpr, list[Any]]:
+    """The program of a function of flat arguments that returns a flat list, and its constants.
+
+    The constants are arrays, or tracers of transformations outside, that `fun` closes over.
+    """
+    trace = StageTrace(name, arg_names, how)
+    try:
+        with set_trace(trace):
+            outs = fun(*(trace.new_input(aval) for aval in avals))
+            return trace.program(outs)
+    finally:
+        trace.finish()
+
+
+def close(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """Make constants ordinary leading inputs: a program without any, and the operands to add."""
+    if not consts:
+        return ClosedJaxpr(jaxpr), []
+    return ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])), [
+        *consts
+    ]
+
+
+def stage_closed(
+    fun: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray], name: str = ""
+) -> ClosedJaxpr:
+    """`stage` for functions that close over no tracers."""
+    jaxpr, consts = stage(fun, avals, name)
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether an operand has its numbers now."""
+    return not isinstance(x, Tracer)
+
+
+def derived(jaxpr: Jaxpr, key: Any, make: Callable[[], Any]) -> Any:
+    """A program derived from another one, made once and kept with it."""
+    try:
+        return jaxpr.cache[key]
+    except KeyError:
+        value = jaxpr.cache[key] = make()
+        return value
