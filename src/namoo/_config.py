@@ -18,7 +18,6 @@ A setting's default is taken from the environment: `NAMOO_ENABLE_X64`, else `JAX
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import operator
 import os
@@ -366,6 +365,8 @@ def _find(name: str) -> Option:
     option = _BY_NAME.get(name) or _BY_NAME.get(name.removeprefix("jax_"))
     if option is not None:
         return option
+    import difflib  # only an error needs it, and it costs a millisecond
+
     known = [_jax_name(each) for each in _BY_NAME]
     near = difflib.get_close_matches(name, known, 3, 0.6) or difflib.get_close_matches(
         f"jax_{name}", known, 3, 0.6

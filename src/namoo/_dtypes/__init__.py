@@ -15,6 +15,7 @@ from namoo._dtypes.canonical import default_complex_dtype as default_complex_dty
 from namoo._dtypes.canonical import default_float_dtype as default_float_dtype
 from namoo._dtypes.canonical import default_int_dtype as default_int_dtype
 from namoo._dtypes.canonical import default_uint_dtype as default_uint_dtype
+from namoo._dtypes.canonical import dtype_and_weak as dtype_and_weak
 from namoo._dtypes.canonical import dtype_of as dtype_of
 from namoo._dtypes.canonical import is_python_scalar as is_python_scalar
 from namoo._dtypes.canonical import is_python_type as is_python_type

@@ -11,6 +11,7 @@ import numpy as np
 
 from namoo._config import config
 from namoo._dtypes.elements import (
+    CANONICAL,
     PYTHON,
     PYTHON_64,
     SUPPORTED,
@@ -110,8 +111,8 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 def _warn_user(message: str) -> None:
     """Warn at the user's own line: the nearest frame outside the package."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_back.f_code.co_filename.startswith(_PACKAGE):
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, UserWarning, stacklevel=level)
 
@@ -155,10 +156,8 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
         dtype('float32')
     """
     where = f" in {fun_name}" if fun_name else ""
-    if isinstance(dtype, type):
-        python = PYTHON[config.enable_x64].get(dtype)
-        if python is not None:
-            return python
+    if is_python_type(dtype):
+        return python_scalar_dtype(dtype)
     if is_extended(dtype):
         return dtype
     if dtype is None:
@@ -223,34 +222,46 @@ def dtype_of(x: Any) -> Any:
         return python
     if getattr(x, "weak_type", None) is not None:
         return x.dtype
-    if isinstance(x, np.ndarray | np.generic):
-        return _canonical_element(of_numpy(x.dtype), x)
+    if isinstance(x, _NUMPY) and not isinstance(x, str):
+        return CANONICAL[config.enable_x64].get(x.dtype) or _key_dtype(of_numpy(x.dtype), x)
     if x is None:
         raise ValueError("None has no dtype")
     if isinstance(x, str | np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
-        dtype = _canonical_element(x if is_extended(x) else np.dtype(x), x, wide=True)
-        return narrow_explicit(dtype, "") if isinstance(dtype, np.dtype) else dtype
+        named = x if is_extended(x) else np.dtype(x)
+        return narrow_explicit(named, "") if named in SUPPORTED else _key_dtype(named, x)
+    if is_python_type(x):
+        return python_scalar_dtype(x)
     if isinstance(x, ExtendedDType):
         raise TypeError(f"{x} is a dtype of random keys; pass the keys themselves")
-    if isinstance(x, type) and x in PYTHON_64:
-        return python_scalar_dtype(x)
     dtype = getattr(x, "dtype", None)
-    if isinstance(dtype, np.dtype | ExtendedDType):
-        return _canonical_element(dtype, x)
-    raise TypeError(
-        f"{x!r} of type {type(x).__name__} has no dtype; pass an array, a number or a dtype"
-    )
+    if not isinstance(dtype, np.dtype | ExtendedDType):
+        try:
+            # Subclasses of Python's numbers, and what else NumPy takes for a number.
+            dtype = np.result_type(x)
+        except TypeError as error:
+            raise TypeError(
+                f"{x!r} of type {type(x).__name__} has no dtype; pass an array, a number or a dtype"
+            ) from error
+    return CANONICAL[config.enable_x64].get(dtype) or _key_dtype(dtype, x)
 
 
-def _canonical_element(dtype: Any, x: Any, wide: bool = False) -> Any:
-    if dtype in SUPPORTED:
-        return dtype if wide else canonicalize_dtype(dtype)
-    if isinstance(dtype, ExtendedDType):
+_NUMPY = (np.ndarray, np.generic)
+
+
+def _key_dtype(dtype: Any, x: Any) -> Any:
+    """What else elements may be, where they are no numbers."""
+    if is_extended(dtype):
         return dtype
     raise TypeError(
         f"arrays cannot hold {x!r} of dtype {dtype}; "
         "only booleans, integers, floats and complex numbers"
     )
+
+
+def dtype_and_weak(x: Any) -> tuple[Any, bool]:
+    """The pair of `dtype_of` and `is_weak`."""
+    weak = getattr(x, "weak_type", None)
+    return (dtype_of(x), is_weak(x)) if weak is None else (x.dtype, bool(weak))
 
 
 def scalar_type_of(x: Any) -> type:
@@ -285,7 +296,7 @@ def coerce_scalar(x: bool | int | float | complex, dtype: DType | None = None) -
         OverflowError: an integer that does not fit the default integer type.
 
     Example:
-        >>> coerce_scalar(1.5), coerce_scalar(200, int8)
+        >>> coerce_scalar(1.5), coerce_scalar(200, np.dtype("int8"))
         (array(1.5, dtype=float32), array(-56, dtype=int8))
     """
     own = PYTHON[config.enable_x64][type(x)]

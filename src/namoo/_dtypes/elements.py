@@ -95,6 +95,7 @@ PYTHON_64: dict[type, DType] = {bool: bool_, int: int64, float: float64, complex
 PYTHON_32: dict[type, DType] = {bool: bool_, int: int32, float: float32, complex: complex64}
 # Tables that depend on `enable_x64` come in pairs, to be indexed with it.
 PYTHON = (PYTHON_32, PYTHON_64)
+CANONICAL = ({d: TO_32_BITS.get(d, d) for d in SUPPORTED}, {d: d for d in SUPPORTED})
 
 # Python types that take the width of what they meet; booleans have one width.
 WEAK_TYPES = (int, float, complex)
@@ -115,10 +116,13 @@ def issubdtype(a: Any, b: Any) -> bool:
         (True, False)
     """
     # What is not hashable for certain is made a dtype first.
-    direct = (type, np.dtype, ExtendedDType)
     return _issubdtype(
-        a if isinstance(a, direct) else np.dtype(a), b if isinstance(b, direct) else np.dtype(b)
+        a if isinstance(a, _HASHABLE) else np.dtype(a),
+        b if isinstance(b, _HASHABLE) else np.dtype(b),
     )
+
+
+_HASHABLE = (type, np.dtype, ExtendedDType)
 
 
 @lru_cache(4096)

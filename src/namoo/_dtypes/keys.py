@@ -13,6 +13,7 @@ class extended(np.generic):
     """Scalar type above all types of elements that NumPy does not know; for `issubdtype` only.
 
     Example:
+        >>> from namoo.dtypes import extended, issubdtype
         >>> issubdtype(KeyDType("threefry2x32"), extended)
         True
     """
@@ -22,6 +23,7 @@ class prng_key(extended):
     """Scalar type of random keys; for `issubdtype` only.
 
     Example:
+        >>> from namoo.dtypes import issubdtype, prng_key
         >>> issubdtype(KeyDType("rbg"), prng_key), issubdtype("float32", prng_key)
         (True, False)
     """

@@ -11,8 +11,8 @@ import numpy as np
 from namoo._config import config
 from namoo._dtypes.canonical import (
     default_float_dtype,
+    dtype_and_weak,
     dtype_of,
-    is_weak,
     narrow_explicit,
     python_scalar_dtype,
     scalar_type_of,
@@ -151,6 +151,8 @@ def join(*pairs: tuple[Any, bool]) -> tuple[Any, bool]:
         >>> join((int32, False), (float32, True)), join((float16, False), (float32, True))
         ((dtype('float32'), True), (dtype('float16'), False))
     """
+    if len(pairs) == 2 and pairs[0] == pairs[1] and not pairs[0][1]:
+        return pairs[0]
     mode, x64 = config.numpy_dtype_promotion, config.enable_x64
     key = (mode, x64, pairs)
     found = _joins.get(key)
@@ -186,7 +188,7 @@ def lattice_result_type(*args: Any) -> tuple[Any, bool]:
         >>> lattice_result_type(np.int8(1), 2), lattice_result_type(1, 2.0)
         ((dtype('int8'), False), (dtype('float32'), True))
     """
-    return join(*[(dtype_of(x), is_weak(x)) for x in args])
+    return join(*map(dtype_and_weak, args))
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
