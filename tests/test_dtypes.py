@@ -90,15 +90,14 @@ def test_every_type_of_jax_is_here_and_no_other():
     # JAX also lists strings, which none of its operations but a copy takes.
     assert dt.SUPPORTED == jax_dtypes._jax_dtype_set - {np.dtypes.StringDType()}
     for dtype in ALL:
-        constant = "bool_" if dtype == bool else dtype.name
+        constant = "bool_" if dtype.kind == "b" else dtype.name
         if dtype.name not in ("int1", "uint1"):
             assert getattr(dt, constant) is dtype
     assert dt.float0 == jax.dtypes.float0
 
 
 def test_the_public_namespace_is_that_of_jax():
-    names = {name for name in vars(public) if not name.startswith("_")} - {"annotations", "Any"}
-    assert names == {name for name in vars(jax.dtypes) if not name.startswith("_")}
+    assert set(public.__all__) == {name for name in vars(jax.dtypes) if not name.startswith("_")}
     assert public.bfloat16 is jax.dtypes.bfloat16
     assert issubclass(public.TypePromotionError, ValueError)
 
@@ -287,12 +286,10 @@ def test_issubdtype():
     oracle = issubdtype_arguments(jax.dtypes.extended, jax.dtypes.prng_key, keys)
     pairs = zip(ours, oracle, strict=True)
     for (a, x), (b, y) in itertools.product(list(pairs), repeat=2):
-        expected = jax.dtypes.issubdtype(x, y)
-        assert public.issubdtype(a, b) == expected, (a, b)
-        assert jnp.issubdtype(x, y) == expected
+        assert public.issubdtype(a, b) == jnp.issubdtype(x, y), (a, b)
     for bad in ("float33", 3):
         assert outcome(public.issubdtype, bad, np.floating) == outcome(
-            jax.dtypes.issubdtype, bad, np.floating
+            jnp.issubdtype, bad, np.floating
         )
 
 
@@ -560,7 +557,12 @@ def test_keys_of_two_generators_do_not_mix():
 
 @pytest.mark.parametrize(
     "words",
-    [np.zeros(3, np.uint32), np.zeros(2, np.int32), np.zeros((), np.uint32), np.zeros((2, 4), "u4")],
+    [
+        np.zeros(3, np.uint32),
+        np.zeros(2, np.int32),
+        np.zeros((), np.uint32),
+        np.zeros((2, 4), "u4"),
+    ],
     ids=["shape", "dtype", "rank", "trailing"],
 )
 def test_bad_words_are_refused(words):

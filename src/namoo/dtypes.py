@@ -4,19 +4,36 @@ from __future__ import annotations
 
 from typing import Any
 
-from ml_dtypes import bfloat16 as bfloat16
+from ml_dtypes import bfloat16
 
 from namoo import _dtypes
-from namoo._dtypes import TypePromotionError as TypePromotionError
-from namoo._dtypes import extended as extended
-from namoo._dtypes import finfo as finfo
-from namoo._dtypes import float0 as float0
-from namoo._dtypes import iinfo as iinfo
-from namoo._dtypes import issubdtype as issubdtype
-from namoo._dtypes import itemsize_bits as itemsize_bits
-from namoo._dtypes import prng_key as prng_key
-from namoo._dtypes import result_type as result_type
-from namoo._dtypes import scalar_type_of as scalar_type_of
+from namoo._dtypes import (
+    TypePromotionError,
+    extended,
+    finfo,
+    float0,
+    iinfo,
+    issubdtype,
+    itemsize_bits,
+    prng_key,
+    result_type,
+    scalar_type_of,
+)
+
+__all__ = [
+    "TypePromotionError",
+    "bfloat16",
+    "canonicalize_dtype",
+    "extended",
+    "finfo",
+    "float0",
+    "iinfo",
+    "issubdtype",
+    "itemsize_bits",
+    "prng_key",
+    "result_type",
+    "scalar_type_of",
+]
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:

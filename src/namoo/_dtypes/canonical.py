@@ -179,8 +179,8 @@ def is_python_scalar(x: Any) -> bool:
 
 def is_python_type(dtype: Any) -> bool:
     """Whether a dtype was given as Python's `bool`, `int`, `float` or `complex` itself."""
-    # By identity, because NumPy's float64 equals Python's float.
-    return any(dtype is kind for kind in PYTHON_64)
+    # Only a type is looked up: NumPy's dtype float64 equals Python's float.
+    return isinstance(dtype, type) and dtype in PYTHON_64
 
 
 def is_weak(x: Any) -> bool:
@@ -227,7 +227,7 @@ def dtype_of(x: Any) -> Any:
     if x is None:
         raise ValueError("None has no dtype")
     if isinstance(x, str | np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
-        named = x if is_extended(x) else np.dtype(x)
+        named: Any = x if is_extended(x) else np.dtype(x)
         return narrow_explicit(named, "") if named in SUPPORTED else _key_dtype(named, x)
     if is_python_type(x):
         return python_scalar_dtype(x)
@@ -261,7 +261,14 @@ def _key_dtype(dtype: Any, x: Any) -> Any:
 def dtype_and_weak(x: Any) -> tuple[Any, bool]:
     """The pair of `dtype_of` and `is_weak`."""
     weak = getattr(x, "weak_type", None)
-    return (dtype_of(x), is_weak(x)) if weak is None else (x.dtype, bool(weak))
+    if weak is not None:
+        return x.dtype, weak
+    return _PYTHON_PAIRS[config.enable_x64].get(type(x)) or (dtype_of(x), is_weak(x))
+
+
+_PYTHON_PAIRS = tuple(
+    {kind: (dtype, kind in WEAK_TYPES) for kind, dtype in table.items()} for table in PYTHON
+)
 
 
 def scalar_type_of(x: Any) -> type:

@@ -151,8 +151,10 @@ def join(*pairs: tuple[Any, bool]) -> tuple[Any, bool]:
         >>> join((int32, False), (float32, True)), join((float16, False), (float32, True))
         ((dtype('float32'), True), (dtype('float16'), False))
     """
-    if len(pairs) == 2 and pairs[0] == pairs[1] and not pairs[0][1]:
-        return pairs[0]
+    if len(pairs) == 2:
+        (a, weak_a), (b, weak_b) = pairs
+        if a is b and not (weak_a and weak_b):
+            return a, False
     mode, x64 = config.numpy_dtype_promotion, config.enable_x64
     key = (mode, x64, pairs)
     found = _joins.get(key)
