@@ -1,0 +1,1 @@
+"""The parts behind `namoo.tree` and `namoo.tree_util`; import those."""

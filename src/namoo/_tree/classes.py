@@ -1,0 +1,285 @@
+"""Ways to make a class a node other than by two functions, and `Partial`, a function in a tree."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from namoo._tree.keys import GetAttrKey
+from namoo._tree.registry import NodeType, register, register_pytree_node
+
+Class = TypeVar("Class", bound=type)
+
+
+def register_pytree_node_class(cls: Class) -> Class:
+    """Makes the instances of a class nodes, by its methods `tree_flatten` and `tree_unflatten`.
+
+    Args:
+      cls: a class with a method `tree_flatten()` that returns `(children, aux_data)`, and a class
+        method `tree_unflatten(aux_data, children)` that returns an instance.
+
+    Returns:
+      The class, so that this can be used as a decorator.
+
+    Raises:
+      ValueError: if the class is registered already.
+
+    >>> @register_pytree_node_class
+    ... class Line:
+    ...     def __init__(self, slope, offset):
+    ...         self.slope, self.offset = slope, offset
+    ...     def tree_flatten(self):
+    ...         return (self.slope, self.offset), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux_data, children):
+    ...         return cls(*children)
+    >>> from namoo import tree
+    >>> tree.map(lambda x: 10 * x, Line(1, 2)).offset
+    20
+    """
+    register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)
+    return cls
+
+
+def register_pytree_with_keys(
+    nodetype: type,
+    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]],
+    unflatten_func: Callable[[Any, tuple[Any, ...]], Any],
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
+) -> None:
+    """Makes the instances of a class nodes whose children have keys.
+
+    Args:
+      nodetype: the class.
+      flatten_with_keys: takes an instance, returns `(pairs, aux_data)`, where each pair is a
+        `(key, child)`.
+      unflatten_func: takes `aux_data` and the tuple of children, returns an instance.
+      flatten_func: returns the same children in the same order without their keys; optional, for
+        speed.
+
+    Raises:
+      ValueError: if the class is registered already.
+
+    >>> class Point:
+    ...     def __init__(self, x, y):
+    ...         self.x, self.y = x, y
+    >>> register_pytree_with_keys(
+    ...     Point,
+    ...     lambda p: (((GetAttrKey("x"), p.x), (GetAttrKey("y"), p.y)), None),
+    ...     lambda _, xy: Point(*xy),
+    ... )
+    >>> from namoo import tree
+    >>> tree.leaves_with_path(Point(1, 2))
+    [((GetAttrKey(name='x'),), 1), ((GetAttrKey(name='y'),), 2)]
+    """
+
+    def flatten_and_forget_keys(node):
+        pairs, meta = flatten_with_keys(node)
+        return [child for _, child in pairs], meta
+
+    register_pytree_node(
+        nodetype, flatten_func or flatten_and_forget_keys, unflatten_func, flatten_with_keys
+    )
+
+
+def register_pytree_with_keys_class(cls: Class) -> Class:
+    """Makes the instances of a class nodes with keys, by its own methods.
+
+    Args:
+      cls: a class with a method `tree_flatten_with_keys()` that returns `(pairs, aux_data)`, a
+        class method `tree_unflatten(aux_data, children)`, and, for speed, `tree_flatten()`.
+
+    Returns:
+      The class, so that this can be used as a decorator.
+
+    Raises:
+      ValueError: if the class is registered already.
+
+    >>> @register_pytree_with_keys_class
+    ... class Box:
+    ...     def __init__(self, content):
+    ...         self.content = content
+    ...     def tree_flatten_with_keys(self):
+    ...         return ((GetAttrKey("content"), self.content),), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, aux_data, children):
+    ...         return cls(*children)
+    >>> from namoo import tree
+    >>> tree.leaves_with_path(Box(3))
+    [((GetAttrKey(name='content'),), 3)]
+    """
+    flatten = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
+    register_pytree_with_keys(
+        cls, operator.methodcaller("tree_flatten_with_keys"), cls.tree_unflatten, flatten
+    )
+    return cls
+
+
+def register_dataclass(
+    nodetype: Class,
+    data_fields: Sequence[str] | None = None,
+    meta_fields: Sequence[str] | None = None,
+    drop_fields: Sequence[str] = (),
+) -> Class:
+    """Makes the instances of a dataclass nodes: its data fields are children, the others static.
+
+    Args:
+      nodetype: a dataclass, or a class like one: its constructor takes every field by keyword.
+      data_fields: the fields that are children, in the order of the leaves.
+      meta_fields: the fields that are part of the structure. They must hold hashable values.
+        Where neither is given, every field of the dataclass is data except those declared with
+        `namoo.tree.static()` or `dataclasses.field(metadata={"static": True})`.
+      drop_fields: fields that are neither; a rebuilt instance has their default.
+
+    Returns:
+      The class, so that this can be used as a decorator.
+
+    Raises:
+      TypeError: if only one of data_fields and meta_fields is given, or neither and the class is
+        not a dataclass.
+      ValueError: if the fields named are not those of the constructor, or the class is registered
+        already.
+
+    >>> from namoo import tree
+    >>> @register_dataclass
+    ... @dataclasses.dataclass
+    ... class Dense:
+    ...     w: float
+    ...     b: float
+    ...     activation: str = tree.static(default="relu")
+    >>> tree.flatten(Dense(1.0, 2.0))
+    ([1.0, 2.0], PyTreeDef(CustomNode(Dense[('relu',)], [*, *])))
+    """
+    data, meta = _fields_of(nodetype, data_fields, meta_fields, drop_fields)
+    get_data, get_meta = _getter(data), _getter(meta)
+    keys = [GetAttrKey(name) for name in data]
+
+    names = data + meta
+
+    def unflatten(meta_values, data_values):
+        return nodetype(**dict(zip(names, (*data_values, *meta_values), strict=True)))
+
+    register(
+        NodeType(
+            nodetype,
+            "dataclass",
+            lambda node: (get_data(node), get_meta(node)),
+            unflatten,
+            lambda meta_values, count: keys,
+            meta_names=meta,
+        )
+    )
+    return nodetype
+
+
+def _fields_of(
+    cls: type,
+    data_fields: Sequence[str] | None,
+    meta_fields: Sequence[str] | None,
+    drop_fields: Sequence[str],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the data and the meta fields, checked against those of the class."""
+    if (data_fields is None) != (meta_fields is None):
+        raise TypeError(
+            "register_dataclass takes data_fields and meta_fields together or neither, "
+            f"but got {data_fields=} and {meta_fields=}"
+        )
+    if data_fields is None or meta_fields is None:
+        if not dataclasses.is_dataclass(cls):
+            raise TypeError(
+                f"{cls!r} is not a dataclass, so register_dataclass cannot know its fields: "
+                "give data_fields and meta_fields"
+            )
+        fields = [field for field in dataclasses.fields(cls) if field.name not in drop_fields]
+        data = tuple(f.name for f in fields if not f.metadata.get("static", False))
+        meta = tuple(f.name for f in fields if f.metadata.get("static", False))
+    else:
+        data, meta = tuple(data_fields), tuple(meta_fields)
+    if overlap := [name for name in data if name in meta]:
+        raise ValueError(
+            f"a field of {cls!r} is data or meta, but these are named as both: {overlap}"
+        )
+    if dataclasses.is_dataclass(cls):
+        wanted = [f.name for f in dataclasses.fields(cls) if f.init and f.name not in drop_fields]
+        missing = [name for name in wanted if name not in data and name not in meta]
+        unexpected = [name for name in (*data, *meta) if name not in wanted]
+        if missing or unexpected:
+            raise ValueError(
+                f"data_fields and meta_fields must together be the fields that the constructor of "
+                f"{cls!r} takes."
+                + (f" Missing: {missing}; drop_fields may name them instead." * bool(missing))
+                + (f" Not taken by the constructor: {unexpected}." * bool(unexpected))
+            )
+    return data, meta
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Reads attributes into a tuple; in C where there are several."""
+    if len(names) > 1:
+        return operator.attrgetter(*names)
+    if not names:
+        return lambda node: ()
+    [name] = names
+    return lambda node: (getattr(node, name),)
+
+
+def register_static(cls: Class) -> Class:
+    """Makes the instances of a class nodes without children: wholly part of the structure.
+
+    Args:
+      cls: a class whose instances are hashable and comparable.
+
+    Returns:
+      The class, so that this can be used as a decorator.
+
+    Raises:
+      ValueError: if the class is registered already.
+
+    >>> @register_static
+    ... class Mode(str):
+    ...     pass
+    >>> from namoo import tree
+    >>> tree.flatten([1, Mode("train")])
+    ([1], PyTreeDef([*, CustomNode(Mode[train], [])]))
+    """
+    register_pytree_with_keys(cls, lambda node: ((), node), lambda node, children: node)
+    return cls
+
+
+class Partial(functools.partial):
+    """A `functools.partial` that is a node: its arguments are children, its function is static.
+
+    A partial passed to `Partial` is not merged with it: its arguments stay part of the function.
+
+    Args:
+      func: a function.
+      *args: its first arguments.
+      **keywords: its keyword arguments.
+
+    >>> from namoo import tree
+    >>> add = Partial(lambda x, y: x + y, 1)
+    >>> add(2)
+    3
+    >>> tree.leaves(add)
+    [1]
+    >>> tree.map(lambda x: 10 * x, add)(2)
+    12
+    """
+
+    def __new__(cls, func, /, *args, **keywords):
+        if not isinstance(func, functools.partial):
+            return super().__new__(cls, func, *args, **keywords)
+        # The constructor would merge the two; setting the state of one that exists does not.
+        self: Any = super().__new__(cls, func.func)
+        self.__setstate__((func, args, keywords, None))
+        return self
+
+
+register_pytree_node(
+    Partial,
+    lambda node: ((node.args, node.keywords), node.func),
+    lambda func, children: Partial(func, *children[0], **children[1]),
+)
