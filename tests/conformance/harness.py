@@ -87,8 +87,8 @@ class Sample:
     def operands(self, example: int = 0) -> list[Any]:
         """The operands; others of the same shapes for each `example`."""
         if self.make is not None:
-            return list(self.make(np.random.default_rng(example)))
-        return [_variant(x, example) for x in self.args]
+            return [as_operand(x) for x in self.make(np.random.default_rng(example))]
+        return [as_operand(_variant(x, example)) for x in self.args]
 
     def differentiable(self) -> list[int]:
         """The operands to differentiate by."""
@@ -118,12 +118,18 @@ class Sample:
         return 1e-12 if self.tol is None else max(1e-12, self.tol**2)
 
 
+def as_operand(x: Any) -> Any:
+    """Random keys are structured arrays, which only an `EagerArray` may hold."""
+    return EagerArray(x) if isinstance(x, np.ndarray) and x.dtype.names else x
+
+
 def _variant(x: Any, example: int) -> Any:
     """Another operand that is valid where `x` is: floats are scaled a little, others reordered."""
     if example == 0 or not isinstance(x, np.ndarray):
         return x
     if is_inexact(x):
-        return (x * (1 + example / 64)).astype(x.dtype)
+        with np.errstate(all="ignore"):
+            return (x * (1 + example / 64)).astype(x.dtype)
     return np.roll(x.reshape(-1), example).reshape(x.shape)
 
 
@@ -176,7 +182,7 @@ def numbers(x: Any) -> np.ndarray:
     if is_zero(x):
         dtype = getattr(x.aval.dtype, "numpy", x.aval.dtype)
         return np.zeros(x.aval.shape, dtype)
-    return to_numpy(x)
+    return x if isinstance(x, np.ndarray) else to_numpy(x)
 
 
 def random_like(rng: np.random.Generator, x: Any) -> np.ndarray:
@@ -201,14 +207,16 @@ def central_difference(
 ) -> list[np.ndarray]:
     """The derivative of `fun` along the tangents, of fourth order in `step`; 0 for integers."""
 
+    pairs = list(zip(args, tangents, strict=True))
+
     def at(h):
-        moved = [x if is_zero(t) else x + h * numbers(t) for x, t in zip(args, tangents)]
+        moved = [x if is_zero(t) else x + h * numbers(t) for x, t in pairs]
         return [np.asarray(numbers(y)) for y in fun(*moved)]
 
     far, near = (at(2 * step), at(-2 * step)), (at(step), at(-step))
     return [
         (8 * (p1 - m1) - (p2 - m2)) / (12 * step) if p1.dtype.kind in "fc" else np.zeros(p1.shape)
-        for p1, m1, p2, m2 in zip(*near, *far)
+        for p1, m1, p2, m2 in zip(*near, *far, strict=True)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any
@@ -23,14 +24,19 @@ from namoo.primitives.families import (
     number,
     operands,
     ordered,
-    real as real_types,
     unary,
 )
+from namoo.primitives.families import (
+    real as real_types,
+)
 from namoo.primitives.shape import (
+    FLOATS,
+    INTEGERS,
     broadcast_to,
     convert_element_type,
     instantiate,
     moveaxis,
+    ones,
     reshape,
     shape_of,
     unbroadcast,
@@ -114,7 +120,7 @@ mul_p = Mul(
     "mul",
     np.multiply,
     jvp=[lambda t, o, x, y: mul(t, y), lambda t, o, x, y: mul(x, t)],
-    dtypes=fam.anything,
+    dtypes=number,
     stablehlo="multiply",
 )
 
@@ -125,14 +131,20 @@ def mul(x: Any, y: Any) -> Any:
 
 
 def _divide(x, y):
-    if x.dtype.kind not in "iu":
+    if x.dtype not in INTEGERS:
         return np.divide(x, y)
     # Integers divide towards zero; x / 0 has all bits set, as compiled code has it.
     zero = y == 0
-    quotient = x // np.where(zero, 1, y)
+    x, y = _wide(x), _wide(y)
+    quotient = x // np.where(zero, 1, y).astype(y.dtype)
     if x.dtype.kind == "i":
         quotient = quotient + ((quotient < 0) & (quotient * y != x))
-    return np.where(zero, np.array(-1).astype(x.dtype), quotient).astype(x.dtype)
+    return np.where(zero, np.array(-1).astype(x.dtype), quotient)
+
+
+def _wide(x):
+    """int4 and its kin as int32: NumPy computes more with that."""
+    return x.astype(np.int32) if x.dtype.kind == "V" else x
 
 
 class Div(Elementwise):
@@ -142,7 +154,7 @@ class Div(Elementwise):
 
 div_p = Div(
     "div",
-    _divide,
+    lambda x, y: _divide(x, y).astype(x.dtype, copy=False),
     jvp=[lambda t, o, x, y: div(t, y), lambda t, o, x, y: div(mul(neg(t), o), y)],
     dtypes=number,
     stablehlo="divide",
@@ -155,10 +167,11 @@ def div(x: Any, y: Any) -> Any:
 
 
 def _remainder(x, y):
-    if x.dtype.kind in "iu":
-        zero = y == 0
-        return np.where(zero, x, np.fmod(x, np.where(zero, 1, y))).astype(x.dtype)
-    return np.fmod(x, y)
+    if x.dtype not in INTEGERS:
+        return np.fmod(x, y)
+    zero = y == 0
+    wide, y = _wide(x), _wide(y)
+    return np.where(zero, wide, np.fmod(wide, np.where(zero, 1, y))).astype(x.dtype)
 
 
 rem_p = binary(
@@ -200,6 +213,8 @@ def _make_complex(x, y):
     return out
 
 
+_parts = (np.float32, np.float64)
+
 complex_p = Complex(
     "complex",
     _make_complex,
@@ -207,7 +222,7 @@ complex_p = Complex(
         lambda t, o, x, y: complex(t, full_like(t, 0)),
         lambda t, o, x, y: complex(full_like(t, 0), t),
     ],
-    dtypes=floating,
+    dtypes=_parts,
     result=_complex_of,
     stablehlo="complex",
 )
@@ -259,7 +274,7 @@ def imag(x: Any) -> Any:
 def conj(x: Any) -> Any:
     """The complex conjugate; real arrays become complex."""
     if not _is_complex(x):
-        x = complex(x, full_like(x, 0))
+        return complex(x, full_like(x, 0))
     return complex(real(x), neg(imag(x)))
 
 
@@ -270,7 +285,7 @@ def _conj_if_complex(x):
 def _abs_tangent(t, y, x):
     if _is_complex(x):
         return real(mul(t, div(conj(x), complex(_nonzero(y), full_like(y, 0)))))
-    return mul(t, sign(x))
+    return select(ge(x, full_like(x, 0)), t, neg(t))
 
 
 def _nonzero(x):
@@ -282,7 +297,7 @@ abs_p = unary(
     "abs",
     np.abs,
     jvp=_abs_tangent,
-    dtypes=number,
+    dtypes=(np.signedinteger, np.floating, np.complexfloating),
     result=lambda dtype: _real_of(dtype) if dtype.kind == "c" else dtype,
     stablehlo="abs",
 )
@@ -293,7 +308,12 @@ def abs(x: Any) -> Any:
     return abs_p.bind(x)
 
 
-sign_p = unary("sign", np.sign, dtypes=number, stablehlo="sign")
+def _sign(x):
+    # The sign of -0 is -0, which NumPy's function forgets.
+    return np.copysign(np.sign(x), x) if x.dtype in FLOATS else np.sign(x)
+
+
+sign_p = unary("sign", _sign, dtypes=number, stablehlo="sign")
 
 
 def sign(x: Any) -> Any:
@@ -352,7 +372,13 @@ def is_finite(x: Any) -> Any:
     return is_finite_p.bind(x)
 
 
-nextafter_p = binary("nextafter", np.nextafter, dtypes=floating)
+class NextAfter(Elementwise):
+    """A step of one bit is no function to differentiate: the rule is missing, as it is in JAX."""
+
+    jvp = Primitive.jvp
+
+
+nextafter_p = NextAfter("nextafter", np.nextafter, dtypes=floating)
 
 
 def nextafter(x: Any, y: Any) -> Any:
@@ -370,28 +396,46 @@ def _scaled(t, factor, y):
 exp_p = unary("exp", np.exp, jvp=lambda t, y, x: mul(t, y), dtypes=inexact, stablehlo="exponential")
 exp2_p = unary("exp2", np.exp2, jvp=lambda t, y, x: _scaled(t, np.log(2), y), dtypes=inexact)
 log_p = unary("log", np.log, jvp=lambda t, y, x: div(t, x), dtypes=inexact, stablehlo="log")
+
+
+def _log1p(x):
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    a, b = x.real, x.imag
+    near = np.log1p(a * (2 + a) + b * b) / 2
+    return _make_complex(
+        np.where(np.abs(x) < 0.5, near, np.log(np.abs(1 + x))), np.arctan2(b, 1 + a)
+    )
+
+
 log1p_p = unary(
-    "log1p", np.log1p, jvp=lambda t, y, x: div(t, add(x, full_like(x, 1))), dtypes=inexact
+    "log1p", _log1p, jvp=lambda t, y, x: div(t, add(x, full_like(x, 1))), dtypes=inexact
 )
 expm1_p = unary(
     "expm1", np.expm1, jvp=lambda t, y, x: mul(t, add(y, full_like(y, 1))), dtypes=inexact
 )
 
 
-def _exact_sqrt(x):
-    return np.sqrt(x)
+def _from_above(fun):
+    """`fun`, with its values on a branch cut those of the side of +0, as compiled code has it."""
+    return lambda x: fun(x + 0 if x.dtype.kind == "c" else x)
+
+
+def _in_single(fun):
+    """`fun`, in float32 for narrower types: a formula of several steps is rounded once."""
+    return lambda x: fun(x if x.dtype.itemsize >= 4 else x.astype(np.float32)).astype(x.dtype)
 
 
 sqrt_p = unary(
     "sqrt",
-    _exact_sqrt,
+    _from_above(np.sqrt),
     jvp=lambda t, y, x: div(mul(t, full_like(x, 0.5)), y),
     dtypes=inexact,
     stablehlo="sqrt",
 )
 rsqrt_p = unary(
     "rsqrt",
-    lambda x: (1 / np.sqrt(x)).astype(x.dtype),
+    _in_single(lambda x: 1 / np.sqrt(x)),
     jvp=lambda t, y, x: mul(t, mul(full_like(x, -0.5), div(y, x))),
     dtypes=inexact,
     stablehlo="rsqrt",
@@ -399,19 +443,15 @@ rsqrt_p = unary(
 cbrt_p = unary(
     "cbrt",
     np.cbrt,
-    jvp=lambda t, y, x: mul(t, mul(full_like(x, 1 / 3), div(y, x))),
+    jvp=lambda t, y, x: mul(t, mul(full_like(x, 1 / 3), integer_pow(y, -2))),
     dtypes=floating,
     stablehlo="cbrt",
 )
 
 
-def _logistic(x):
-    return (1 / (1 + np.exp(-x))).astype(x.dtype)
-
-
 logistic_p = unary(
     "logistic",
-    _logistic,
+    _in_single(lambda x: 1 / (1 + np.exp(-x))),
     jvp=lambda t, y, x: mul(t, mul(y, sub(full_like(y, 1), y))),
     dtypes=inexact,
     stablehlo="logistic",
@@ -500,10 +540,9 @@ integer_pow_p = unary("integer_pow", _integer_power, jvp=_integer_pow_tangent, d
 
 def integer_pow(x: Any, y: int) -> Any:
     """xʸ for a Python integer y, by repeated multiplication."""
-    if y == 0:
-        return broadcast_to(full_like(x, 1), shape_of(x))
-    if y == 1:
-        return x
+    if y == 0 or y == 1:
+        aval = integer_pow_p.abstract(aval_of(x), y=y)
+        return convert_element_type(x, aval.dtype, aval.weak_type) if y else ones(aval)
     if y < 0 and not fam.accepts(aval_of(x).dtype, inexact):
         raise TypeError(
             f"Integers cannot be raised to negative powers, got integer_pow(x, {y}) of dtype "
@@ -528,11 +567,12 @@ class Pow(Elementwise):
 
 
 def _pow_tangent_base(t, out, x, y):
-    if aval_of(y).dtype != aval_of(x).dtype:
-        y = convert_element_type(y, aval_of(x).dtype)
-    one, zero = full_like(y, 1), full_like(y, 0)
-    slope = mul(y, pow(x, select(eq(y, zero), _like(y, one), sub(y, one))))
-    return mul(t, slope)
+    if aval_of(y).dtype == aval_of(x).dtype:
+        return mul(t, mul(y, pow(x, sub(y, full_like(y, 1)))))
+    # An integer exponent is exact: where it is 0 the derivative is 0, whatever x is.
+    factor = convert_element_type(y, aval_of(x).dtype)
+    slope = mul(factor, pow(x, sub(y, full_like(y, 1))))
+    return mul(t, select(_like(slope, eq(y, full_like(y, 0))), zeros(aval_of(slope)), slope))
 
 
 def _like(x, value):
@@ -544,11 +584,19 @@ def _pow_tangent_exponent(t, out, x, y):
     return mul(t, mul(log(_nonzero(x)), out))
 
 
+def _power(x, y):
+    if y.dtype != x.dtype:
+        if y.dtype not in INTEGERS:
+            raise TypeError(f"pow of {x.dtype} and {y.dtype}")
+        y = y.astype(x.dtype)
+    return np.power(x, y)
+
+
 pow_p = Pow(
     "pow",
-    lambda x, y: np.power(x, y.astype(x.dtype)),
+    _power,
     jvp=[_pow_tangent_base, _pow_tangent_exponent],
-    dtypes=number,
+    dtypes=inexact,
     same_dtypes=False,
     stablehlo="power",
 )
@@ -581,13 +629,13 @@ tan_p = unary(
 )
 asin_p = unary(
     "asin",
-    np.arcsin,
+    _from_above(np.arcsin),
     jvp=lambda t, y, x: mul(t, rsqrt(sub(_of(x, 1), square(x)))),
     dtypes=inexact,
 )
 acos_p = unary(
     "acos",
-    np.arccos,
+    _from_above(np.arccos),
     jvp=lambda t, y, x: mul(t, neg(rsqrt(sub(_of(x, 1), square(x))))),
     dtypes=inexact,
 )
@@ -605,13 +653,13 @@ tanh_p = unary(
 )
 asinh_p = unary(
     "asinh",
-    np.arcsinh,
+    _from_above(np.arcsinh),
     jvp=lambda t, y, x: mul(t, rsqrt(add(square(x), _of(x, 1)))),
     dtypes=inexact,
 )
 acosh_p = unary(
     "acosh",
-    np.arccosh,
+    _from_above(np.arccosh),
     jvp=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _of(x, 1))), rsqrt(add(x, _of(x, 1))))),
     dtypes=inexact,
 )
@@ -709,8 +757,9 @@ def atan2(x: Any, y: Any) -> Any:
 # ---- comparison and selection
 
 _comparable = (*fam.anything, _dtypes.extended)
-eq_p = compare("eq", np.equal, dtypes=_comparable)
-ne_p = compare("ne", np.not_equal, dtypes=_comparable)
+# Python's operators, unlike NumPy's functions, also compare random keys.
+eq_p = compare("eq", operator.eq, dtypes=_comparable)
+ne_p = compare("ne", operator.ne, dtypes=_comparable)
 lt_p = compare("lt", np.less, dtypes=ordered)
 le_p = compare("le", np.less_equal, dtypes=ordered)
 gt_p = compare("gt", np.greater, dtypes=ordered)
@@ -776,6 +825,7 @@ class SelectN(Primitive):
     """Choose each element from one of several arrays: `which` is boolean or an index."""
 
     name = "select_n"
+    weak_operands = slice(1, None)
 
     def evaluate(self, which, *cases):
         if len(cases) == 1:
@@ -918,7 +968,7 @@ class Clamp(Primitive):
 
 
 def _both(p, q):
-    return select(p, q, _like(q, np.asarray(False))) if shape_of(p) == shape_of(q) else mul(p, q)
+    return min(p, q)
 
 
 clamp_p = Clamp()

@@ -58,13 +58,30 @@ class Elementwise(Primitive):
         same_dtypes: bool = True,
     ):
         self.name = name
-        self.evaluate = evaluate
         self.rules = jvp
         self.dtypes = dtypes
         self.result = result
         self.native = native
         self.stablehlo = stablehlo
         self.same_dtypes = same_dtypes
+        self.evaluate = self._strict(evaluate)
+
+    def _strict(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
+        """`evaluate`, but refusing the types that NumPy alone would convert to others."""
+        accepted = frozenset(dtype for dtype in _dtypes.SUPPORTED if accepts(dtype, self.dtypes))
+        same_dtypes = self.same_dtypes
+
+        def run(x, *others, **params):
+            dtype = x.dtype
+            if dtype not in accepted:
+                self.abstract(*map(_aval, (x, *others)), **params)
+            if same_dtypes:
+                for other in others:
+                    if other.dtype != dtype:
+                        self.abstract(*map(_aval, (x, *others)), **params)
+            return evaluate(x, *others, **params)
+
+        return run
 
     def abstract(self, *avals, **params):
         dtype = avals[0].dtype
@@ -92,16 +109,18 @@ class Elementwise(Primitive):
             if rule is None or type(t) is Zero:
                 continue
             term = rule(t, out, *primals, **params)
+            if shape_of(term) != shape_of(out):
+                term = broadcast_to(term, shape_of(out))
             total = term if total is None else add_any(total, term)
-        if total is None:
-            return out, Zero.of(out)
-        if shape_of(total) != shape_of(out):
-            total = broadcast_to(total, shape_of(out))
-        return out, total
+        return out, Zero.of(out) if total is None else total
 
     def batch(self, xs, dims, **params):
         xs, d = align_batch(xs, dims)
         return self.bind(*xs, **params), d
+
+
+def _aval(value: np.ndarray) -> ShapedArray:
+    return EagerArray(value).aval
 
 
 def common_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -20,6 +20,10 @@ from namoo.core.trace import Tracer
 
 Axes = Sequence[int]
 
+# `dtype.kind` does not tell the narrow types apart: int4, bfloat16 and most float8 have kind 'V'.
+INTEGERS = frozenset(d for d in _dtypes.SUPPORTED if _dtypes.issubdtype(d, np.integer))
+FLOATS = frozenset(d for d in _dtypes.SUPPORTED if _dtypes.issubdtype(d, np.floating))
+
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
     """A non-negative axis, or a ValueError that tells the range."""
@@ -42,9 +46,9 @@ class ConvertElementType(Primitive):
     sets_weak = True
 
     def evaluate(self, x, *, new_dtype, weak_type):
-        if x.dtype.kind == "c" and new_dtype.kind != "c" and new_dtype != np.bool_:
+        if x.dtype.kind == "c" and new_dtype.kind != "c":
             x = x.real
-        elif x.dtype.kind == "f" and new_dtype.kind in "iu":
+        if x.dtype in FLOATS and new_dtype in INTEGERS:
             return _float_to_int(x, new_dtype)
         return x.astype(new_dtype)
 
@@ -70,7 +74,9 @@ class ConvertElementType(Primitive):
 
 def _float_to_int(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Round towards zero and saturate; NaN becomes 0, as compiled code has it."""
-    info = np.iinfo(dtype)
+    if x.dtype.itemsize < 4:
+        x = x.astype(np.float32)
+    info = _dtypes.iinfo(dtype)
     low, high = x.dtype.type(info.min), x.dtype.type(info.max)
     inside = (x >= low) & (x < high)
     if inside.all():
@@ -217,7 +223,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     shape = canonical_shape(shape)
     if shape_of(fill_value):
         raise TypeError(
-            f"full must be called with scalar fill_value, got fill_value.shape {shape_of(fill_value)}."
+            "full must be called with scalar fill_value, "
+            f"got fill_value.shape {shape_of(fill_value)}."
         )
     aval = aval_of(fill_value)
     weak = dtype is None and aval.weak_type
