@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from namoo import errors
+from namoo import _dtypes, errors
 from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import aval_of
 
@@ -87,6 +87,8 @@ class EvalTrace(Trace):
             raise
         finally:
             _reset_floating_errors(token)
+        if prim.weak_operands is not None:
+            weak = all(_dtypes.is_weak(x) for x in args[prim.weak_operands])
         if prim.multiple_results:
             flags = prim.weak_results(weak, len(out), params)
             return [wrap(o, w) for o, w in zip(out, flags, strict=True)]

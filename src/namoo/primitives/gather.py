@@ -1,0 +1,634 @@
+"""Read windows of an array at places that other arrays give, and write them there."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes
+from namoo.core.avals import ShapedArray, aval_of, canonical_shape
+from namoo.core.primitive import Primitive, is_linear
+from namoo.primitives.elementwise import add, div, eq, mul, neg, select
+from namoo.primitives.shape import (
+    broadcast,
+    convert_element_type,
+    instantiate,
+    iota,
+    moveaxis,
+    ones,
+    reshape,
+    shape_of,
+    zeros,
+)
+from namoo.primitives.windows import (
+    CLIP,
+    FILL_OR_DROP,
+    ONE_HOT,
+    Dims,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    as_starts,
+    check_batching,
+    check_dims,
+    check_gather,
+    check_indices,
+    default_fill,
+    fill,
+    plan_of,
+)
+
+
+class Gather(Primitive):
+    """Read windows of an array."""
+
+    name = "gather"
+    weak_operands = slice(1)
+
+    def evaluate(
+        self,
+        x,
+        indices,
+        *,
+        dimension_numbers,
+        slice_sizes,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+        fill_value,
+    ):
+        plan = plan_of(x.shape, dimension_numbers, slice_sizes, indices.ndim - 1)
+        starts = as_starts(indices)
+        outside = None
+        if mode is FILL_OR_DROP or mode is ONE_HOT:
+            outside = plan.outside(starts)
+            if not outside.any():
+                outside = None
+        if plan.take_axis is not None and outside is None:
+            return x.take(starts[..., 0], plan.take_axis, mode="clip")
+        index = plan.index(np.clip(starts, 0, plan.last))
+        view = plan.view(x)
+        batch_shape = indices.shape[:-1]
+        if index:
+            out = view[tuple(index)]
+        else:
+            out = np.broadcast_to(view, batch_shape + view.shape)
+        if outside is not None:
+            out = out if batch_shape else np.array(out)  # of a single index NumPy gives a view
+            out[outside] = fill(fill_value, x.dtype) if mode is FILL_OR_DROP else 0
+        return out if plan.to_result is None else out.transpose(plan.to_result)
+
+    def abstract(
+        self,
+        x,
+        indices,
+        *,
+        dimension_numbers,
+        slice_sizes,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+        fill_value,
+    ):
+        dnums = dimension_numbers
+        check_gather(x.shape, indices, dnums, slice_sizes)
+        hidden = {*dnums.collapsed_slice_dims, *dnums.operand_batching_dims}
+        window = iter([size for d, size in enumerate(slice_sizes) if d not in hidden])
+        rest = iter(indices.shape[:-1])
+        ndim = len(indices.shape) - 1 + len(dnums.offset_dims)
+        shape = tuple(next(window if d in dnums.offset_dims else rest) for d in range(ndim))
+        return x.update(shape=shape)
+
+    def jvp(self, primals, tangents, **params):
+        x, indices = primals
+        out = self.bind(x, indices, **params)
+        return out, self.bind(tangents[0], indices, **_with_zerofill(params))
+
+    def transpose(
+        self,
+        ct,
+        x,
+        indices,
+        *,
+        dimension_numbers,
+        slice_sizes,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+        fill_value,
+    ):
+        dnums = ScatterDimensionNumbers(*dimension_numbers)
+        out = scatter_add_p.bind(
+            zeros(x.aval),
+            indices,
+            ct,
+            dimension_numbers=dnums,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            mode=mode,
+        )
+        return [out, None]
+
+    def batch(self, xs, dims, *, dimension_numbers, slice_sizes, **params):
+        (x, indices), (dx, di) = xs, dims
+        offset, collapsed, starts, batching, indices_batching = dimension_numbers
+        x = x if dx is None else moveaxis(x, dx, 0)
+        indices = indices if di is None else moveaxis(indices, di, 0)
+        if dx is not None:
+            collapsed, starts, batching = map(_shift, (collapsed, starts, batching))
+        if di is not None:
+            indices_batching = _shift(indices_batching)
+        if dx is None:
+            offset = _shift(offset)
+        elif di is None:
+            offset = (0, *_shift(offset))
+            slice_sizes = (shape_of(x)[0], *slice_sizes)
+        else:
+            offset = _shift(offset)
+            slice_sizes = (1, *slice_sizes)
+            batching, indices_batching = (0, *batching), (0, *indices_batching)
+        dnums = GatherDimensionNumbers(offset, collapsed, starts, batching, indices_batching)
+        params = {"dimension_numbers": dnums, "slice_sizes": slice_sizes, **params}
+        return self.bind(x, indices, **params), 0
+
+
+gather_p = Gather()
+
+
+def _shift(dims: Dims) -> Dims:
+    """Axes of an array that got one more in front."""
+    return tuple(d + 1 for d in dims)
+
+
+def _with_zerofill(params: dict) -> dict:
+    return {**params, "fill_value": 0} if params["mode"] is FILL_OR_DROP else params
+
+
+def gather(
+    operand: Any,
+    start_indices: Any,
+    dimension_numbers: GatherDimensionNumbers,
+    slice_sizes: Any,
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: Any = None,
+) -> Any:
+    """Read windows of `operand`, one for each index.
+
+    Args:
+      operand: the array to read from.
+      start_indices: integers; the last axis holds the components of one start.
+      dimension_numbers: how the axes belong together, see `GatherDimensionNumbers`.
+      slice_sizes: the size of a window along each axis of `operand`.
+      unique_indices: promise that no element is read twice, for a faster derivative.
+      indices_are_sorted: promise that the indices increase.
+      mode: what windows out of bounds give: 'fill' (the default), 'clip', 'promise_in_bounds'.
+      fill_value: the value for 'fill'; by default NaN, or the extreme integer.
+
+    Returns:
+      An array whose `offset_dims` run inside the windows and whose other axes are the indices'.
+
+    Raises:
+      TypeError: the axes or sizes do not fit together.
+      ValueError: the indices are not integers, or the mode is unknown.
+
+    >>> import namoo.numpy as jnp
+    >>> x = jnp.arange(12.0).reshape(3, 4)
+    >>> rows = GatherDimensionNumbers(
+    ...     offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+    >>> gather(x, jnp.array([[2], [0]]), rows, slice_sizes=(1, 4))
+    Array([[ 8.,  9., 10., 11.],
+           [ 0.,  1.,  2.,  3.]], dtype=float32)
+    """
+    mode = GatherScatterMode.from_any(mode)
+    dtype = aval_of(operand).dtype
+    if mode is not FILL_OR_DROP:
+        fill_value = None
+    elif fill_value is None:
+        fill_value = default_fill(dtype)
+    params = {
+        "dimension_numbers": GatherDimensionNumbers(*map(tuple, dimension_numbers)),
+        "slice_sizes": canonical_shape(slice_sizes),
+        "indices_are_sorted": bool(indices_are_sorted),
+        "unique_indices": bool(unique_indices),
+        "mode": mode,
+        "fill_value": fill_value,
+    }
+    gather_p.abstract(aval_of(operand), aval_of(start_indices), **params)
+    return gather_p.bind(operand, start_indices, **params)
+
+
+def _gather_form(
+    dnums: ScatterDimensionNumbers, shape: Dims, updates_shape: Dims
+) -> tuple[GatherDimensionNumbers, Dims]:
+    """The gather that reads what a scatter writes, and its slice sizes."""
+    window = iter(updates_shape[d] for d in dnums.update_window_dims)
+    hidden = {*dnums.inserted_window_dims, *dnums.operand_batching_dims}
+    sizes = tuple(1 if d in hidden else next(window) for d in range(len(shape)))
+    return GatherDimensionNumbers(*dnums), sizes
+
+
+def _read_back(x: Any, indices: Any, updates_shape: Dims, fill_value: Any = 0, **params) -> Any:
+    """The elements of `x` in the windows of a scatter with the given parameters."""
+    dnums, sizes = _gather_form(params.pop("dimension_numbers"), shape_of(x), updates_shape)
+    params = _with_zerofill({**params, "fill_value": None})
+    return gather_p.bind(x, indices, dimension_numbers=dnums, slice_sizes=sizes, **params)
+
+
+class Scatter(Primitive):
+    """Write windows of an array; where several meet, the last one stays.
+
+    Subclasses combine a window with what is there by `ufunc` instead.
+    """
+
+    name = "scatter"
+    weak_operands = slice(1)
+    ufunc: np.ufunc | None = None
+    accepted: type = np.generic
+
+    def evaluate(
+        self,
+        x,
+        indices,
+        updates,
+        *,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+    ):
+        dnums, sizes = _gather_form(dimension_numbers, x.shape, updates.shape)
+        plan = plan_of(x.shape, dnums, sizes, indices.ndim - 1)
+        starts = as_starts(indices)
+        out = np.array(x, order="C")
+        if updates.size == 0:
+            return out
+        if plan.to_front is not None:
+            updates = updates.transpose(plan.to_front)
+        batch_shape = starts.shape[:-1]
+        count = math.prod(batch_shape)
+        updates = updates.reshape(count, *plan.window)
+        keep = None
+        if mode is CLIP:
+            starts = np.clip(starts, 0, plan.last)
+        else:
+            outside = plan.outside(starts)
+            if outside.any():
+                keep = ~outside.reshape(count)
+        # One flat axis: NumPy then visits the windows in order, so that the last one stays.
+        index = tuple(np.broadcast_to(i, batch_shape).reshape(count) for i in plan.index(starts))
+        if keep is not None:
+            index, updates = tuple(i[keep] for i in index), updates[keep]
+        self._write(plan, out, index, updates, unique_indices)
+        return out
+
+    def _write(self, plan, out, index, updates, unique):
+        count = len(updates)
+        view = plan.view(out)
+        if count == 1 or not index:
+            # One place: plain slices.  (Without an index all windows are the whole array.)
+            place = (*(int(i[0]) for i in index), ...)
+            for update in updates:
+                view[place] = update if self.ufunc is None else self.ufunc(view[place], update)
+        elif self.ufunc is None:
+            view[index] = updates
+        elif unique:
+            view[index] = self.ufunc(view[index], updates)
+        else:
+            # `ufunc.at` is quick on one flat axis only.
+            strides = [s // out.itemsize for s in view.strides]
+            flat = np.zeros(count, np.intp)
+            for i, s in zip(index, strides, strict=False):
+                flat += i * s
+            for size, s in zip(plan.window, strides[len(index) :], strict=True):
+                flat = flat[..., None] + np.arange(size) * s
+            self.ufunc.at(out.reshape(-1), flat.reshape(-1), updates.reshape(-1))
+
+    def abstract(
+        self,
+        x,
+        indices,
+        updates,
+        *,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+    ):
+        self._check(x, indices, updates, dimension_numbers)
+        return x
+
+    def _check(self, x, indices, updates, dnums):
+        name = self.name
+        check_indices(name, indices)
+        if x.dtype != updates.dtype:
+            raise TypeError(
+                f"lax.{name} requires operand and updates of the same dtype, got {x.dtype} and "
+                f"{updates.dtype}."
+            )
+        if self.ufunc is not None and not _dtypes.issubdtype(x.dtype, self.accepted):
+            raise TypeError(
+                f"{name} does not accept dtype {x.dtype}. "
+                f"Accepted dtypes are subtypes of {self.accepted.__name__}."
+            )
+        ndim = len(x.shape)
+        check_dims(name, "update_window_dims", dnums.update_window_dims, len(updates.shape))
+        check_dims(name, "inserted_window_dims", dnums.inserted_window_dims, ndim)
+        check_batching(
+            name,
+            x.shape,
+            indices,
+            dnums.scatter_dims_to_operand_dims,
+            dnums.operand_batching_dims,
+            dnums.scatter_indices_batching_dims,
+        )
+        hidden = {*dnums.inserted_window_dims, *dnums.operand_batching_dims}
+        if ndim != len(dnums.update_window_dims) + len(hidden):
+            raise TypeError(
+                f"{name}: every operand axis must be a window axis or be inserted or batching; got "
+                f"{dnums} for an operand of shape {x.shape}."
+            )
+        window_axes = [d for d in range(ndim) if d not in hidden]
+        for d, e in zip(window_axes, dnums.update_window_dims, strict=True):
+            if updates.shape[e] > x.shape[d]:
+                raise TypeError(
+                    f"{name}: windows must not be larger than the operand. Axis {e} of the updates "
+                    f"has length {updates.shape[e]}, axis {d} of the operand {x.shape[d]}."
+                )
+        rest = [n for e, n in enumerate(updates.shape) if e not in dnums.update_window_dims]
+        if tuple(rest) != indices.shape[:-1]:
+            raise TypeError(
+                f"{name}: the updates' axes outside the window {tuple(rest)} must have the lengths "
+                f"of the indices' axes {indices.shape[:-1]}; got updates of shape {updates.shape}, "
+                f"indices of shape {indices.shape} and {dnums}."
+            )
+
+    def jvp(self, primals, tangents, **params):
+        x, indices, updates = primals
+        dx, _, du = tangents
+        out = self.bind(x, indices, updates, **params)
+        return out, self.bind(instantiate(dx), indices, instantiate(du), **params)
+
+    def transpose(self, ct, x, indices, updates, **params):
+        shape = shape_of(updates) if not is_linear(updates) else updates.aval.shape
+        dx = du = None
+        if is_linear(x):
+            nothing = zeros(ShapedArray(shape, x.aval.dtype))
+            dx = self.bind(ct, indices, nothing, **params)
+        if is_linear(updates):
+            du = _read_back(ct, indices, shape, **params)
+            if not params["unique_indices"]:
+                du = select(self._stayed(ct, indices, shape, params), du, zeros(updates.aval))
+        return [dx, None, du]
+
+    def _stayed(self, x, indices, updates_shape, params):
+        """Which elements of the updates are in the result, not overwritten by a later one."""
+        number = reshape(iota(np.int32, math.prod(updates_shape)), updates_shape)
+        nobody = broadcast(np.int32(-1), shape_of(x))
+        holder = self.bind(nobody, indices, number, **params)
+        return eq(_read_back(holder, indices, updates_shape, **params), number)
+
+    def batch(self, xs, dims, *, dimension_numbers, **params):
+        (x, indices, updates), (dx, di, du) = xs, dims
+        window, inserted, starts, batching, indices_batching = dimension_numbers
+        size = next(shape_of(a)[d] for a, d in zip(xs, dims, strict=True) if d is not None)
+        x = broadcast(x, (size,)) if dx is None else moveaxis(x, dx, 0)
+        updates = broadcast(updates, (size,)) if du is None else moveaxis(updates, du, 0)
+        window, inserted, starts, batching = map(_shift, (window, inserted, starts, batching))
+        if di is None:
+            window = (0, *window)
+        else:
+            indices = moveaxis(indices, di, 0)
+            batching, indices_batching = (0, *batching), (0, *_shift(indices_batching))
+        dnums = ScatterDimensionNumbers(window, inserted, starts, batching, indices_batching)
+        return self.bind(x, indices, updates, dimension_numbers=dnums, **params), 0
+
+
+scatter_p = Scatter()
+
+
+class ScatterAdd(Scatter):
+    """Add windows to an array."""
+
+    name, ufunc, accepted = "scatter-add", np.add, np.number
+
+    def transpose(self, ct, x, indices, updates, **params):
+        dx = ct if is_linear(x) else None
+        du = None
+        if is_linear(updates):
+            du = self._back(_read_back(ct, indices, updates.aval.shape, **params))
+        return [dx, None, du]
+
+    def _back(self, ct):
+        return ct
+
+
+class ScatterSub(ScatterAdd):
+    """Subtract windows from an array."""
+
+    name, ufunc = "scatter-sub", np.subtract
+
+    def _back(self, ct):
+        return neg(ct)
+
+
+class ScatterMul(Scatter):
+    """Multiply an array by windows."""
+
+    name, ufunc, accepted = "scatter-mul", np.multiply, np.number
+
+    def jvp(self, primals, tangents, **params):
+        x, indices, updates = primals
+        dx, _, du = map(instantiate, tangents)
+        out = self.bind(x, indices, updates, **params)
+        if not params["unique_indices"]:
+            du = mul(du, self._others(x, indices, updates, params))
+        change = scatter_add_p.bind(zeros(aval_of(x)), indices, du, **params)
+        return out, add(self.bind(dx, indices, updates, **params), mul(x, change))
+
+    def _others(self, x, indices, updates, params):
+        """For each update, the product of the other ones at its place.
+
+        It is the product of all divided by the own one; zeros are left out and counted, so that
+        nothing is divided by zero.
+        """
+        aval = aval_of(updates)
+        shape, zero, one = aval.shape, zeros(aval), ones(aval)
+        is_zero = eq(updates, zero)
+        factors = select(is_zero, one, updates)
+        number = select(is_zero, one, zero)
+        product = self.bind(ones(aval_of(x)), indices, factors, **params)
+        count = scatter_add_p.bind(zeros(aval_of(x)), indices, number, **params)
+        product = _read_back(product, indices, shape, **params)
+        others_zero = _read_back(count, indices, shape, **params)
+        return select(eq(others_zero, number), div(product, factors), zero)
+
+    def transpose(self, ct, x, indices, updates, **params):
+        return [self.bind(ct, indices, updates, **params), None, None]
+
+
+class ScatterExtreme(Scatter):
+    """The extreme of an array and windows; all that are equal to it share the derivative."""
+
+    def __init__(self, name: str, ufunc: np.ufunc):
+        self.name = name
+        self.ufunc = ufunc
+
+    def jvp(self, primals, tangents, **params):
+        x, indices, updates = primals
+        dx, _, du = map(instantiate, tangents)
+        out = self.bind(x, indices, updates, **params)
+        shape, dtype = shape_of(updates), aval_of(x).dtype
+        mine = convert_element_type(eq(x, out), dtype)
+        theirs = eq(updates, _read_back(out, indices, shape, **params))
+        theirs = convert_element_type(theirs, dtype)
+        count = scatter_add_p.bind(mine, indices, theirs, **params)
+        total = scatter_add_p.bind(mul(dx, mine), indices, mul(du, theirs), **params)
+        return out, div(total, count)
+
+
+scatter_add_p, scatter_sub_p, scatter_mul_p = ScatterAdd(), ScatterSub(), ScatterMul()
+scatter_min_p = ScatterExtreme("scatter-min", np.minimum)
+scatter_max_p = ScatterExtreme("scatter-max", np.maximum)
+
+
+def _scatter(
+    prim: Scatter,
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    indices_are_sorted: bool,
+    unique_indices: bool,
+    mode: str | GatherScatterMode | None,
+) -> Any:
+    params = {
+        "dimension_numbers": ScatterDimensionNumbers(*map(tuple, dimension_numbers)),
+        "indices_are_sorted": bool(indices_are_sorted),
+        "unique_indices": bool(unique_indices),
+        "mode": GatherScatterMode.from_any(mode),
+    }
+    prim.abstract(aval_of(operand), aval_of(scatter_indices), aval_of(updates), **params)
+    return prim.bind(operand, scatter_indices, updates, **params)
+
+
+def scatter(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """Write windows into a copy of `operand`, one for each index.
+
+    Where windows overlap, the last one stays.
+
+    Args:
+      operand: the array to write into.
+      scatter_indices: integers; the last axis holds the components of one start.
+      updates: the windows, of the dtype of `operand`.
+      dimension_numbers: how the axes belong together, see `ScatterDimensionNumbers`.
+      indices_are_sorted: promise that the indices increase.
+      unique_indices: promise that no element is written twice; derivatives are then cheaper.
+      mode: what windows out of bounds do: 'drop' (the default), 'clip', 'promise_in_bounds'.
+
+    Raises:
+      TypeError: axes, lengths or dtypes do not fit together.
+      ValueError: the indices are not integers, or the mode is unknown.
+
+    >>> import namoo.numpy as jnp
+    >>> points = ScatterDimensionNumbers(
+    ...     update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+    >>> scatter(jnp.zeros(4), jnp.array([[2], [0]]), jnp.array([1.0, 5.0]), points)
+    Array([5., 0., 1., 0.], dtype=float32)
+    """
+    flags = (indices_are_sorted, unique_indices, mode)
+    return _scatter(scatter_p, operand, scatter_indices, updates, dimension_numbers, *flags)
+
+
+def scatter_add(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """Add windows to `operand`; see `scatter` for the arguments.
+
+    >>> import namoo.numpy as jnp
+    >>> points = ScatterDimensionNumbers((), (0,), (0,))
+    >>> scatter_add(jnp.zeros(3), jnp.array([[2], [0], [2]]), jnp.array([1.0, 5.0, 2.0]), points)
+    Array([5., 0., 3.], dtype=float32)
+    """
+    flags = (indices_are_sorted, unique_indices, mode)
+    return _scatter(scatter_add_p, operand, scatter_indices, updates, dimension_numbers, *flags)
+
+
+def scatter_sub(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """Subtract windows from `operand`; see `scatter` for the arguments."""
+    flags = (indices_are_sorted, unique_indices, mode)
+    return _scatter(scatter_sub_p, operand, scatter_indices, updates, dimension_numbers, *flags)
+
+
+def scatter_mul(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """Multiply `operand` by windows; see `scatter` for the arguments."""
+    flags = (indices_are_sorted, unique_indices, mode)
+    return _scatter(scatter_mul_p, operand, scatter_indices, updates, dimension_numbers, *flags)
+
+
+def scatter_min(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """The smaller of `operand` and windows; see `scatter` for the arguments."""
+    flags = (indices_are_sorted, unique_indices, mode)
+    return _scatter(scatter_min_p, operand, scatter_indices, updates, dimension_numbers, *flags)
+
+
+def scatter_max(
+    operand: Any,
+    scatter_indices: Any,
+    updates: Any,
+    dimension_numbers: ScatterDimensionNumbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: str | GatherScatterMode | None = None,
+) -> Any:
+    """The larger of `operand` and windows; see `scatter` for the arguments."""
+    flags = (indices_are_sorted, unique_indices, mode)
+    return _scatter(scatter_max_p, operand, scatter_indices, updates, dimension_numbers, *flags)

@@ -1,0 +1,426 @@
+"""Cut arrays and join them: slices at fixed places, padding, concatenation, splitting."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes
+from namoo.core.array import EagerArray
+from namoo.core.avals import ShapedArray, aval_of, canonical_shape
+from namoo.core.primitive import Primitive, Zero, is_linear
+from namoo.core.trace import Tracer
+from namoo.primitives.elementwise import select, sub
+from namoo.primitives.shape import (
+    broadcast,
+    broadcast_to,
+    canonical_axis,
+    instantiate,
+    moveaxis,
+    reduce_sum,
+    reshape,
+    shape_of,
+    squeeze,
+    zeros,
+)
+
+Sizes = Sequence[int]
+_range = builtins.slice
+
+
+class Slice(Primitive):
+    """A box of an array, or every few elements of it."""
+
+    name, linear = "slice", True
+
+    def evaluate(self, x, *, start_indices, limit_indices, strides):
+        if strides is None:
+            return x[tuple(map(_range, start_indices, limit_indices))]
+        return x[tuple(map(_range, start_indices, limit_indices, strides))]
+
+    def abstract(self, x, *, start_indices, limit_indices, strides):
+        _check_slice(x.shape, start_indices, limit_indices, strides)
+        steps = strides or (1,) * x.ndim
+        shape = tuple(
+            -((start - limit) // step)
+            for start, limit, step in zip(start_indices, limit_indices, steps, strict=True)
+        )
+        return x.update(shape=shape)
+
+    def transpose(self, ct, x, *, start_indices, limit_indices, strides):
+        shape, steps = x.aval.shape, strides or (1,) * x.aval.ndim
+        config = []
+        for n, start, kept, step in zip(shape, start_indices, shape_of(ct), steps, strict=True):
+            covered = start + (kept - 1) * step + 1 if kept else start
+            config.append((start, n - covered, step - 1))
+        return [pad(ct, _zero(ct), config)]
+
+    def batch(self, xs, dims, *, start_indices, limit_indices, strides):
+        (x,), (d,) = xs, dims
+        out = self.bind(
+            x,
+            start_indices=insert(start_indices, d, 0),
+            limit_indices=insert(limit_indices, d, shape_of(x)[d]),
+            strides=None if strides is None else insert(strides, d, 1),
+        )
+        return out, d
+
+
+slice_p = Slice()
+
+
+def insert(items: tuple, place: int, item: Any) -> tuple:
+    return (*items[:place], item, *items[place:])
+
+
+def _zero(x: Any) -> Any:
+    """The scalar zero of the dtype of `x`."""
+    return zeros(ShapedArray((), aval_of(x).dtype))
+
+
+def _check_slice(shape, starts, limits, strides) -> None:
+    where = (
+        f"got start_indices={starts}, limit_indices={limits}, strides={strides} for an operand of "
+        f"shape {shape}."
+    )
+    lengths = {len(shape), len(starts), len(limits), len(shape if strides is None else strides)}
+    if len(lengths) > 1:
+        raise TypeError(f"slice needs one start, limit and stride for each axis; {where}")
+    if not all(0 <= a <= b <= n for a, b, n in zip(starts, limits, shape, strict=True)):
+        raise TypeError(f"slice needs 0 <= start <= limit <= length on each axis; {where}")
+    if strides is not None and min(strides, default=1) < 1:
+        raise TypeError(f"slice strides must be positive; {where}")
+
+
+def slice(
+    operand: Any,
+    start_indices: Sizes,
+    limit_indices: Sizes,
+    strides: Sizes | None = None,
+) -> Any:
+    """The box of `operand` from `start_indices` up to `limit_indices`, both fixed numbers.
+
+    Args:
+      operand: an array.
+      start_indices: where the box begins on each axis.
+      limit_indices: where it ends on each axis; the limit is not part of it.
+      strides: take every so many elements on each axis; all of them by default.
+
+    Raises:
+      TypeError: the box is not inside the array.
+
+    >>> import namoo.numpy as jnp
+    >>> slice(jnp.arange(12).reshape(3, 4), (1, 0), (3, 4), (1, 2))
+    Array([[ 4,  6],
+           [ 8, 10]], dtype=int32)
+    """
+    shape = shape_of(operand)
+    starts = tuple(map(operator.index, start_indices))
+    limits = tuple(map(operator.index, limit_indices))
+    steps = None if strides is None else tuple(map(operator.index, strides))
+    if (
+        limits == shape
+        and not any(starts)
+        and (steps is None or all(s == 1 for s in steps))
+        and isinstance(operand, (EagerArray, Tracer))
+    ):
+        return operand
+    _check_slice(shape, starts, limits, steps)
+    return slice_p.bind(operand, start_indices=starts, limit_indices=limits, strides=steps)
+
+
+def slice_in_dim(
+    operand: Any,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Any:
+    """`slice` along one axis; negative places count from its end.
+
+    >>> import namoo.numpy as jnp
+    >>> slice_in_dim(jnp.arange(6), -3, None)
+    Array([3, 4, 5], dtype=int32)
+    """
+    shape = shape_of(operand)
+    axis = canonical_axis(axis, len(shape))
+    n = shape[axis]
+    start = 0 if start_index is None else operator.index(start_index)
+    limit = n if limit_index is None else operator.index(limit_index)
+    starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis] = start + n if start < 0 else start
+    limits[axis] = limit + n if limit < 0 else limit
+    steps[axis] = operator.index(stride)
+    return slice(operand, starts, limits, steps)
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+    """One place along an axis, whose length becomes 1, or which goes away.
+
+    >>> import namoo.numpy as jnp
+    >>> index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False)
+    Array([2, 5], dtype=int32)
+    """
+    index, axis = operator.index(index), canonical_axis(axis, len(shape_of(operand)))
+    n = shape_of(operand)[axis]
+    place = index + n if index < 0 else index
+    if not 0 <= place < n:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {n}")
+    out = slice_in_dim(operand, place, place + 1, 1, axis)
+    return out if keepdims else squeeze(out, (axis,))
+
+
+class Pad(Primitive):
+    """Put a value around and between the elements; negative amounts cut elements off."""
+
+    name, linear = "pad", True
+
+    def evaluate(self, x, value, *, padding_config):
+        shape = _padded_shape(x.shape, padding_config)
+        out = np.full(shape, value, x.dtype)
+        source, target = [], []
+        for n, size, (low, _, inner) in zip(x.shape, shape, padding_config, strict=True):
+            step = inner + 1
+            first = max(0, -(low // step))  # the first element that is not cut off
+            last = min(n - 1, (size - 1 - low) // step)
+            source.append(_range(first, max(first, last + 1)))
+            target.append(_range(low + first * step, max(0, low + last * step + 1), step))
+        out[tuple(target)] = x[tuple(source)]
+        return out
+
+    def abstract(self, x, value, *, padding_config):
+        if x.dtype != value.dtype:
+            raise TypeError(
+                "pad: operand and padding_value must have the same dtype, got "
+                f"{x.dtype} and {value.dtype}."
+            )
+        if value.shape:
+            raise ValueError(f"pad: padding_value must be a scalar, got shape {value.shape}.")
+        if len(padding_config) != x.ndim:
+            raise ValueError(
+                "pad: padding_config must have one entry (low, high, interior) for each axis, got "
+                f"{padding_config} for an operand of shape {x.shape}."
+            )
+        if any(inner < 0 for _, _, inner in padding_config):
+            raise ValueError(
+                f"pad: interior padding must not be negative, got padding_config {padding_config}."
+            )
+        shape = _padded_shape(x.shape, padding_config)
+        if any(n < 0 for n in shape):
+            raise ValueError(
+                f"pad: an axis would have a negative length: {shape}, from padding_config "
+                f"{padding_config} and an operand of shape {x.shape}."
+            )
+        return x.update(shape=shape, weak_type=x.weak_type and value.weak_type)
+
+    def jvp(self, primals, tangents, *, padding_config):
+        out = self.bind(*primals, padding_config=padding_config)
+        return out, self.bind(*map(instantiate, tangents), padding_config=padding_config)
+
+    def transpose(self, ct, x, value, *, padding_config):
+        aval = x.aval if is_linear(x) else aval_of(x)
+        cut = tuple((-low, -high, 0) for low, high, _ in padding_config)
+        inside = self.bind(ct, _zero(ct), padding_config=cut)
+        inner = [i + 1 for _, _, i in padding_config]
+        kept = slice(inside, (0,) * aval.ndim, shape_of(inside), inner)
+        dvalue = None
+        if is_linear(value):
+            dvalue = sub(_total(ct), _total(kept))
+        return [kept if is_linear(x) else None, dvalue]
+
+    def batch(self, xs, dims, *, padding_config):
+        (x, value), (dx, dv) = xs, dims
+        if dv is None:
+            return self.bind(x, value, padding_config=insert(padding_config, dx, (0, 0, 0))), dx
+        # Each example has its own value: pad with anything, and choose afterwards.
+        size = shape_of(value)[0]
+        x = broadcast(x, (size,)) if dx is None else moveaxis(x, dx, 0)
+        config = ((0, 0, 0), *padding_config)
+        out = self.bind(x, _zero(x), padding_config=config)
+        inside = self.bind(np.ones(shape_of(x), np.bool_), np.False_, padding_config=config)
+        column = reshape(value, (size, *(1,) * len(padding_config)))
+        return select(inside, out, broadcast_to(column, shape_of(out))), 0
+
+
+pad_p = Pad()
+
+
+def _total(x: Any) -> Any:
+    return reduce_sum(x, range(len(shape_of(x))))
+
+
+def _padded_shape(shape: tuple[int, ...], config: Any) -> tuple[int, ...]:
+    return tuple(
+        low + high + n + max(n - 1, 0) * inner
+        for n, (low, high, inner) in zip(shape, config, strict=True)
+    )
+
+
+def pad(operand: Any, padding_value: Any, padding_config: Sequence[Sequence[int]]) -> Any:
+    """Put `padding_value` before, after and between the elements along each axis.
+
+    Args:
+      operand: an array.
+      padding_value: a scalar of the same dtype.
+      padding_config: for each axis `(low, high, interior)`: how many values go before the first
+        element, after the last one, and between two; negative `low` and `high` cut off.
+
+    Raises:
+      TypeError: the dtypes differ.
+      ValueError: the configuration does not fit the operand.
+
+    >>> import namoo.numpy as jnp
+    >>> pad(jnp.array([1, 2, 3]), 0, [(1, -1, 1)])
+    Array([0, 1, 0, 2, 0], dtype=int32)
+    """
+    aval = aval_of(operand)
+    if _dtypes.is_python_scalar(padding_value) and np.can_cast(
+        _dtypes.dtype_of(padding_value), aval.dtype, "same_kind"
+    ):
+        padding_value = EagerArray(np.asarray(padding_value, aval.dtype), aval.weak_type)
+    config = tuple(tuple(map(operator.index, entry)) for entry in padding_config)
+    pad_p.abstract(aval, aval_of(padding_value), padding_config=config)
+    return pad_p.bind(operand, padding_value, padding_config=config)
+
+
+class Concatenate(Primitive):
+    """Put arrays one after another along an axis."""
+
+    name, linear = "concatenate", True
+
+    def evaluate(self, *xs, dimension):
+        return np.concatenate(xs, dimension)
+
+    def abstract(self, *xs, dimension):
+        first = xs[0]
+        shapes = ", ".join(str(x.shape) for x in xs)
+        if len({x.ndim for x in xs}) > 1:
+            raise TypeError(
+                f"concatenate: arrays must have the same number of axes, got shapes {shapes}."
+            )
+        if not 0 <= dimension < first.ndim:
+            raise TypeError(
+                f"concatenate: dimension {dimension} is out of bounds for shapes {shapes}."
+            )
+        if len({x.shape[:dimension] + x.shape[dimension + 1 :] for x in xs}) > 1:
+            raise TypeError(
+                "concatenate: arrays must have the same lengths on all axes but the joined one "
+                f"({dimension}), got shapes {shapes}."
+            )
+        if any(x.dtype != first.dtype for x in xs):
+            raise TypeError(
+                "lax.concatenate requires arguments to have the same dtypes, got "
+                f"{', '.join(str(x.dtype) for x in xs)}. (namoo.numpy.concatenate promotes types.)"
+            )
+        shape = list(first.shape)
+        shape[dimension] = sum(x.shape[dimension] for x in xs)
+        return ShapedArray(tuple(shape), first.dtype, all(x.weak_type for x in xs))
+
+    def jvp(self, primals, tangents, *, dimension):
+        out = self.bind(*primals, dimension=dimension)
+        return out, self.bind(*map(instantiate, tangents), dimension=dimension)
+
+    def transpose(self, ct, *xs, dimension):
+        cts, start = [], 0
+        for x in xs:
+            size = (x.aval.shape if is_linear(x) else shape_of(x))[dimension]
+            part = slice_in_dim(ct, start, start + size, 1, dimension) if is_linear(x) else None
+            cts.append(part)
+            start += size
+        return cts
+
+    def batch(self, xs, dims, *, dimension):
+        size = next(shape_of(x)[d] for x, d in zip(xs, dims, strict=True) if d is not None)
+        xs = [
+            broadcast(x, (size,)) if d is None else moveaxis(x, d, 0)
+            for x, d in zip(xs, dims, strict=True)
+        ]
+        return self.bind(*xs, dimension=dimension + 1), 0
+
+
+concatenate_p = Concatenate()
+
+
+def concatenate(operands: Any, dimension: int) -> Any:
+    """Join arrays of one dtype along an axis.
+
+    Args:
+      operands: arrays whose other axes have the same lengths.
+      dimension: the axis along which they follow one another.
+
+    Raises:
+      TypeError: shapes or dtypes do not fit.
+      ValueError: there are no operands.
+
+    >>> import namoo.numpy as jnp
+    >>> concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
+    Array([1, 2, 3], dtype=int32)
+    """
+    if shape_of(operands) and not isinstance(operands, (list, tuple)):
+        operands = split(operands, (1,) * shape_of(operands)[0])
+        operands = [squeeze(x, (0,)) for x in operands]
+    if len(operands) == 0:
+        raise ValueError("concatenate needs at least one array, got none.")
+    dimension = operator.index(dimension)
+    first = operands[0]
+    if len(operands) == 1 and isinstance(first, (EagerArray, Tracer)) and first.ndim > dimension:
+        return first
+    concatenate_p.abstract(*map(aval_of, operands), dimension=dimension)
+    return concatenate_p.bind(*operands, dimension=dimension)
+
+
+class Split(Primitive):
+    """Cut an array into parts along an axis."""
+
+    name, linear, multiple_results = "split", True, True
+
+    def evaluate(self, x, *, sizes, axis):
+        before = (_range(None),) * axis
+        ends = np.cumsum(sizes).tolist()
+        return [
+            x[(*before, _range(end - size, end))] for size, end in zip(sizes, ends, strict=True)
+        ]
+
+    def abstract(self, x, *, sizes, axis):
+        if any(size < 0 for size in sizes):
+            raise ValueError(f"split: sizes must not be negative, got {sizes}.")
+        if sum(sizes) != x.shape[axis]:
+            raise ValueError(
+                f"split: the sum of sizes {sizes} is {sum(sizes)}, but axis {axis} of the operand "
+                f"of shape {x.shape} has length {x.shape[axis]}."
+            )
+        return [x.update(shape=(*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sizes]
+
+    def transpose(self, cts, x, *, sizes, axis):
+        if all(type(ct) is Zero for ct in cts):
+            return [None]
+        return [concatenate(list(map(instantiate, cts)), axis)]
+
+    def batch(self, xs, dims, *, sizes, axis):
+        (x,), (d,) = xs, dims
+        return self.bind(x, sizes=sizes, axis=axis + (axis >= d)), [d] * len(sizes)
+
+
+split_p = Split()
+
+
+def split(operand: Any, sizes: Sizes, axis: int = 0) -> list[Any]:
+    """Cut an array into parts of the given sizes along an axis.
+
+    Raises:
+      ValueError: the sizes do not add up to the length of the axis.
+
+    >>> import namoo.numpy as jnp
+    >>> split(jnp.arange(5), (2, 3))
+    [Array([0, 1], dtype=int32), Array([2, 3, 4], dtype=int32)]
+    """
+    params = {
+        "sizes": canonical_shape(sizes),
+        "axis": canonical_axis(axis, len(shape_of(operand))),
+    }
+    split_p.abstract(aval_of(operand), **params)
+    return split_p.bind(operand, **params)

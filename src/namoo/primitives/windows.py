@@ -1,0 +1,277 @@
+"""What `gather` and `scatter` share: how axes belong together, modes, checks, and the plan.
+
+Both see the array through one *view*: its leading axes are the places where a window may start,
+and its trailing axes are the window.  Reading is then one fancy index into the view, and writing
+is one assignment, or one `ufunc.at`, through it.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from namoo import _dtypes
+from namoo.core.avals import ShapedArray
+
+Dims = tuple[int, ...]
+
+
+class GatherDimensionNumbers(NamedTuple):
+    """How the axes of `gather`'s operands and result belong together.
+
+    The last axis of the indices holds one start for each axis in `start_index_map`.
+
+    Attributes:
+      offset_dims: the result's axes that run inside a window, in increasing order.
+      collapsed_slice_dims: operand axes of window length 1 that the result does not have.
+      start_index_map: for each component of an index, the operand axis it is a start on.
+      operand_batching_dims: operand axes that go together with axes of the indices.
+      start_indices_batching_dims: those axes of the indices, in the same order.
+    """
+
+    offset_dims: Dims
+    collapsed_slice_dims: Dims
+    start_index_map: Dims
+    operand_batching_dims: Dims = ()
+    start_indices_batching_dims: Dims = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """How the axes of `scatter`'s operands belong together.
+
+    Attributes:
+      update_window_dims: the updates' axes that run inside a window, in increasing order.
+      inserted_window_dims: operand axes of window length 1 that the updates do not have.
+      scatter_dims_to_operand_dims: for each component of an index, the operand axis it is on.
+      operand_batching_dims: operand axes that go together with axes of the indices.
+      scatter_indices_batching_dims: those axes of the indices, in the same order.
+    """
+
+    update_window_dims: Dims
+    inserted_window_dims: Dims
+    scatter_dims_to_operand_dims: Dims
+    operand_batching_dims: Dims = ()
+    scatter_indices_batching_dims: Dims = ()
+
+
+class GatherScatterMode(enum.Enum):
+    """What happens to windows that are not wholly inside the array.
+
+    * `CLIP`: they are moved inside.
+    * `FILL_OR_DROP`: `gather` fills them with a value, `scatter` leaves them out.
+    * `PROMISE_IN_BOUNDS`: there are none; the result is unspecified if there are.
+    * `ONE_HOT`: as a product with a one-hot matrix: `gather` reads zeros, `scatter` drops.
+
+    >>> GatherScatterMode.from_any("clip")
+    GatherScatterMode.CLIP
+    """
+
+    CLIP = enum.auto()
+    FILL_OR_DROP = enum.auto()
+    PROMISE_IN_BOUNDS = enum.auto()
+    ONE_HOT = enum.auto()
+
+    @staticmethod
+    def from_any(mode: str | GatherScatterMode | None) -> GatherScatterMode:
+        """The mode of that name: 'clip', 'fill', 'drop', 'promise_in_bounds' or 'one_hot'."""
+        if isinstance(mode, GatherScatterMode):
+            return mode
+        try:
+            return _MODES[mode]
+        except (KeyError, TypeError):
+            names = ", ".join(repr(name) for name in _MODES if name)
+            raise ValueError(
+                f"Unknown gather mode {mode!r}: it is one of {names}, or a GatherScatterMode."
+            ) from None
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+_MODES: dict[str | None, GatherScatterMode] = {
+    None: GatherScatterMode.FILL_OR_DROP,
+    "clip": GatherScatterMode.CLIP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
+
+CLIP, FILL_OR_DROP = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
+PROMISE_IN_BOUNDS, ONE_HOT = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.ONE_HOT
+
+
+class Plan:
+    """What can be known about a gather or scatter from the shapes alone."""
+
+    def __init__(
+        self, shape: Dims, dnums: GatherDimensionNumbers, slice_sizes: Dims, batch_ndim: int
+    ):
+        starts, batching = dnums.start_index_map, dnums.operand_batching_dims
+        hidden = {*dnums.collapsed_slice_dims, *batching}
+        self.window_axes = [d for d in range(len(shape)) if d not in hidden]
+        self.place_axes = [*starts, *batching]
+        # An axis on which windows cannot start is seen from its beginning only.
+        self.window = tuple(slice_sizes[d] for d in self.window_axes)
+        self.places = tuple(shape[d] - slice_sizes[d] + 1 for d in self.place_axes)
+        self.last = np.array([shape[d] - slice_sizes[d] for d in starts], np.intp)
+        self.batching = dnums.start_indices_batching_dims
+        self.is_transpose = (
+            sorted(self.place_axes + self.window_axes) == list(range(len(shape)))
+            and all(slice_sizes[d] == shape[d] for d in self.window_axes)
+            and all(slice_sizes[d] == 1 for d in self.place_axes)
+        )
+        offset = dnums.offset_dims
+        ndim = batch_ndim + len(offset)
+        batch_dims = [d for d in range(ndim) if d not in offset]
+        order = [*batch_dims, *offset]
+        self.to_front = None if order == list(range(ndim)) else order
+        self.to_result = None if self.to_front is None else np.argsort(order)
+        # Whole rows along one axis: what `np.take` does best.
+        self.take_axis = None
+        if self.is_transpose and len(starts) == 1 and not batching:
+            axis = starts[0]
+            if offset == (*range(axis), *range(axis + batch_ndim, ndim)):
+                self.take_axis = axis
+
+    def view(self, x: np.ndarray) -> np.ndarray:
+        """The array as windows: first the axes of places, then those of the window."""
+        if self.is_transpose:
+            return x.transpose(self.place_axes + self.window_axes)
+        strides = [x.strides[d] for d in self.place_axes + self.window_axes]
+        return as_strided(x, self.places + self.window, strides)
+
+    def index(self, starts: np.ndarray) -> list[np.ndarray]:
+        """One array for each axis of places, from starts that are in bounds."""
+        batch_shape = starts.shape[:-1]
+        index = [starts[..., k] for k in range(starts.shape[-1])]
+        for d in self.batching:
+            line = [1] * len(batch_shape)
+            line[d] = batch_shape[d]
+            index.append(np.arange(batch_shape[d]).reshape(line))
+        if index:
+            index[0] = np.broadcast_to(index[0], batch_shape)
+        return index
+
+    def outside(self, starts: np.ndarray) -> np.ndarray:
+        """Which windows are not wholly inside."""
+        return np.asarray(((starts < 0) | (starts > self.last)).any(axis=-1))
+
+
+@functools.lru_cache(maxsize=4096)
+def plan_of(shape, dnums, slice_sizes, batch_ndim) -> Plan:
+    return Plan(shape, dnums, slice_sizes, batch_ndim)
+
+
+def as_starts(indices: np.ndarray) -> np.ndarray:
+    if indices.dtype == np.uint64:  # What does not fit is out of bounds in any case.
+        indices = np.minimum(indices, np.uint64(np.iinfo(np.int64).max))
+    return indices.astype(np.intp, copy=False)
+
+
+def fill(fill_value: Any, dtype: np.dtype) -> Any:
+    """The value of places out of bounds: the given one, or the dtype's own."""
+    if dtype.names is not None:  # Words of keys: no number stands for a key.
+        return np.full((), np.iinfo(np.uint32).max, np.uint32).repeat(len(dtype.names)).view(dtype)
+    return np.asarray(default_fill(dtype) if fill_value is None else fill_value).astype(dtype)
+
+
+def default_fill(dtype: Any) -> Any:
+    """What stands for "no value": NaN, the most negative integer, the largest unsigned, True.
+
+    >>> default_fill(np.dtype("int8")), defaultfill(np.dtype("float32"))
+    (-128, nan)
+    """
+    if _dtypes.issubdtype(dtype, np.inexact):
+        return float("nan")
+    if _dtypes.issubdtype(dtype, np.signedinteger):
+        return int(_dtypes.iinfo(dtype).min)
+    if _dtypes.issubdtype(dtype, np.unsignedinteger):
+        return int(_dtypes.iinfo(dtype).max)
+    return True if dtype == np.bool_ else None
+
+
+def check_indices(name: str, indices: ShapedArray) -> None:
+    if not _dtypes.issubdtype(indices.dtype, np.integer):
+        raise ValueError(f"{name} indices must have an integer type, got {indices.str_short()}.")
+    if not indices.shape:
+        raise TypeError(
+            f"{name} indices must have at least one axis, whose last one holds the components of "
+            f"each index; got {indices.str_short()}."
+        )
+
+
+def check_dims(name: str, what: str, dims: Dims, ndim: int, increasing: bool = True) -> None:
+    """Raise unless axes are distinct, in range and (if asked) increasing."""
+    if not all(0 <= d < ndim for d in dims):
+        raise TypeError(f"{name}: {what}={dims} must be axes in [0, {ndim}).")
+    if len(set(dims)) != len(dims):
+        raise TypeError(f"{name}: {what}={dims} must not repeat an axis.")
+    if increasing and list(dims) != sorted(dims):
+        raise TypeError(f"{name}: {what}={dims} must be sorted.")
+
+
+def check_batching(
+    name: str, x_shape: Dims, indices: ShapedArray, starts: Dims, x_dims: Dims, i_dims: Dims
+) -> None:
+    """Raise unless the axes of operand and indices that belong together do."""
+    check_dims(name, "operand_batching_dims", x_dims, len(x_shape))
+    check_dims(name, "indices batching dims", i_dims, len(indices.shape) - 1, increasing=False)
+    if len(x_dims) != len(i_dims) or any(
+        x_shape[d] != indices.shape[e] for d, e in zip(x_dims, i_dims, strict=True)
+    ):
+        raise TypeError(
+            f"{name}: batching axes {x_dims} of the operand (shape {x_shape}) and {i_dims} of the "
+            f"indices (shape {indices.shape}) must have the same lengths."
+        )
+    if indices.shape[-1] != len(starts):
+        raise TypeError(
+            f"{name}: the last axis of the indices has length {indices.shape[-1]}, but there are "
+            f"{len(starts)} axes in the index map {starts}. These two numbers must be equal."
+        )
+    check_dims(name, "the index map", starts, len(x_shape), increasing=False)
+    if set(starts) & set(x_dims):
+        raise TypeError(f"{name}: axes {starts} with indices and batching axes {x_dims} overlap.")
+
+
+def check_gather(
+    shape: Dims, indices: ShapedArray, dnums: GatherDimensionNumbers, slice_sizes: Dims
+) -> None:
+    check_indices("gather", indices)
+    ndim, result_ndim = len(shape), len(indices.shape) - 1 + len(dnums.offset_dims)
+    check_dims("gather", "offset_dims", dnums.offset_dims, result_ndim)
+    check_dims("gather", "collapsed_slice_dims", dnums.collapsed_slice_dims, ndim)
+    check_batching(
+        "gather",
+        shape,
+        indices,
+        dnums.start_index_map,
+        dnums.operand_batching_dims,
+        dnums.start_indices_batching_dims,
+    )
+    hidden = {*dnums.collapsed_slice_dims, *dnums.operand_batching_dims}
+    if len(slice_sizes) != ndim:
+        raise TypeError(
+            "gather must have one slice size for every operand axis; got "
+            f"slice_sizes={slice_sizes} for an operand of shape {shape}."
+        )
+    for d, (size, n) in enumerate(zip(slice_sizes, shape, strict=True)):
+        if not 0 <= size <= n:
+            raise TypeError(
+                f"gather: slice_sizes[{d}]={size} is out of range [0, {n}] for an operand of "
+                f"shape {shape}."
+            )
+        if d in hidden and size > 1:
+            raise TypeError(
+                f"gather can only collapse axes of slice size 1, got slice_sizes[{d}]={size} for "
+                f"collapsed or batching axis {d}."
+            )
+    if ndim != len(dnums.offset_dims) + len(hidden):
+        raise TypeError(
+            "gather: every operand axis must be an offset axis or be collapsed or batching; got "
+            f"{dnums} for an operand of shape {shape}."
+        )
