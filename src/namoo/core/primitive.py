@@ -1,15 +1,15 @@
 """Primitives: the operations everything is made of, each with all of its rules in one place.
 
-| rule        | signature                             | what it says                                |
-|-------------|---------------------------------------|---------------------------------------------|
-| `evaluate`  | `(*arrays, **params)`                 | the value, with NumPy: the oracle of others |
-| `abstract`  | `(*avals, **params)`                  | shape, dtype and weak type of the result    |
-| `jvp`       | `(primals, tangents, **params)`       | result and tangent; tangents may be `Zero`  |
-| `transpose` | `(ct, *operands, **params)`           | cotangents; linear operands are `Linear`    |
-| `batch`     | `(operands, dims, **params)`          | the op with one more axis, and where it is  |
-| `linearize` | `(primals, tangents, **params)`       | only for primitives that hold programs      |
-| `native`    | `(emit, *operands, **params)`         | how the native engine computes it           |
-| `stablehlo` | `(hlo, *operands, **params)`          | how XLA computes it                         |
+| rule        | signature                       | what it says                                  |
+|-------------|---------------------------------|-----------------------------------------------|
+| `evaluate`  | `(*arrays, **params)`           | the value, with NumPy: the oracle of the rest |
+| `abstract`  | `(*avals, **params)`            | shape, dtype and weak type of the result      |
+| `jvp`       | `(primals, tangents, **params)` | result and tangent; tangents may be `Zero`    |
+| `transpose` | `(ct, *operands, **params)`     | cotangents; linear operands are `Linear`      |
+| `batch`     | `(operands, dims, **params)`    | the op with one more axis, and where it is    |
+| `linearize` | `(primals, tangents, **params)` | only for primitives that hold programs        |
+| `native`    | `(emit, *operands, **params)`   | how the native engine computes it             |
+| `stablehlo` | `(hlo, *operands, **params)`    | how XLA computes it                           |
 
 With `multiple_results` the results (and `ct`, and the output dims) are lists.
 """
@@ -41,6 +41,8 @@ class Primitive:
     """Parameters that are not printed when they are None."""
     sets_weak = False
     """`weak_result` decides the weak type; otherwise it is weak where all operands are."""
+    weak_operands: slice | None = None
+    """The operands that decide the weak type, where not all do: indices and conditions do not."""
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current trace: the only door."""
