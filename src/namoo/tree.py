@@ -301,7 +301,8 @@ def broadcast(
     {'a': [0, 0], 'b': {'c': 1}}
     """
     treedef = structure(full_tree)
-    return treedef.unflatten(broadcast_prefix(prefix_tree, treedef, is_leaf))
+    title = "tree.broadcast: prefix_tree is not a prefix of full_tree"
+    return treedef.unflatten(broadcast_prefix(prefix_tree, treedef, is_leaf, title=title))
 
 
 def flatten_with_path(

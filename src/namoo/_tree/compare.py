@@ -57,7 +57,11 @@ def diff(
 
 
 def broadcast_prefix(
-    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+    prefix_tree: Any,
+    full_tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+    *,
+    title: str = "the prefix tree is not a prefix of the full tree",
 ) -> list[Any]:
     """Repeats each leaf of a prefix for every leaf that a full tree has in its place.
 
@@ -65,6 +69,7 @@ def broadcast_prefix(
       prefix_tree: a tree with the nodes of `full_tree` that may end before it.
       full_tree: a tree, or the `PyTreeDef` of one.
       is_leaf: takes each subtree of `prefix_tree`, from the root; True makes it a leaf.
+      title: what the error says first, in the words of whoever gave the two trees.
 
     Returns:
       As many objects as `full_tree` has leaves.
@@ -78,10 +83,7 @@ def broadcast_prefix(
     full = full_tree if isinstance(full_tree, PyTreeDef) else flatten(full_tree)[1]
     result = broadcast_leaves(*flatten(prefix_tree, is_leaf), full)
     if result is None:
-        raise mismatch(
-            "the prefix tree is not a prefix of the full tree",
-            diff(full_tree, prefix_tree, is_leaf, prefix="found"),
-        )
+        raise mismatch(title, diff(full_tree, prefix_tree, is_leaf, prefix="found"))
     return result
 
 

@@ -249,9 +249,7 @@ def _unregistered_hint(cls: type) -> str:
 
 
 def _length_difference(path, a: Node, b: Node) -> Difference:
-    name = a.entry.cls.__name__
-    of = "of length" if a.entry.kind in ("list", "tuple") else "with a number of children of"
-    expected, found = (f"a {name} {of} {len(node.children)}" for node in (a, b))
+    expected, found = (_with_length(node) for node in (a, b))
     return Difference(path, "length", expected, found, f"expected {expected}, found {found}")
 
 
@@ -269,9 +267,9 @@ def _unexpected_key(path, suggestion) -> Difference:
 
 
 def _order_difference(path, node: Node, keys_a, keys_b) -> Difference:
-    expected, found = (f"the order {_list_keys(keys)}" for keys in (keys_a, keys_b))
+    expected, found = (f"the {_list_keys(keys)} in this order" for keys in (keys_a, keys_b))
     message = f"expected {expected}, found {found}"
-    hint = f"The order of its keys is part of the structure of an {node.entry.cls.__name__}."
+    hint = f"The order of its keys is part of the structure of {_a(node.entry.cls)}."
     return Difference(path, "order", expected, found, message, hint)
 
 
@@ -301,16 +299,27 @@ def _equal(a: Any, b: Any) -> bool:
 def _describe(node: Node | None, value: Any, side: Side) -> str:
     if node is None:
         return side.describe_leaf(value)
-    name, count = node.entry.cls.__name__, len(node.children)
     match node.entry.kind:
         case "none":
             return "None"
         case "list" | "tuple":
-            return f"a {name} of length {count}"
+            return _with_length(node)
         case "dict":
-            return f"a dict with {_list_keys(list(node.keys()))}" if count else "an empty dict"
+            keys = list(node.keys())
+            return f"a dict with {_list_keys(keys)}" if keys else "an empty dict"
         case _:
-            return f"a {name}"
+            return _a(node.entry.cls)
+
+
+def _with_length(node: Node) -> str:
+    count = len(node.children)
+    if node.entry.kind in ("list", "tuple"):
+        return f"{_a(node.entry.cls)} of length {count}"
+    return f"{_a(node.entry.cls)} with {count} {'child' if count == 1 else 'children'}"
+
+
+def _a(cls: type) -> str:
+    return f"{'an' if cls.__name__[0] in 'AEIOUaeiou' else 'a'} {cls.__name__}"
 
 
 def _near_miss(key: Any, candidates: list[Any]) -> Any:

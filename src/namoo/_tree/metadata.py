@@ -46,11 +46,12 @@ def _refusal(path: KeyPath, label: str, value: Any, fault: str) -> str:
     cls = type(value)
     name = cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
     place = f" (at {keystr(path)})" if path else ""
-    instead = _INSTEAD.get(cls)
-    if instead is None:
+    if cls in _INSTEAD:
+        advice = f"Use a {_INSTEAD[cls]}, or make it a child (a data field)."
+    elif hasattr(cls, "shape"):
         advice = "An array belongs among the children (the data fields), not in static data."
     else:
-        advice = f"Use a {instead}, or make it a child (a data field)."
+        advice = f"Give {cls.__name__} an __eq__ and a __hash__, as a frozen dataclass has them."
     return (
         f"{label}{place} is static, but holds a {name}, which {fault}. Static data is part of the "
         f"structure of a tree, and of the key under which a compiled function is found again: it "

@@ -405,7 +405,11 @@ def _walk(structure: Structure, f_node: Callable, leaves: Iterator[Any]) -> Any:
     for child in _children(structure):
         results.append(_walk(child, f_node, leaves))
     cls, meta = structure[:2]
-    return f_node(tuple(results), list(meta) if cls is dict else meta)
+    if cls is dict:
+        meta = list(meta)
+    elif _known(cls).kind == "namedtuple":
+        meta = cls
+    return f_node(tuple(results), meta)
 
 
 def _from_iterables(structure: Structure, tree: Any) -> Any:
