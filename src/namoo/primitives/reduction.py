@@ -1,0 +1,388 @@
+"""Operations that make one element of many: largest, product, logical and, place of the largest.
+
+`reduce_sum` stands in `shape`, beside its transpose; running sums are in `cumulative`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.primitive import Primitive, Zero
+from namoo.primitives.cumulative import products_of_others
+from namoo.primitives.elementwise import div, eq, mul
+from namoo.primitives.families import Elementwise, accepts, bits, floating, number, ordered
+from namoo.primitives.shape import (
+    broadcast_in_dim,
+    convert_element_type,
+    reduce_sum,
+    reduced_shape,
+    reshape,
+    shape_of,
+    transpose,
+)
+
+Axes = Sequence[int]
+
+
+class Reduction(Primitive):
+    """A reduction over `axes`, which the result does not have."""
+
+    dtypes: Sequence[type] = number
+
+    def abstract(self, x, *, axes):
+        if not accepts(x.dtype, self.dtypes):
+            kinds = ", ".join(kind.__name__.rstrip("_") for kind in self.dtypes)
+            raise TypeError(
+                f"{self.name} does not accept dtype {x.dtype}. "
+                f"Accepted dtypes are subtypes of {kinds}."
+            )
+        return x.update(shape=reduced_shape(self.name, x.shape, axes))
+
+    def batch(self, xs, dims, *, axes):
+        (x,), (d,) = xs, dims
+        axes = tuple(a + (a >= d) for a in axes)
+        return self.bind(x, axes=axes), d - sum(a < d for a in axes)
+
+
+def identity(name: str, dtype: Any) -> Any:
+    """The element that changes nothing under a reduction: 0 for "sum", -∞ for "max", and so on."""
+    if name in ("sum", "or", "xor"):
+        return np.zeros((), dtype)
+    if name == "prod":
+        return np.ones((), dtype)
+    if name == "and":
+        return np.array(True) if dtype == np.bool_ else np.array(-1).astype(dtype)
+    low = name == "max"
+    if dtype == np.bool_:
+        return np.array(not low)
+    if accepts(dtype, (np.integer,)):
+        info = _dtypes.iinfo(dtype)
+        return np.array(info.min if low else info.max).astype(dtype)
+    if _dtypes.supports_inf(dtype):
+        return np.array(-np.inf if low else np.inf, dtype)
+    info = _dtypes.finfo(dtype)
+    return np.array(info.min if low else info.max, dtype)
+
+
+class Choose(Reduction):
+    """The largest or the smallest element; NaN where there is one."""
+
+    dtypes = (*number, np.bool_)
+
+    def __init__(self, name: str, ufunc: np.ufunc):
+        self.name = f"reduce_{name}"
+        self.kind = name
+        self.ufunc = ufunc
+
+    def evaluate(self, x, *, axes):
+        if x.size:
+            # NumPy takes the narrow integers of ml_dtypes for int8.
+            return self.ufunc.reduce(x, axis=axes).astype(x.dtype, copy=False)
+        return np.full(reduced_shape(self.name, x.shape, axes), identity(self.kind, x.dtype))
+
+    def jvp(self, primals, tangents, *, axes):
+        """Elements that are equally large have equal shares in the derivative."""
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, axes=axes)
+        kept = [i for i in range(len(shape_of(x))) if i not in axes]
+        chosen = eq(x, broadcast_in_dim(out, shape_of(x), kept))
+        chosen = convert_element_type(chosen, aval_of(t).dtype)
+        return out, div(reduce_sum(mul(t, chosen), axes), reduce_sum(chosen, axes))
+
+
+reduce_max_p = Choose("max", np.maximum)
+reduce_min_p = Choose("min", np.minimum)
+
+
+class ReduceProd(Reduction):
+    """Multiply elements along axes."""
+
+    name = "reduce_prod"
+
+    def evaluate(self, x, *, axes):
+        if x.dtype.kind == "V" or x.dtype == np.float16:
+            wide = np.float32 if accepts(x.dtype, floating) else np.int8
+            return x.prod(axis=axes, dtype=wide).astype(x.dtype)
+        return x.prod(axis=axes, dtype=x.dtype)
+
+    def jvp(self, primals, tangents, *, axes):
+        """Each tangent is scaled by the product of all the other elements: no division, so that
+        zeros do no harm."""
+        (x,), (t,) = primals, tangents
+        out = self.bind(x, axes=axes)
+        kept = [i for i in range(len(shape_of(x))) if i not in axes]
+        order = [*kept, *axes]
+        shape = (*(shape_of(x)[i] for i in kept), -1)
+        size = aval_of(x).size
+        shape = (*shape[:-1], size // max(1, int(np.prod(shape[:-1]))))
+        x, t = (reshape(transpose(v, order), shape) for v in (x, t))
+        return out, reduce_sum(mul(t, products_of_others(x, len(kept))), [len(kept)])
+
+
+reduce_prod_p = ReduceProd()
+
+
+class Logical(Reduction):
+    """Bitwise and, or, exclusive or of integers; logical of booleans."""
+
+    dtypes = bits
+    sets_weak = True
+
+    def __init__(self, name: str, ufunc: np.ufunc):
+        self.name = f"reduce_{name}"
+        self.ufunc = ufunc
+
+    def evaluate(self, x, *, axes):
+        if x.dtype.kind == "V":  # the narrow integers of ml_dtypes have no bitwise operations
+            return self.ufunc.reduce(x.astype(np.int8), axis=axes).astype(x.dtype)
+        return self.ufunc.reduce(x, axis=axes)
+
+    def abstract(self, x, *, axes):
+        if not accepts(x.dtype, bits):
+            raise TypeError(
+                f"{self.name}: logical reduction requires operand dtype bool or int, got {x.dtype}."
+            )
+        return super().abstract(x, axes=axes).strong()
+
+    def weak_result(self, weak, params):
+        return False
+
+
+reduce_and_p = Logical("and", np.bitwise_and)
+reduce_or_p = Logical("or", np.bitwise_or)
+reduce_xor_p = Logical("xor", np.bitwise_xor)
+
+
+def _reduce(prim: Primitive, x: Any, axes: Axes) -> Any:
+    axes = tuple(map(operator.index, axes))
+    ndim = len(shape_of(x))
+    if len(set(axes)) != len(axes) or any(not 0 <= a < ndim for a in axes):
+        # NumPy would accept negative axes.
+        reduced_shape(prim.name, shape_of(x), axes)
+    return prim.bind(x, axes=axes)
+
+
+def reduce_max(operand: Any, axes: Axes) -> Any:
+    """The largest element along `axes`, NaN where there is one, -∞ of none.
+
+    The derivative is shared equally by all elements that are the largest.
+
+    >>> import namoo.numpy as jnp
+    >>> reduce_max(jnp.array([[1, 5], [3, 2]]), (1,))
+    Array([5, 3], dtype=int32)
+    """
+    return _reduce(reduce_max_p, operand, axes)
+
+
+def reduce_min(operand: Any, axes: Axes) -> Any:
+    """The smallest element along `axes`, NaN where there is one, ∞ of none.
+
+    >>> import namoo.numpy as jnp
+    >>> reduce_min(jnp.array([[1, 5], [3, 2]]), (1,))
+    Array([1, 2], dtype=int32)
+    """
+    return _reduce(reduce_min_p, operand, axes)
+
+
+def reduce_prod(operand: Any, axes: Axes) -> Any:
+    """The product of the elements along `axes`, 1 of none.
+
+    >>> import namoo.numpy as jnp
+    >>> reduce_prod(jnp.array([[1, 5], [3, 2]]), (0, 1))
+    Array(30, dtype=int32)
+    """
+    return _reduce(reduce_prod_p, operand, axes)
+
+
+def reduce_and(operand: Any, axes: Axes) -> Any:
+    """Bitwise (for booleans: logical) and of the elements along `axes`.
+
+    >>> import namoo.numpy as jnp
+    >>> reduce_and(jnp.array([6, 3]), (0,))
+    Array(2, dtype=int32)
+    """
+    return _reduce(reduce_and_p, operand, axes)
+
+
+def reduce_or(operand: Any, axes: Axes) -> Any:
+    """Bitwise (for booleans: logical) or of the elements along `axes`.
+
+    >>> import namoo.numpy as jnp
+    >>> reduce_or(jnp.array([6, 3]), (0,))
+    Array(7, dtype=int32)
+    """
+    return _reduce(reduce_or_p, operand, axes)
+
+
+def reduce_xor(operand: Any, axes: Axes) -> Any:
+    """Bitwise (for booleans: logical) exclusive or of the elements along `axes`.
+
+    >>> import namoo.numpy as jnp
+    >>> reduce_xor(jnp.array([6, 3]), (0,))
+    Array(5, dtype=int32)
+    """
+    return _reduce(reduce_xor_p, operand, axes)
+
+
+class Locate(Primitive):
+    """The place of the largest or smallest element along an axis, or of the first NaN."""
+
+    sets_weak = True
+
+    def __init__(self, name: str, find: Any):
+        self.name = name
+        self.find = find
+
+    def evaluate(self, x, *, axes, index_dtype):
+        if x.dtype.kind == "V":
+            x = x.astype(np.float32 if accepts(x.dtype, floating) else np.int8)
+        return self.find(x, axis=axes[0]).astype(index_dtype)
+
+    def abstract(self, x, *, axes, index_dtype):
+        (axis,) = axes
+        if not 0 <= axis < x.ndim:
+            raise ValueError(
+                f"Invalid axis {axis} of {self.name} for operand shape {x.shape}: "
+                f"it must be in [0, {x.ndim})."
+            )
+        if not accepts(index_dtype, (np.integer,)):
+            raise TypeError(f"{self.name}: index_dtype must be an integer type, got {index_dtype}")
+        if not accepts(x.dtype, ordered):
+            raise TypeError(
+                f"{self.name} needs numbers that can be ordered: integers, floats or booleans; "
+                f"got {x.dtype}."
+            )
+        if x.shape[axis] == 0:
+            raise ValueError(
+                f"{self.name} of no elements: axis {axis} of operand shape {x.shape} is empty."
+            )
+        return ShapedArray(reduced_shape(self.name, x.shape, axes), index_dtype)
+
+    def weak_result(self, weak, params):
+        return False
+
+    def jvp(self, primals, tangents, **params):
+        out = self.bind(*primals, **params)
+        return out, Zero.of(out)
+
+    def batch(self, xs, dims, *, axes, index_dtype):
+        (x,), (d,) = xs, dims
+        (axis,) = axes
+        axis += axis >= d
+        return self.bind(x, axes=(axis,), index_dtype=index_dtype), d - (axis < d)
+
+
+argmax_p = Locate("argmax", np.argmax)
+argmin_p = Locate("argmin", np.argmin)
+
+
+def _locate(prim: Primitive, x: Any, axis: int, index_dtype: Any) -> Any:
+    params = {
+        "axes": (operator.index(axis),),
+        "index_dtype": _dtypes.canonicalize_dtype(index_dtype),
+    }
+    prim.abstract(aval_of(x), **params)
+    return prim.bind(x, **params)
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The index of the first largest element along an axis, or of the first NaN.
+
+    Args:
+        operand: an array of integers, floats or booleans.
+        axis: the axis, not negative.
+        index_dtype: the integer type of the result.
+
+    Raises:
+        ValueError: the axis is out of range or empty.
+        TypeError: the operand is complex, or the index type is no integer type.
+
+    >>> import namoo.numpy as jnp
+    >>> argmax(jnp.array([[1, 5], [3, 2]]), 1, jnp.int32)
+    Array([1, 0], dtype=int32)
+    """
+    return _locate(argmax_p, operand, axis, index_dtype)
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """The index of the first smallest element along an axis, or of the first NaN.
+
+    Args:
+        operand: an array of integers, floats or booleans.
+        axis: the axis, not negative.
+        index_dtype: the integer type of the result.
+
+    Raises:
+        ValueError: the axis is out of range or empty.
+        TypeError: the operand is complex, or the index type is no integer type.
+
+    >>> import namoo.numpy as jnp
+    >>> argmin(jnp.array([[1, 5], [3, 2]]), 1, jnp.int32)
+    Array([0, 1], dtype=int32)
+    """
+    return _locate(argmin_p, operand, axis, index_dtype)
+
+
+def _reduce_precision(x, *, exponent_bits, mantissa_bits):
+    """Round the mantissa to nearest (ties to even), then the exponent: to infinity above its
+    range, to zero below."""
+    info = _dtypes.finfo(x.dtype)
+    unsigned = np.dtype(f"u{x.dtype.itemsize}")
+    code = np.ascontiguousarray(x).view(unsigned)
+    one = unsigned.type(1)
+    sign = code & (one << unsigned.type(info.bits - 1))
+    code = code ^ sign
+    drop = info.nmant - mantissa_bits
+    if drop > 0:
+        last = (code >> unsigned.type(drop)) & one
+        code = code + ((one << unsigned.type(drop - 1)) - one) + last
+        code = code & ~((one << unsigned.type(drop)) - one)
+    if exponent_bits < info.nexp:
+        bias, reach = (1 << (info.nexp - 1)) - 1, (1 << (exponent_bits - 1)) - 1
+        exponent = code >> unsigned.type(info.nmant)
+        infinity = unsigned.type((1 << info.nexp) - 1) << unsigned.type(info.nmant)
+        code = np.where(exponent > bias + reach, infinity, code)
+        code = np.where(exponent <= bias - reach, unsigned.type(0), code)
+    return np.where(np.isnan(x), x, (code | sign).astype(unsigned).view(x.dtype))
+
+
+class ReducePrecision(Elementwise):
+    def transpose(self, ct, x, **params):
+        return [self.bind(ct, **params)]
+
+
+reduce_precision_p = ReducePrecision(
+    "reduce_precision",
+    _reduce_precision,
+    jvp=[lambda t, y, x, **params: reduce_precision_p.bind(t, **params)],
+    dtypes=floating,
+)
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """Round to the values of a narrower floating type, in the same type.
+
+    Args:
+        operand: an array of floats.
+        exponent_bits: at least 1: above its range is infinity, below it zero.
+        mantissa_bits: at least 0: rounding is to nearest, ties to even.
+
+    >>> reduce_precision(1.1, 5, 10)
+    Array(1.0996094, dtype=float32, weak_type=True)
+    """
+    exponent_bits, mantissa_bits = operator.index(exponent_bits), operator.index(mantissa_bits)
+    if exponent_bits < 1:
+        raise ValueError(f"reduce_precision: exponent_bits must be positive; got {exponent_bits}")
+    if mantissa_bits < 0:
+        raise ValueError(
+            f"reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}"
+        )
+    return reduce_precision_p.bind(
+        operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
+    )
