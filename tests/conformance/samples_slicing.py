@@ -1,10 +1,9 @@
-"""Rows for `namoo.primitives.slicing` and `namoo.primitives.dynamic`."""
+"""Rows for `namoo.primitives.slicing`."""
 
 import numpy as np
 
 from conformance.harness import Sample
 from namoo import _dtypes
-from namoo.primitives import dynamic as dy
 from namoo.primitives import slicing as sl
 
 v = np.array([0.5, -1.25, 2.0, 3.5, -0.75])
@@ -81,38 +80,38 @@ SAMPLES = [
     Sample(sl.split_p, [m], parts(0, 3), name="one part"),
     Sample(sl.split_p, [keys], parts(0, 1, 2), name="keys"),
     Sample(
-        dy.dynamic_slice_p,
+        sl.dynamic_slice_p,
         [m, *at(1, 1)],
         {"slice_sizes": (2, 3)},
         expected=m[1:, 1:],
         dtypes=everything,
     ),
     Sample(
-        dy.dynamic_slice_p,
+        sl.dynamic_slice_p,
         [m, *at(7, -3)],
         {"slice_sizes": (2, 3)},
         name="moved inside",
         expected=m[1:, :3],
     ),
     Sample(
-        dy.dynamic_slice_p,
+        sl.dynamic_slice_p,
         [m, *at(0, 0)],
         {"slice_sizes": (2, 3)},
         name="different starts",
         make=lambda rng: [rng.normal(size=(3, 4)), *rng.integers(-2, 5, 2, np.int32)],
     ),
-    Sample(dy.dynamic_slice_p, [m, *at(1, 2)], {"slice_sizes": (0, 1)}, name="empty"),
-    Sample(dy.dynamic_slice_p, [zero], {"slice_sizes": ()}, name="scalar"),
-    Sample(dy.dynamic_slice_p, [keys, *at(1, 2)], {"slice_sizes": (1, 2)}, name="keys"),
+    Sample(sl.dynamic_slice_p, [m, *at(1, 2)], {"slice_sizes": (0, 1)}, name="empty"),
+    Sample(sl.dynamic_slice_p, [zero], {"slice_sizes": ()}, name="scalar"),
+    Sample(sl.dynamic_slice_p, [keys, *at(1, 2)], {"slice_sizes": (1, 2)}, name="keys"),
     Sample(
-        dy.dynamic_update_slice_p,
+        sl.dynamic_update_slice_p,
         [m, m[:2, :2] * 3 + 1, *at(1, 2)],
         expected=np.block([[m[:1]], [m[1:, :2], m[:2, :2] * 3 + 1]]),
         dtypes=everything,
     ),
-    Sample(dy.dynamic_update_slice_p, [m, m[:2, :2] * 3, *at(9, -9)], name="moved inside"),
+    Sample(sl.dynamic_update_slice_p, [m, m[:2, :2] * 3, *at(9, -9)], name="moved inside"),
     Sample(
-        dy.dynamic_update_slice_p,
+        sl.dynamic_update_slice_p,
         name="different starts",
         make=lambda rng: [
             rng.normal(size=(3, 4)),
@@ -120,6 +119,6 @@ SAMPLES = [
             *rng.integers(-2, 5, 2, np.int32),
         ],
     ),
-    Sample(dy.dynamic_update_slice_p, [m, m[:0], *at(1, 1)], name="empty"),
-    Sample(dy.dynamic_update_slice_p, [keys, keys[:1], *at(2, 0)], name="keys"),
+    Sample(sl.dynamic_update_slice_p, [m, m[:0], *at(1, 1)], name="empty"),
+    Sample(sl.dynamic_update_slice_p, [keys, keys[:1], *at(2, 0)], name="keys"),
 ]
