@@ -304,6 +304,45 @@ def test_batch_and_jvp_commute(sample):
             assert_close(value[k], numbers(each[k][place]), 1e-9, "jvp of batch")
 
 
+@rows(lambda s: s.differentiable() and s.dtypes and not s.primitive.takes_functions)
+def test_rules_keep_other_types(sample):
+    """Tangents, cotangents and batches have the types of what they belong to, in every dtype.
+
+    Also with weak operands, as Python scalars are.
+    """
+    diff = sample.differentiable()
+    for name in sample.dtypes:
+        dtype = np.dtype(name)
+        if dtype.kind not in "fV":
+            continue
+        for weak in (False, True):
+            args = [
+                EagerArray(numbers(converted(x, dtype)), weak and i in diff)
+                for i, x in enumerate(sample.operands())
+            ]
+            if not all(aval_of(args[i]).dtype in (dtype, np.complex64) for i in diff):
+                continue
+            tangents = tangents_for(args, diff, seed=1)
+            outs, out_tangents = jvp(sample.run, args, tangents)
+            for out, t in zip(outs, out_tangents, strict=True):
+                wanted = aval_of(out).tangent()
+                assert (t.aval.shape, t.aval.dtype) == (wanted.shape, wanted.dtype), name
+            if not sample.reverse:
+                continue
+            nonzeros = [not is_zero(t) for t in tangents]
+            outs, nonzero_out, jaxpr, residuals = linearize(sample.run, args, nonzeros)
+            cts = [
+                EagerArray(np.ones(o.shape, o.dtype), o.weak_type)
+                for o, nz in zip(outs, nonzero_out, strict=True)
+                if nz
+            ]
+            linear = [Linear(v.aval) for v in jaxpr.invars]
+            pulled = backward_pass(jaxpr, residuals, linear, cts)
+            for ct, i in zip(pulled, diff, strict=True):
+                wanted = aval_of(args[i])
+                assert (ct.aval.shape, ct.aval.dtype) == (wanted.shape, wanted.dtype), name
+
+
 @second_order_rows
 @in_x64
 def test_second_derivatives(sample):

@@ -1,10 +1,12 @@
-"""Rows for `namoo.primitives.elementwise`: a smooth point each, complex and scalar operands, and
-awkward points (ties, zeros, infinities) by their values."""
+"""Rows for `namoo.primitives.arithmetic`, `compare` and `elementwise`: a smooth point each, complex
+and scalar operands, and awkward points (ties, zeros, infinities) by their values."""
 
 import numpy as np
 
 from conformance.harness import Sample
 from namoo import _dtypes
+from namoo.primitives import arithmetic as ar
+from namoo.primitives import compare as cp
 from namoo.primitives import elementwise as ew
 
 x = np.array([[0.5, -1.25, 2.0], [3.0, 0.125, -0.75]])
@@ -56,87 +58,87 @@ def value(prim, args, expected, name, **params):
 
 
 SAMPLES = [
-    *unary(ew.neg_p, x, z, numbers),
-    integers(ew.neg_p, most, expected=[-(2**31) + 1, -(2**31), 1]),
-    value(ew.neg_p, [np.array([1, 0], np.uint8)], [255, 0], "unsigned"),
-    *binary(ew.add_p, x, y, numbers, (z, w)),
-    integers(ew.add_p, most, most, expected=[-2, 0, -2]),
-    *binary(ew.sub_p, x, y, numbers, (z, w)),
-    integers(ew.sub_p, most, most[::-1].copy()),
-    *binary(ew.mul_p, x, y, numbers, (z, w)),
-    integers(ew.mul_p, most, most),
-    *binary(ew.div_p, x, y, floats, (z, w)),
+    *unary(ar.neg_p, x, z, numbers),
+    integers(ar.neg_p, most, expected=[-(2**31) + 1, -(2**31), 1]),
+    value(ar.neg_p, [np.array([1, 0], np.uint8)], [255, 0], "unsigned"),
+    *binary(ar.add_p, x, y, numbers, (z, w)),
+    integers(ar.add_p, most, most, expected=[-2, 0, -2]),
+    *binary(ar.sub_p, x, y, numbers, (z, w)),
+    integers(ar.sub_p, most, most[::-1].copy()),
+    *binary(ar.mul_p, x, y, numbers, (z, w)),
+    integers(ar.mul_p, most, most),
+    *binary(ar.div_p, x, y, floats, (z, w)),
     value(
-        ew.div_p,
+        ar.div_p,
         [ints, more_ints],
         [[3, -3, -1], [1, 0, 1]],
         "integers towards zero",
     ),
     value(
-        ew.div_p,
+        ar.div_p,
         [np.array([7, -7, 0, -(2**31)], np.int32), np.array([0, 0, 0, -1], np.int32)],
         [-1, -1, -1, -(2**31)],
         "integers by zero",
     ),
-    value(ew.div_p, [np.array([7, 0], np.uint8), np.array([0, 0], np.uint8)], [255, 255], "bytes"),
+    value(ar.div_p, [np.array([7, 0], np.uint8), np.array([0, 0], np.uint8)], [255, 255], "bytes"),
     value(
-        ew.div_p,
+        ar.div_p,
         [np.array([1.0, -1.0, 0.0, 1.0]), np.array([0.0, 0.0, 0.0, -0.0])],
         [inf, -inf, nan, -inf],
         "by zero",
     ),
-    *binary(ew.rem_p, x + 0.1, y, floats),
-    value(ew.rem_p, [ints, more_ints], [[1, -1, 1], [-1, 0, 0]], "signs of integers"),
+    *binary(ar.rem_p, x + 0.1, y, floats),
+    value(ar.rem_p, [ints, more_ints], [[1, -1, 1], [-1, 0, 0]], "signs of integers"),
     value(
-        ew.rem_p,
+        ar.rem_p,
         [np.array([7, -7, -(2**31)], np.int32), np.array([0, 0, -1], np.int32)],
         [7, -7, 0],
         "integers by zero",
     ),
     value(
-        ew.rem_p,
+        ar.rem_p,
         [np.array([5.5, -5.5, 5.5, 1.0, inf, 1.0]), np.array([2.0, 2.0, -2.0, 0.0, 1.0, inf])],
         [1.5, -1.5, 1.5, nan, nan, 1.0],
         "signs",
     ),
-    *binary(ew.complex_p, x, y, ["float32"]),
-    *(Sample(p, [z]) for p in (ew.real_p, ew.imag_p)),
-    *(Sample(p, [z[0, 0]], name="scalar") for p in (ew.real_p, ew.imag_p)),
-    *unary(ew.abs_p, x, z, [*floats, "int32", "int8"]),
+    *binary(ar.complex_p, x, y, ["float32"]),
+    *(Sample(p, [z]) for p in (ar.real_p, ar.imag_p)),
+    *(Sample(p, [z[0, 0]], name="scalar") for p in (ar.real_p, ar.imag_p)),
+    *unary(ar.abs_p, x, z, [*floats, "int32", "int8"]),
     value(
-        ew.abs_p,
+        ar.abs_p,
         [np.array([0, 3 + 4j, inf, complex(0, inf), complex(nan, inf)])],
         [0, 5, inf, inf, inf],
         "complex",
     ),
-    integers(ew.abs_p, most, expected=[2**31 - 1, -(2**31), 1]),
-    *unary(ew.sign_p, x, None, numbers),
-    value(ew.sign_p, [awkward], [0.0, -0.0, 1.0, -1.0, 1.0, -1.0, nan], "awkward"),
-    value(ew.sign_p, [np.array([0, 3 + 4j, -2])], [0, 0.6 + 0.8j, -1], "complex"),
-    *(row for p in (ew.floor_p, ew.ceil_p) for row in unary(p, x + 0.3)),
+    integers(ar.abs_p, most, expected=[2**31 - 1, -(2**31), 1]),
+    *unary(ar.sign_p, x, None, numbers),
+    value(ar.sign_p, [awkward], [0.0, -0.0, 1.0, -1.0, 1.0, -1.0, nan], "awkward"),
+    value(ar.sign_p, [np.array([0, 3 + 4j, -2])], [0, 0.6 + 0.8j, -1], "complex"),
+    *(row for p in (ar.floor_p, ar.ceil_p) for row in unary(p, x + 0.3)),
     *(
-        Sample(ew.round_p, [x + 0.3], {"rounding_method": how}, name=how.name, dtypes=floats)
-        for how in ew.RoundingMethod
+        Sample(ar.round_p, [x + 0.3], {"rounding_method": how}, name=how.name, dtypes=floats)
+        for how in ar.RoundingMethod
     ),
     value(
-        ew.round_p,
+        ar.round_p,
         [np.array([0.5, 1.5, -0.5, -2.5, 0.49999999999999994, inf, nan, -0.0, 4503599627370497.5])],
         [1.0, 2.0, -1.0, -3.0, 0.0, inf, nan, -0.0, 4503599627370498.0],
         "halves away from zero",
-        rounding_method=ew.RoundingMethod.AWAY_FROM_ZERO,
+        rounding_method=ar.RoundingMethod.AWAY_FROM_ZERO,
     ),
     value(
-        ew.round_p,
+        ar.round_p,
         [np.array([0.5, 1.5, -0.5, -2.5])],
         [0.0, 2.0, -0.0, -2.0],
         "halves to even",
-        rounding_method=ew.RoundingMethod.TO_NEAREST_EVEN,
+        rounding_method=ar.RoundingMethod.TO_NEAREST_EVEN,
     ),
-    *unary(ew.is_finite_p, x, diff=()),
-    value(ew.is_finite_p, [awkward], [True] * 4 + [False] * 3, "awkward"),
-    Sample(ew.nextafter_p, [x, y], diff=()),
+    *unary(ar.is_finite_p, x, diff=()),
+    value(ar.is_finite_p, [awkward], [True] * 4 + [False] * 3, "awkward"),
+    Sample(ar.nextafter_p, [x, y], diff=()),
     Sample(
-        ew.nextafter_p,
+        ar.nextafter_p,
         [np.array([0.0, 1.0, inf, nan]), np.array([1.0, 1.0, 0.0, 1.0])],
         name="awkward",
         diff=(),
@@ -196,12 +198,12 @@ SAMPLES = [
     *(
         row
         for p, fun in (
-            (ew.eq_p, np.equal),
-            (ew.ne_p, np.not_equal),
-            (ew.lt_p, np.less),
-            (ew.le_p, np.less_equal),
-            (ew.gt_p, np.greater),
-            (ew.ge_p, np.greater_equal),
+            (cp.eq_p, np.equal),
+            (cp.ne_p, np.not_equal),
+            (cp.lt_p, np.less),
+            (cp.le_p, np.less_equal),
+            (cp.gt_p, np.greater),
+            (cp.ge_p, np.greater_equal),
         )
         for row in (
             Sample(p, [x, y], diff=(), oracle=fun, dtypes=numbers),
@@ -211,24 +213,24 @@ SAMPLES = [
             Sample(p, [np.array([True, False]), np.array([True, True])], name="bools", oracle=fun),
         )
     ),
-    Sample(ew.eq_p, [z, w], name="complex", diff=()),
-    Sample(ew.eq_p, [keys, keys[::-1].copy()], name="keys", expected=[False] * 4),
-    Sample(ew.ne_p, [keys, keys[::-1].copy()], name="keys", expected=[True] * 4),
+    Sample(cp.eq_p, [z, w], name="complex", diff=()),
+    Sample(cp.eq_p, [keys, keys[::-1].copy()], name="keys", expected=[False] * 4),
+    Sample(cp.ne_p, [keys, keys[::-1].copy()], name="keys", expected=[True] * 4),
     *binary(ew.max_p, x, y, numbers),
     *binary(ew.min_p, x, y, numbers),
     integers(ew.max_p, ints, more_ints, expected=np.maximum(ints, more_ints)),
     value(ew.max_p, [np.array([1.0, nan]), np.array([nan, 1.0])], [nan, nan], "NaN"),
     value(ew.min_p, [np.array([1.0, nan]), np.array([nan, 1.0])], [nan, nan], "NaN"),
     Sample(ew.max_p, [x > 0, y > 0], name="booleans", expected=(x > 0) | (y > 0)),
-    Sample(ew.select_n_p, [x > 0, x, y], dtypes=[*floats, "int32"]),
-    Sample(ew.select_n_p, [np.array(True), x, y], name="scalar which"),
-    Sample(ew.select_n_p, [np.array(False), scalar, scalar * 2], name="scalars"),
-    Sample(ew.select_n_p, [more_ints % 3, x, y, x * y], name="three cases"),
-    Sample(ew.select_n_p, [x > 0, z, w], name="complex"),
-    Sample(ew.select_n_p, [np.array([True, False, True, False]), keys, keys[::-1]], name="keys"),
-    Sample(ew.select_n_p, [x > 0, x], name="one case"),
+    Sample(cp.select_n_p, [x > 0, x, y], dtypes=[*floats, "int32"]),
+    Sample(cp.select_n_p, [np.array(True), x, y], name="scalar which"),
+    Sample(cp.select_n_p, [np.array(False), scalar, scalar * 2], name="scalars"),
+    Sample(cp.select_n_p, [more_ints % 3, x, y, x * y], name="three cases"),
+    Sample(cp.select_n_p, [x > 0, z, w], name="complex"),
+    Sample(cp.select_n_p, [np.array([True, False, True, False]), keys, keys[::-1]], name="keys"),
+    Sample(cp.select_n_p, [x > 0, x], name="one case"),
     value(
-        ew.select_n_p,
+        cp.select_n_p,
         [np.array([-5, 0, 1, 9], np.int32), *(np.full(4, k) for k in (10, 11, 12))],
         [10, 10, 11, 12],
         "which out of range",

@@ -1,390 +1,67 @@
-"""Arithmetic, elementary functions, comparison and selection, element by element."""
+"""Elementary functions, extremes and limits, element by element.
+
+Arithmetic and comparison, on which they are written, can be had from here too.
+"""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.primitive import Primitive, Zero, is_linear
+from namoo.core.primitive import Primitive, Zero
 from namoo.primitives import families as fam
+from namoo.primitives.arithmetic import RoundingMethod as RoundingMethod
+from namoo.primitives.arithmetic import abs as abs
+from namoo.primitives.arithmetic import add as add
+from namoo.primitives.arithmetic import ceil as ceil
+from namoo.primitives.arithmetic import complex as complex
+from namoo.primitives.arithmetic import conj as conj
+from namoo.primitives.arithmetic import div as div
+from namoo.primitives.arithmetic import floor as floor
+from namoo.primitives.arithmetic import full_like as full_like
+from namoo.primitives.arithmetic import imag as imag
+from namoo.primitives.arithmetic import is_finite as is_finite
+from namoo.primitives.arithmetic import make_complex, nonzero
+from namoo.primitives.arithmetic import mul as mul
+from namoo.primitives.arithmetic import neg as neg
+from namoo.primitives.arithmetic import nextafter as nextafter
+from namoo.primitives.arithmetic import real as real
+from namoo.primitives.arithmetic import rem as rem
+from namoo.primitives.arithmetic import round as round
+from namoo.primitives.arithmetic import sign as sign
+from namoo.primitives.arithmetic import sub as sub
+from namoo.primitives.arithmetic import trunc as trunc
+from namoo.primitives.compare import eq as eq
+from namoo.primitives.compare import ge as ge
+from namoo.primitives.compare import gt as gt
+from namoo.primitives.compare import le as le
+from namoo.primitives.compare import lt as lt
+from namoo.primitives.compare import ne as ne
+from namoo.primitives.compare import select as select
+from namoo.primitives.compare import select_n as select_n
 from namoo.primitives.families import (
     Elementwise,
     align_batch,
     binary,
     common_shape,
-    compare,
     floating,
     inexact,
     number,
     operands,
-    ordered,
     unary,
 )
-from namoo.primitives.families import (
-    real as real_types,
-)
 from namoo.primitives.shape import (
-    FLOATS,
     INTEGERS,
     broadcast_to,
     convert_element_type,
-    instantiate,
-    moveaxis,
     ones,
-    reshape,
     shape_of,
-    unbroadcast,
     zeros,
 )
-
-
-def _is_complex(x: Any) -> bool:
-    return aval_of(x).dtype.kind == "c"
-
-
-def full_like(x: Any, value: Any) -> Any:
-    """A scalar of the type of `x`, for use in elementwise formulas."""
-    return np.asarray(value, aval_of(x).dtype)
-
-
-# ---- linear in every operand, or in each one separately
-
-
-class Neg(Elementwise):
-    def transpose(self, ct, x):
-        return [neg(ct)]
-
-
-neg_p = Neg("neg", np.negative, jvp=[lambda t, y, x: neg(t)], dtypes=number, stablehlo="negate")
-
-
-def neg(x: Any) -> Any:
-    """-x"""
-    return neg_p.bind(x)
-
-
-class Add(Elementwise):
-    def transpose(self, ct, x, y):
-        return [
-            unbroadcast(ct, x.aval.shape) if is_linear(x) else None,
-            unbroadcast(ct, y.aval.shape) if is_linear(y) else None,
-        ]
-
-
-add_p = Add(
-    "add", np.add, jvp=[lambda t, o, x, y: t, lambda t, o, x, y: t], dtypes=number, stablehlo="add"
-)
-
-
-def add(x: Any, y: Any) -> Any:
-    """x + y, of operands of one dtype."""
-    return add_p.bind(*operands("add", x, y))
-
-
-class Sub(Elementwise):
-    def transpose(self, ct, x, y):
-        return [
-            unbroadcast(ct, x.aval.shape) if is_linear(x) else None,
-            neg(unbroadcast(ct, y.aval.shape)) if is_linear(y) else None,
-        ]
-
-
-sub_p = Sub(
-    "sub",
-    np.subtract,
-    jvp=[lambda t, o, x, y: t, lambda t, o, x, y: neg(t)],
-    dtypes=number,
-    stablehlo="subtract",
-)
-
-
-def sub(x: Any, y: Any) -> Any:
-    """x - y, of operands of one dtype."""
-    return sub_p.bind(*operands("sub", x, y))
-
-
-class Mul(Elementwise):
-    def transpose(self, ct, x, y):
-        if is_linear(x):
-            return [unbroadcast(mul(ct, y), x.aval.shape), None]
-        return [None, unbroadcast(mul(x, ct), y.aval.shape)]
-
-
-mul_p = Mul(
-    "mul",
-    np.multiply,
-    jvp=[lambda t, o, x, y: mul(t, y), lambda t, o, x, y: mul(x, t)],
-    dtypes=number,
-    stablehlo="multiply",
-)
-
-
-def mul(x: Any, y: Any) -> Any:
-    """x · y, of operands of one dtype."""
-    return mul_p.bind(*operands("mul", x, y))
-
-
-def _divide(x, y):
-    if x.dtype not in INTEGERS:
-        return np.divide(x, y)
-    # Integers divide towards zero; x / 0 has all bits set, as compiled code has it.
-    zero = y == 0
-    x, y = _wide(x), _wide(y)
-    quotient = x // np.where(zero, 1, y).astype(y.dtype)
-    if x.dtype.kind == "i":
-        quotient = quotient + ((quotient < 0) & (quotient * y != x))
-    return np.where(zero, np.array(-1).astype(x.dtype), quotient)
-
-
-def _wide(x):
-    """int4 and its kin as int32: NumPy computes more with that."""
-    return x.astype(np.int32) if x.dtype.kind == "V" else x
-
-
-class Div(Elementwise):
-    def transpose(self, ct, x, y):
-        return [unbroadcast(div(ct, y), x.aval.shape), None]
-
-
-div_p = Div(
-    "div",
-    lambda x, y: _divide(x, y).astype(x.dtype, copy=False),
-    jvp=[lambda t, o, x, y: div(t, y), lambda t, o, x, y: div(mul(neg(t), o), y)],
-    dtypes=number,
-    stablehlo="divide",
-)
-
-
-def div(x: Any, y: Any) -> Any:
-    """x / y, of operands of one dtype; integers divide towards zero."""
-    return div_p.bind(*operands("div", x, y))
-
-
-def _remainder(x, y):
-    if x.dtype not in INTEGERS:
-        return np.fmod(x, y)
-    zero = y == 0
-    wide, y = _wide(x), _wide(y)
-    return np.where(zero, wide, np.fmod(wide, np.where(zero, 1, y))).astype(x.dtype)
-
-
-rem_p = binary(
-    "rem",
-    _remainder,
-    jvp=[lambda t, o, x, y: t, lambda t, o, x, y: mul(neg(t), trunc(div(x, y)))],
-    dtypes=real_types,
-    stablehlo="remainder",
-)
-
-
-def rem(x: Any, y: Any) -> Any:
-    """The remainder of x / y, with the sign of x."""
-    return rem_p.bind(*operands("rem", x, y))
-
-
-# ---- complex numbers
-
-
-class Complex(Elementwise):
-    def transpose(self, ct, x, y):
-        return [
-            unbroadcast(real(ct), x.aval.shape) if is_linear(x) else None,
-            unbroadcast(imag(neg(ct)), y.aval.shape) if is_linear(y) else None,
-        ]
-
-
-def _complex_of(dtype):
-    return np.dtype(np.complex64 if dtype == np.float32 else np.complex128)
-
-
-def _real_of(dtype):
-    return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
-
-
-def _make_complex(x, y):
-    out = np.empty(np.broadcast_shapes(x.shape, y.shape), _complex_of(x.dtype))
-    out.real, out.imag = x, y
-    return out
-
-
-_parts = (np.float32, np.float64)
-
-complex_p = Complex(
-    "complex",
-    _make_complex,
-    jvp=[
-        lambda t, o, x, y: complex(t, full_like(t, 0)),
-        lambda t, o, x, y: complex(full_like(t, 0), t),
-    ],
-    dtypes=_parts,
-    result=_complex_of,
-    stablehlo="complex",
-)
-
-
-def complex(x: Any, y: Any) -> Any:
-    """x + i·y"""
-    return complex_p.bind(*operands("complex", x, y))
-
-
-class Real(Elementwise):
-    def transpose(self, ct, x):
-        return [complex(ct, full_like(ct, 0))]
-
-
-class Imag(Elementwise):
-    def transpose(self, ct, x):
-        return [complex(full_like(ct, 0), neg(ct))]
-
-
-real_p = Real(
-    "real",
-    np.real,
-    jvp=[lambda t, y, x: real(t)],
-    dtypes=(np.complexfloating,),
-    result=_real_of,
-    stablehlo="real",
-)
-imag_p = Imag(
-    "imag",
-    np.imag,
-    jvp=[lambda t, y, x: imag(t)],
-    dtypes=(np.complexfloating,),
-    result=_real_of,
-    stablehlo="imag",
-)
-
-
-def real(x: Any) -> Any:
-    """The real part of a complex array."""
-    return real_p.bind(x)
-
-
-def imag(x: Any) -> Any:
-    """The imaginary part of a complex array."""
-    return imag_p.bind(x)
-
-
-def conj(x: Any) -> Any:
-    """The complex conjugate; real arrays become complex."""
-    if not _is_complex(x):
-        return complex(x, full_like(x, 0))
-    return complex(real(x), neg(imag(x)))
-
-
-def _conj_if_complex(x):
-    return conj(x) if _is_complex(x) else x
-
-
-def _abs_tangent(t, y, x):
-    if _is_complex(x):
-        return real(mul(t, div(conj(x), complex(_nonzero(y), full_like(y, 0)))))
-    return select(ge(x, full_like(x, 0)), t, neg(t))
-
-
-def _nonzero(x):
-    """x with zeros replaced by ones, for denominators whose numerators vanish too."""
-    return select(eq(x, full_like(x, 0)), broadcast_to(full_like(x, 1), shape_of(x)), x)
-
-
-abs_p = unary(
-    "abs",
-    np.abs,
-    jvp=_abs_tangent,
-    dtypes=(np.signedinteger, np.floating, np.complexfloating),
-    result=lambda dtype: _real_of(dtype) if dtype.kind == "c" else dtype,
-    stablehlo="abs",
-)
-
-
-def abs(x: Any) -> Any:
-    """|x|"""
-    return abs_p.bind(x)
-
-
-def _sign(x):
-    # The sign of -0 is -0, which NumPy's function forgets.
-    return np.copysign(np.sign(x), x) if x.dtype in FLOATS else np.sign(x)
-
-
-sign_p = unary("sign", _sign, dtypes=number, stablehlo="sign")
-
-
-def sign(x: Any) -> Any:
-    """-1, 0 or 1 by the sign of x; x/|x| for complex x."""
-    return sign_p.bind(x)
-
-
-# ---- rounding
-
-floor_p = unary("floor", np.floor, dtypes=floating, stablehlo="floor")
-ceil_p = unary("ceil", np.ceil, dtypes=floating, stablehlo="ceil")
-
-
-def floor(x: Any) -> Any:
-    """The largest integer that is not above x."""
-    return floor_p.bind(x)
-
-
-def ceil(x: Any) -> Any:
-    """The smallest integer that is not below x."""
-    return ceil_p.bind(x)
-
-
-def trunc(x: Any) -> Any:
-    """x rounded towards zero."""
-    return select(lt(x, full_like(x, 0)), ceil(x), floor(x))
-
-
-class RoundingMethod(IntEnum):
-    """How `round` treats a number halfway between two integers."""
-
-    AWAY_FROM_ZERO = 0
-    TO_NEAREST_EVEN = 1
-
-
-def _round(x, *, rounding_method):
-    if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
-        return np.rint(x)
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole).astype(x.dtype)
-
-
-round_p = unary("round", _round, dtypes=floating)
-
-
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
-    """The nearest integer; halves go away from zero, or to even."""
-    return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))
-
-
-is_finite_p = unary("is_finite", np.isfinite, dtypes=floating, result=fam.boolean)
-
-
-def is_finite(x: Any) -> Any:
-    """Whether x is neither infinite nor NaN."""
-    return is_finite_p.bind(x)
-
-
-class NextAfter(Elementwise):
-    """A step of one bit is no function to differentiate: the rule is missing, as it is in JAX."""
-
-    jvp = Primitive.jvp
-
-
-nextafter_p = NextAfter("nextafter", np.nextafter, dtypes=floating)
-
-
-def nextafter(x: Any, y: Any) -> Any:
-    """The next representable number after x towards y."""
-    return nextafter_p.bind(*operands("nextafter", x, y))
-
 
 # ---- powers, exponentials, logarithms
 
@@ -403,7 +80,7 @@ def _log1p(x):
         return np.log1p(x)
     a, b = x.real, x.imag
     near = np.log1p(a * (2 + a) + b * b) / 2
-    return _make_complex(
+    return make_complex(
         np.where(np.abs(x) < 0.5, near, np.log(np.abs(1 + x))), np.arctan2(b, 1 + a)
     )
 
@@ -581,7 +258,7 @@ def _like(x, value):
 
 def _pow_tangent_exponent(t, out, x, y):
     # At x = 0 the derivative is 0 where y > 0: log is taken of 1 there.
-    return mul(t, mul(log(_nonzero(x)), out))
+    return mul(t, mul(log(nonzero(x)), out))
 
 
 def _power(x, y):
@@ -604,8 +281,6 @@ pow_p = Pow(
 
 def pow(x: Any, y: Any) -> Any:
     """xʸ"""
-    if not _dtypes.is_python_scalar(y) and fam.accepts(aval_of(y).dtype, fam.integer):
-        return pow_p.bind(x, y)
     return pow_p.bind(*operands("pow", x, y))
 
 
@@ -754,46 +429,7 @@ def atan2(x: Any, y: Any) -> Any:
     return atan2_p.bind(*operands("atan2", x, y))
 
 
-# ---- comparison and selection
-
-_comparable = (*fam.anything, _dtypes.extended)
-# Python's operators, unlike NumPy's functions, also compare random keys.
-eq_p = compare("eq", operator.eq, dtypes=_comparable)
-ne_p = compare("ne", operator.ne, dtypes=_comparable)
-lt_p = compare("lt", np.less, dtypes=ordered)
-le_p = compare("le", np.less_equal, dtypes=ordered)
-gt_p = compare("gt", np.greater, dtypes=ordered)
-ge_p = compare("ge", np.greater_equal, dtypes=ordered)
-
-
-def eq(x: Any, y: Any) -> Any:
-    """x = y"""
-    return eq_p.bind(*operands("eq", x, y))
-
-
-def ne(x: Any, y: Any) -> Any:
-    """x ≠ y"""
-    return ne_p.bind(*operands("ne", x, y))
-
-
-def lt(x: Any, y: Any) -> Any:
-    """x < y"""
-    return lt_p.bind(*operands("lt", x, y))
-
-
-def le(x: Any, y: Any) -> Any:
-    """x ≤ y"""
-    return le_p.bind(*operands("le", x, y))
-
-
-def gt(x: Any, y: Any) -> Any:
-    """x > y"""
-    return gt_p.bind(*operands("gt", x, y))
-
-
-def ge(x: Any, y: Any) -> Any:
-    """x ≥ y"""
-    return ge_p.bind(*operands("ge", x, y))
+# ---- extremes
 
 
 def _share(t, out, x, y):
@@ -821,109 +457,15 @@ def min(x: Any, y: Any) -> Any:
     return min_p.bind(*operands("min", x, y))
 
 
-class SelectN(Primitive):
-    """Choose each element from one of several arrays: `which` is boolean or an index."""
-
-    name = "select_n"
-    weak_operands = slice(1, None)
-
-    def evaluate(self, which, *cases):
-        if len(cases) == 1:
-            return cases[0]
-        if which.dtype == np.bool_:
-            return np.where(which, cases[1], cases[0])
-        out = cases[-1]
-        for i in reversed(range(len(cases) - 1)):
-            out = np.where(which <= i, cases[i], out)
-        return out
-
-    def abstract(self, which, *cases):
-        first = cases[0]
-        if any((c.shape, c.dtype) != (first.shape, first.dtype) for c in cases):
-            raise TypeError(
-                "select cases must have the same shapes and dtypes, got "
-                f"{', '.join(c.str_short() for c in cases)}."
-            )
-        if which.dtype != np.bool_ and which.dtype != np.int32:
-            raise TypeError(f"select `which` must be boolean or int32, got {which.dtype}.")
-        if which.dtype == np.bool_ and len(cases) > 2:
-            raise TypeError(
-                f"select with boolean `which` takes at most two cases, got {len(cases)}."
-            )
-        if which.shape and which.shape != first.shape:
-            raise TypeError(
-                "select `which` must be scalar or have the same shape as cases, got `which` shape "
-                f"{which.shape} but case shape {first.shape}."
-            )
-        return first.update(weak_type=all(c.weak_type for c in cases))
-
-    def jvp(self, primals, tangents):
-        which, *cases = primals
-        out = self.bind(which, *cases)
-        return out, self.bind(which, *map(instantiate, tangents[1:]))
-
-    def transpose(self, ct, which, *cases):
-        zero = zeros(aval_of(ct))
-        return [
-            None,
-            *(
-                select_n(which, *(ct if i == j else zero for j in range(len(cases))))
-                if is_linear(case)
-                else None
-                for i, case in enumerate(cases)
-            ),
-        ]
-
-    def batch(self, xs, dims):
-        which, *cases = xs
-        if dims[0] is None and not shape_of(which):
-            cases, d = align_batch(cases, dims[1:])
-            return self.bind(which, *cases), d
-        # A scalar case cannot stay unbatched beside a batched choice: cases have one full shape.
-        size = next(shape_of(x)[d] for x, d in zip(xs, dims, strict=True) if d is not None)
-        shape = next(
-            shape_of(x) if d is None else tuple(np.delete(shape_of(x), d))
-            for x, d in zip(cases, dims[1:], strict=True)
-        )
-        shape = (size, *map(int, shape))
-        out = []
-        for x, d in zip(xs, dims, strict=True):
-            if d is None:
-                out.append(broadcast_to(x, shape) if shape_of(x) or x is not which else x)
-            else:
-                x = moveaxis(x, d, 0)
-                extra = (1,) * (len(shape) - len(shape_of(x)))
-                out.append(broadcast_to(reshape(x, (size, *extra, *shape_of(x)[1:])), shape))
-        return self.bind(*out), 0
-
-
-select_n_p = SelectN()
-
-
-def select_n(which: Any, *cases: Any) -> Any:
-    """Choose from `cases` by `which`: false/0 takes the first, true/1 the second, and so on.
-
-    >>> import namoo.numpy as jnp
-    >>> select_n(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([10, 20]))
-    Array([10,  2], dtype=int32)
-    """
-    if not cases:
-        raise ValueError("select_n() must have at least one case")
-    select_n_p.abstract(aval_of(which), *map(aval_of, cases))
-    return select_n_p.bind(which, *cases)
-
-
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """`on_true` where `pred` holds, `on_false` elsewhere."""
-    return select_n_p.bind(pred, on_false, on_true)
-
-
 class Clamp(Primitive):
     """Limit x to an interval."""
 
     name = "clamp"
 
     def evaluate(self, low, x, high):
+        same_types = low.dtype == x.dtype == high.dtype
+        if not same_types or not all(b.shape in ((), x.shape) for b in (low, high)):
+            self.abstract(*(EagerArray(v).aval for v in (low, x, high)))
         return np.minimum(np.maximum(low, x), high)
 
     def abstract(self, low, x, high):
@@ -981,6 +523,4 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     >>> clamp(0.0, jnp.array([-1.0, 0.5, 2.0]), 1.0)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
-    dtype = aval_of(x).dtype
-    low, high = (np.asarray(b, dtype) if _dtypes.is_python_scalar(b) else b for b in (min, max))
-    return clamp_p.bind(low, x, high)
+    return clamp_p.bind(min, x, max)

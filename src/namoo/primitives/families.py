@@ -14,7 +14,7 @@ import numpy as np
 
 from namoo import _dtypes
 from namoo.core.array import EagerArray
-from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.avals import ShapedArray
 from namoo.core.primitive import Primitive, Zero
 from namoo.primitives.shape import (
     broadcast_in_dim,
@@ -186,39 +186,21 @@ def compare(name: str, evaluate: Callable[..., Any], dtypes=anything, **rules) -
     return Elementwise(name, evaluate, dtypes=dtypes, result=boolean, **rules)
 
 
-def operands(name: str, *xs: Any) -> list[Any]:
-    """Operands of a `lax` function, made ready: Python scalars take the arrays' type, and axes of
-    length 1 are repeated."""
-    dtype = next((aval_of(x).dtype for x in xs if not _dtypes.is_python_scalar(x)), None)
-    if dtype is None:
-        return list(xs)
-    out = [_as_type(x, dtype) if _dtypes.is_python_scalar(x) else x for x in xs]
-    shapes = {shape_of(x) for x in out} - {()}
-    if len(shapes) > 1:
-        ranks = {len(s) for s in shapes}
-        if len(ranks) > 1:
-            common_shape(name, [shape_of(x) for x in out])
-        try:
-            shape = np.broadcast_shapes(*shapes)
-        except ValueError:
-            common_shape(name, [shape_of(x) for x in out])
-            raise
-        out = [broadcast_to(x, shape) if shape_of(x) else x for x in out]
-    return out
+def operands(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    """Two operands of a `lax` function, made ready: axes of length 1 are repeated.
 
-
-def _as_type(x: Any, dtype: Any) -> Any:
-    """A Python scalar as an array of the other operand's type, where nothing is lost."""
-    kind = _dtypes.dtype_of(x)
-    if (
-        _dtypes.promote_types(kind, dtype) == dtype
-        or accepts(dtype, (np.inexact,))
-        and not (isinstance(x, complex) and not accepts(dtype, (np.complexfloating,)))
-    ):
-        return EagerArray(np.asarray(x, dtype))
-    if accepts(kind, (np.integer,)) and accepts(dtype, (np.integer,)):
-        return EagerArray(np.asarray(x, dtype))
-    return x
+    Nothing is converted: the types must be equal, or the primitive refuses them.
+    """
+    if type(x) is EagerArray and type(y) is EagerArray and x._value.shape == y._value.shape:
+        return x, y
+    left, right = shape_of(x), shape_of(y)
+    if left == right or not left or not right:
+        return x, y
+    pairs = zip(left, right, strict=False)
+    if len(left) != len(right) or any(m != n and 1 not in (m, n) for m, n in pairs):
+        common_shape(name, [left, right])
+    shape = np.broadcast_shapes(left, right)
+    return broadcast_to(x, shape), broadcast_to(y, shape)
 
 
 class AddAny(Primitive):

@@ -1,0 +1,371 @@
+"""Arithmetic, complex parts and rounding, element by element."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from namoo.core.array import EagerArray
+from namoo.core.avals import aval_of
+from namoo.core.primitive import Primitive, is_linear
+from namoo.primitives import families as fam
+from namoo.primitives.compare import eq, ge, lt, select
+from namoo.primitives.families import (
+    Elementwise,
+    binary,
+    floating,
+    number,
+    operands,
+    unary,
+)
+from namoo.primitives.families import (
+    real as real_types,
+)
+from namoo.primitives.shape import (
+    FLOATS,
+    INTEGERS,
+    broadcast_to,
+    shape_of,
+    unbroadcast,
+)
+
+
+def _is_complex(x: Any) -> bool:
+    return aval_of(x).dtype.kind == "c"
+
+
+def full_like(x: Any, value: Any) -> Any:
+    """A scalar of the type of `x`, for use in elementwise formulas."""
+    aval = aval_of(x)
+    return EagerArray(np.asarray(value, aval.dtype), aval.weak_type)
+
+
+# ---- linear in every operand, or in each one separately
+
+
+class Neg(Elementwise):
+    def transpose(self, ct, x):
+        return [neg(ct)]
+
+
+neg_p = Neg("neg", np.negative, jvp=[lambda t, y, x: neg(t)], dtypes=number, stablehlo="negate")
+
+
+def neg(x: Any) -> Any:
+    """-x"""
+    return neg_p.bind(x)
+
+
+class Add(Elementwise):
+    def transpose(self, ct, x, y):
+        return [
+            unbroadcast(ct, x.aval.shape) if is_linear(x) else None,
+            unbroadcast(ct, y.aval.shape) if is_linear(y) else None,
+        ]
+
+
+add_p = Add(
+    "add", np.add, jvp=[lambda t, o, x, y: t, lambda t, o, x, y: t], dtypes=number, stablehlo="add"
+)
+
+
+def add(x: Any, y: Any) -> Any:
+    """x + y, of operands of one dtype."""
+    return add_p.bind(*operands("add", x, y))
+
+
+class Sub(Elementwise):
+    def transpose(self, ct, x, y):
+        return [
+            unbroadcast(ct, x.aval.shape) if is_linear(x) else None,
+            neg(unbroadcast(ct, y.aval.shape)) if is_linear(y) else None,
+        ]
+
+
+sub_p = Sub(
+    "sub",
+    np.subtract,
+    jvp=[lambda t, o, x, y: t, lambda t, o, x, y: neg(t)],
+    dtypes=number,
+    stablehlo="subtract",
+)
+
+
+def sub(x: Any, y: Any) -> Any:
+    """x - y, of operands of one dtype."""
+    return sub_p.bind(*operands("sub", x, y))
+
+
+class Mul(Elementwise):
+    def transpose(self, ct, x, y):
+        if is_linear(x):
+            return [unbroadcast(mul(ct, y), x.aval.shape), None]
+        return [None, unbroadcast(mul(x, ct), y.aval.shape)]
+
+
+mul_p = Mul(
+    "mul",
+    np.multiply,
+    jvp=[lambda t, o, x, y: mul(t, y), lambda t, o, x, y: mul(x, t)],
+    dtypes=number,
+    stablehlo="multiply",
+)
+
+
+def mul(x: Any, y: Any) -> Any:
+    """x · y, of operands of one dtype."""
+    return mul_p.bind(*operands("mul", x, y))
+
+
+def _divide(x, y):
+    if x.dtype not in INTEGERS:
+        return np.divide(x, y)
+    # Integers divide towards zero; x / 0 has all bits set, as compiled code has it.
+    zero = y == 0
+    x, y = _wide(x), _wide(y)
+    quotient = x // np.where(zero, 1, y).astype(y.dtype)
+    if x.dtype.kind == "i":
+        quotient = quotient + ((quotient < 0) & (quotient * y != x))
+    return np.where(zero, np.array(-1).astype(x.dtype), quotient)
+
+
+def _wide(x):
+    """int4 and its kin as int32: NumPy computes more with that."""
+    return x.astype(np.int32) if x.dtype.kind == "V" else x
+
+
+class Div(Elementwise):
+    def transpose(self, ct, x, y):
+        return [unbroadcast(div(ct, y), x.aval.shape), None]
+
+
+div_p = Div(
+    "div",
+    lambda x, y: _divide(x, y).astype(x.dtype, copy=False),
+    jvp=[lambda t, o, x, y: div(t, y), lambda t, o, x, y: div(mul(neg(t), o), y)],
+    dtypes=number,
+    stablehlo="divide",
+)
+
+
+def div(x: Any, y: Any) -> Any:
+    """x / y, of operands of one dtype; integers divide towards zero."""
+    return div_p.bind(*operands("div", x, y))
+
+
+def _remainder(x, y):
+    if x.dtype not in INTEGERS:
+        return np.fmod(x, y)
+    zero = y == 0
+    wide, y = _wide(x), _wide(y)
+    return np.where(zero, wide, np.fmod(wide, np.where(zero, 1, y))).astype(x.dtype)
+
+
+rem_p = binary(
+    "rem",
+    _remainder,
+    jvp=[lambda t, o, x, y: t, lambda t, o, x, y: mul(neg(t), trunc(div(x, y)))],
+    dtypes=real_types,
+    stablehlo="remainder",
+)
+
+
+def rem(x: Any, y: Any) -> Any:
+    """The remainder of x / y, with the sign of x."""
+    return rem_p.bind(*operands("rem", x, y))
+
+
+# ---- complex numbers
+
+
+class Complex(Elementwise):
+    def transpose(self, ct, x, y):
+        return [
+            unbroadcast(real(ct), x.aval.shape) if is_linear(x) else None,
+            unbroadcast(imag(neg(ct)), y.aval.shape) if is_linear(y) else None,
+        ]
+
+
+def _complex_of(dtype):
+    return np.dtype(np.complex64 if dtype == np.float32 else np.complex128)
+
+
+def _real_of(dtype):
+    return np.dtype(np.float32 if dtype == np.complex64 else np.float64)
+
+
+def make_complex(x, y):
+    out = np.empty(np.broadcast_shapes(x.shape, y.shape), _complex_of(x.dtype))
+    out.real, out.imag = x, y
+    return out
+
+
+_parts = (np.float32, np.float64)
+
+complex_p = Complex(
+    "complex",
+    make_complex,
+    jvp=[
+        lambda t, o, x, y: complex(t, full_like(t, 0)),
+        lambda t, o, x, y: complex(full_like(t, 0), t),
+    ],
+    dtypes=_parts,
+    result=_complex_of,
+    stablehlo="complex",
+)
+
+
+def complex(x: Any, y: Any) -> Any:
+    """x + i·y"""
+    return complex_p.bind(*operands("complex", x, y))
+
+
+class Real(Elementwise):
+    def transpose(self, ct, x):
+        return [complex(ct, full_like(ct, 0))]
+
+
+class Imag(Elementwise):
+    def transpose(self, ct, x):
+        return [complex(full_like(ct, 0), neg(ct))]
+
+
+real_p = Real(
+    "real",
+    np.real,
+    jvp=[lambda t, y, x: real(t)],
+    dtypes=(np.complexfloating,),
+    result=_real_of,
+    stablehlo="real",
+)
+imag_p = Imag(
+    "imag",
+    np.imag,
+    jvp=[lambda t, y, x: imag(t)],
+    dtypes=(np.complexfloating,),
+    result=_real_of,
+    stablehlo="imag",
+)
+
+
+def real(x: Any) -> Any:
+    """The real part of a complex array."""
+    return real_p.bind(x)
+
+
+def imag(x: Any) -> Any:
+    """The imaginary part of a complex array."""
+    return imag_p.bind(x)
+
+
+def conj(x: Any) -> Any:
+    """The complex conjugate; real arrays become complex."""
+    if not _is_complex(x):
+        return complex(x, full_like(x, 0))
+    return complex(real(x), neg(imag(x)))
+
+
+def _abs_tangent(t, y, x):
+    if _is_complex(x):
+        return real(mul(t, div(conj(x), complex(nonzero(y), full_like(y, 0)))))
+    return select(ge(x, full_like(x, 0)), t, neg(t))
+
+
+def nonzero(x):
+    """x with zeros replaced by ones, for denominators whose numerators vanish too."""
+    return select(eq(x, full_like(x, 0)), broadcast_to(full_like(x, 1), shape_of(x)), x)
+
+
+abs_p = unary(
+    "abs",
+    np.abs,
+    jvp=_abs_tangent,
+    dtypes=(np.signedinteger, np.floating, np.complexfloating),
+    result=lambda dtype: _real_of(dtype) if dtype.kind == "c" else dtype,
+    stablehlo="abs",
+)
+
+
+def abs(x: Any) -> Any:
+    """|x|"""
+    return abs_p.bind(x)
+
+
+def _sign(x):
+    # The sign of -0 is -0, which NumPy's function forgets.
+    return np.copysign(np.sign(x), x) if x.dtype in FLOATS else np.sign(x)
+
+
+sign_p = unary("sign", _sign, dtypes=number, stablehlo="sign")
+
+
+def sign(x: Any) -> Any:
+    """-1, 0 or 1 by the sign of x; x/|x| for complex x."""
+    return sign_p.bind(x)
+
+
+# ---- rounding
+
+floor_p = unary("floor", np.floor, dtypes=floating, stablehlo="floor")
+ceil_p = unary("ceil", np.ceil, dtypes=floating, stablehlo="ceil")
+
+
+def floor(x: Any) -> Any:
+    """The largest integer that is not above x."""
+    return floor_p.bind(x)
+
+
+def ceil(x: Any) -> Any:
+    """The smallest integer that is not below x."""
+    return ceil_p.bind(x)
+
+
+def trunc(x: Any) -> Any:
+    """x rounded towards zero."""
+    return select(lt(x, full_like(x, 0)), ceil(x), floor(x))
+
+
+class RoundingMethod(IntEnum):
+    """How `round` treats a number halfway between two integers."""
+
+    AWAY_FROM_ZERO = 0
+    TO_NEAREST_EVEN = 1
+
+
+def _round(x, *, rounding_method):
+    if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
+        return np.rint(x)
+    whole = np.trunc(x)
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole).astype(x.dtype)
+
+
+round_p = unary("round", _round, dtypes=floating)
+
+
+def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+    """The nearest integer; halves go away from zero, or to even."""
+    return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))
+
+
+is_finite_p = unary("is_finite", np.isfinite, dtypes=floating, result=fam.boolean)
+
+
+def is_finite(x: Any) -> Any:
+    """Whether x is neither infinite nor NaN."""
+    return is_finite_p.bind(x)
+
+
+class NextAfter(Elementwise):
+    """A step of one bit is no function to differentiate: the rule is missing, as it is in JAX."""
+
+    jvp = Primitive.jvp
+
+
+nextafter_p = NextAfter("nextafter", np.nextafter, dtypes=floating)
+
+
+def nextafter(x: Any, y: Any) -> Any:
+    """The next representable number after x towards y."""
+    return nextafter_p.bind(*operands("nextafter", x, y))

@@ -1,0 +1,160 @@
+"""Comparison, and selection between arrays by its results.
+
+They stand below the other elementwise operations, whose derivatives select and compare.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes
+from namoo.core.avals import aval_of
+from namoo.core.primitive import Primitive, is_linear
+from namoo.primitives.families import align_batch, anything, compare, operands, ordered
+from namoo.primitives.shape import (
+    broadcast_to,
+    instantiate,
+    moveaxis,
+    reshape,
+    shape_of,
+    zeros,
+)
+
+_comparable = (*anything, _dtypes.extended)
+# Python's operators, unlike NumPy's functions, also compare random keys.
+eq_p = compare("eq", operator.eq, dtypes=_comparable)
+ne_p = compare("ne", operator.ne, dtypes=_comparable)
+lt_p = compare("lt", np.less, dtypes=ordered)
+le_p = compare("le", np.less_equal, dtypes=ordered)
+gt_p = compare("gt", np.greater, dtypes=ordered)
+ge_p = compare("ge", np.greater_equal, dtypes=ordered)
+
+
+def eq(x: Any, y: Any) -> Any:
+    """x = y"""
+    return eq_p.bind(*operands("eq", x, y))
+
+
+def ne(x: Any, y: Any) -> Any:
+    """x ≠ y"""
+    return ne_p.bind(*operands("ne", x, y))
+
+
+def lt(x: Any, y: Any) -> Any:
+    """x < y"""
+    return lt_p.bind(*operands("lt", x, y))
+
+
+def le(x: Any, y: Any) -> Any:
+    """x ≤ y"""
+    return le_p.bind(*operands("le", x, y))
+
+
+def gt(x: Any, y: Any) -> Any:
+    """x > y"""
+    return gt_p.bind(*operands("gt", x, y))
+
+
+def ge(x: Any, y: Any) -> Any:
+    """x ≥ y"""
+    return ge_p.bind(*operands("ge", x, y))
+
+
+class SelectN(Primitive):
+    """Choose each element from one of several arrays: `which` is boolean or an index."""
+
+    name = "select_n"
+    weak_operands = slice(1, None)
+
+    def evaluate(self, which, *cases):
+        if len(cases) == 1:
+            return cases[0]
+        if which.dtype == np.bool_:
+            return np.where(which, cases[1], cases[0])
+        out = cases[-1]
+        for i in reversed(range(len(cases) - 1)):
+            out = np.where(which <= i, cases[i], out)
+        return out
+
+    def abstract(self, which, *cases):
+        first = cases[0]
+        if any((c.shape, c.dtype) != (first.shape, first.dtype) for c in cases):
+            raise TypeError(
+                "select cases must have the same shapes and dtypes, got "
+                f"{', '.join(c.str_short() for c in cases)}."
+            )
+        if which.dtype != np.bool_ and which.dtype != np.int32:
+            raise TypeError(f"select `which` must be boolean or int32, got {which.dtype}.")
+        if which.dtype == np.bool_ and len(cases) > 2:
+            raise TypeError(
+                f"select with boolean `which` takes at most two cases, got {len(cases)}."
+            )
+        if which.shape and which.shape != first.shape:
+            raise TypeError(
+                "select `which` must be scalar or have the same shape as cases, got `which` shape "
+                f"{which.shape} but case shape {first.shape}."
+            )
+        return first.update(weak_type=all(c.weak_type for c in cases))
+
+    def jvp(self, primals, tangents):
+        which, *cases = primals
+        out = self.bind(which, *cases)
+        return out, self.bind(which, *map(instantiate, tangents[1:]))
+
+    def transpose(self, ct, which, *cases):
+        zero = zeros(aval_of(ct))
+        return [
+            None,
+            *(
+                select_n(which, *(ct if i == j else zero for j in range(len(cases))))
+                if is_linear(case)
+                else None
+                for i, case in enumerate(cases)
+            ),
+        ]
+
+    def batch(self, xs, dims):
+        which, *cases = xs
+        if dims[0] is None and not shape_of(which):
+            cases, d = align_batch(cases, dims[1:])
+            return self.bind(which, *cases), d
+        # A scalar case cannot stay unbatched beside a batched choice: cases have one full shape.
+        size = next(shape_of(x)[d] for x, d in zip(xs, dims, strict=True) if d is not None)
+        shape = next(
+            shape_of(x) if d is None else tuple(np.delete(shape_of(x), d))
+            for x, d in zip(cases, dims[1:], strict=True)
+        )
+        shape = (size, *map(int, shape))
+        out = []
+        for x, d in zip(xs, dims, strict=True):
+            if d is None:
+                out.append(broadcast_to(x, shape) if shape_of(x) or x is not which else x)
+            else:
+                x = moveaxis(x, d, 0)
+                extra = (1,) * (len(shape) - len(shape_of(x)))
+                out.append(broadcast_to(reshape(x, (size, *extra, *shape_of(x)[1:])), shape))
+        return self.bind(*out), 0
+
+
+select_n_p = SelectN()
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    """Choose from `cases` by `which`: false/0 takes the first, true/1 the second, and so on.
+
+    >>> import namoo.numpy as jnp
+    >>> select_n(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([10, 20]))
+    Array([10,  2], dtype=int32)
+    """
+    if not cases:
+        raise ValueError("select_n() must have at least one case")
+    select_n_p.abstract(aval_of(which), *map(aval_of, cases))
+    return select_n_p.bind(which, *cases)
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """`on_true` where `pred` holds, `on_false` elsewhere."""
+    return select_n_p.bind(pred, on_false, on_true)
