@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any, Callable, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from namoo._config import config
 
@@ -89,7 +90,8 @@ def hide_frames(*modules: Any) -> None:
             _hidden = (*_hidden, path)
 
 
-def _is_hidden(filename: str) -> bool:
+def is_hidden(filename: str) -> bool:
+    """Whether a file belongs to namoo, or to a library that asked to be hidden."""
     return filename.startswith(_hidden)
 
 
@@ -119,11 +121,11 @@ def at_user_line(source: Source | None = None) -> str:
     return f"\n  at {source}" + (f"\n    {code}" if code else "")
 
 
-def _visible(tb: TracebackType | None) -> TracebackType | None:
+def visible(tb: TracebackType | None) -> TracebackType | None:
     """The traceback without hidden frames."""
     frames = []
     while tb is not None:
-        if not _is_hidden(tb.tb_frame.f_code.co_filename):
+        if not is_hidden(tb.tb_frame.f_code.co_filename):
             frames.append(tb)
         tb = tb.tb_next
     out = None
@@ -146,7 +148,7 @@ def boundary(fun: F) -> F:
             if config.traceback_filtering != "off":
                 # A bare `raise` takes the traceback from the exception and adds no frame for
                 # this function, so what is hidden here stays hidden.
-                error.__traceback__ = _visible(error.__traceback__)
+                error.__traceback__ = visible(error.__traceback__)
             raise
 
     return entry  # type: ignore[return-value]

@@ -2,118 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
-
-from namoo.core.array import EagerArray, to_numpy
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, subjaxprs
-from namoo.core.primitive import Primitive, Zero, is_linear, is_zero
-from namoo.core.trace import eval_trace, set_trace
-from namoo.transforms.batch import batch_jaxpr, to_front
-from namoo.transforms.jvp import jvp_jaxpr
-from namoo.transforms.linear import linearize_jaxpr, tangents_out, transpose_jaxpr
-
-Values = Sequence[np.ndarray]
+from namoo.transforms.program import Call
 
 
-def interpret(closed: ClosedJaxpr) -> Callable[[Values], list[np.ndarray]]:
-    """Run a program operation by operation: what a program means, before any engine."""
-
-    def run(values: Values) -> list[np.ndarray]:
-        with set_trace(eval_trace):
-            outs = eval_jaxpr(closed.jaxpr, closed.consts, *map(EagerArray, values))
-        return [to_numpy(x) for x in outs]
-
-    return run
-
-
-class ProgramPrimitive(Primitive):
-    """A primitive that holds programs: many results, and names of collectives from within."""
-
-    multiple_results = True
-    holds_program = True
-    takes_axis = True
-
-    compiler: Callable[[ClosedJaxpr], Callable[[Values], list[np.ndarray]]] = staticmethod(
-        interpret
-    )
-    """How programs are run eagerly; `api.jit` puts the engine here."""
-
-    def collective_axes(self, params):
-        return tuple(name for sub in subjaxprs(params) for name in jaxpr_axes(sub))
-
-    @staticmethod
-    def run(closed: ClosedJaxpr, values: Values) -> list[np.ndarray]:
-        """Compile a program once, and run it on NumPy arrays."""
-        cache = closed.jaxpr.cache
-        executable = cache.get("executable")
-        if executable is None:
-            executable = cache["executable"] = ProgramPrimitive.compiler(closed)
-        return executable(values)
-
-
-def jaxpr_axes(jaxpr: Jaxpr) -> tuple:
-    """The named axes that a program's collectives work over."""
-    names = jaxpr.cache.get("axes")
-    if names is None:
-        names = tuple({n for e in jaxpr.eqns for n in e.primitive.collective_axes(e.params)})
-        jaxpr.cache["axes"] = names
-    return names
-
-
-class Jit(ProgramPrimitive):
-    """A call of a program."""
+class Jit(Call):
+    """A call of a program that is compiled as one."""
 
     name = "jit"
-
-    def evaluate(self, *values, jaxpr, **params):
-        return self.run(jaxpr, values)
-
-    def abstract(self, *avals, jaxpr, **params):
-        return jaxpr.out_avals
-
-    def weak_results(self, weak, count, params):
-        return [a.weak_type for a in params["jaxpr"].out_avals]
-
-    def jvp(self, primals, tangents, *, jaxpr, **params):
-        nonzeros = [not is_zero(t) for t in tangents]
-        program, nonzero_out = jvp_jaxpr(jaxpr, nonzeros)
-        given = [t for t in tangents if not is_zero(t)]
-        outs = self.bind(*primals, *given, jaxpr=program, **params)
-        n = len(jaxpr.out_avals)
-        return outs[:n], tangents_out(nonzero_out, outs[:n], outs[n:])
-
-    def linearize(self, primals, tangents, *, jaxpr, **params):
-        split = linearize_jaxpr(jaxpr, [not is_zero(t) for t in tangents])
-        outs = self.bind(*primals, jaxpr=split.primal, **params)
-        n = len(jaxpr.out_avals)
-        residuals = split.residuals(primals, outs[n:])
-        given = [t for t in tangents if not is_zero(t)]
-        out_tangents = []
-        if any(split.nonzero_out):
-            out_tangents = self.bind(*residuals, *given, jaxpr=split.tangent, **params)
-        return outs[:n], tangents_out(split.nonzero_out, outs[:n], out_tangents)
-
-    def transpose(self, cts, *operands, jaxpr, **params):
-        linear = [is_linear(x) for x in operands]
-        program, nonzero_out = transpose_jaxpr(jaxpr, linear, [not is_zero(ct) for ct in cts])
-        known = [x for x in operands if not is_linear(x)]
-        outs = iter(
-            self.bind(*known, *(ct for ct in cts if not is_zero(ct)), jaxpr=program, **params)
-        )
-        nonzero = iter(nonzero_out)
-        return [
-            (next(outs) if next(nonzero) else Zero(x.aval.tangent())) if lin else None
-            for x, lin in zip(operands, linear, strict=True)
-        ]
-
-    def batch(self, xs, dims, *, axis, jaxpr, **params):
-        xs, batched = to_front(xs, dims)
-        program, batched_out = batch_jaxpr(jaxpr, axis, batched)
-        outs = self.bind(*xs, jaxpr=program, **params)
-        return outs, [0 if b else None for b in batched_out]
 
 
 jit_p = Jit()

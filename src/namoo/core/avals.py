@@ -148,6 +148,8 @@ def aval_of(x: Any) -> ShapedArray:
     if isinstance(x, ShapeDtypeStruct):
         dtype = _dtypes.canonicalize_dtype(x.dtype, allow_extended=True)
         return ShapedArray(x.shape, dtype, x.weak_type)
+    if isinstance(x, ShapedArray):
+        return x
     raise TypeError(
         f"Value {x!r} of type {type(x)} is not a valid array type: "
         "pass an array, a NumPy array or a Python number."

@@ -32,6 +32,18 @@ except ImportError:  # pragma: no cover (another NumPy)
         np.seterr(**settings)
 
 
+class floating_errors_ignored:
+    """Overflow and invalid operations give inf and NaN, without NumPy's warnings."""
+
+    __slots__ = ("token",)
+
+    def __enter__(self):
+        self.token = _set_floating_errors(_ignore)
+
+    def __exit__(self, *exc):
+        _reset_floating_errors(self.token)
+
+
 class Trace:
     """An interpreter of operations.  `kind` names the method of a primitive that it calls for
     operations that hold Python functions; see `Primitive.under`."""

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from namoo import _dtypes
+from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.primitive import Primitive, Zero, is_zero
-from namoo.core.array import EagerArray
 from namoo.core.trace import Trace, Tracer, context, set_trace
 from namoo.primitives.shape import instantiate
 from namoo.transforms.stage import derived, stage_closed

@@ -16,6 +16,7 @@ from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_ja
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
 from namoo.core.trace import Trace, context, set_trace
 from namoo.primitives.families import add_any
+from namoo.primitives.shape import instantiate
 from namoo.transforms.jvp import JVPTrace
 from namoo.transforms.stage import StageTrace, StageTracer, derived, stage_closed
 
@@ -53,9 +54,18 @@ class LinearizeTrace(JVPTrace):
 
 
 def linearize(
-    fun: Callable[..., Sequence[Any]], primals: Sequence[Any], nonzeros: Sequence[bool]
+    fun: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    nonzeros: Sequence[bool],
+    force: Sequence[bool] = (),
 ) -> tuple[list[Any], list[bool], Jaxpr, list[Any]]:
     """Values of a flat function at `primals`, and its derivative there as a linear program.
+
+    Args:
+      fun: a function of flat arguments that returns a list.
+      primals: its arguments.
+      nonzeros: which of them to differentiate by.
+      force: results that have a tangent in any case, of zeros if need be.
 
     Returns:
       the results; which of them have a tangent that is not zero; the program from the tangents of
@@ -70,11 +80,17 @@ def linearize(
         with set_trace(trace):
             outs = fun(*map(trace.join, primals, tangents))
             pairs = [trace.pair(x) for x in outs]
-        out_tangents = [t for _, t in pairs if not is_zero(t)]
-        jaxpr, residuals = trace.tangents.program(out_tangents)
+        out_tangents = [t for _, t in pairs]
+        if any(force):
+            with set_trace(trace.parent):
+                out_tangents = [
+                    instantiate(t) if f else t for t, f in zip(out_tangents, force, strict=True)
+                ]
+        given = [t for t in out_tangents if not is_zero(t)]
+        jaxpr, residuals = trace.tangents.program(given)
     finally:
         trace.finish()
-    return [x for x, _ in pairs], [not is_zero(t) for _, t in pairs], jaxpr, residuals
+    return [x for x, _ in pairs], [not is_zero(t) for t in out_tangents], jaxpr, residuals
 
 
 class Linearized:
@@ -84,13 +100,13 @@ class Linearized:
     `forwarded[i]` is the input that residual `i` is, or None where `primal` must output it.
     """
 
-    def __init__(self, closed: ClosedJaxpr, nonzeros: tuple[bool, ...]):
+    def __init__(self, closed: ClosedJaxpr, nonzeros: tuple[bool, ...], force: tuple[bool, ...]):
         residual_avals: list[ShapedArray] = []
         forwarded: list[int | None] = []
 
         def fun(*args):
             run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
-            outs, self.nonzero_out, jaxpr, residuals = linearize(run, args, nonzeros)
+            outs, self.nonzero_out, jaxpr, residuals = linearize(run, args, nonzeros, force)
             places = {id(x): i for i, x in enumerate(args)}
             residual_avals[:] = map(aval_of, residuals)
             forwarded[:] = [places.get(id(r)) for r in residuals]
@@ -109,11 +125,15 @@ class Linearized:
         return [next(rest) if f is None else inputs[f] for f in self.forwarded]
 
 
-def linearize_jaxpr(closed: ClosedJaxpr, nonzeros: Sequence[bool]) -> Linearized:
-    """The two halves of a program's derivative, made once."""
+def linearize_jaxpr(
+    closed: ClosedJaxpr, nonzeros: Sequence[bool], force: Sequence[bool] | None = None
+) -> Linearized:
+    """The two halves of a program's derivative, made once; results in `force` have a tangent in
+    any case, of zeros if need be."""
     nonzeros = tuple(nonzeros)
-    key = ("linearize", nonzeros)
-    return derived(closed.jaxpr, key, lambda: Linearized(closed, nonzeros))
+    force = (False,) * len(closed.out_avals) if force is None else tuple(force)
+    make = lambda: Linearized(closed, nonzeros, force)  # noqa: E731
+    return derived(closed.jaxpr, ("linearize", nonzeros, force), make)
 
 
 def tangents_out(nonzero_out: Sequence[bool], avals: Sequence[Any], tangents: Sequence[Any]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-
 from namoo import _dtypes, errors
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of

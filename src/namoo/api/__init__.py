@@ -1,0 +1,1 @@
+"""What a user calls: `jit`, `grad`, `vmap`, `pmap` and their relatives."""

@@ -1,0 +1,714 @@
+"""Derivatives of functions of trees: forward, reverse, and whole Jacobians."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes, errors, tree_util
+from namoo.api.arguments import (
+    Static,
+    argnums_tuple,
+    function_name,
+    is_array,
+    require_callable,
+    to_array,
+)
+from namoo.api.map import vmap
+from namoo.core.array import EagerArray
+from namoo.core.avals import aval_of
+from namoo.core.jaxpr import Jaxpr, eval_jaxpr
+from namoo.core.primitive import Linear, Zero
+from namoo.core.trace import Tracer
+from namoo.primitives.shape import instantiate, ones, reshape, stop_gradient_p, zeros
+from namoo.primitives.slicing import slice_in_dim
+from namoo.transforms import jvp as forward
+from namoo.transforms.linear import backward_pass
+from namoo.transforms.linear import linearize as linearize_flat
+from namoo.transforms.stage import stage
+from namoo.tree import diff
+from namoo.tree_util import Partial, keystr
+
+
+class _Flat:
+    """A function of trees as a function of flat arrays; other leaves are passed by."""
+
+    def __init__(self, fun: Callable, args: Sequence[Any], kwargs: dict, has_aux: bool = False):
+        self.fun, self.kwargs, self.has_aux = fun, kwargs, has_aux
+        leaves, self.in_tree = tree_util.tree_flatten(tuple(args))
+        self.static = Static(leaves)
+        self.leaves = self.static.dynamic(leaves)
+        self.aux: Any = None
+
+    def __call__(self, *leaves):
+        args = self.in_tree.unflatten(self.static.join(leaves))
+        out = self.fun(*args, **self.kwargs)
+        if self.has_aux:
+            out = _unpack_aux(out, self.fun)
+            aux_leaves, aux_tree = tree_util.tree_flatten(out[1])
+            self.aux_static = Static(aux_leaves)
+            self.aux_tree = aux_tree
+            out = out[0]
+        outs, self.out_tree = tree_util.tree_flatten(out)
+        self.out_static = Static(outs)
+        results = self.out_static.dynamic(outs)
+        self.num_outs = len(results)
+        return [*results, *self.aux_static.dynamic(aux_leaves)] if self.has_aux else results
+
+    def out(self, leaves: Sequence[Any]) -> Any:
+        """The result as a tree again."""
+        return self.out_tree.unflatten(self.out_static.join([*map(to_array, leaves)]))
+
+    def aux_out(self, leaves: Sequence[Any]) -> Any:
+        return self.aux_tree.unflatten(self.aux_static.join([*map(to_array, leaves)]))
+
+
+def _unpack_aux(out: Any, fun: Callable) -> tuple[Any, Any]:
+    if not isinstance(out, (tuple, list)) or len(out) != 2:
+        raise TypeError(
+            f"With has_aux=True the function must return a pair (result, auxiliary data); "
+            f"{function_name(fun)} returned {type(out).__name__}"
+            + (f" of length {len(out)}." if isinstance(out, (tuple, list)) else ".")
+        )
+    return out[0], out[1]
+
+
+def _leaf_paths(tree: Any) -> list[str]:
+    return [keystr(path) for path, _ in tree_util.tree_leaves_with_path(tree)]
+
+
+@errors.boundary
+def jvp(
+    fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
+) -> Any:
+    """The value of a function and its derivative in a direction.
+
+        jvp(f, (x,), (t,)) = (f(x), ∂f(x)·t)
+
+    Args:
+      fun: a function of trees of arrays.
+      primals: where to differentiate: a tuple with one tree per argument.
+      tangents: the direction: trees of the same structure and types (float0 for integers).
+      has_aux: the function returns a pair, whose second part is not differentiated.
+
+    Returns:
+      `(out, tangent_out)`, or `(out, tangent_out, aux)`.
+
+    >>> import namoo.numpy as jnp
+    >>> jvp(jnp.sin, (0.0,), (2.0,))
+    (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    require_callable(fun, "jvp")
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError(
+            "primal and tangent arguments to jvp must be tuples or lists; found "
+            f"{type(primals).__name__} and {type(tangents).__name__}. "
+            "Write jvp(f, (x,), (t,))."
+        )
+    flat = _Flat(fun, primals, {}, has_aux)
+    t_leaves, t_tree = tree_util.tree_flatten(tuple(tangents))
+    if t_tree != flat.in_tree:
+        found = diff(tuple(primals), tuple(tangents))
+        message = tree_util.mismatch(
+            "primal and tangent arguments to jvp must have the same tree structure", found
+        ).args[0]
+        raise TypeError(message)
+    paths = _leaf_paths(tuple(primals))
+    t_leaves = [t for i, t in enumerate(t_leaves) if i not in flat.static.places]
+    paths = [p for i, p in enumerate(paths) if i not in flat.static.places]
+    checked = [
+        forward.check_tangent(x, t, f"jvp, at primals{p}")
+        for x, t, p in zip(flat.leaves, t_leaves, paths, strict=True)
+    ]
+    outs, out_tangents = forward.jvp(flat, flat.leaves, checked)
+    n = flat.num_outs
+    out = flat.out(outs[:n])
+    tangent = flat.out_tree.unflatten(
+        flat.out_static.join([to_array(instantiate(t)) for t in out_tangents[:n]])
+    )
+    return (out, tangent, flat.aux_out(outs[n:])) if has_aux else (out, tangent)
+
+
+class _VJP:
+    """The backward function of `vjp`, apart from its residuals."""
+
+    def __init__(self, jaxpr: Jaxpr, flat: _Flat, nonzeros, nonzero_out, out_avals):
+        self.jaxpr, self.nonzeros, self.nonzero_out = jaxpr, nonzeros, nonzero_out
+        self.in_tree, self.static = flat.in_tree, flat.static
+        self.out_tree, self.out_static = flat.out_tree, flat.out_static
+        self.in_avals = [aval_of(x) for x in flat.leaves]
+        self.out_avals = out_avals
+
+    def __call__(self, residuals: Sequence[Any], ct: Any) -> Any:
+        leaves, tree = tree_util.tree_flatten(ct)
+        if tree != self.out_tree:
+            expected = self.out_tree.unflatten(self.out_static.join(self.out_avals))
+            message = tree_util.mismatch(
+                "the argument of a vjp function must have the tree structure of the result of the "
+                "function that was differentiated",
+                diff(expected, ct),
+            ).args[0]
+            raise ValueError(message)
+        leaves = [x for i, x in enumerate(leaves) if i not in self.out_static.places]
+        cts = []
+        for aval, x, nz in zip(self.out_avals, leaves, self.nonzero_out, strict=True):
+            x = _check_ct(aval, x)
+            if nz:
+                cts.append(x)
+        inputs = [Linear(v.aval) for v in self.jaxpr.invars]
+        found = iter(backward_pass(self.jaxpr, residuals, inputs, cts))
+        out = []
+        for aval, nz in zip(self.in_avals, self.nonzeros, strict=True):
+            g = next(found) if nz else Zero(aval.tangent())
+            out.append(to_array(instantiate(g)))
+        return self.in_tree.unflatten(self.static.join(out))
+
+
+def _check_ct(aval, ct):
+    wanted = aval.tangent()
+    if wanted.dtype == _dtypes.float0:
+        return Zero(wanted)
+    found = aval_of(ct)
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        raise ValueError(
+            "unexpected JAX type (e.g. shape/dtype) for argument to vjp function: "
+            f"the result is {wanted.str_short()}, so its cotangent must be too, but it is "
+            f"{found.str_short()}."
+        )
+    return ct
+
+
+def _linearize(fun: Callable, primals: Sequence[Any], kwargs: dict, has_aux: bool):
+    """What `vjp`, `grad` and `linearize` share: values, and the linear program."""
+    flat = _Flat(fun, primals, kwargs, has_aux)
+    nonzeros = [aval_of(x).tangent().dtype != _dtypes.float0 for x in flat.leaves]
+    outs, nonzero_out, jaxpr, residuals = linearize_flat(flat, flat.leaves, nonzeros)
+    n = flat.num_outs
+    if any(nonzero_out[n:]):  # tangents of auxiliary results are dropped
+        jaxpr = jaxpr.replace(outvars=jaxpr.outvars[: sum(nonzero_out[:n])])
+    aux = flat.aux_out(outs[n:]) if has_aux else None
+    return flat, nonzeros, outs[:n], nonzero_out[:n], jaxpr, residuals, aux
+
+
+@errors.boundary
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
+    """The value of a function, and the function that takes cotangents backward.
+
+        out, f_vjp = vjp(f, x);   f_vjp(ct) = (ctᵀ·∂f(x),)
+
+    Args:
+      fun: a function of trees of arrays.
+      *primals: where to differentiate.
+      has_aux: the function returns a pair, whose second part is not differentiated.
+
+    Returns:
+      `(out, f_vjp)`, or `(out, f_vjp, aux)`; `f_vjp` returns a tuple with one tree per argument.
+
+    >>> import namoo.numpy as jnp
+    >>> out, f_vjp = vjp(jnp.sin, 0.0)
+    >>> f_vjp(2.0)
+    (Array(2., dtype=float32, weak_type=True),)
+    """
+    require_callable(fun, "vjp")
+    flat, nonzeros, outs, nonzero_out, jaxpr, residuals, aux = _linearize(fun, primals, {}, has_aux)
+    rule = _VJP(jaxpr, flat, nonzeros, nonzero_out, [aval_of(x) for x in outs])
+    f_vjp = Partial(rule, residuals)
+    out = flat.out(outs)
+    return (out, f_vjp, aux) if has_aux else (out, f_vjp)
+
+
+class _Linear:
+    """The linear function of `linearize`, apart from its residuals."""
+
+    def __init__(self, jaxpr, flat, nonzeros, nonzero_out, out_avals):
+        self.jaxpr, self.nonzeros, self.nonzero_out = jaxpr, nonzeros, nonzero_out
+        self.in_tree, self.static = flat.in_tree, flat.static
+        self.out_tree, self.out_static = flat.out_tree, flat.out_static
+        self.in_avals = [aval_of(x) for x in flat.leaves]
+        self.out_avals = out_avals
+
+    def __call__(self, residuals, *tangents):
+        leaves, tree = tree_util.tree_flatten(tangents)
+        if tree != self.in_tree:
+            expected = self.in_tree.unflatten(self.static.join(self.in_avals))
+            message = tree_util.mismatch(
+                "the tangents given to a linearized function must have the tree structure of the "
+                "primals",
+                diff(expected, tangents),
+            ).args[0]
+            raise ValueError(message)
+        leaves = [x for i, x in enumerate(leaves) if i not in self.static.places]
+        given = []
+        for aval, t, nz in zip(self.in_avals, leaves, self.nonzeros, strict=True):
+            wanted, found = aval.tangent(), aval_of(t)
+            if (wanted.shape, wanted.dtype) != (found.shape, found.dtype):
+                raise ValueError(
+                    "linearized function called on tangent values inconsistent with the original "
+                    f"primal values: got {found.str_short()} for a primal {aval.str_short()}."
+                )
+            if nz:
+                given.append(t)
+        outs = iter(eval_jaxpr(self.jaxpr, residuals, *given))
+        full = [
+            to_array(next(outs) if nz else zeros(a.tangent()))
+            for nz, a in zip(self.nonzero_out, self.out_avals, strict=True)
+        ]
+        return self.out_tree.unflatten(self.out_static.join(full))
+
+
+@errors.boundary
+def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
+    """The value of a function, and its derivative as a linear function of the direction.
+
+    Unlike `jvp`, the function itself is run only once, however often the result is called.
+
+    Args:
+      fun: a function of trees of arrays.
+      *primals: where to linearise.
+      has_aux: the function returns a pair, whose second part is not differentiated.
+
+    Returns:
+      `(out, f_jvp)`, or `(out, f_jvp, aux)`, with `f_jvp(*tangents) -> tangent_out`.
+
+    >>> import namoo.numpy as jnp
+    >>> out, f_jvp = linearize(lambda x: x**2, 3.0)
+    >>> f_jvp(1.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    require_callable(fun, "linearize")
+    flat, nonzeros, outs, nonzero_out, jaxpr, residuals, aux = _linearize(fun, primals, {}, has_aux)
+    rule = _Linear(jaxpr, flat, nonzeros, nonzero_out, [aval_of(x) for x in outs])
+    out = flat.out(outs)
+    return (out, Partial(rule, residuals), aux) if has_aux else (out, Partial(rule, residuals))
+
+
+@errors.boundary
+def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Callable:
+    """The transpose of a function that is linear.
+
+    Args:
+      fun: a linear function of trees of arrays.
+      *primals: arguments, or `ShapeDtypeStruct`s: only their types matter.
+
+    Returns:
+      a function from cotangents of the result to a tuple of cotangents of the arguments.
+
+    >>> import namoo.numpy as jnp
+    >>> linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
+    (Array(6., dtype=float32, weak_type=True),)
+    """
+    require_callable(fun, "linear_transpose")
+    flat = _Flat(fun, primals, {})
+    avals = [aval_of(x) for x in flat.leaves]
+    for aval in avals:
+        if aval.tangent().dtype == _dtypes.float0:
+            raise TypeError(
+                f"linear_transpose only supports arguments of inexact type, got {aval.str_short()}."
+            )
+    jaxpr, consts = stage(flat, avals, function_name(fun), how="linear_transpose")
+    out_avals = jaxpr.out_avals
+
+    @errors.boundary
+    def transposed(ct):
+        leaves, tree = tree_util.tree_flatten(ct)
+        if tree != flat.out_tree:
+            message = tree_util.mismatch(
+                "the cotangent must have the tree structure of the linear function's result",
+                diff(flat.out_tree.unflatten(out_avals), ct),
+            ).args[0]
+            raise TypeError(message)
+        for aval, x in zip(out_avals, leaves, strict=True):
+            if (aval.shape, aval.dtype) != (aval_of(x).shape, aval_of(x).dtype):
+                raise TypeError(
+                    f"cotangent type does not match function output: expected {aval.str_short()}, "
+                    f"got {aval_of(x).str_short()}."
+                )
+        found = backward_pass(jaxpr, consts, [Linear(a) for a in avals], leaves)
+        return flat.in_tree.unflatten([to_array(instantiate(g)) for g in found])
+
+    return transposed
+
+
+def _check_input(x: Any, path: str, what: str, holomorphic: bool, allow_int: bool) -> None:
+    dtype = aval_of(x).dtype
+    if isinstance(dtype, _dtypes.ExtendedDType):
+        if not allow_int:
+            raise TypeError(f"{what} requires real-valued inputs, but {path} is a {dtype} array.")
+        return
+    if holomorphic and not _dtypes.issubdtype(dtype, np.complexfloating):
+        raise TypeError(
+            f"{what} with holomorphic=True requires inputs with complex dtype, but {path} has "
+            f"dtype {dtype}."
+        )
+    if holomorphic or _dtypes.issubdtype(dtype, np.inexact):
+        return
+    if not allow_int:
+        kind = "bool" if dtype == np.bool_ else "int"
+        raise TypeError(
+            f"{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
+            f"np.inexact), but {path} has dtype {dtype}. Convert it with .astype('float32') (or "
+            f"write 1.0 for 1), take derivatives by other arguments with argnums, or, for trees "
+            f"that hold {kind}s beside parameters, pass allow_int=True." + errors.at_user_line()
+        )
+
+
+def _check_scalar(out: Any, holomorphic: bool, what: str) -> None:
+    try:
+        aval = aval_of(out)
+    except TypeError:
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. The output was: {out!r}. "
+            "Return one number; further results go in the second part of a pair, with "
+            "has_aux=True." + errors.at_user_line()
+        ) from None
+    if aval.shape:
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}. "
+            "Reduce it with .sum() or .mean(), or use jacrev for all derivatives of an array."
+            + errors.at_user_line()
+        )
+    if not holomorphic and not _dtypes.issubdtype(aval.dtype, np.floating):
+        fix = (
+            "pass holomorphic=True for a holomorphic function, or return its real part."
+            if _dtypes.issubdtype(aval.dtype, np.complexfloating)
+            else "return a floating-point loss."
+        )
+        raise TypeError(
+            f"{what} requires real-valued outputs (output dtype that is a sub-dtype of "
+            f"np.floating), but got {aval.dtype}: {fix}" + errors.at_user_line()
+        )
+    if holomorphic and not _dtypes.issubdtype(aval.dtype, np.complexfloating):
+        raise TypeError(
+            f"{what} with holomorphic=True requires outputs with complex dtype, got {aval.dtype}."
+        )
+
+
+def _select_args(fun: Callable, args: tuple, argnums: Any, what: str):
+    """The arguments to differentiate by, and the function of them alone."""
+    nums = argnums_tuple(argnums, "argnums")
+    if not all(-len(args) <= i < len(args) for i in nums):
+        raise ValueError(
+            f"differentiating with respect to argnums={argnums} requires at least "
+            f"{max(i + 1 if i >= 0 else -i for i in nums)} positional arguments to be passed by "
+            f"the caller, but got only {len(args)} positional arguments."
+        )
+    nums = tuple(i % len(args) for i in nums)
+
+    def of_selected(*selected, **kwargs):
+        full = list(args)
+        for i, x in zip(nums, selected, strict=True):
+            full[i] = x
+        return fun(*full, **kwargs)
+
+    of_selected.__name__ = function_name(fun)
+    return of_selected, [args[i] for i in nums], nums
+
+
+def value_and_grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable:
+    """A function that returns both a function's value and its gradient.
+
+    Args:
+      fun: a function of trees of arrays that returns a scalar.
+      argnums: the argument, or arguments, to differentiate by.
+      has_aux: the function returns a pair `(value, aux)`.
+      holomorphic: the function is holomorphic, and its inputs and output are complex.
+      allow_int: allow integer inputs; their gradients have dtype float0.
+
+    Returns:
+      a function that returns `(value, gradient)`, or `((value, aux), gradient)`. The gradient has
+      the structure of the argument; with several `argnums` it is a tuple.
+
+    >>> value_and_grad(lambda x: x**2)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+    require_callable(fun, "value_and_grad")
+    argnums_tuple(argnums, "argnums")
+
+    @errors.boundary
+    @functools.wraps(fun)
+    def value_and_grad_f(*args, **kwargs):
+        of_selected, selected, nums = _select_args(fun, args, argnums, "grad")
+        for i, value in zip(nums, selected, strict=True):
+            for path, leaf in tree_util.tree_leaves_with_path(value):
+                if is_array(leaf):
+                    place = f"argument {i}{keystr(path)}"
+                    _check_input(leaf, place, "grad", holomorphic, allow_int)
+        flat, nonzeros, outs, nonzero_out, jaxpr, residuals, aux = _linearize(
+            of_selected, selected, kwargs, has_aux
+        )
+        value = flat.out(outs)
+        _check_scalar(value, holomorphic, "grad")
+        rule = _VJP(jaxpr, flat, nonzeros, nonzero_out, [aval_of(x) for x in outs])
+        found = rule(residuals, ones(aval_of(value)))
+        gradient = found[0] if _is_index(argnums) else found
+        return ((value, aux), gradient) if has_aux else (value, gradient)
+
+    return value_and_grad_f
+
+
+def _is_index(argnums: Any) -> bool:
+    return not isinstance(argnums, (tuple, list))
+
+
+def grad(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable:
+    """A function that returns the gradient of a scalar function.
+
+    Args:
+      fun: a function of trees of arrays that returns a scalar.
+      argnums: the argument, or arguments, to differentiate by.
+      has_aux: the function returns a pair `(value, aux)`.
+      holomorphic: the function is holomorphic, and its inputs and output are complex.
+      allow_int: allow integer inputs; their gradients have dtype float0.
+
+    Returns:
+      a function that returns the gradient, or `(gradient, aux)`. It has the structure of the
+      argument: arrays become derivatives; functions and strings in it stay what they are.
+
+    Raises:
+      TypeError: the result is not a real scalar, or an input is not of inexact type.
+
+    >>> import namoo.numpy as jnp
+    >>> grad(jnp.tanh)(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    require_callable(fun, "grad")
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
+
+    @errors.boundary
+    @functools.wraps(fun)
+    def grad_f(*args, **kwargs):
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return grad_f
+
+
+def _basis(tree: Any) -> Any:
+    """A standard basis of a tree of arrays: each leaf with one more leading axis."""
+    leaves, treedef = tree_util.tree_flatten(tree)
+    sizes = [aval_of(x).size for x in leaves]
+    total, start, out = sum(sizes), 0, []
+    for x, size in zip(leaves, sizes, strict=True):
+        aval = aval_of(x)
+        block = np.zeros((total, size), aval.dtype)
+        block[start : start + size] = np.eye(size, dtype=aval.dtype)
+        out.append(EagerArray(block.reshape((total, *aval.shape))))
+        start += size
+    return treedef.unflatten(out)
+
+
+def _unbatch(tree: Any, stacked: Any, axis: int) -> Any:
+    """Cut an axis that runs over a basis of `tree` into that tree's leaves and shapes."""
+    leaves, treedef = tree_util.tree_flatten(tree)
+    parts, start = [], 0
+    for x in leaves:
+        aval = aval_of(x)
+        piece = slice_in_dim(stacked, start, start + aval.size, axis=axis)
+        shape = list(aval_of(piece).shape)
+        shape[axis : axis + 1] = aval.shape
+        parts.append(reshape(piece, shape))
+        start += aval.size
+    return treedef.unflatten(parts)
+
+
+def jacfwd(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable:
+    """The Jacobian of a function, column by column (forward mode): good for few inputs.
+
+    Args:
+      fun: a function of trees of arrays.
+      argnums: the argument, or arguments, to differentiate by.
+      has_aux: the function returns a pair `(value, aux)`.
+      holomorphic: the function is holomorphic, and its inputs are complex.
+
+    Returns:
+      a function that returns a tree of the result's structure, whose leaves are trees of the
+      argument's structure; shapes are those of result and argument, joined.
+
+    >>> import namoo.numpy as jnp
+    >>> jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    require_callable(fun, "jacfwd")
+
+    @errors.boundary
+    @functools.wraps(fun)
+    def jacobian_f(*args, **kwargs):
+        of_selected, selected, nums = _select_args(fun, args, argnums, "jacfwd")
+        selected = tuple(selected)
+        for path, leaf in tree_util.tree_leaves_with_path(selected):
+            _check_input(leaf, f"argument{keystr(path)}", "jacfwd", holomorphic, False)
+            if not holomorphic and _dtypes.issubdtype(aval_of(leaf).dtype, np.complexfloating):
+                raise TypeError(
+                    "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of "
+                    f"np.floating), but argument{keystr(path)} has dtype {aval_of(leaf).dtype}. For "
+                    "holomorphic functions pass holomorphic=True; else use jvp."
+                )
+        run = functools.partial(of_selected, **kwargs)
+        push = lambda t: jvp(run, selected, t, has_aux)  # noqa: E731
+        results = vmap(push, out_axes=(None, -1, None) if has_aux else (None, -1))(_basis(selected))
+        example = selected[0] if _is_index(argnums) else selected
+        jacobian = tree_util.tree_map(
+            lambda y: _unbatch(example, y, aval_of(y).ndim - 1), results[1]
+        )
+        return (jacobian, results[2]) if has_aux else jacobian
+
+    return jacobian_f
+
+
+def jacrev(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable:
+    """The Jacobian of a function, row by row (reverse mode): good for few outputs.
+
+    Args:
+      fun: a function of trees of arrays.
+      argnums: the argument, or arguments, to differentiate by.
+      has_aux: the function returns a pair `(value, aux)`.
+      holomorphic: the function is holomorphic, and its outputs are complex.
+      allow_int: allow integer inputs; their derivatives have dtype float0.
+
+    Returns:
+      a function that returns a tree of the result's structure, whose leaves are trees of the
+      argument's structure; shapes are those of result and argument, joined.
+
+    >>> import namoo.numpy as jnp
+    >>> jacrev(lambda x: x**2)(jnp.array([1.0, 2.0]))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    require_callable(fun, "jacrev")
+
+    @errors.boundary
+    @functools.wraps(fun)
+    def jacobian_f(*args, **kwargs):
+        of_selected, selected, nums = _select_args(fun, args, argnums, "jacrev")
+        for path, leaf in tree_util.tree_leaves_with_path(tuple(selected)):
+            _check_input(leaf, f"argument{keystr(path)}", "jacrev", holomorphic, allow_int)
+        run = functools.partial(of_selected, **kwargs)
+        out, pull, *aux = vjp(run, *selected, has_aux=has_aux)
+        for leaf in tree_util.tree_leaves(out):
+            dtype = aval_of(leaf).dtype
+            if not holomorphic and not _dtypes.issubdtype(dtype, np.floating):
+                raise TypeError(
+                    "jacrev requires real-valued outputs (output dtype that is a sub-dtype of "
+                    f"np.floating), but got {dtype}. For holomorphic functions pass "
+                    "holomorphic=True."
+                )
+        rows = vmap(pull)(_basis(out))
+        rows = rows[0] if _is_index(argnums) else rows
+        by_input = tree_util.tree_map(lambda g: _unbatch(out, g, 0), rows)
+        structure = tree_util.tree_structure(rows)
+        jacobian = tree_util.tree_transpose(structure, tree_util.tree_structure(out), by_input)
+        return (jacobian, aux[0]) if has_aux else jacobian
+
+    return jacobian_f
+
+
+jacobian = jacrev
+
+
+def hessian(
+    fun: Callable,
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable:
+    """The Hessian of a function: forward mode over reverse mode.
+
+    Args:
+      fun: a function of trees of arrays.
+      argnums: the argument, or arguments, to differentiate by.
+      has_aux: the function returns a pair `(value, aux)`.
+      holomorphic: the function is holomorphic.
+
+    Returns:
+      a function that returns, for each result, a tree of trees of second derivatives.
+
+    >>> import namoo.numpy as jnp
+    >>> hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
+    Array([[ 6.,  0.],
+           [ 0., 12.]], dtype=float32)
+    """
+    return jacfwd(
+        jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
+        argnums,
+        has_aux=has_aux,
+        holomorphic=holomorphic,
+    )
+
+
+def stop_gradient(x: Any) -> Any:
+    """The identity, which derivatives do not pass through.
+
+    >>> grad(lambda x: x * stop_gradient(x))(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+
+    def stop(leaf):
+        if not is_array(leaf) or aval_of(leaf).tangent().dtype == _dtypes.float0:
+            return leaf
+        if not isinstance(leaf, Tracer):
+            return to_array(leaf)
+        return stop_gradient_p.bind(leaf)
+
+    return tree_util.tree_map(stop, x)
+
+
+def fwd_and_bwd(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, jitted: bool = True
+) -> tuple[Callable, Callable]:
+    """A function's forward and backward passes as two functions.
+
+    Args:
+      fun: a function of trees of arrays.
+      argnums: the argument, or arguments, to differentiate by.
+      has_aux: the function returns a pair `(value, aux)`.
+      jitted: has no effect on results.
+
+    Returns:
+      `fwd(*args) -> (out, residuals)` and `bwd(residuals, ct) -> gradients`.
+
+    >>> fwd, bwd = fwd_and_bwd(lambda x: x**2)
+    >>> out, residuals = fwd(3.0)
+    >>> bwd(residuals, 1.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    require_callable(fun, "fwd_and_bwd")
+
+    def fwd(*args, **kwargs):
+        of_selected, selected, _ = _select_args(fun, args, argnums, "fwd_and_bwd")
+        out, pull, *aux = vjp(functools.partial(of_selected, **kwargs), *selected, has_aux=has_aux)
+        return (out, pull, aux[0]) if has_aux else (out, pull)
+
+    def bwd(pull, ct):
+        found = pull(ct)
+        return found[0] if _is_index(argnums) else found
+
+    return fwd, bwd

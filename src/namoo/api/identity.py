@@ -1,0 +1,119 @@
+"""When two function objects are the same function.
+
+`jit(obj.method)`, `jit(partial(f, 2))` and `jit(lambda x: x + 1)` make a new function object each
+time.  Programs traced for one may serve the other if nothing that tracing reads can differ: code,
+defaults, closures, the globals that the code names, bound objects.  Whatever could change unseen
+makes a function only equal to itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+from namoo import errors
+from namoo.core.array import EagerArray
+
+_ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
+_LIMIT = 200
+
+
+class _Unshareable(Exception):
+    """Something may change without being seen."""
+
+
+def function_key(fun: Callable) -> tuple[Any, list[Any]] | None:
+    """A hashable key that equal functions share, and the objects it names by identity.
+
+    None if the function is only equal to itself.
+    """
+    walk = _Walk()
+    try:
+        key = walk.function(fun)
+    except _Unshareable:
+        return None
+    return key, walk.kept
+
+
+class _Walk:
+    def __init__(self):
+        self.kept: list[Any] = []
+        self.active: set[int] = set()
+        self.visited = 0
+
+    def same(self, x: Any) -> tuple:
+        """A key of an object that never changes: its identity."""
+        self.kept.append(x)
+        return "id", id(x)
+
+    def value(self, x: Any) -> Any:
+        self.visited += 1
+        if self.visited > _LIMIT:
+            raise _Unshareable
+        if isinstance(x, _ATOMS):
+            return type(x), x
+        if isinstance(x, (type, types.ModuleType, types.BuiltinFunctionType)) or (
+            type(x) is EagerArray
+        ):
+            return self.same(x)
+        if isinstance(x, (tuple, frozenset)) and type(x) in (tuple, frozenset):
+            return type(x), tuple(map(self.value, x))
+        if isinstance(x, (types.FunctionType, types.MethodType, functools.partial)):
+            return self.function(x)
+        return self.object(x)
+
+    def object(self, x: Any) -> Any:
+        """Objects of namoo are immutable; of others, all attributes are part of the key."""
+        if type(x).__module__.partition(".")[0] == "namoo":
+            wrapped = getattr(x, "__wrapped__", None)
+            return ("namoo", type(x), self.value(wrapped)) if wrapped else self.same(x)
+        if id(x) in self.active or not hasattr(x, "__dict__") or isinstance(x, (list, dict, set)):
+            raise _Unshareable
+        self.active.add(id(x))
+        attributes = tuple((name, self.value(v)) for name, v in sorted(vars(x).items()))
+        self.active.discard(id(x))
+        return self.same(x), attributes
+
+    def function(self, fun: Any) -> Any:
+        if isinstance(fun, functools.partial):
+            keywords = tuple((k, self.value(v)) for k, v in sorted(fun.keywords.items()))
+            return "partial", self.value(fun.func), tuple(map(self.value, fun.args)), keywords
+        if isinstance(fun, types.MethodType):
+            return "method", self.function(fun.__func__), self.value(fun.__self__)
+        if not isinstance(fun, types.FunctionType):
+            return self.value(fun)
+        code = fun.__code__
+        if errors.is_hidden(code.co_filename) and "<locals>" not in fun.__qualname__:
+            return self.same(fun)
+        if id(fun) in self.active:
+            return "recursive", code
+        self.active.add(id(fun))
+        cells = tuple(self.cell(c) for c in fun.__closure__ or ())
+        key = (
+            code,
+            cells,
+            tuple(map(self.value, fun.__defaults__ or ())),
+            tuple((k, self.value(v)) for k, v in sorted((fun.__kwdefaults__ or {}).items())),
+            self.globals(code, fun.__globals__),
+        )
+        self.active.discard(id(fun))
+        return key
+
+    def cell(self, cell: Any) -> Any:
+        try:
+            return self.value(cell.cell_contents)
+        except ValueError:  # an empty cell: a function that is being defined
+            raise _Unshareable from None
+
+    def globals(self, code: types.CodeType, namespace: dict) -> tuple:
+        """The values of the global names that code mentions, in nested functions too."""
+        out = []
+        for name in code.co_names:
+            if name in namespace:
+                out.append((name, self.value(namespace[name])))
+        for const in code.co_consts:
+            if isinstance(const, types.CodeType):
+                out.append(self.globals(const, namespace))
+        return tuple(out)

@@ -1,0 +1,179 @@
+"""Looking at functions without running them: programs, types, compile-time values."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from namoo import errors, tree_util
+from namoo.api.arguments import (
+    Static,
+    argnums_tuple,
+    argument_paths,
+    function_name,
+    require_callable,
+)
+from namoo.core.avals import ShapeDtypeStruct, aval_of
+from namoo.core.jaxpr import ClosedJaxpr
+from namoo.core.trace import context, eval_trace, named_axis, set_trace
+from namoo.transforms.stage import stage
+
+
+def _stage(fun: Callable, args: tuple, kwargs: dict, how: str):
+    """The program of a function, and its result as types in a tree."""
+    leaves, tree = tree_util.tree_flatten((args, kwargs))
+    fixed = Static(leaves)
+    out_tree: Any = None
+    fixed_out: Any = None
+
+    def flat(*tracers):
+        nonlocal out_tree, fixed_out
+        inner_args, inner_kwargs = tree.unflatten(fixed.join(tracers))
+        outs, out_tree = tree_util.tree_flatten(fun(*inner_args, **inner_kwargs))
+        fixed_out = Static(outs)
+        return fixed_out.dynamic(outs)
+
+    operands = fixed.dynamic(leaves)
+    paths = argument_paths(fun, args, kwargs)
+    names = [p for i, p in enumerate(paths) if i not in fixed.places]
+    avals = [aval_of(x) for x in operands]
+    jaxpr, consts = stage(flat, avals, function_name(fun), names, how)
+    types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in jaxpr.out_avals]
+    return ClosedJaxpr(jaxpr, consts), out_tree.unflatten(fixed_out.join(types))
+
+
+def make_jaxpr(
+    fun: Callable,
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[Any, int]] | None = None,
+    return_shape: bool = False,
+    abstracted_axes: Any = None,
+) -> Callable:
+    """A function that returns the program of `fun` for given arguments.
+
+    Args:
+      fun: a function of trees of arrays.
+      static_argnums: arguments that are Python values of the program.
+      axis_env: names and sizes of axes that collectives in `fun` refer to.
+      return_shape: also return the types of the result.
+
+    Returns:
+      a function of the same arguments that returns a `ClosedJaxpr`.
+
+    >>> import namoo.numpy as jnp
+    >>> make_jaxpr(lambda x: jnp.sin(x) * 2.0)(1.0)
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
+    """
+    require_callable(fun, "make_jaxpr")
+    nums = argnums_tuple(static_argnums, "static_argnums")
+
+    @errors.boundary
+    @functools.wraps(fun)
+    def make(*args, **kwargs):
+        fixed = {i % len(args): args[i] for i in nums}
+        dynamic = tuple(x for i, x in enumerate(args) if i not in fixed)
+
+        @functools.wraps(fun)
+        def of_dynamic(*values, **kw):
+            rest = iter(values)
+            full = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+            return fun(*full, **kw)
+
+        with contextlib.ExitStack() as stack:
+            for name, size in axis_env or ():
+                stack.enter_context(named_axis(name, size))
+            closed, shape = _stage(of_dynamic if fixed else fun, dynamic, kwargs, "make_jaxpr")
+        return (closed, shape) if return_shape else closed
+
+    return make
+
+
+@errors.boundary
+def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """The types of a function's result, without computing anything.
+
+    Args:
+      fun: a function of trees of arrays.
+      *args: arguments, arrays or `ShapeDtypeStruct`s.
+      **kwargs: likewise.
+
+    Returns:
+      the result's structure, with a `ShapeDtypeStruct` for each array.
+
+    >>> import namoo.numpy as jnp
+    >>> eval_shape(jnp.dot, jnp.zeros((2, 3)), jnp.zeros(3))
+    ShapeDtypeStruct(shape=(2,), dtype=float32)
+    """
+    require_callable(fun, "eval_shape")
+    return _stage(fun, args, kwargs, "eval_shape")[1]
+
+
+def typeof(x: Any) -> Any:
+    """The type of an array: shape, dtype and weak type.
+
+    >>> typeof(1.0)
+    ShapedArray(float32[], weak_type=True)
+    """
+    return aval_of(x)
+
+
+@contextlib.contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """Compute at once, even while a function is traced; operands must be concrete.
+
+    >>> import namoo.numpy as jnp
+    >>> with ensure_compile_time_eval():
+    ...     jnp.sum(jnp.arange(3))
+    Array(3, dtype=int32)
+    """
+    with set_trace(eval_trace):
+        yield
+
+
+def is_traced(x: Any) -> bool:
+    """Whether a value is under a transformation, so that it may have no numbers yet.
+
+    >>> is_traced(1.0)
+    False
+    """
+    from namoo.core.trace import Tracer
+
+    return isinstance(x, Tracer)
+
+
+@contextlib.contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """Give a part of a program a name, for profiles; results are the same.
+
+    >>> with named_scope("attention"):
+    ...     pass
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"named_scope name argument must be a string, got {name!r}.")
+    yield
+
+
+def named_call(fun: Callable, *, name: str | None = None) -> Callable:
+    """A function under a name of its own in programs and profiles.
+
+    >>> named_call(lambda x: x + 1, name="next")(1)
+    2
+    """
+    from namoo.api.jit import jit
+
+    require_callable(fun, "named_call")
+
+    @functools.wraps(fun)
+    def named(*args, **kwargs):
+        return fun(*args, **kwargs)
+
+    named.__name__ = name or function_name(fun)
+    compiled = jit(named)
+
+    @functools.wraps(fun)
+    def call(*args, **kwargs):
+        return named(*args, **kwargs) if context.trace is eval_trace else compiled(*args, **kwargs)
+
+    return call

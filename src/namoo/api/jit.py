@@ -1,0 +1,540 @@
+"""`jit`: trace a function once per kind of arguments, and run the program from then on."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import errors, tree_util
+from namoo._config import config
+from namoo.api.arguments import (
+    Static,
+    argnums_tuple,
+    argument_paths,
+    function_name,
+    is_array,
+    require_callable,
+    signature,
+)
+from namoo.api.identity import function_key
+from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
+from namoo.control.call import jit_p
+from namoo.core.array import Array, EagerArray, to_numpy
+from namoo.core.avals import ShapeDtypeStruct, aval_of
+from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from namoo.core.trace import Tracer, context, eval_trace, wrap
+from namoo.engines.interpreter import interpreter
+from namoo.transforms.program import ProgramPrimitive
+from namoo.transforms.stage import close, stage
+from namoo.tree import diff
+
+ProgramPrimitive.compiler = staticmethod(interpreter.compile)
+
+
+def _leaf_key(x: Any) -> Any:
+    """What of a leaf decides which program serves it."""
+    kind = type(x)
+    if kind is EagerArray:
+        value = x._value
+        return value.shape, value.dtype, x._weak
+    if isinstance(x, (Array, np.ndarray, np.generic, ShapeDtypeStruct)):
+        aval = aval_of(x)
+        return aval.shape, getattr(aval.dtype, "numpy", aval.dtype), aval.weak_type
+    if kind is int:
+        aval_of(x)  # refuses what does not fit
+    if kind in (bool, int, float, complex):
+        return kind
+    return Fixed(kind, x)
+
+
+class _Program:
+    """A traced program: the equations, its constants, and the structure of its result."""
+
+    __slots__ = ("closed", "consts", "cost", "fixed_out", "out_tree", "weak_out")
+
+    def __init__(self, closed, consts, out_tree, fixed_out, cost):
+        self.closed: ClosedJaxpr = closed
+        self.consts: list[Any] = consts
+        self.out_tree = out_tree
+        self.fixed_out: Static = fixed_out
+        self.weak_out = [a.weak_type for a in closed.out_avals]
+        self.cost = cost
+
+
+class _Cache:
+    """The programs of one function, and why each was traced."""
+
+    __slots__ = ("__weakref__", "programs", "records", "signatures")
+
+    limit = 4096
+
+    def __init__(self):
+        self.programs: OrderedDict[Any, _Program] = OrderedDict()
+        self.signatures: list[Signature] = []
+        self.records: list[Retrace] = []
+
+    def clear(self):
+        self.programs.clear()
+        self.signatures.clear()
+        self.records.clear()
+
+
+# Caches of functions that equal ones share, by what the functions are; the newest last.
+_shared: OrderedDict[Any, tuple[_Cache, list[Any]]] = OrderedDict()
+_SHARED_LIMIT = 512
+# Caches of functions that are only equal to themselves.
+_own: weakref.WeakKeyDictionary[Any, dict[Any, _Cache]] = weakref.WeakKeyDictionary()
+
+
+def _cache_for(fun: Callable, options: Any) -> _Cache:
+    found = function_key(fun)
+    if found is not None:
+        key, kept = found
+        try:
+            entry = _shared.get((key, options))
+        except TypeError:  # a default or a bound value without hash
+            entry, key = None, None
+        if entry is not None:
+            _shared.move_to_end((key, options))
+            return entry[0]
+        if key is not None:
+            cache = _Cache()
+            # What the key names by identity is kept, so that no other object gets its id.
+            _shared[key, options] = cache, kept
+            while len(_shared) > _SHARED_LIMIT:
+                _shared.popitem(last=False)
+            return cache
+    try:
+        return _own.setdefault(fun, {}).setdefault(options, _Cache())
+    except TypeError:  # not weakly referable, or without hash
+        return _Cache()
+
+
+def clear_caches() -> None:
+    """Forget all traced programs.
+
+    >>> clear_caches()
+    """
+    for cache, _ in list(_shared.values()):
+        cache.clear()
+    for caches in list(_own.values()):
+        for cache in caches.values():
+            cache.clear()
+
+
+class Jitted:
+    """A function under `jit`.  Call it as the function itself."""
+
+    def __init__(self, fun: Callable, **options: Any):
+        functools.update_wrapper(self, fun)
+        self._fun = fun
+        self._name = function_name(fun)
+        self._inline = options["inline"]
+        self._nums, self._names = _static_arguments(
+            fun, options["static_argnums"], options["static_argnames"]
+        )
+        self._donate = options["donate"]
+        self._keep_unused = options["keep_unused"]
+        self._options = (self._nums, self._names, self._inline)
+        self._cache_or_none: _Cache | None = None
+
+    @property
+    def _cache(self) -> _Cache:
+        # Looked up at the first use: a decorated function may close over things defined later.
+        if self._cache_or_none is None:
+            self._cache_or_none = _cache_for(self._fun, self._options)
+        return self._cache_or_none
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """A function decorated in a class is a method."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._fun!r}>"
+
+    def _split(self, args: tuple, kwargs: dict) -> tuple[tuple, dict, tuple]:
+        """Arguments that are data, and static ones with their names or numbers."""
+        nums = {i % len(args) for i in self._nums if -len(args) <= i < len(args)} if args else ()
+        static = [(i, args[i]) for i in sorted(nums)]
+        static += [(k, kwargs[k]) for k in sorted(kwargs) if k in self._names]
+        for name, value in static:
+            try:
+                hash(value)
+            except TypeError:
+                raise ValueError(
+                    f"Non-hashable static arguments are used in a jit function: argument {name!r} "
+                    f"of {self._name} is {value!r} of type {type(value).__name__}. Static arguments "
+                    "decide which program is used, so they need __hash__ and __eq__: pass a tuple "
+                    "for a list, a frozen dataclass for a dict; or do not mark it static."
+                ) from None
+            if isinstance(value, Array):
+                raise ValueError(
+                    f"Non-hashable static arguments are used in a jit function: argument {name!r} "
+                    f"of {self._name} is an array. Arrays are data: do not mark it static."
+                )
+        args = tuple(x for i, x in enumerate(args) if i not in nums)
+        kwargs = {k: v for k, v in kwargs.items() if k not in self._names}
+        return args, kwargs, tuple(static)
+
+    def __call__(self, *args, **kwargs):
+        try:
+            if config.disable_jit:
+                return self._fun(*args, **kwargs)
+            return self._call(args, kwargs)
+        except Exception as error:
+            if config.traceback_filtering != "off":
+                error.__traceback__ = errors.visible(error.__traceback__)
+            raise
+
+    def _call(self, args, kwargs):
+        static = ()
+        if self._nums or self._names:
+            args, kwargs, static = self._split(args, kwargs)
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        traced = self._program(leaves, tree, args, kwargs, static)
+        operands = leaves if not any(map(_is_fixed, leaves)) else [x for x in leaves if is_array(x)]
+        if context.trace is eval_trace:
+            closed = traced.closed
+            run = closed.jaxpr.cache.get("executable") or ProgramPrimitive.executable(closed)
+            outs = run([to_numpy(x) for x in (*traced.consts, *operands)])
+            outs = list(map(wrap, outs, traced.weak_out))
+        elif self._inline:
+            outs = eval_jaxpr(traced.closed.jaxpr, (), *traced.consts, *operands)
+        else:
+            outs = jit_p.bind(*traced.consts, *operands, jaxpr=traced.closed, name=self._name)
+        return traced.out_tree.unflatten(traced.fixed_out.join(outs))
+
+    def _program(self, leaves, tree, args, kwargs, static) -> _Program:
+        """The program for these arguments, traced if there is none yet."""
+        axes = tuple(context.axes.items()) if context.axes else ()
+        try:
+            key = (tree, tuple(map(_leaf_key, leaves)), static, axes, config.trace_id())
+            traced = self._cache.programs.get(key)
+        except TypeError:
+            self._refuse_unhashable(args, kwargs)
+            raise
+        if traced is None:
+            traced = self._trace(key, leaves, tree, args, kwargs, static, axes)
+        return traced
+
+    def _refuse_unhashable(self, args, kwargs):
+        """Name the leaf that is neither an array nor hashable."""
+        leaves = tree_util.tree_leaves((args, kwargs))
+        for path, leaf in zip(argument_paths(self._fun, args, kwargs), leaves, strict=True):
+            if not is_array(leaf):
+                try:
+                    hash(leaf)
+                except TypeError:
+                    raise TypeError(
+                        f"Cannot interpret value of type {type(leaf).__name__} as an array: "
+                        f"argument {path} of {self._name} is {leaf!r}. Values that are not arrays "
+                        "are static, and decide which program is used, so they need __hash__; "
+                        "register the class as a tree node, or pass its arrays."
+                    ) from None
+
+    def _trace(self, key, leaves, tree, args, kwargs, static, axes) -> _Program:
+        start = time.perf_counter()
+        fixed = Static(leaves)
+        operands = fixed.dynamic(leaves)
+        paths = argument_paths(self._fun, args, kwargs)
+        chosen = dict(static)
+        out_tree: Any = None
+        fixed_out: Any = None
+
+        def flat(*tracers):
+            nonlocal out_tree, fixed_out
+            inner_args, inner_kwargs = tree.unflatten(fixed.join(tracers))
+            result = self._fun(*_restore(inner_args, chosen), **inner_kwargs, **_named(chosen))
+            outs, out_tree = tree_util.tree_flatten(result)
+            fixed_out = Static(outs)
+            return fixed_out.dynamic(outs)
+
+        names = [p for i, p in enumerate(paths) if i not in fixed.places]
+        jaxpr, consts = stage(flat, [aval_of(x) for x in operands], self._name, names)
+        closed, consts = close(jaxpr, consts)
+        traced = _Program(closed, consts, out_tree, fixed_out, time.perf_counter() - start)
+        # A program that closes over values of a transformation outside serves this call only.
+        if not any(isinstance(c, Tracer) for c in consts):
+            self._remember(key, traced, leaves, tree, paths, static, axes)
+        return traced
+
+    def _remember(self, key, traced, leaves, tree, paths, static, axes):
+        cache = self._cache
+        avals = tuple(aval_of(x) if is_array(x) else Fixed(type(x), x) for x in leaves)
+        names = [*inspect.signature(self._fun).parameters] if signature(self._fun) else []
+        named = tuple(
+            (names[n] if isinstance(n, int) and n < len(names) else n, v) for n, v in static
+        )
+        new = Signature(tree, avals, named, axes, config.trace_key())
+        why = reasons(new, paths, cache.signatures)
+        cache.signatures.append(new)
+        record = Retrace(why, errors.user_source(), traced.cost)
+        cache.records.append(record)
+        if len(cache.records) > 1000:
+            del cache.records[0], cache.signatures[0]
+        if (config.explain_cache_misses and why) or config.log_compiles:
+            import logging
+
+            logging.getLogger("namoo").warning("%s: %s", self._name, record)
+        cache.programs[key] = traced
+        while len(cache.programs) > cache.limit:
+            cache.programs.popitem(last=False)
+
+    def explain(self) -> Explanation:
+        """Every tracing of the function, and why it was needed.
+
+        >>> import namoo.numpy as jnp
+        >>> f = jit(lambda x: x + 1)
+        >>> f(jnp.zeros(2)), f(jnp.zeros(3))
+        (Array([1., 1.], dtype=float32), Array([1., 1., 1.], dtype=float32))
+        >>> [r.reasons for r in f.explain()]
+        [(), ('x: shape changed: f32[2] → f32[3]',)]
+        """
+        return Explanation(self._name, self._cache.records)
+
+    def clear_cache(self) -> None:
+        """Forget the programs of this function."""
+        self._cache.clear()
+
+    def _cache_size(self) -> int:
+        return len(self._cache.programs)
+
+    @errors.boundary
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """The program for arguments, which may be `ShapeDtypeStruct`s, without running it."""
+        data, kw, static = self._split(args, kwargs)
+        leaves, tree = tree_util.tree_flatten((data, kw))
+        traced = self._program(leaves, tree, data, kw, static)
+        return Traced(self._name, traced, tree, [x for x in leaves if is_array(x)])
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """The program for arguments, ready to be compiled."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The types of the result for arguments, as `ShapeDtypeStruct`s."""
+        return self.trace(*args, **kwargs).out_info
+
+
+def _is_fixed(x: Any) -> bool:
+    return type(x) is not EagerArray and not is_array(x)
+
+
+def _restore(args: Sequence[Any], static: dict) -> list[Any]:
+    """All positional arguments, the static ones in their places."""
+    out = list(args)
+    for i in sorted(k for k in static if isinstance(k, int)):
+        out.insert(i, static[i])
+    return out
+
+
+def _named(static: dict) -> dict:
+    return {k: v for k, v in static.items() if isinstance(k, str)}
+
+
+def _static_arguments(fun: Callable, nums: Any, names: Any) -> tuple[tuple[int, ...], frozenset]:
+    """Static arguments by number and by name; each tells the other, from the signature."""
+    nums = () if nums is None else argnums_tuple(nums, "static_argnums")
+    names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if not all(isinstance(n, str) for n in names):
+        raise TypeError(f"static_argnames must be a string or strings, got {names!r}.")
+    sig = signature(fun)
+    if sig is None:
+        return nums, frozenset(names)
+    parameters = list(sig.parameters.values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    for i in nums:
+        if not variadic and not -len(positional) <= i < len(positional):
+            raise ValueError(
+                f"jitted function {function_name(fun)} has static_argnums={nums}, but only "
+                f"{len(positional)} positional arguments."
+            )
+    for name in names:
+        if not keywords and name not in sig.parameters:
+            raise ValueError(
+                f"jitted function {function_name(fun)} has invalid argname {name!r} in "
+                f"static_argnames. Function does not take these args. Its arguments are "
+                f"{list(sig.parameters)}."
+            )
+    all_nums, all_names = set(nums), set(names)
+    for i, p in enumerate(positional):
+        if (i in nums or i - len(positional) in nums) and p.kind is p.POSITIONAL_OR_KEYWORD:
+            all_names.add(p.name)
+        if p.name in names:
+            all_nums.add(i)
+    return tuple(sorted(all_nums)), frozenset(all_names)
+
+
+def jit(
+    fun: Callable | None = None,
+    *,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    inline: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    abstracted_axes: Any = None,
+    compiler_options: dict | None = None,
+) -> Any:
+    """Compile a function: it is traced once for each kind of arguments, then runs as a program.
+
+    Leaves of the arguments that are not arrays (functions, strings, other objects) are static: they
+    are part of the program, and another value means another program.
+
+    Args:
+      fun: a function of trees of arrays.
+      static_argnums: arguments that are Python values of the program rather than data; hashable.
+      static_argnames: the same, by name.
+      donate_argnums: arguments whose memory may be reused for results.
+      donate_argnames: the same, by name.
+      keep_unused: keep arguments that the program does not use.
+      inline: write the program into the one that calls it.
+
+    Returns:
+      a function with the same results. `f.explain()` tells when and why it was traced;
+      `f.lower(*args).compile()` does so ahead of time.
+
+    >>> import namoo.numpy as jnp
+    >>> @jit
+    ... def f(x):
+    ...     return x * 2.0
+    >>> f(jnp.array([1.0, 2.0]))
+    Array([2., 4.], dtype=float32)
+    """
+    options = dict(
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate=(donate_argnums, donate_argnames),
+        keep_unused=keep_unused,
+        inline=inline,
+    )
+
+    def decorate(f: Callable) -> Jitted:
+        require_callable(f, "jit")
+        return Jitted(f, **options)
+
+    return decorate if fun is None else decorate(fun)
+
+
+class Traced:
+    """A program made by tracing, before it is compiled."""
+
+    def __init__(self, name: str, traced: _Program, in_tree: Any, leaves: Sequence[Any]):
+        self.fun_name = name
+        self.in_tree = in_tree
+        self._traced = traced
+        self._leaves = leaves
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program; values that the function closes over are its first inputs."""
+        return self._traced.closed
+
+    @property
+    def out_tree(self) -> Any:
+        return self._traced.out_tree
+
+    @property
+    def out_info(self) -> Any:
+        """The types of the result, as a tree of `ShapeDtypeStruct`s."""
+        traced = self._traced
+        types = [
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+            for a in traced.closed.out_avals
+        ]
+        return traced.out_tree.unflatten(traced.fixed_out.join(types))
+
+    @property
+    def in_avals(self) -> Any:
+        avals = [aval_of(x) for x in self._leaves]
+        return self.in_tree.unflatten(avals) if len(avals) == self.in_tree.num_leaves else avals
+
+    def lower(self) -> Lowered:
+        """The program, ready to be compiled."""
+        return Lowered(self)
+
+
+class Lowered:
+    """A program that an engine can compile."""
+
+    def __init__(self, traced: Traced):
+        self._traced = traced
+        self.in_tree = traced.in_tree
+
+    out_info = property(lambda self: self._traced.out_info)
+    out_tree = property(lambda self: self._traced.out_tree)
+    in_avals = property(lambda self: self._traced.in_avals)
+    args_info = property(lambda self: self._traced.in_avals)
+
+    def as_text(self, dialect: str | None = None) -> str:
+        """The program as text."""
+        return str(self._traced.jaxpr)
+
+    def compile(self, compiler_options: dict | None = None) -> Compiled:
+        """An executable for arguments of exactly these types."""
+        return Compiled(self._traced)
+
+
+class Compiled:
+    """An executable program: call it with arguments of the types it was compiled for."""
+
+    def __init__(self, traced: Traced):
+        self._traced = traced
+        self._run = ProgramPrimitive.executable(traced.jaxpr)
+        self.in_tree = traced.in_tree
+
+    out_info = property(lambda self: self._traced.out_info)
+    out_tree = property(lambda self: self._traced.out_tree)
+    in_avals = property(lambda self: self._traced.in_avals)
+
+    def as_text(self) -> str:
+        """The program as the engine runs it."""
+        return self._run.as_text()  # type: ignore[attr-defined]
+
+    @errors.boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        traced = self._traced
+        if tree != self.in_tree:
+            raise TypeError(
+                tree_util.mismatch(
+                    f"{traced.fun_name} was compiled for arguments of another structure",
+                    diff(self.in_tree, tree),
+                ).args[0]
+            )
+        operands = [x for x in leaves if is_array(x)]
+        paths = [
+            tree_util.keystr(p)
+            for p, x in tree_util.tree_leaves_with_path((args, kwargs))
+            if is_array(x)
+        ]
+        for x, wanted, path in zip(operands, map(aval_of, traced._leaves), paths, strict=True):
+            found = aval_of(x)
+            if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+                raise TypeError(
+                    f"Argument types differ from the types for which this computation was compiled: "
+                    f"argument {path} of {traced.fun_name} was compiled with {wanted.str_short()} "
+                    f"and called with {found.str_short()}."
+                )
+        inner = traced._traced
+        if any(isinstance(x, Tracer) for x in operands):
+            raise TypeError(
+                f"Cannot apply transformations to the compiled {traced.fun_name}: a compiled "
+                "program runs on concrete arrays only. Transform the function before compiling it."
+            )
+        outs = self._run([to_numpy(x) for x in (*inner.consts, *operands)])
+        return inner.out_tree.unflatten(inner.fixed_out.join(list(map(wrap, outs, inner.weak_out))))

@@ -1,0 +1,320 @@
+"""Branches: `cond`, `switch`, and `platform_dependent`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import _config, errors, tree_util
+from namoo.control.trees import Staged, share_consts, type_differences, weak_to_strong
+from namoo.core.array import EagerArray
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from namoo.core.primitive import Zero, is_linear, is_zero
+from namoo.core.trace import Tracer
+from namoo.primitives.elementwise import clamp, ne, select_n
+from namoo.primitives.shape import broadcast_to, convert_element_type, reshape, shape_of, zeros
+from namoo.transforms.batch import batch_jaxpr, to_front
+from namoo.transforms.jvp import jvp_jaxpr
+from namoo.transforms.linear import linearize_jaxpr, tangents_out, transpose_jaxpr
+from namoo.transforms.program import ProgramPrimitive
+from namoo.transforms.stage import stage_closed
+
+
+class Cond(ProgramPrimitive):
+    """Run one of several programs, chosen by an integer; all have the same types."""
+
+    name = "cond"
+
+    def evaluate(self, index, *values, branches):
+        return self.executable(branches[int(index)])(values)
+
+    def abstract(self, index, *avals, branches):
+        return branches[0].out_avals
+
+    def weak_results(self, weak, count, params):
+        return [a.weak_type for a in params["branches"][0].out_avals]
+
+    def jvp(self, primals, tangents, *, branches):
+        index, *primals = primals
+        nonzeros = [not is_zero(t) for t in tangents[1:]]
+        nonzero_out = _either(jvp_jaxpr(b, nonzeros)[1] for b in branches)
+        programs = tuple(jvp_jaxpr(b, nonzeros, nonzero_out)[0] for b in branches)
+        given = [t for t in tangents[1:] if not is_zero(t)]
+        outs = self.bind(index, *primals, *given, branches=programs)
+        n = len(nonzero_out)
+        return outs[:n], tangents_out(nonzero_out, outs[:n], outs[n:])
+
+    def linearize(self, primals, tangents, *, branches):
+        index, *primals = primals
+        nonzeros = [not is_zero(t) for t in tangents[1:]]
+        nonzero_out = _either(linearize_jaxpr(b, nonzeros).nonzero_out for b in branches)
+        halves = [linearize_jaxpr(b, nonzeros, nonzero_out) for b in branches]
+        n = len(branches[0].out_avals)
+        # Every branch outputs the residuals of all: its own, and zeros for the others'.
+        forward = tuple(_pad_residuals(i, halves, n) for i in range(len(halves)))
+        outs = self.bind(index, *primals, branches=forward)
+        given = [t for t in tangents[1:] if not is_zero(t)]
+        out_tangents = []
+        if any(nonzero_out):
+            backward = tuple(_pick_residuals(i, halves, len(primals)) for i in range(len(halves)))
+            out_tangents = self.bind(index, *primals, *outs[n:], *given, branches=backward)
+        return outs[:n], tangents_out(nonzero_out, outs[:n], out_tangents)
+
+    def transpose(self, cts, index, *operands, branches):
+        linear = [is_linear(x) for x in operands]
+        nonzero_cts = [not is_zero(ct) for ct in cts]
+        programs = []
+        pairs = [transpose_jaxpr(b, linear, nonzero_cts) for b in branches]
+        nonzero_out = _either(nz for _, nz in pairs)
+        avals = [x.aval.tangent() for x in operands if is_linear(x)]
+        for program, own in pairs:
+            programs.append(_with_zeros(program, own, nonzero_out, avals))
+        known = [x for x in operands if not is_linear(x)]
+        given = [ct for ct in cts if not is_zero(ct)]
+        outs = iter(self.bind(index, *known, *given, branches=tuple(programs)))
+        nonzero = iter(nonzero_out)
+        return [
+            None,
+            *(
+                (next(outs) if next(nonzero) else Zero(x.aval.tangent())) if lin else None
+                for x, lin in zip(operands, linear, strict=True)
+            ),
+        ]
+
+    def batch(self, xs, dims, *, axis, branches):
+        (index, *xs), (index_dim, *dims) = xs, dims
+        xs, batched = to_front(xs, dims)
+        if index_dim is not None:
+            # Each example takes its own branch: all are computed, and the results selected.
+            if any(b.effectful for b in branches):
+                raise ValueError(
+                    "vmap of cond or switch with a batched index runs all branches, so they cannot "
+                    "have side effects such as debug.print or io_callback."
+                )
+            programs = [batch_jaxpr(b, axis, batched, force=True)[0] for b in branches]
+            results = [jaxpr_as_fun(p)(*xs) for p in programs]
+            chosen = [_select(index, cases) for cases in zip(*results, strict=True)]
+            return chosen, [0] * len(chosen)
+        batched_out = _either(batch_jaxpr(b, axis, batched)[1] for b in branches)
+        programs = tuple(batch_jaxpr(b, axis, batched, force=batched_out)[0] for b in branches)
+        outs = self.bind(index, *xs, branches=programs)
+        return outs, [0 if b else None for b in batched_out]
+
+
+cond_p = Cond()
+
+
+def _either(patterns):
+    """Where any of several patterns of booleans is true."""
+    return [any(column) for column in zip(*patterns, strict=True)]
+
+
+def _select(index, cases):
+    """One result per example, by its index; keys and arrays alike."""
+    shape = shape_of(cases[0])
+    which = broadcast_to(reshape(index, (shape[0], *(1 for _ in shape[1:]))), shape)
+    return select_n(which, *cases)
+
+
+def _pad_residuals(i, halves, n):
+    own = halves[i].primal
+
+    def fun(*args):
+        outs = jaxpr_as_fun(own)(*args)
+        residuals = []
+        for j, other in enumerate(halves):
+            avals = other.primal.out_avals[n:]
+            residuals += outs[n:] if i == j else map(zeros, avals)
+        return [*outs[:n], *residuals]
+
+    return stage_closed(fun, own.in_avals, own.jaxpr.name)
+
+
+def _pick_residuals(i, halves, num_inputs):
+    counts = [sum(f is None for f in h.forwarded) for h in halves]
+    start, total = sum(counts[:i]), sum(counts)
+    half = halves[i]
+
+    def fun(*args):
+        inputs, rest = args[:num_inputs], args[num_inputs:]
+        computed, tangents = rest[start : start + counts[i]], rest[total:]
+        residuals = half.residuals(inputs, computed)
+        return jaxpr_as_fun(half.tangent)(*residuals, *tangents)
+
+    computed = [a for h, c in zip(halves, counts, strict=True) for a in _last(h, c)]
+    tangents = half.tangent.in_avals[len(half.forwarded) :]
+    avals = [*half.primal.in_avals, *computed, *tangents]
+    return stage_closed(fun, avals, half.primal.jaxpr.name)
+
+
+def _last(half, count):
+    return half.primal.out_avals[len(half.primal.out_avals) - count :]
+
+
+def _with_zeros(program, own, wanted, avals):
+    """A transposed branch that outputs every cotangent that some branch outputs."""
+
+    def fun(*args):
+        outs = iter(jaxpr_as_fun(program)(*args))
+        full = [next(outs) if nz else zeros(a) for nz, a in zip(own, avals, strict=True)]
+        return [ct for ct, w in zip(full, wanted, strict=True) if w]
+
+    return stage_closed(fun, program.in_avals, program.jaxpr.name)
+
+
+def _branch_programs(name: str, funs: Sequence[Callable], operands: tuple):
+    """Programs of all branches on the same operands, with agreeing result types."""
+    flat, in_tree = tree_util.tree_flatten(operands)
+    avals = [aval_of(x) for x in flat]
+    staged = [Staged(f, in_tree, avals, name) for f in funs]
+    first = staged[0]
+    for other in staged[1:]:
+        differences = type_differences(first.out_types(), other.out_types())
+        if differences:
+            label = "true_fun and false_fun" if name == "cond" else "branches"
+            raise TypeError(
+                tree_util.mismatch(
+                    f"{name}: {label} must return the same structure and types; "
+                    f"{first.name!r} and {other.name!r} differ",
+                    differences,
+                ).args[0]
+                + errors.at_user_line()
+            )
+    jaxprs, consts = share_consts(staged)
+    # Weak types may differ between branches: then the result is strong.
+    wanted = [
+        ShapedArray(a[0].shape, a[0].dtype, all(x.weak_type for x in a))
+        for a in zip(*(s.out_avals for s in staged), strict=True)
+    ]
+    in_avals = [*map(aval_of, consts), *avals]
+    branches = []
+    for jaxpr in jaxprs:
+        if jaxpr.out_avals == wanted:
+            branches.append(ClosedJaxpr(jaxpr))
+        else:
+            branches.append(stage_closed(weak_to_strong(jaxpr, wanted), in_avals, jaxpr.name))
+    return tuple(branches), [*consts, *flat], first.out_tree
+
+
+_NO_OPERAND = object()
+
+
+@errors.boundary
+def cond(
+    pred: Any,
+    true_fun: Callable,
+    false_fun: Callable,
+    *operands: Any,
+    operand: Any = _NO_OPERAND,
+    linear: Any = None,
+) -> Any:
+    """Run `true_fun(*operands)` if `pred` holds, else `false_fun(*operands)`.
+
+    Both functions are traced, and must return the same structure and types. Only one is run;
+    under `vmap` with a batched `pred` both are, and the results selected.
+
+    Args:
+      pred: a boolean scalar, or a number (true unless 0).
+      true_fun: a function of the operands.
+      false_fun: a function of the operands.
+      *operands: trees of arrays.
+      operand: the one operand, in an older spelling.
+      linear: has no effect.
+
+    Returns:
+      what the chosen function returns.
+
+    Raises:
+      TypeError: `pred` is not a scalar, or the functions return different types.
+
+    >>> import namoo.numpy as jnp
+    >>> cond(True, lambda x: x + 1.0, lambda x: x - 1.0, jnp.array(3.0))
+    Array(4., dtype=float32, weak_type=True)
+    """
+    if operand is not _NO_OPERAND:
+        if operands:
+            raise TypeError("cond: give operands by position or by the keyword operand=, not both.")
+        operands = (operand,)
+    for fun in (true_fun, false_fun):
+        if not callable(fun):
+            raise TypeError(
+                f"lax.cond: true_fun and false_fun must be callable, got {true_fun!r} and "
+                f"{false_fun!r}. Write cond(pred, true_fun, false_fun, *operands)."
+            )
+    if isinstance(pred, (list, tuple, dict, str)) or pred is None:
+        raise TypeError(f"cond: pred must be a scalar, got {pred!r} of type {type(pred).__name__}.")
+    if shape_of(pred):
+        raise TypeError(
+            f"cond: pred must be a scalar, got shape {shape_of(pred)}. For a choice element by "
+            "element use jnp.where(pred, a, b)."
+        )
+    dtype = aval_of(pred).dtype
+    if dtype != np.bool_ and dtype.kind not in "iuf":
+        raise TypeError(f"cond: pred must be boolean or a number, got dtype {dtype}.")
+    if _config.config.disable_jit and not isinstance(pred, Tracer):
+        return (true_fun if pred else false_fun)(*operands)
+    branches, args, out_tree = _branch_programs("cond", [false_fun, true_fun], operands)
+    if dtype != np.bool_:
+        pred = ne(pred, np.zeros((), dtype))
+    index = convert_element_type(pred, np.int32)
+    return out_tree.unflatten(cond_p.bind(index, *args, branches=branches))
+
+
+@errors.boundary
+def switch(
+    index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _NO_OPERAND
+) -> Any:
+    """Run `branches[index](*operands)`, with `index` clamped to the branches there are.
+
+    Args:
+      index: an integer scalar.
+      branches: functions of the operands, which return the same types.
+      *operands: trees of arrays.
+      operand: the one operand, in an older spelling.
+
+    Returns:
+      what the chosen function returns.
+
+    >>> switch(1, [lambda x: x, lambda x: 10 * x], 2)
+    Array(20, dtype=int32, weak_type=True)
+    """
+    if operand is not _NO_OPERAND:
+        operands = (operand,)
+    if not all(map(callable, branches)):
+        raise TypeError("lax.switch: the branches must be callable.")
+    if shape_of(index):
+        raise TypeError(f"switch: the index must be a scalar, got shape {shape_of(index)}.")
+    if aval_of(index).dtype.kind not in "iu":
+        raise TypeError(f"switch: the index must be an integer, got {aval_of(index).dtype}.")
+    branches = list(branches)
+    if not branches:
+        raise ValueError("switch: the sequence of branches is empty.")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    if _config.config.disable_jit and not isinstance(index, Tracer):
+        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+    programs, args, out_tree = _branch_programs("switch", branches, operands)
+    last = EagerArray(np.asarray(len(branches) - 1, np.int32))
+    first = EagerArray(np.zeros((), np.int32))
+    index = clamp(first, convert_element_type(index, np.int32), last)
+    return out_tree.unflatten(cond_p.bind(index, *args, branches=programs))
+
+
+def platform_dependent(
+    *args: Any, default: Callable | None = None, **per_platform: Callable
+) -> Any:
+    """Run the function for the platform that the program runs on; here it is `cpu`.
+
+    >>> platform_dependent(3.0, cpu=lambda x: x, default=lambda x: -x)
+    3.0
+    """
+    fun = per_platform.get("cpu", default)
+    if fun is None:
+        raise ValueError(
+            f"platform_dependent: no function for platform 'cpu' among {sorted(per_platform)}, "
+            "and no default."
+        )
+    return fun(*args)

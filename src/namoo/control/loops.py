@@ -1,0 +1,494 @@
+"""Loops over trees: `scan`, `while_loop`, `fori_loop`, `map`, `associative_scan`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes, errors, tree_util
+from namoo._config import config
+from namoo.control.scan import scan_p
+from namoo.control.trees import Staged, leaf_avals, type_differences, weak_to_strong, with_consts
+from namoo.control.whileloop import while_p
+from namoo.core.array import EagerArray
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.jaxpr import ClosedJaxpr
+from namoo.core.trace import Tracer
+from namoo.primitives.elementwise import add, lt
+from namoo.primitives.elementwise import max as maximum
+from namoo.primitives.shape import convert_element_type, expand_dims, reshape, rev, shape_of
+from namoo.primitives.slicing import concatenate, dynamic_index_in_dim, pad, slice_in_dim
+from namoo.transforms.batch import Axis, batch, batch_to
+from namoo.transforms.stage import stage_closed
+
+
+def _scan_length(xs: Any, length: Any) -> int:
+    """The length of a loop over the leading axes of a tree, which must agree."""
+    leaves = tree_util.tree_leaves_with_path(xs)
+    sizes: dict[int, str] = {}
+    for path, x in leaves:
+        where = f"xs{tree_util.keystr(path)}"
+        if not shape_of(x):
+            raise ValueError(
+                f"scan got {where} of shape (): every array in xs needs a leading axis to loop "
+                "over. Values that are the same in every step belong in the carry or a closure."
+            )
+        sizes.setdefault(shape_of(x)[0], where)
+    if length is not None:
+        try:
+            length = operator.index(length)
+        except errors.TracerIntegerConversionError:
+            raise errors.ConcretizationTypeError(
+                "The `length` argument of scan must be a Python integer, but it is traced: mark it "
+                "static with jit(f, static_argnames=('length',))." + errors.at_user_line()
+            ) from None
+        for size, where in sizes.items():
+            if size != length:
+                raise ValueError(
+                    f"scan got `length` argument of {length} which disagrees with the leading axis "
+                    f"of {where}, which has length {size}."
+                )
+        return length
+    if not sizes:
+        raise ValueError(
+            "scan got no values to scan over and `length` not provided: pass xs, or length=n."
+        )
+    if len(sizes) > 1:
+        shown = ", ".join(f"{where} has {size}" for size, where in sizes.items())
+        raise ValueError(f"scan got values with different leading axis sizes: {shown}.")
+    return next(iter(sizes))
+
+
+def _promote_weak(leaves: list, out_avals: list[ShapedArray]) -> list | None:
+    """Carry values with weak types taken to what the body makes of them; None if none changes."""
+    changed, out = False, []
+    for x, wanted in zip(leaves, out_avals, strict=True):
+        aval = aval_of(x)
+        if aval.weak_type and aval.shape == wanted.shape and aval.dtype != wanted.dtype:
+            dtype, weak = _dtypes.lattice_result_type(aval, wanted)
+            if (dtype, weak) != (aval.dtype, aval.weak_type):
+                x, changed = convert_element_type(x, dtype, weak), True
+        out.append(x)
+    return out if changed else None
+
+
+def _stage_loop_body(
+    name: str, stage_body: Callable[[list], Staged], init: Any, carry_of: Callable
+):
+    """Stage a body until the types of its carry agree with what goes in.
+
+    Weak types give way: an initial 0.0 in a loop over float16 arrays becomes float16.
+    """
+    leaves, carry_tree = tree_util.tree_flatten(init)
+    while True:
+        avals = [aval_of(x) for x in leaves]
+        staged = stage_body(avals)
+        carry_out, n = carry_of(staged)
+        if tree_util.tree_structure(carry_out) == carry_tree:
+            promoted = _promote_weak(leaves, staged.out_avals[:n])
+            if promoted is not None:
+                leaves = promoted
+                continue
+        differences = type_differences(carry_tree.unflatten(avals), carry_out)
+        if differences:
+            message = tree_util.mismatch(
+                f"{name} body function carry input and carry output must have the same structure "
+                f"and types; in {staged.name!r} they differ",
+                differences,
+            ).args[0]
+            raise TypeError(message + errors.at_user_line())
+        outs = staged.out_avals[:n]
+        if all(a.weak_type == b.weak_type for a, b in zip(avals, outs, strict=True)):
+            return leaves, carry_tree, staged
+        if any(a.weak_type and not b.weak_type for a, b in zip(avals, outs, strict=True)):
+            # A strong result goes round as a strong input.
+            leaves = [
+                convert_element_type(x, a.dtype, a.weak_type and b.weak_type)
+                for x, a, b in zip(leaves, avals, outs, strict=True)
+            ]
+            continue
+        return leaves, carry_tree, staged
+
+
+def _closed_with_types(staged: Staged, wanted: list[ShapedArray], avals: list) -> ClosedJaxpr:
+    """The staged program, constants first, with results of exactly the wanted types."""
+    jaxpr = with_consts(staged.jaxpr)
+    if jaxpr.out_avals == wanted:
+        return ClosedJaxpr(jaxpr)
+    return stage_closed(
+        weak_to_strong(jaxpr, wanted), [*map(aval_of, staged.consts), *avals], staged.name
+    )
+
+
+@errors.boundary
+def scan(
+    f: Callable,
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+) -> tuple[Any, Any]:
+    """Loop over the leading axis of `xs`, carrying state and stacking results.
+
+        def scan(f, init, xs):
+            carry, ys = init, []
+            for x in xs:
+                carry, y = f(carry, x)
+                ys.append(y)
+            return carry, stack(ys)
+
+    Args:
+      f: a function `(carry, x) -> (carry, y)`; the carry keeps its structure and types.
+      init: the first carry, a tree of arrays.
+      xs: a tree of arrays with equal leading axes, or None with `length`.
+      length: the number of steps.
+      reverse: run from the last slice to the first; results keep their places.
+      unroll: how many steps to write out per iteration; results are the same.
+
+    Returns:
+      the last carry, and the results stacked along a new leading axis.
+
+    Raises:
+      TypeError: the carry changes its structure or its types; the message tells where.
+      ValueError: the leading axes of `xs` differ.
+
+    >>> import namoo.numpy as jnp
+    >>> scan(lambda total, x: (total + x, total * x), 0, jnp.array([1, 2, 3]))
+    (Array(6, dtype=int32), Array([0, 2, 9], dtype=int32))
+    """
+    if not callable(f):
+        raise TypeError("lax.scan: f argument should be a callable.")
+    x_leaves, x_tree = tree_util.tree_flatten(xs)
+    leaf_avals(xs, "the xs of scan")
+    leaf_avals(init, "the initial carry of scan")
+    length = _scan_length(xs, length)
+    if config.disable_jit:
+        return _scan_eagerly(f, init, x_leaves, x_tree, length, reverse)
+    x_avals = [aval_of(x) for x in x_leaves]
+    slices = [a.update(shape=a.shape[1:], weak_type=False) for a in x_avals]
+
+    def body(carry_avals):
+        tree = tree_util.treedef_tuple([tree_util.tree_structure(init), x_tree])
+        return Staged(f, tree, [*carry_avals, *slices], "scan")
+
+    def carry_of(staged):
+        result = staged.out_types()
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(
+                "scan body output must be a pair (carry, y), got "
+                f"{type(result).__name__} from {staged.name!r}." + errors.at_user_line()
+            )
+        return result[0], len(tree_util.tree_leaves(result[0]))
+
+    leaves, carry_tree, staged = _stage_loop_body("scan", body, init, carry_of)
+    n = len(leaves)
+    carry_avals = [aval_of(x) for x in leaves]
+    wanted = [*carry_avals, *staged.out_avals[n:]]
+    closed = _closed_with_types(staged, wanted, [*carry_avals, *slices])
+    outs = scan_p.bind(
+        *staged.consts,
+        *leaves,
+        *x_leaves,
+        jaxpr=closed,
+        length=length,
+        reverse=bool(reverse),
+        num_consts=len(staged.consts),
+        num_carry=n,
+        unroll=int(unroll),
+    )
+    _, y_tree = staged.out_tree.children()
+    return carry_tree.unflatten(outs[:n]), y_tree.unflatten(outs[n:])
+
+
+def _scan_eagerly(f, init, x_leaves, x_tree, length, reverse):
+    """The loop in Python, for `disable_jit`: every step sees concrete values."""
+    carry, ys = init, []
+    for i in reversed(range(length)) if reverse else range(length):
+        x = x_tree.unflatten([dynamic_index_in_dim(x, i, keepdims=False) for x in x_leaves])
+        carry, y = f(carry, x)
+        ys.append(y)
+    if not length:
+        raise ValueError(
+            "zero-length scan is not supported in disable_jit() mode because the "
+            "output type is unknown."
+        )
+    ys = ys[::-1] if reverse else ys
+    stack = lambda *leaves: concatenate([expand_dims(y, (0,)) for y in leaves], 0)  # noqa: E731
+    return carry, tree_util.tree_map(stack, *ys)
+
+
+@errors.boundary
+def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
+    """Repeat `body_fun` while `cond_fun` holds.
+
+        def while_loop(cond_fun, body_fun, val):
+            while cond_fun(val):
+                val = body_fun(val)
+            return val
+
+    Args:
+      cond_fun: a function of the value that returns a boolean scalar.
+      body_fun: a function of the value that returns the next one, of the same type.
+      init_val: the first value, a tree of arrays.
+
+    Returns:
+      the value for which the condition fails first.
+
+    >>> while_loop(lambda n: n < 100, lambda n: 2 * n, 3)
+    Array(192, dtype=int32, weak_type=True)
+    """
+    if not (callable(cond_fun) and callable(body_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    leaf_avals(init_val, "the initial value of while_loop")
+    if config.disable_jit:
+        value = init_val
+        while cond_fun(value):
+            value = body_fun(value)
+        return value
+
+    def body(avals):
+        return Staged(body_fun, _one(tree_util.tree_structure(init_val)), avals, "while_loop")
+
+    leaves, tree, staged = _stage_loop_body(
+        "while_loop", body, init_val, lambda s: (s.out_types(), len(s.out_avals))
+    )
+    avals = [aval_of(x) for x in leaves]
+    condition = Staged(cond_fun, _one(tree), avals, "while_loop")
+    outs = condition.out_avals
+    if (
+        not tree_util.treedef_is_leaf(condition.out_tree)
+        or outs[0].shape
+        or outs[0].dtype != np.bool_
+    ):
+        raise TypeError(
+            "cond_fun must return a boolean scalar, but got "
+            f"{tree_util.tree_map(lambda a: a.str_short(), condition.out_types())!r} from "
+            f"{condition.name!r}." + errors.at_user_line()
+        )
+    results = while_p.bind(
+        *condition.consts,
+        *staged.consts,
+        *leaves,
+        cond_jaxpr=ClosedJaxpr(with_consts(condition.jaxpr)),
+        body_jaxpr=_closed_with_types(staged, avals, avals),
+        cond_nconsts=len(condition.consts),
+        body_nconsts=len(staged.consts),
+    )
+    return tree.unflatten(results)
+
+
+def _one(tree):
+    return tree_util.treedef_tuple([tree])
+
+
+@errors.boundary
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable,
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
+    """Repeat `val = body_fun(i, val)` for `i` from `lower` to `upper` - 1.
+
+    With Python integers as bounds the loop is a `scan`, and can be differentiated in reverse.
+
+    Args:
+      lower: the first index, an integer.
+      upper: the index to stop before.
+      body_fun: a function `(i, val) -> val`.
+      init_val: the first value, a tree of arrays.
+      unroll: how many steps to write out per iteration; results are the same.
+
+    Returns:
+      the last value.
+
+    >>> fori_loop(0, 5, lambda i, total: total + i, 0)
+    Array(10, dtype=int32, weak_type=True)
+    """
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    low_type, high_type = aval_of(lower), aval_of(upper)
+    for name, aval in (("lower", low_type), ("upper", high_type)):
+        if aval.shape or aval.dtype.kind not in "iu":
+            raise TypeError(
+                f"lower and upper arguments to fori_loop must be integer scalars, but {name} is "
+                f"{aval.str_short()}."
+            )
+    dtype, weak = _dtypes.lattice_result_type(low_type, high_type)
+    known = not isinstance(lower, Tracer) and not isinstance(upper, Tracer)
+    if known:
+        length = max(int(np.asarray(_number(upper))) - int(np.asarray(_number(lower))), 0)
+        if config.disable_jit:
+            value = init_val
+            for i in range(int(_number(lower)), int(_number(lower)) + length):
+                value = body_fun(EagerArray(np.asarray(i, dtype), weak), value)
+            return value
+        start = EagerArray(np.asarray(_number(lower), dtype), weak)
+
+        def scan_body(carry, _):
+            i, value = carry
+            return (add(i, EagerArray(np.ones((), dtype), weak)), body_fun(i, value)), None
+
+        (_, out), _ = scan(
+            _named(scan_body, body_fun), (start, init_val), None, length, unroll=unroll or 1
+        )
+        return out
+    if unroll is not None:
+        raise ValueError("Can only use `unroll` in fori_loop with a loop whose bounds are known.")
+    low, high = (convert_element_type(x, dtype, weak) for x in (lower, upper))
+
+    def goes_on(state):
+        i, end, _ = state
+        return lt(i, end)
+
+    def body(state):
+        i, end, value = state
+        return add(i, EagerArray(np.ones((), dtype), weak)), end, body_fun(i, value)
+
+    return while_loop(goes_on, _named(body, body_fun), (low, high, init_val))[2]
+
+
+def _number(x):
+    return x._value if isinstance(x, EagerArray) else x
+
+
+def _named(fun, like):
+    fun.__name__ = getattr(like, "__name__", type(like).__name__)
+    return fun
+
+
+@errors.boundary
+def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
+    """Apply a function to each slice along the leading axis, one after another.
+
+    Args:
+      f: a function of one slice.
+      xs: a tree of arrays with equal leading axes.
+      batch_size: how many slices to compute at once, as `vmap` does.
+
+    Returns:
+      the results stacked along a new leading axis.
+
+    >>> import namoo.numpy as jnp
+    >>> map(lambda x: x**2, jnp.arange(4))
+    Array([0, 1, 4, 9], dtype=int32)
+    """
+    if batch_size is None:
+        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+    leaves, tree = tree_util.tree_flatten(xs)
+    length = _scan_length(xs, None)
+    count, rest = divmod(length, batch_size)
+
+    def many(chunk):
+        return _map_batch(f, chunk)
+
+    parts = []
+    if count:
+        head = [
+            reshape(slice_in_dim(x, 0, count * batch_size), (count, batch_size, *shape_of(x)[1:]))
+            for x in leaves
+        ]
+        out = scan(lambda _, x: ((), many(x)), (), tree.unflatten(head))[1]
+        join = lambda y: reshape(y, (count * batch_size, *shape_of(y)[2:]))  # noqa: E731
+        parts.append(tree_util.tree_map(join, out))
+    if rest:
+        tail = [slice_in_dim(x, count * batch_size, length) for x in leaves]
+        parts.append(many(tree.unflatten(tail)))
+    return (
+        parts[0]
+        if len(parts) == 1
+        else tree_util.tree_map(lambda a, b: concatenate([a, b], 0), *parts)
+    )
+
+
+def _map_batch(f: Callable, xs: Any) -> Any:
+    """`vmap` of a function of one tree over leading axes."""
+    leaves, tree = tree_util.tree_flatten(xs)
+    axis = Axis(shape_of(leaves[0])[0])
+    out_tree: Any = None
+
+    def flat(*args):
+        nonlocal out_tree
+        outs, out_tree = tree_util.tree_flatten(f(tree.unflatten(args)))
+        return outs
+
+    outs, dims = batch(flat, axis, leaves, [0] * len(leaves))
+    return out_tree.unflatten([batch_to(axis, x, d) for x, d in zip(outs, dims, strict=True)])
+
+
+@errors.boundary
+def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """All prefixes of an associative operation, in a number of steps that grows as log n.
+
+    Args:
+      fn: an associative function `(a, b) -> c` on trees of arrays, which works on many pairs at once.
+      elems: a tree of arrays with axes of equal length.
+      reverse: take suffixes instead.
+      axis: the axis to scan along.
+
+    Returns:
+      a tree like `elems`, whose i-th slices combine the first i + 1 of `elems`.
+
+    >>> import namoo.numpy as jnp
+    >>> associative_scan(jnp.add, jnp.arange(1, 5))
+    Array([ 1,  3,  6, 10], dtype=int32)
+    """
+    if not callable(fn):
+        raise TypeError("lax.associative_scan: fn argument should be callable.")
+    leaves, tree = tree_util.tree_flatten(elems)
+    if not leaves:
+        return elems
+    ndim = len(shape_of(leaves[0]))
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"associative_scan: axis {axis} is out of range for {ndim} dimensions")
+    axis %= ndim
+    sizes = {shape_of(x)[axis] for x in leaves}
+    if len(sizes) > 1:
+        raise ValueError(
+            "Array inputs to associative_scan must have the same length along the scanned axis, "
+            f"got shapes {[shape_of(x) for x in leaves]}."
+        )
+    if reverse:
+        leaves = [rev(x, (axis,)) for x in leaves]
+
+    def combine(a, b):
+        return tree_util.tree_leaves(fn(tree.unflatten(a), tree.unflatten(b)))
+
+    def part(xs, start, stop, stride=1):
+        return [slice_in_dim(x, start, stop, stride, axis) for x in xs]
+
+    def prefixes(xs):
+        n = shape_of(xs[0])[axis]
+        if n < 2:
+            return xs
+        pairs = combine(part(xs, 0, n - 1, 2), part(xs, 1, n, 2))
+        odd = prefixes(pairs)
+        stop = shape_of(odd[0])[axis] - (n % 2 == 0)
+        even = combine(part(odd, 0, stop), part(xs, 2, n, 2))
+        even = [concatenate([a, b], axis) for a, b in zip(part(xs, 0, 1), even, strict=True)]
+        return [_interleave(a, b, axis) for a, b in zip(even, odd, strict=True)]
+
+    out = prefixes(leaves)
+    if reverse:
+        out = [rev(x, (axis,)) for x in out]
+    return tree.unflatten(out)
+
+
+def _interleave(a, b, axis):
+    """Elements of a and b by turns; a has as many as b, or one more."""
+    na, nb = shape_of(a)[axis], shape_of(b)[axis]
+
+    def spread(x, before, after):
+        widths = [(0, 0, 0)] * len(shape_of(x))
+        widths[axis] = (before, after, 1)
+        return pad(x, np.zeros((), aval_of(x).dtype), widths)
+
+    a, b = spread(a, 0, na == nb), spread(b, 1, na != nb)
+    return maximum(a, b) if aval_of(a).dtype == np.bool_ else add(a, b)

@@ -1,0 +1,96 @@
+"""From functions of trees to programs: what branches and loops have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from namoo import tree_util
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.jaxpr import Jaxpr, Var, eval_jaxpr
+from namoo.primitives.shape import convert_element_type
+from namoo.transforms.stage import stage
+from namoo.tree import diff
+
+
+class Staged:
+    """The program of a function of trees, its constants, and the structure of its result."""
+
+    def __init__(self, fun: Callable, in_tree: Any, avals: Sequence[ShapedArray], how: str):
+        self.name = getattr(fun, "__name__", type(fun).__name__)
+
+        def flat(*leaves):
+            outs, self.out_tree = tree_util.tree_flatten(fun(*in_tree.unflatten(leaves)))
+            return outs
+
+        self.jaxpr, self.consts = stage(flat, avals, self.name, how=how)
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return self.jaxpr.out_avals
+
+    def out_types(self) -> Any:
+        """The result's types, as a tree."""
+        return self.out_tree.unflatten(self.out_avals)
+
+
+def leaf_avals(tree: Any, what: str) -> list[ShapedArray]:
+    """The types of a tree's leaves; a leaf that is no array is refused by its path."""
+    out = []
+    for path, leaf in tree_util.tree_leaves_with_path(tree):
+        try:
+            out.append(aval_of(leaf))
+        except TypeError:
+            where = tree_util.keystr(path) or "the root"
+            raise TypeError(
+                f"{what[0].upper()}{what[1:]} must be a tree of arrays, but at {where} there is "
+                f"{leaf!r} of type {type(leaf).__name__}. Close over values that are not arrays."
+            ) from None
+    return out
+
+
+def with_consts(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with its constants as leading inputs."""
+    return jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+
+
+def share_consts(programs: Sequence[Staged]) -> tuple[list[Jaxpr], list[Any]]:
+    """Programs that take the same leading constants: the union of what each closes over."""
+    consts: dict[int, Any] = {id(c): c for p in programs for c in p.consts}
+    jaxprs = []
+    for p in programs:
+        own = {id(c): v for c, v in zip(p.consts, p.jaxpr.constvars, strict=True)}
+        shared = [own[i] if i in own else Var(aval_of(c)) for i, c in consts.items()]
+        jaxprs.append(p.jaxpr.replace(constvars=[], invars=[*shared, *p.jaxpr.invars]))
+    return jaxprs, list(consts.values())
+
+
+def type_words(expected: Any, found: Any) -> str | None:
+    """How two leaf types differ, or None; weak types do not count."""
+    a, b = aval_of(expected), aval_of(found)
+    if a.shape == b.shape and a.dtype == b.dtype:
+        return None
+    what = [
+        w
+        for w, same in (("shapes", a.shape == b.shape), ("dtypes", a.dtype == b.dtype))
+        if not same
+    ]
+    return f"expected type {a.str_short()}, found {b.str_short()}: the {' and '.join(what)} differ"
+
+
+def type_differences(expected: Any, found: Any) -> list:
+    """Differences in structure and in leaf types between two trees."""
+    return diff(expected, found, compare_leaves=type_words)
+
+
+def weak_to_strong(jaxpr: Jaxpr, wanted: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
+    """The program as a function whose results have exactly the wanted types."""
+
+    def fun(*args):
+        outs = eval_jaxpr(jaxpr, (), *args)
+        return [
+            convert_element_type(x, w.dtype, w.weak_type) if aval_of(x) != w else x
+            for x, w in zip(outs, wanted, strict=True)
+        ]
+
+    return fun

@@ -1,0 +1,1 @@
+"""What runs programs.  Engines know programs and arrays, not how programs are made."""

@@ -1,0 +1,59 @@
+"""The contract of engines: a program goes in, something that runs it on arrays comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from namoo.core.jaxpr import ClosedJaxpr
+
+
+class Executable(Protocol):
+    """A program made ready: flat arrays in, flat arrays out."""
+
+    def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]: ...
+
+    def as_text(self) -> str: ...
+
+
+class Engine(Protocol):
+    """Turns programs into executables."""
+
+    name: str
+
+    def compile(self, program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Executable:
+        """Make a program ready to run."""
+        ...
+
+
+class Device:
+    """A place where arrays live and programs run.
+
+    >>> import namoo
+    >>> namoo.devices()
+    [CpuDevice(id=0)]
+    """
+
+    platform = "cpu"
+    device_kind = "cpu"
+    process_index = 0
+    host_id = 0
+    task_id = 0
+
+    def __init__(self, id: int = 0):
+        self.id = id
+        self.local_hardware_id = id
+
+    def __repr__(self) -> str:
+        return f"CpuDevice(id={self.id})"
+
+    def __str__(self) -> str:
+        return f"TFRT_CPU_{self.id}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and (self.platform, self.id) == (other.platform, other.id)
+
+    def __hash__(self) -> int:
+        return hash((self.platform, self.id))

@@ -1,0 +1,308 @@
+"""Rematerialisation: compute values again in the backward pass instead of keeping them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from namoo import errors, tree_util
+from namoo.core.avals import aval_of
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, dce, eval_jaxpr
+from namoo.core.primitive import Primitive, is_zero
+from namoo.transforms.linear import linearize_jaxpr, tangents_out
+from namoo.transforms.program import Call
+from namoo.transforms.stage import close, derived, stage, stage_closed
+
+Policy = Callable[..., Any]
+
+
+class Remat(Call):
+    """A call whose intermediate values are computed again when it is differentiated."""
+
+    name = "checkpoint"
+
+    def linearize(self, primals, tangents, *, jaxpr, policy, **params):
+        nonzeros = tuple(not is_zero(t) for t in tangents)
+        forward, backward, nonzero_out = derived(
+            jaxpr.jaxpr,
+            ("remat", nonzeros, policy),
+            lambda: _split(jaxpr, nonzeros, policy),
+        )
+        outs = self.bind(*primals, jaxpr=forward, policy=policy, **params)
+        n = len(jaxpr.out_avals)
+        given = [t for t in tangents if not is_zero(t)]
+        out_tangents = []
+        if any(nonzero_out):
+            params = {**params, "differentiated": True}
+            out_tangents = self.bind(
+                *primals, *outs[n:], *given, jaxpr=backward, policy=policy, **params
+            )
+        return outs[:n], tangents_out(nonzero_out, outs[:n], out_tangents)
+
+
+remat_p = Remat()
+
+
+def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | None):
+    """Programs `inputs -> results, saved` and `inputs, saved, tangents -> tangents`.
+
+    The second one computes again what it needs, from the inputs and the values that the policy
+    saves.
+    """
+    if policy is not None:
+        closed = _inline_calls(closed)
+    halves = linearize_jaxpr(closed, nonzeros)
+    primal, n = halves.primal.jaxpr, len(closed.out_avals)
+    saved = _saveable(primal, policy)
+    again = _from_saved(primal, saved)
+    again = dce(again, [i >= n for i in range(len(primal.outvars))])
+    needed = {v for e in again.eqns for v in e.invars if type(v) is not Literal}
+    needed.update(v for v in again.outvars if type(v) is not Literal)
+    saved = [v for v in saved if v in needed]
+    again = again.replace(invars=[*primal.invars, *saved])
+    forward = ClosedJaxpr(
+        dce(
+            primal.replace(outvars=[*primal.outvars[:n], *saved]),
+            [True] * (n + len(saved)),
+        ),
+        halves.primal.consts,
+    )
+
+    def backward(*args):
+        inputs, rest = args[: len(primal.invars)], args[len(primal.invars) :]
+        kept, tangents = rest[: len(saved)], rest[len(saved) :]
+        computed = eval_jaxpr(again, halves.primal.consts, *inputs, *kept)
+        residuals = halves.residuals(inputs, computed)
+        return eval_jaxpr(halves.tangent.jaxpr, halves.tangent.consts, *residuals, *tangents)
+
+    tangent_avals = [a.tangent() for a, nz in zip(closed.in_avals, nonzeros, strict=True) if nz]
+    avals = [*closed.in_avals, *(v.aval for v in saved), *tangent_avals]
+    return forward, stage_closed(backward, avals, closed.jaxpr.name), halves.nonzero_out
+
+
+def _saveable(jaxpr: Jaxpr, policy: Policy | None) -> list[Var]:
+    """The results of equations that the policy allows to keep."""
+    if policy is None:
+        return []
+    return [
+        v
+        for eqn in jaxpr.eqns
+        if policy(eqn.primitive, *(a.aval for a in eqn.invars), **eqn.params)
+        for v in eqn.outvars
+    ]
+
+
+def _from_saved(jaxpr: Jaxpr, saved: Sequence[Var]) -> Jaxpr:
+    """The program without the equations whose results are given."""
+    given = set(saved)
+    eqns = [e for e in jaxpr.eqns if not all(v in given for v in e.outvars)]
+    return jaxpr.replace(eqns=eqns)
+
+
+def _inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with nested calls written out, so that a policy sees every operation."""
+
+    def run(jaxpr: Jaxpr, consts, *args):
+        env: dict[Any, Any] = dict(
+            zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True)
+        )
+
+        def read(atom):
+            return (
+                eval_jaxpr(Jaxpr([], [], [atom], []), [])[0] if type(atom) is Literal else env[atom]
+            )
+
+        for eqn in jaxpr.eqns:
+            inputs = [*map(read, eqn.invars)]
+            if eqn.primitive.name == "jit":
+                inner = eqn.params["jaxpr"]
+                out = run(inner.jaxpr, inner.consts, *inputs)
+            else:
+                out = eqn.primitive.bind(*inputs, **eqn.params)
+            env.update(
+                zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True)
+            )
+        return [read(v) for v in jaxpr.outvars]
+
+    fun = lambda *args: run(closed.jaxpr, closed.consts, *args)  # noqa: E731
+    return stage_closed(fun, closed.in_avals, closed.jaxpr.name)
+
+
+def checkpoint(
+    fun: Callable,
+    *,
+    prevent_cse: bool = True,
+    policy: Policy | None = None,
+    static_argnums: int | tuple[int, ...] = (),
+    concrete: bool = False,
+) -> Callable:
+    """Make a function forget its intermediate values; they are computed again for gradients.
+
+    Args:
+      fun: the function.
+      prevent_cse: keep compilers from merging the two computations.
+      policy: which values to keep nevertheless, a member of `checkpoint_policies`; none by default.
+      static_argnums: arguments that are Python values rather than arrays.
+      concrete: not supported any more; mark arguments static instead.
+
+    Returns:
+      a function with the same results and derivatives.
+
+    >>> import namoo
+    >>> import namoo.numpy as jnp
+    >>> f = namoo.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
+    >>> namoo.grad(f)(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    if concrete:
+        raise ValueError(
+            "The option concrete=True of checkpoint is not supported; use static_argnums for "
+            "arguments that Python control flow depends on."
+        )
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
+    @errors.boundary
+    @functools.wraps(fun)
+    def remat(*args, **kwargs):
+        fixed = {i % len(args): args[i] for i in static}
+        dynamic = tuple(x for i, x in enumerate(args) if i not in fixed)
+        flat, in_tree = tree_util.tree_flatten((dynamic, kwargs))
+        out_tree = None
+
+        def flat_fun(*leaves):
+            nonlocal out_tree
+            given, kw = in_tree.unflatten(leaves)
+            rest = iter(given)
+            full = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+            outs, out_tree = tree_util.tree_flatten(fun(*full, **kw))
+            return outs
+
+        name = getattr(fun, "__name__", "")
+        jaxpr, consts = stage(flat_fun, [aval_of(x) for x in flat], name, how="checkpoint")
+        closed, consts = close(jaxpr, consts)
+        outs = remat_p.bind(
+            *consts,
+            *flat,
+            jaxpr=closed,
+            policy=policy,
+            prevent_cse=prevent_cse,
+            differentiated=False,
+        )
+        assert out_tree is not None
+        return out_tree.unflatten(outs)
+
+    return remat
+
+
+class Name(Primitive):
+    """The identity, with a name that policies can refer to."""
+
+    name, linear = "name", True
+
+    def evaluate(self, x, *, name):
+        return x
+
+    def abstract(self, x, *, name):
+        return x
+
+    def transpose(self, ct, x, *, name):
+        return [ct]
+
+    def batch(self, xs, dims, *, name):
+        return self.bind(*xs, name=name), dims[0]
+
+
+name_p = Name()
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """Give the arrays of a tree a name for the policies `save_only_these_names` and friends.
+
+    >>> import namoo.numpy as jnp
+    >>> checkpoint_name(jnp.array(1.0), "hidden")
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return tree_util.tree_map(lambda leaf: name_p.bind(leaf, name=name), x)
+
+
+def everything_saveable(*_: Any, **__: Any) -> bool:
+    """Keep every value: no rematerialisation."""
+    return True
+
+
+def nothing_saveable(*_: Any, **__: Any) -> bool:
+    """Keep nothing but the inputs: the default."""
+    return False
+
+
+def dots_saveable(prim: Primitive, *_: Any, **__: Any) -> bool:
+    """Keep the results of matrix products and convolutions."""
+    return prim.name in ("dot_general", "conv_general_dilated")
+
+
+def dots_with_no_batch_dims_saveable(prim: Primitive, *_: Any, **params: Any) -> bool:
+    """Keep the results of matrix products without batch dimensions: those with parameters."""
+    if prim.name != "dot_general":
+        return False
+    (_, _), (lhs_batch, rhs_batch) = params["dimension_numbers"]
+    return not lhs_batch and not rhs_batch
+
+
+@functools.lru_cache
+def save_only_these_names(*names: str) -> Policy:
+    """Keep values that `checkpoint_name` gave one of these names."""
+    return lambda prim, *_, **params: prim is name_p and params["name"] in names
+
+
+@functools.lru_cache
+def save_any_names_but_these(*names: str) -> Policy:
+    """Keep named values, except those with one of these names."""
+    return lambda prim, *_, **params: prim is name_p and params["name"] not in names
+
+
+@functools.lru_cache
+def save_anything_except_these_names(*names: str) -> Policy:
+    """Keep every value, except those with one of these names."""
+    return lambda prim, *_, **params: not (prim is name_p and params["name"] in names)
+
+
+@functools.lru_cache
+def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
+    """Keep what either of two policies keeps."""
+    return lambda prim, *avals, **params: (
+        policy_1(prim, *avals, **params) or policy_2(prim, *avals, **params)
+    )
+
+
+def save_and_offload_only_these_names(
+    *,
+    names_which_can_be_saved: Sequence[str],
+    names_which_can_be_offloaded: Sequence[str],
+    offload_src: str,
+    offload_dst: str,
+) -> Policy:
+    """Keep values by name; on a CPU what would be offloaded is kept as well."""
+    return save_only_these_names(*names_which_can_be_saved, *names_which_can_be_offloaded)
+
+
+def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
+    """Keep matrix products without batch dimensions; a CPU has nowhere to offload them to."""
+    return dots_with_no_batch_dims_saveable
+
+
+class checkpoint_policies:
+    """Which values `checkpoint` keeps for the backward pass."""
+
+    everything_saveable = staticmethod(everything_saveable)
+    nothing_saveable = staticmethod(nothing_saveable)
+    dots_saveable = staticmethod(dots_saveable)
+    checkpoint_dots = staticmethod(dots_saveable)
+    dots_with_no_batch_dims_saveable = staticmethod(dots_with_no_batch_dims_saveable)
+    checkpoint_dots_with_no_batch_dims = staticmethod(dots_with_no_batch_dims_saveable)
+    offload_dot_with_no_batch_dims = staticmethod(offload_dot_with_no_batch_dims)
+    save_anything_except_these_names = staticmethod(save_anything_except_these_names)
+    save_any_names_but_these = staticmethod(save_any_names_but_these)
+    save_only_these_names = staticmethod(save_only_these_names)
+    save_from_both_policies = staticmethod(save_from_both_policies)
+    save_and_offload_only_these_names = staticmethod(save_and_offload_only_these_names)
