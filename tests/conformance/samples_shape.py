@@ -97,6 +97,8 @@ SAMPLES = [
     Sample(broadcast, [m[:1, :1]], spread((4, 2, 5), 0, 2), name="all of length 1"),
     Sample(broadcast, [c], spread((2, 3, 2), 0, 1), name="complex"),
     Sample(broadcast, [b], spread((2, 2, 3), 1, 2), name="boolean"),
+    Sample(broadcast, [m], spread((3, 4, 2), 2, 0), name="axes permuted"),
+    Sample(broadcast, [a[:, :1]], spread((4, 2, 5, 3), 1, 2, 0), name="permuted, length 1"),
     Sample(broadcast, [keys], spread((2, 2, 3), 1, 2), name="keys"),
     Sample(broadcast, [v], spread((0, 4), 1), name="empty result"),
     Sample(reduce_sum, [a], {"axes": (1,)}, dtypes=everything, oracle=lambda x: x.sum(1)),

@@ -13,12 +13,13 @@ import numpy as np
 from namoo import _dtypes
 from namoo.core.avals import aval_of
 from namoo.core.primitive import Primitive, is_linear
-from namoo.primitives.families import align_batch, anything, compare, operands, ordered
+from namoo.primitives.families import anything, compare, operands, ordered
 from namoo.primitives.shape import (
-    broadcast_to,
+    INTEGERS,
+    broadcast,
+    broadcast_in_dim,
     instantiate,
     moveaxis,
-    reshape,
     shape_of,
     zeros,
 )
@@ -70,10 +71,18 @@ class SelectN(Primitive):
     weak_operands = slice(1, None)
 
     def evaluate(self, which, *cases):
+        first = cases[0]
+        if (
+            which.shape not in ((), first.shape)
+            or any(c.dtype != first.dtype or c.shape != first.shape for c in cases[1:])
+            or (which.dtype != np.bool_ and which.dtype not in INTEGERS)
+        ):
+            raise TypeError(which.dtype)
         if len(cases) == 1:
-            return cases[0]
+            return first
         if which.dtype == np.bool_:
-            return np.where(which, cases[1], cases[0])
+            off, on = cases
+            return np.where(which, on, off)
         out = cases[-1]
         for i in reversed(range(len(cases) - 1)):
             out = np.where(which <= i, cases[i], out)
@@ -86,8 +95,8 @@ class SelectN(Primitive):
                 "select cases must have the same shapes and dtypes, got "
                 f"{', '.join(c.str_short() for c in cases)}."
             )
-        if which.dtype != np.bool_ and which.dtype != np.int32:
-            raise TypeError(f"select `which` must be boolean or int32, got {which.dtype}.")
+        if which.dtype != np.bool_ and which.dtype not in INTEGERS:
+            raise TypeError(f"select `which` must be boolean or integer, got {which.dtype}.")
         if which.dtype == np.bool_ and len(cases) > 2:
             raise TypeError(
                 f"select with boolean `which` takes at most two cases, got {len(cases)}."
@@ -117,26 +126,19 @@ class SelectN(Primitive):
         ]
 
     def batch(self, xs, dims):
-        which, *cases = xs
-        if dims[0] is None and not shape_of(which):
-            cases, d = align_batch(cases, dims[1:])
-            return self.bind(which, *cases), d
-        # A scalar case cannot stay unbatched beside a batched choice: cases have one full shape.
+        if len(set(dims)) == 1 and len(set(map(shape_of, xs))) == 1:
+            return self.bind(*xs), dims[0]
         size = next(shape_of(x)[d] for x, d in zip(xs, dims, strict=True) if d is not None)
-        shape = next(
-            shape_of(x) if d is None else tuple(np.delete(shape_of(x), d))
-            for x, d in zip(cases, dims[1:], strict=True)
+        which, *cases = (
+            broadcast(x, (size,)) if d is None else moveaxis(x, d, 0)
+            for x, d in zip(xs, dims, strict=True)
         )
-        shape = (size, *map(int, shape))
-        out = []
-        for x, d in zip(xs, dims, strict=True):
-            if d is None:
-                out.append(broadcast_to(x, shape) if shape_of(x) or x is not which else x)
-            else:
-                x = moveaxis(x, d, 0)
-                extra = (1,) * (len(shape) - len(shape_of(x)))
-                out.append(broadcast_to(reshape(x, (size, *extra, *shape_of(x)[1:])), shape))
-        return self.bind(*out), 0
+        shape = shape_of(cases[0])
+        if dims[0] is None and not shape_of(xs[0]):
+            which = xs[0]
+        elif len(shape_of(which)) < len(shape):
+            which = broadcast_in_dim(which, shape, (0,))
+        return self.bind(which, *cases), 0
 
 
 select_n_p = SelectN()
@@ -151,7 +153,6 @@ def select_n(which: Any, *cases: Any) -> Any:
     """
     if not cases:
         raise ValueError("select_n() must have at least one case")
-    select_n_p.abstract(aval_of(which), *map(aval_of, cases))
     return select_n_p.bind(which, *cases)
 
 

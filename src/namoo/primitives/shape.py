@@ -66,7 +66,7 @@ class ConvertElementType(Primitive):
         return out, self.bind(t, new_dtype=new_dtype, weak_type=weak_type)
 
     def transpose(self, ct, x, *, new_dtype, weak_type):
-        return [convert_element_type(ct, x.aval.dtype, x.aval.weak_type)]
+        return [self.bind(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type)]
 
     def batch(self, xs, dims, **params):
         return self.bind(*xs, **params), dims[0]
@@ -96,9 +96,7 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
     >>> convert_element_type(jnp.array([1.7, -1.7]), jnp.int32)
     Array([ 1, -1], dtype=int32)
     """
-    if _dtypes.is_python_type(new_dtype):
-        weak_type = new_dtype is not bool
-    new_dtype = _dtypes.canonicalize_dtype(new_dtype, allow_extended=True)
+    new_dtype = _dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
     aval = aval_of(x)
     if aval.dtype == new_dtype and aval.weak_type == weak_type:
         return x if isinstance(x, (EagerArray, Tracer)) else EagerArray(to_numpy(x), weak_type)
@@ -112,6 +110,17 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
     return convert_element_type_p.bind(x, new_dtype=new_dtype, weak_type=weak_type)
 
 
+def check_lengths(name: str, shape: tuple[int, ...]) -> None:
+    """Refuse a shape with a negative length."""
+    if any(size < 0 for size in shape):
+        raise TypeError(f"{name} shape must have every element be nonnegative, got {shape}.")
+
+
+def given_shape(shape: Any) -> tuple[int, ...]:
+    """A shape as the user gives it: a sequence of lengths, or one length."""
+    return canonical_shape((shape,) if isinstance(shape, int) else shape)
+
+
 class BroadcastInDim(Primitive):
     """Repeat an array along new axes and along axes of length 1."""
 
@@ -120,12 +129,23 @@ class BroadcastInDim(Primitive):
     def evaluate(self, x, *, shape, broadcast_dimensions):
         if not x.shape:
             return np.full(shape, x)
-        expanded = [1] * len(shape)
+        expanded, last = [1] * len(shape), -1
         for size, d in zip(x.shape, broadcast_dimensions, strict=True):
-            expanded[d] = size
+            if d <= last:
+                return self._permuted(x, shape, broadcast_dimensions)
+            expanded[d], last = size, d
         return np.broadcast_to(x.reshape(expanded), shape)
 
+    def _permuted(self, x, shape, dims):
+        if min(dims) < 0 or len(set(dims)) != len(dims):
+            raise TypeError(dims)
+        order = np.argsort(dims)
+        return self.evaluate(
+            x.transpose(order), shape=shape, broadcast_dimensions=tuple(sorted(dims))
+        )
+
     def abstract(self, x, *, shape, broadcast_dimensions):
+        check_lengths("broadcast_in_dim", shape)
         if len(broadcast_dimensions) != len(x.shape):
             raise TypeError(
                 "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; "
@@ -138,10 +158,9 @@ class BroadcastInDim(Primitive):
                     f"broadcast_dimensions {broadcast_dimensions}: every operand axis must have "
                     "length 1 or the length of the result's axis."
                 )
-        if list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):
+        if len(set(broadcast_dimensions)) != len(broadcast_dimensions):
             raise TypeError(
-                "broadcast_in_dim broadcast_dimensions must be strictly increasing; "
-                f"got {broadcast_dimensions}."
+                f"broadcast_in_dim broadcast_dimensions must be unique; got {broadcast_dimensions}."
             )
         return x.update(shape=shape)
 
@@ -152,7 +171,10 @@ class BroadcastInDim(Primitive):
             for size, d in zip(x.aval.shape, broadcast_dimensions, strict=True)
             if size == 1 != shape[d]
         ]
-        return [reshape(reduce_sum(ct, sorted((*repeated, *ones))), x.aval.shape)]
+        order = np.argsort(broadcast_dimensions)
+        ct = reduce_sum(ct, sorted((*repeated, *ones)))
+        ct = reshape(ct, [x.aval.shape[i] for i in order])
+        return [transpose(ct, np.argsort(order))]
 
     def batch(self, xs, dims, *, shape, broadcast_dimensions):
         (x,), (d,) = xs, dims
@@ -220,7 +242,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     >>> full((2,), 7.0)
     Array([7., 7.], dtype=float32)
     """
-    shape = canonical_shape(shape)
+    shape = given_shape(shape)
     if shape_of(fill_value):
         raise TypeError(
             "full must be called with scalar fill_value, "
@@ -345,10 +367,10 @@ def reshape(x: Any, new_sizes: Any, dimensions: Axes | None = None) -> Any:
     Array([[0, 1],
            [2, 3]], dtype=int32)
     """
-    new_sizes = canonical_shape(new_sizes)
+    new_sizes = given_shape(new_sizes)
     if dimensions is not None:
         dimensions = tuple(map(operator.index, dimensions))
-        if dimensions == tuple(range(len(dimensions))):
+        if dimensions == tuple(range(len(shape_of(x)))):
             dimensions = None
     if dimensions is None and shape_of(x) == new_sizes and isinstance(x, (EagerArray, Tracer)):
         return x
@@ -361,6 +383,8 @@ def squeeze(x: Any, dimensions: Axes) -> Any:
     """Remove axes of length 1."""
     shape = shape_of(x)
     dims = {canonical_axis(d, len(shape), "dimension") for d in dimensions}
+    if len(dims) != len(dimensions):
+        raise ValueError(f"squeeze dimensions are not unique: {tuple(dimensions)}")
     if any(shape[d] != 1 for d in dims):
         raise ValueError(
             "cannot select an axis to squeeze out which has size not equal to one, "
@@ -375,6 +399,8 @@ class Transpose(Primitive):
     name, linear = "transpose", True
 
     def evaluate(self, x, *, permutation):
+        if permutation and min(permutation) < 0:
+            raise TypeError(permutation)
         return x.transpose(permutation)
 
     def abstract(self, x, *, permutation):
@@ -424,10 +450,18 @@ class Rev(Primitive):
     name, linear = "rev", True
 
     def evaluate(self, x, *, dimensions):
+        if dimensions and min(dimensions) < 0:
+            raise TypeError(dimensions)
         return np.flip(x, dimensions)
 
     def abstract(self, x, *, dimensions):
-        reduced_shape("rev", x.shape, dimensions)
+        if len(set(dimensions)) != len(dimensions):
+            raise TypeError(f"rev dimensions must be unique, got {dimensions}.")
+        if not all(0 <= d < len(x.shape) for d in dimensions):
+            raise TypeError(
+                f"rev dimensions must be from 0 to {len(x.shape) - 1} for an operand of shape "
+                f"{x.shape}, got {dimensions}."
+            )
         return x
 
     def transpose(self, ct, x, *, dimensions):
@@ -464,14 +498,21 @@ iota_p = Iota()
 
 
 def iota(dtype: Any, size: int) -> Any:
-    """The numbers 0 to `size` - 1."""
+    """The numbers 0 to `size` - 1.
+
+    >>> iota("int32", 3)
+    Array([0, 1, 2], dtype=int32)
+    """
     return broadcasted_iota(dtype, (size,), 0)
 
 
 def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
     """An array of a shape, whose elements count along one axis."""
-    dtype, shape = _dtypes.canonicalize_dtype(dtype), canonical_shape(shape)
-    dimension = operator.index(dimension)
+    dtype = _dtypes.check_user_dtype_supported(dtype, "iota")
+    shape, dimension = given_shape(shape), operator.index(dimension)
+    if dtype == np.bool_:
+        raise TypeError("iota does not accept dtype bool: use an integer or inexact dtype.")
+    check_lengths("iota", shape)
     if not 0 <= dimension < len(shape):
         raise ValueError(f"iota dimension {dimension} is out of range for shape {shape}")
     return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension)
