@@ -563,8 +563,8 @@ def jacfwd(
             if not holomorphic and _dtypes.issubdtype(aval_of(leaf).dtype, np.complexfloating):
                 raise TypeError(
                     "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of "
-                    f"np.floating), but argument{keystr(path)} has dtype {aval_of(leaf).dtype}. For "
-                    "holomorphic functions pass holomorphic=True; else use jvp."
+                    f"np.floating), but argument{keystr(path)} has dtype {aval_of(leaf).dtype}. "
+                    "For holomorphic functions pass holomorphic=True; else use jvp."
                 )
         run = functools.partial(of_selected, **kwargs)
         push = lambda t: jvp(run, selected, t, has_aux)  # noqa: E731

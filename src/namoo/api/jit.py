@@ -170,9 +170,10 @@ class Jitted:
             except TypeError:
                 raise ValueError(
                     f"Non-hashable static arguments are used in a jit function: argument {name!r} "
-                    f"of {self._name} is {value!r} of type {type(value).__name__}. Static arguments "
-                    "decide which program is used, so they need __hash__ and __eq__: pass a tuple "
-                    "for a list, a frozen dataclass for a dict; or do not mark it static."
+                    f"of {self._name} is {value!r} of type {type(value).__name__}. Static "
+                    "arguments decide which program is used, so they need __hash__ and __eq__: "
+                    "pass a tuple for a list, a frozen dataclass for a dict; or do not mark it "
+                    "static."
                 ) from None
             if isinstance(value, Array):
                 raise ValueError(
@@ -526,8 +527,8 @@ class Compiled:
             found = aval_of(x)
             if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
                 raise TypeError(
-                    f"Argument types differ from the types for which this computation was compiled: "
-                    f"argument {path} of {traced.fun_name} was compiled with {wanted.str_short()} "
+                    "Argument types differ from the types for which this computation was "
+                    f"compiled: argument {path} of {traced.fun_name} was compiled with {wanted.str_short()} "
                     f"and called with {found.str_short()}."
                 )
         inner = traced._traced

@@ -215,7 +215,7 @@ def pmap(
       donate_argnums: arguments whose memory may be reused.
 
     Returns:
-      the function on stacked arguments; the mapped axis is as long as there are devices, or shorter.
+      the function on stacked arguments; the mapped axis is at most as long as there are devices.
 
     >>> import namoo.numpy as jnp
     >>> pmap(lambda x: x**2)(jnp.array([3.0]))

@@ -428,7 +428,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
     """All prefixes of an associative operation, in a number of steps that grows as log n.
 
     Args:
-      fn: an associative function `(a, b) -> c` on trees of arrays, which works on many pairs at once.
+      fn: an associative function `(a, b) -> c` on trees of arrays, for many pairs at once.
       elems: a tree of arrays with axes of equal length.
       reverse: take suffixes instead.
       axis: the axis to scan along.

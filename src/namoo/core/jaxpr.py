@@ -46,7 +46,7 @@ Atom = Var | Literal
 
 
 class JaxprEqn:
-    """One operation, `outvars = primitive[params] invars`, and the user's line that asked for it."""
+    """One operation, `outvars = primitive[params] invars`, and the user's line it comes from."""
 
     __slots__ = ("invars", "outvars", "params", "primitive", "source")
 

@@ -442,7 +442,8 @@ def _checked_tangent(rule, x, t):
     if aval_of(t).shape != expected.shape or aval_of(t).dtype != expected.dtype:
         raise TypeError(
             f"The JVP rule {_name(rule)} must return tangents with the shapes and dtypes of their "
-            f"primals: the primal is {aval_of(x).str_short()}, the tangent {aval_of(t).str_short()}."
+            f"primals: the primal is {aval_of(x).str_short()}, "
+            f"the tangent {aval_of(t).str_short()}."
         )
     return t
 
@@ -502,8 +503,8 @@ class custom_vjp(_Custom):
             result = user_fwd(*_merge(self.nondiff_argnums, static, dynamic))
             if not (isinstance(result, (tuple, list)) and len(result) == 2):
                 raise TypeError(
-                    f"The fwd rule {_name(user_fwd)} of {_name(self.fun)} must return a pair (result, "
-                    f"residuals), got {type(result).__name__}."
+                    f"The fwd rule {_name(user_fwd)} of {_name(self.fun)} must return a pair "
+                    f"(result, residuals), got {type(result).__name__}."
                 )
             outs, tree = tree_util.tree_flatten(result[0])
             if out_tree[0] is not None and out_tree[0] != tree:
