@@ -232,7 +232,7 @@ def _gather_form(
     return GatherDimensionNumbers(*dnums), sizes
 
 
-def _read_back(x: Any, indices: Any, updates_shape: Dims, fill_value: Any = 0, **params) -> Any:
+def read_back(x: Any, indices: Any, updates_shape: Dims, fill_value: Any = 0, **params) -> Any:
     """The elements of `x` in the windows of a scatter with the given parameters."""
     dnums, sizes = _gather_form(params.pop("dimension_numbers"), shape_of(x), updates_shape)
     params = _with_zerofill({**params, "fill_value": None})
@@ -380,7 +380,7 @@ class Scatter(Primitive):
             nothing = zeros(ShapedArray(shape, x.aval.dtype))
             dx = self.bind(ct, indices, nothing, **params)
         if is_linear(updates):
-            du = _read_back(ct, indices, shape, **params)
+            du = read_back(ct, indices, shape, **params)
             if not params["unique_indices"]:
                 du = select(self._stayed(ct, indices, shape, params), du, zeros(updates.aval))
         return [dx, None, du]
@@ -390,7 +390,7 @@ class Scatter(Primitive):
         number = reshape(iota(np.int32, math.prod(updates_shape)), updates_shape)
         nobody = broadcast(np.int32(-1), shape_of(x))
         holder = self.bind(nobody, indices, number, **params)
-        return eq(_read_back(holder, indices, updates_shape, **params), number)
+        return eq(read_back(holder, indices, updates_shape, **params), number)
 
     def batch(self, xs, dims, *, dimension_numbers, **params):
         (x, indices, updates), (dx, di, du) = xs, dims
@@ -420,7 +420,7 @@ class ScatterAdd(Scatter):
         dx = ct if is_linear(x) else None
         du = None
         if is_linear(updates):
-            du = self._back(_read_back(ct, indices, updates.aval.shape, **params))
+            du = self._back(read_back(ct, indices, updates.aval.shape, **params))
         return [dx, None, du]
 
     def _back(self, ct):
@@ -463,8 +463,8 @@ class ScatterMul(Scatter):
         number = select(is_zero, one, zero)
         product = self.bind(ones(aval_of(x)), indices, factors, **params)
         count = scatter_add_p.bind(zeros(aval_of(x)), indices, number, **params)
-        product = _read_back(product, indices, shape, **params)
-        others_zero = _read_back(count, indices, shape, **params)
+        product = read_back(product, indices, shape, **params)
+        others_zero = read_back(count, indices, shape, **params)
         return select(eq(others_zero, number), div(product, factors), zero)
 
     def transpose(self, ct, x, indices, updates, **params):
@@ -484,7 +484,7 @@ class ScatterExtreme(Scatter):
         out = self.bind(x, indices, updates, **params)
         shape, dtype = shape_of(updates), aval_of(x).dtype
         mine = convert_element_type(eq(x, out), dtype)
-        theirs = eq(updates, _read_back(out, indices, shape, **params))
+        theirs = eq(updates, read_back(out, indices, shape, **params))
         theirs = convert_element_type(theirs, dtype)
         count = scatter_add_p.bind(mine, indices, theirs, **params)
         total = scatter_add_p.bind(mul(dx, mine), indices, mul(du, theirs), **params)

@@ -1,0 +1,513 @@
+"""`x[...]` by NumPy's rules: integers, slices, None, Ellipsis, integer arrays and masks.
+
+An index is read once into a list of `Item`s, one for each axis it touches or adds.  What is known
+before the program runs becomes slices; integers that are computed become `dynamic_slice`; arrays
+become one `gather`.  Concrete arrays are indexed by NumPy itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from namoo import _dtypes, errors
+from namoo.core.array import Array, EagerArray
+from namoo.core.trace import Tracer, context, eval_trace
+from namoo.numpy.promote import to_array
+from namoo.primitives.elementwise import add, lt, min, select
+from namoo.primitives.gather import gather_p
+from namoo.primitives.shape import (
+    broadcast_in_dim,
+    convert_element_type,
+    expand_dims,
+    rev,
+    squeeze,
+)
+from namoo.primitives.slicing import concatenate, dynamic_slice_p
+from namoo.primitives.slicing import slice as lax_slice
+from namoo.primitives.windows import (
+    CLIP,
+    FILL_OR_DROP,
+    PROMISE_IN_BOUNDS,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    default_fill,
+)
+
+Shape = tuple[int, ...]
+Mode = str | GatherScatterMode | None
+
+BASIC = frozenset([int, slice, type(None), type(Ellipsis)])
+"""Index types that NumPy answers with a view."""
+
+
+def getitem(x: Any, index: Any) -> Any:
+    """`x[index]`.
+
+    Args:
+      x: an array.
+      index: an integer, slice, None, Ellipsis, integer array or boolean mask, or a tuple of them.
+
+    Returns:
+      The elements, placed as NumPy places them.  Integer arrays and traced integers that are out
+      of bounds are moved inside; negative ones count from the end.
+
+    Raises:
+      IndexError: a Python integer is out of bounds; there are more indices than axes; a mask has
+        another shape; a slice has traced ends.
+      TypeError: a list or a string as index; an index that is no integer.
+      errors.NonConcreteBooleanIndexError: a traced mask.
+
+    >>> import namoo.numpy as jnp
+    >>> x = jnp.arange(12).reshape(3, 4)
+    >>> getitem(x, (slice(None, None, -2), jnp.array([0, -1])))
+    Array([[ 8, 11],
+           [ 0,  3]], dtype=int32)
+    """
+    if type(x) is EagerArray and context.trace is eval_trace:
+        kind = type(index)
+        try:
+            if kind in BASIC or kind is tuple and BASIC.issuperset(map(type, index)):
+                out = x._value[index]
+                return EagerArray(out if type(out) is np.ndarray else np.asarray(out), x._weak)
+            plain = as_numpy_index(index)
+            if plain is not None:
+                out = _numpy_take(x._value, plain)
+                return EagerArray(out if type(out) is np.ndarray else np.asarray(out), x._weak)
+        except IndexError:
+            # Arrays out of bounds have a meaning, and mistakes a better message, below.
+            pass
+    return get(x, index)
+
+
+def _numpy_take(value: np.ndarray, index: Any) -> Any:
+    if type(index) is np.ndarray and index.ndim and index.dtype != np.bool_ and value.ndim:
+        return value.take(index, 0)
+    return value[index]
+
+
+def as_numpy_index(index: Any) -> Any:
+    """The index as NumPy takes it, or None where it is not concrete, or no integer or boolean."""
+    if type(index) is not tuple:
+        return _numpy_item(index)
+    items = [item if type(item) in BASIC else _numpy_item(item) for item in index]
+    for item, given in zip(items, index, strict=True):
+        if item is None and given is not None:
+            return None
+    return tuple(items)
+
+
+def _numpy_item(item: Any) -> Any:
+    kind = type(item)
+    if kind is bool:
+        return item
+    if kind is EagerArray:
+        item = item._value
+    elif kind is not np.ndarray and not isinstance(item, (np.integer, np.bool_)):
+        return None
+    return item if item.dtype.kind in "iub" else None
+
+
+class Item(NamedTuple):
+    """One entry of an index: an integer, a slice, a new axis or an array of integers.
+
+    `axis` is the operand's axis, -1 for a new one.  `value` is the integer in [0, length); the
+    start, length and step of the slice; None; or the array.
+    """
+
+    kind: str
+    axis: int
+    value: Any
+
+
+class Index(NamedTuple):
+    """An index that was read: its items, and the operand's axes of length 1 to be put in first
+    (they stand for scalar booleans)."""
+
+    items: list[Item]
+    inserted: list[int]
+    shape: Shape
+
+
+def read_index(shape: Shape, index: Any, strict: bool = True, wrap: bool = True) -> Index:
+    """Read an index of an array of a given shape.
+
+    Args:
+      shape: the array's shape.
+      index: what stands between the brackets.
+      strict: whether Python integers out of bounds are errors; otherwise they become arrays.
+      wrap: whether negative integers count from the end.
+    """
+    entries = _entries(shape, index)
+    items: list[Item] = []
+    inserted: list[int] = []
+    full: list[int] = []  # the shape with the inserted axes
+    rest = iter(shape)
+    for position, entry in enumerate(entries):
+        axis = len(full)
+        if entry is None:
+            items.append(Item("new", -1, None))
+        elif isinstance(entry, bool):
+            full.append(1)
+            inserted.append(axis)
+            items.append(Item("array", axis, np.zeros(int(entry), np.int32)))
+        elif isinstance(entry, slice):
+            full.append(next(rest))
+            items.append(Item("slice", axis, _resolve(entry, full[-1], position)))
+        elif isinstance(entry, int):
+            full.append(next(rest))
+            items.append(_integer(entry, axis, len(inserted), shape, full[-1], strict, wrap))
+        elif entry.dtype == np.bool_:
+            lengths = [next(rest) for _ in entry.shape]
+            if entry.shape != tuple(lengths):
+                raise IndexError(
+                    f"boolean index did not match shape of indexed array in index {position}: got "
+                    f"{entry.shape}, expected {tuple(lengths)}, for an array of shape {shape}."
+                )
+            full += lengths
+            places = np.nonzero(entry)
+            items += (Item("array", axis + k, p) for k, p in enumerate(places))
+        else:
+            full.append(next(rest))
+            items.append(Item("array", axis, entry))
+    return Index(items, inserted, tuple(full))
+
+
+def _entries(shape: Shape, index: Any) -> list[Any]:
+    """The entries of an index, in a few types, with as many slices as Ellipsis stands for."""
+    if isinstance(index, (list, range)):
+        raise TypeError(
+            "Using a non-tuple sequence for multidimensional indexing is not allowed: got "
+            f"x[{_shown(index)}]. Write x[jnp.array({_shown(index)})] to take several places, or "
+            "x[tuple(index)] for one index on each axis." + errors.at_user_line()
+        )
+    entries = [_entry(e) for e in (index if isinstance(index, tuple) else (index,))]
+    dots = [i for i, e in enumerate(entries) if e is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError(
+            f"an index can only have a single ellipsis ('...'), got {len(dots)} in "
+            f"x[{_shown(index)}]." + errors.at_user_line()
+        )
+    count = sum(
+        0 if e is None or e is Ellipsis or isinstance(e, bool) else _axes_of(e) for e in entries
+    )
+    missing = len(shape) - count
+    if missing < 0:
+        raise IndexError(
+            f"Too many indices: array is {len(shape)}-dimensional, of shape {shape}, but {count} "
+            "were indexed." + errors.at_user_line()
+        )
+    place = dots[0] if dots else len(entries)
+    return [*entries[:place], *[slice(None)] * missing, *entries[place + 1 :]]
+
+
+def _shown(index: Any) -> str:
+    text = ", ".join(map(repr, index)) if isinstance(index, tuple) else repr(index)
+    return text if len(text) < 40 else text[:37] + "..."
+
+
+def _axes_of(entry: Any) -> int:
+    return entry.ndim if getattr(entry, "dtype", None) == np.bool_ else 1
+
+
+def _entry(entry: Any) -> Any:
+    """None, Ellipsis, a slice, a Python integer or bool, or an array of integers or booleans."""
+    if type(entry) in BASIC or isinstance(entry, bool):
+        return entry
+    if isinstance(entry, np.bool_):
+        return bool(entry)
+    if isinstance(entry, (int, np.integer)):
+        return int(entry)
+    if isinstance(entry, str):
+        raise TypeError(f"Arrays cannot be indexed by strings, got x[{entry!r}].")
+    if isinstance(entry, (list, tuple)):
+        entry = _array_of(entry)
+    elif isinstance(entry, float) or isinstance(entry, np.generic):
+        entry = np.asarray(entry)
+    elif hasattr(entry, "__jax_array__"):
+        entry = to_array(entry)
+    if not isinstance(entry, (Array, np.ndarray)):
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or "
+            f"boolean arrays are valid indices. Got {entry!r}." + errors.at_user_line()
+        )
+    if entry.dtype == np.bool_:
+        return _mask(entry)
+    if not _dtypes.issubdtype(entry.dtype, np.integer):
+        raise TypeError(
+            f"Indexer must have integer or boolean type, got indexer with type {entry.dtype}. "
+            "Convert it first: x[index.astype(int)]." + errors.at_user_line()
+        )
+    return entry._value if type(entry) is EagerArray else entry
+
+
+def _array_of(entries: Sequence[Any]) -> Any:
+    """A list inside an index as an array; it may hold traced integers."""
+    if not any(isinstance(e, (Array, list, tuple)) for e in entries):
+        out = np.asarray(entries)
+        return out if out.size else out.astype(np.int32)
+    parts = [_array_of(e) if isinstance(e, (list, tuple)) else to_array(e) for e in entries]
+    dtype = _dtypes.result_type(*parts)
+    return concatenate([expand_dims(convert_element_type(p, dtype), (0,)) for p in parts], 0)
+
+
+def _mask(mask: Any) -> Any:
+    """A concrete mask as a NumPy array; a scalar one as a bool."""
+    if isinstance(mask, Tracer):
+        try:
+            mask = mask.concrete()
+        except errors.ConcretizationTypeError:
+            mask.refuse(
+                errors.NonConcreteBooleanIndexError,
+                "a boolean index with known values (the result's shape depends on them)",
+                "Write instead, for one value where the mask is false: jnp.where(mask, x, 0); to "
+                "change elements: jnp.where(mask, new, x); for a sum: jnp.sum(x, where=mask); to "
+                "have indices of a fixed number: jnp.nonzero(mask, size=n).",
+            )
+    value = mask._value if type(mask) is EagerArray else np.asarray(mask)
+    return value if value.ndim else bool(value)
+
+
+def _resolve(entry: slice, n: int, position: int) -> tuple[int, int, int]:
+    """Start, length and step of a slice on an axis of length n."""
+    if any(isinstance(part, Tracer) for part in (entry.start, entry.stop, entry.step)):
+        raise IndexError(
+            f"Slice entries must be static integers, got {entry} at position {position}: the "
+            "length of the result would depend on values that are not known yet. Write "
+            "lax.dynamic_slice_in_dim(x, start, size, axis) with a fixed size, or a mask with "
+            "jnp.where." + errors.at_user_line()
+        )
+    start, stop, step = entry.indices(n)
+    return start, len(range(start, stop, step)), step
+
+
+def _integer(
+    value: int, axis: int, inserted: int, shape: Shape, n: int, strict: bool, wrap: bool
+) -> Item:
+    if -n <= value < n:
+        if value >= 0:
+            return Item("int", axis, value)
+        return Item("int", axis, value + n) if wrap else Item("array", axis, np.int32(value))
+    if strict or n == 0:
+        raise IndexError(
+            f"index {value} is out of bounds for axis {axis - inserted} with size {n}, of an array "
+            f"of shape {shape}. (For indices that may be outside, write x.at[i].get(mode='fill') "
+            "or mode='clip'.)" + errors.at_user_line()
+        )
+    return Item("array", axis, np.asarray(np.clip(value, -n - 1, n)))
+
+
+def get(
+    x: Any,
+    index: Any,
+    mode: Mode = None,
+    fill_value: Any = None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    wrap: bool = True,
+) -> Any:
+    """`x.at[index].get(...)`: `x[index]` with a choice of what is out of bounds."""
+    items, inserted, _ = read_index(x.shape, index, strict=mode is None, wrap=wrap)
+    mode = PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    if inserted:
+        x = expand_dims(x, inserted)
+    layout = Layout(items)
+    x, items = _static_part(x, items)
+    arrays = [item for item in items if item.kind == "array"]
+    if arrays and layout.batch_shape == () and mode in (PROMISE_IN_BOUNDS, CLIP):
+        x = _at_scalars(x, arrays, wrap)
+    elif arrays:
+        indexed = tuple(item.axis for item in arrays)
+        if mode is FILL_OR_DROP and fill_value is None:
+            fill_value = default_fill(x.dtype)
+        x = gather_p.bind(
+            x,
+            layout.indices(arrays, x.shape, wrap),
+            dimension_numbers=GatherDimensionNumbers(layout.window_axes, indexed, indexed),
+            slice_sizes=tuple(1 if d in indexed else n for d, n in enumerate(x.shape)),
+            indices_are_sorted=indices_are_sorted or not layout.has_arrays,
+            unique_indices=unique_indices or not layout.has_arrays,
+            mode=mode,
+            fill_value=_static_fill(fill_value) if mode is FILL_OR_DROP else None,
+        )
+    return expand_dims(x, layout.new_axes) if layout.new_axes else x
+
+
+def _static_fill(value: Any) -> Any:
+    """The fill value as a parameter of a program: a Python number."""
+    if isinstance(value, Tracer):
+        value = value.concrete("the fill value of a gather")
+    value = getattr(value, "_value", value)
+    return value.item() if isinstance(value, (np.ndarray, np.generic)) else value
+
+
+class Layout:
+    """Where the axes of the result come from, by NumPy's rule.
+
+    The axes of index arrays stand together: where the arrays stand if they are neighbours, and in
+    front otherwise; integers beside arrays count as arrays.
+
+    Attributes:
+      axes: for each axis of the result its slice, "array" or "new".
+      batch_shape: the common shape of the index arrays.
+      has_arrays: whether an index is an array, not only integers and slices.
+      new_axes: the axes of the result that None adds.
+      window_axes: the axes along slices, counted without the new ones.
+    """
+
+    def __init__(self, items: Sequence[Item], lines: Sequence[Item] = ()):
+        """With `lines`, those slices are indices too, each along an axis of its own."""
+        shapes = [np.shape(item.value) for item in items if item.kind == "array"]
+        self.batch_shape = _common_shape(shapes)
+        self.has_arrays = any(shapes)
+        batch = ["array"] * len(self.batch_shape)
+        group = [i for i, item in enumerate(items) if item.kind in ("array", "int")]
+        together = bool(group) and group[-1] - group[0] == len(group) - 1
+        self.axes: list[Any] = [] if together else [*batch]
+        for i, item in enumerate(items):
+            if item.kind == "slice":
+                self.axes.append(item)
+            elif item.kind == "new":
+                self.axes.append("new")
+            elif together and i == group[0]:
+                self.axes += batch
+        self.lines = lines
+        self.new_axes = [i for i, axis in enumerate(self.axes) if axis == "new"]
+        self.inner = [axis for axis in self.axes if axis != "new"]
+        self.window_axes = tuple(
+            i for i, axis in enumerate(self.inner) if axis != "array" and axis not in lines
+        )
+
+    def indices(self, items: Sequence[Item], shape: Shape, wrap: bool) -> Any:
+        """The operand `indices` of a gather or scatter.
+
+        Args:
+          items: what is indexed: arrays, integers, slices (by their start, or their elements).
+          shape: the shape of the array.
+          wrap: whether negative integers count from the end.
+        """
+        outer = [axis for i, axis in enumerate(self.inner) if i not in self.window_axes]
+        # The index arrays' lengths are those of their common shape, in its order.
+        lengths = iter(self.batch_shape)
+        batch = tuple(next(lengths) if axis == "array" else axis.value[1] for axis in outer)
+        first = outer.index("array") if "array" in outer else 0
+        columns: list[tuple[Any, int]] = []
+        for item in items:
+            if item.kind == "slice":
+                start, length, step = item.value
+                if item in self.lines:
+                    line = (start + step * np.arange(length)).astype(np.int32)
+                    columns.append((line, outer.index(item)))
+                else:
+                    columns.append((np.int32(start), 0))
+            else:
+                value = component(item.value, shape[item.axis], wrap)
+                columns.append((value, first + len(self.batch_shape) - np.ndim(value)))
+        return _stack(columns, batch)
+
+
+def _stack(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
+    """Arrays, each from one axis of `batch` on, side by side along a last axis."""
+    shape = (*batch, 1)
+    dtype = index_dtype([c for c, _ in columns])
+    if any(isinstance(c, Tracer) for c, _ in columns):
+        spread = [
+            broadcast_in_dim(convert_element_type(c, dtype), shape, range(at, at + np.ndim(c)))
+            for c, at in columns
+        ]
+        return concatenate(spread, len(batch))
+    arrays = [np.zeros((*batch, 0), dtype)]
+    for c, at in columns:
+        own = (*(1,) * at, *np.shape(c), *(1,) * (len(shape) - at - np.ndim(c)))
+        arrays.append(np.broadcast_to(np.reshape(c, own), shape))
+    return EagerArray(np.concatenate(arrays, -1, dtype=dtype))
+
+
+def _common_shape(shapes: Sequence[Shape]) -> Shape:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: index arrays have shapes {list(shapes)}."
+            + errors.at_user_line()
+        ) from None
+
+
+def _static_part(x: Any, items: Sequence[Item]) -> tuple[Any, list[Item]]:
+    """Apply integers and slices; what remains are arrays and whole axes, of the smaller array."""
+    starts, limits, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    backward, gone = [], []
+    for kind, axis, value in items:
+        if kind == "int":
+            starts[axis], limits[axis] = value, value + 1
+            gone.append(axis)
+        elif kind == "slice":
+            start, length, step = value
+            first = start if step > 0 else start + (length - 1) * step
+            if length == 0:
+                first = 0
+            elif step < 0 and length > 1:
+                backward.append(axis)
+            starts[axis], steps[axis] = first, abs(step) if length > 1 else 1
+            limits[axis] = first + (length - 1) * steps[axis] + 1 if length else 0
+            limits[axis] = _up_to_end(limits[axis], steps[axis], x.shape[axis])
+    x = lax_slice(x, starts, limits, steps if any(s != 1 for s in steps) else None)
+    if backward:
+        x = rev(x, backward)
+    if gone:
+        x = squeeze(x, gone)
+    kept = [
+        item._replace(axis=item.axis - sum(g < item.axis for g in gone))
+        for item in items
+        if item.kind in ("slice", "array")
+    ]
+    return x, kept
+
+
+def _up_to_end(limit: int, step: int, n: int) -> int:
+    """The end of the axis where no further element would be taken: then it is the whole axis."""
+    return n if limit and n < limit + step else limit
+
+
+def _at_scalars(x: Any, arrays: Sequence[Item], wrap: bool) -> Any:
+    """`x` at computed integers, one for each of some axes."""
+    found = {item.axis: component(item.value, x.shape[item.axis], wrap) for item in arrays}
+    dtype = index_dtype(found.values())
+    starts = [
+        convert_element_type(found[d], dtype) if d in found else np.zeros((), dtype)
+        for d in range(x.ndim)
+    ]
+    sizes = tuple(1 if d in found else n for d, n in enumerate(x.shape))
+    return squeeze(dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), list(found))
+
+
+def component(value: Any, n: int, wrap: bool) -> Any:
+    """An array of places on an axis of length n, as non-negative integers where it is inside."""
+    if not isinstance(value, Tracer):
+        value = np.asarray(value)
+        if value.dtype.kind != "u":
+            value = value.astype(np.int64)
+            if wrap:
+                value = np.where(value < 0, value + n, value)
+        # Beside the axis is as good as far outside, and fits the type.
+        return np.clip(value, -1 if value.dtype.kind == "i" else 0, n).astype(np.int32)
+    dtype = value.dtype
+    if _dtypes.issubdtype(dtype, np.unsignedinteger):
+        if dtype.itemsize < 4:
+            return convert_element_type(value, np.int32)
+        return convert_element_type(min(value, np.asarray(n, dtype)), np.int32)
+    if dtype.itemsize < 4:
+        value = convert_element_type(value, np.int32)
+    if not wrap:
+        return value
+    kind = value.dtype
+    moved = add(value, np.asarray(n, kind))
+    return select(lt(value, np.zeros((), kind)), moved, value)
+
+
+def index_dtype(components: Any) -> np.dtype:
+    """The type that holds all components of an index."""
+    wide = any(c.dtype == np.int64 for c in components)
+    return np.dtype(np.int64 if wide else np.int32)
