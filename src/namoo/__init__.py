@@ -53,11 +53,8 @@ from namoo.api.device import effects_barrier as effects_barrier
 from namoo.api.device import live_arrays as live_arrays
 from namoo.api.device import local_device_count as local_device_count
 from namoo.api.device import local_devices as local_devices
-from namoo.api.device import process_count as host_count
 from namoo.api.device import process_count as process_count
-from namoo.api.device import process_index as host_id
 from namoo.api.device import process_index as process_index
-from namoo.api.device import process_indices as host_ids
 from namoo.api.device import process_indices as process_indices
 from namoo.api.grad import fwd_and_bwd as fwd_and_bwd
 from namoo.api.grad import grad as grad
@@ -90,10 +87,13 @@ from namoo.transforms.custom import custom_gradient as custom_gradient
 from namoo.transforms.custom import custom_jvp as custom_jvp
 from namoo.transforms.custom import custom_vjp as custom_vjp
 from namoo.transforms.remat import checkpoint as checkpoint
-from namoo.transforms.remat import checkpoint as remat
 from namoo.transforms.remat import checkpoint_policies as checkpoint_policies
 
 __version__ = "0.1.0"
+
+# Other names for the same functions.
+host_count, host_id, host_ids = process_count, process_index, process_indices
+remat = checkpoint
 
 # Namespaces that are loaded when they are first used.
 _LAZY = (

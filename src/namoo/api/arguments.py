@@ -22,15 +22,6 @@ def is_array(x: Any) -> bool:
     return isinstance(x, (Array, np.ndarray, np.generic, ShapeDtypeStruct)) or type(x) in _SCALARS
 
 
-def as_operand(x: Any) -> Any:
-    """A leaf as the operand it stands for: objects that convert themselves do."""
-    if isinstance(x, (Array, np.ndarray, np.generic)) or type(x) in _SCALARS:
-        return x
-    if hasattr(x, "__jax_array__"):
-        return x.__jax_array__()
-    return x
-
-
 class Static:
     """Leaves of a tree that are not arrays, with their places."""
 

@@ -528,8 +528,8 @@ class Compiled:
             if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
                 raise TypeError(
                     "Argument types differ from the types for which this computation was "
-                    f"compiled: argument {path} of {traced.fun_name} was compiled with {wanted.str_short()} "
-                    f"and called with {found.str_short()}."
+                    f"compiled: argument {path} of {traced.fun_name} was compiled with "
+                    f"{wanted.str_short()} and called with {found.str_short()}."
                 )
         inner = traced._traced
         if any(isinstance(x, Tracer) for x in operands):

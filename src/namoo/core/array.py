@@ -106,6 +106,8 @@ def to_numpy(x: Any) -> np.ndarray:
         return x._value
     if isinstance(x, (np.ndarray, np.generic)) or _dtypes.is_python_scalar(x):
         return np.asarray(x, _dtypes.dtype_of(x))
+    if isinstance(x, Array):  # a tracer where no transformation is going on
+        x.escaped()  # type: ignore[attr-defined]
     raise TypeError(
         f"Value {x!r} of type {type(x)} is not a valid array type: "
         "pass an array, a NumPy array or a Python number."

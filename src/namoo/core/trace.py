@@ -56,16 +56,6 @@ class Trace:
         """The result of an operation under this interpreter."""
         raise NotImplementedError(type(self))
 
-    def __enter__(self):
-        """Make this trace the current one."""
-        self._previous = context.trace
-        context.trace = self
-        return self
-
-    def __exit__(self, *exc):
-        context.trace = self._previous
-        del self._previous
-
     def finish(self) -> None:
         """From now on this trace's values must not be used: they escaped."""
         self.alive = False
@@ -128,7 +118,7 @@ context = _Context()
 
 
 class set_trace:
-    """Make a trace current for a `with` block; unlike entering the trace itself, it nests."""
+    """Make a trace the current one for a `with` block."""
 
     __slots__ = ("previous", "trace")
 
@@ -149,7 +139,7 @@ class named_axis:
     __slots__ = ("axes", "previous")
 
     def __init__(self, name: Any, size: int):
-        self.axes = {name: size}
+        self.axes = {} if name is None else {name: size}
 
     def __enter__(self):
         self.previous = context.axes
@@ -161,19 +151,19 @@ class named_axis:
 
 def axis_size(name: Any) -> int:
     """The size of a named axis in scope."""
-    if isinstance(name, (tuple, list)):
+    name = tuple(name) if isinstance(name, list) else name
+    if name in context.axes:
+        return context.axes[name]
+    if isinstance(name, tuple):
         size = 1
         for part in name:
             size *= axis_size(part)
         return size
-    try:
-        return context.axes[name]
-    except KeyError:
-        known = ", ".join(map(repr, context.axes)) or "none"
-        raise NameError(
-            f"Found an unbound axis name: {name}. Axis names in scope: {known}. Name the axis "
-            f"where the function is mapped: vmap(f, axis_name={name!r})."
-        ) from None
+    known = ", ".join(map(repr, context.axes)) or "none"
+    raise NameError(
+        f"Found an unbound axis name: {name}. Axis names in scope: {known}. Name the axis "
+        f"where the function is mapped: vmap(f, axis_name={name!r})."
+    )
 
 
 class Tracer(Array):

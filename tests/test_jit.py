@@ -1,0 +1,313 @@
+"""`jit`: how often functions are traced, why, and what counts as the same function."""
+
+import functools
+import threading
+
+import numpy as np
+import pytest
+
+import namoo
+import namoo.numpy as jnp
+from namoo import lax
+
+
+class Counter:
+    """Counts how often a function's Python code runs."""
+
+    def __init__(self):
+        self.count = 0
+
+    def __call__(self, fun):
+        @functools.wraps(fun)
+        def counted(*args, **kwargs):
+            self.count += 1
+            return fun(*args, **kwargs)
+
+        return counted
+
+
+@pytest.fixture
+def traces():
+    return Counter()
+
+
+def test_a_function_is_traced_once_for_a_kind_of_arguments(traces):
+    f = namoo.jit(traces(lambda x, y: x * y))
+    for i in range(5):
+        assert f(jnp.full(3, i), jnp.arange(3)).tolist() == [0, i, 2 * i]
+    assert traces.count == 1
+
+
+CAUSES = {
+    "shape": (lambda: [(jnp.zeros(2),), (jnp.zeros(3),)], "x: shape changed: f32[2] → f32[3]"),
+    "dtype": (
+        lambda: [(jnp.zeros(2),), (jnp.zeros(2, "int32"),)],
+        "x: dtype changed: f32[2] → i32[2]",
+    ),
+    "weak type": (
+        lambda: [(1.0,), (jnp.float32(1.0),)],
+        "x: weak type changed: f32[] weak → not weak (a Python number is weak, an array is not)",
+    ),
+    "tree": (
+        lambda: [({"a": 1.0},), ({"a": 1.0, "b": 2.0},)],
+        "the structure of the arguments differs at [0][0]: unexpected key 'b'",
+    ),
+    "static leaf": (
+        lambda: [({"a": 1.0, "act": "relu"},), ({"a": 1.0, "act": "tanh"},)],
+        "x['act']: the static value 'relu' → the static value 'tanh'",
+    ),
+    "path": (
+        lambda: [({"enc": [jnp.zeros((8, 4))]},), ({"enc": [jnp.zeros((9, 4))]},)],
+        "x['enc'][0]: shape changed: f32[8,4] → f32[9,4]",
+    ),
+}
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_explain_names_the_argument_and_what_changed(cause):
+    calls, reason = CAUSES[cause]
+    f = namoo.jit(lambda x: namoo.tree.leaves(x)[0])
+    for args in calls():
+        f(*args)
+    first, second = f.explain()
+    assert first.reasons == ()
+    assert second.reasons == (reason,)
+    assert second.source.file == __file__
+    assert "traced 2 times" in str(f.explain())
+
+
+def test_explain_names_static_arguments_and_settings():
+    f = namoo.jit(lambda x, n: x * n, static_argnames="n")
+    f(1.0, n=2)
+    f(1.0, n=3)
+    with namoo.numpy_rank_promotion("warn"):
+        f(1.0, n=3)
+    assert [r.reasons for r in f.explain()] == [
+        (),
+        ("the static argument n changed: 2 → 3",),
+        ("the setting numpy_rank_promotion changed: 'allow' → 'warn'",),
+    ]
+
+
+def test_explain_compares_with_the_nearest_earlier_call():
+    f = namoo.jit(lambda x, y: (x, y))
+    f(jnp.zeros(2), jnp.zeros(2))
+    f(jnp.zeros((5, 5)), jnp.zeros((6, 6)))
+    f(jnp.zeros((5, 5)), jnp.zeros(2))
+    assert len(f.explain()[2].reasons) == 1
+
+
+SCALE = 3.0
+
+
+class Model:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def apply(self, x):
+        Model.traces += 1
+        return self.scale * x
+
+    traces = 0
+
+
+def test_bound_methods_are_the_same_function_while_the_object_is():
+    Model.traces = 0
+    model = Model(2.0)
+    assert float(namoo.jit(model.apply)(3.0)) == 6.0
+    assert float(namoo.jit(model.apply)(3.0)) == 6.0
+    assert Model.traces == 1
+    model.scale = 5.0
+    assert float(namoo.jit(model.apply)(3.0)) == 15.0
+    assert float(namoo.jit(Model(5.0).apply)(3.0)) == 15.0
+
+
+def test_partials_are_the_same_function_by_their_parts():
+    make = lambda factor: namoo.jit(functools.partial(_plain, factor=factor))  # noqa: E731
+    a, b, c = make(2.0), make(2.0), make(3.0)
+    assert [float(f(1.0)) for f in (a, b, c)] == [2.0, 2.0, 3.0]
+    assert a._cache is b._cache and a._cache is not c._cache
+
+
+def _plain(x, factor):
+    return factor * x
+
+
+def test_equal_lambdas_share_their_programs_and_others_do_not():
+    equal = [namoo.jit(lambda x: x + 1) for _ in range(3)]
+    assert [int(f(1)) for f in equal] == [2, 2, 2]
+    assert len({id(f._cache) for f in equal}) == 1
+    closures = [namoo.jit(lambda x, n=n: x + n) for n in range(3)]
+    assert [int(f(1)) for f in closures] == [1, 2, 3]
+
+
+def test_functions_that_read_what_may_change_are_traced_anew():
+    settings = {"n": 1}
+    results = []
+    for n in (1, 2):
+        settings["n"] = n
+        results.append(int(namoo.jit(lambda x: x * settings["n"])(10)))
+    assert results == [10, 20]
+
+
+def test_a_changed_global_gives_a_new_function():
+    global SCALE
+    first = float(namoo.jit(lambda x: SCALE * x)(1.0))
+    SCALE = 4.0
+    second = float(namoo.jit(lambda x: SCALE * x)(1.0))
+    SCALE = 3.0
+    assert (first, second) == (3.0, 4.0)
+
+
+def test_static_arguments_by_number_and_by_name_are_one():
+    calls = []
+
+    @functools.partial(namoo.jit, static_argnums=1)
+    def f(x, n):
+        calls.append(n)
+        return sum(x for _ in range(n))
+
+    assert float(f(2.0, 3)) == float(f(2.0, n=3)) == 6.0
+    assert calls[0] == 3
+    g = namoo.jit(lambda x, n: x * n, static_argnames=["n"])
+    assert float(g(2.0, 3)) == 6.0
+
+
+@pytest.mark.parametrize(
+    "make, error, words",
+    [
+        (lambda: namoo.jit(3), TypeError, "expects a function"),
+        (lambda: namoo.jit(lambda x: x, static_argnames="y"), ValueError, "invalid argname 'y'"),
+        (lambda: namoo.jit(lambda x: x, static_argnums=4), ValueError, "static_argnums=(4,)"),
+        (
+            lambda: namoo.jit(lambda x, n: x, static_argnums=1)(1, [2]),
+            ValueError,
+            "Non-hashable static arguments",
+        ),
+        (
+            lambda: namoo.jit(lambda x, n: x, static_argnums=1)(1, jnp.zeros(2)),
+            ValueError,
+            "is an array",
+        ),
+        (lambda: namoo.jit(lambda x: x)({"cfg": {1, 2}}), TypeError, "x['cfg'] of"),
+        (lambda: namoo.jit(lambda x: x)(2**40), OverflowError, "1099511627776"),
+    ],
+)
+def test_bad_use_is_refused_with_the_reason(make, error, words):
+    with pytest.raises(error) as caught:
+        make()
+    assert words in str(caught.value)
+
+
+def test_trees_may_hold_functions_and_strings():
+    traced = []
+
+    @namoo.jit
+    def apply(layer, x):
+        traced.append(1)
+        return layer["act"](layer["w"] * x), layer
+
+    for w in (1.0, 2.0):
+        y, layer = apply({"w": jnp.float32(w), "act": jnp.tanh, "name": "dense"}, 0.5)
+        assert np.isclose(y, np.tanh(w * 0.5))
+    assert layer["name"] == "dense" and layer["act"] is jnp.tanh
+    assert len(traced) == 1
+
+
+def test_closures_over_tracers_are_not_remembered():
+    def f(x):
+        return namoo.jit(lambda y: x * y)(2.0)
+
+    assert [float(namoo.grad(f)(v)) for v in (1.0, 5.0)] == [2.0, 2.0]
+    assert namoo.vmap(f)(jnp.arange(3.0)).tolist() == [0.0, 2.0, 4.0]
+
+
+def test_nested_jit_is_one_equation_that_holds_a_program():
+    inner = namoo.jit(lambda x: jnp.sin(x) + 1)
+    jaxpr = namoo.make_jaxpr(lambda x: inner(x) * inner(x))(1.0)
+    calls = [e for e in jaxpr.eqns if e.primitive.name == "jit"]
+    assert len(calls) == 2
+    assert calls[0].params["jaxpr"] is calls[1].params["jaxpr"]
+
+
+def test_inline_writes_the_program_into_its_caller():
+    inner = namoo.jit(lambda x: jnp.sin(x), inline=True)
+    jaxpr = namoo.make_jaxpr(lambda x: inner(x))(1.0)
+    assert [e.primitive.name for e in jaxpr.eqns] == ["sin"]
+
+
+def test_decorated_methods_and_keyword_arguments():
+    class Layer:
+        def __init__(self, w):
+            self.w = w
+
+        @functools.partial(namoo.jit, static_argnums=0)
+        def apply(self, x, *, bias=0.0):
+            return self.w * x + bias
+
+    assert float(Layer(2.0).apply(3.0, bias=1.0)) == 7.0
+
+
+def test_ahead_of_time_stages():
+    f = namoo.jit(lambda x, flag: {"y": x * 2 if flag else x}, static_argnames="flag")
+    lowered = f.lower(namoo.ShapeDtypeStruct((3,), "float32"), flag=True)
+    assert lowered.out_info == {"y": namoo.ShapeDtypeStruct((3,), "float32")}
+    assert "mul" in lowered.as_text()
+    compiled = f.lower(jnp.ones(3), flag=True).compile()
+    assert compiled(jnp.arange(3.0))["y"].tolist() == [0.0, 2.0, 4.0]
+    with pytest.raises(TypeError, match="compiled with f32"):
+        compiled(jnp.arange(4.0))
+    with pytest.raises(TypeError, match="structure"):
+        compiled(jnp.arange(3.0), jnp.arange(3.0))
+    assert f.eval_shape(jnp.ones(3), flag=False)["y"].shape == (3,)
+    assert f.trace(jnp.ones(3), flag=True).jaxpr.eqns[0].primitive.name == "mul"
+
+
+def test_disable_jit_runs_python():
+    seen = []
+
+    @namoo.jit
+    def f(x):
+        seen.append(type(x).__name__)
+        return lax.scan(lambda c, _: (c + x, seen.append(float(c))), 0.0, None, length=2)[0]
+
+    with namoo.disable_jit():
+        assert float(f(2.0)) == 4.0
+    assert seen[1:] == [0.0, 2.0]
+
+
+def test_clear_caches_traces_again(traces):
+    f = namoo.jit(traces(lambda x: x))
+    f(1.0)
+    namoo.clear_caches()
+    f(1.0)
+    f.clear_cache()
+    f(1.0)
+    assert traces.count == 3
+
+
+def test_many_threads_may_call_one_function():
+    f = namoo.jit(lambda x: jnp.sum(namoo.vmap(jnp.sin)(x)) * 2)
+    x = jnp.arange(8.0)
+    expected = float(f(x))
+    results = []
+
+    def work():
+        for _ in range(20):
+            results.append(float(f(x)))
+            results.append(float(namoo.grad(lambda y: y**2)(3.0)) - 6.0 + expected)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert results == [expected] * 320
+
+
+def test_programs_of_one_function_are_bounded(monkeypatch):
+    monkeypatch.setattr("namoo.api.jit._Cache.limit", 10)
+    f = namoo.jit(lambda x: x)
+    for n in range(30):
+        f(jnp.zeros(n))
+    assert f._cache_size() == 10
