@@ -50,6 +50,8 @@ class ConvertElementType(Primitive):
             x = x.real
         if x.dtype in FLOATS and new_dtype in INTEGERS:
             return _float_to_int(x, new_dtype)
+        if x.dtype.kind == "V" and x.dtype in INTEGERS:
+            x = x.astype(np.int32)  # int4 to uint4 is not a step that NumPy knows
         return x.astype(new_dtype)
 
     def abstract(self, x, *, new_dtype, weak_type):
