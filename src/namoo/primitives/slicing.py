@@ -356,7 +356,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
     >>> concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
     Array([1, 2, 3], dtype=int32)
     """
-    if shape_of(operands) and not isinstance(operands, (list, tuple)):
+    if not isinstance(operands, (list, tuple)) and shape_of(operands):
         operands = split(operands, (1,) * shape_of(operands)[0])
         operands = [squeeze(x, (0,)) for x in operands]
     if len(operands) == 0:
