@@ -1,0 +1,664 @@
+"""Gives arrays, concrete and traced, their operators and methods.
+
+The core cannot know them, because they are written on everything above it; importing this module
+attaches them.  Concrete arrays also get short versions of the operators, through NumPy.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes, errors
+from namoo.core.array import Array, EagerArray
+from namoo.core.trace import (
+    ARRAY_ADVICE,
+    BOOL_ADVICE,
+    INTEGER_ADVICE,
+    SCALAR_ADVICE,
+    Tracer,
+    context,
+    eval_trace,
+)
+from namoo.engines.base import Device
+from namoo.numpy import arithmetic as ar
+from namoo.numpy import contraction, creation, elements, fast, logic, manipulation, reductions
+from namoo.numpy.at import IndexUpdateHelper
+from namoo.numpy.indexing import getitem
+from namoo.numpy.printing import array_text
+from namoo.numpy.promote import OPERANDS, promote
+from namoo.primitives import bits
+from namoo.primitives import shape as lax
+
+Method = Callable[..., Any]
+
+
+# ---- operators
+
+
+def _binary(symbol: str, fun: Method, swap: bool = False) -> Method:
+    """The operator that calls `fun`; foreign types may answer with an operator of their own."""
+
+    def method(self: Array, other: Any, /) -> Any:
+        if not isinstance(other, OPERANDS):
+            convert = getattr(other, "__jax_array__", None)
+            if convert is None:
+                if type(other) in (list, tuple, dict, set):
+                    # Not left to Python: it would repeat a list by an integer array.
+                    pair = (type(other), "Array") if swap else ("Array", type(other))
+                    names = [t if isinstance(t, str) else t.__name__ for t in pair]
+                    raise TypeError(
+                        f"unsupported operand type(s) for {symbol}: {names[0]!r} and {names[1]!r}; "
+                        "convert it first: jnp.asarray(...)"
+                    )
+                return NotImplemented
+            other = convert()
+        return fun(other, self) if swap else fun(self, other)
+
+    return method
+
+
+# What the operators mean: name, symbol, function.
+_OPERATORS: list[tuple[str, str, Method]] = [
+    ("add", "+", ar.add),
+    ("sub", "-", ar.subtract),
+    ("mul", "*", ar.multiply),
+    ("truediv", "/", ar.true_divide),
+    ("floordiv", "//", ar.floor_divide),
+    ("mod", "%", ar.remainder),
+    ("divmod", "divmod", ar.divmod),
+    ("pow", "**", ar.power),
+    ("matmul", "@", contraction.matmul),
+    ("and", "&", logic.bitwise_and),
+    ("or", "|", logic.bitwise_or),
+    ("xor", "^", logic.bitwise_xor),
+    ("lshift", "<<", logic.left_shift),
+    ("rshift", ">>", logic.right_shift),
+]
+_COMPARISONS: list[tuple[str, str, Method]] = [
+    ("eq", "==", logic.equal),
+    ("ne", "!=", logic.not_equal),
+    ("lt", "<", logic.less),
+    ("le", "<=", logic.less_equal),
+    ("gt", ">", logic.greater),
+    ("ge", ">=", logic.greater_equal),
+]
+# A power with an integer exponent is a chain of multiplications, which NumPy's is not.
+_POWERS: fast.Scalars = {d: kinds - {int} for d, kinds in fast.INEXACT.items()}
+# Where NumPy computes the same, at once: its function, kinds of dtypes, Python numbers.
+_SHORT: dict[str, tuple[Method, str, fast.Scalars]] = {
+    "add": (np.add, "fiucb", fast.ARITHMETIC),
+    "sub": (np.subtract, "fiuc", fast.ARITHMETIC),
+    "mul": (np.multiply, "fiucb", fast.ARITHMETIC),
+    "truediv": (np.true_divide, "fc", fast.INEXACT),
+    "pow": (np.power, "f", _POWERS),
+    "and": (np.bitwise_and, "iub", fast.INTEGER),
+    "or": (np.bitwise_or, "iub", fast.INTEGER),
+    "xor": (np.bitwise_xor, "iub", fast.INTEGER),
+    "eq": (np.equal, "fiucb", fast.ARITHMETIC),
+    "ne": (np.not_equal, "fiucb", fast.ARITHMETIC),
+    "lt": (np.less, "fiub", fast.ORDERED),
+    "le": (np.less_equal, "fiub", fast.ORDERED),
+    "gt": (np.greater, "fiub", fast.ORDERED),
+    "ge": (np.greater_equal, "fiub", fast.ORDERED),
+}
+
+
+def _short_power(general: Method) -> Method:
+    """x², the most common power, at once; others through NumPy or the general way."""
+    short = fast.shortcut(np.power, general, "f", _POWERS)
+    square = ar.square
+
+    def method(self: EagerArray, other: Any, /) -> Any:
+        if type(other) is int and other == 2 and self._value.dtype.kind == "f":
+            return square(self)
+        return short(self, other)
+
+    return method
+
+
+def _attach_operators() -> None:
+    for name, symbol, fun in [*_OPERATORS, *_COMPARISONS]:
+        general = _binary(symbol, fun)
+        setattr(Array, f"__{name}__", general)
+        if name == "pow":
+            setattr(EagerArray, "__pow__", _short_power(general))  # noqa: B010
+        elif name in _SHORT:
+            compute, kinds, scalars = _SHORT[name]
+            short = fast.shortcut(compute, general, kinds, scalars)
+            setattr(EagerArray, f"__{name}__", short)
+    for name, symbol, fun in _OPERATORS:
+        general = _binary(symbol, fun, swap=True)
+        setattr(Array, f"__r{name}__", general)
+        if name in _SHORT:
+            compute, kinds, scalars = _SHORT[name]
+            short = fast.shortcut(compute, general, kinds, scalars, swap=True)
+            setattr(EagerArray, f"__r{name}__", short)
+
+
+# ---- conversion to Python and NumPy
+
+
+def _known(x: Tracer, error: type[Exception], wanted: str, advice: str) -> EagerArray:
+    """The value of a traced array where its transformation knows it, or an error with advice."""
+    try:
+        return x.concrete(wanted)
+    except errors.ConcretizationTypeError:
+        known = False
+    if not known:
+        x.refuse(error, wanted, advice)
+
+
+def _scalar(x: Array, kind: type) -> np.ndarray:
+    """The value of an array without axes, for conversion to a Python number."""
+    if isinstance(x, Tracer):
+        wanted = f"a concrete value for {kind.__name__}()"
+        x = _known(x, errors.ConcretizationTypeError, wanted, SCALAR_ADVICE)
+    if x.ndim:
+        raise TypeError(
+            "Only scalar arrays can be converted to Python scalars; got an array of shape "
+            f"{x.shape}. Select an element first, as in x[0]." + errors.at_user_line()
+        )
+    return x._value  # type: ignore[attr-defined]
+
+
+def _bool(self: Array) -> bool:
+    x = self
+    if isinstance(x, Tracer):
+        wanted = "a concrete truth value"
+        x = _known(x, errors.TracerBoolConversionError, wanted, BOOL_ADVICE)
+    value = x._value  # type: ignore[attr-defined]
+    if value.size != 1:
+        what = "an empty array" if not value.size else "an array with more than one element"
+        advice = "x.size > 0" if not value.size else "x.any() or x.all()"
+        raise ValueError(f"The truth value of {what} is ambiguous. Use {advice}.")
+    return bool(value)
+
+
+def _int(self: Array) -> int:
+    return int(_scalar(self, int))
+
+
+def _float(self: Array) -> float:
+    return float(_scalar(self, float))
+
+
+def _complex(self: Array) -> complex:
+    return complex(_scalar(self, complex))
+
+
+def _index(self: Array) -> int:
+    x = self
+    if isinstance(x, Tracer):
+        wanted = "a concrete integer"
+        x = _known(x, errors.TracerIntegerConversionError, wanted, INTEGER_ADVICE)
+    value = x._value  # type: ignore[attr-defined]
+    if value.ndim or not _dtypes.issubdtype(value.dtype, np.integer):
+        raise TypeError(
+            "Only integer scalar arrays can be converted to a scalar index, got "
+            f"{x.aval.str_short()}."
+        )
+    return int(value)
+
+
+def _hash(self: Array) -> int:
+    kind = "traced array" if isinstance(self, Tracer) else "array"
+    raise TypeError(
+        f"unhashable type: an {kind} cannot be a dict key, a set's element or a static argument; "
+        "use a Python number or id(x)."
+    )
+
+
+def _array(self: Array, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    if isinstance(self, Tracer):
+        self.refuse(errors.TracerArrayConversionError, "a NumPy array", ARRAY_ADVICE)
+    value = self._value  # type: ignore[attr-defined]
+    if _dtypes.is_extended(self.dtype):
+        raise TypeError(
+            f"An array of random keys ({self.dtype}) has no NumPy form; use random.key_data(x)."
+        )
+    if copy or (dtype is not None and value.dtype != dtype):
+        return np.array(value, dtype)
+    return _read_only(value)
+
+
+def _read_only(value: np.ndarray) -> np.ndarray:
+    view = value.view()
+    view.flags.writeable = False
+    return view
+
+
+def _buffer(self: EagerArray, flags: int, /) -> memoryview:
+    return memoryview(_read_only(self._value))
+
+
+def _dlpack(self: EagerArray, **options: Any) -> Any:
+    return self._value.__dlpack__(**options)
+
+
+def _dlpack_device(self: EagerArray) -> tuple[int, int]:
+    return self._value.__dlpack_device__()
+
+
+def _item(self: Array, *args: Any) -> Any:
+    """The one element, or the one at an index, as a Python number."""
+    x = self
+    if isinstance(x, Tracer):
+        x = x.concrete("a concrete value for item()")
+    if _dtypes.is_extended(x.dtype):
+        raise TypeError(f"No Python scalar type for elements of dtype {x.dtype}.")
+    return x._value.item(*args)
+
+
+def _tolist(self: Array) -> Any:
+    """The elements as nested lists of Python numbers."""
+    x = self
+    if isinstance(x, Tracer):
+        x = x.concrete("a concrete value for tolist()")
+    return x._value.tolist()  # type: ignore[attr-defined]
+
+
+def _tobytes(self: EagerArray, order: Any = "C") -> bytes:
+    """The bytes of the elements."""
+    return self._value.tobytes(order)
+
+
+def _namespace(self: Array, /, *, api_version: str | None = None) -> Any:
+    """The module of functions for arrays, by the Python array API standard."""
+    import namoo.numpy
+
+    known = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+    if api_version is not None and api_version not in known:
+        raise ValueError(f"api_version={api_version!r} is not available; known are {known}.")
+    return namoo.numpy
+
+
+# ---- sequence protocol
+
+
+def _iterate(self: Array) -> Iterator[Array]:
+    if not self.ndim:
+        raise TypeError("iteration over a 0-d array")
+    return iter(manipulation.unstack(self))
+
+
+def _iterate_eager(self: EagerArray) -> Iterator[EagerArray]:
+    value, weak = self._value, self._weak
+    if not value.ndim:
+        raise TypeError("iteration over a 0-d array")
+    if context.trace is not eval_trace:
+        return _iterate(self)  # type: ignore[return-value]
+    return (EagerArray(np.asarray(row), weak) for row in value)
+
+
+def _len(self: Array) -> int:
+    if not self.shape:
+        raise TypeError("len() of unsized object: the array has no axes")
+    return self.shape[0]
+
+
+def _contains(self: Array, other: Any) -> Any:
+    if other is None or isinstance(other, str):
+        raise TypeError(f"Array.__contains__: unsupported operand type {type(other)}.")
+    if self.ndim != 1:
+        raise ValueError(
+            f"Array.__contains__: search array must be one-dimensional, got shape {self.shape}."
+        )
+    if np.ndim(other):
+        raise ValueError(
+            f"Array.__contains__: query value must be a scalar, got shape {np.shape(other)}."
+        )
+    return reductions.any(logic.equal(self, other))
+
+
+SETITEM = """\
+Arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, write
+    x = x.at[idx].set(y)
+and likewise .add(y), .multiply(y), .min(y), .max(y), .apply(f)."""
+
+
+def _setitem(self: Array, index: Any, value: Any) -> None:
+    raise TypeError(SETITEM + errors.at_user_line())
+
+
+def _delitem(self: Array, index: Any) -> None:
+    raise TypeError("Arrays are immutable; use jnp.delete(x, index) to leave elements out.")
+
+
+# ---- methods whose signature differs from the function's
+
+
+def _reshape(self: Array, *shape: Any, order: str = "C", out_sharding: Any = None) -> Array:
+    """The same elements under another shape; one length may be -1."""
+    return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+
+
+def _transpose(self: Array, *axes: Any) -> Array:
+    """The array with its axes permuted; reversed by default."""
+    if not axes or (len(axes) == 1 and axes[0] is None):
+        return manipulation.transpose(self)
+    return manipulation.transpose(self, axes[0] if len(axes) == 1 else axes)
+
+
+def _astype(self: Array, dtype: Any, copy: bool = False, device: Any = None) -> Array:
+    """The array with its elements converted to another type."""
+    return creation.astype(self, dtype, copy=copy)
+
+
+def _copy(self: Array) -> Array:
+    """A copy of the array."""
+    return creation.array(self, copy=True)
+
+
+def _deepcopy(self: Array, memo: Any) -> Array:
+    return creation.array(self, copy=True)
+
+
+def _rounded(self: Array, ndigits: int | None = None) -> Array:
+    out = elements.round(self, ndigits or 0)
+    return _astype(out, int) if ndigits is None else out
+
+
+def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
+    """The same bytes read as another type; the last axis grows or shrinks accordingly."""
+    if type is not None:
+        raise NotImplementedError("`type` argument of array.view() is not supported.")
+    if dtype is None:
+        return self
+    wanted = _dtypes.check_user_dtype_supported(dtype, "view")
+    own_bits, new_bits = _dtypes.itemsize_bits(self.dtype), _dtypes.itemsize_bits(wanted)
+    if not self.ndim:
+        if own_bits != new_bits:
+            raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
+        return lax.reshape(_view(lax.reshape(self, (1,)), wanted), ())
+    if self.shape[-1] * own_bits % new_bits:
+        raise ValueError(
+            "When changing to a larger dtype, its size must be a divisor of the total size in "
+            f"bytes of the last axis of the array, got {self.aval.str_short()} as {wanted}."
+        )
+    return _reinterpret(self, wanted, own_bits, new_bits)
+
+
+def _reinterpret(x: Array, wanted: Any, own_bits: int, new_bits: int) -> Array:
+    if x.dtype == wanted:
+        return x
+    if x.dtype == np.bool_:
+        return _view(_astype(x, np.uint8), wanted)
+    if wanted == np.bool_:
+        return _astype(_view(x, np.uint8), np.bool_)
+    if x.dtype.kind == "c":
+        parts = [lax.expand_dims(p, (x.ndim,)) for p in (elements.real(x), elements.imag(x))]
+        from namoo.primitives.slicing import concatenate
+
+        pairs = lax.reshape(concatenate(parts, x.ndim), (*x.shape[:-1], 2 * x.shape[-1]))
+        return _view(pairs, wanted)
+    if wanted.kind == "c":
+        pairs = _view(x, _dtypes.finfo(wanted).dtype)
+        from namoo.primitives.elementwise import complex as make_complex
+
+        return make_complex(
+            getitem(pairs, (..., slice(0, None, 2))), getitem(pairs, (..., slice(1, None, 2)))
+        )
+    if own_bits < new_bits:
+        factor = new_bits // own_bits
+        split = lax.reshape(x, (*x.shape[:-1], x.shape[-1] // factor, factor))
+        return bits.bitcast_convert_type(split, wanted)
+    out = bits.bitcast_convert_type(x, wanted)
+    if own_bits > new_bits:
+        out = lax.reshape(out, (*out.shape[:-2], out.shape[-2] * out.shape[-1]))
+    return out
+
+
+def _byteswap(self: Array) -> Array:
+    """The array with the bytes of each element in reverse order."""
+    if self.dtype.kind == "c":
+        from namoo.primitives.elementwise import complex as make_complex
+
+        return make_complex(_byteswap(elements.real(self)), _byteswap(elements.imag(self)))
+    if self.dtype.itemsize == 1:
+        return _copy(self)
+    octets = bits.bitcast_convert_type(self, np.dtype(np.uint8))
+    return bits.bitcast_convert_type(lax.rev(octets, (self.ndim,)), self.dtype)
+
+
+def _flat(self: Array) -> Any:
+    raise NotImplementedError("Arrays have no .flat; use x.ravel(), or x.flatten().")
+
+
+def _compress(
+    self: Array,
+    condition: Any,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: Any = 0,
+) -> Array:
+    """The slices along an axis for which a condition holds."""
+    import namoo.numpy as jnp
+
+    return jnp.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
+
+
+def _later(name: str) -> Method:
+    """The function of that name in `namoo.numpy`, as a method; it is looked up when called."""
+
+    def method(self: Array, *args: Any, **options: Any) -> Any:
+        import namoo.numpy as jnp
+
+        return getattr(jnp, name)(self, *args, **options)
+
+    method.__name__ = name
+    method.__doc__ = f"As `namoo.numpy.{name}` of this array."
+    return method
+
+
+# ---- where the array lies
+
+
+class SingleDeviceSharding:
+    """How an array lies on devices: all of it on one.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.zeros(3).sharding.is_fully_replicated
+        True
+    """
+
+    memory_kind = "device"
+    num_devices = 1
+    is_fully_replicated = True
+    is_fully_addressable = True
+
+    def __init__(self, device: Device):
+        self._device = device
+
+    @property
+    def device_set(self) -> set[Device]:
+        """The devices, as a set."""
+        return {self._device}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SingleDeviceSharding) and self._device == other._device
+
+    def __hash__(self) -> int:
+        return hash(self._device)
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+_sharding = SingleDeviceSharding(Device(0))
+
+
+class Deleted:
+    """Stands in place of the value of an array whose memory was given back."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("Array has been deleted: it was donated, or x.delete() was called.")
+
+
+_deleted = Deleted()
+
+
+def _delete(self: EagerArray) -> None:
+    """Give the memory back; the array cannot be used any more."""
+    self._value = _deleted  # type: ignore[assignment]
+
+
+def _is_deleted(self: EagerArray) -> bool:
+    """Whether the memory was given back."""
+    return self._value is _deleted
+
+
+def _block_until_ready(self: Array) -> Array:
+    """The array itself: values are ready when a call returns."""
+    return self
+
+
+def _copy_to_host_async(self: Array) -> None:
+    """Nothing to do: arrays lie on the host."""
+
+
+def _devices(self: Array) -> set[Device]:
+    """The devices the array lies on."""
+    return {_sharding._device}
+
+
+def _to_device(self: Array, device: Any, *, stream: None = None) -> Array:
+    """The array on a device: there is one."""
+    if stream is not None:
+        raise NotImplementedError("stream argument of array.to_device()")
+    return self
+
+
+def _addressable_data(self: EagerArray, index: int) -> EagerArray:
+    """The part of the array on the device of that number."""
+    if operator.index(index) != 0:
+        raise IndexError(f"the array lies on one device, there is no part {index}")
+    return self
+
+
+_METHODS: dict[str, Any] = {
+    "__bool__": _bool,
+    "__int__": _int,
+    "__float__": _float,
+    "__complex__": _complex,
+    "__index__": _index,
+    "__hash__": _hash,
+    "__array__": _array,
+    "__array_namespace__": _namespace,
+    "__iter__": _iterate,
+    "__len__": _len,
+    "__contains__": _contains,
+    "__getitem__": getitem,
+    "__setitem__": _setitem,
+    "__delitem__": _delitem,
+    "__copy__": _copy,
+    "__deepcopy__": _deepcopy,
+    "__round__": _rounded,
+    "__neg__": lambda self: ar.negative(self),
+    "__pos__": ar.positive,
+    "__abs__": ar.absolute,
+    "__invert__": logic.bitwise_not,
+    "all": reductions.all,
+    "any": reductions.any,
+    "astype": _astype,
+    "block_until_ready": _block_until_ready,
+    "byteswap": _byteswap,
+    "clip": elements.clip,
+    "compress": _compress,
+    "conj": elements.conjugate,
+    "conjugate": elements.conjugate,
+    "copy": _copy,
+    "copy_to_host_async": _copy_to_host_async,
+    "devices": _devices,
+    "dot": contraction.dot,
+    "flatten": manipulation.ravel,
+    "item": _item,
+    "max": reductions.max,
+    "mean": reductions.mean,
+    "min": reductions.min,
+    "prod": reductions.prod,
+    "ptp": reductions.ptp,
+    "ravel": manipulation.ravel,
+    "reshape": _reshape,
+    "round": elements.round,
+    "squeeze": manipulation.squeeze,
+    "std": reductions.std,
+    "sum": reductions.sum,
+    "swapaxes": manipulation.swapaxes,
+    "to_device": _to_device,
+    "tolist": _tolist,
+    "trace": contraction.trace,
+    "transpose": _transpose,
+    "var": reductions.var,
+    "view": _view,
+    **{
+        name: _later(name)
+        for name in (
+            "argmax",
+            "argmin",
+            "argpartition",
+            "argsort",
+            "choose",
+            "cumprod",
+            "cumsum",
+            "diagonal",
+            "nonzero",
+            "repeat",
+            "searchsorted",
+            "sort",
+            "take",
+        )
+    },
+    "T": property(lambda self: manipulation.transpose(self), doc="The array transposed."),
+    "mT": property(lambda self: manipulation.matrix_transpose(self), doc="Matrices transposed."),
+    "real": property(lambda self: elements.real(self), doc="The real part."),
+    "imag": property(lambda self: elements.imag(self), doc="The imaginary part."),
+    "at": property(IndexUpdateHelper, doc="Changed copies: x.at[index].set(y) and the like."),
+    "flat": property(_flat),
+    "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes of one element."),
+    "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
+    "device": property(lambda self: _sharding._device, doc="The device the array lies on."),
+    "sharding": property(lambda self: _sharding, doc="How the array lies on devices."),
+    "committed": property(lambda self: False, doc="Whether it was put on a chosen device."),
+}
+
+_EAGER_METHODS: dict[str, Any] = {
+    "__repr__": array_text,
+    "__str__": lambda self: str(self._value),
+    "__format__": lambda self, spec: format(
+        self._value if self._value.ndim else self._value[()], spec
+    ),
+    "__iter__": _iterate_eager,
+    "__buffer__": _buffer,
+    "__dlpack__": _dlpack,
+    "__dlpack_device__": _dlpack_device,
+    "__neg__": fast.unary(np.negative, "fiuc", promote)(lambda x: ar.negative(x)),
+    "addressable_data": _addressable_data,
+    "clone": _copy,
+    "delete": _delete,
+    "is_deleted": _is_deleted,
+    "is_ready": lambda self: True,
+    "on_device_size_in_bytes": lambda self: self.size * self.dtype.itemsize,
+    "platform": lambda self: "cpu",
+    "tobytes": _tobytes,
+    "unsafe_buffer_pointer": lambda self: self._value.ctypes.data,
+    "is_fully_addressable": property(lambda self: True),
+    "is_fully_replicated": property(lambda self: True),
+}
+
+
+def attach() -> None:
+    """Give `Array` and `EagerArray` all of the above."""
+    _attach_operators()
+    for cls, methods in ((Array, _METHODS), (EagerArray, _EAGER_METHODS)):
+        for name, method in methods.items():
+            setattr(cls, name, method)
+
+
+attach()

@@ -1,0 +1,756 @@
+"""Making arrays: from other objects, filled with a value, or along a line."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from types import GeneratorType
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes, errors
+from namoo.core.array import Array, EagerArray
+from namoo.core.avals import canonical_shape
+from namoo.core.trace import Tracer, context, eval_trace
+from namoo.numpy.arithmetic import const, power, sign
+from namoo.numpy.elementary import log10
+from namoo.numpy.promote import (
+    array_of,
+    arrays_of,
+    as_type,
+    broadcast_shapes,
+    broadcast_to,
+    check_arraylike,
+    own_copy,
+    to_array,
+)
+from namoo.primitives import elementwise as lax
+from namoo.primitives import shape as shapes
+from namoo.primitives.shape import convert_element_type
+from namoo.primitives.slicing import concatenate
+
+SHAPE_ADVICE = """\
+Cannot interpret '{dtype}' as a data type. Did you write jnp.{name}({shape}, {dtype}) for
+jnp.{name}(({shape}, {dtype}))? A shape of several axes is one tuple."""
+
+
+def user_dtype(dtype: Any, name: str) -> Any:
+    """The canonical form of the `dtype` argument of a function; None stays None."""
+    return None if dtype is None else _dtypes.check_user_dtype_supported(dtype, name)
+
+
+def array(
+    object: Any,
+    dtype: Any = None,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """An array from a number, nested lists, a NumPy array, or anything with a buffer.
+
+    Python numbers alone make weakly typed arrays; lists of them do not.
+
+    Args:
+        object: what to convert; lists may hold arrays and traced values.
+        dtype: type of the elements; found from the object by default.
+        copy: whether the result must have memory of its own.
+        order: only 'K', the order in memory as it is.
+        ndmin: the least number of axes; axes of length 1 are put in front.
+        device, out_sharding: where the array lies; the CPU is the only place.
+
+    Raises:
+        TypeError: something that holds no numbers.
+        ValueError: None, or lists of unequal length.
+        OverflowError: a Python integer that does not fit the type.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.array([[1, 2], [3, 4]]), jnp.array(1.5)
+        (Array([[1, 2],
+               [3, 4]], dtype=int32), Array(1.5, dtype=float32, weak_type=True))
+    """
+    if order not in (None, "K"):
+        raise NotImplementedError(f"array: only order='K' has a meaning here, got {order!r}.")
+    out = _convert(object, user_dtype(dtype, "array"), copy)
+    if out.ndim < ndmin:
+        out = shapes.expand_dims(out, range(ndmin - out.ndim))
+    return out
+
+
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """An array from anything array-like; an array of the wanted type is returned as it is.
+
+    Args:
+        a: what to convert, as for `array`.
+        dtype: type of the elements.
+        order: only None or 'K'.
+        copy: True copies always; None only what others could change; False never copies a NumPy
+            array of the right type, which must then not be written to.
+        device, out_sharding: where the array lies; the CPU is the only place.
+
+    Raises:
+        TypeError, ValueError, OverflowError: as for `array`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.asarray([1, 2.5])
+        Array([1. , 2.5], dtype=float32)
+    """
+    if type(a) is EagerArray and dtype is None and not copy:
+        return a
+    if order not in (None, "K"):
+        raise NotImplementedError(f"asarray: only order='K' has a meaning here, got {order!r}.")
+    dtype = user_dtype(dtype, "asarray")
+    if copy is False and type(a) is np.ndarray and a.dtype == _dtypes.dtype_of(a):
+        if dtype is None or dtype == a.dtype:
+            return EagerArray(a)
+    return _convert(a, dtype, bool(copy))
+
+
+def _convert(x: Any, dtype: Any, copy: bool) -> Array:
+    """An array of anything; `dtype` is canonical or None."""
+    if isinstance(x, Array):
+        if dtype is not None:
+            out = convert_element_type(x, dtype)
+            if out is not x:
+                return out
+        return shapes.copy_p.bind(x) if copy else x
+    if _dtypes.is_python_scalar(x):
+        if dtype is None:
+            return EagerArray(_dtypes.coerce_scalar(x), type(x) is not bool)
+        return EagerArray(_numpy_array(x, dtype))
+    if type(x) is np.ndarray or isinstance(x, np.generic):
+        own = _dtypes.dtype_of(x)
+        if dtype is None or dtype == own:
+            return EagerArray(own_copy(np.asarray(x)))
+        return EagerArray(_numpy_array(x, dtype))
+    if isinstance(x, (list, tuple)):
+        return _from_sequence(x, dtype)
+    convert = getattr(x, "__jax_array__", None)
+    if convert is not None:
+        return _convert(convert(), dtype, False)
+    return _from_object(x, dtype)
+
+
+def _numpy_array(x: Any, dtype: Any) -> np.ndarray:
+    """NumPy's own conversion to a type, without warnings about what is lost."""
+    with np.errstate(all="ignore"):
+        return np.array(x, dtype)
+
+
+def _from_object(x: Any, dtype: Any) -> Array:
+    """An array of something that NumPy knows how to read: a buffer, a range, a table."""
+    if x is None:
+        raise ValueError("None is not a valid value for jnp.array" + errors.at_user_line())
+    if isinstance(x, (str, bytes)) and dtype is not None:
+        return EagerArray(_numpy_array(x, dtype))
+    value = np.asarray(x)
+    own = value.dtype
+    if own not in _dtypes.SUPPORTED and not own.names:
+        raise TypeError(
+            f"Value {x!r} with dtype {own} is not a valid array: only numbers and booleans can "
+            "be elements." + errors.at_user_line()
+        )
+    return EagerArray(own_copy(value) if dtype is None else _numpy_array(value, dtype))
+
+
+def _leaves(x: Any) -> Iterator[Any]:
+    if isinstance(x, (list, tuple)):
+        for item in x:
+            yield from _leaves(item)
+    else:
+        yield x
+
+
+def _from_sequence(x: Any, dtype: Any) -> Array:
+    leaves = list(_leaves(x))
+    kinds = set(map(type, leaves))
+    if not leaves:
+        return EagerArray(np.asarray(x, dtype or _dtypes.default_float_dtype()))
+    if not kinds <= _PYTHON:
+        if type(None) in kinds:
+            raise ValueError("None is not a valid value for jnp.array" + errors.at_user_line())
+        foreign = [leaf for leaf in leaves if not isinstance(leaf, (Array, *_NUMBERS))]
+        if foreign:
+            made = {id(leaf): _convert(leaf, None, False) for leaf in foreign}
+            return _from_sequence(_replaced(x, lambda v: made.get(id(v), v)), dtype)
+    if dtype is None:
+        types = kinds if kinds <= _PYTHON else leaves
+        pairs = {_dtypes.dtype_and_weak(t) for t in types}
+        dtype = _dtypes.join(*sorted(pairs, key=str))[0]
+    if any(issubclass(kind, Tracer) for kind in kinds) or (
+        context.trace is not eval_trace and EagerArray in kinds
+    ):
+        return _stack([_convert(item, dtype, False) for item in x])
+    if EagerArray in kinds:
+        x = _replaced(x, lambda v: v._value if type(v) is EagerArray else v)
+    return EagerArray(_numpy_array(x, dtype))
+
+
+_PYTHON = {bool, int, float, complex}
+_NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
+
+
+def _replaced(x: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(x, (list, tuple)):
+        return [_replaced(item, change) for item in x]
+    return change(x)
+
+
+def _stack(rows: list[Array]) -> Array:
+    if len({row.shape for row in rows}) > 1:
+        raise ValueError(
+            "jnp.array: the elements of a list must have equal shapes, got "
+            f"{', '.join(str(row.shape) for row in rows)}." + errors.at_user_line()
+        )
+    return concatenate([shapes.expand_dims(row, (0,)) for row in rows], 0)
+
+
+def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
+    """The shape argument of a function: a tuple of integers, or one integer."""
+    if isinstance(shape, GeneratorType):
+        raise TypeError(f"jnp.{name}: expected a sequence of integers or one integer as shape.")
+    sizes = shape if isinstance(shape, (tuple, list)) else np.ndim(shape) and shape or (shape,)
+    sizes = canonical_shape(sizes)
+    if any(size < 0 for size in sizes):
+        raise TypeError(f"jnp.{name}: shape must have no negative element, got {sizes}.")
+    return sizes
+
+
+def _filled(name: str, shape: Any, dtype: Any, value: int) -> Array:
+    if isinstance(dtype, int) and isinstance(shape, int):
+        raise TypeError(SHAPE_ADVICE.format(name=name, shape=shape, dtype=dtype))
+    kind = _dtypes.check_user_dtype_supported(float if dtype is None else dtype, name)
+    return _constant(shape_argument(shape, name), value, kind)
+
+
+def _constant(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool = False) -> Array:
+    """An array of one value; a program computes it instead of holding it."""
+    if context.trace is eval_trace:
+        out = np.zeros(shape, dtype) if not value else np.full(shape, value, dtype)
+        return EagerArray(out, weak)
+    return shapes.broadcast(EagerArray(np.asarray(value, dtype), weak), shape)
+
+
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """An array of zeros.
+
+    Args:
+        shape: a tuple of integers, or one integer.
+        dtype: type of the elements; float by default.
+        device, out_sharding: where the array lies; the CPU is the only place.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.zeros((2, 3), int)
+        Array([[0, 0, 0],
+               [0, 0, 0]], dtype=int32)
+    """
+    return _filled("zeros", shape, dtype, 0)
+
+
+def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """An array of ones.
+
+    Args:
+        shape: a tuple of integers, or one integer.
+        dtype: type of the elements; float by default.
+        device, out_sharding: where the array lies; the CPU is the only place.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.ones(3)
+        Array([1., 1., 1.], dtype=float32)
+    """
+    return _filled("ones", shape, dtype, 1)
+
+
+def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Array:
+    """An array whose values do not matter; they are zeros.
+
+    Args:
+        shape: a tuple of integers, or one integer.
+        dtype: type of the elements; float by default.
+        device, out_sharding: where the array lies; the CPU is the only place.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.empty((2, 3)).shape
+        (2, 3)
+    """
+    return _filled("empty", shape, dtype, 0)
+
+
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """An array filled with one value, or with an array that is broadcast.
+
+    Args:
+        shape: a tuple of integers, or one integer.
+        fill_value: a number or an array.
+        dtype: type of the elements; that of `fill_value` by default.
+        device, out_sharding: where the array lies; the CPU is the only place.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.full((2, 2), jnp.array([1.5, 2.5]))
+        Array([[1.5, 2.5],
+               [1.5, 2.5]], dtype=float32)
+    """
+    check_arraylike("full", fill_value)
+    dtype = user_dtype(dtype, "full")
+    value = _as_fill(fill_value, dtype)
+    return broadcast_to(value, shape_argument(shape, "full"))
+
+
+def _as_fill(value: Any, dtype: Any) -> Array:
+    """A fill value as an array: Python integers wrap around in narrow types."""
+    if dtype is None:
+        if type(value) is int:
+            return EagerArray(_wrapped(value), True)
+        return to_array(value)
+    return as_type(_wrapped(value) if type(value) is int else value, dtype)
+
+
+def _wrapped(value: int) -> np.ndarray:
+    own = _dtypes.default_int_dtype()
+    return np.asarray(value & (1 << 64) - 1, np.uint64).astype(own)
+
+
+def _prototype(name: str, a: Any) -> tuple[tuple[int, ...], Any, bool]:
+    """Shape, dtype and weak type of an array, or of anything that has the first two."""
+    if not (hasattr(a, "shape") and hasattr(a, "dtype")):
+        a = array_of(name, a)
+    dtype = a.dtype if isinstance(a, Array) else _dtypes.canonicalize_dtype(a.dtype, True)
+    return tuple(a.shape), dtype, bool(getattr(a, "weak_type", False))
+
+
+def _like(name: str, a: Any, dtype: Any, shape: Any, value: int) -> Array:
+    own_shape, own_dtype, weak = _prototype(name, a)
+    weak = weak and dtype is None
+    dtype = own_dtype if dtype is None else user_dtype(dtype, name)
+    shape = own_shape if shape is None else shape_argument(shape, name)
+    if _dtypes.is_extended(dtype):
+        raise TypeError(f"jnp.{name} makes numbers; {dtype} is a type of random keys.")
+    return _constant(shape, value, dtype, weak)
+
+
+def zeros_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Zeros of the shape and type of another array.
+
+    Args:
+        a: an array, or anything with `shape` and `dtype`.
+        dtype, shape: instead of those of `a`.
+        device, out_sharding: where the array lies; the CPU is the only place.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.zeros_like(jnp.array([1, 2]))
+        Array([0, 0], dtype=int32)
+    """
+    return _like("zeros_like", a, dtype, shape, 0)
+
+
+def ones_like(
+    a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
+) -> Array:
+    """Ones of the shape and type of another array.
+
+    Args:
+        a: an array, or anything with `shape` and `dtype`.
+        dtype, shape: instead of those of `a`.
+        device, out_sharding: where the array lies; the CPU is the only place.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.ones_like(jnp.array([1, 2]), dtype=float)
+        Array([1., 1.], dtype=float32)
+    """
+    return _like("ones_like", a, dtype, shape, 1)
+
+
+def empty_like(
+    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
+) -> Array:
+    """An array of the shape and type of another one, whose values do not matter.
+
+    Args:
+        prototype: an array, or anything with `shape` and `dtype`.
+        dtype, shape: instead of those of `prototype`.
+        device: where the array lies; the CPU is the only place.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.empty_like(jnp.array([1, 2])).shape
+        (2,)
+    """
+    return _like("empty_like", prototype, dtype, shape, 0)
+
+
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    shape: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """An array of the shape and type of another one, filled with a value.
+
+    Args:
+        a: an array, or anything with `shape` and `dtype`.
+        fill_value: a number, or an array that is broadcast.
+        dtype, shape: instead of those of `a`.
+        device, out_sharding: where the array lies; the CPU is the only place.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.full_like(jnp.array([1, 2]), 7)
+        Array([7, 7], dtype=int32)
+    """
+    own_shape, own_dtype, weak = _prototype("full_like", a)
+    check_arraylike("full_like", fill_value)
+    weak = weak and dtype is None
+    dtype = own_dtype if dtype is None else user_dtype(dtype, "full_like")
+    shape = own_shape if shape is None else shape_argument(shape, "full_like")
+    value = convert_element_type(_as_fill(fill_value, None), dtype)
+    return broadcast_to(as_type(value, dtype, weak and not value.ndim), shape)
+
+
+def concrete(x: Any, what: str) -> Any:
+    """A number that must be known while a program is made; arrays become NumPy scalars."""
+    if isinstance(x, Tracer):
+        x = x.concrete(f"a concrete value for {what}")
+    return x._value[()] if isinstance(x, EagerArray) and not x.ndim else x
+
+
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = None,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Numbers from `start` (0 by default) up to, not including, `stop`.
+
+    Args:
+        start, stop, step: concrete scalars; one alone is `stop`.
+        dtype: type of the elements; that of the scalars by default.
+        device, out_sharding: where the array lies; the CPU is the only place.
+
+    Raises:
+        ConcretizationTypeError: a traced bound: the length of an array must be known.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.arange(3), jnp.arange(1, 2, 0.25)
+        (Array([0, 1, 2], dtype=int32), Array([1.  , 1.25, 1.5 , 1.75], dtype=float32))
+    """
+    dtype = user_dtype(dtype, "arange")
+    first = "stop" if stop is None and step is None else "start"
+    given = {first: start, "stop": stop, "step": step} if first == "start" else {"stop": start}
+    for name, value in given.items():
+        if value is not None:
+            _check_arange("jnp.arange", name, value)
+    start, stop, step = (
+        concrete(v, f"the argument '{n}' of jnp.arange, which decides the shape of the result")
+        for n, v in ((first, start), ("stop", stop), ("step", step))
+    )
+    bounds = [v for v in (start, stop, step) if v is not None]
+    dtype = _dtypes.result_type(*bounds) if dtype is None else dtype
+    if dtype == np.bool_:
+        raise TypeError("jnp.arange does not accept dtype bool: there are only two of them.")
+    if stop is None:
+        start, stop = 0, start
+    if step is None:
+        size = max(0, int(np.ceil(stop - start)))
+        counted = shapes.iota(dtype, size)
+        return counted if _is_zero(start) else lax.add(counted, np.asarray(start).astype(dtype))
+    size = max(0, int(np.ceil((stop - start) / step)))
+    wide = dtype
+    if _dtypes.issubdtype(dtype, np.floating) and _dtypes.finfo(dtype).bits < 32:
+        wide = np.dtype(np.float32)
+    scaled = lax.mul(shapes.iota(wide, size), np.asarray(step).astype(wide))
+    return convert_element_type(lax.add(scaled, np.asarray(start).astype(wide)), dtype)
+
+
+def _is_zero(x: Any) -> bool:
+    return bool(x == 0)
+
+
+def _check_arange(function: str, name: str, value: Any) -> None:
+    check_arraylike("arange", value)
+    if np.ndim(value):
+        raise ValueError(f"{function}: arguments must be scalars; got {name}={value!r}")
+    if _dtypes.issubdtype(_dtypes.dtype_of(value), np.complexfloating):
+        raise ValueError(f"{function}: {name} must be a real number, got {value!r}.")
+
+
+def static_count(num: Any, what: str) -> int:
+    """A length that must be a known integer."""
+    return operator.index(concrete(num, what))
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """Evenly spaced numbers from `start` to `stop`, which is included exactly.
+
+    Args:
+        start, stop: numbers or arrays, broadcast against one another.
+        num: how many.
+        endpoint: whether `stop` is the last one.
+        retstep: also return the step.
+        dtype: type of the result; a float type by default.
+        axis: where the numbers lie in the result, for array bounds.
+        device: where the array lies; the CPU is the only place.
+
+    Returns:
+        The array, or a pair of it and the step.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.linspace(0, 1, 5)
+        Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    num = static_count(num, "the 'num' argument of jnp.linspace")
+    axis = static_count(axis, "the 'axis' argument of jnp.linspace")
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    a, b = arrays_of("linspace", start, stop)
+    kind = user_dtype(dtype, "linspace")
+    if kind is None:
+        kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
+    wide = _dtypes.to_inexact_dtype(kind)
+    shape = broadcast_shapes(a.shape, b.shape)
+    a, b = (broadcast_to(convert_element_type(v, wide), shape) for v in (a, b))
+    place = axis + len(shape) + 1 if axis < 0 else axis
+    first, last = (shapes.expand_dims(v, (place,)) for v in (a, b))
+    steps = num - 1 if endpoint else num
+    if num > 1:
+        delta = lax.div(lax.sub(b, a), const(a, steps))
+        real = _dtypes.finfo(wide).dtype
+        line = lax.div(shapes.iota(real, steps), np.asarray(steps, real))
+        line = convert_element_type(line, wide)
+        line = shapes.broadcast_in_dim(line, [*shape[:place], steps, *shape[place:]], (place,))
+        out = lax.add(lax.mul(first, lax.sub(const(a, 1), line)), lax.mul(last, line))
+        out = concatenate([out, last], place) if endpoint else out
+    elif num == 1:
+        delta = lax.sub(b, a) if not endpoint else _constant((), np.nan, wide)
+        out = first
+    else:
+        delta = _constant((), np.nan, wide)
+        out = _constant((*shape[:place], 0, *shape[place:]), 0, wide)
+    if _dtypes.issubdtype(kind, np.integer):
+        out = lax.floor(out)
+    out = convert_element_type(out, kind)
+    return (out, delta) if retstep else out
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    """Powers of a base with evenly spaced exponents, from base^start to base^stop.
+
+    Args:
+        start, stop: the first and last exponent.
+        num, endpoint, dtype, axis: as in `linspace`.
+        base: the base.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.logspace(0, 2, 3)
+        Array([  1.,  10., 100.], dtype=float32)
+    """
+    a, b = arrays_of("logspace", start, stop)
+    kind = user_dtype(dtype, "logspace")
+    if kind is None:
+        kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
+    wide = _dtypes.to_inexact_dtype(kind)
+    line = linspace(
+        convert_element_type(a, wide), convert_element_type(b, wide), num, endpoint, axis=axis
+    )
+    return convert_element_type(power(base, line), kind)
+
+
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+) -> Array:
+    """Numbers from `start` to `stop` whose quotients are equal.
+
+    Args:
+        start, stop: the first and last number, of equal sign.
+        num, endpoint, dtype, axis: as in `linspace`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.geomspace(1, 100, 3).round(3)
+        Array([  1.,  10., 100.], dtype=float32)
+    """
+    a, b = arrays_of("geomspace", start, stop)
+    kind = user_dtype(dtype, "geomspace")
+    if kind is None:
+        kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
+    wide = _dtypes.to_inexact_dtype(kind)
+    a, b = convert_element_type(a, wide), convert_element_type(b, wide)
+    direction = sign(a)
+    exponents = (log10(lax.div(v, direction)) for v in (a, b))
+    line = lax.mul(logspace(*exponents, num, endpoint, 10.0, wide, 0), direction)
+    place = shapes.canonical_axis(axis, line.ndim)
+    return convert_element_type(shapes.moveaxis(line, 0, place), kind)
+
+
+def copy(a: Any, order: str | None = None) -> Array:
+    """A copy of an array.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.copy(jnp.array([1, 2]))
+        Array([1, 2], dtype=int32)
+    """
+    check_arraylike("copy", a)
+    return array(a, copy=True, order=order)
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+    """An array with its elements converted to another type.
+
+    Floats are rounded towards zero on the way to integers, and saturate there.
+
+    Args:
+        x: the array.
+        dtype: the new type; None means the default float.
+        copy: whether to copy where nothing changes.
+        device: where the array lies; the CPU is the only place.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.astype(jnp.array([1.7, -1.7]), int)
+        Array([ 1, -1], dtype=int32)
+    """
+    x = array_of("astype", x)
+    if dtype is None:
+        dtype = _dtypes.default_float_dtype()
+    else:
+        dtype = _dtypes.check_user_dtype_supported(dtype, "astype")
+    out = as_type(x, dtype)
+    return shapes.copy_p.bind(out) if copy and out is x else out
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+    """A one-dimensional array of the bytes of a buffer.
+
+    Args:
+        buffer: bytes, or anything with a buffer.
+        dtype: how the bytes are read.
+        count: how many elements; -1 for all.
+        offset: how many bytes to leave out at the beginning.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.frombuffer(bytes([1, 0, 2, 0]), dtype="int16")
+        Array([1, 2], dtype=int16)
+    """
+    return asarray(np.frombuffer(buffer, dtype, count, offset))
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+    """A one-dimensional array of the numbers written in a text.
+
+    Args:
+        string: the text.
+        dtype: type of the numbers.
+        count: how many to read; -1 for all.
+        sep: what stands between numbers.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.fromstring("1 2.5 3", sep=" ")
+        Array([1. , 2.5, 3. ], dtype=float32)
+    """
+    return asarray(np.fromstring(string, dtype, count, sep=sep))
+
+
+PURITY_ADVICE = (
+    "jnp.{name}() does not exist, because reading from {what} has a side effect, which a traced "
+    "program would not repeat. Use jnp.asarray(np.{name}(...)) outside of transformed functions."
+)
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Array:
+    """Not available, as in JAX: reading has a side effect.
+
+    Raises:
+        NotImplementedError: always, with what to write instead.
+    """
+    raise NotImplementedError(PURITY_ADVICE.format(name="fromfile", what="a file"))
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Array:
+    """Not available, as in JAX: consuming an iterator has a side effect.
+
+    Raises:
+        NotImplementedError: always, with what to write instead.
+    """
+    raise NotImplementedError(PURITY_ADVICE.format(name="fromiter", what="an iterator"))
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """An array that shares memory with another library's tensor.
+
+    Args:
+        x: an object with `__dlpack__` on the CPU.
+        device: where the array lies; the CPU is the only place.
+        copy: True copies; otherwise the memory is shared, and must not be written to.
+
+    Example:
+        >>> import numpy as np, namoo.numpy as jnp
+        >>> jnp.from_dlpack(np.arange(3, dtype=np.int32))
+        Array([0, 1, 2], dtype=int32)
+    """
+    value = np.from_dlpack(x)
+    if copy or value.dtype != _dtypes.dtype_of(value):
+        value = own_copy(value)
+    return EagerArray(value)

@@ -1,0 +1,851 @@
+"""Choosing, rounding, limiting, testing and taking apart single elements."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes, errors
+from namoo._config import config
+from namoo.core.array import Array, EagerArray
+from namoo.core.trace import context, eval_trace
+from namoo.numpy import fast
+from namoo.numpy.arithmetic import choose, const, is_complex, is_kind, refuse_complex, to_bool
+from namoo.numpy.logic import greater, less, maximum, minimum
+from namoo.numpy.promote import (
+    array_of,
+    arrays_of,
+    as_type,
+    broadcast_shapes,
+    check_arraylike,
+    check_ranks,
+    promote,
+    promote_inexact,
+    promote_types,
+)
+from namoo.primitives import bits
+from namoo.primitives import elementwise as lax
+from namoo.primitives.arithmetic import nextafter_p
+from namoo.primitives.compare import eq_p, ge_p, gt_p, lt_p, ne_p
+from namoo.primitives.shape import broadcast_to, convert_element_type
+from namoo.transforms.custom import custom_jvp
+
+
+def where(
+    condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
+) -> Any:
+    """`x` where the condition holds, `y` elsewhere; with one argument, where it holds.
+
+    Args:
+        condition: an array; numbers other than zero count as true.
+        x, y: arrays or numbers, broadcast against the condition and one another.
+        size, fill_value: for one argument, as in `nonzero`.
+
+    Returns:
+        An array of the common type of `x` and `y`; or the tuple `nonzero(condition)`.
+
+    Raises:
+        ValueError: only one of `x` and `y`, or `size` with both.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> x = jnp.array([-1.0, 2.0])
+        >>> jnp.where(x > 0, x, 0.0), jnp.where(x > 0)
+        (Array([0., 2.], dtype=float32), (Array([1], dtype=int32),))
+    """
+    if x is None and y is None:
+        from namoo.numpy.nonzero import nonzero
+
+        return nonzero(condition, size=size, fill_value=fill_value)
+    if size is not None or fill_value is not None:
+        raise ValueError(
+            "size and fill_value arguments cannot be used in three-term where function."
+        )
+    if x is None or y is None:
+        raise ValueError(
+            "Either both or neither of the x and y arguments should be provided to "
+            f"jax.numpy.where, got {x} and {y}."
+        )
+    return _where(condition, x, y)
+
+
+def _where(condition: Any, x: Any, y: Any) -> Array:
+    if (
+        type(condition) is EagerArray
+        and context.trace is eval_trace
+        and condition._value.dtype == np.bool_
+        and config.numpy_rank_promotion == "allow"
+    ):
+        out = _quick_where(condition._value, x, y)
+        if out is not None:
+            return out
+    check_arraylike("where", condition, x, y)
+    (test,) = arrays_of("where", condition)
+    test = to_bool(test)
+    x, y = promote_types("where", x, y)
+    shapes = [test.shape, x.shape, y.shape]
+    check_ranks("where", shapes)
+    shape = broadcast_shapes(*shapes)
+    if test.shape:
+        test = broadcast_to(test, shape)
+    return lax.select(test, broadcast_to(x, shape), broadcast_to(y, shape))
+
+
+def _quick_where(test: np.ndarray, x: Any, y: Any) -> Array | None:
+    """`where` of concrete operands of one type, or an array and a Python number; else None."""
+    if type(x) is EagerArray:
+        dtype = x._value.dtype
+        if type(y) is EagerArray:
+            if y._value.dtype is not dtype:
+                return None
+            a, b, weak = x._value, y._value, x._weak and y._weak
+        elif type(y) in fast.ARITHMETIC.get(dtype, ()) and type(y) is not int:
+            a, b, weak = x._value, np.asarray(y, dtype), x._weak
+        else:
+            return None
+    elif type(y) is EagerArray and type(x) is float:
+        dtype = y._value.dtype
+        if dtype not in fast.INEXACT:
+            return None
+        a, b, weak = np.asarray(x, dtype), y._value, y._weak
+    else:
+        return None
+    try:
+        return EagerArray(np.asarray(np.where(test, a, b)), weak)
+    except ValueError:
+        # Shapes that do not fit: the general way says which.
+        return None
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
+    """For each element, the first choice whose condition holds, else `default`.
+
+    Args:
+        condlist: conditions, in order of precedence.
+        choicelist: as many arrays to choose from.
+        default: the value where no condition holds.
+
+    Raises:
+        ValueError: lists of different lengths, or empty ones.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> x = jnp.arange(5)
+        >>> jnp.select([x < 2, x > 3], [x, x * 10], -1)
+        Array([ 0,  1, -1, -1, 40], dtype=int32)
+    """
+    if len(condlist) != len(choicelist):
+        raise ValueError(
+            f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})"
+        )
+    if not len(condlist):
+        raise ValueError("condlist must be non-empty")
+    conditions = arrays_of("select", *condlist)
+    out, *choices = promote_types("select", default, *choicelist)
+    shape = broadcast_shapes(*(x.shape for x in (out, *conditions, *choices)))
+    out = broadcast_to(out, shape)
+    for condition, x in reversed(list(zip(conditions, choices, strict=True))):
+        mask = broadcast_to(to_bool(condition), shape)
+        out = lax.select(mask, broadcast_to(x, shape), out)
+    return out
+
+
+def piecewise(
+    x: Any, condlist: Any, funclist: Sequence[Any | Callable[..., Any]], *args: Any, **kw: Any
+) -> Array:
+    """A function given in pieces: for each element, the last piece whose condition holds.
+
+    Args:
+        x: the argument.
+        condlist: boolean arrays of the shape of `x`.
+        funclist: a function or constant for each condition, and perhaps one more for where none
+            holds (else 0).
+        args, kw: passed on to the functions.
+
+    Raises:
+        ValueError: too many or too few functions.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> x = jnp.array([-2.0, 0.0, 3.0])
+        >>> jnp.piecewise(x, [x < 0, x > 0], [lambda v: -v, lambda v: v * 10, 7])
+        Array([ 2.,  7., 30.], dtype=float32)
+    """
+    from namoo.numpy.creation import asarray
+
+    x = array_of("piecewise", x)
+    conditions = asarray(condlist, dtype=bool)
+    count = len(condlist)
+    if len(funclist) not in (count, count + 1):
+        raise ValueError(
+            f"with {count} condition(s), either {count} or {count + 1} functions are expected; "
+            f"got {len(funclist)}"
+        )
+    default = funclist[-1] if len(funclist) > count else 0
+
+    def piece(fun):
+        value = fun(x, *args, **kw) if callable(fun) else fun
+        value = convert_element_type(array_of("piecewise", value), x.dtype)
+        return broadcast_to(value, x.shape)
+
+    out = piece(default)
+    for i in range(count):
+        out = lax.select(broadcast_to(conditions[i], x.shape), piece(funclist[i]), out)
+    return out
+
+
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
+    """Limit the elements to an interval; `max` wins where the limits cross.
+
+    Args:
+        arr: the array.
+        min, max: limits, or None for no limit; broadcast against the array.
+
+    Raises:
+        ValueError: no array, or complex numbers.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.clip(jnp.array([-1.0, 0.5, 2.0]), 0.0, 1.0)
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    if arr is None:
+        raise ValueError("No input was provided to the clip function.")
+    check_arraylike("clip", arr)
+    for value in (arr, min, max):
+        if value is not None and _dtypes.issubdtype(_dtypes.dtype_of(value), np.complexfloating):
+            raise ValueError(
+                "Clip received a complex value; complex numbers have no order. Clip jnp.real(x) "
+                "or jnp.abs(x) instead."
+            )
+    if min is not None:
+        arr = maximum(min, arr)
+    if max is not None:
+        arr = minimum(max, arr)
+    return array_of("clip", arr)
+
+
+def fmin(x1: Any, x2: Any) -> Array:
+    """The smaller of two numbers; the other one where one is NaN.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 2.0)
+        Array([1., 2.], dtype=float32)
+    """
+    return _where(bits.bitwise_or(less(x1, x2), isnan(x2)), x1, x2)
+
+
+def fmax(x1: Any, x2: Any) -> Array:
+    """The larger of two numbers; the other one where one is NaN.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 2.0)
+        Array([2., 2.], dtype=float32)
+    """
+    return _where(bits.bitwise_or(greater(x1, x2), isnan(x2)), x1, x2)
+
+
+def _whole(x: Array) -> bool:
+    return not is_kind(x, np.inexact)
+
+
+@fast.unary(np.floor, "f", promote)
+def floor(x: Any, /) -> Array:
+    """The largest integer that is not above x, as a number of the same type.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.floor(jnp.array([-1.5, 1.5]))
+        Array([-2.,  1.], dtype=float32)
+    """
+    return x if _whole(x) else lax.floor(x)
+
+
+@fast.unary(np.ceil, "f", promote)
+def ceil(x: Any, /) -> Array:
+    """The smallest integer that is not below x, as a number of the same type.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.ceil(jnp.array([-1.5, 1.5]))
+        Array([-1.,  2.], dtype=float32)
+    """
+    return x if _whole(x) else lax.ceil(x)
+
+
+@fast.unary(np.trunc, "f", promote)
+def trunc(x: Any) -> Array:
+    """x rounded towards zero, as a number of the same type.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.trunc(jnp.array([-1.5, 1.5]))
+        Array([-1.,  1.], dtype=float32)
+    """
+    return x if _whole(x) else lax.trunc(x)
+
+
+def _to_even(x: Array) -> Array:
+    return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+
+
+@fast.unary(np.rint, "f", promote)
+def rint(x: Any, /) -> Array:
+    """The nearest integer as a float; halves go to the even one.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.rint(jnp.array([0.5, 1.5, -2.7]))
+        Array([ 0.,  2., -3.], dtype=float32)
+    """
+    if _whole(x):
+        return convert_element_type(x, _dtypes.default_float_dtype())
+    if is_complex(x):
+        return lax.complex(_to_even(lax.real(x)), _to_even(lax.imag(x)))
+    return _to_even(x)
+
+
+def round(a: Any, decimals: int = 0, out: None = None) -> Array:
+    """Round to a number of decimals; halves go to the even digit.
+
+    Args:
+        a: the array.
+        decimals: how many digits after the point; negative ones count to its left.
+        out: not supported.
+
+    Raises:
+        NotImplementedError: `out`, or negative `decimals` of integers.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.round(jnp.array([1.234, 2.5]), 1), jnp.round(2.5)
+        (Array([1.2, 2.5], dtype=float32), Array(2., dtype=float32, weak_type=True))
+    """
+    x = array_of("round", a)
+    decimals = static_index(decimals, "the 'decimals' argument of jnp.round")
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.round is not supported.")
+    if is_kind(x, np.integer):
+        if decimals < 0:
+            raise NotImplementedError(
+                "integer np.round not implemented for decimals < 0; convert to float first"
+            )
+        return x
+    if x.dtype == np.bool_:
+        # There is no rounding of booleans; the primitive says so.
+        return _to_even(x)
+    if decimals > np.log10(float(_dtypes.finfo(x.dtype).max)):
+        return x
+
+    def decimal(part):
+        if not decimals:
+            return _to_even(part)
+        wide = convert_element_type(part, np.float32) if part.dtype == np.float16 else part
+        factor = const(wide, 10.0**decimals)
+        near = lax.div(_to_even(lax.mul(wide, factor)), factor)
+        return convert_element_type(near, part.dtype, part.weak_type)
+
+    if is_complex(x):
+        return lax.complex(decimal(lax.real(x)), decimal(lax.imag(x)))
+    return decimal(x)
+
+
+def around(a: Any, decimals: int = 0, out: None = None) -> Array:
+    """Round to a number of decimals: another name of `round`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.around(jnp.array([1.26]), 1)
+        Array([1.3], dtype=float32)
+    """
+    return round(a, decimals, out)
+
+
+def static_index(x: Any, what: str) -> int:
+    """A Python integer, or an error that names the argument that must be one."""
+    from namoo.core.trace import INTEGER_ADVICE, Tracer
+
+    if isinstance(x, Tracer):
+        x.concrete(f"a concrete value for {what}")
+        x.refuse(errors.ConcretizationTypeError, f"a concrete integer for {what}", INTEGER_ADVICE)
+    return operator.index(x)
+
+
+@fast.unary(np.conjugate, "fiucb", promote)
+def conjugate(x: Any, /) -> Array:
+    """The complex conjugate; real arrays are returned as they are.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.conjugate(jnp.array([1 + 2j]))
+        Array([1.-2.j], dtype=complex64)
+    """
+    return lax.conj(x) if is_complex(x) else x
+
+
+conj = conjugate
+
+
+@fast.unary(np.real, "fiucb", promote)
+def real(val: Any, /) -> Array:
+    """The real part; real arrays are returned as they are.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.real(jnp.array([1 + 2j, 3]))
+        Array([1., 3.], dtype=float32)
+    """
+    return lax.real(val) if is_complex(val) else val
+
+
+@fast.unary(np.imag, "c", promote)
+def imag(val: Any, /) -> Array:
+    """The imaginary part; zeros for real arrays.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.imag(jnp.array([1 + 2j, 3]))
+        Array([2., 0.], dtype=float32)
+    """
+    if is_complex(val):
+        return lax.imag(val)
+    return broadcast_to(EagerArray(const(val, 0), val.weak_type), val.shape)
+
+
+def angle(z: Any, deg: bool = False) -> Array:
+    """The angle of complex numbers in the plane, in (-π, π].
+
+    Args:
+        z: the array; negative real numbers have angle π.
+        deg: in degrees instead of radians.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.angle(jnp.array([1j, -1.0]), deg=True)
+        Array([ 90., 180.], dtype=float32)
+    """
+    z = array_of("angle", z)
+    x, y = real(z), imag(z)
+    if not is_kind(x, np.inexact) or (not is_complex(z) and not z.ndim):
+        dtype = _dtypes.default_float_dtype()
+        x, y = convert_element_type(x, dtype), convert_element_type(y, dtype)
+    out = lax.atan2_p.bind(y, x)
+    return lax.mul(out, const(out, 180 / np.pi)) if deg else out
+
+
+def iscomplex(x: Any) -> Array:
+    """Whether elements have an imaginary part other than zero.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.iscomplex(jnp.array([1 + 2j, 3]))
+        Array([ True, False], dtype=bool)
+    """
+    y = imag(x)
+    return ne_p.bind(y, const(y, 0))
+
+
+def isreal(x: Any) -> Array:
+    """Whether elements have no imaginary part.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.isreal(jnp.array([1 + 2j, 3]))
+        Array([False,  True], dtype=bool)
+    """
+    y = imag(x)
+    return eq_p.bind(y, const(y, 0))
+
+
+def _all(x: Array, value: bool) -> Array:
+    """An array of one truth value in the shape of `x`."""
+    return broadcast_to(EagerArray(np.asarray(value)), x.shape)
+
+
+@fast.unary(np.isnan, "fc", promote)
+def isnan(x: Any, /) -> Array:
+    """Whether elements are NaN.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.isnan(jnp.array([1.0, jnp.nan]))
+        Array([False,  True], dtype=bool)
+    """
+    return ne_p.bind(x, x)
+
+
+@fast.unary(np.isfinite, "fc", promote)
+def isfinite(x: Any, /) -> Array:
+    """Whether elements are neither infinite nor NaN.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
+        Array([ True, False, False], dtype=bool)
+    """
+    if _whole(x):
+        return _all(x, True)
+    if is_complex(x):
+        return bits.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+    return lax.is_finite(x)
+
+
+@fast.unary(np.isinf, "fc", promote)
+def isinf(x: Any, /) -> Array:
+    """Whether elements are infinite, of either sign.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.isinf(jnp.array([1.0, -jnp.inf, jnp.nan]))
+        Array([False,  True, False], dtype=bool)
+    """
+    if _whole(x):
+        return _all(x, False)
+    if is_complex(x):
+        return bits.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
+    return eq_p.bind(lax.abs(x), const(x, np.inf))
+
+
+def _is_infinity(name: str, x: Any, value: float, out: None) -> Array:
+    if out is not None:
+        raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
+    x = array_of(name, x)
+    refuse_complex(name, x, ValueError)
+    return _all(x, False) if _whole(x) else eq_p.bind(x, const(x, value))
+
+
+def isposinf(x: Any, /, out: None = None) -> Array:
+    """Whether elements are +∞.
+
+    Raises:
+        ValueError: a complex array.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
+        Array([ True, False], dtype=bool)
+    """
+    return _is_infinity("isposinf", x, np.inf, out)
+
+
+def isneginf(x: Any, /, out: None = None) -> Array:
+    """Whether elements are -∞.
+
+    Raises:
+        ValueError: a complex array.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
+        Array([False,  True], dtype=bool)
+    """
+    return _is_infinity("isneginf", x, -np.inf, out)
+
+
+def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Array:
+    """Whether |a - b| ≤ atol + rtol · |b|, element by element.
+
+    Args:
+        a, b: arrays, broadcast against one another.
+        rtol, atol: relative and absolute tolerance.
+        equal_nan: whether NaN is close to NaN.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.0 + 1e-7, 2.1]))
+        Array([ True, False], dtype=bool)
+    """
+    a, b = promote("isclose", a, b)
+    if _dtypes.is_extended(a.dtype):
+        return eq_p.bind(a, b)
+    a, b = promote_inexact("isclose", a, b)
+    part = _dtypes.finfo(a.dtype).dtype if is_complex(a) else a.dtype
+    relative, absolute = as_type(rtol, part), as_type(atol, part)
+    limit = lax.add(lax.mul(lax.abs(b), relative), absolute)
+    near = bits.bitwise_and(isfinite(b), lax.le(lax.abs(lax.sub(a, b)), limit))
+    near = bits.bitwise_or(eq_p.bind(a, b), near)
+    if equal_nan:
+        near = bits.bitwise_or(near, bits.bitwise_and(isnan(a), isnan(b)))
+    return near
+
+
+def nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Array:
+    """Replace NaN and the infinities by finite numbers.
+
+    Args:
+        x: the array; integers are returned as they are.
+        copy: has no effect.
+        nan: what NaN becomes.
+        posinf, neginf: what infinities become; the largest numbers of the type by default.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan, jnp.inf]), posinf=9.0)
+        Array([1., 0., 9.], dtype=float32)
+    """
+    x = array_of("nan_to_num", x)
+    if _whole(x):
+        return x
+    if is_complex(x):
+        parts = (
+            nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf)
+            for part in (lax.real(x), lax.imag(x))
+        )
+        return lax.complex(*parts)
+    info = _dtypes.finfo(x.dtype)
+    out = choose(isnan(x), convert_element_type(nan, x.dtype), x)
+    for infinity, limit, value in ((np.inf, info.max, posinf), (-np.inf, info.min, neginf)):
+        value = np.asarray(limit, x.dtype) if value is None else value
+        hit = eq_p.bind(out, const(x, infinity))
+        out = choose(hit, convert_element_type(value, x.dtype), out)
+    return out
+
+
+def signbit(x: Any, /) -> Array:
+    """Whether the sign bit is set: true of negative numbers and of -0.0.
+
+    Raises:
+        ValueError: a complex array.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.signbit(jnp.array([-1.0, -0.0, 2.0]))
+        Array([ True,  True, False], dtype=bool)
+    """
+    x = array_of("signbit", x)
+    if x.dtype == np.bool_:
+        return _all(x, False)
+    if is_kind(x, np.integer):
+        return lt_p.bind(x, const(x, 0))
+    if not is_kind(x, np.floating):
+        raise ValueError(f"jax.numpy.signbit is not well defined for {x.dtype}")
+    integers = bits.bitcast_convert_type(x, integer_twin(x.dtype))
+    return lt_p.bind(integers, const(integers, 0))
+
+
+def integer_twin(dtype: Any) -> np.dtype:
+    """The signed integer type of the width of a float type."""
+    width = _dtypes.finfo(dtype).bits
+    return np.dtype(f"int{width}")
+
+
+def copysign(x1: Any, x2: Any, /) -> Array:
+    """The size of x1 with the sign of x2.
+
+    Raises:
+        TypeError: complex operands.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.copysign(jnp.array([1.0, -2.0]), jnp.array([-0.0, 3.0]))
+        Array([-1.,  2.], dtype=float32)
+    """
+    x, y = promote_inexact("copysign", x1, x2)
+    refuse_complex("copysign", x, TypeError)
+    return choose(signbit(y), lax.neg(lax.abs(x)), lax.abs(x))
+
+
+def heaviside(x1: Any, x2: Any, /) -> Array:
+    """The step function: 0 below zero, x2 at zero, 1 above.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.heaviside(jnp.array([-2.0, 0.0, 3.0]), 0.5)
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    x, y = promote_inexact("heaviside", x1, x2)
+    zero, one = const(x, 0), const(x, 1)
+    out = choose(ne_p.bind(x, x), x, y)
+    out = choose(gt_p.bind(x, zero), one, out)
+    return choose(lt_p.bind(x, zero), zero, out)
+
+
+def nextafter(x: Any, y: Any, /) -> Array:
+    """The next representable number after x towards y.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> float(jnp.nextafter(1.0, 2.0)) - 1.0
+        1.1920928955078125e-07
+    """
+    return nextafter_p.bind(*promote_inexact("nextafter", x, y))
+
+
+def spacing(x: Any, /) -> Array:
+    """The distance to the next larger number (in size) of the type, with the sign of x.
+
+    Raises:
+        ValueError: a complex array.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.spacing(jnp.array([1.0, -1.0]))
+        Array([ 1.1920929e-07, -1.1920929e-07], dtype=float32)
+    """
+    (x,) = promote_inexact("spacing", x)
+    refuse_complex("spacing", x, ValueError)
+    infinity = const(x, np.inf)
+    if x.dtype == np.float16:
+        return lax.sub(nextafter_p.bind(x, infinity), x)
+    gap = lax.sub(nextafter_p.bind(x, copysign(infinity, x)), x)
+    least = const(x, _dtypes.finfo(x.dtype).smallest_subnormal)
+    return choose(eq_p.bind(gap, const(x, 0)), copysign(least, x), gap)
+
+
+def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
+    """The fractional and the integral part, both with the sign of x.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.modf(jnp.array([2.5, -1.25]))
+        (Array([ 0.5 , -0.25], dtype=float32), Array([ 2., -1.], dtype=float32))
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.modf is not supported.")
+    (x,) = promote_inexact("modf", x)
+    whole = choose(ge_p.bind(x, const(x, 0)), lax.floor(x), lax.ceil(x))
+    return lax.sub(x, whole), whole
+
+
+def frexp(x: Any, /) -> tuple[Array, Array]:
+    """Mantissa m in [½, 1) and exponent e with x = m · 2ᵉ.
+
+    Raises:
+        TypeError: a complex array.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.frexp(jnp.array([1.0, 6.0]))
+        (Array([0.5 , 0.75], dtype=float32), Array([1, 3], dtype=int32))
+    """
+    (x,) = promote_inexact("frexp", x)
+    refuse_complex("frexp", x, TypeError)
+    return _frexp(x)
+
+
+@custom_jvp
+def _frexp(x):
+    info = _dtypes.finfo(x.dtype)
+    integer = integer_twin(x.dtype)
+    # Subnormal numbers are scaled up first, so that the exponent's bits tell the exponent.
+    tiny = lax.lt(lax.abs(x), const(x, info.smallest_normal))
+    scaled = choose(tiny, lax.mul(x, const(x, 2.0**info.nmant)), x)
+    shift = choose(tiny, np.asarray(-info.nmant, integer), np.asarray(0, integer))
+    word = bits.bitcast_convert_type(scaled, integer)
+    mask, bias = (1 << info.nexp) - 1, 1 - info.minexp
+    field = bits.bitwise_and(
+        bits.shift_right_arithmetic(word, np.asarray(info.nmant, integer)),
+        np.asarray(mask, integer),
+    )
+    exponent = lax.add(lax.add(field, shift), np.asarray(1 - bias, integer))
+    rest = bits.bitwise_and(word, np.asarray(~(mask << info.nmant), integer))
+    word = bits.bitwise_or(rest, np.asarray((bias - 1) << info.nmant, integer))
+    mantissa = bits.bitcast_convert_type(word, x.dtype)
+    special = bits.bitwise_or(lax.eq(x, const(x, 0)), bits.bitwise_not(lax.is_finite(x)))
+    exponent = choose(special, np.asarray(0, integer), exponent)
+    return choose(special, x, mantissa), convert_element_type(exponent, np.int32)
+
+
+@_frexp.defjvp
+def _frexp_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    mantissa, exponent = _frexp(x)
+    scale = lax.exp2(convert_element_type(lax.neg(exponent), t.dtype))
+    return (mantissa, exponent), (lax.mul(t, scale), np.zeros(exponent.shape, _dtypes.float0))
+
+
+def ldexp(x1: Any, x2: Any, /) -> Array:
+    """x1 · 2ˣ².
+
+    Args:
+        x1: an array of real numbers.
+        x2: an array of integers.
+
+    Raises:
+        ValueError: complex x1, or x2 not of integers.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.ldexp(jnp.array([0.5, 3.0]), jnp.array([2, -1]))
+        Array([2. , 1.5], dtype=float32)
+    """
+    x1, x2 = arrays_of("ldexp", x1, x2)
+    if is_complex(x1) or is_kind(x2, np.inexact):
+        raise ValueError(f"ldexp not supported for input types {(x1.dtype, x2.dtype)}")
+    (x,) = promote_inexact("ldexp", x1)
+    x, power = promote("ldexp", x, convert_element_type(x2, x.dtype))
+    mantissa, exponent = frexp(x)
+    exponent = lax.add(convert_element_type(exponent, x.dtype), power)
+    # 2ᵉ itself may overflow where the result does not: one factor of two goes to the mantissa.
+    large = lax.gt(exponent, const(x, 0))
+    mantissa = choose(large, lax.mul(mantissa, const(x, 2)), mantissa)
+    exponent = choose(large, lax.sub(exponent, const(x, 1)), exponent)
+    out = lax.mul(mantissa, lax.pow(const(x, 2), exponent))
+    return choose(bits.bitwise_or(isinf(x), lax.eq(x, const(x, 0))), x, out)
+
+
+def _gcd_integers(name: str, x1: Any, x2: Any) -> tuple[Array, Array]:
+    x, y = promote(name, x1, x2)
+    if not is_kind(x, np.integer):
+        raise ValueError(f"Arguments to jax.numpy.{name} must be integers, got {x.dtype}.")
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    from namoo.numpy.arithmetic import absolute
+
+    return absolute(broadcast_to(x, shape)), absolute(broadcast_to(y, shape))
+
+
+def gcd(x1: Any, x2: Any) -> Array:
+    """The greatest common divisor, by Euclid's algorithm.
+
+    Raises:
+        ValueError: arrays that are not of integers.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.gcd(jnp.array([12, 18]), 8)
+        Array([4, 2], dtype=int32)
+    """
+    from namoo.control.loops import while_loop
+
+    x, y = _gcd_integers("gcd", x1, x2)
+
+    def going(pair):
+        return _any_nonzero(pair[1])
+
+    def step(pair):
+        x, y = pair
+        more = lax.ne(y, const(y, 0))
+        return choose(more, y, x), choose(more, lax.rem(x, y), const(y, 0))
+
+    return while_loop(going, step, (x, y))[0]
+
+
+def _any_nonzero(x: Array) -> Array:
+    from namoo.primitives.reduction import reduce_or
+
+    return reduce_or(lax.ne(x, const(x, 0)), tuple(range(x.ndim)))
+
+
+def lcm(x1: Any, x2: Any) -> Array:
+    """The least common multiple.
+
+    Raises:
+        ValueError: arrays that are not of integers.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.lcm(jnp.array([4, 6]), 10)
+        Array([20, 30], dtype=int32)
+    """
+    x, y = _gcd_integers("lcm", x1, x2)
+    divisor = gcd(x, y)
+    zero = lax.eq(divisor, const(x, 0))
+    quotient = lax.div(y, choose(zero, const(x, 1), divisor))
+    return choose(zero, const(x, 0), lax.mul(x, quotient))

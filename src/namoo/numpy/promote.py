@@ -1,0 +1,296 @@
+"""Operands made ready: arrays of one type, whose shapes fit together.
+
+A public function takes arrays, NumPy arrays and Python numbers.  `promote` and its relatives turn
+them into arrays of the common type, and repeat axes explicitly where shapes differ; scalars stay
+scalars, because every elementwise primitive takes them as they are.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes, errors
+from namoo._config import config
+from namoo.core.array import Array, EagerArray
+from namoo.core.avals import canonical_shape
+from namoo.core.trace import _ignore as ignore
+from namoo.core.trace import _reset_floating_errors as reset_floating_errors
+from namoo.core.trace import _set_floating_errors as set_floating_errors
+from namoo.core.trace import context, eval_trace
+from namoo.primitives import shape as lax
+
+__all__ = ["ignore", "reset_floating_errors", "set_floating_errors"]
+
+NUMPY = (np.ndarray, np.generic)
+OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
+"""What operators take; a foreign type may have an operator of its own."""
+
+
+def is_arraylike(x: Any) -> bool:
+    """Whether `x` is an array, or a number that becomes one."""
+    if isinstance(x, OPERANDS):
+        return not isinstance(x, (np.str_, np.bytes_))
+    return getattr(x, "__jax_array__", None) is not None
+
+
+def check_arraylike(name: str, *args: Any) -> None:
+    """Refuse what is no array, with the function's name and the argument's position.
+
+    Raises:
+        TypeError: a list, a string, None, or another object that is no array.
+    """
+    for position, x in enumerate(args):
+        if not is_arraylike(x):
+            advice = ""
+            if isinstance(x, (list, tuple)):
+                advice = f" Convert it first: {name}(jnp.asarray(x))."
+            raise TypeError(
+                f"{name} requires ndarray or scalar arguments, got {type(x)} at position "
+                f"{position}.{advice}" + errors.at_user_line()
+            )
+
+
+def own_copy(x: np.ndarray) -> np.ndarray:
+    """The canonical form of a NumPy array, in memory that nobody else can write to."""
+    dtype = _dtypes.dtype_of(x)
+    numpy_dtype = getattr(dtype, "numpy", dtype)
+    if type(x) is np.ndarray and x.dtype == numpy_dtype and not x.flags.writeable:
+        if x.base is None:
+            return x
+    return np.array(x, numpy_dtype, order="C", subok=False)
+
+
+def to_array(x: Any) -> Array:
+    """An array for anything that `is_arraylike`: Python numbers become weak."""
+    if isinstance(x, Array):
+        return x
+    if isinstance(x, np.ndarray):
+        return EagerArray(own_copy(x))
+    if _dtypes.is_python_scalar(x):
+        return EagerArray(_dtypes.coerce_scalar(x), type(x) is not bool)
+    if isinstance(x, np.generic):
+        return EagerArray(np.asarray(x, _dtypes.dtype_of(x)))
+    convert = getattr(x, "__jax_array__", None)
+    if convert is not None:
+        return to_array(convert())
+    # A subclass of a Python number.
+    return EagerArray(np.asarray(x, _dtypes.dtype_of(x)), not isinstance(x, bool))
+
+
+def array_of(name: str, x: Any) -> Array:
+    """The one array argument of a function, checked."""
+    if isinstance(x, Array):
+        return x
+    check_arraylike(name, x)
+    return to_array(x)
+
+
+def arrays_of(name: str, *args: Any) -> list[Array]:
+    """The array arguments of a function, checked; each keeps its type and shape."""
+    check_arraylike(name, *args)
+    return [to_array(x) for x in args]
+
+
+def as_type(x: Any, dtype: Any, weak: bool = False) -> Array:
+    """An operand as an array of a given canonical type."""
+    kind = type(x)
+    if kind is EagerArray:
+        if x._value.dtype == dtype:
+            if x._weak == weak:
+                return x
+            if context.trace is eval_trace:
+                return EagerArray(x._value, weak)
+    elif _dtypes.is_python_scalar(x):
+        return EagerArray(_dtypes.coerce_scalar(x, dtype), weak)
+    elif not isinstance(x, Array):
+        x = to_array(x)
+    if x.dtype == dtype and x.weak_type == weak:
+        return x
+    return lax.convert_element_type(x, dtype, weak)
+
+
+def _plain(name: str, args: Sequence[Any]) -> list[Any]:
+    """Arguments without foreign objects: arrays, NumPy arrays and Python numbers."""
+    check_arraylike(name, *args)
+    plain = [x if isinstance(x, OPERANDS) else to_array(x) for x in args]
+    types = {_dtypes.dtype_of(x) for x in plain}
+    if _dtypes.float0 in types:
+        raise TypeError(
+            f"{name} was called with a float0 array: a derivative by an integer or boolean "
+            "argument, which has no values. Make it an ordinary array of zeros with "
+            "np.zeros(x.shape, float), or differentiate by floating arguments only."
+            + errors.at_user_line()
+        )
+    if len(types) > 1 and any(_dtypes.is_extended(t) for t in types):
+        raise TypeError(f"{name} does not accept dtypes {', '.join(map(str, types))}.")
+    return plain
+
+
+def same(dtype: Any) -> Any:
+    return dtype
+
+
+def promote_types(name: str, *args: Any, to: Callable[[Any], Any] = same) -> list[Array]:
+    """Arguments as arrays of their common type (after `to`), with their own shapes."""
+    plain = _plain(name, args)
+    dtype, weak = _dtypes.join(*map(_dtypes.dtype_and_weak, plain))
+    dtype = to(dtype)
+    return [as_type(x, dtype, weak) for x in plain]
+
+
+def promote(name: str, *args: Any) -> list[Array]:
+    """Arguments as arrays of one type, with shapes that fit (scalars stay scalars).
+
+    Args:
+        name: the public function, for messages.
+        args: arrays, NumPy arrays, Python numbers.
+
+    Raises:
+        TypeError: something that is no array; or shapes of one rank that do not fit.
+        ValueError: shapes of different rank that do not fit; types without a common one.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> [x.str_short() for x in map(lambda x: x.aval, promote("f", jnp.arange(3), 1.5))]
+        ['f32[3]', 'f32[]']
+    """
+    return fit_shapes(name, promote_types(name, *args))
+
+
+def promote_inexact(name: str, *args: Any) -> list[Array]:
+    """`promote` to a floating or complex type."""
+    return fit_shapes(name, promote_types(name, *args, to=_dtypes.to_inexact_dtype))
+
+
+def promote_numeric(name: str, *args: Any) -> list[Array]:
+    """`promote`, where booleans become integers."""
+    return fit_shapes(name, promote_types(name, *args, to=_dtypes.to_numeric_dtype))
+
+
+def promote_complex(name: str, *args: Any) -> list[Array]:
+    """`promote` to a complex type."""
+    return fit_shapes(name, promote_types(name, *args, to=_dtypes.to_complex_dtype))
+
+
+def fit_shapes(name: str, arrays: list[Array]) -> list[Array]:
+    """Arrays broadcast to one shape by NumPy's rule; scalars are left as they are."""
+    if len(arrays) < 2:
+        return arrays
+    shapes = [x.shape for x in arrays]
+    distinct = {s for s in shapes if s}
+    if len(distinct) < 2:
+        return arrays
+    check_ranks(name, shapes)
+    shape = common_shape(name, shapes)
+    return [lax.broadcast_to(x, shape) if x.shape else x for x in arrays]
+
+
+def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    """Do what the setting `numpy_rank_promotion` says where ranks differ."""
+    if config.numpy_rank_promotion == "allow" or len({len(s) for s in shapes if s}) < 2:
+        return
+    text = (
+        f"Operands of {name} have shapes {' '.join(map(str, shapes))} of different rank, and "
+        f"jax_numpy_rank_promotion is '{config.numpy_rank_promotion}'. Add the missing axes "
+        "explicitly, as in x[None, :]."
+    )
+    if config.numpy_rank_promotion == "raise":
+        raise ValueError(text + errors.at_user_line())
+    warnings.warn(text, UserWarning, stacklevel=2)
+
+
+def common_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that all shapes broadcast to, or an error that names the function."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        pass
+    text = ", ".join(map(str, shapes))
+    if len({len(s) for s in shapes if s}) == 1:
+        raise TypeError(
+            f"{name} got incompatible shapes for broadcasting: {text}." + errors.at_user_line()
+        )
+    raise ValueError(
+        f"Incompatible shapes for broadcasting in {name}: shapes=[{text}]. Shapes are aligned at "
+        "their last axes; add axes with x[:, None] or jnp.expand_dims." + errors.at_user_line()
+    )
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that several shapes broadcast to, by NumPy's rule.
+
+    Args:
+        shapes: tuples of integers, or single integers.
+
+    Raises:
+        ValueError: they do not fit.
+
+    Example:
+        >>> broadcast_shapes((3, 1), (4,), ())
+        (3, 4)
+    """
+    tuples = [canonical_shape(s if np.ndim(s) else (s,)) for s in shapes]
+    try:
+        return np.broadcast_shapes(*tuples)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={tuples}.") from None
+
+
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
+    """Repeat an array to a larger shape, by NumPy's rule: shapes are aligned at their ends.
+
+    Args:
+        array: the array.
+        shape: the new shape, or the length of its one axis.
+        out_sharding: where the result lies; on one device it changes nothing.
+
+    Raises:
+        ValueError: the shape does not fit.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> broadcast_to(jnp.arange(3), (2, 3))
+        Array([[0, 1, 2],
+               [0, 1, 2]], dtype=int32)
+    """
+    x = array_of("broadcast_to", array)
+    wanted = canonical_shape(shape if np.ndim(shape) else (shape,))
+    n = len(wanted) - x.ndim
+    if n < 0 or any(a not in (1, b) for a, b in zip(x.shape, wanted[n:], strict=False)):
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: {x.shape} and requested shape {wanted}."
+            + errors.at_user_line()
+        )
+    return lax.broadcast_to(x, wanted)
+
+
+def broadcast_arrays(*args: Any) -> list[Array]:
+    """Arrays broadcast to their common shape.
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> [x.shape for x in broadcast_arrays(jnp.zeros((3, 1)), jnp.zeros(2))]
+        [(3, 2), (3, 2)]
+    """
+    arrays = arrays_of("broadcast_arrays", *args)
+    if not arrays:
+        return []
+    shape = broadcast_shapes(*(x.shape for x in arrays))
+    return [lax.broadcast_to(x, shape) for x in arrays]
+
+
+def fast(numpy_function: Callable[..., Any], *values: np.ndarray) -> np.ndarray:
+    """Call NumPy without its warnings about overflow, division by zero and NaN."""
+    token = set_floating_errors(ignore)
+    try:
+        out = numpy_function(*values)
+    finally:
+        reset_floating_errors(token)
+    return out if type(out) is np.ndarray else np.asarray(out)
