@@ -30,8 +30,10 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import EagerArray, to_numpy
-from namoo.core.avals import aval_of
+from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero, is_zero
+from namoo.core.trace import named_axis
+from namoo.transforms.batch import Axis, batch, batch_to
 
 BATCH = 3
 """The length of the mapped axis in the batch checks."""
@@ -72,6 +74,9 @@ class Sample:
     dtype_tol: float = 64
     """How many units in the last place the value may be off in those types, of its largest
     element."""
+    axis: tuple[Any, int] | None = None
+    """Name and size of an axis that all operands have in front, and that is mapped over: for
+    collectives.  Results have it in front, too."""
     expected: Any = None
     """The value (a list for several results), where the row is about the value itself."""
     oracle: Callable[..., Any] | None = None
@@ -104,8 +109,27 @@ class Sample:
 
     def run(self, *args: Any) -> list[Any]:
         """Bind the primitive; its results are a list in any case."""
+        if self.axis is None:
+            return self._bind(*args)
+        axis = Axis(self.axis[1], self.axis[0])
+        outs, dims = batch(self._bind, axis, args, [0] * len(args))
+        return [batch_to(axis, x, d) for x, d in zip(outs, dims, strict=True)]
+
+    def _bind(self, *args: Any) -> list[Any]:
         out = self.primitive.bind(*args, **self.params)
         return list(out) if self.primitive.multiple_results else [out]
+
+    def out_avals(self, args: Sequence[Any]) -> list[ShapedArray]:
+        """The types of the results, by the abstract rule."""
+        avals = [aval_of(x) for x in args]
+        if self.axis is None:
+            out = self.primitive.abstract(*avals, **self.params)
+            return list(out) if self.primitive.multiple_results else [out]
+        with named_axis(*self.axis):
+            single = [a.update(shape=a.shape[1:]) for a in avals]
+            out = self.primitive.abstract(*single, **self.params)
+        outs = out if self.primitive.multiple_results else [out]
+        return [a.update(shape=(self.axis[1], *a.shape)) for a in outs]
 
     @property
     def rtol(self) -> float:

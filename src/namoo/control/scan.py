@@ -180,7 +180,10 @@ class Scan(ProgramPrimitive):
     def transpose(self, cts, *operands, jaxpr, length, reverse, num_consts, num_carry, unroll):
         rest = {"length": length, "unroll": unroll}
         consts, carry, xs = cut(operands, num_consts, num_carry)
-        counters = [i for i, x in enumerate(carry) if not is_linear(x)]
+        linear_carry = _linear_carries(
+            jaxpr.jaxpr, [*map(is_linear, operands)], num_consts, num_carry
+        )
+        counters = [i for i, linear in enumerate(linear_carry) if not linear]
         counted: list[Any] = []
         if counters:
             counted = self._replay(consts, carry, xs, counters, jaxpr, reverse, rest)
@@ -199,7 +202,8 @@ class Scan(ProgramPrimitive):
             counts, slices = iter(slices[: len(counters)]), iter(slices[len(counters) :])
             inputs = [Linear(x.aval) if is_linear(x) else next(values) for x in consts]
             inputs += [
-                next(counts) if i in counters else Linear(x.aval) for i, x in enumerate(carry)
+                next(counts) if i in counters else Linear(a)
+                for i, a in enumerate(jaxpr.in_avals[num_consts : num_consts + num_carry])
             ]
             inputs += [
                 Linear(a) if is_linear(x) else next(slices)
@@ -250,7 +254,9 @@ class Scan(ProgramPrimitive):
             **rest,
         )
         results = iter(outs)
-        return [next(results) if is_linear(x) else None for x in operands]
+        ct_consts = [next(results) if is_linear(x) else None for x in consts]
+        ct_init = [None if i in counters else next(results) for i in range(num_carry)]
+        return [*ct_consts, *ct_init, *(next(results) if is_linear(x) else None for x in xs)]
 
     def _replay(self, consts, carry, xs, counters, jaxpr, reverse, rest):
         """The values, stacked, of carries that are not linear (counters): run forward first."""
@@ -330,6 +336,22 @@ def _unpair(results, nonzero_out, num_carry):
     carry, dcarry, rest = cut(list(results), num_carry, carry_nz)
     num_ys = len(nonzero_out) - num_carry
     return [*carry, *rest[:num_ys]], [*dcarry, *rest[num_ys:]]
+
+
+def _linear_carries(jaxpr: Jaxpr, linear_in: list[bool], num_consts: int, num_carry: int):
+    """Which carries are linear when they go round: also those that start from known zeros."""
+    carry = linear_in[num_consts : num_consts + num_carry]
+    while True:
+        flags = [*linear_in[:num_consts], *carry, *linear_in[num_consts + num_carry :]]
+        linear = {v for v, flag in zip(jaxpr.invars, flags, strict=True) if flag}
+        for eqn in jaxpr.eqns:
+            if any(type(v) is not Literal and v in linear for v in eqn.invars):
+                linear.update(eqn.outvars)
+        outs = [type(v) is not Literal and v in linear for v in jaxpr.outvars[:num_carry]]
+        settled = [a or b for a, b in zip(carry, outs, strict=True)]
+        if settled == carry:
+            return carry
+        carry = settled
 
 
 def _depend_only_on(jaxpr: Jaxpr, inputs: list[Var]) -> set[Var]:
