@@ -67,6 +67,7 @@ CAUSES = {
 def test_explain_names_the_argument_and_what_changed(cause):
     calls, reason = CAUSES[cause]
     f = namoo.jit(lambda x: namoo.tree.leaves(x)[0])
+    f.clear_cache()
     for args in calls():
         f(*args)
     first, second = f.explain()

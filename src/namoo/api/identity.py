@@ -8,6 +8,7 @@ makes a function only equal to itself.
 
 from __future__ import annotations
 
+import dis
 import functools
 import types
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from namoo.core.array import EagerArray
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
 _LIMIT = 200
+_READS = ("LOAD_GLOBAL", "LOAD_NAME")
 
 
 class _Unshareable(Exception):
@@ -108,12 +110,16 @@ class _Walk:
             raise _Unshareable from None
 
     def globals(self, code: types.CodeType, namespace: dict) -> tuple:
-        """The values of the global names that code mentions, in nested functions too."""
-        out = []
-        for name in code.co_names:
-            if name in namespace:
-                out.append((name, self.value(namespace[name])))
-        for const in code.co_consts:
-            if isinstance(const, types.CodeType):
-                out.append(self.globals(const, namespace))
-        return tuple(out)
+        """The values of the global names that code reads, in nested functions too."""
+        return tuple(
+            (name, self.value(namespace[name])) for name in _global_names(code) if name in namespace
+        )
+
+
+@functools.lru_cache(maxsize=1024)
+def _global_names(code: types.CodeType) -> tuple[str, ...]:
+    names = {i.argval for i in dis.get_instructions(code) if i.opname in _READS}
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            names.update(_global_names(const))
+    return tuple(sorted(names))

@@ -165,6 +165,11 @@ class Jitted:
         static = [(i, args[i]) for i in sorted(nums)]
         static += [(k, kwargs[k]) for k in sorted(kwargs) if k in self._names]
         for name, value in static:
+            if isinstance(value, Array):
+                raise ValueError(
+                    f"Non-hashable static arguments are used in a jit function: argument {name!r} "
+                    f"of {self._name} is an array. Arrays are data: do not mark it static."
+                )
             try:
                 hash(value)
             except TypeError:
@@ -175,11 +180,6 @@ class Jitted:
                     "pass a tuple for a list, a frozen dataclass for a dict; or do not mark it "
                     "static."
                 ) from None
-            if isinstance(value, Array):
-                raise ValueError(
-                    f"Non-hashable static arguments are used in a jit function: argument {name!r} "
-                    f"of {self._name} is an array. Arrays are data: do not mark it static."
-                )
         args = tuple(x for i, x in enumerate(args) if i not in nums)
         kwargs = {k: v for k, v in kwargs.items() if k not in self._names}
         return args, kwargs, tuple(static)
