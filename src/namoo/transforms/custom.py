@@ -18,7 +18,7 @@ from namoo import _dtypes, errors, tree_util
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import eval_jaxpr, jaxpr_as_fun
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
-from namoo.core.trace import Tracer, set_trace
+from namoo.core.trace import Tracer, context, eval_trace, set_trace
 from namoo.primitives.families import add_any
 from namoo.primitives.shape import instantiate, reduce_sum
 from namoo.transforms.batch import batch, batch_jaxpr, batch_to, to_front
@@ -268,7 +268,7 @@ class CustomLin(Primitive):
 custom_lin_p = CustomLin()
 
 
-def _positional(fun: Callable, args: tuple, kwargs: dict, what: str) -> tuple:
+def positional(fun: Callable, args: tuple, kwargs: dict, what: str) -> tuple:
     """All arguments by position, defaults filled in."""
     try:
         bound = inspect.signature(fun).bind(*args, **kwargs)
@@ -326,7 +326,7 @@ class _Custom:
     def _prepare(self, args, kwargs):
         """Flat operands, the flat function, and what is needed to call the rules."""
         what = f"{type(self).__name__} of {_name(self.fun)}"
-        args = _positional(self.fun, args, kwargs, what)
+        args = positional(self.fun, args, kwargs, what)
         static, dynamic = _split_nondiff(args, self.nondiff_argnums, what)
         flat, in_tree = tree_util.tree_flatten(tuple(dynamic))
         out_tree: list[Any] = [None]
@@ -399,6 +399,8 @@ class custom_jvp(_Custom):
                 f"No JVP rule is defined for custom_jvp function {_name(self.fun)}: "
                 "decorate one with @f.defjvp."
             )
+        if context.trace is eval_trace:  # nothing is being differentiated
+            return self.fun(*args, **kwargs)
         rule = self.jvp
         what, static, flat, in_tree, fun, out_tree = self._prepare(args, kwargs)
 
@@ -492,6 +494,8 @@ class custom_vjp(_Custom):
                 f"No VJP rule is defined for custom_vjp function {_name(self.fun)}: "
                 "call f.defvjp(fwd, bwd)."
             )
+        if context.trace is eval_trace:  # nothing is being differentiated
+            return self.fun(*args, **kwargs)
         what, static, flat, in_tree, fun, out_tree = self._prepare(args, kwargs)
         in_avals = [aval_of(x) for x in flat]
         residual_tree: list[Any] = [None]

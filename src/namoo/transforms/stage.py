@@ -86,10 +86,15 @@ class StageTrace(Trace):
         used = {v for v in outvars if type(v) is not Literal}
         for eqn in self.eqns:
             used.update(v for v in eqn.invars if type(v) is not Literal)
-        for eqn in self.eqns:
-            eqn.outvars = [v if v in used else DropVar(v.aval) for v in eqn.outvars]
+        # The trace keeps its own equations: they tell where a value that escapes was made.
+        eqns = [
+            eqn
+            if all(v in used for v in eqn.outvars)
+            else eqn.replace(outvars=[v if v in used else DropVar(v.aval) for v in eqn.outvars])
+            for eqn in self.eqns
+        ]
         constants = [(x, v) for x, v in self.consts.values() if v in used]
-        jaxpr = Jaxpr([v for _, v in constants], self.invars, outvars, self.eqns, self.name)
+        jaxpr = Jaxpr([v for _, v in constants], self.invars, outvars, eqns, self.name)
         return jaxpr, [x for x, _ in constants]
 
     def explain(self, var: Var) -> str:
