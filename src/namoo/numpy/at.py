@@ -15,7 +15,16 @@ from namoo.core.array import Array, EagerArray
 from namoo.core.trace import context, eval_trace
 from namoo.numpy.arithmetic import power, true_divide
 from namoo.numpy.creation import asarray
-from namoo.numpy.indexing import BASIC, Item, Layout, Mode, Shape, get, read_index
+from namoo.numpy.indexing import (
+    BASIC,
+    Item,
+    Layout,
+    Mode,
+    Shape,
+    as_numpy_index,
+    get,
+    read_index,
+)
 from namoo.numpy.promote import as_type, fast
 from namoo.primitives import gather as lax
 from namoo.primitives.shape import (
@@ -291,11 +300,7 @@ class Place:
         self.numbers = ScatterDimensionNumbers(
             layout.window_axes, tuple(gone), tuple(item.axis for item in indexed)
         )
-        lengths = iter(layout.batch_shape)
-        self.result_shape = tuple(
-            1 if axis == "new" else next(lengths) if axis == "array" else axis.value[1]
-            for axis in layout.axes
-        )
+        self.result_shape = layout.result_shape
         self.new_axes = layout.new_axes
         self.shape = tuple(n for i, n in enumerate(self.result_shape) if i not in layout.new_axes)
         self.distinct = not layout.has_arrays and all(item.value[2] > 0 for item in lines)
@@ -335,9 +340,10 @@ def update(
         if out is not None:
             return EagerArray(out, x._weak)
     y = asarray(values)
-    _warn_if_unsafe(x, y)
+    warn_if_unsafe(x, y)
     wide, place = _place(x, index, mode, wrap)
     dtype, weak = _dtypes.join(_dtypes.dtype_and_weak(x), _dtypes.dtype_and_weak(y))
+    prim.check_dtype(dtype)
     out = prim.bind(
         as_type(wide, dtype, x.weak_type if x.dtype == dtype else weak),
         place.indices,
@@ -350,7 +356,8 @@ def update(
     return convert_element_type(reshape(out, x.shape), x.dtype, x.weak_type)
 
 
-def _warn_if_unsafe(x: Array, y: Array) -> None:
+def warn_if_unsafe(x: Array, y: Array) -> None:
+    """Warn where values lose something in the type of the array they go into."""
     if not _dtypes.safe_to_cast(y, x):
         warnings.warn(
             "scatter inputs have incompatible types: cannot safely cast value from "
@@ -383,28 +390,46 @@ def _fitted(y: Array, place: Place) -> Any:
 _SCALARS = {"f": (int, float), "c": (int, float, complex), "i": (int,), "u": (int,), "b": (bool,)}
 
 
+# Up to so many elements `ufunc.at` is quicker than to set up a scatter.
+_FEW = 256
+
+
 def _update_with_numpy(
     ufunc: np.ufunc | None, value: np.ndarray, index: Any, values: Any
 ) -> np.ndarray | None:
-    """A changed copy, where the index means a view of NumPy's; None where there is more to do."""
-    kind = type(index)
-    if not (kind in BASIC or kind is tuple and BASIC.issuperset(map(type, index))):
-        return None
+    """A changed copy, where NumPy does what we do; None where there is more to do."""
     if type(values) is EagerArray and values._value.dtype is value.dtype:
         y: Any = values._value
     elif type(values) in _SCALARS.get(value.dtype.kind, ()):
-        y = values
+        try:
+            y = np.asarray(values, value.dtype)
+        except OverflowError:  # Numbers that do not fit wrap around.
+            return None
     else:
         return None
     if ufunc is not None and value.dtype == np.bool_:
         return None
+    kind = type(index)
+    basic = kind in BASIC or kind is tuple and BASIC.issuperset(map(type, index))
+    if not basic:
+        index = as_numpy_index(index)
+        # Of two values for one place the last one stays: NumPy keeps the order along one axis.
+        if index is None or any(np.ndim(i) > 1 for i in (index if kind is tuple else (index,))):
+            return None
     out = value.copy()
     try:
         place = out[index]
         if np.ndim(y) > np.ndim(place):
             return None
-        out[index] = y if ufunc is None else fast(ufunc, place, y)
-    except (IndexError, ValueError, OverflowError):
-        # Numbers that do not fit wrap around, and mistakes have a better message, elsewhere.
+        if ufunc is None:
+            out[index] = y
+        elif basic:
+            out[index] = fast(ufunc, place, y)
+        elif np.size(place) <= _FEW:
+            fast(ufunc.at, out, index, y)
+        else:
+            return None
+    except (IndexError, ValueError):
+        # Arrays out of bounds have a meaning, and mistakes a better message, elsewhere.
         return None
     return out

@@ -24,6 +24,7 @@ from namoo.primitives.shape import (
     expand_dims,
     rev,
     squeeze,
+    zeros,
 )
 from namoo.primitives.slicing import concatenate, dynamic_slice_p
 from namoo.primitives.slicing import slice as lax_slice
@@ -316,6 +317,9 @@ def get(
     layout = Layout(items)
     x, items = _static_part(x, items)
     arrays = [item for item in items if item.kind == "array"]
+    if 0 in layout.batch_shape:
+        # Nothing is read, possibly from an axis of length 0, where no window fits.
+        return zeros(x.aval.update(shape=layout.result_shape))
     if arrays and layout.batch_shape == () and mode in (PROMISE_IN_BOUNDS, CLIP):
         x = _at_scalars(x, arrays, wrap)
     elif arrays:
@@ -330,12 +334,12 @@ def get(
             indices_are_sorted=indices_are_sorted or not layout.has_arrays,
             unique_indices=unique_indices or not layout.has_arrays,
             mode=mode,
-            fill_value=_static_fill(fill_value) if mode is FILL_OR_DROP else None,
+            fill_value=static_fill(fill_value) if mode is FILL_OR_DROP else None,
         )
     return expand_dims(x, layout.new_axes) if layout.new_axes else x
 
 
-def _static_fill(value: Any) -> Any:
+def static_fill(value: Any) -> Any:
     """The fill value as a parameter of a program: a Python number."""
     if isinstance(value, Tracer):
         value = value.concrete("the fill value of a gather")
@@ -352,6 +356,7 @@ class Layout:
     Attributes:
       axes: for each axis of the result its slice, "array" or "new".
       batch_shape: the common shape of the index arrays.
+      result_shape: the shape of `x[index]`.
       has_arrays: whether an index is an array, not only integers and slices.
       new_axes: the axes of the result that None adds.
       window_axes: the axes along slices, counted without the new ones.
@@ -374,6 +379,11 @@ class Layout:
             elif together and i == group[0]:
                 self.axes += batch
         self.lines = lines
+        lengths = iter(self.batch_shape)
+        self.result_shape = tuple(
+            1 if axis == "new" else next(lengths) if axis == "array" else axis.value[1]
+            for axis in self.axes
+        )
         self.new_axes = [i for i, axis in enumerate(self.axes) if axis == "new"]
         self.inner = [axis for axis in self.axes if axis != "new"]
         self.window_axes = tuple(

@@ -274,10 +274,6 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[Sequence[int]
     Array([0, 1, 0, 2, 0], dtype=int32)
     """
     aval = aval_of(operand)
-    if _dtypes.is_python_scalar(padding_value) and np.can_cast(
-        _dtypes.dtype_of(padding_value), aval.dtype, "same_kind"
-    ):
-        padding_value = EagerArray(np.asarray(padding_value, aval.dtype), aval.weak_type)
     config = tuple(tuple(map(operator.index, entry)) for entry in padding_config)
     pad_p.abstract(aval, aval_of(padding_value), padding_config=config)
     return pad_p.bind(operand, padding_value, padding_config=config)
