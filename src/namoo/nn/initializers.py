@@ -1,0 +1,318 @@
+"""Functions that make the first values of parameters: `init(key, shape, dtype)`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from namoo import _dtypes, random
+from namoo import numpy as jnp
+
+Array = Any
+
+
+class Initializer(Protocol):
+    """A function from a key, a shape and a dtype to an array."""
+
+    def __call__(
+        self, key: Array, shape: Any, dtype: Any = None, out_sharding: Any = None
+    ) -> Array: ...
+
+
+def _dtype(dtype: Any) -> Any:
+    if dtype is None:
+        return _dtypes.default_float_dtype()
+    return _dtypes.canonicalize_dtype(dtype)
+
+
+def zeros(key: Array, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+    """An array of zeros; the key has no effect.
+
+    >>> zeros(None, (2,))
+    Array([0., 0.], dtype=float32)
+    """
+    return jnp.zeros(shape, _dtype(dtype))
+
+
+def ones(key: Array, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
+    """An array of ones; the key has no effect.
+
+    >>> ones(None, (2,))
+    Array([1., 1.], dtype=float32)
+    """
+    return jnp.ones(shape, _dtype(dtype))
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """An initialiser that fills arrays with one value.
+
+    >>> constant(3.0)(None, (2,))
+    Array([3., 3.], dtype=float32)
+    """
+
+    def init(key, shape, dtype=dtype, out_sharding=None):
+        return jnp.full(shape, value, dtype=_dtype(dtype))
+
+    return init
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """An initialiser with uniform values in [0, scale).
+
+    >>> import namoo
+    >>> uniform(10.0)(namoo.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+
+    def init(key, shape, dtype=dtype, out_sharding=None):
+        dtype = _dtype(dtype)
+        return random.uniform(key, shape, dtype) * jnp.array(scale, dtype)
+
+    return init
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """An initialiser with normal values of mean 0.
+
+    >>> import namoo
+    >>> normal(5.0)(namoo.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+
+    def init(key, shape, dtype=dtype, out_sharding=None):
+        dtype = _dtype(dtype)
+        return random.normal(key, shape, dtype) * jnp.array(stddev, dtype)
+
+    return init
+
+
+def truncated_normal(
+    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+) -> Initializer:
+    """An initialiser with normal values, limited to [lower, upper] standard deviations.
+
+    >>> import namoo
+    >>> truncated_normal(5.0)(namoo.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+
+    def init(key, shape, dtype=dtype, out_sharding=None):
+        dtype = _dtype(dtype)
+        return random.truncated_normal(key, lower, upper, shape, dtype) * jnp.array(stddev, dtype)
+
+    return init
+
+
+def _fans(
+    shape: Sequence[int],
+    in_axis: int | Sequence[int],
+    out_axis: int | Sequence[int],
+    batch_axis: int | Sequence[int],
+) -> tuple[float, float]:
+    """The number of inputs and of outputs of a layer, from the shape of its weights."""
+    if len(shape) <= 1:
+        raise ValueError(
+            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor. "
+            "Must be at least 2D."
+        )
+
+    def size(axis: int | Sequence[int]) -> int:
+        return math.prod(shape[a] for a in ([axis] if isinstance(axis, int) else axis))
+
+    field = math.prod(shape) / size(in_axis) / size(out_axis) / size(batch_axis)
+    return size(in_axis) * field, size(out_axis) * field
+
+
+def variance_scaling(
+    scale: Any,
+    mode: Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"],
+    distribution: Literal["truncated_normal", "normal", "uniform"],
+    in_axis: int | Sequence[int] = -2,
+    out_axis: int | Sequence[int] = -1,
+    batch_axis: int | Sequence[int] = (),
+    dtype: Any = None,
+) -> Initializer:
+    """An initialiser whose variance follows the size of the layer.
+
+        variance = scale / n,  where n is fan_in, fan_out, or their mean
+
+    Args:
+      scale: a positive number.
+      mode: what n is.
+      distribution: the kind of values.
+      in_axis: the axis, or axes, of inputs.
+      out_axis: the axis, or axes, of outputs.
+      batch_axis: axes that count as separate layers.
+      dtype: the type of the arrays.
+
+    >>> import namoo
+    >>> variance_scaling(1.0, "fan_in", "normal")(namoo.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+
+    def init(key, shape, dtype=dtype, out_sharding=None):
+        shape, dtype = tuple(shape), _dtype(dtype)
+        fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
+        sizes = {
+            "fan_in": fan_in,
+            "fan_out": fan_out,
+            "fan_avg": (fan_in + fan_out) / 2,
+            "fan_geo_avg": (fan_in * fan_out) ** 0.5,
+        }
+        if mode not in sizes:
+            raise ValueError(
+                f"invalid mode for variance scaling initializer: {mode}; use one of {list(sizes)}."
+            )
+        variance = jnp.array(scale / sizes[mode], dtype=dtype)
+        if distribution == "normal":
+            return random.normal(key, shape, dtype) * jnp.sqrt(variance)
+        if distribution == "uniform":
+            return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
+        if distribution == "truncated_normal":
+            if jnp.issubdtype(dtype, jnp.floating):
+                # The standard deviation of a normal distribution truncated at ±2.
+                stddev = jnp.sqrt(variance) / jnp.array(0.87962566103423978, dtype)
+                return random.truncated_normal(key, -2, 2, shape, dtype) * stddev
+            stddev = jnp.sqrt(variance) / jnp.array(0.95311164380491208, dtype)
+            return _complex_truncated_normal(key, 2, shape, dtype) * stddev
+        raise ValueError(
+            f"invalid distribution for variance scaling initializer: {distribution}; use "
+            "'truncated_normal', 'normal' or 'uniform'."
+        )
+
+    return init
+
+
+def _complex_truncated_normal(key, upper, shape, dtype):
+    """Complex normal values whose size is limited."""
+    key_r, key_theta = random.split(key)
+    real = np.array(0, dtype).real.dtype
+    t = (1 - jnp.exp(jnp.array(-(upper**2), dtype))) * random.uniform(key_r, shape, real).astype(
+        dtype
+    )
+    r = jnp.sqrt(-jnp.log(1 - t))
+    theta = 2 * jnp.pi * random.uniform(key_theta, shape, real).astype(dtype)
+    return r * jnp.exp(1j * theta)
+
+
+def glorot_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
+    """Uniform values with variance 1 / mean(fan_in, fan_out) (Glorot and Bengio, 2010).
+
+    >>> import namoo
+    >>> glorot_uniform()(namoo.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
+
+
+def glorot_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
+    """Normal values with variance 1 / mean(fan_in, fan_out) (Glorot and Bengio, 2010).
+
+    >>> import namoo
+    >>> glorot_normal()(namoo.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return variance_scaling(
+        1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype
+    )
+
+
+def lecun_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
+    """Uniform values with variance 1 / fan_in (LeCun et al., 1998).
+
+    >>> import namoo
+    >>> lecun_uniform()(namoo.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
+
+
+def lecun_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
+    """Normal values with variance 1 / fan_in (LeCun et al., 1998).
+
+    >>> import namoo
+    >>> lecun_normal()(namoo.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
+
+
+def he_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
+    """Uniform values with variance 2 / fan_in (He et al., 2015).
+
+    >>> import namoo
+    >>> he_uniform()(namoo.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
+
+
+def he_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
+    """Normal values with variance 2 / fan_in (He et al., 2015).
+
+    >>> import namoo
+    >>> he_normal()(namoo.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+    return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
+
+
+xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
+kaiming_uniform, kaiming_normal = he_uniform, he_normal
+
+
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """An initialiser with orthogonal matrices, times a number (Saxe et al., 2014).
+
+    Args:
+      scale: the factor.
+      column_axis: the axis whose slices are orthogonal.
+      dtype: the type of the arrays.
+
+    >>> import namoo
+    >>> orthogonal()(namoo.random.key(0), (2, 3)).shape
+    (2, 3)
+    """
+
+    def init(key, shape, dtype=dtype, out_sharding=None):
+        dtype = _dtype(dtype)
+        if len(shape) < 2:
+            raise ValueError("orthogonal initializer requires at least a 2D shape")
+        rows, columns = shape[column_axis], math.prod(shape) // shape[column_axis]
+        q = random.orthogonal(key, rows, (), dtype, columns)
+        q = jnp.reshape(q, (rows, *np.delete(shape, column_axis)))
+        return jnp.array(scale, dtype) * jnp.moveaxis(q, 0, column_axis)
+
+    return init
+
+
+def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """An initialiser for convolutions that act as one orthogonal matrix (Xiao et al., 2018).
+
+    Args:
+      scale: the factor.
+      column_axis: the axis whose slices are orthogonal.
+      dtype: the type of the arrays.
+
+    >>> import namoo
+    >>> delta_orthogonal()(namoo.random.key(0), (3, 3, 2, 4)).shape
+    (3, 3, 2, 4)
+    """
+
+    def init(key, shape, dtype=dtype, out_sharding=None):
+        dtype = _dtype(dtype)
+        if len(shape) not in (3, 4, 5):
+            raise ValueError("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")
+        if shape[-1] < shape[-2]:
+            raise ValueError(
+                "`fan_in` must be less or equal than `fan_out`. "
+                f"Got: fan_in={shape[-2]}, fan_out={shape[-1]}."
+            )
+        matrix = orthogonal(scale, column_axis, dtype)(key, shape[-2:], dtype)
+        center = tuple((k - 1) // 2 for k in shape[:-2])
+        return jnp.zeros(shape, dtype).at[center].set(matrix)
+
+    return init
