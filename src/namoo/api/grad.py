@@ -60,10 +60,10 @@ class _Flat:
 
     def out(self, leaves: Sequence[Any]) -> Any:
         """The result as a tree again."""
-        return self.out_tree.unflatten(self.out_static.join([*map(to_array, leaves)]))
+        return self.out_tree.unflatten(self.out_static.join(leaves))
 
     def aux_out(self, leaves: Sequence[Any]) -> Any:
-        return self.aux_tree.unflatten(self.aux_static.join([*map(to_array, leaves)]))
+        return self.aux_tree.unflatten(self.aux_static.join(leaves))
 
 
 def _unpack_aux(out: Any, fun: Callable) -> tuple[Any, Any]:
@@ -127,7 +127,7 @@ def jvp(
     n = flat.num_outs
     out = flat.out(outs[:n])
     tangent = flat.out_tree.unflatten(
-        flat.out_static.join([to_array(instantiate(t)) for t in out_tangents[:n]])
+        flat.out_static.join([instantiate(t) for t in out_tangents[:n]])
     )
     return (out, tangent, flat.aux_out(outs[n:])) if has_aux else (out, tangent)
 
@@ -390,7 +390,7 @@ def _select_args(fun: Callable, args: tuple, argnums: Any, what: str):
     """The arguments to differentiate by, and the function of them alone."""
     nums = argnums_tuple(argnums, "argnums")
     if not all(-len(args) <= i < len(args) for i in nums):
-        raise ValueError(
+        raise TypeError(
             f"differentiating with respect to argnums={argnums} requires at least "
             f"{max(i + 1 if i >= 0 else -i for i in nums)} positional arguments to be passed by "
             f"the caller, but got only {len(args)} positional arguments."

@@ -53,9 +53,7 @@ class ShapedArray:
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        return (
-            f"ShapedArray({_dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]{weak})"
-        )
+        return f"ShapedArray({self.dtype}[{','.join(map(str, self.shape))}]{weak})"
 
     def __eq__(self, other: object) -> bool:
         return (

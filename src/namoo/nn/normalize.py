@@ -48,7 +48,7 @@ def logsumexp(
 
     >>> import namoo.numpy as jnp
     >>> logsumexp(jnp.array([1000.0, 1000.0]))
-    Array(1000.6931, dtype=float32)
+    Array(1000.6932, dtype=float32)
     """
     if b is None:
         (a,) = promote_inexact("logsumexp", a)
