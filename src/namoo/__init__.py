@@ -78,6 +78,7 @@ from namoo.api.jit import clear_caches as clear_caches
 from namoo.api.jit import jit as jit
 from namoo.api.map import pmap as pmap
 from namoo.api.map import vmap as vmap
+from namoo.control.callback import pure_callback as pure_callback
 from namoo.core.array import Array as Array
 from namoo.core.avals import ShapeDtypeStruct as ShapeDtypeStruct
 from namoo.engines.base import Device as Device

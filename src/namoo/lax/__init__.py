@@ -1,6 +1,28 @@
 """`namoo.lax`: the primitive operations by their public names; only a namespace."""
 
 from namoo.api.grad import stop_gradient as stop_gradient
+from namoo.control.axes import all_gather_p as all_gather_p
+from namoo.control.axes import all_to_all_p as all_to_all_p
+from namoo.control.axes import axis_index_p as axis_index_p
+from namoo.control.axes import pmax_p as pmax_p
+from namoo.control.axes import pmin_p as pmin_p
+from namoo.control.axes import ppermute_p as ppermute_p
+from namoo.control.axes import psum_p as psum_p
+from namoo.control.collectives import all_gather as all_gather
+from namoo.control.collectives import all_to_all as all_to_all
+from namoo.control.collectives import axis_index as axis_index
+from namoo.control.collectives import axis_size as axis_size
+from namoo.control.collectives import pbroadcast as pbroadcast
+from namoo.control.collectives import pcast as pcast
+from namoo.control.collectives import pmax as pmax
+from namoo.control.collectives import pmean as pmean
+from namoo.control.collectives import pmin as pmin
+from namoo.control.collectives import ppermute as ppermute
+from namoo.control.collectives import pshuffle as pshuffle
+from namoo.control.collectives import psum as psum
+from namoo.control.collectives import psum_scatter as psum_scatter
+from namoo.control.collectives import pswapaxes as pswapaxes
+from namoo.control.collectives import ragged_all_to_all as ragged_all_to_all
 from namoo.control.cond import cond as cond
 from namoo.control.cond import cond_p as cond_p
 from namoo.control.cond import platform_dependent as platform_dependent
@@ -10,8 +32,17 @@ from namoo.control.loops import fori_loop as fori_loop
 from namoo.control.loops import map as map
 from namoo.control.loops import scan as scan
 from namoo.control.loops import while_loop as while_loop
+from namoo.control.reduce import reduce as reduce
+from namoo.control.reduce import reduce_p as reduce_p
+from namoo.control.reduce import reduce_window as reduce_window
+from namoo.control.reduce import reduce_window_p as reduce_window_p
 from namoo.control.scan import scan_p as scan_p
+from namoo.control.scatter_apply import scatter_apply as scatter_apply
+from namoo.control.solves import custom_linear_solve as custom_linear_solve
+from namoo.control.solves import custom_root as custom_root
+from namoo.control.solves import linear_solve_p as linear_solve_p
 from namoo.control.whileloop import while_p as while_p
+from namoo.lax import linalg as linalg
 from namoo.primitives.arithmetic import RoundingMethod as RoundingMethod
 from namoo.primitives.arithmetic import abs as abs
 from namoo.primitives.arithmetic import abs_p as abs_p
@@ -86,6 +117,22 @@ from namoo.primitives.contract import batch_matmul as batch_matmul
 from namoo.primitives.contract import dot as dot
 from namoo.primitives.contract import dot_general as dot_general
 from namoo.primitives.contract import dot_general_p as dot_general_p
+from namoo.primitives.conv import conv_general_dilated as conv_general_dilated
+from namoo.primitives.conv import conv_general_dilated_p as conv_general_dilated_p
+from namoo.primitives.conv_shapes import ConvDimensionNumbers as ConvDimensionNumbers
+from namoo.primitives.conv_shapes import conv_dimension_numbers as conv_dimension_numbers
+from namoo.primitives.conv_shapes import conv_general_permutations as conv_general_permutations
+from namoo.primitives.conv_shapes import conv_general_shape_tuple as conv_general_shape_tuple
+from namoo.primitives.conv_shapes import conv_shape_tuple as conv_shape_tuple
+from namoo.primitives.conv_shapes import conv_transpose_shape_tuple as conv_transpose_shape_tuple
+from namoo.primitives.conv_shapes import padtype_to_pads as padtype_to_pads
+from namoo.primitives.conv_variants import conv as conv
+from namoo.primitives.conv_variants import conv_general_dilated_local as conv_general_dilated_local
+from namoo.primitives.conv_variants import (
+    conv_general_dilated_patches as conv_general_dilated_patches,
+)
+from namoo.primitives.conv_variants import conv_transpose as conv_transpose
+from namoo.primitives.conv_variants import conv_with_general_padding as conv_with_general_padding
 from namoo.primitives.cumulative import cumlogsumexp as cumlogsumexp
 from namoo.primitives.cumulative import cumlogsumexp_p as cumlogsumexp_p
 from namoo.primitives.cumulative import cummax as cummax
@@ -174,6 +221,9 @@ from namoo.primitives.index_take import index_take as index_take
 from namoo.primitives.precision import DotAlgorithm as DotAlgorithm
 from namoo.primitives.precision import DotAlgorithmPreset as DotAlgorithmPreset
 from namoo.primitives.precision import Precision as Precision
+from namoo.primitives.prng import RandomAlgorithm as RandomAlgorithm
+from namoo.primitives.prng import rng_bit_generator as rng_bit_generator
+from namoo.primitives.prng import rng_bit_generator_p as rng_bit_generator_p
 from namoo.primitives.reduction import argmax as argmax
 from namoo.primitives.reduction import argmax_p as argmax_p
 from namoo.primitives.reduction import argmin as argmin
@@ -265,6 +315,12 @@ from namoo.primitives.special import random_gamma_grad as random_gamma_grad
 from namoo.primitives.special import regularized_incomplete_beta_p as regularized_incomplete_beta_p
 from namoo.primitives.special import zeta as zeta
 from namoo.primitives.special import zeta_p as zeta_p
+from namoo.primitives.window import reduce_window_max_p as reduce_window_max_p
+from namoo.primitives.window import reduce_window_min_p as reduce_window_min_p
+from namoo.primitives.window import reduce_window_shape_tuple as reduce_window_shape_tuple
+from namoo.primitives.window import reduce_window_sum_p as reduce_window_sum_p
+from namoo.primitives.window import select_and_gather_add_p as select_and_gather_add_p
+from namoo.primitives.window import select_and_scatter_add_p as select_and_scatter_add_p
 from namoo.primitives.windows import GatherDimensionNumbers as GatherDimensionNumbers
 from namoo.primitives.windows import GatherScatterMode as GatherScatterMode
 from namoo.primitives.windows import ScatterDimensionNumbers as ScatterDimensionNumbers
