@@ -110,10 +110,10 @@ class ReduceWindow(Primitive):
 
     def batch(self, xs, dims, **params):
         (x,), (d,) = xs, dims
-        return self.bind(x, **_with_axis(params, d)), d
+        return self.bind(x, **with_axis(params, d)), d
 
 
-def _with_axis(params: Params, d: int) -> Params:
+def with_axis(params: Params, d: int) -> Params:
     """Parameters for arrays with one more axis, along which windows have length 1."""
     extra = {"padding": (0, 0)}
     return {
@@ -332,7 +332,7 @@ class SelectAndGatherAdd(Primitive):
 
     def batch(self, xs, dims, **params):
         xs = _together(xs, dims)
-        return self.bind(*xs, **_with_axis(params, 0)), 0
+        return self.bind(*xs, **with_axis(params, 0)), 0
 
 
 def _together(xs: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
@@ -398,7 +398,7 @@ class SelectAndScatterAdd(Primitive):
 
     def batch(self, xs, dims, **params):
         xs = _together(xs, dims)
-        return self.bind(*xs, **_with_axis(params, 0)), 0
+        return self.bind(*xs, **with_axis(params, 0)), 0
 
 
 select_and_gather_add_p = SelectAndGatherAdd()
