@@ -688,7 +688,6 @@ def agree(ours_fun, jax_fun, *args, **options):
         assert_same(found, wanted)
 
 
-W = EagerArray(np.ones(1, np.float32), True)
 i32, u8 = np.int32, np.uint8
 LAX_CASES = [
     ("slice", M, (1, 0), (3, 4)),
@@ -729,6 +728,7 @@ LAX_CASES = [
     ("dynamic_update_slice", M, np.ones(2, np.float32), (0, 0)),
     ("dynamic_update_slice", np.arange(3, dtype=np.int32), 1, ()),
     ("dynamic_update_slice", np.array(3, np.int32), 1, ()),
+    ("dynamic_update_slice", np.array(3, np.int32), i32(1), ()),
     ("dynamic_update_slice_in_dim", M, np.ones((3, 1), np.float32), 1, 1),
     ("dynamic_update_index_in_dim", M, np.ones(3, np.float32), 1, 1),
     ("dynamic_update_index_in_dim", np.arange(3, dtype=np.int32), 7, -1, 0),

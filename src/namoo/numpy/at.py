@@ -25,7 +25,7 @@ from namoo.numpy.indexing import (
     get,
     read_index,
 )
-from namoo.numpy.promote import as_type, fast
+from namoo.numpy.promote import OPERANDS, as_type, fast, to_array
 from namoo.primitives import gather as lax
 from namoo.primitives.shape import (
     broadcast_to,
@@ -339,7 +339,9 @@ def update(
         out = _update_with_numpy(prim.ufunc, x._value, index, values)
         if out is not None:
             return EagerArray(out, x._weak)
-    y = asarray(values)
+    if not isinstance(values, OPERANDS):
+        values = asarray(values)
+    y = to_array(values)
     warn_if_unsafe(x, y)
     wide, place = _place(x, index, mode, wrap)
     dtype, weak = _dtypes.join(_dtypes.dtype_and_weak(x), _dtypes.dtype_and_weak(y))
@@ -347,7 +349,7 @@ def update(
     out = prim.bind(
         as_type(wide, dtype, x.weak_type if x.dtype == dtype else weak),
         place.indices,
-        _fitted(as_type(y, dtype), place),
+        _fitted(y if y.dtype == dtype else as_type(values, dtype), place),
         dimension_numbers=place.numbers,
         indices_are_sorted=indices_are_sorted or place.distinct,
         unique_indices=unique_indices or place.distinct,

@@ -513,8 +513,8 @@ def component(value: Any, n: int, wrap: bool) -> Any:
     if not wrap:
         return value
     kind = value.dtype
-    moved = add(value, np.asarray(n, kind))
-    return select(lt(value, np.zeros((), kind)), moved, value)
+    from_end = lt(value, np.zeros((), kind))
+    return select(from_end, add(value, np.asarray(n, kind)), value)
 
 
 def index_dtype(components: Any) -> np.dtype:

@@ -166,6 +166,15 @@ def take_along_axis(
     axis = canonical_axis(axis, x.ndim)
     kind = GatherScatterMode.from_any(mode)
     wrap = kind is not PROMISE_IN_BOUNDS if wrap_negative_indices is None else wrap_negative_indices
+    if type(x) is EagerArray and type(index) is EagerArray and context.trace is eval_trace:
+        places, n = index._value.astype(np.intp), x.shape[axis]
+        least = -n if wrap else 0
+        if places.size and least <= places.min() and places.max() < n:
+            try:
+                return EagerArray(np.take_along_axis(x._value, places, axis), x._weak)
+            except IndexError:
+                # Shapes that do not fit have a better message below.
+                pass
     if kind is FILL_OR_DROP and fill_value is None:
         fill_value = default_fill(x.dtype)
     return _gather_along(x, index, axis, kind, fill_value, wrap)

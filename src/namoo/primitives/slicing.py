@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive, Zero, is_linear
-from namoo.core.trace import Tracer
-from namoo.primitives.elementwise import add, lt, select, sub
+from namoo.core.trace import Tracer, context, eval_trace
+from namoo.primitives.elementwise import select, sub
 from namoo.primitives.gather import gather_p, scatter_p
 from namoo.primitives.shape import (
     broadcast,
@@ -29,6 +28,7 @@ from namoo.primitives.shape import (
     squeeze,
     zeros,
 )
+from namoo.primitives.starts import box, check_starts, eager_box, normal_starts
 from namoo.primitives.windows import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
 
 Sizes = Sequence[int]
@@ -418,16 +418,6 @@ def split(operand: Any, sizes: Sizes, axis: int = 0) -> list[Any]:
     return split_p.bind(operand, **params)
 
 
-def _box(shape: tuple[int, ...], starts: Sequence[np.ndarray], sizes: tuple[int, ...]) -> tuple:
-    """The slices of a box that is moved inside the array."""
-    index = []
-    for n, start, size in zip(shape, starts, sizes, strict=True):
-        begin = int(start)
-        begin = 0 if begin < 0 else begin if begin <= n - size else n - size
-        index.append(_range(begin, begin + size))
-    return tuple(index)
-
-
 class DynamicSlice(Primitive):
     """A box of fixed size at computed starts; it is moved inside the array where it is not."""
 
@@ -435,7 +425,7 @@ class DynamicSlice(Primitive):
     weak_operands = _range(1)
 
     def evaluate(self, x, *starts, slice_sizes):
-        return x[_box(x.shape, starts, slice_sizes)]
+        return x[box(x.shape, starts, slice_sizes)]
 
     def abstract(self, x, *starts, slice_sizes):
         if len(slice_sizes) != x.ndim or not all(
@@ -445,7 +435,7 @@ class DynamicSlice(Primitive):
                 "dynamic_slice: slice_sizes must have one entry from 0 to its length for each "
                 f"axis, got {slice_sizes} for an operand of shape {x.shape}."
             )
-        _check_starts("dynamic_slice", x, starts)
+        check_starts("dynamic_slice", x, starts)
         return x.update(shape=slice_sizes)
 
     def jvp(self, primals, tangents, *, slice_sizes):
@@ -494,20 +484,6 @@ def _batched_starts(starts: Sequence[Any], dims: Sequence[int | None]) -> tuple[
     return concatenate(columns, 1), 0
 
 
-def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
-    found = ", ".join(s.str_short() for s in starts)
-    if len(starts) != x.ndim:
-        raise TypeError(
-            f"{name}: there must be one start for each axis, got {len(starts)} for an operand of "
-            f"shape {x.shape}."
-        )
-    if any(s.shape for s in starts):
-        raise TypeError(f"{name}: start_indices must be scalars, got {found}.")
-    dtypes = {s.dtype for s in starts}
-    if len(dtypes) > 1 or not all(_dtypes.issubdtype(dtype, np.integer) for dtype in dtypes):
-        raise TypeError(f"{name}: start_indices must be integers of the same type, got: {found}.")
-
-
 dynamic_slice_p = DynamicSlice()
 
 
@@ -518,7 +494,7 @@ class DynamicUpdateSlice(Primitive):
 
     def evaluate(self, x, update, *starts):
         out = x.copy()
-        out[_box(x.shape, starts, update.shape)] = update
+        out[box(x.shape, starts, update.shape)] = update
         return out
 
     def abstract(self, x, update, *starts):
@@ -534,7 +510,7 @@ class DynamicUpdateSlice(Primitive):
                 "dynamic_update_slice: update must have as many axes as operand, none of them "
                 f"longer; got update shape {update.shape} for operand shape {x.shape}."
             )
-        _check_starts("dynamic_update_slice", x, starts)
+        check_starts("dynamic_update_slice", x, starts)
         weak = x.weak_type and update.weak_type and all(s.weak_type for s in starts)
         return x.update(weak_type=weak)
 
@@ -576,66 +552,18 @@ class DynamicUpdateSlice(Primitive):
 dynamic_update_slice_p = DynamicUpdateSlice()
 
 
-def _normal_starts(
-    name: str, shape: tuple[int, ...], starts: Any, negative: bool | Sequence[bool]
-) -> list[Any]:
-    """Scalar starts of one integer type; negative ones count from the end, where allowed."""
-    if isinstance(starts, (EagerArray, Tracer, np.ndarray)):
-        if len(shape_of(starts)) != 1:
-            raise ValueError(
-                f"{name}: start_indices must be a sequence of scalars or a 1-dimensional array, "
-                f"got shape {shape_of(starts)}."
-            )
-        if isinstance(starts, Tracer):
-            starts = [index_in_dim(starts, i, keepdims=False) for i in range(shape_of(starts)[0])]
-        else:
-            starts = list(np.asarray(getattr(starts, "_value", starts)))
-    if len(starts) != len(shape):
+def _scalars(name: str, starts: Any) -> Sequence[Any]:
+    """Starts as a sequence, where they may be one vector."""
+    if not isinstance(starts, (EagerArray, Tracer, np.ndarray)):
+        return starts
+    if len(shape_of(starts)) != 1:
         raise ValueError(
-            f"{name}: the number of start_indices must be the number of axes, got {len(starts)} "
-            f"for an operand of shape {shape}."
+            f"{name}: start_indices must be a sequence of scalars or a 1-dimensional array, "
+            f"got shape {shape_of(starts)}."
         )
-    allowed = [negative] * len(shape) if isinstance(negative, bool) else list(negative)
-    if len(allowed) != len(shape):
-        raise ValueError(
-            f"{name}: allow_negative_indices must be one boolean or one for each axis, got "
-            f"{negative} for an operand of shape {shape}."
-        )
-    # Python integers take the type of the arrays beside them.
-    dtype = next((aval_of(s).dtype for s in starts if not isinstance(s, int)), None)
-    out = []
-    for start, n, from_end in zip(starts, shape, allowed, strict=True):
-        if isinstance(start, (int, np.integer, np.ndarray, EagerArray)) and not shape_of(start):
-            out.append(_concrete_start(name, start, n, from_end, dtype))
-        elif from_end and _dtypes.issubdtype(aval_of(start).dtype, np.signedinteger):
-            kind = aval_of(start).dtype
-            length = np.asarray(n).astype(kind)
-            moved = add(start, length)
-            out.append(select(lt(start, np.zeros((), kind)), moved, start))
-        else:
-            out.append(start)
-    return out
-
-
-def _concrete_start(name: str, start: Any, n: int, from_end: bool, dtype: Any) -> Any:
-    own = aval_of(start)
-    if not _dtypes.issubdtype(own.dtype, np.integer):
-        raise TypeError(
-            f"{name}: start_indices must be integers of the same type, got: {own.str_short()}."
-        )
-    python = isinstance(start, int)
-    place = start if python else int(getattr(start, "_value", start))
-    if place < 0:
-        if from_end:
-            place = place + n
-        elif python:
-            raise ValueError(
-                f"{name}: index {place} is out of bounds for an axis of length {n} with "
-                "allow_negative_indices=False."
-            )
-    kind = dtype if python and dtype is not None else own.dtype
-    # A start far outside means the nearest place inside: no need to fit it into the type.
-    return EagerArray(np.asarray(min(max(place, -1), n)).astype(kind), own.weak_type and python)
+    if isinstance(starts, Tracer):
+        return [index_in_dim(starts, i, keepdims=False) for i in range(shape_of(starts)[0])]
+    return list(np.asarray(getattr(starts, "_value", starts)))
 
 
 def dynamic_slice(
@@ -665,7 +593,12 @@ def dynamic_slice(
            [10, 11]], dtype=int32)
     """
     shape = shape_of(operand)
-    starts = _normal_starts("dynamic_slice", shape, start_indices, allow_negative_indices)
+    if type(operand) is EagerArray and context.trace is eval_trace:
+        place = eager_box(shape, start_indices, slice_sizes, allow_negative_indices)
+        if place is not None:
+            return EagerArray(operand._value[place], operand._weak)
+    starts = _scalars("dynamic_slice", start_indices)
+    starts = normal_starts("dynamic_slice", shape, starts, allow_negative_indices)
     sizes = canonical_shape(slice_sizes)
     dynamic_slice_p.abstract(aval_of(operand), *map(aval_of, starts), slice_sizes=sizes)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)
@@ -695,8 +628,8 @@ def dynamic_slice_in_dim(
     )
 
 
-def _only(axis: int, shape: tuple[int, ...], flag: bool) -> list[bool]:
-    return [flag if i == axis else True for i in range(len(shape))]
+def _only(axis: int, shape: tuple[int, ...], flag: bool) -> bool | list[bool]:
+    return flag or [flag if i == axis else True for i in range(len(shape))]
 
 
 def dynamic_index_in_dim(
@@ -717,7 +650,11 @@ def dynamic_index_in_dim(
     out = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
     )
-    return out if keepdims else squeeze(out, (axis,))
+    if keepdims:
+        return out
+    if type(out) is EagerArray and context.trace is eval_trace:
+        return EagerArray(out._value[(*(_range(None),) * axis, 0, ...)], out._weak)
+    return squeeze(out, (axis,))
 
 
 def dynamic_update_slice(
@@ -746,7 +683,18 @@ def dynamic_update_slice(
     Array([0., 0., 0., 1., 1.], dtype=float32)
     """
     shape = shape_of(operand)
-    starts = _normal_starts("dynamic_update_slice", shape, start_indices, allow_negative_indices)
+    if (
+        type(operand) is type(update) is EagerArray
+        and context.trace is eval_trace
+        and operand._value.dtype is update._value.dtype
+    ):
+        place = eager_box(shape, start_indices, update._value.shape, allow_negative_indices)
+        if place is not None:
+            out = operand._value.copy()
+            out[place] = update._value
+            return EagerArray(out, operand._weak and update._weak and not place)
+    starts = _scalars("dynamic_update_slice", start_indices)
+    starts = normal_starts("dynamic_update_slice", shape, starts, allow_negative_indices)
     dynamic_update_slice_p.abstract(aval_of(operand), aval_of(update), *map(aval_of, starts))
     return dynamic_update_slice_p.bind(operand, update, *starts)
 

@@ -183,7 +183,7 @@ def fill(fill_value: Any, dtype: np.dtype) -> Any:
 def default_fill(dtype: Any) -> Any:
     """What stands for "no value": NaN, the most negative integer, the largest unsigned, True.
 
-    >>> default_fill(np.dtype("int8")), defaultfill(np.dtype("float32"))
+    >>> default_fill(np.dtype("int8")), default_fill(np.dtype("float32"))
     (-128, nan)
     """
     if _dtypes.issubdtype(dtype, np.inexact):
