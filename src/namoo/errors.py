@@ -21,7 +21,23 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _hidden: tuple[str, ...] = (_PACKAGE,)
 
 
-class ConcretizationTypeError(TypeError):
+class JAXTypeError(TypeError):
+    """What the errors about types have in common."""
+
+
+class JAXIndexError(IndexError):
+    """What the errors about indices have in common."""
+
+
+class JaxprTypeError(TypeError):
+    """A program whose types do not fit."""
+
+
+class InconclusiveDimensionOperation(Exception):
+    """A comparison of symbolic dimensions that has no answer."""
+
+
+class ConcretizationTypeError(JAXTypeError):
     """A traced value was used where a concrete Python value is needed."""
 
 
@@ -29,15 +45,15 @@ class TracerBoolConversionError(ConcretizationTypeError):
     """A traced value decided an `if`, `while`, `and`, `or`, `not` or `assert`."""
 
 
-class TracerIntegerConversionError(TypeError):
+class TracerIntegerConversionError(JAXTypeError):
     """A traced value was used as a Python integer: a `range`, an index of a list, a shape."""
 
 
-class TracerArrayConversionError(TypeError):
+class TracerArrayConversionError(JAXTypeError):
     """A traced value was passed to NumPy itself."""
 
 
-class NonConcreteBooleanIndexError(IndexError):
+class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index, so the result's shape is unknown."""
 
 

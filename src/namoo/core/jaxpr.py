@@ -206,12 +206,12 @@ def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
-    """Raise `TypeError` unless every equation's types follow from its operands'."""
+    """Raise `JaxprTypeError` unless every equation's types follow from its operands'."""
     known: set[Var] = {*jaxpr.constvars, *jaxpr.invars}
 
     def check_read(atom: Atom, where: str) -> None:
         if type(atom) is not Literal and atom not in known:
-            raise TypeError(f"Variable {atom!r} is used before it is defined, in {where}")
+            raise errors.JaxprTypeError(f"Variable {atom!r} is used before it is defined, in {where}")
 
     for eqn in jaxpr.eqns:
         for atom in eqn.invars:
@@ -223,7 +223,7 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
             out = out if eqn.primitive.multiple_results else [out]
             for var, aval in zip(eqn.outvars, out, strict=True):
                 if (var.aval.shape, var.aval.dtype) != (aval.shape, aval.dtype):
-                    raise TypeError(f"{eqn!r} yields {aval}, but its variable is {var.aval}")
+                    raise errors.JaxprTypeError(f"{eqn!r} yields {aval}, but its variable is {var.aval}")
         known.update(eqn.outvars)
     for atom in jaxpr.outvars:
         check_read(atom, "the results")

@@ -10,7 +10,7 @@ from namoo import errors, tree_util
 from namoo.core.avals import aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, dce, eval_jaxpr
 from namoo.core.primitive import Primitive, is_zero
-from namoo.transforms.linear import linearize_jaxpr, tangents_out
+from namoo.transforms.linear import linearize, linearize_jaxpr, tangents_out
 from namoo.transforms.program import Call
 from namoo.transforms.stage import close, derived, stage, stage_closed
 
@@ -226,6 +226,19 @@ def checkpoint_name(x: Any, name: str) -> Any:
     return tree_util.tree_map(lambda leaf: name_p.bind(leaf, name=name), x)
 
 
+class Offloadable:
+    """A policy's answer: keep the value, in other memory. On a CPU it is simply kept."""
+
+    def __init__(self, src: str, dst: str):
+        self.src, self.dst = src, dst
+
+
+Saveable = True
+"""A policy's answer: keep the value."""
+Recompute = False
+"""A policy's answer: compute the value again."""
+
+
 def everything_saveable(*_: Any, **__: Any) -> bool:
     """Keep every value: no rematerialisation."""
     return True
@@ -289,6 +302,58 @@ def save_and_offload_only_these_names(
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
     """Keep matrix products without batch dimensions; a CPU has nowhere to offload them to."""
     return dots_with_no_batch_dims_saveable
+
+
+def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """The types of the values that the backward pass of a function keeps, and what they are.
+
+    >>> import namoo.numpy as jnp
+    >>> saved_residuals(lambda x: jnp.sin(x) * 2.0, 1.0)
+    [(ShapedArray(float32[], weak_type=True), "output of 'cos'")]
+    """
+    flat, in_tree = tree_util.tree_flatten((args, kwargs))
+    out: list[tuple[Any, str]] = []
+
+    def flat_fun(*leaves):
+        inner_args, inner_kwargs = in_tree.unflatten(leaves)
+        return tree_util.tree_leaves(fun(*inner_args, **inner_kwargs))
+
+    def forward(*leaves):
+        outs, _, _, residuals = linearize(flat_fun, leaves, [True] * len(leaves))
+        return [*outs, *residuals]
+
+    inexact = [aval_of(x) for x in flat]
+    jaxpr, _ = stage(forward, inexact)
+    count = len(stage(flat_fun, inexact)[0].outvars)
+    makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    places = dict(zip(jaxpr.invars, leaf_names(args, kwargs), strict=True))
+    for atom in dict.fromkeys(v for v in jaxpr.outvars[count:] if type(v) is not Literal):
+        if atom in places:
+            out.append((atom.aval, f"from the argument {places[atom]}"))
+        elif atom in makers:
+            eqn = makers[atom]
+            where = f" from {eqn.source}" if eqn.source and eqn.source.file[0] != "<" else ""
+            out.append((atom.aval, f"output of '{eqn.primitive.name}'{where}"))
+        else:
+            out.append((atom.aval, "from a constant"))
+    return out
+
+
+def leaf_names(args: tuple, kwargs: dict) -> list[str]:
+    """Names of the leaves of arguments by position and keyword."""
+    paths = tree_util.tree_leaves_with_path((args, kwargs))
+    return [f"{'args' if p[0].idx == 0 else 'kwargs'}{tree_util.keystr(p[1:])}" for p, _ in paths]
+
+
+def print_saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> None:
+    """Print what the backward pass of a function keeps, one value per line.
+
+    >>> import namoo.numpy as jnp
+    >>> print_saved_residuals(checkpoint(lambda x: jnp.sin(jnp.sin(x))), 1.0)
+    f32[] from the argument args[0]
+    """
+    for aval, what in saved_residuals(fun, *args, **kwargs):
+        print(aval.str_short(), what)
 
 
 class checkpoint_policies:

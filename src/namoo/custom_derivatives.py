@@ -1,0 +1,39 @@
+"""Derivative rules written by hand, and the types their functions meet."""
+
+from typing import Any
+
+from namoo import tree_util
+from namoo.core.primitive import Zero
+from namoo.primitives.shape import instantiate
+from namoo.transforms.custom import CustomVJPPrimal as CustomVJPPrimal
+from namoo.transforms.custom import SymbolicZero as SymbolicZero
+from namoo.transforms.custom import closure_convert as closure_convert
+from namoo.transforms.custom import custom_gradient as custom_gradient
+from namoo.transforms.custom import custom_jvp as custom_jvp
+from namoo.transforms.custom import custom_jvp_call_p as custom_jvp_call_p
+from namoo.transforms.custom import custom_vjp as custom_vjp
+from namoo.transforms.custom import custom_vjp_call_p as custom_vjp_call_p
+from namoo.transforms.linear_call import linear_call as linear_call
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The values in a tree of `CustomVJPPrimal`s, as `fwd` gets with `symbolic_zeros=True`.
+
+    >>> custom_vjp_primal_tree_values([CustomVJPPrimal(1.0, True), CustomVJPPrimal(2.0, False)])
+    [1.0, 2.0]
+    """
+
+    def is_primal(x):
+        return type(x) is CustomVJPPrimal
+
+    return tree_util.tree_map(lambda leaf: leaf.value, tree, is_leaf=is_primal)
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of a value, as an array or as a `SymbolicZero`.
+
+    >>> zero_from_primal(2.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    zero = Zero.of(val)
+    return SymbolicZero(zero.aval) if symbolic_zeros else instantiate(zero)

@@ -1,0 +1,201 @@
+"""`namoo.debug`: look at the values of a program while it runs."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import logging
+import pdb
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from namoo import errors, tree_util
+from namoo.control.callback import bind_debug, debug_callback_p, debug_print_p
+from namoo.control.callback import debug_callback as callback
+from namoo.core.trace import Tracer
+
+__all__ = ["breakpoint", "callback", "log", "print"]
+
+_log = logging.getLogger("namoo.debug")
+
+
+class _Checker(string.Formatter):
+    """Finds out whether a format string and its arguments belong together, without formatting:
+    the values are not known yet."""
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        first = re.split(r"[.\[]", field_name, maxsplit=1)[0]
+        key = int(first) if first.isdigit() else first
+        return self.get_value(key, args, kwargs), key
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return ""
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return value
+
+    def check_unused_args(self, used_args, args, kwargs):
+        positional = [x for i, x in enumerate(args) if i not in used_args]
+        if positional:
+            raise ValueError(
+                f"Unused positional arguments to debug.print: {positional}. Write a {{}} in the "
+                "format string for each argument."
+            )
+        names = [name for name in kwargs if name not in used_args]
+        if names:
+            raise ValueError(
+                f"Unused keyword arguments to debug.print: {names}. Write {{name}} in the format "
+                'string for each; do not pass an f-string (f"{x}"), which is formatted before the '
+                "values are known."
+            )
+
+
+def _emit(fmt: str, args: tuple, kwargs: dict, write: Callable[[str], None], options: dict) -> None:
+    if not isinstance(fmt, str):
+        raise TypeError(f"debug.print: the format must be a str, got {type(fmt).__name__}.")
+    if not options.pop("skip_format_check"):
+        _Checker().vformat(fmt, args, kwargs)
+
+    def show(*values, **named):
+        write(fmt.format(*values, **named))
+
+    bind_debug(debug_print_p, show, args, kwargs, fmt=fmt, **options)
+
+
+@errors.boundary
+def print(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Callable | None:
+    """Print values when the program runs, also inside of `jit`, `vmap`, `grad` and loops.
+
+    Args:
+      fmt: a format string as for `str.format`, such as "x is {x}, y is {}"; if None, the result is
+        this function with the options given.
+      *args: values for the `{}` in it: arrays, trees of them, or anything else.
+      ordered: print in the order of the program; here it always is.
+      partitioned: has no effect.
+      skip_format_check: do not check the format string before the program runs.
+      **kwargs: values for the `{name}` in it.
+
+    Raises:
+      ValueError: an argument is not used by the format string.
+      IndexError: the format string uses more arguments than there are.
+      KeyError: the format string uses a name that is not given.
+
+    >>> import namoo
+    >>> import namoo.numpy as jnp
+    >>> from namoo import debug
+    >>> f = namoo.jit(lambda x: debug.print("x is {} and {y}", x, y=2 * x))
+    >>> f(3)
+    x is 3 and 6
+    """
+    if fmt is None:
+        return functools.partial(
+            print,
+            ordered=ordered,
+            partitioned=partitioned,
+            skip_format_check=skip_format_check,
+            **kwargs,
+        )
+    options = dict(ordered=bool(ordered), skip_format_check=skip_format_check)
+    _emit(fmt, args, kwargs, builtins.print, options)
+    return None
+
+
+@errors.boundary
+def log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Callable | None:
+    """As `debug.print`, but to the logger `namoo.debug`, at level INFO.
+
+    Args:
+      fmt: a format string as for `str.format`; if None, the result is this function with the
+        options given.
+      *args: values for the `{}` in it.
+      ordered: log in the order of the program; here it always is.
+      partitioned: has no effect.
+      skip_format_check: do not check the format string before the program runs.
+      **kwargs: values for the `{name}` in it.
+
+    >>> import namoo
+    >>> from namoo import debug
+    >>> namoo.jit(lambda x: debug.log("x is {}", x))(3)
+    """
+    if fmt is None:
+        return functools.partial(
+            log,
+            ordered=ordered,
+            partitioned=partitioned,
+            skip_format_check=skip_format_check,
+            **kwargs,
+        )
+    options = dict(ordered=bool(ordered), skip_format_check=skip_format_check)
+    _emit(fmt, args, kwargs, lambda message: _log.info("%s", message), options)
+    return None
+
+
+def _is_live(x: Any) -> bool:
+    return isinstance(x, Tracer) and x.trace.alive
+
+
+def _leaves(x: Any) -> list:
+    """The leaves of any local variable; it need not be a tree that can be flattened."""
+    try:
+        return tree_util.tree_leaves(x)
+    except (TypeError, ValueError):
+        return [x]
+
+
+def breakpoint(
+    *,
+    backend: str | None = None,
+    filter_frames: bool = True,
+    num_frames: int | None = None,
+    ordered: bool = False,
+    token: Any = None,
+    **kwargs: Any,
+) -> None:
+    """Stop the program when it runs, in Python's debugger, with the values of your variables.
+
+    The debugger shows the line that calls `breakpoint`; its local variables have the values of
+    this run, where in the function itself they are traced. Type `p x` to see one and `c` to go on.
+
+    Args:
+      backend: 'cli' or None, which is the same.
+      filter_frames: has no effect: only your own function is shown.
+      num_frames: has no effect, likewise.
+      ordered: stop in the order of the program; here it always does.
+      token: has no effect.
+      **kwargs: passed to `pdb.Pdb`.
+
+    Raises:
+      ValueError: the backend is unknown.
+    """
+    if backend not in (None, "cli"):
+        raise ValueError(f"debug.breakpoint: the backend must be 'cli' or None, got {backend!r}.")
+    frame = errors.user_frame()
+    assert frame is not None
+    file, line, globals_ = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
+    # A statement at the user's own line, so that the debugger lists the code around it.
+    code = compile("\n" * (line - 1) + "_debugger.set_trace()", file, "exec")
+    traced, static = {}, {}
+    for name, value in frame.f_locals.items():
+        (traced if any(map(_is_live, _leaves(value))) else static)[name] = value
+
+    def stop(values):
+        debugger = pdb.Pdb(**kwargs)
+        exec(code, globals_, {**static, **values, "_debugger": debugger})
+
+    bind_debug(debug_callback_p, stop, (traced,), {}, ordered=bool(ordered))

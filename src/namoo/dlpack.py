@@ -1,0 +1,18 @@
+"""Sharing memory with other libraries."""
+
+from typing import Any
+
+from namoo import _dtypes
+from namoo.numpy import from_dlpack as from_dlpack
+
+_KINDS = "biufc"
+
+
+def is_supported_dtype(dtype: Any) -> bool:
+    """Whether arrays of a dtype can be shared.
+
+    >>> is_supported_dtype("float32"), is_supported_dtype("int4")
+    (True, False)
+    """
+    dtype = _dtypes.canonicalize_dtype(dtype, allow_extended=True)
+    return not _dtypes.is_extended(dtype) and dtype.kind in _KINDS

@@ -1,0 +1,236 @@
+"""Batching rules written by the user: `custom_vmap`.
+
+A call of such a function is one equation that holds the function's program.  Where it is mapped
+over, the user's rule takes the program's place; all other interpreters run the program.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from namoo import _dtypes, errors, tree_util
+from namoo.core.avals import aval_of
+from namoo.core.jaxpr import jaxpr_as_fun
+from namoo.core.primitive import Zero, is_linear, is_zero
+from namoo.primitives.shape import instantiate
+from namoo.transforms.batch import Axis, batch_to, to_front
+from namoo.transforms.custom import positional
+from namoo.transforms.jvp import jvp, jvp_jaxpr
+from namoo.transforms.linear import linearize_jaxpr, tangents_out, transpose_jaxpr
+from namoo.transforms.program import ProgramPrimitive
+from namoo.transforms.stage import close, stage
+
+Rule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool]]]
+"""The user's rule on flat values: axis size, which are batched (in front), and the values."""
+
+
+class CustomVmapCall(ProgramPrimitive):
+    """A call of the program `call`; `rule` batches it.
+
+    The first `num_consts` operands are values that the function closes over.
+    """
+
+    name = "custom_vmap_call"
+
+    def evaluate(self, *values, call, **rest):
+        return self.executable(call)(values)
+
+    def abstract(self, *avals, call, **rest):
+        return call.out_avals
+
+    def weak_results(self, weak, count, params):
+        return [a.weak_type for a in params["call"].out_avals]
+
+    def batch(self, xs, dims, *, axis, call, rule, num_consts):
+        if any(d is not None for d in dims[:num_consts]):
+            raise ValueError(
+                f"The custom_vmap function {call.jaxpr.name} closes over a value that is mapped "
+                "over by vmap, which its rule does not see. Pass the value as an argument."
+            )
+        args, batched = to_front(xs[num_consts:], dims[num_consts:])
+        outs, batched_out = rule(axis.size, batched, args)
+        return outs, [0 if b else None for b in batched_out]
+
+    def jvp(self, primals, tangents, *, call, rule, num_consts):
+        nonzeros = [not is_zero(t) for t in tangents]
+        program, _ = jvp_jaxpr(call, nonzeros, instantiate_outs=True)
+        given = [t for t in tangents if not is_zero(t)]
+        # What the function closes over comes first, and so do its tangents.
+        n, consts = len(primals), sum(nonzeros[:num_consts])
+        order = [*range(num_consts), *range(n, n + consts), *range(num_consts, n)]
+        order += range(n + consts, n + len(given))
+        jaxpr = program.jaxpr
+        program = program.replace(jaxpr=jaxpr.replace(invars=[jaxpr.invars[i] for i in order]))
+        operands = [*primals, *given]
+        outs = self.bind(
+            *(operands[i] for i in order),
+            call=program,
+            rule=_jvp_rule(rule, nonzeros[num_consts:]),
+            num_consts=num_consts + consts,
+        )
+        half = len(outs) // 2
+        values, out_tangents = outs[:half], outs[half:]
+        return values, [
+            Zero.of(x) if aval_of(t).dtype == _dtypes.float0 else t
+            for x, t in zip(values, out_tangents, strict=True)
+        ]
+
+    def linearize(self, primals, tangents, *, call, **rest):
+        # The rule says nothing of the two halves of a derivative, so they are batched as written.
+        halves = linearize_jaxpr(call, [not is_zero(t) for t in tangents])
+        n = len(call.out_avals)
+        outs = jaxpr_as_fun(halves.primal)(*primals)
+        residuals = halves.residuals(primals, outs[n:])
+        given = [t for t in tangents if not is_zero(t)]
+        out_tangents = jaxpr_as_fun(halves.tangent)(*residuals, *given)
+        return outs[:n], tangents_out(halves.nonzero_out, outs[:n], out_tangents)
+
+    def transpose(self, cts, *operands, call, **rest):
+        linear = [is_linear(x) for x in operands]
+        program, nonzero_out = transpose_jaxpr(call, linear, [not is_zero(ct) for ct in cts])
+        known = [x for x in operands if not is_linear(x)]
+        given = [ct for ct in cts if not is_zero(ct)]
+        outs, nonzero = iter(jaxpr_as_fun(program)(*known, *given)), iter(nonzero_out)
+        return [
+            (next(outs) if next(nonzero) else Zero(x.aval.tangent())) if lin else None
+            for x, lin in zip(operands, linear, strict=True)
+        ]
+
+
+custom_vmap_call_p = CustomVmapCall()
+
+
+def _jvp_rule(rule: Rule, nonzeros: Sequence[bool]) -> Rule:
+    """The rule of the derivative: the derivative of the rule."""
+
+    def derivative(size, batched, args):
+        n = len(nonzeros)
+        primals, primal_batched = list(args[:n]), list(batched[:n])
+        tangents: list[Any] = []
+        rest = iter(zip(args[n:], batched[n:], strict=True))
+        axis = Axis(size)
+        for i, nz in enumerate(nonzeros):
+            if not nz:
+                tangents.append(Zero.of(primals[i]))
+                continue
+            t, t_batched = next(rest)
+            if primal_batched[i] != t_batched:
+                # A value and its tangent are batched together.
+                primals[i] = batch_to(axis, primals[i], None if t_batched else 0)
+                t = batch_to(axis, t, 0 if t_batched else None)
+                primal_batched[i] = True
+            tangents.append(t)
+        batched_out: list[bool] = []
+
+        def values(*xs):
+            outs, batched_out[:] = rule(size, primal_batched, xs)
+            return outs
+
+        outs, out_tangents = jvp(values, primals, tangents)
+        return [*outs, *map(instantiate, out_tangents)], batched_out * 2
+
+    return derivative
+
+
+class custom_vmap:
+    """A function whose batching is written by hand.
+
+    Derivatives in forward mode batch by the derivative of the rule; in reverse mode the function
+    itself is differentiated.
+
+    Args:
+      fun: a function of trees of arrays.
+
+    >>> import namoo
+    >>> import namoo.numpy as jnp
+    >>> @custom_vmap
+    ... def f(x, y):
+    ...     return x + y
+    >>> @f.def_vmap
+    ... def rule(axis_size, in_batched, x, y):
+    ...     return 10 * (x + y), in_batched[0] or in_batched[1]
+    >>> namoo.vmap(f)(jnp.arange(3), jnp.arange(3))
+    Array([ 0, 20, 40], dtype=int32)
+    """
+
+    def __init__(self, fun: Callable):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.vmap_rule: Callable | None = None
+
+    def __get__(self, instance, owner=None):
+        """A custom function defined in a class is a method."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def def_vmap(self, vmap_rule: Callable) -> Callable:
+        """Set the rule `(axis_size, in_batched, *args) -> (out, out_batched)`.
+
+        Batched arguments have the mapped axis in front; `in_batched` is a list with a tree of
+        booleans for each argument, and `out_batched` a tree of booleans like the result.
+        """
+        self.vmap_rule = vmap_rule
+        return vmap_rule
+
+    @errors.boundary
+    def __call__(self, *args, **kwargs):
+        name = getattr(self.fun, "__name__", type(self.fun).__name__)
+        vmap_rule = self.vmap_rule
+        if vmap_rule is None:
+            raise AttributeError(
+                f"No batching rule is defined for the custom_vmap function {name}: decorate one "
+                "with @f.def_vmap."
+            )
+        args = positional(self.fun, args, kwargs, f"custom_vmap of {name}")
+        flat, in_tree = tree_util.tree_flatten(tuple(args))
+        out_tree: Any = None
+
+        def flat_fun(*leaves):
+            nonlocal out_tree
+            outs, out_tree = tree_util.tree_flatten(self.fun(*in_tree.unflatten(leaves)))
+            return outs
+
+        jaxpr, consts = stage(flat_fun, [aval_of(x) for x in flat], name, how="custom_vmap")
+        closed, consts = close(jaxpr, consts)
+        rule = _flat_rule(vmap_rule, in_tree, out_tree)
+        outs = custom_vmap_call_p.bind(
+            *consts, *flat, call=closed, rule=rule, num_consts=len(consts)
+        )
+        assert out_tree is not None
+        return out_tree.unflatten(outs)
+
+
+def _flat_rule(vmap_rule: Callable, in_tree: Any, out_tree: Any) -> Rule:
+    """The user's rule on flat lists, with its results checked."""
+    name = getattr(vmap_rule, "__name__", type(vmap_rule).__name__)
+
+    def rule(size, batched, args):
+        in_batched = list(in_tree.unflatten(batched))
+        result = vmap_rule(size, in_batched, *in_tree.unflatten(args))
+        if not (isinstance(result, (tuple, list)) and len(result) == 2):
+            raise ValueError(
+                f"The custom vmap rule {name} must return a pair (result, which of it is batched), "
+                f"got {type(result).__name__}."
+            )
+        outs, tree = tree_util.tree_flatten(result[0])
+        if tree != out_tree:
+            raise ValueError(
+                f"The structure of the result of the custom vmap rule {name} does not match that "
+                f"of the function: expected {out_tree}, got {tree}."
+            )
+        flags, flag_tree = tree_util.tree_flatten(result[1])
+        if flag_tree != tree:
+            raise ValueError(
+                f"The custom vmap rule {name} must return two trees of one structure, the result "
+                f"and which of it is batched, got {tree} and {flag_tree}."
+            )
+        for x, flag in zip(outs, flags, strict=True):
+            if flag and aval_of(x).shape[:1] != (size,):
+                raise ValueError(
+                    f"The custom vmap rule {name} returned a batched result of shape "
+                    f"{aval_of(x).shape}: its first axis must be the mapped one, of length {size}."
+                )
+        return outs, [bool(flag) for flag in flags]
+
+    return rule

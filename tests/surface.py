@@ -1,0 +1,73 @@
+"""How much of JAX's public surface exists, and how much of it the tests compare with JAX.
+
+python tests/surface.py            a table, one row per namespace
+python tests/surface.py --missing  and the names that are absent
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import sys
+from functools import cache
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+NAMES: dict[str, list[str]] = json.loads((TESTS / "data" / "jax_names.json").read_text())
+
+
+def present(space: str) -> list[str]:
+    """The names of a namespace of JAX that namoo has too."""
+    try:
+        module = importlib.import_module(f"namoo.{space}" if space else "namoo")
+    except ImportError:
+        return []
+    return [name for name in NAMES[space] if hasattr(module, name)]
+
+
+@cache
+def words_of_oracle_tests() -> frozenset[str]:
+    """Every attribute and string that occurs in a test file that uses real JAX.
+
+    A table row names the function it tests by one or the other.
+    """
+    words: set[str] = set()
+    for path in TESTS.rglob("*.py"):
+        text = path.read_text()
+        if "import jax" not in text and "from both import" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Attribute):
+                words.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                words.update(node.value.replace(".", " ").split())
+    return frozenset(words)
+
+
+def table() -> list[tuple[str, int, int, int]]:
+    """Rows of namespace, names present, names in all, names that occur in tests against JAX."""
+    tested = words_of_oracle_tests()
+    rows = []
+    for space, names in NAMES.items():
+        have = present(space)
+        rows.append((space or "namoo", len(have), len(names), sum(n in tested for n in have)))
+    return rows
+
+
+def main() -> None:
+    rows = table()
+    print(f"{'namespace':32} {'present':>9} {'of':>5} {'':>7} {'tested against JAX':>19}")
+    for space, have, of, tested in rows:
+        print(f"{space:32} {have:9} {of:5} {have / of:7.0%} {tested:19}")
+    have, of, tested = (sum(row[i] for row in rows) for i in (1, 2, 3))
+    print(f"{'in all':32} {have:9} {of:5} {have / of:7.0%} {tested:19}")
+    if "--missing" in sys.argv:
+        for space, names in NAMES.items():
+            absent = sorted(set(names) - set(present(space)))
+            if absent:
+                print(f"\n{space or 'namoo'}: {', '.join(absent)}")
+
+
+if __name__ == "__main__":
+    main()
