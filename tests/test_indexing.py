@@ -518,6 +518,19 @@ def test_batches_of_indices():
         np.testing.assert_allclose(one, np.stack(wanted), rtol=1e-6)
 
 
+def test_gradient_of_a_batch_of_overlapping_slices():
+    starts, numbers = ours(np.array([0, 1, 1, 9])), np.arange(6.0, dtype=np.float32)
+
+    def windows(x):
+        def one(start):
+            return [sl.dynamic_slice(x, (start,), (3,))]
+
+        return batch(one, Axis(4), [starts], [0])[0][0]
+
+    (found,) = gradient(windows, np.ones((4, 3), np.float32), ours(numbers))
+    np.testing.assert_array_equal(found, [1, 3, 3, 3, 1, 1])
+
+
 # ---- errors
 
 ERRORS = [

@@ -32,8 +32,6 @@ from namoo.primitives.windows import (
     default_fill,
 )
 
-index_exp, s_ = np.index_exp, np.s_
-
 
 def take(
     a: Any,

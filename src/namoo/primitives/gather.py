@@ -150,6 +150,10 @@ class Gather(Primitive):
             slice_sizes = (1, *slice_sizes)
             batching, indices_batching = (0, *batching), (0, *indices_batching)
         dnums = GatherDimensionNumbers(offset, collapsed, starts, batching, indices_batching)
+        if di is not None:
+            # The indices of two examples may be in any order, and equal where they share `x`.
+            params["indices_are_sorted"] = False
+            params["unique_indices"] = params["unique_indices"] and dx is not None
         params = {"dimension_numbers": dnums, "slice_sizes": slice_sizes, **params}
         return self.bind(x, indices, **params), 0
 
@@ -407,6 +411,7 @@ class Scatter(Primitive):
             window = (0, *window)
         else:
             indices = moveaxis(indices, di, 0)
+            params["indices_are_sorted"] = False
             batching, indices_batching = (0, *batching), (0, *_shift(indices_batching))
         dnums = ScatterDimensionNumbers(window, inserted, starts, batching, indices_batching)
         return self.bind(x, indices, updates, dimension_numbers=dnums, **params), 0
