@@ -73,6 +73,9 @@ SAMPLES = [
         for x, new in (
             (halves, "int32"),
             (halves, "uint8"),
+            (halves[0, 0], "int32"),
+            (halves[0, 0], "uint16"),
+            (shorts[0], "float32"),
             (halves, "float32"),
             (shorts, "float32"),
             (shorts, ml_dtypes.bfloat16),

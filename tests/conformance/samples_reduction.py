@@ -62,6 +62,14 @@ SAMPLES = [
     ),
     Sample(
         r.reduce_precision_p,
+        [np.array(1.1)],
+        {"exponent_bits": 5, "mantissa_bits": 10},
+        name="scalar",
+        expected=1.099609375,
+        diff=(),
+    ),
+    Sample(
+        r.reduce_precision_p,
         [special],
         {"exponent_bits": 5, "mantissa_bits": 10},
         name="float16",

@@ -238,10 +238,11 @@ class _Computation:
         """The program of the function."""
         pair = tree_util.tree_structure((self.tree.unflatten(self.scalars),) * 2)
         staged = Staged(self.fun, pair, [*self.scalars, *self.scalars], self.name)
-        if staged.out_tree != self.tree:
+        out_tree = tree_util.tree_structure(staged.out_types())
+        if out_tree != self.tree:
             raise ValueError(
                 f"{self.name}: the function must return the tree structure of the operands, "
-                f"{self.tree}, but it returned {staged.out_tree}."
+                f"{self.tree}, but it returned {out_tree}."
             )
         for wanted, found in zip(self.scalars, staged.out_avals, strict=True):
             if (wanted.shape, wanted.dtype) != (found.shape, found.dtype):

@@ -135,7 +135,7 @@ def _shift_right_arithmetic(x, y):
         up = (_codes(x.astype(np.int8), x.dtype) << np.uint8(8 - width)).view(np.int8)
         down = _shift_right_arithmetic(up, _limited(y, width).view(np.int8)) >> np.int8(8 - width)
         return _from_codes(_codes(down, x.dtype), x.dtype)
-    signed = _SIGNED.get(x.dtype, x.dtype)
+    signed: Any = _SIGNED.get(x.dtype, x.dtype)
     width = 8 * x.itemsize
     far = _far(y, width)
     if far is not False:
@@ -245,7 +245,7 @@ class BitcastConvertType(Primitive):
         if min(width, new) < 8:
             return self._narrow(x, width, new, new_dtype)
         if width > new:
-            return np.ascontiguousarray(x)[..., None].view(new_dtype)
+            return np.ascontiguousarray(x[..., None]).view(new_dtype)
         if width < new:
             if x.shape[-1] * width != new:
                 raise ValueError("the last axis does not fill an element")
@@ -257,7 +257,7 @@ class BitcastConvertType(Primitive):
         """Go through single bits, lowest first: for types of less than 8 bits."""
         if width < 8:
             x = _codes(x.astype(np.int8) if accepts(x.dtype, integer) else x, x.dtype)
-        data = np.ascontiguousarray(x)[..., None].view(np.uint8)
+        data = np.ascontiguousarray(x[..., None]).view(np.uint8)
         bits = np.unpackbits(data, axis=-1, bitorder="little")[..., :width]
         if width < new:
             bits = bits.reshape(*bits.shape[:-2], new)

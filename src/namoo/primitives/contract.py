@@ -333,7 +333,7 @@ def multiply_in(multiply: Multiply, x: np.ndarray, y: np.ndarray, dtype: np.dtyp
 def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Convert a result; integers wrap around, and complex numbers lose their imaginary part."""
     if x.dtype.kind == "c" and dtype.kind != "c":
-        x = x.real
+        x = np.real(x)
     if x.dtype == np.int64 and dtype.kind == "V":
         # The narrow integers of ml_dtypes wrap from 8 bits.
         return x.astype(np.int8).astype(dtype)

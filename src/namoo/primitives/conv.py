@@ -212,18 +212,18 @@ class ConvGeneralDilated(Primitive):
         size = shape_of(x)[dx] if dx is not None else shape_of(w)[dw]
         groups = max(feature_group_count, batch_group_count)
         out_axis = out_spec[1]
-        if dx is not None and dw is not None:
+        if dx is None:
+            w = _fold(w, dw, rhs_spec[0], groups)
+        elif dw is None:
+            x = _fold(x, dx, lhs_spec[0], batch_group_count)
+            out_axis = out_spec[0]
+        else:
             # Each example becomes a group, with a kernel of its own.
             if batch_group_count > 1:
                 x, batch_group_count = _fold(x, dx, lhs_spec[0]), batch_group_count * size
             else:
                 x, feature_group_count = _fold(x, dx, lhs_spec[1]), feature_group_count * size
             w = _fold(w, dw, rhs_spec[0])
-        elif dx is not None:
-            x = _fold(x, dx, lhs_spec[0], batch_group_count)
-            out_axis = out_spec[0]
-        else:
-            w = _fold(w, dw, rhs_spec[0], groups)
         out = self.bind(
             x,
             w,
@@ -343,11 +343,10 @@ def _depthwise(windows: np.ndarray, w: np.ndarray, ndim: int) -> np.ndarray:
     windows = np.moveaxis(windows[..., 0], 0, -1)
     w = np.moveaxis(w[..., 0, :], 0, -2)
     kernel = w.shape[:ndim]
-    total = None
+    total = np.zeros((*windows.shape[: ndim + 1], *w.shape[ndim:]), windows.dtype)
     for place in np.ndindex(*kernel):
         index = (slice(None), *[slice(None)] * ndim, *place)
-        term = windows[index][..., None] * w[place]
-        total = term if total is None else np.add(total, term, out=total)
+        total += windows[index][..., None] * w[place]
     return np.moveaxis(total, -2, 0)
 
 

@@ -296,6 +296,6 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
     >>> import namoo.numpy as jnp
     >>> cumlogsumexp(jnp.array([1000.0, 1000.0]))
-    Array([1000.    , 1000.6931], dtype=float32)
+    Array([1000.    , 1000.6932], dtype=float32)
     """
     return _cumulative(cumlogsumexp_p, operand, axis, reverse)

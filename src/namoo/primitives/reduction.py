@@ -334,7 +334,7 @@ def _reduce_precision(x, *, exponent_bits, mantissa_bits):
     range, to zero below."""
     info = _dtypes.finfo(x.dtype)
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
-    code = np.ascontiguousarray(x).view(unsigned)
+    code = np.asarray(x, order="C").view(unsigned)
     one = unsigned.type(1)
     sign = code & (one << unsigned.type(info.bits - 1))
     code = code ^ sign

@@ -34,7 +34,7 @@ from namoo.primitives.windows import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 def _sortable(x: np.ndarray) -> list[np.ndarray]:
     """Arrays of types that NumPy sorts well, whose order one after the other is that of `x`."""
     if x.dtype.kind == "c":
-        return [x.real, x.imag]
+        return [np.real(x), np.imag(x)]
     if x.dtype.kind == "V":
         return [x.astype(np.float32 if accepts(x.dtype, floating) else np.int8)]
     return [x]
