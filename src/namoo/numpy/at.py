@@ -391,7 +391,6 @@ def _fitted(y: Array, place: Place) -> Any:
 # Which Python numbers NumPy puts into which kind of dtype without loss, as we do.
 _SCALARS = {"f": (int, float), "c": (int, float, complex), "i": (int,), "u": (int,), "b": (bool,)}
 
-
 # Up to so many elements `ufunc.at` is quicker than to set up a scatter.
 _FEW = 256
 

@@ -124,8 +124,11 @@ class Item(NamedTuple):
 
 
 class Index(NamedTuple):
-    """An index that was read: its items, and the operand's axes of length 1 to be put in first
-    (they stand for scalar booleans)."""
+    """An index that was read.
+
+    `inserted` are axes of length 1 to be put into the operand first, which then has `shape`: scalar
+    booleans index them.
+    """
 
     items: list[Item]
     inserted: list[int]
@@ -359,6 +362,7 @@ class Layout:
       result_shape: the shape of `x[index]`.
       has_arrays: whether an index is an array, not only integers and slices.
       new_axes: the axes of the result that None adds.
+      inner: `axes` without the new ones.
       window_axes: the axes along slices, counted without the new ones.
     """
 

@@ -104,7 +104,7 @@ class Gather(Primitive):
     def jvp(self, primals, tangents, **params):
         x, indices = primals
         out = self.bind(x, indices, **params)
-        return out, self.bind(tangents[0], indices, **_with_zerofill(params))
+        return out, self.bind(tangents[0], indices, **_with_zero_fill(params))
 
     def transpose(
         self,
@@ -166,7 +166,7 @@ def _shift(dims: Dims) -> Dims:
     return tuple(d + 1 for d in dims)
 
 
-def _with_zerofill(params: dict) -> dict:
+def _with_zero_fill(params: dict) -> dict:
     return {**params, "fill_value": 0} if params["mode"] is FILL_OR_DROP else params
 
 
@@ -239,7 +239,7 @@ def _gather_form(
 def read_back(x: Any, indices: Any, updates_shape: Dims, fill_value: Any = 0, **params) -> Any:
     """The elements of `x` in the windows of a scatter with the given parameters."""
     dnums, sizes = _gather_form(params.pop("dimension_numbers"), shape_of(x), updates_shape)
-    params = _with_zerofill({**params, "fill_value": None})
+    params = _with_zero_fill({**params, "fill_value": None})
     return gather_p.bind(x, indices, dimension_numbers=dnums, slice_sizes=sizes, **params)
 
 
