@@ -106,8 +106,8 @@ def erfc(x: Any) -> Any:
 
 # Giles (2010), "Approximating the erfinv function": polynomials in w = -log(1 - x²), for the
 # centre (w < 5) and for the tails, highest power first.
-_CENTRE = np.float32(
-    (
+_CENTRE = np.array(
+    [
         2.81022636e-08,
         3.43273939e-07,
         -3.5233877e-06,
@@ -117,10 +117,11 @@ _CENTRE = np.float32(
         -0.00417768164,
         0.246640727,
         1.50140941,
-    )
+    ],
+    np.float32,
 )
-_TAIL = np.float32(
-    (
+_TAIL = np.array(
+    [
         -0.000200214257,
         0.000100950558,
         0.00134934322,
@@ -130,7 +131,8 @@ _TAIL = np.float32(
         0.00943887047,
         1.00167406,
         2.83297682,
-    )
+    ],
+    np.float32,
 )
 
 
