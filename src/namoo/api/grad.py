@@ -21,9 +21,16 @@ from namoo.api.map import vmap
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
 from namoo.core.jaxpr import Jaxpr, eval_jaxpr
-from namoo.core.primitive import Linear, Zero
+from namoo.core.primitive import Linear, Zero, is_zero
 from namoo.core.trace import Tracer
-from namoo.primitives.shape import instantiate, ones, reshape, stop_gradient_p, zeros
+from namoo.primitives.shape import (
+    convert_element_type,
+    instantiate,
+    ones,
+    reshape,
+    stop_gradient_p,
+    zeros,
+)
 from namoo.primitives.slicing import slice_in_dim
 from namoo.transforms import jvp as forward
 from namoo.transforms.linear import backward_pass
@@ -110,8 +117,8 @@ def jvp(
         )
     flat = _Flat(fun, primals, {}, has_aux)
     t_leaves, t_tree = tree_util.tree_flatten(tuple(tangents))
-    if t_tree != flat.in_tree:
-        found = diff(tuple(primals), tuple(tangents))
+    if t_tree != flat.in_tree or type(primals) is not type(tangents):
+        found = diff(primals, tangents)
         message = tree_util.mismatch(
             "primal and tangent arguments to jvp must have the same tree structure", found
         ).args[0]
@@ -120,7 +127,7 @@ def jvp(
     t_leaves = [t for i, t in enumerate(t_leaves) if i not in flat.static.places]
     paths = [p for i, p in enumerate(paths) if i not in flat.static.places]
     checked = [
-        forward.check_tangent(x, t, f"jvp, at primals{p}")
+        _weak_as(x, forward.check_tangent(x, t, f"jvp, at primals{p}"))
         for x, t, p in zip(flat.leaves, t_leaves, paths, strict=True)
     ]
     outs, out_tangents = forward.jvp(flat, flat.leaves, checked)
@@ -130,6 +137,14 @@ def jvp(
         flat.out_static.join([instantiate(t) for t in out_tangents[:n]])
     )
     return (out, tangent, flat.aux_out(outs[n:])) if has_aux else (out, tangent)
+
+
+def _weak_as(x: Any, t: Any) -> Any:
+    """A tangent with the weak type of its primal."""
+    weak = aval_of(x).weak_type
+    if is_zero(t) or aval_of(t).weak_type == weak:
+        return t
+    return convert_element_type(t, aval_of(t).dtype, weak)
 
 
 class _VJP:
@@ -509,7 +524,7 @@ def _basis(tree: Any) -> Any:
         aval = aval_of(x)
         block = np.zeros((total, size), aval.dtype)
         block[start : start + size] = np.eye(size, dtype=aval.dtype)
-        out.append(EagerArray(block.reshape((total, *aval.shape))))
+        out.append(EagerArray(block.reshape((total, *aval.shape)), aval.weak_type))
         start += size
     return treedef.unflatten(out)
 

@@ -234,7 +234,7 @@ class Scan(ProgramPrimitive):
         avals = [
             *map(aval_of, known_consts),
             *linear_consts,
-            *(aval_of(ct).strong() for ct in ct_carry),
+            *map(aval_of, ct_carry),
             *counter_avals,
             *x_avals,
             *y_avals,

@@ -245,6 +245,7 @@ class Pow(Elementwise):
 
 def _pow_tangent_base(t, out, x, y):
     if aval_of(y).dtype == aval_of(x).dtype:
+        y = convert_element_type(y, aval_of(y).dtype)  # the derivative is strong, as JAX has it
         return mul(t, mul(y, pow(x, sub(y, full_like(y, 1)))))
     # An integer exponent is exact: where it is 0 the derivative is 0, whatever x is.
     factor = convert_element_type(y, aval_of(x).dtype)

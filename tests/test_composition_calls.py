@@ -1,0 +1,904 @@
+"""Single uses of the transformations, with all their options, against JAX.
+
+Each case is a function of the modules `(J, jnp, lax)`: it returns a tree of results, or raises.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import jax
+import jax.ad_checkpoint
+import numpy as np
+import pytest
+
+from test_compositions import JAX, NAMOO, assert_agree, jax_compiles_quickly  # noqa: F401
+
+CASES, ERRORS = {}, {}
+
+x3 = np.array([0.3, -1.2, 0.8], np.float32)
+x23 = np.arange(6, dtype=np.float32).reshape(2, 3) / 4 - 0.5
+X3, X23 = x3, x23
+x234 = np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 12 - 1
+
+
+def case(fun):
+    CASES[fun.__name__] = fun
+    return fun
+
+
+def error(fun):
+    ERRORS[fun.__name__] = fun
+    return fun
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_results(name):
+    wanted = CASES[name](*JAX)
+    assert_agree(CASES[name](*NAMOO), wanted, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors(name):
+    raised = []
+    for modules in (JAX, NAMOO):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                result = ERRORS[name](*modules)
+                raised.append(f"no error, but {result!r}")
+            except Exception as found:  # noqa: BLE001 - its type is what is compared
+                raised.append(found)
+    wanted, found = raised
+    assert isinstance(wanted, Exception), wanted
+    # What is caught in programs for JAX must be caught here, so a subclass will do.
+    kinds = [kind.__name__ for kind in type(found).__mro__]
+    assert type(wanted).__name__ in kinds, f"{found!r}; JAX: {wanted!r}"
+
+
+# ---- vmap
+
+
+@case
+def vmap_axes_of_trees(J, jnp, lax):
+    tree = {"a": x23, "b": (x234, 2.0)}
+
+    def f(t, c):
+        return {"s": t["a"].sum() + t["b"][0].sum(0) * t["b"][1] * c, "c": c}
+
+    axes = ({"a": 1, "b": (-2, None)}, None)
+    return [
+        J.vmap(f, in_axes=axes)(tree, 3.0),
+        J.vmap(f, in_axes=axes, out_axes={"s": -1, "c": None})(tree, 3.0),
+        J.vmap(f, in_axes=axes, out_axes={"s": 1, "c": 0})(tree, x3[0]),
+    ]
+
+
+@case
+def vmap_prefix_axes(J, jnp, lax):
+    def f(pair, y):
+        return (pair[0] + pair[1]["k"], y)
+
+    return J.vmap(f, in_axes=(1, None), out_axes=(1, None))((x23, {"k": x23}), 5)
+
+
+@case
+def vmap_keywords(J, jnp, lax):
+    def f(x, *, scale, shift):
+        return x * scale + shift
+
+    return J.vmap(f)(x23, scale=x3[:2], shift=x23)
+
+
+@case
+def vmap_axis_size(J, jnp, lax):
+    return J.vmap(lambda: jnp.arange(3.0), axis_size=2)(), J.vmap(
+        lambda x: x, in_axes=None, axis_size=4
+    )(1.5)
+
+
+@case
+def vmap_of_constants(J, jnp, lax):
+    return J.vmap(lambda x: (1.0, jnp.zeros(2), x * 0 + 1, None))(x3)
+
+
+@case
+def vmap_three_deep(J, jnp, lax):
+    def f(a, b):
+        return jnp.dot(a, b)
+
+    inner = J.vmap(f, in_axes=(None, 0))
+    return J.vmap(J.vmap(inner, in_axes=(0, None)), in_axes=(0, None))(x234, x234[0])
+
+
+@case
+def vmap_of_integers(J, jnp, lax):
+    return J.vmap(lambda i, x: (x[i], i + 1, i > 0))(jnp.array([0, 2]), x23)
+
+
+@error
+def vmap_sizes_differ(J, jnp, lax):
+    return J.vmap(lambda x, y: x)(x3, x23)
+
+
+@error
+def vmap_axis_out_of_range(J, jnp, lax):
+    return J.vmap(lambda x: x, in_axes=2)(x23)
+
+
+@error
+def vmap_of_a_scalar(J, jnp, lax):
+    return J.vmap(lambda x: x)(1.0)
+
+
+@error
+def vmap_nothing_mapped(J, jnp, lax):
+    return J.vmap(lambda x: x, in_axes=None)(x3)
+
+
+@error
+def vmap_axes_do_not_fit_the_tree(J, jnp, lax):
+    return J.vmap(lambda t: t, in_axes=({"a": 0, "c": 0},))({"a": x3, "b": x3})
+
+
+@error
+def vmap_axes_are_a_list(J, jnp, lax):
+    return J.vmap(lambda x, y: x, in_axes=[0, 0])(x3)
+
+
+@error
+def vmap_out_axis_none_of_a_batch(J, jnp, lax):
+    return J.vmap(lambda x: x, out_axes=None)(x3)
+
+
+@error
+def vmap_out_axes_do_not_fit(J, jnp, lax):
+    return J.vmap(lambda x: (x, x), out_axes=(0, 0, 0))(x3)
+
+
+@error
+def vmap_axes_of_floats(J, jnp, lax):
+    return J.vmap(lambda x: x, in_axes=0.5)(x3)
+
+
+# ---- collectives
+
+
+@case
+def psum_and_friends(J, jnp, lax):
+    def f(x):
+        return {
+            "sum": lax.psum(x, "i"),
+            "mean": lax.pmean(x, "i"),
+            "max": lax.pmax(x, "i"),
+            "min": lax.pmin(x, "i"),
+            "count": lax.psum(1, "i"),
+            "size": lax.axis_size("i"),
+            "index": lax.axis_index("i"),
+            "share": x / lax.psum(x, axis_name="i"),
+        }
+
+    return J.vmap(f, axis_name="i")(x23), J.jit(J.vmap(f, axis_name="i", in_axes=1))(x23)
+
+
+@case
+def collectives_of_two_axes(J, jnp, lax):
+    def f(x):
+        both = lax.psum(x, ("i", "j"))
+        return both, lax.psum(x, "i") - lax.pmean(x, "j"), lax.axis_index("j"), lax.psum(2.0, "i")
+
+    mapped = J.vmap(J.vmap(f, axis_name="j"), axis_name="i")
+    return mapped(x23), J.jit(mapped)(x23), J.vmap(J.vmap(f, axis_name="i"), axis_name="j")(x23)
+
+
+@case
+def exchanges(J, jnp, lax):
+    def f(x):
+        n = 3
+        return (
+            lax.all_gather(x, "i"),
+            lax.all_gather(x, "i", axis=1),
+            lax.ppermute(x, "i", [(k, (k + 1) % n) for k in range(n)]),
+            lax.all_to_all(x[:3], "i", 0, 0),
+            lax.psum_scatter(x[:3], "i"),
+        )
+
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    return J.vmap(f, axis_name="i")(x), J.vmap(J.jit(f), axis_name="i")(x)
+
+
+@case
+def gradients_through_collectives(J, jnp, lax):
+    def f(x):
+        return jnp.sin(lax.psum(x**2, "i")) * lax.axis_index("i") + lax.all_gather(x, "i")[0]
+
+    mapped = J.vmap(f, axis_name="i")
+
+    def loss(x):
+        return jnp.sum(mapped(x) * x)
+
+    inner = J.vmap(J.grad(lambda x: f(x).sum()), axis_name="i")
+    return J.grad(loss)(x23), J.jit(J.grad(loss))(x23), J.hessian(loss)(x3), inner(x23)
+
+
+@case
+def collectives_in_loops(J, jnp, lax):
+    def f(x):
+        def body(c, _):
+            return c * 0.5 + lax.pmean(c, "i"), lax.psum(c, "i")
+
+        last, sums = lax.scan(body, x, None, length=3)
+        return lax.cond(lax.axis_index("i") > 0, lambda v: v, lambda v: v * 2, last), sums
+
+    return J.vmap(f, axis_name="i")(x23), J.jit(J.vmap(f, axis_name="i"))(x23)
+
+
+@error
+def unbound_axis(J, jnp, lax):
+    return lax.psum(1.0, "i")
+
+
+@error
+def unbound_axis_in_jit(J, jnp, lax):
+    return J.jit(lambda x: lax.psum(x, "nowhere"))(1.0)
+
+
+# ---- gradients
+
+
+@case
+def grad_options(J, jnp, lax):
+    def f(x, y, scale=2.0):
+        return jnp.sum(x * y**2) * scale
+
+    def with_aux(x, y):
+        return (f(x, y), {"y": y, "n": 3})
+
+    return [
+        J.grad(f)(x3, x3),
+        J.grad(f, argnums=1)(x3, 2.0),
+        J.grad(f, argnums=(1, 0))(x3, 2.0),
+        J.grad(f, argnums=-1)(x3, 2.0),
+        J.grad(f)(x3, 2.0, scale=5.0),
+        J.value_and_grad(f, argnums=(0, 1))(x3, x3),
+        J.value_and_grad(with_aux, has_aux=True)(x3, x3),
+        J.grad(with_aux, has_aux=True)(x3, x3),
+    ]
+
+
+@case
+def grad_of_scalars_is_weak(J, jnp, lax):
+    return [
+        J.grad(f)(1.5)
+        for f in (
+            jnp.sin,
+            jnp.tanh,
+            lambda x: x**3,
+            lambda x: x**2.5,
+            lambda x: x * 2,
+            lambda x: jnp.sum(x * jnp.ones(3)),
+            jnp.log1p,
+            lambda x: jnp.where(x > 0, x, 0.0),
+            lambda x: jnp.maximum(x, 1.0),
+            lambda x: 1 / x,
+            abs,
+            jnp.sqrt,
+            lambda x: lax.cond(x > 1, jnp.sin, jnp.cos, x),
+            J.jit(jnp.exp),
+        )
+    ]
+
+
+@case
+def grad_of_trees(J, jnp, lax):
+    tree = {"a": (x3, 2.0), "b": None, "c": [x23]}
+
+    def f(t):
+        return jnp.sum(t["a"][0]) * t["a"][1] + jnp.sum(t["c"][0] ** 2)
+
+    return J.grad(f)(tree), J.jacrev(f)(tree), J.jit(J.value_and_grad(f))(tree)
+
+
+@case
+def grad_with_integers_allowed(J, jnp, lax):
+    def f(t):
+        return jnp.sum(t["x"] * t["n"])
+
+    return J.grad(f, allow_int=True)({"x": x3, "n": np.arange(3)})
+
+
+@case
+def grad_holomorphic(J, jnp, lax):
+    z = np.array(0.5 + 0.25j, np.complex64)
+    return [
+        J.grad(lambda z: jnp.sin(z) * z**2, holomorphic=True)(z),
+        J.grad(lambda z: jnp.real(jnp.sin(z)))(z),
+        J.grad(lambda z: jnp.abs(z) ** 2)(z),
+        J.jacfwd(lambda z: z**2, holomorphic=True)(z),
+        J.jacrev(lambda z: z**2, holomorphic=True)(z),
+    ]
+
+
+@case
+def vjp_and_jvp_options(J, jnp, lax):
+    out, pull, aux = J.vjp(lambda x, y: (x * y, {"sum": x + y}), x3, 2.0, has_aux=True)
+
+    def f(x, n):
+        return x * n
+
+    zero = np.zeros((), jax.dtypes.float0)
+    return [
+        out,
+        pull(x3),
+        aux,
+        J.jvp(f, (x3, 3), (x3, zero)),
+        J.jvp(lambda x: (x**2, x), (x3,), (x3,), has_aux=True),
+        J.linearize(lambda x: jnp.sin(x) * 2, x3)[1](x3),
+        J.linear_transpose(lambda x: jnp.dot(x23, x) * 2, x3)(x3[:2]),
+    ]
+
+
+@case
+def jacobians(J, jnp, lax):
+    def f(x, y):
+        return {"a": x * y.sum(), "b": jnp.sin(y)}
+
+    return [
+        J.jacfwd(f)(x3, x3),
+        J.jacrev(f, argnums=(0, 1))(x3, x3),
+        J.jacobian(lambda x: (x**2, x[0]))(x3),
+        J.hessian(lambda t: jnp.sum(t["u"] ** 2 * t["v"]))({"u": x3, "v": 2.0}),
+        J.jacfwd(J.jacrev(J.jacfwd(lambda x: x**3)))(0.5),
+        J.jacrev(lambda x: (x, x * 2), has_aux=True)(x3),
+        J.vmap(J.hessian(lambda x: jnp.prod(x)))(x23),
+    ]
+
+
+@case
+def derivatives_of_integers(J, jnp, lax):
+    return J.jacfwd(lambda x: jnp.round(x) * 2)(x3), J.grad(lambda x: (x > 0) * x)(2.0)
+
+
+@case
+def gradient_of_unused(J, jnp, lax):
+    return J.grad(lambda x, y: jnp.sum(x), argnums=1)(x3, x23), J.grad(lambda x: 3.0)(x3)
+
+
+@error
+def grad_of_a_vector(J, jnp, lax):
+    return J.grad(lambda x: x)(x3)
+
+
+@error
+def grad_of_an_integer(J, jnp, lax):
+    return J.grad(lambda x: x * 2.0)(3)
+
+
+@error
+def grad_of_a_complex_loss(J, jnp, lax):
+    return J.grad(lambda x: x * 1j)(2.0)
+
+
+@error
+def grad_of_an_integer_loss(J, jnp, lax):
+    return J.grad(lambda x: 3)(2.0)
+
+
+@error
+def grad_of_a_tuple(J, jnp, lax):
+    return J.grad(lambda x: (x, x))(2.0)
+
+
+@error
+def grad_argnums_out_of_range(J, jnp, lax):
+    return J.grad(lambda x: x, argnums=3)(2.0)
+
+
+@error
+def grad_without_aux(J, jnp, lax):
+    return J.grad(lambda x: x, has_aux=True)(2.0)
+
+
+@error
+def jvp_trees_differ(J, jnp, lax):
+    return J.jvp(lambda x: x, (x3,), ((x3, x3),))
+
+
+@error
+def jvp_shapes_differ(J, jnp, lax):
+    return J.jvp(lambda x: x, (x3,), (x3[:2],))
+
+
+@error
+def jvp_dtypes_differ(J, jnp, lax):
+    return J.jvp(lambda x: x, (x3,), (np.arange(3),))
+
+
+@error
+def jvp_of_lists(J, jnp, lax):
+    return J.jvp(lambda x: x, [x3], (x3,))
+
+
+@error
+def vjp_wrong_cotangent(J, jnp, lax):
+    return J.vjp(lambda x: (x, x), x3)[1](x3)
+
+
+@error
+def vjp_wrong_shape(J, jnp, lax):
+    return J.vjp(lambda x: x, x3)[1](x3[:2])
+
+
+@error
+def linearize_wrong_shape(J, jnp, lax):
+    return J.linearize(lambda x: x, x3)[1](x3[:2])
+
+
+@error
+def jacfwd_of_integers(J, jnp, lax):
+    return J.jacfwd(lambda x: x)(3)
+
+
+# ---- custom rules
+
+
+@case
+def custom_jvp_options(J, jnp, lax):
+    @functools.partial(J.custom_jvp, nondiff_argnums=(0,))
+    def apply(fun, x, y=2.0):
+        return {"out": fun(x) * y}
+
+    @apply.defjvp
+    def rule(fun, primals, tangents):
+        (x, y), (dx, dy) = primals, tangents
+        return apply(fun, x, y), {"out": 10 * dx * y + dy}
+
+    @J.custom_jvp
+    def separate(x, y):
+        return x * y
+
+    separate.defjvps(lambda t, out, x, y: t * 2, None)
+
+    def f(x):
+        return apply(jnp.sin, x, x)["out"].sum()
+
+    return [
+        J.grad(f)(x3),
+        J.vmap(J.grad(f))(x23),
+        J.jit(J.grad(f))(x3),
+        J.jacfwd(lambda x: apply(jnp.cos, x, y=3.0))(x3),
+        J.grad(separate, (0, 1))(2.0, 3.0),
+        J.vmap(J.grad(separate), in_axes=(0, None))(x3, 3.0),
+        J.hessian(f)(x3),
+    ]
+
+
+@case
+def custom_vjp_options(J, jnp, lax):
+    @functools.partial(J.custom_vjp, nondiff_argnums=(1,))
+    def clip(x, bound):
+        return jnp.clip(x["v"], -bound, bound), x["n"]
+
+    def forward(x, bound):
+        return clip(x, bound), {"kept": jnp.abs(x["v"]) < bound}
+
+    def backward(bound, res, cts):
+        return ({"v": cts[0] * res["kept"] * bound, "n": None},)
+
+    clip.defvjp(forward, backward)
+    tree = {"v": x3, "n": 4.0}
+
+    def f(t):
+        return clip(t, 1.0)[0].sum() ** 2
+
+    batch = {"v": x23, "n": 4.0}
+    return [
+        J.value_and_grad(f)(tree),
+        J.jit(J.grad(f))(tree),
+        J.vmap(J.grad(f), in_axes=({"v": 0, "n": None},))(batch),
+        J.vmap(lambda v: clip({"v": v, "n": 1.0}, 0.5))(x23),
+        J.jacrev(lambda v: clip({"v": v, "n": 1.0}, 1.0)[0])(x3),
+    ]
+
+
+@case
+def custom_vjp_shared_argument(J, jnp, lax):
+    """Under vmap the cotangent of an argument that is not mapped is summed."""
+
+    @J.custom_vjp
+    def f(w, x):
+        return jnp.dot(w, x)
+
+    f.defvjp(lambda w, x: (f(w, x), (w, x)), lambda r, ct: (r[1] * ct * 2, r[0] * ct * 3))
+    x3, x23 = jnp.array(X3), jnp.array(X23)
+
+    def loss(w):
+        return jnp.sum(J.vmap(f, in_axes=(None, 0))(w, x23) ** 2)
+
+    def scanned(w):
+        return lax.scan(lambda c, x: (c + f(w, x), c), 0.0, x23)[0]
+
+    return [
+        J.grad(loss)(x3),
+        J.jit(J.grad(loss))(x3),
+        J.grad(scanned)(x3),
+        J.grad(lambda w: J.grad(lambda v: f(v, v) ** 2)(w).sum())(x3),
+        J.vmap(J.vmap(J.grad(f, (0, 1)), in_axes=(None, 0)), in_axes=(0, None))(x23, x23),
+    ]
+
+
+@case
+def custom_rules_with_symbolic_zeros(J, jnp, lax):
+    @J.custom_jvp
+    def f(x, y):
+        return x * y
+
+    def rule(primals, tangents):
+        (x, y), (dx, dy) = primals, tangents
+        kinds = [type(t).__name__ == "SymbolicZero" for t in tangents]
+        out = f(x, y)
+        return out, (0.0 if kinds[0] else dx * 2) + (1.0 if kinds[1] else dy * 3) + 0 * out
+
+    f.defjvp(rule, symbolic_zeros=True)
+    return J.grad(f)(2.0, 5.0), J.grad(f, 1)(2.0, 5.0), J.grad(f, (0, 1))(2.0, 5.0)
+
+
+@case
+def custom_gradient(J, jnp, lax):
+    @J.custom_gradient
+    def f(x, y):
+        return x * y, lambda g: (g * 2, g * y * 3)
+
+    return J.grad(f, (0, 1))(2.0, 5.0), J.vmap(J.grad(f))(x3, x3), J.jit(f)(2.0, 3.0)
+
+
+@error
+def custom_jvp_without_a_rule(J, jnp, lax):
+    return J.grad(J.custom_jvp(lambda x: x))(1.0)
+
+
+@error
+def custom_vjp_without_a_rule(J, jnp, lax):
+    return J.custom_vjp(lambda x: x)(1.0)
+
+
+@error
+def custom_vjp_forward_mode(J, jnp, lax):
+    f = J.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x, None), lambda r, ct: (ct,))
+    return J.jvp(f, (1.0,), (1.0,))
+
+
+@error
+def custom_vjp_wrong_number_of_cotangents(J, jnp, lax):
+    f = J.custom_vjp(lambda x, y: x)
+    f.defvjp(lambda x, y: (x, None), lambda r, ct: (ct,))
+    return J.grad(f)(1.0, 2.0)
+
+
+@error
+def custom_vjp_wrong_shape(J, jnp, lax):
+    f = J.custom_vjp(lambda x: x.sum())
+    f.defvjp(lambda x: (x.sum(), None), lambda r, ct: (ct,))
+    return J.grad(f)(x3)
+
+
+@error
+def custom_jvp_wrong_tangent(J, jnp, lax):
+    f = J.custom_jvp(lambda x: x)
+    f.defjvp(lambda p, t: (p[0], x3))
+    return J.jvp(f, (1.0,), (1.0,))
+
+
+# ---- control flow
+
+
+@case
+def loops_of_all_kinds(J, jnp, lax):
+    return [
+        lax.scan(lambda c, x: (c + x, {"c": c, "n": None}), 0.0, x3),
+        lax.scan(lambda c, _: (c * 2, c), 1, None, length=4),
+        lax.scan(lambda c, x: (c, x["a"] * x["b"]), (), {"a": x3, "b": x3}),
+        lax.scan(lambda c, x: (c + x, c), np.float32(0), x3, reverse=True),
+        lax.scan(lambda c, x: (c + 1, c * x), jnp.int32(0), np.zeros((0, 2), np.float32)),
+        lax.fori_loop(2, 6, lambda i, v: v + i, 0),
+        lax.fori_loop(0, 3, lambda i, v: v.at[i].set(v[i] * i), x3),
+        lax.fori_loop(5, 2, lambda i, v: v + 1.0, 7.0),
+        lax.while_loop(lambda s: s[0] < 10, lambda s: (s[0] * 2, s[1] + 1), (1, 0)),
+        lax.map(lambda x: x.sum(), x23),
+        J.jit(lambda n: lax.fori_loop(0, n, lambda i, v: v * 2.0, 1.0))(5),
+    ]
+
+
+@case
+def branches_of_all_kinds(J, jnp, lax):
+    return [
+        lax.cond(True, lambda x: x, lambda x: -x, x3),
+        lax.cond(jnp.array(0), lambda: 1.0, lambda: 2.0),
+        lax.cond(x3[0] > 0, lambda t: {"a": t["a"] * 2}, lambda t: t, {"a": x3}),
+        [lax.switch(i, [lambda x: x, lambda x: x * 2, lambda x: x * 3], 1.5) for i in (-1, 1, 7)],
+        J.vmap(lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x))(jnp.array([True, False]), x23),
+        J.vmap(lambda i: lax.switch(i, [lambda: 1.0, lambda: 2.0]))(jnp.arange(2)),
+        J.vmap(lambda x: lax.cond(True, jnp.sin, jnp.cos, x))(x23),
+        lax.cond(True, lambda: 1, lambda: jnp.int32(2)),
+    ]
+
+
+@case
+def loops_batched_and_differentiated(J, jnp, lax):
+    def halve(x):
+        return lax.while_loop(lambda v: v > 0.1, lambda v: v * 0.5, x)
+
+    def power(n, x):
+        return lax.fori_loop(0, n, lambda i, v: v * x, 1.0)
+
+    def nested(xs):
+        def inner(c, x):
+            return (jnp.sin(c + x), c * x)
+
+        def outer(c, row):
+            return lax.scan(inner, c, row)
+
+        return lax.scan(outer, 0.5, xs)
+
+    return [
+        J.vmap(halve)(x3),
+        J.jvp(halve, (0.9,), (1.0,)),
+        J.vmap(power, in_axes=(0, None))(np.array([1, 3, 2]), 2.0),
+        J.jvp(lambda x: power(jnp.array(3), x), (2.0,), (1.0,)),
+        J.grad(lambda x: power(3, x))(2.0),
+        J.grad(lambda xs: nested(xs)[0])(x23),
+        J.jit(J.vmap(J.grad(lambda xs: nested(xs)[1].sum())))(x234),
+        J.hessian(lambda xs: nested(xs)[0])(x23[:1, :2]),
+    ]
+
+
+@case
+def loops_close_over_traced_values(J, jnp, lax):
+    def f(w, x):
+        def step(c, v):
+            return (c * w + v, lax.cond(c.sum() > 0, lambda: w * c, lambda: c - w))
+
+        last, ys = lax.scan(step, x, jnp.stack([x, -x]))
+        n = lax.while_loop(lambda c: c.sum() < 1e3, lambda c: c * 2 + w**2 + 1, x**2)
+        return jnp.sum(last) + jnp.sum(ys), lax.stop_gradient(n)
+
+    def loss(w, x):
+        return f(w, x)[0]
+
+    return [
+        J.grad(loss, (0, 1))(1.5, x3),
+        J.vmap(f, in_axes=(0, None))(x3, x3),
+        J.vmap(J.grad(loss, (0, 1)), in_axes=(None, 0))(1.5, x23),
+        J.jit(J.vmap(J.value_and_grad(loss)))(x3[:2], x23),
+        J.jvp(lambda w: J.vmap(f, (None, 0))(w, x23)[1], (1.5,), (1.0,)),
+    ]
+
+
+@case
+def weak_carries(J, jnp, lax):
+    half = np.ones(3, np.float16)
+    return [
+        lax.scan(lambda c, x: (c + x, c), 0.0, half),
+        lax.fori_loop(0, 3, lambda i, c: c + half[0], 0.0),
+        lax.while_loop(lambda c: c < 5, lambda c: c + jnp.float16(1.5), 0.0),
+        lax.scan(lambda c, x: (c * x, c), 2, x3),
+    ]
+
+
+@error
+def scan_carry_changes_shape(J, jnp, lax):
+    return lax.scan(lambda c, x: (jnp.stack([c, c]), x), 0.0, x3)
+
+
+@error
+def scan_carry_changes_dtype(J, jnp, lax):
+    return lax.scan(lambda c, x: (c.astype(jnp.int32), x), jnp.float32(0), x3)
+
+
+@error
+def scan_carry_changes_tree(J, jnp, lax):
+    return lax.scan(lambda c, x: ((c, c), x), 0.0, x3)
+
+
+@error
+def scan_body_is_no_pair(J, jnp, lax):
+    return lax.scan(lambda c, x: c, 0.0, x3)
+
+
+@error
+def scan_lengths_differ(J, jnp, lax):
+    return lax.scan(lambda c, x: (c, x), 0.0, (x3, x23))
+
+
+@error
+def scan_without_a_length(J, jnp, lax):
+    return lax.scan(lambda c, x: (c, x), 0.0)
+
+
+@error
+def scan_over_a_scalar(J, jnp, lax):
+    return lax.scan(lambda c, x: (c, x), 0.0, 1.0)
+
+
+@error
+def while_condition_is_no_boolean(J, jnp, lax):
+    return lax.while_loop(lambda c: c, lambda c: c, 1.0)
+
+
+@error
+def while_carry_changes(J, jnp, lax):
+    return lax.while_loop(lambda c: True, lambda c: (c, c), 1.0)
+
+
+@error
+def grad_of_while(J, jnp, lax):
+    return J.grad(lambda x: lax.while_loop(lambda c: c < 5, lambda c: c * x, x))(2.0)
+
+
+@error
+def cond_branches_differ(J, jnp, lax):
+    return lax.cond(True, lambda: 1.0, lambda: (1.0, 2.0))
+
+
+@error
+def cond_dtypes_differ(J, jnp, lax):
+    return lax.cond(True, lambda: jnp.float32(1), lambda: jnp.int32(2))
+
+
+@error
+def cond_shapes_differ(J, jnp, lax):
+    return lax.cond(True, lambda: jnp.ones(2), lambda: jnp.ones(3))
+
+
+@error
+def cond_of_a_vector(J, jnp, lax):
+    return lax.cond(jnp.array([True, False]), lambda: 1, lambda: 2)
+
+
+@error
+def cond_of_what_is_no_function(J, jnp, lax):
+    return lax.cond(True, 1, 2)
+
+
+@error
+def switch_of_a_float(J, jnp, lax):
+    return lax.switch(1.5, [lambda: 1, lambda: 2])
+
+
+@error
+def switch_without_branches(J, jnp, lax):
+    return lax.switch(0, [])
+
+
+# ---- jit
+
+
+@case
+def jit_options(J, jnp, lax):
+    @functools.partial(J.jit, static_argnames=("n", "flag"))
+    def f(x, n, *, flag=True):
+        return x**n if flag else -x
+
+    @functools.partial(J.jit, static_argnums=(0,))
+    def g(name, x):
+        return x[name]
+
+    return [
+        f(x3, 2),
+        f(x3, n=3, flag=False),
+        g("a", {"a": x3, "b": 1}),
+        J.jit(lambda *args, **kwargs: (args, kwargs))(1, 2.5, k=True, z=x3),
+        J.jit(lambda: 3.0)(),
+        J.jit(lambda x: {"same": x, "none": None})(2),
+        J.vmap(f, in_axes=(0, None))(x23, 2),
+        J.grad(lambda x: f(x, 3).sum())(x3),
+    ]
+
+
+@case
+def jit_closes_over_traced_values(J, jnp, lax):
+    def f(x):
+        g = J.jit(lambda y: x * y + jnp.sin(x))
+        return g(x**2) + J.jit(lambda: x)()
+
+    return J.grad(f)(1.5), J.vmap(f)(x3), J.jit(J.vmap(J.grad(f)))(x3), J.hessian(f)(0.5)
+
+
+@case
+def eval_shape(J, jnp, lax):
+    out = J.eval_shape(lambda x, y: {"a": x @ y, "n": jnp.argmax(x)}, x23, x3)
+    return J.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), out)
+
+
+@case
+def checkpoint_names(J, jnp, lax):
+    from_name = J.checkpoint_policies.save_only_these_names("hidden")
+
+    def f(x):
+        h = J.ad_checkpoint.checkpoint_name(jnp.sin(x), "hidden")
+        return jnp.sum(jnp.cos(h) * x)
+
+    every = J.checkpoint_policies.everything_saveable
+    return [
+        J.grad(J.checkpoint(f, policy=from_name))(x3),
+        J.jit(J.grad(J.checkpoint(f, policy=every)))(x3),
+        J.vmap(J.grad(J.checkpoint(f)))(x23),
+        J.hessian(J.checkpoint(f, policy=from_name))(x3),
+    ]
+
+
+@case
+def closure_convert(J, jnp, lax):
+    def outer(w):
+        fun, consts = J.closure_convert(lambda x: jnp.sin(x) * w, 1.0)
+        return fun(2.0, *consts) * len(consts)
+
+    return outer(1.5), J.grad(outer)(1.5)
+
+
+@error
+def bool_of_a_traced_value(J, jnp, lax):
+    return J.jit(lambda x: 1 if x else 2)(1.0)
+
+
+@error
+def int_of_a_traced_value(J, jnp, lax):
+    return J.jit(lambda x: list(range(x)))(3)
+
+
+@error
+def float_of_a_traced_value(J, jnp, lax):
+    return J.jit(lambda x: float(x))(3.0)
+
+
+@error
+def numpy_of_a_traced_value(J, jnp, lax):
+    return J.jit(lambda x: np.sin(x))(x3)
+
+
+@error
+def shape_from_a_traced_value(J, jnp, lax):
+    return J.jit(lambda n: jnp.zeros(n))(3)
+
+
+@error
+def index_by_a_traced_mask(J, jnp, lax):
+    return J.jit(lambda x: x[x > 0])(x3)
+
+
+@error
+def bool_under_vmap(J, jnp, lax):
+    return J.vmap(lambda x: x if x > 0 else -x)(x3)
+
+
+@error
+def unhashable_static(J, jnp, lax):
+    return J.jit(lambda x, n: x, static_argnums=1)(1.0, [1])
+
+
+@error
+def text_as_an_argument(J, jnp, lax):
+    return J.jit(lambda x: x["a"])(object)
+
+
+@error
+def escaped_tracer(J, jnp, lax):
+    kept = []
+    J.jit(lambda x: kept.append(x))(1.0)
+    return kept[0] + 1
+
+
+@error
+def iterating_over_a_traced_scalar(J, jnp, lax):
+    return J.jit(lambda x: [y for y in x])(1.0)
+
+
+@error
+def assignment(J, jnp, lax):
+    def f(x):
+        x[0] = 1.0
+        return x
+
+    return J.jit(f)(jnp.ones(3))
