@@ -1,0 +1,329 @@
+"""Random keys, and the bits drawn with them.
+
+A key array has the logical shape of its keys; the words of a key are not an axis.  Every operation
+here takes an array of keys of any shape: the batch rules only add an axis to it.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes
+from namoo._dtypes import KeyDType
+from namoo.core.avals import ShapedArray, canonical_shape
+from namoo.core.primitive import Primitive
+from namoo.primitives.generators import GENERATORS, Generator, philox_stream, threefry2x32
+from namoo.primitives.shape import (
+    broadcast,
+    broadcast_in_dim,
+    moveaxis,
+    reshape,
+    shape_of,
+)
+from namoo.primitives.slicing import concatenate, slice_in_dim
+
+
+def words_of(keys: np.ndarray) -> tuple[KeyDType, Generator, np.ndarray]:
+    """Type and generator of keys, and their words in an array of two axes."""
+    dtype: Any = _dtypes.of_numpy(keys.dtype)
+    return (
+        dtype,
+        GENERATORS[dtype.impl],
+        dtype.to_words(keys).reshape(keys.size, dtype.key_shape[0]),
+    )
+
+
+def check_keys(name: str, keys: ShapedArray) -> KeyDType:
+    """The type of keys, or a TypeError."""
+    if not isinstance(keys.dtype, KeyDType):
+        raise TypeError(
+            f"{name} needs random keys, but got {keys.str_short()}; make keys with random.key, or "
+            "with random.wrap_key_data from their words."
+        )
+    return keys.dtype
+
+
+class KeyPrimitive(Primitive):
+    """An operation whose first operand is an array of keys; its result is never weak."""
+
+    sets_weak = True
+
+    def weak_result(self, weak, params):
+        return False
+
+    def batch(self, xs, dims, **params):
+        return self.bind(moveaxis(xs[0], dims[0], 0), **params), 0
+
+
+class RandomSeed(KeyPrimitive):
+    """Keys from integers."""
+
+    name = "random_seed"
+
+    def evaluate(self, seeds, *, impl):
+        low = seeds.astype(np.uint32)
+        if seeds.dtype.itemsize == 8:
+            high = (seeds.astype(np.uint64) >> np.uint64(32)).astype(np.uint32)
+        else:
+            high = np.zeros_like(low)
+        words = GENERATORS[impl].seed(high.reshape(-1), low.reshape(-1))
+        return KeyDType(impl).from_words(words.reshape(*seeds.shape, -1))
+
+    def abstract(self, seeds, *, impl):
+        if not _dtypes.issubdtype(seeds.dtype, np.integer):
+            raise TypeError(f"PRNG key seed must be an integer; got {seeds.str_short()}")
+        return ShapedArray(seeds.shape, KeyDType(impl))
+
+
+class RandomSplit(KeyPrimitive):
+    """Several new keys of each key."""
+
+    name = "random_split"
+
+    def evaluate(self, keys, *, shape):
+        dtype, generator, words = words_of(keys)
+        count = math.prod(shape)
+        out = (generator.batch_split if keys.ndim else generator.split)(words, count)
+        return dtype.from_words(out.reshape(*keys.shape, *shape, *dtype.key_shape))
+
+    def abstract(self, keys, *, shape):
+        return ShapedArray((*keys.shape, *shape), check_keys(self.name, keys))
+
+
+class RandomFoldIn(KeyPrimitive):
+    """New keys of keys and 32-bit words."""
+
+    name = "random_fold_in"
+
+    def evaluate(self, keys, data):
+        dtype, generator, words = words_of(keys)
+        shape = np.broadcast_shapes(keys.shape, data.shape)
+        if data.ndim and not keys.ndim:
+            words = np.repeat(words, data.size, 0)
+        fold_in = generator.batch_fold_in if shape else generator.fold_in
+        return dtype.from_words(fold_in(words, data.reshape(-1)).reshape(*shape, *dtype.key_shape))
+
+    def abstract(self, keys, data):
+        dtype = check_keys(self.name, keys)
+        if data.dtype != np.uint32:
+            raise TypeError(f"random_fold_in needs uint32 data, got {data.str_short()}")
+        if keys.shape and data.shape and keys.shape != data.shape:
+            raise TypeError(f"random_fold_in got shapes {keys.shape} and {data.shape}")
+        return ShapedArray(keys.shape or data.shape, dtype)
+
+    def batch(self, xs, dims):
+        keys, data = (x if d is None else moveaxis(x, d, 0) for x, d in zip(xs, dims, strict=True))
+        kd, dd = dims
+        if kd is not None and dd is None and shape_of(data):
+            data = broadcast(data, shape_of(keys)[:1])
+        elif dd is not None and kd is None and shape_of(keys):
+            keys = broadcast(keys, shape_of(data)[:1])
+        elif kd is not None and dd is not None:
+            keys, data = _same_rank(keys, data), _same_rank(data, keys)
+        return self.bind(keys, data), 0
+
+
+def _same_rank(x: Any, other: Any) -> Any:
+    """`x` with the axes that `other` has after the mapped one."""
+    return x if len(shape_of(x)) > 1 else broadcast_in_dim(x, shape_of(other), (0,))
+
+
+class RandomBits(KeyPrimitive):
+    """Words of random bits for each key."""
+
+    name = "random_bits"
+
+    def evaluate(self, keys, *, bit_width, shape):
+        _, generator, words = words_of(keys)
+        draw = generator.batch_bits if keys.ndim else generator.bits
+        return draw(words, math.prod(shape), bit_width).reshape(keys.shape + shape)
+
+    def abstract(self, keys, *, bit_width, shape):
+        check_keys(self.name, keys)
+        return ShapedArray((*keys.shape, *shape), np.dtype(f"uint{bit_width}"))
+
+
+class RandomWrap(KeyPrimitive):
+    """Keys of words."""
+
+    name = "random_wrap"
+
+    def evaluate(self, words, *, impl):
+        return KeyDType(impl).from_words(words)
+
+    def abstract(self, words, *, impl):
+        dtype = KeyDType(impl)
+        lead = words.ndim - len(dtype.key_shape)
+        if words.dtype != np.uint32 or words.shape[max(lead, 0) :] != dtype.key_shape:
+            raise TypeError(
+                f"The words of {dtype} keys are uint32 with a shape that ends in "
+                f"{dtype.key_shape}; got {words.str_short()}."
+            )
+        return ShapedArray(words.shape[:lead], dtype)
+
+
+class RandomUnwrap(KeyPrimitive):
+    """The words of keys."""
+
+    name = "random_unwrap"
+
+    def evaluate(self, keys):
+        dtype: Any = _dtypes.of_numpy(keys.dtype)
+        return dtype.to_words(keys)
+
+    def abstract(self, keys):
+        dtype = check_keys(self.name, keys)
+        return ShapedArray((*keys.shape, *dtype.key_shape), np.dtype(np.uint32))
+
+
+class RandomClone(KeyPrimitive):
+    """The same keys, to be used once more."""
+
+    name = "random_clone"
+
+    def evaluate(self, keys):
+        return keys
+
+    def abstract(self, keys):
+        return keys.strong()
+
+
+random_seed_p = RandomSeed()
+random_split_p = RandomSplit()
+random_fold_in_p = RandomFoldIn()
+random_bits_p = RandomBits()
+random_wrap_p = RandomWrap()
+random_unwrap_p = RandomUnwrap()
+random_clone_p = RandomClone()
+
+
+class RandomAlgorithm(IntEnum):
+    """Which stream `rng_bit_generator` draws from; the default is Philox."""
+
+    RNG_DEFAULT = 0
+    RNG_THREE_FRY = 1
+    RNG_PHILOX = 2
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RngBitGenerator(Primitive):
+    """Words of a long stream, and the place in it after them."""
+
+    name, multiple_results = "rng_bit_generator", True
+    quiet_params = ("out_sharding",)
+
+    def evaluate(self, state, *, shape, dtype, algorithm):
+        words = np.ascontiguousarray(state).view(np.uint32)
+        width = dtype.itemsize * 8
+        count = math.prod(shape) * (2 if width == 64 else 1)
+        if algorithm == RandomAlgorithm.RNG_THREE_FRY:
+            blocks = math.ceil(count / 2)
+            out = _threefry_stream(words, shape, width)
+        else:
+            blocks = math.ceil(count / 4)
+            out = philox_stream(words, math.prod(shape), width).reshape(shape)
+        place = words[2:].view(np.uint64) + np.uint64(blocks)
+        return [np.concatenate([words[:2], place.view(np.uint32)]).view(state.dtype), out]
+
+    def abstract(self, state, *, shape, dtype, algorithm):
+        if (state.shape, state.dtype) not in (((4,), np.uint32), ((2,), np.uint64)):
+            raise TypeError(
+                "rng_bit_generator needs a state of 128 bits, uint32[4] or uint64[2]; "
+                f"got {state.str_short()}."
+            )
+        return [ShapedArray(state.shape, state.dtype), ShapedArray(shape, dtype)]
+
+    def weak_results(self, weak, count, params):
+        return [False] * count
+
+    def batch(self, xs, dims, *, shape, dtype, algorithm):
+        # XLA has one stream for all examples: the first one's.
+        state = moveaxis(xs[0], dims[0], 0)
+        size = state.shape[0]
+        first = slice_in_dim(state, 0, 1)
+        new, out = self.bind(
+            reshape(first, state.shape[1:]), shape=(size, *shape), dtype=dtype, algorithm=algorithm
+        )
+        rest = slice_in_dim(state, 1, size)
+        states = concatenate([reshape(new, (1, *state.shape[1:])), rest], 0)
+        return [states, out], [0, 0]
+
+
+def _threefry_stream(state: np.ndarray, shape: tuple[int, ...], width: int) -> np.ndarray:
+    """Threefry's stream in an array.
+
+    Both words of a hash lie next to one another along the first axis of even length; where there
+    is none, along the longest axis, whose last second word is left out.
+    """
+    halved = list(shape)
+    even = [i for i, size in enumerate(shape) if size % 2 == 0]
+    axis = even[0] if even else shape.index(max(shape)) if shape else 0
+    if width < 64 and shape:
+        halved[axis] = (shape[axis] + 1) // 2
+    n = math.prod(halved)
+    place = np.arange(n, dtype=np.uint64) + state[2:].view(np.uint64)
+    counter = [place.astype(np.uint32), (place >> np.uint64(32)).astype(np.uint32)]
+    first, second = threefry2x32(state[:2].tolist(), counter)
+    if width == 64:
+        return (first | second.astype(np.uint64) << np.uint64(32)).reshape(shape)
+    if not shape:
+        return first.reshape(()).astype(f"uint{width}")
+    out = np.stack([first.reshape(halved), second.reshape(halved)], axis + 1)
+    halved[axis] *= 2
+    kept = (*(slice(None) for _ in range(axis)), slice(shape[axis]))
+    return out.reshape(halved)[kept].astype(f"uint{width}")
+
+
+rng_bit_generator_p = RngBitGenerator()
+
+
+def rng_bit_generator(
+    key: Any,
+    shape: Any,
+    dtype: Any = np.uint32,
+    algorithm: Any = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: Any = None,
+) -> tuple[Any, Any]:
+    """Random bits from a long stream whose state is passed along.
+
+    Args:
+        key: the state, `uint32[4]` or `uint64[2]`: two words of key, two of the place.
+        shape: shape of the bits.
+        dtype: an unsigned type.
+        algorithm: a `RandomAlgorithm`; the default is Philox.
+        out_sharding: where the result lies; on one device it changes nothing.
+
+    Returns:
+        The new state, and the bits.
+
+    Raises:
+        TypeError: the type is not unsigned, or the state is no such array.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> state, bits = rng_bit_generator(jnp.arange(4, dtype=jnp.uint32), (3,))
+        >>> state
+        Array([0, 1, 3, 3], dtype=uint32)
+        >>> bits
+        Array([ 895509795, 3230209149, 3834998268], dtype=uint32)
+    """
+    wanted = _dtypes.canonicalize_dtype(dtype)
+    if wanted not in _UNSIGNED:
+        raise TypeError(f"rng_bit_generator: unsupported dtype {wanted}")
+    state, bits = rng_bit_generator_p.bind(
+        key,
+        shape=canonical_shape(shape),
+        dtype=wanted,
+        algorithm=RandomAlgorithm(algorithm),
+    )
+    return state, bits
+
+
+_UNSIGNED = [np.dtype(f"uint{width}") for width in (8, 16, 32, 64)]

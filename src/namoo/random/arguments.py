@@ -1,0 +1,104 @@
+"""Arguments of samplers made ready: types, shapes, parameters."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes, errors
+from namoo.core.array import Array
+from namoo.core.avals import canonical_shape
+from namoo.numpy.promote import as_type, is_arraylike, to_array
+from namoo.primitives.shape import broadcast_to
+
+
+def float_dtype(name: str, dtype: Any) -> np.dtype:
+    """The floating type that the user named, or the default one."""
+    if dtype is None:
+        return _dtypes.default_float_dtype()
+    wanted = _dtypes.check_user_dtype_supported(dtype, name)
+    if not _dtypes.issubdtype(wanted, np.floating):
+        raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {wanted}")
+    return wanted
+
+
+def int_dtype(name: str, dtype: Any) -> np.dtype:
+    """The integer type that the user named, or the default one."""
+    if dtype is None:
+        return _dtypes.default_int_dtype()
+    wanted = _dtypes.check_user_dtype_supported(dtype, name)
+    if not _dtypes.issubdtype(wanted, np.integer):
+        raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {wanted}")
+    return wanted
+
+
+def array_of(name: str, argument: str, x: Any) -> Array:
+    """A parameter as an array of its own type."""
+    if isinstance(x, Array):
+        return x
+    if not is_arraylike(x):
+        raise TypeError(
+            f"random.{name}: {argument} must be an array or a number, got {type(x)}; convert it "
+            f"first, {argument}=jnp.asarray({argument})." + errors.at_user_line()
+        )
+    return to_array(x)
+
+
+def param(name: str, argument: str, x: Any, dtype: np.dtype) -> Array:
+    """A parameter as an array of the sample's type, with its own shape."""
+    if not isinstance(x, Array) and not is_arraylike(x):
+        array_of(name, argument, x)
+    return as_type(x, dtype)
+
+
+def shape_tuple(shape: Any) -> tuple[int, ...]:
+    """A shape, given as a sequence or as one length."""
+    if not isinstance(shape, (tuple, list)):
+        try:
+            shape = (operator.index(shape),)
+        except TypeError as error:
+            if isinstance(error, errors.TracerIntegerConversionError):
+                raise
+    out = canonical_shape(shape)
+    if any(size < 0 for size in out):
+        raise ValueError(f"Shapes cannot have negative lengths, got {out}.")
+    return out
+
+
+def sample_shape(name: str, shape: Any, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a sample: the one asked for, which parameters must fit, or the parameters'."""
+    if shape is None:
+        return _broadcast(name, list(shapes))
+    wanted = shape_tuple(shape)
+    found = _broadcast(name, [wanted, *shapes])
+    if found != wanted:
+        raise ValueError(
+            f"random.{name}: parameters of shapes {', '.join(map(str, shapes))} do not fit into "
+            f"shape={wanted}; together they have shape {found}. Pass shape={found}, or a shape "
+            "that ends like it." + errors.at_user_line()
+        )
+    return wanted
+
+
+def _broadcast(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    if all(not s for s in shapes[1:]):
+        return shapes[0]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(
+            f"random.{name}: incompatible shapes for broadcasting: "
+            f"{', '.join(map(str, shapes))}." + errors.at_user_line()
+        ) from None
+
+
+def spread(x: Array, shape: tuple[int, ...]) -> Array:
+    """A parameter repeated to the sample's shape; scalars stay scalars."""
+    return broadcast_to(x, shape) if x.shape and x.shape != shape else x
+
+
+def scalar(value: Any, dtype: np.dtype) -> Any:
+    """A constant of the sample's type."""
+    return np.asarray(value).astype(dtype)[()]

@@ -1,0 +1,257 @@
+"""What comes straight from bits: uniform floats and integers, coins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import namoo.numpy as jnp
+from namoo import _dtypes, errors, lax
+from namoo.core.array import Array, EagerArray
+from namoo.core.trace import context, eval_trace
+from namoo.primitives.generators import float_form, unit_floats
+from namoo.primitives.prng import random_bits_p
+from namoo.random.arguments import (
+    array_of,
+    float_dtype,
+    param,
+    sample_shape,
+    shape_tuple,
+    spread,
+)
+from namoo.random.keys import random_bits, single, split
+
+Shape = tuple[int, ...]
+
+
+def unit(key: Any, shape: Shape, dtype: np.dtype) -> Array:
+    """Uniform floats in [0, 1): random bits are the mantissa of a float in [1, 2)."""
+    drawn, carrier, shift, one = float_form(dtype)
+    if type(key) is EagerArray and context.trace is eval_trace:
+        words = random_bits_p.evaluate(key._value, bit_width=drawn, shape=shape)
+        return EagerArray(unit_floats(words, dtype))
+    words = lax.convert_element_type(random_bits(key, drawn, shape), carrier)
+    words = lax.bitwise_or(lax.shift_right_logical(words, shift), one)
+    return lax.bitcast_convert_type(words, dtype) - dtype.type(1)
+
+
+def between(key: Any, shape: Shape, dtype: np.dtype, low: Any, high: Any) -> Array:
+    """Uniform floats in [low, high), given arrays or numbers of the sample's type."""
+    return jnp.maximum(low, unit(key, shape, dtype) * (high - low) + low)
+
+
+def uniform(
+    key: Any,
+    shape: Any = (),
+    dtype: Any = None,
+    minval: Any = 0.0,
+    maxval: Any = 1.0,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Uniform floats in [minval, maxval).
+
+    Args:
+        key: a key.
+        shape: shape of the sample.
+        dtype: a floating type; `float32` by default.
+        minval: the least value, broadcast to `shape`.
+        maxval: the bound above, broadcast to `shape`.
+        out_sharding: where the result lies; on one device it changes nothing.
+
+    Raises:
+        ValueError: the type is not floating.
+        TypeError: bounds that do not fit the shape.
+
+    Example:
+        >>> from namoo import random
+        >>> random.uniform(random.key(0), (3,))
+        Array([0.947667  , 0.9785799 , 0.33229148], dtype=float32)
+    """
+    one, _ = single("uniform", key)
+    dtype = float_dtype("uniform", dtype)
+    shape = shape_tuple(shape)
+    if type(minval) is float and type(maxval) is float and (minval, maxval) == (0.0, 1.0):
+        return unit(one, shape, dtype)
+    low = param("uniform", "minval", minval, dtype)
+    high = param("uniform", "maxval", maxval, dtype)
+    try:
+        shape_of_all = np.broadcast_shapes(low.shape, high.shape, shape)
+    except ValueError:
+        shape_of_all = None
+    if shape_of_all != shape:
+        raise TypeError(
+            f"random.uniform: minval of shape {low.shape} and maxval of shape {high.shape} do not "
+            f"fit shape={shape}." + errors.at_user_line()
+        )
+    return between(one, shape, dtype, spread(low, shape), spread(high, shape))
+
+
+def randint(
+    key: Any,
+    shape: Any,
+    minval: Any,
+    maxval: Any,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """Uniform integers in [minval, maxval).
+
+    Two words of bits are reduced to the span, so that the bias is below 1 in 2³² even where the
+    span is no power of two.  Bounds beyond the type are moved to its ends.
+
+    Args:
+        key: a key.
+        shape: shape of the sample.
+        minval: the least value, broadcast to `shape`.
+        maxval: the bound above, broadcast to `shape`.
+        dtype: an integer type; `int32` by default.
+        out_sharding: where the result lies; on one device it changes nothing.
+
+    Raises:
+        TypeError: the type is no integer type.
+        ValueError: bounds that do not fit the shape.
+
+    Example:
+        >>> from namoo import random
+        >>> random.randint(random.key(0), (3,), 0, 10)
+        Array([9, 0, 2], dtype=int32)
+    """
+    one, _ = single("randint", key)
+    if dtype is None:
+        wanted = _dtypes.default_int_dtype()
+    else:
+        wanted = _dtypes.check_user_dtype_supported(dtype, "randint")
+        if not _dtypes.issubdtype(wanted, np.integer):
+            raise TypeError(f"randint only accepts integer dtypes, got {wanted}")
+    low = array_of("randint", "minval", minval)
+    high = array_of("randint", "maxval", maxval)
+    shape = sample_shape("randint", shape_tuple(shape), low.shape, high.shape)
+    # Narrow types, whose upper bound may lie outside of them, are drawn as int32.
+    wide = wanted if wanted.itemsize >= 4 else np.dtype(np.int32)
+    if type(minval) is int and type(maxval) is int:
+        low, span, factor = _span_of_numbers(minval, maxval, wanted, wide)
+    else:
+        low, span, factor = _span_of_arrays(low, high, wanted, wide, shape)
+    width = 8 * wide.itemsize
+    first, second = split(one)
+    words = lax.rem(random_bits(first, width, shape), span) * factor
+    words = words + lax.rem(random_bits(second, width, shape), span)
+    return (lax.rem(words, span).astype(wide) + low).astype(wanted)
+
+
+# Integers in a span are one random word modulo the span, where the word has twice the bits:
+# (high·2^width + low) mod span.  The factor is 2^width mod span, as the square of
+# 2^(width/2) mod span; the square runs over to 0 for spans beyond 2^(width/2), where the low word
+# alone decides, as in JAX.  A span of 0 stands for all 2^width values: x mod 0 is x.
+
+
+def _span_of_numbers(low: int, high: int, dtype: np.dtype, wide: np.dtype) -> tuple[Any, ...]:
+    """Least value, span and factor for bounds that are Python numbers."""
+    info = _dtypes.iinfo(dtype)
+    low = min(max(low, info.min), info.max)
+    high = min(max(high, info.min), info.max + 1)
+    unsigned = np.dtype(f"u{wide.itemsize}").type
+    size = 1 << 8 * wide.itemsize
+    span = max(high - low, 1) % size
+    half = (1 << 4 * wide.itemsize) % span if span else 0
+    return wide.type(low), unsigned(span), unsigned(half * half % size % span if span else 0)
+
+
+def _span_of_arrays(
+    low: Array, high: Array, dtype: np.dtype, wide: np.dtype, shape: Shape
+) -> tuple[Any, ...]:
+    """Least value, span and factor for bounds that are arrays."""
+    info, wide_info = _dtypes.iinfo(dtype), _dtypes.iinfo(wide)
+    low, high = _as_integers(low), _as_integers(high)
+    # A bound above the widest type's greatest value means that this value is drawn, too.
+    whole = high > high.dtype.type(min(info.max, _dtypes.iinfo(high.dtype).max))
+    whole = whole if dtype == wide else whole & False
+    low = _clip(low, info.min, info.max).astype(wide)
+    high = _clip(high, info.min, min(info.max + 1, wide_info.max)).astype(wide)
+    low, high, whole = (spread(x, shape) for x in (low, high, whole))
+    unsigned = np.dtype(f"u{wide.itemsize}")
+    some = high > low
+    span = jnp.where(some, (high - low).astype(unsigned), unsigned.type(1))
+    span = jnp.where(whole & some, span + unsigned.type(1), span)
+    half = lax.rem(jnp.full_like(span, 1 << 4 * wide.itemsize), span)
+    return low, span, lax.rem(half * half, span)
+
+
+def _as_integers(x: Array) -> Array:
+    return x if _dtypes.issubdtype(x.dtype, np.integer) else x.astype(_dtypes.default_int_dtype())
+
+
+def _clip(x: Array, low: int, high: int) -> Array:
+    """`x` moved between two bounds, each of which may lie outside of its type."""
+    own, number = _dtypes.iinfo(x.dtype), x.dtype.type
+    return jnp.clip(x, number(max(low, own.min)), number(min(high, own.max)))
+
+
+def bernoulli(
+    key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None
+) -> Array:
+    """Booleans that are true with probability p.
+
+    Args:
+        key: a key.
+        p: the probability, an array or a number of a floating type.
+        shape: shape of the sample; that of `p` by default.
+        mode: 'low', or 'high' for probabilities below about 1e-7, at twice the random bits.
+        out_sharding: where the result lies; on one device it changes nothing.
+
+    Raises:
+        TypeError: `p` is not floating.
+        ValueError: `p` does not fit the shape, or the mode is unknown.
+
+    Example:
+        >>> from namoo import random
+        >>> random.bernoulli(random.key(0), 0.5, (4,))
+        Array([False, False,  True,  True], dtype=bool)
+    """
+    one, _ = single("bernoulli", key)
+    if mode not in ("low", "high"):
+        raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
+    p = array_of("bernoulli", "p", p)
+    if not _dtypes.issubdtype(p.dtype, np.floating):
+        raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {p.dtype}.")
+    return coins(one, p, sample_shape("bernoulli", shape, p.shape), mode)
+
+
+def coins(key: Any, p: Any, shape: Shape, mode: str = "low") -> Array:
+    """Booleans that are true with probability p, given a typed key and a floating array."""
+    dtype = p.dtype
+    if mode == "low":
+        return unit(key, shape, dtype) < spread(p, shape)
+    # The second number decides below the resolution of the first.
+    first, second = unit(key, (2, *shape), dtype)
+    return second * dtype.type(_dtypes.finfo(dtype).eps) < spread(p, shape) - first
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Signs: -1 or 1, each with probability 1/2.
+
+    Args:
+        key: a key.
+        shape: shape of the sample.
+        dtype: its type; `int32` by default.
+        out_sharding: where the result lies; on one device it changes nothing.
+
+    Example:
+        >>> from namoo import random
+        >>> random.rademacher(random.key(0), (4,))
+        Array([-1, -1,  1,  1], dtype=int32)
+    """
+    one, _ = single("rademacher", key)
+    if dtype is None:
+        dtype = _dtypes.default_int_dtype()
+    return signs(one, shape_tuple(shape), _dtypes.check_user_dtype_supported(dtype, "rademacher"))
+
+
+def signs(key: Any, shape: Shape, dtype: np.dtype) -> Array:
+    """-1 or 1, given a typed key."""
+    half = EagerArray(np.asarray(0.5, _dtypes.default_float_dtype()))
+    heads = coins(key, half, shape).astype(dtype)
+    return (2 * heads - 1).astype(dtype)
