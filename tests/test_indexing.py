@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from jax import lax as jlax
 
@@ -127,6 +127,7 @@ def fill_in(index, parts, items):
     return tuple(out)
 
 
+@example((None, 0, ..., 0, np.array([0, 0], np.int32)))
 @given(indices(X.shape))
 def test_getitem_is_numpys(index):
     wanted = X[index]
@@ -140,6 +141,7 @@ def test_getitem_is_numpys(index):
     np.testing.assert_array_equal(values(found), wanted)
 
 
+@example((slice(None), 0, ..., np.array([0, 1], np.int32)), "set")
 @given(indices(X.shape), st.sampled_from(["set", "add", "subtract", "multiply", "min", "max"]))
 def test_updates_are_numpys(index, method):
     ufunc = {"min": np.minimum, "max": np.maximum}.get(method) or getattr(np, method, np.add)

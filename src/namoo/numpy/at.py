@@ -294,7 +294,7 @@ class Place:
         layout = Layout(items, lines)
         # A whole axis is in the window without being indexed.
         whole = [item for item in slices if item.value == (0, shape[item.axis], 1)]
-        indexed = [item for item in items if item.kind != "new" and item not in whole]
+        indexed = [item for item in items if item.axis >= 0 and item not in whole]
         gone = [item.axis for item in indexed if item.kind != "slice" or item in lines]
         self.indices = layout.indices(indexed, shape, wrap)
         self.numbers = ScatterDimensionNumbers(

@@ -112,10 +112,11 @@ def _numpy_item(item: Any) -> Any:
 
 
 class Item(NamedTuple):
-    """One entry of an index: an integer, a slice, a new axis or an array of integers.
+    """One entry of an index: an "int", a "slice", a "new" axis or an "array" of integers; or a
+    "gap", an Ellipsis that stands for no axis, but parts its neighbours.
 
-    `axis` is the operand's axis, -1 for a new one.  `value` is the integer in [0, length); the
-    start, length and step of the slice; None; or the array.
+    `axis` is the operand's axis, -1 where there is none.  `value` is the integer in [0, length);
+    the start, length and step of the slice; or the array.
     """
 
     kind: str
@@ -153,6 +154,8 @@ def read_index(shape: Shape, index: Any, strict: bool = True, wrap: bool = True)
         axis = len(full)
         if entry is None:
             items.append(Item("new", -1, None))
+        elif entry is Ellipsis:
+            items.append(Item("gap", -1, None))
         elif isinstance(entry, bool):
             full.append(1)
             inserted.append(axis)
@@ -180,7 +183,8 @@ def read_index(shape: Shape, index: Any, strict: bool = True, wrap: bool = True)
 
 
 def _entries(shape: Shape, index: Any) -> list[Any]:
-    """The entries of an index, in a few types, with as many slices as Ellipsis stands for."""
+    """The entries of an index, in a few types, with slices in place of Ellipsis, where it stands
+    for any."""
     if isinstance(index, (list, range)):
         raise TypeError(
             "Using a non-tuple sequence for multidimensional indexing is not allowed: got "
@@ -203,6 +207,8 @@ def _entries(shape: Shape, index: Any) -> list[Any]:
             f"Too many indices: array is {len(shape)}-dimensional, of shape {shape}, but {count} "
             "were indexed." + errors.at_user_line()
         )
+    if dots and not missing:
+        return entries
     place = dots[0] if dots else len(entries)
     return [*entries[:place], *[slice(None)] * missing, *entries[place + 1 :]]
 
