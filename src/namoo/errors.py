@@ -10,7 +10,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 from namoo._config import config
@@ -167,4 +167,18 @@ def boundary(fun: F) -> F:
                 error.__traceback__ = visible(error.__traceback__)
             raise
 
+    entry.is_boundary = True  # type: ignore[attr-defined]
     return entry  # type: ignore[return-value]
+
+
+def guard(namespace: dict[str, Any]) -> None:
+    """Make the public functions of a namespace entry points, under the namespace's own name.
+
+    Functions call one another inside without this; only what a user calls is wrapped.
+    """
+    for name, fun in list(namespace.items()):
+        if isinstance(fun, FunctionType) and not name.startswith("_"):
+            guarded = fun if hasattr(fun, "is_boundary") else boundary(fun)
+            if is_hidden(fun.__code__.co_filename):
+                guarded.__module__ = namespace["__name__"]
+                namespace[name] = guarded

@@ -42,6 +42,7 @@ from namoo.control.solves import custom_linear_solve as custom_linear_solve
 from namoo.control.solves import custom_root as custom_root
 from namoo.control.solves import linear_solve_p as linear_solve_p
 from namoo.control.whileloop import while_p as while_p
+from namoo.errors import guard as _guard
 from namoo.lax import linalg as linalg
 from namoo.primitives.arithmetic import RoundingMethod as RoundingMethod
 from namoo.primitives.arithmetic import abs as abs
@@ -217,6 +218,10 @@ from namoo.primitives.gather import scatter_mul_p as scatter_mul_p
 from namoo.primitives.gather import scatter_p as scatter_p
 from namoo.primitives.gather import scatter_sub as scatter_sub
 from namoo.primitives.gather import scatter_sub_p as scatter_sub_p
+from namoo.primitives.grouped import RaggedDotDimensionNumbers as RaggedDotDimensionNumbers
+from namoo.primitives.grouped import ragged_dot as ragged_dot
+from namoo.primitives.grouped import ragged_dot_general as ragged_dot_general
+from namoo.primitives.grouped import scaled_dot as scaled_dot
 from namoo.primitives.index_take import index_take as index_take
 from namoo.primitives.precision import DotAlgorithm as DotAlgorithm
 from namoo.primitives.precision import DotAlgorithmPreset as DotAlgorithmPreset
@@ -324,4 +329,5 @@ from namoo.primitives.window import select_and_scatter_add_p as select_and_scatt
 from namoo.primitives.windows import GatherDimensionNumbers as GatherDimensionNumbers
 from namoo.primitives.windows import GatherScatterMode as GatherScatterMode
 from namoo.primitives.windows import ScatterDimensionNumbers as ScatterDimensionNumbers
-from namoo.transforms.stage import stage as stage
+
+_guard(globals())
