@@ -29,7 +29,7 @@ from namoo.numpy import contraction, creation, elements, fast, logic, manipulati
 from namoo.numpy.at import IndexUpdateHelper
 from namoo.numpy.indexing import getitem
 from namoo.numpy.printing import array_text
-from namoo.numpy.promote import OPERANDS, promote
+from namoo.numpy.promote import OPERANDS, promote, to_array
 from namoo.primitives import bits
 from namoo.primitives import shape as lax
 
@@ -145,7 +145,7 @@ def _attach_operators() -> None:
 def _known(x: Tracer, error: type[Exception], wanted: str, advice: str) -> EagerArray:
     """The value of a traced array where its transformation knows it, or an error with advice."""
     try:
-        return x.concrete(wanted)
+        return to_array(x.concrete(wanted))  # type: ignore[return-value]
     except errors.ConcretizationTypeError:
         known = False
     if not known:
@@ -247,7 +247,7 @@ def _item(self: Array, *args: Any) -> Any:
     """The one element, or the one at an index, as a Python number."""
     x = self
     if isinstance(x, Tracer):
-        x = x.concrete("a concrete value for item()")
+        x = to_array(x.concrete("a concrete value for item()"))
     if _dtypes.is_extended(x.dtype):
         raise TypeError(f"No Python scalar type for elements of dtype {x.dtype}.")
     return x._value.item(*args)
@@ -257,7 +257,7 @@ def _tolist(self: Array) -> Any:
     """The elements as nested lists of Python numbers."""
     x = self
     if isinstance(x, Tracer):
-        x = x.concrete("a concrete value for tolist()")
+        x = to_array(x.concrete("a concrete value for tolist()"))
     return x._value.tolist()  # type: ignore[attr-defined]
 
 

@@ -27,8 +27,13 @@ from namoo.primitives.compare import ne_p
 from namoo.primitives.shape import broadcast_to
 
 
-def const(x: Array, value: Any) -> np.ndarray:
-    """A scalar of the type of `x`."""
+def const(x: Array, value: Any) -> EagerArray:
+    """A scalar of the type of `x`, as weak as a number beside it: arrays make it strong."""
+    return EagerArray(np.asarray(value, x.dtype), x.weak_type and not x.ndim)
+
+
+def strong(x: Array, value: Any) -> np.ndarray:
+    """A scalar of the dtype of `x` that is not weak."""
     return np.asarray(value, x.dtype)
 
 
@@ -135,7 +140,7 @@ def _floor_divide_integers(x: Array, y: Array) -> Array:
         return quotient
     uneven = lax.ne(lax.rem(x, y), const(x, 0))
     down = bits.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), uneven)
-    return choose(down, lax.sub(quotient, const(x, 1)), quotient)
+    return choose(down, subtract(quotient, 1), quotient)
 
 
 def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:

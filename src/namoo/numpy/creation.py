@@ -441,7 +441,7 @@ def full_like(
 def concrete(x: Any, what: str) -> Any:
     """A number that must be known while a program is made; arrays become NumPy scalars."""
     if isinstance(x, Tracer):
-        x = x.concrete(f"a concrete value for {what}")
+        x = to_array(x.concrete(f"a concrete value for {what}"))
     return x._value[()] if isinstance(x, EagerArray) and not x.ndim else x
 
 

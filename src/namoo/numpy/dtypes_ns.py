@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from namoo import _dtypes
@@ -51,6 +52,9 @@ def _scalar(dtype: Any) -> Any:
 
 
 bool_ = bool = _scalar(np.bool_)
+# Types of one bit: an older ml_dtypes has none.
+int1 = _scalar(ml_dtypes.int1) if hasattr(ml_dtypes, "int1") else None
+uint1 = _scalar(ml_dtypes.uint1) if hasattr(ml_dtypes, "uint1") else None
 uint2 = _scalar(_dtypes.uint2)
 uint4 = _scalar(_dtypes.uint4)
 uint8 = _scalar(np.uint8)

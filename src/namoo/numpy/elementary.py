@@ -9,8 +9,8 @@ import numpy as np
 
 from namoo.core.array import Array
 from namoo.numpy import fast
-from namoo.numpy.arithmetic import choose, const, is_complex, refuse_complex
-from namoo.numpy.promote import promote_inexact
+from namoo.numpy.arithmetic import choose, const, is_complex, refuse_complex, strong
+from namoo.numpy.promote import promote_inexact, to_array
 from namoo.numpy.ufunc import binary_ufunc
 from namoo.primitives import bits, special
 from namoo.primitives import elementwise as lax
@@ -68,9 +68,9 @@ def log(x: Any, /) -> Array:
 def _scaled_log(x: Array, factor: float) -> Array:
     y = lax.log(x)
     if not is_complex(y):
-        return lax.mul(y, const(y, factor))
+        return lax.mul(y, strong(y, factor))
     real, imag = lax.real(y), lax.imag(y)
-    return lax.complex(lax.mul(real, const(real, factor)), lax.mul(imag, const(imag, factor)))
+    return lax.complex(lax.mul(real, strong(real, factor)), lax.mul(imag, strong(imag, factor)))
 
 
 @fast.unary(np.log2, "f")
@@ -85,7 +85,7 @@ def log2(x: Any, /) -> Array:
     if is_complex(x):
         return _scaled_log(x, 1 / np.log(2))
     # Divided by the rounded log 2, powers of two come out exact.
-    return lax.div(lax.log(x), const(x, np.log(2)))
+    return lax.div(lax.log(x), strong(x, np.log(2)))
 
 
 @fast.unary(np.log10, "f")
@@ -284,7 +284,7 @@ def arctanh(x: Any, /) -> Array:
     return lax.atanh(x)
 
 
-@fast.binary(np.arctan2, "f", fast.ORDERED)
+@fast.binary(np.arctan2, "f", fast.REAL)
 def arctan2(x1: Any, x2: Any, /) -> Array:
     """The angle of the point (x2, x1): arctan(x1 / x2) in the right quadrant.
 
@@ -368,34 +368,40 @@ def _finite_above(x: Array) -> Array:
     return choose(_is_inf(real), const(x, 0), x)
 
 
-def _log_add(power: Any, scale: float, x: Array, y: Array) -> Array:
-    """max + log(1 + exp(-|x - y|)), in the base whose exponential is `power`."""
+def _log_add(power: Any, log1p: Any, turn: float, x: Array, y: Array) -> Array:
+    """max + log(1 + exp(-|x - y|)), in the base of `power`; complex angles repeat after `turn`."""
     top = lax.max(x, y)
     if not is_complex(x):
         gap = lax.sub(x, y)
-        tail = lax.mul(lax.log1p(power(lax.neg(lax.abs(gap)))), const(x, scale))
+        tail = log1p(power(lax.neg(lax.abs(gap))))
         # Equal infinities have no gap; their sum is as infinite, and NaN stays NaN.
         return choose(lax.ne(gap, gap), lax.add(x, y), lax.add(top, tail))
     gap = lax.sub(lax.add(x, y), lax.mul(top, const(x, 2)))
-    out = lax.add(top, lax.mul(lax.log1p(power(gap)), const(x, scale)))
-    half = np.pi * scale
+    out = lax.add(top, log1p(power(gap)))
     imag = lax.imag(out)
-    turns = lax.floor(lax.div(lax.add(imag, const(imag, half)), const(imag, 2 * half)))
-    return lax.complex(lax.real(out), lax.sub(imag, lax.mul(turns, const(imag, 2 * half))))
+    turns = lax.floor(lax.div(lax.add(imag, const(imag, turn / 2)), const(imag, turn)))
+    return lax.complex(lax.real(out), lax.sub(imag, lax.mul(turns, const(imag, turn))))
 
 
+def _log1p_base2(x: Array) -> Array:
+    y = lax.log1p(x)
+    return lax.mul(y, const(y, 1 / np.log(2)))
+
+
+# Functions with a rule of their own may be given plain numbers: a transformation hands on what
+# the user passed.
 @custom_jvp
 def _logaddexp(x, y):
-    return _log_add(lax.exp, 1.0, x, y)
+    return _log_add(lax.exp, lax.log1p, 2 * np.pi, to_array(x), to_array(y))
 
 
 @custom_jvp
 def _logaddexp2(x, y):
-    return _log_add(lax.exp2, 1 / np.log(2), x, y)
+    return _log_add(lax.exp2, _log1p_base2, 2 * np.pi / np.log(2), to_array(x), to_array(y))
 
 
 def _log_add_jvp(fun, power, primals, tangents):
-    (x, y), (dx, dy) = primals, tangents
+    (x, y), (dx, dy) = map(to_array, primals), map(to_array, tangents)
     out = fun(x, y)
     peak = _finite_above(out)
     return out, lax.add(
@@ -408,7 +414,7 @@ _logaddexp.defjvp(partial(_log_add_jvp, _logaddexp, lax.exp))
 _logaddexp2.defjvp(partial(_log_add_jvp, _logaddexp2, lax.exp2))
 
 
-@binary_ufunc(np.logaddexp, "f", fast.INEXACT, identity=-np.inf)
+@binary_ufunc(np.logaddexp, "f", fast.REAL, identity=-np.inf)
 def logaddexp(x1: Any, x2: Any, /) -> Array:
     """log(exp(x1) + exp(x2)), without overflow.
 
@@ -425,7 +431,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Array:
     return _logaddexp(*_same_shape(promote_inexact("logaddexp", x1, x2)))
 
 
-@binary_ufunc(np.logaddexp2, "f", fast.INEXACT, identity=-np.inf)
+@binary_ufunc(np.logaddexp2, "f", fast.REAL, identity=-np.inf)
 def logaddexp2(x1: Any, x2: Any, /) -> Array:
     """log₂(2ˣ¹ + 2ˣ²), without overflow.
 
@@ -466,6 +472,7 @@ def sinc(x: Any, /) -> Array:
 @partial(custom_jvp, nondiff_argnums=(0,))
 def _sinc_series(order, x):
     """The derivative of that order of sin(x) / x at 0, in the shape of x."""
+    x = to_array(x)
     value = 0.0 if order % 2 else (-1) ** (order // 2) / (order + 1)
     return lax.add(lax.mul(x, const(x, 0)), const(x, value))
 
@@ -478,13 +485,14 @@ def _sinc_series_jvp(order, primals, tangents):
 
 @custom_jvp
 def _i0(x):
-    size = lax.abs(x)
+    size = lax.abs(to_array(x))
     return lax.mul(lax.exp(size), special.bessel_i0e(size))
 
 
 @_i0.defjvp
 def _i0_jvp(primals, tangents):
     (x,), (t,) = primals, tangents
+    x = to_array(x)
     slope = lax.mul(lax.exp(lax.abs(x)), special.bessel_i1e(x))
     return _i0(x), lax.mul(slope, t)
 

@@ -13,18 +13,28 @@ from namoo._config import config
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import context, eval_trace
 from namoo.numpy import fast
-from namoo.numpy.arithmetic import choose, const, is_complex, is_kind, refuse_complex, to_bool
-from namoo.numpy.logic import greater, less, maximum, minimum
+from namoo.numpy.arithmetic import (
+    choose,
+    const,
+    is_complex,
+    is_kind,
+    refuse_complex,
+    strong,
+    to_bool,
+)
+from namoo.numpy.logic import bitwise_or, greater, less, maximum, minimum
 from namoo.numpy.promote import (
     array_of,
     arrays_of,
     as_type,
+    broadcast_arrays,
     broadcast_shapes,
     check_arraylike,
     check_ranks,
     promote,
     promote_inexact,
     promote_types,
+    to_array,
 )
 from namoo.primitives import bits
 from namoo.primitives import elementwise as lax
@@ -57,7 +67,7 @@ def where(
         (Array([0., 2.], dtype=float32), (Array([1], dtype=int32),))
     """
     if x is None and y is None:
-        from namoo.numpy.nonzero import nonzero
+        from namoo.numpy.searching import nonzero
 
         return nonzero(condition, size=size, fill_value=fill_value)
     if size is not None or fill_value is not None:
@@ -236,7 +246,7 @@ def fmin(x1: Any, x2: Any) -> Array:
         >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 2.0)
         Array([1., 2.], dtype=float32)
     """
-    return _where(bits.bitwise_or(less(x1, x2), isnan(x2)), x1, x2)
+    return _where(bitwise_or(less(x1, x2), isnan(x2)), x1, x2)
 
 
 def fmax(x1: Any, x2: Any) -> Array:
@@ -247,7 +257,7 @@ def fmax(x1: Any, x2: Any) -> Array:
         >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 2.0)
         Array([2., 2.], dtype=float32)
     """
-    return _where(bits.bitwise_or(greater(x1, x2), isnan(x2)), x1, x2)
+    return _where(bitwise_or(greater(x1, x2), isnan(x2)), x1, x2)
 
 
 def _whole(x: Array) -> bool:
@@ -337,8 +347,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
             )
         return x
     if x.dtype == np.bool_:
-        # There is no rounding of booleans; the primitive says so.
-        return _to_even(x)
+        raise ValueError("jnp.round takes numbers, not booleans: convert them to float first.")
     if decimals > np.log10(float(_dtypes.finfo(x.dtype).max)):
         return x
 
@@ -376,7 +385,7 @@ def static_index(x: Any, what: str) -> int:
     return operator.index(x)
 
 
-@fast.unary(np.conjugate, "fiucb", promote)
+@fast.unary(np.conjugate, "fiuc", promote)
 def conjugate(x: Any, /) -> Array:
     """The complex conjugate; real arrays are returned as they are.
 
@@ -414,7 +423,7 @@ def imag(val: Any, /) -> Array:
     """
     if is_complex(val):
         return lax.imag(val)
-    return broadcast_to(EagerArray(const(val, 0), val.weak_type), val.shape)
+    return broadcast_to(EagerArray(strong(val, 0), val.weak_type), val.shape)
 
 
 def angle(z: Any, deg: bool = False) -> Array:
@@ -508,7 +517,7 @@ def isinf(x: Any, /) -> Array:
         return _all(x, False)
     if is_complex(x):
         return bits.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
-    return eq_p.bind(lax.abs(x), const(x, np.inf))
+    return eq_p.bind(lax.abs(x), strong(x, np.inf))
 
 
 def _is_infinity(name: str, x: Any, value: float, out: None) -> Array:
@@ -516,7 +525,7 @@ def _is_infinity(name: str, x: Any, value: float, out: None) -> Array:
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
     x = array_of(name, x)
     refuse_complex(name, x, ValueError)
-    return _all(x, False) if _whole(x) else eq_p.bind(x, const(x, value))
+    return _all(x, False) if _whole(x) else eq_p.bind(x, strong(x, value))
 
 
 def isposinf(x: Any, /, out: None = None) -> Array:
@@ -623,11 +632,11 @@ def signbit(x: Any, /) -> Array:
     if x.dtype == np.bool_:
         return _all(x, False)
     if is_kind(x, np.integer):
-        return lt_p.bind(x, const(x, 0))
+        return lt_p.bind(x, strong(x, 0))
     if not is_kind(x, np.floating):
         raise ValueError(f"jax.numpy.signbit is not well defined for {x.dtype}")
     integers = bits.bitcast_convert_type(x, integer_twin(x.dtype))
-    return lt_p.bind(integers, const(integers, 0))
+    return lt_p.bind(integers, strong(integers, 0))
 
 
 def integer_twin(dtype: Any) -> np.dtype:
@@ -647,7 +656,7 @@ def copysign(x1: Any, x2: Any, /) -> Array:
         >>> jnp.copysign(jnp.array([1.0, -2.0]), jnp.array([-0.0, 3.0]))
         Array([-1.,  2.], dtype=float32)
     """
-    x, y = promote_inexact("copysign", x1, x2)
+    x, y = broadcast_arrays(*promote_types("copysign", x1, x2, to=_dtypes.to_inexact_dtype))
     refuse_complex("copysign", x, TypeError)
     return choose(signbit(y), lax.neg(lax.abs(x)), lax.abs(x))
 
@@ -660,7 +669,7 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
         >>> jnp.heaviside(jnp.array([-2.0, 0.0, 3.0]), 0.5)
         Array([0. , 0.5, 1. ], dtype=float32)
     """
-    x, y = promote_inexact("heaviside", x1, x2)
+    x, y = broadcast_arrays(*promote_types("heaviside", x1, x2, to=_dtypes.to_inexact_dtype))
     zero, one = const(x, 0), const(x, 1)
     out = choose(ne_p.bind(x, x), x, y)
     out = choose(gt_p.bind(x, zero), one, out)
@@ -695,7 +704,7 @@ def spacing(x: Any, /) -> Array:
     if x.dtype == np.float16:
         return lax.sub(nextafter_p.bind(x, infinity), x)
     gap = lax.sub(nextafter_p.bind(x, copysign(infinity, x)), x)
-    least = const(x, _dtypes.finfo(x.dtype).smallest_subnormal)
+    least = strong(x, _dtypes.finfo(x.dtype).smallest_subnormal)
     return choose(eq_p.bind(gap, const(x, 0)), copysign(least, x), gap)
 
 
@@ -732,6 +741,7 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
 
 @custom_jvp
 def _frexp(x):
+    x = to_array(x)
     info = _dtypes.finfo(x.dtype)
     integer = integer_twin(x.dtype)
     # Subnormal numbers are scaled up first, so that the exponent's bits tell the exponent.
@@ -755,7 +765,7 @@ def _frexp(x):
 
 @_frexp.defjvp
 def _frexp_jvp(primals, tangents):
-    (x,), (t,) = primals, tangents
+    (x,), (t,) = map(to_array, primals), map(to_array, tangents)
     mantissa, exponent = _frexp(x)
     scale = lax.exp2(convert_element_type(lax.neg(exponent), t.dtype))
     return (mantissa, exponent), (lax.mul(t, scale), np.zeros(exponent.shape, _dtypes.float0))

@@ -37,6 +37,7 @@ ARITHMETIC: Scalars = {
 }
 INEXACT: Scalars = {d: kinds for d, kinds in ARITHMETIC.items() if d != _dtypes.int32}
 ORDERED: Scalars = {d: kinds for d, kinds in ARITHMETIC.items() if d != _dtypes.complex64}
+REAL: Scalars = {_dtypes.float32: _real, _dtypes.float16: _real}
 INTEGER: Scalars = {_dtypes.int32: frozenset([int])}
 _WIDE = {_dtypes.float64: _dtypes.float32, _dtypes.complex128: _dtypes.complex64}
 _none: frozenset[type] = frozenset()

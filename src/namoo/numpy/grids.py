@@ -225,7 +225,7 @@ def mask_indices(
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
     from namoo.numpy.creation import ones
-    from namoo.numpy.nonzero import nonzero
+    from namoo.numpy.searching import nonzero
 
     rows, columns = nonzero(mask_func(ones((n, n)), k), size=size)
     return rows, columns

@@ -145,7 +145,7 @@ def maximum(x: Any, y: Any, /) -> Array:
     return lax.max_p.bind(*promote("maximum", x, y))
 
 
-@binary_ufunc(np.logical_and, "fiucb", fast.ARITHMETIC, identity=True)
+@binary_ufunc(np.logical_and, "b", {}, identity=True)
 def logical_and(x: Any, y: Any, /) -> Array:
     """Whether x and y are both not zero.
 
@@ -160,7 +160,7 @@ def logical_and(x: Any, y: Any, /) -> Array:
     return bits.bitwise_and(*map(to_bool, promote("logical_and", x, y)))
 
 
-@binary_ufunc(np.logical_or, "fiucb", fast.ARITHMETIC, identity=False)
+@binary_ufunc(np.logical_or, "b", {}, identity=False)
 def logical_or(x: Any, y: Any, /) -> Array:
     """Whether x or y is not zero.
 
@@ -175,7 +175,7 @@ def logical_or(x: Any, y: Any, /) -> Array:
     return bits.bitwise_or(*map(to_bool, promote("logical_or", x, y)))
 
 
-@binary_ufunc(np.logical_xor, "fiucb", fast.ARITHMETIC, identity=False)
+@binary_ufunc(np.logical_xor, "b", {}, identity=False)
 def logical_xor(x: Any, y: Any, /) -> Array:
     """Whether exactly one of x and y is not zero.
 
@@ -190,7 +190,7 @@ def logical_xor(x: Any, y: Any, /) -> Array:
     return bits.bitwise_xor(*map(to_bool, promote("logical_xor", x, y)))
 
 
-@fast.unary(np.logical_not, "fiucb", promote)
+@fast.unary(np.logical_not, "b", promote)
 def logical_not(x: Any, /) -> Array:
     """Whether x is zero.
 

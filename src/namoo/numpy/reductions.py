@@ -149,7 +149,7 @@ def _reduce(
                 f"reduction operation {name} does not have an identity, so to use a where mask "
                 "one has to specify 'initial'"
             )
-        if any(x.shape[a] == 0 for a in axes):
+        if 0 in [x.shape[a] for a in axes]:
             raise ValueError(
                 f"zero-size array to reduction operation {name} which has no identity: the shape "
                 f"is {x.shape}. Pass initial=… for the result of an empty reduction."

@@ -95,7 +95,7 @@ class ufunc:
         if self._call is not None:
             return self._call(*args)
         check_arraylike(self.__name__, *args)
-        from namoo.numpy.vectorize import vectorize
+        from namoo.numpy.mapping import vectorize
 
         return vectorize(self._func)(*args)
 

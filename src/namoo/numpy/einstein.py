@@ -1,0 +1,249 @@
+"""Einstein's summation: any product of tensors, written with letters.
+
+`opt_einsum` chooses the order of the products; each of them becomes one `dot_general`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from namoo import _dtypes
+from namoo.core.array import Array
+from namoo.core.avals import ShapeDtypeStruct
+from namoo.numpy.promote import array_of, as_type, promote_types
+from namoo.numpy.reductions import refuse_out
+from namoo.primitives import shape as lax
+from namoo.primitives.contract import dot_general
+from namoo.primitives.slicing import slice_in_dim
+
+Step = tuple[tuple[int, ...], str]
+
+
+def _optimizer(optimize: Any) -> Any:
+    if optimize is True:
+        return "optimal"
+    return _in_order if optimize is False else optimize
+
+
+def _in_order(inputs: Any, output: Any, sizes: Any, memory_limit: Any = None) -> Any:
+    """All products at once would be one large table: from left to right instead."""
+    return [(0, 1)] * (len(inputs) - 1) or [(0,)]
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "auto",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array:
+    """Multiply tensors, and sum over the axes whose letters are not in the result.
+
+    Args:
+        subscripts: letters for the axes of each operand, and of the result after '->', such as
+            'ij,jk->ik'; '...' stands for any axes. Without '->' the letters that occur once, in
+            alphabetic order, are kept. Or the first operand, followed by lists of integers.
+        operands: the tensors.
+        out: not supported.
+        optimize: how the order of products is chosen: what `opt_einsum.contract_path` takes.
+        precision, preferred_element_type: as for `dot`.
+        out_sharding: where the result lies; on one device it changes nothing.
+
+    Raises:
+        ValueError: letters that do not fit the operands.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> m = jnp.array([[1, 2], [3, 4]])
+        >>> jnp.einsum("ij,j->i", m, jnp.array([1, 10])), jnp.einsum("ii", m)
+        (Array([21, 43], dtype=int32), Array(5, dtype=int32))
+    """
+    refuse_out("einsum", out)
+    text, given = _parsed(subscripts, operands)
+    arrays = promote_types("einsum", *given)
+    if preferred_element_type is None:
+        dtype, weak = _dtypes.result_type(*arrays, return_weak_type_flag=True)
+    else:
+        dtype, weak = _dtypes.check_user_dtype_supported(preferred_element_type, "einsum"), False
+    key = optimize if isinstance(optimize, (str, bool)) else None
+    shapes = tuple(x.shape for x in arrays)
+    plan = _plan(text, shapes, key) if key is not None else _make_plan(text, shapes, optimize)
+    for places, formula in plan:
+        taken = [arrays.pop(i) for i in places]
+        arrays.append(_contract(formula, taken, precision, dtype))
+    return as_type(arrays[0], dtype, weak)
+
+
+def _parsed(subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, list[Array]]:
+    """The formula in full, without '...', and the operands."""
+    from opt_einsum.parser import parse_einsum_input
+
+    if isinstance(subscripts, str):
+        arrays = [array_of("einsum", x) for x in operands]
+        call: list[Any] = [subscripts, *(ShapeDtypeStruct(x.shape, "float32") for x in arrays)]
+    else:
+        items = [subscripts, *operands]
+        count = len(items) // 2
+        arrays = [array_of("einsum", x) for x in items[: 2 * count : 2]]
+        call = []
+        for x, axes in zip(arrays, items[1 : 2 * count : 2], strict=True):
+            call += [ShapeDtypeStruct(x.shape, "float32"), list(axes)]
+        call += [list(items[-1])] if len(items) % 2 else []
+    inputs, output, _ = parse_einsum_input(call)
+    return f"{inputs}->{output}", arrays
+
+
+@functools.lru_cache(512)
+def _plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> list[Step]:
+    return _make_plan(text, shapes, optimize)
+
+
+def _make_plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> list[Step]:
+    """Which operands are multiplied in each step, and by which formula."""
+    if len(shapes) < 3 and isinstance(optimize, (str, bool)):
+        _check_sizes(text, shapes)
+        return [(tuple(range(len(shapes)))[::-1], _flipped(text))]
+    import opt_einsum
+
+    structs = [ShapeDtypeStruct(shape, "float32") for shape in shapes]
+    _, steps = opt_einsum.contract_path(
+        text, *structs, einsum_call=True, use_blas=True, optimize=_optimizer(optimize)
+    )
+    return [(tuple(step[0]), step[2]) for step in steps]
+
+
+def _flipped(text: str) -> str:
+    """The formula with its operands in the order in which they are taken: the last one first."""
+    inputs, output = text.split("->")
+    return f"{','.join(inputs.split(',')[::-1])}->{output}"
+
+
+def _check_sizes(text: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    sizes: dict[str, int] = {}
+    inputs, output = text.split("->")
+    terms = inputs.split(",")
+    for term, shape in zip(terms, shapes, strict=True):
+        if len(term) != len(shape):
+            raise ValueError(
+                f"einsum: operand of shape {shape} has {len(shape)} axes, but its subscripts "
+                f"'{term}' have {len(term)}."
+            )
+        for letter, size in zip(term, shape, strict=True):
+            known = sizes.get(letter, 1)
+            if size != 1 and known not in (1, size):
+                raise ValueError(
+                    f"einsum: size of label '{letter}' for operand of shape {shape} is {size}, "
+                    f"which does not match the size {known} it has elsewhere."
+                )
+            sizes[letter] = max(known, size)
+    for letter in output:
+        if letter not in sizes:
+            raise ValueError(f"einsum: output label '{letter}' is in no operand of '{text}'.")
+
+
+def _contract(formula: str, taken: list[Array], precision: Any, dtype: Any) -> Array:
+    """One step: of one operand, or the product of two."""
+    inputs, output = formula.split("->")
+    terms = inputs.split(",")
+    if len(taken) == 1:
+        x, names = _on_diagonals(taken[0], terms[0])
+        return _arranged(*_summed(x, names, output), output)
+    if len(taken) > 2:
+        first = _contract(
+            f"{terms[0]},{terms[1]}->{_kept(terms, output)}", taken[:2], precision, dtype
+        )
+        rest = ",".join([_kept(terms, output), *terms[2:]])
+        return _contract(f"{rest}->{output}", [first, *taken[2:]], precision, dtype)
+    # Taken in reverse order: the first operand of the formula's product stands left.
+    (y, y_names), (x, x_names) = (
+        _on_diagonals(v, term) for v, term in zip(taken, terms, strict=True)
+    )
+    x, x_names, y, y_names = _without_ones(x, x_names, y, y_names)
+    x, x_names = _summed(x, x_names, output + y_names)
+    y, y_names = _summed(y, y_names, output + x_names)
+    common = [n for n in x_names if n in y_names]
+    batch, contracted = _split(common, output)
+    numbers = tuple(
+        tuple(tuple(names.index(n) for n in group) for names in (x_names, y_names))
+        for group in (contracted, batch)
+    )
+    product = dot_general(x, y, numbers, precision, dtype)
+    names = "".join(batch) + "".join(n for n in x_names + y_names if n not in common)
+    return _arranged(product, names, output)
+
+
+def _kept(terms: list[str], output: str) -> str:
+    """The letters of the first two operands that are still needed after their product."""
+    later = output + "".join(terms[2:])
+    return "".join(dict.fromkeys(n for n in terms[0] + terms[1] if n in later))
+
+
+def _split(common: list[str], output: str) -> tuple[list[str], list[str]]:
+    return [n for n in common if n in output], [n for n in common if n not in output]
+
+
+def _on_diagonals(x: Array, names: str) -> tuple[Array, str]:
+    """Letters that occur twice mean the diagonal of their axes."""
+    for name in dict.fromkeys(names):
+        while names.count(name) > 1:
+            i = names.index(name)
+            j = names.index(name, i + 1)
+            n = x.shape[i]
+            x = lax.moveaxis(lax.moveaxis(x, j, x.ndim - 1), i, x.ndim - 2)
+            names = names[:i] + names[i + 1 : j] + names[j + 1 :] + name
+            # The diagonal is every (n + 1)-th element of the matrix written as one line.
+            x = lax.reshape(x, (*x.shape[:-2], n * n))
+            x = slice_in_dim(x, 0, n * n, n + 1, axis=x.ndim - 1)
+    return x, names
+
+
+def _summed(x: Array, names: str, needed: str) -> tuple[Array, str]:
+    """Sum over the axes that nothing else needs."""
+    axes = [i for i, n in enumerate(names) if n not in needed]
+    return lax.reduce_sum(x, axes), "".join(n for n in names if n in needed)
+
+
+def _without_ones(x, x_names, y, y_names):
+    """An axis of length 1 beside a longer one of the same letter is dropped."""
+
+    def dropped(v, names, w, others):
+        axes = [
+            i
+            for i, n in enumerate(names)
+            if n in others and v.shape[i] == 1 and w.shape[others.index(n)] != 1
+        ]
+        return lax.squeeze(v, axes), "".join(n for i, n in enumerate(names) if i not in axes)
+
+    new_x = dropped(x, x_names, y, y_names)
+    return *new_x, *dropped(y, y_names, x, x_names)
+
+
+def _arranged(x: Array, names: str, output: str) -> Array:
+    return lax.transpose(x, [names.index(n) for n in output])
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[Any, Any]:
+    """The order in which `einsum` would multiply its operands.
+
+    Args:
+        subscripts, operands, optimize: as for `einsum`.
+
+    Returns:
+        A list of tuples of the operands' places, and an object that prints as a report.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> a, b, c = jnp.ones((2, 100)), jnp.ones((100, 3)), jnp.ones((3, 100))
+        >>> jnp.einsum_path("ij,jk,kl->il", a, b, c)[0]
+        [(0, 1), (0, 1)]
+    """
+    import opt_einsum
+
+    text, arrays = _parsed(subscripts, operands)
+    structs = [ShapeDtypeStruct(x.shape, "float32") for x in arrays]
+    return opt_einsum.contract_path(text, *structs, optimize=_optimizer(optimize))

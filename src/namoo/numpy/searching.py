@@ -1,0 +1,325 @@
+"""Where things are: extremes, elements that are not zero, places in a sorted array."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes, errors
+from namoo.core.array import Array, EagerArray
+from namoo.core.trace import Tracer, context, eval_trace
+from namoo.numpy.arithmetic import choose, is_kind, strong, to_bool
+from namoo.numpy.creation import concrete, zeros
+from namoo.numpy.elements import isnan
+from namoo.numpy.logic import less
+from namoo.numpy.promote import array_of, arrays_of, as_type, promote_types, to_array
+from namoo.numpy.reductions import all, refuse_out
+from namoo.primitives import bits, cumulative, reduction
+from namoo.primitives import elementwise as lax
+from namoo.primitives import shape as shapes
+
+SIZE_ADVICE = """\
+The number of elements that are not zero decides the shape of the result. Pass size=n to
+jnp.{name}, and fill_value=… for the places that are left over; or use jnp.where(mask, a, b)."""
+
+
+def _extreme(
+    name: str, locate: Any, numpy_locate: Any, a: Any, axis: Any, out: Any, keepdims: Any
+) -> Array:
+    refuse_out(name, out)
+    x = array_of(name, a)
+    kept = tuple(range(x.ndim)) if axis is None else (operator.index(axis),)
+    if axis is None:
+        x, axis = shapes.reshape(x, (x.size,)), 0
+    axis = shapes.canonical_axis(axis, x.ndim)
+    if not x.shape[axis]:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    if type(x) is EagerArray and context.trace is eval_trace and x._value.dtype.kind in "fiub":
+        places = np.asarray(numpy_locate(x._value, axis), _dtypes.default_int_dtype())
+        result: Any = EagerArray(places)
+    else:
+        result = locate(x, axis, _dtypes.default_int_dtype())
+    return shapes.expand_dims(result, kept) if keepdims else result
+
+
+def argmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """The place of the largest element along an axis; of the first one, or of the first NaN.
+
+    Args:
+        a: the array.
+        axis: the axis; None for all elements as one line.
+        out: not supported.
+        keepdims: keep the axis, with length 1.
+
+    Raises:
+        ValueError: no elements.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.argmax(jnp.array([[1, 5], [7, 4]]), axis=1)
+        Array([1, 0], dtype=int32)
+    """
+    return _extreme("argmax", reduction.argmax, np.argmax, a, axis, out, keepdims)
+
+
+def argmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """The place of the smallest element along an axis; of the first one, or of the first NaN.
+
+    Args:
+        a, axis, out, keepdims: as for `argmax`.
+
+    Raises:
+        ValueError: no elements.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.argmin(jnp.array([[1, 5], [7, 4]]), axis=1)
+        Array([0, 1], dtype=int32)
+    """
+    return _extreme("argmin", reduction.argmin, np.argmin, a, axis, out, keepdims)
+
+
+def _nan_extreme(name: str, fun: Any, worst: float, a: Any, axis: Any, out: Any, keepdims: Any):
+    refuse_out(name, out)
+    x = array_of(name, a)
+    if not is_kind(x, np.inexact):
+        return fun(x, axis, keepdims=keepdims)
+    nan = isnan(x)
+    place = fun(choose(nan, strong(x, worst), x), axis, keepdims=keepdims)
+    nothing = all(nan, axis, keepdims=bool(keepdims))
+    return choose(nothing, strong(place, -1), place)
+
+
+def nanargmax(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """The place of the largest element along an axis that is not NaN; -1 where all are.
+
+    Args:
+        a, axis, out, keepdims: as for `argmax`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
+        Array(2, dtype=int32)
+    """
+    return _nan_extreme("nanargmax", argmax, -np.inf, a, axis, out, keepdims)
+
+
+def nanargmin(
+    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
+) -> Array:
+    """The place of the smallest element along an axis that is not NaN; -1 where all are.
+
+    Args:
+        a, axis, out, keepdims: as for `argmax`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.nanargmin(jnp.array([jnp.nan, 1.0, 3.0]))
+        Array(1, dtype=int32)
+    """
+    return _nan_extreme("nanargmin", argmin, np.inf, a, axis, out, keepdims)
+
+
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
+    """The indices of the elements that are not zero, an array for each axis.
+
+    Args:
+        a: an array of at least one axis.
+        size: how many indices to return. Needed under `jit`, where it cannot depend on values:
+            indices that are too many are cut off, missing ones filled.
+        fill_value: what missing indices are filled with; a number, or one for each axis.
+
+    Raises:
+        ValueError: a scalar.
+        ConcretizationTypeError: a traced array without `size`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.nonzero(jnp.array([0, 5, 0, 7]))
+        (Array([1, 3], dtype=int32),)
+        >>> jnp.nonzero(jnp.array([0, 5, 0, 7]), size=3, fill_value=-1)
+        (Array([ 1,  3, -1], dtype=int32),)
+    """
+    x = array_of("nonzero", a)
+    if not x.ndim:
+        raise ValueError(
+            "Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() "
+            "instead."
+        )
+    mask = to_bool(x)
+    if size is None:
+        return _found(x, mask)
+    size = operator.index(concrete(size, "the size argument of jnp.nonzero"))
+    default = _dtypes.default_int_dtype()
+    if not x.size or not size:
+        return tuple(zeros(size, default) for _ in x.shape)
+    flat = shapes.reshape(mask, (mask.size,))
+    # The k-th index is how many elements come before the k-th true one: the running count of true
+    # elements is at most k there.
+    counts = cumulative.cumsum(as_type(flat, default), 0)
+    places = searchsorted(counts, np.arange(1, size + 1, dtype=default))
+    filled = lax.ge(shapes.iota(default, size), counts[-1])
+    strides = [math.prod(x.shape[i + 1 :]) for i in range(x.ndim)]
+    values = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
+    if len(values) != x.ndim or any(np.ndim(v) for v in values):
+        raise ValueError(
+            f"fill_value must be a scalar or a tuple of length {x.ndim}; got {fill_value}"
+        )
+    out = []
+    for stride, n, value in zip(strides, x.shape, values, strict=True):
+        index = lax.rem(lax.div(places, strong(places, stride)), strong(places, n))
+        fill = 0 if value is None else as_type(to_array(value), default)
+        out.append(choose(filled, strong(places, fill) if value is None else fill, index))
+    return tuple(out)
+
+
+def _found(x: Array, mask: Array) -> tuple[Array, ...]:
+    """The indices of true elements, as many as there are: they must be known."""
+    if isinstance(mask, Tracer):
+        mask.refuse(
+            errors.ConcretizationTypeError,
+            "a concrete array for jnp.nonzero without size",
+            SIZE_ADVICE.format(name="nonzero"),
+        )
+    dtype = _dtypes.default_int_dtype()
+    return tuple(EagerArray(i.astype(dtype)) for i in np.nonzero(np.asarray(mask)))
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """The indices of the elements that are not zero, in the array as one line.
+
+    Args:
+        a, size, fill_value: as for `nonzero`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.flatnonzero(jnp.array([[0, 5], [6, 7]]))
+        Array([1, 2, 3], dtype=int32)
+    """
+    x = array_of("flatnonzero", a)
+    return nonzero(shapes.reshape(x, (x.size,)), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
+    """The indices of the elements that are not zero, one in each row.
+
+    Args:
+        a, size, fill_value: as for `nonzero`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.argwhere(jnp.array([[0, 5], [6, 0]]))
+        Array([[0, 1],
+               [1, 0]], dtype=int32)
+    """
+    x = array_of("argwhere", a)
+    found = nonzero(shapes.reshape(x, (1,)) if not x.ndim else x, size=size, fill_value=fill_value)
+    from namoo.numpy.joining import stack
+
+    rows = stack(found, 1)
+    return rows if x.ndim else shapes.reshape(rows[:0], (rows.shape[0], 0))[: rows.shape[0]]
+
+
+def searchsorted(
+    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
+) -> Array:
+    """The places in a sorted array where values would go to keep it sorted.
+
+    Args:
+        a: the sorted vector.
+        v: the values.
+        side: 'left' for before equal elements, 'right' for after them.
+        sorter: indices that sort `a`, if it is not sorted.
+        method: 'scan', 'scan_unrolled', 'sort' or 'compare_all': how XLA would search. It changes
+            no result.
+
+    Raises:
+        ValueError: `a` is no vector, or an unknown side or method.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.searchsorted(jnp.array([1, 3, 3, 5]), jnp.array([0, 3, 9]))
+        Array([0, 1, 4], dtype=int32)
+    """
+    x, values = arrays_of("searchsorted", a, v)
+    if x.ndim != 1:
+        raise ValueError(f"a should be 1-dimensional in jnp.searchsorted, got shape {x.shape}")
+    if side not in ("left", "right"):
+        raise ValueError(f"{side!r} is an invalid value for keyword 'side'")
+    if method not in ("default", "scan", "scan_unrolled", "sort", "compare_all"):
+        raise ValueError(f"{method!r} is an invalid value for keyword 'method'")
+    x, values = promote_types("searchsorted", x, values)
+    if sorter is not None:
+        x = x[array_of("searchsorted", sorter)]
+    dtype = np.dtype(np.int32 if x.shape[0] < 2**31 else np.int64)
+    if (
+        type(x) is EagerArray
+        and type(values) is EagerArray
+        and context.trace is eval_trace
+        and x._value.dtype.kind in "fiu"
+    ):
+        places = np.searchsorted(x._value, values._value, side)
+        return EagerArray(np.asarray(places, dtype))
+    return _bisect(x, values, side, dtype)
+
+
+def _bisect(x: Array, values: Array, side: str, dtype: Any) -> Array:
+    """Halve the interval in which each value belongs until it is empty."""
+    n = x.shape[0]
+    low = shapes.broadcast(EagerArray(np.zeros((), dtype)), values.shape)
+    high = shapes.broadcast(EagerArray(np.asarray(n, dtype)), values.shape)
+    for _ in range(n.bit_length()):
+        middle = lax.add(low, lax.div(lax.sub(high, low), strong(low, 2)))
+        here = x.at[middle].get(mode="clip")
+        right = _before(here, values) if side == "left" else bits.bitwise_not(_before(values, here))
+        right = bits.bitwise_and(right, lax.lt(low, high))
+        low, high = (
+            choose(right, lax.add(middle, strong(low, 1)), low),
+            choose(right, high, lax.min(middle, high)),
+        )
+    return low
+
+
+def _before(x: Array, y: Array) -> Array:
+    """Whether x sorts before y; NaN stands above all numbers, as sorting puts it."""
+    smaller = less(x, y)
+    if not is_kind(x, np.inexact):
+        return smaller
+    return bits.bitwise_or(smaller, bits.bitwise_and(lax.ne(y, y), lax.eq(x, x)))
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Array:
+    """The number of the bin that each value falls into.
+
+    Args:
+        x: the values.
+        bins: the edges, rising or falling.
+        right: whether a bin includes its right edge instead of its left one.
+        method: as for `searchsorted`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.digitize(jnp.array([0.5, 1.5, 9.0]), jnp.array([0.0, 1.0, 2.0]))
+        Array([1, 2, 3], dtype=int32)
+    """
+    x, edges = arrays_of("digitize", x, bins)
+    if edges.ndim != 1:
+        raise ValueError(f"digitize: bins must be a 1-dimensional array; got shape {edges.shape}")
+    n = edges.shape[0]
+    if not n:
+        return zeros(x.shape, np.int32)
+    side = "left" if right else "right"
+    options = {} if method is None else {"method": method}
+    rising = searchsorted(edges, x, side, **options)
+    falling = searchsorted(shapes.rev(edges, (0,)), x, side, **options)
+    falling = lax.sub(strong(falling, n), falling)
+    return lax.select(lax.ge(edges[-1], edges[0]), rising, falling)
