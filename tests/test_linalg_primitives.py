@@ -8,6 +8,8 @@ import jax.lax.linalg as theirs
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import namoo
 from namoo import tree_util
@@ -360,6 +362,51 @@ def test_many_small_systems_agree_with_one_by_one():
             found = to_numpy(ours.triangular_solve(a, b, **params))
             for k in range(50):
                 close(found[k], to_numpy(ours.triangular_solve(a[k], b[k], **params)))
+
+
+def adjoint(x):
+    return np.swapaxes(x, -1, -2).conj()
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.integers(0, 3), max_size=2),
+    st.integers(0, 5),
+    st.integers(0, 5),
+    st.booleans(),
+    st.booleans(),
+)
+@in_x64
+def test_factors_multiply_to_the_matrix(batch, m, n, is_complex, full):
+    r = np.random.default_rng(m * 7 + n)
+    x = r.standard_normal((*batch, m, n)) + is_complex * 1j * r.standard_normal((*batch, m, n))
+    equal = functools.partial(np.testing.assert_allclose, rtol=1e-10, atol=1e-10)
+    k = min(m, n)
+
+    factors, _, order = (to_numpy(o) for o in ours.lu(x))
+    lower = np.tril(factors[..., :k], -1) + np.eye(m, k)
+    equal(lower @ np.triu(factors[..., :k, :]), np.take_along_axis(x, order[..., None], -2))
+
+    q, upper, columns = (to_numpy(o) for o in ours.qr(x, pivoting=True, full_matrices=full))
+    equal(q @ upper, np.take_along_axis(x, columns[..., None, :], -1))
+    q, upper = (to_numpy(o) for o in ours.qr(x, full_matrices=full))
+    equal(q @ upper, x)
+    equal(adjoint(q) @ q, np.broadcast_to(np.eye(q.shape[-1]), (*batch, *[q.shape[-1]] * 2)))
+
+    u, s, vh = (to_numpy(o) for o in ours.svd(x, full_matrices=full))
+    equal((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], x)
+    equal(vh @ adjoint(vh), np.broadcast_to(np.eye(vh.shape[-2]), (*batch, *[vh.shape[-2]] * 2)))
+
+    square = x @ adjoint(x) + np.eye(m)
+    factor = to_numpy(ours.cholesky(square))
+    equal(factor @ adjoint(factor), square)
+    v, w = (to_numpy(o) for o in ours.eigh(square))
+    equal((v * w[..., None, :]) @ adjoint(v), square)
+    t, q = (to_numpy(o) for o in ours.schur(square))
+    equal(q @ t @ adjoint(q), square)
+    b = np.ones((*batch, m, 2), x.dtype)
+    solved = to_numpy(ours.triangular_solve(factor, b, left_side=True, lower=True))
+    equal(factor @ solved, b)
 
 
 SHAPES = [(0, 0), (2, 0, 0), (0, 3, 3), (1, 1), (3, 0), (0, 3), (2, 3)]

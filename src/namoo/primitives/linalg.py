@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,9 @@ class TriangularSolve(MatrixPrimitive):
             a, conjugate_a = np.conj(a), False
         batch, n = a.shape[:-2], a.shape[-1]
         flags = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
-        count = int(np.prod(batch))
-        if count > n:
+        if not batch:
+            return [_trsm(a, b, *flags)]
+        if math.prod(batch) > n:
             return [_substitute(a, b, *flags)]
         out = np.empty(b.shape, b.dtype)
         for index in np.ndindex(batch):
@@ -191,9 +193,8 @@ class Cholesky(MatrixPrimitive):
     def compute(self, a):
         return [np.linalg.cholesky(a)]
 
-    def evaluate(self, a):
-        # Where the factorisation fails, NaN stands in the lower triangle only.
-        return np.tril(super().evaluate(a))
+    def failed(self, aval):
+        return np.tril(super().failed(aval))
 
     def jvp(self, primals, tangents):
         # L⁻¹ dA L⁻ᴴ is Hermitian; its lower half, with half of the diagonal, is L⁻¹ dL.
@@ -238,6 +239,7 @@ class LU(MatrixPrimitive):
 
     name = "lu"
     multiple_results = True
+    stacks = True
 
     def results(self, a):
         m, n = a.shape
@@ -245,10 +247,14 @@ class LU(MatrixPrimitive):
         return [a, ShapedArray((min(m, n),), index), ShapedArray((m,), index)]
 
     def compute(self, a):
-        pivots = np.empty(0, np.int32)
+        m, n = a.shape[-2:]
+        factors = np.empty(a.shape, a.dtype)
+        pivots = np.empty((*a.shape[:-2], min(m, n)), np.int32)
         if a.size:
-            a, pivots, _ = lapack("getrf", a.dtype)(a)
-        return [a, pivots, _permutation(pivots, a.shape[0])]
+            factorise = lapack("getrf", a.dtype)
+            for index in np.ndindex(a.shape[:-2]):
+                factors[index], pivots[index], _ = factorise(a[index])
+        return [factors, pivots, _permutation(pivots, m)]
 
     def jvp(self, primals, tangents):
         # With X = L⁻¹ P dA U⁻¹: dL = L·tril(X, -1) and dU = triu(X)·U.  L and U are completed to
@@ -284,26 +290,27 @@ def _resize(x: Any, rows: int, columns: int) -> Any:
 
 def _permutation(pivots: np.ndarray, size: int) -> np.ndarray:
     """The order of rows after exchanging row i with row pivots[i], for i = 0, 1, …"""
-    order = np.broadcast_to(np.arange(size, dtype=np.int32), (*pivots.shape[:-1], size)).copy()
-    for i in range(pivots.shape[-1]):
-        other = np.clip(pivots[..., i, None], 0, size - 1)
-        here = order[..., i, None].copy()
-        order[..., i, None] = np.take_along_axis(order, other, -1)
-        np.put_along_axis(order, other, here, -1)
-    return order
+    *batch, count = pivots.shape
+    orders = []
+    for exchanges in pivots.reshape(math.prod(batch), count).clip(0, size - 1).tolist():
+        order = list(range(size))
+        for i, other in enumerate(exchanges):
+            order[i], order[other] = order[other], order[i]
+        orders.append(order)
+    return np.array(orders, np.int32).reshape(*batch, size)
 
 
 lu_p = LU()
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: Any) -> list[Any]:
     """LU factorisation with partial pivoting, P x = L U.
 
     Args:
       x: matrices of shape [..., m, n].
 
     Returns:
-      `(lu, pivots, permutation)`: U in the upper triangle and L, without its diagonal of ones, in
+      `[lu, pivots, permutation]`: U in the upper triangle and L, without its diagonal of ones, in
       the lower; int32 row exchanges [..., min(m, n)]; and the rows in their new order [..., m].
 
     Raises:
@@ -314,8 +321,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     Array([[2. , 2. ],
            [0.5, 1. ]], dtype=float32)
     """
-    factors, pivots, permutation = lu_p.bind(x)
-    return factors, pivots, permutation
+    return lu_p.bind(x)
 
 
 class PivotsToPermutation(MatrixPrimitive):

@@ -119,43 +119,49 @@ class MatrixPrimitive(Primitive):
             )
 
     def evaluate(self, *values, **params):
-        outs: Any = self.abstract(*map(aval_of, values), **params)
-        avals: list[ShapedArray] = outs if self.multiple_results else [outs]
+        types = tuple((x.shape, x.dtype) for x in values)
+        avals = _result_types(self, types, tuple(params.items()))
         if all(a.size == 0 for a in avals):
             found: Any = [np.empty(a.shape, a.dtype) for a in avals]
         else:
             # LAPACK has no types narrower than single precision.
             values = [x.astype(np.float32) if _is_narrow(x.dtype) else x for x in values]
             found = self._values(values, avals, params)
-        found = [
+        typed = [
             np.asarray(x).astype(a.dtype, copy=False) for x, a in zip(found, avals, strict=True)
         ]
-        return found if self.multiple_results else found[0]
+        return typed if self.multiple_results else typed[0]
 
     def _values(self, values, avals, params):
         ndim = values[0].ndim - self.ranks[0]
-        if self.in_stacks(**params):
-            try:
-                return self.compute(*values, **params)
-            except np.linalg.LinAlgError:
-                # Some matrix of the stack failed: find out which, one by one.
-                if ndim == 0:
-                    return [np.full(a.shape, _nan(a.dtype), a.dtype) for a in avals]
-        elif ndim == 0:
-            return self._value_or_nan(values, avals, params)
+        if ndim == 0:
+            return self._values_or_nan(values, avals, params)
+        if not self.in_stacks(**params):
+            return self._one_by_one(values, avals, params, ndim)
+        try:
+            return self.compute(*values, **params)
+        except np.linalg.LinAlgError:
+            # Some matrix of the stack failed, and took the others with it.
+            return self._one_by_one(values, avals, params, ndim)
+
+    def _one_by_one(self, values, avals, params, ndim):
         outs = [np.empty(a.shape, a.dtype) for a in avals]
         inner = [ShapedArray(a.shape[ndim:], a.dtype) for a in avals]
         for index in np.ndindex(avals[0].shape[:ndim]):
-            one = self._value_or_nan([x[index] for x in values], inner, params)
+            one = self._values_or_nan([x[index] for x in values], inner, params)
             for out, value in zip(outs, one, strict=True):
                 out[index] = value
         return outs
 
-    def _value_or_nan(self, values, avals, params):
+    def _values_or_nan(self, values, avals, params):
         try:
             return self.compute(*values, **params)
         except np.linalg.LinAlgError:
-            return [np.full(a.shape, _nan(a.dtype), a.dtype) for a in avals]
+            return [self.failed(a) for a in avals]
+
+    def failed(self, aval: ShapedArray) -> np.ndarray:
+        """What stands for a result that could not be computed."""
+        return np.full(aval.shape, _nan(aval.dtype), aval.dtype)
 
     def batch(self, xs, dims, **params):
         size = next(shape_of(x)[d] for x, d in zip(xs, dims, strict=True) if d is not None)
@@ -165,6 +171,13 @@ class MatrixPrimitive(Primitive):
         ]
         outs = self.bind(*moved, **params)
         return (outs, [0] * len(outs)) if self.multiple_results else (outs, 0)
+
+
+@functools.lru_cache(4096)
+def _result_types(prim: MatrixPrimitive, types: tuple, params: tuple) -> list[ShapedArray]:
+    """The abstract rule, remembered: it takes longer than a small matrix."""
+    outs: Any = prim.abstract(*(ShapedArray(*t) for t in types), **dict(params))
+    return outs if prim.multiple_results else [outs]
 
 
 def _is_narrow(dtype: np.dtype) -> bool:

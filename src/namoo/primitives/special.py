@@ -28,7 +28,7 @@ from namoo.primitives.elementwise import (
     square,
     sub,
 )
-from namoo.primitives.families import Elementwise, floating, operands, unary
+from namoo.primitives.families import Elementwise, accepts, floating, operands, unary
 from namoo.primitives.shape import broadcast_to, shape_of
 
 Rule = Callable[..., Any]
@@ -50,7 +50,8 @@ def _in_dtype(compute: Rule, single: bool = True) -> Rule:
     def evaluate(*xs):
         dtype = xs[0].dtype
         # SciPy would convert integers and mixed types by itself; the abstract rule explains them.
-        if dtype.kind not in "fV" or any(x.dtype != dtype for x in xs):
+        is_floating = dtype.kind == "f" or dtype.kind == "V" and accepts(dtype, floating)
+        if not is_floating or any(x.dtype != dtype for x in xs):
             raise TypeError("special functions take operands of one floating type")
         if dtype == np.float64 or dtype == np.float32 and single:
             return compute(*xs)
