@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from namoo import _config, errors, tree_util
-from namoo.control.trees import Staged, share_consts, type_differences, weak_to_strong
+from namoo.control.trees import Staged, as_arrays, does_io, share_consts, type_differences
 from namoo.core.array import EagerArray
-from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.avals import aval_of
 from namoo.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from namoo.core.primitive import Zero, is_linear, is_zero
 from namoo.core.trace import Tracer
@@ -89,10 +89,11 @@ class Cond(ProgramPrimitive):
         xs, batched = to_front(xs, dims)
         if index_dim is not None:
             # Each example takes its own branch: all are computed, and the results selected.
-            if any(b.effectful for b in branches):
-                raise ValueError(
-                    "vmap of cond or switch with a batched index runs all branches, so they cannot "
-                    "have side effects such as debug.print or io_callback."
+            if any(does_io(b.jaxpr) for b in branches):
+                raise NotImplementedError(
+                    "IO effect not supported in vmap of cond or switch with a batched index: all "
+                    "branches are run, so an io_callback in one of them would happen too often. "
+                    "Use lax.map in place of vmap."
                 )
             programs = [batch_jaxpr(b, axis, batched, force=True)[0] for b in branches]
             results = [jaxpr_as_fun(p)(*xs) for p in programs]
@@ -184,19 +185,7 @@ def _branch_programs(name: str, funs: Sequence[Callable], operands: tuple):
                 + errors.at_user_line()
             )
     jaxprs, consts = share_consts(staged)
-    # Weak types may differ between branches: then the result is strong.
-    wanted = [
-        ShapedArray(a[0].shape, a[0].dtype, all(x.weak_type for x in a))
-        for a in zip(*(s.out_avals for s in staged), strict=True)
-    ]
-    in_avals = [*map(aval_of, consts), *avals]
-    branches = []
-    for jaxpr in jaxprs:
-        if jaxpr.out_avals == wanted:
-            branches.append(ClosedJaxpr(jaxpr))
-        else:
-            branches.append(stage_closed(weak_to_strong(jaxpr, wanted), in_avals, jaxpr.name))
-    return tuple(branches), [*consts, *flat], first.out_tree
+    return tuple(map(ClosedJaxpr, jaxprs)), [*consts, *flat], first.out_tree
 
 
 _NO_OPERAND = object()
@@ -238,6 +227,11 @@ def cond(
         if operands:
             raise TypeError("cond: give operands by position or by the keyword operand=, not both.")
         operands = (operand,)
+    if len(operands) == 2 and callable(false_fun) and callable(operands[1]):
+        # An older spelling: cond(pred, true_operand, true_fun, false_operand, false_fun).
+        pair = (true_fun, operands[0])
+        on_true, on_false = false_fun, operands[1]
+        return cond(pred, lambda p: on_true(p[0]), lambda p: on_false(p[1]), pair)
     for fun in (true_fun, false_fun):
         if not callable(fun):
             raise TypeError(
@@ -255,7 +249,7 @@ def cond(
     if dtype != np.bool_ and dtype.kind not in "iuf":
         raise TypeError(f"cond: pred must be boolean or a number, got dtype {dtype}.")
     if _config.config.disable_jit and not isinstance(pred, Tracer):
-        return (true_fun if pred else false_fun)(*operands)
+        return (true_fun if pred else false_fun)(*as_arrays(operands))
     branches, args, out_tree = _branch_programs("cond", [false_fun, true_fun], operands)
     if dtype != np.bool_:
         pred = ne(pred, np.zeros((), dtype))
@@ -295,7 +289,7 @@ def switch(
     if len(branches) == 1:
         return branches[0](*operands)
     if _config.config.disable_jit and not isinstance(index, Tracer):
-        return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+        return branches[min(max(int(index), 0), len(branches) - 1)](*as_arrays(operands))
     programs, args, out_tree = _branch_programs("switch", branches, operands)
     last = EagerArray(np.asarray(len(branches) - 1, np.int32))
     first = EagerArray(np.zeros((), np.int32))

@@ -11,7 +11,7 @@ import numpy as np
 from namoo import _dtypes, errors, tree_util
 from namoo._config import config
 from namoo.control.scan import scan_p
-from namoo.control.trees import Staged, leaf_avals, type_differences, weak_to_strong, with_consts
+from namoo.control.trees import Staged, as_arrays, leaf_avals, type_differences, with_consts
 from namoo.control.whileloop import while_p
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
@@ -22,7 +22,6 @@ from namoo.primitives.elementwise import max as maximum
 from namoo.primitives.shape import convert_element_type, expand_dims, reshape, rev, shape_of
 from namoo.primitives.slicing import concatenate, dynamic_index_in_dim, pad, slice_in_dim
 from namoo.transforms.batch import Axis, batch, batch_to
-from namoo.transforms.stage import stage_closed
 
 
 def _scan_length(xs: Any, length: Any) -> int:
@@ -45,6 +44,8 @@ def _scan_length(xs: Any, length: Any) -> int:
                 "The `length` argument of scan must be a Python integer, but it is traced: mark it "
                 "static with jit(f, static_argnames=('length',))." + errors.at_user_line()
             ) from None
+        if length < 0:
+            raise ValueError(f"The `length` argument of scan must not be negative, got {length}.")
         for size, where in sizes.items():
             if size != length:
                 raise ValueError(
@@ -63,14 +64,14 @@ def _scan_length(xs: Any, length: Any) -> int:
 
 
 def _promote_weak(leaves: list, out_avals: list[ShapedArray]) -> list | None:
-    """Carry values with weak types taken to what the body makes of them; None if none changes."""
+    """Carry values whose weak types give way to what the body makes of them; None if none does."""
     changed, out = False, []
     for x, wanted in zip(leaves, out_avals, strict=True):
         aval = aval_of(x)
         if aval.weak_type and aval.shape == wanted.shape and aval.dtype != wanted.dtype:
-            dtype, weak = _dtypes.lattice_result_type(aval, wanted)
-            if (dtype, weak) != (aval.dtype, aval.weak_type):
-                x, changed = convert_element_type(x, dtype, weak), True
+            dtype, _ = _dtypes.lattice_result_type(aval, wanted)
+            if dtype != aval.dtype:
+                x, changed = convert_element_type(x, dtype), True
         out.append(x)
     return out if changed else None
 
@@ -100,27 +101,7 @@ def _stage_loop_body(
                 differences,
             ).args[0]
             raise TypeError(message + errors.at_user_line())
-        outs = staged.out_avals[:n]
-        if all(a.weak_type == b.weak_type for a, b in zip(avals, outs, strict=True)):
-            return leaves, carry_tree, staged
-        if any(a.weak_type and not b.weak_type for a, b in zip(avals, outs, strict=True)):
-            # A strong result goes round as a strong input.
-            leaves = [
-                convert_element_type(x, a.dtype, a.weak_type and b.weak_type)
-                for x, a, b in zip(leaves, avals, outs, strict=True)
-            ]
-            continue
         return leaves, carry_tree, staged
-
-
-def _closed_with_types(staged: Staged, wanted: list[ShapedArray], avals: list) -> ClosedJaxpr:
-    """The staged program, constants first, with results of exactly the wanted types."""
-    jaxpr = with_consts(staged.jaxpr)
-    if jaxpr.out_avals == wanted:
-        return ClosedJaxpr(jaxpr)
-    return stage_closed(
-        weak_to_strong(jaxpr, wanted), [*map(aval_of, staged.consts), *avals], staged.name
-    )
 
 
 @errors.boundary
@@ -163,6 +144,8 @@ def scan(
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
+    if unroll < 0:
+        raise ValueError("`unroll` of scan must be a `bool` or a non-negative `int`.")
     x_leaves, x_tree = tree_util.tree_flatten(xs)
     leaf_avals(xs, "the xs of scan")
     leaf_avals(init, "the initial carry of scan")
@@ -178,36 +161,31 @@ def scan(
 
     def carry_of(staged):
         result = staged.out_types()
-        if not (isinstance(result, tuple) and len(result) == 2):
+        if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise TypeError(
                 "scan body output must be a pair (carry, y), got "
                 f"{type(result).__name__} from {staged.name!r}." + errors.at_user_line()
             )
         return result[0], len(tree_util.tree_leaves(result[0]))
 
-    leaves, carry_tree, staged = _stage_loop_body("scan", body, init, carry_of)
-    n = len(leaves)
-    carry_avals = [aval_of(x) for x in leaves]
-    wanted = [*carry_avals, *staged.out_avals[n:]]
-    closed = _closed_with_types(staged, wanted, [*carry_avals, *slices])
+    leaves, _, staged = _stage_loop_body("scan", body, init, carry_of)
     outs = scan_p.bind(
         *staged.consts,
         *leaves,
         *x_leaves,
-        jaxpr=closed,
+        jaxpr=ClosedJaxpr(with_consts(staged.jaxpr)),
         length=length,
         reverse=bool(reverse),
         num_consts=len(staged.consts),
-        num_carry=n,
+        num_carry=len(leaves),
         unroll=int(unroll),
     )
-    _, y_tree = staged.out_tree.children()
-    return carry_tree.unflatten(outs[:n]), y_tree.unflatten(outs[n:])
+    return staged.out_tree.unflatten(outs)
 
 
 def _scan_eagerly(f, init, x_leaves, x_tree, length, reverse):
     """The loop in Python, for `disable_jit`: every step sees concrete values."""
-    carry, ys = init, []
+    carry, ys = as_arrays(init), []
     for i in reversed(range(length)) if reverse else range(length):
         x = x_tree.unflatten([dynamic_index_in_dim(x, i, keepdims=False) for x in x_leaves])
         carry, y = f(carry, x)
@@ -246,7 +224,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     leaf_avals(init_val, "the initial value of while_loop")
     if config.disable_jit:
-        value = init_val
+        value = as_arrays(init_val)
         while cond_fun(value):
             value = body_fun(value)
         return value
@@ -275,7 +253,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         *staged.consts,
         *leaves,
         cond_jaxpr=ClosedJaxpr(with_consts(condition.jaxpr)),
-        body_jaxpr=_closed_with_types(staged, avals, avals),
+        body_jaxpr=ClosedJaxpr(with_consts(staged.jaxpr)),
         cond_nconsts=len(condition.consts),
         body_nconsts=len(staged.consts),
     )
@@ -321,16 +299,24 @@ def fori_loop(
                 f"lower and upper arguments to fori_loop must be integer scalars, but {name} is "
                 f"{aval.str_short()}."
             )
+    if low_type.dtype != high_type.dtype and not (low_type.weak_type or high_type.weak_type):
+        raise TypeError(
+            "lower and upper arguments to fori_loop must have equal types, got "
+            f"{low_type.dtype} and {high_type.dtype}."
+        )
     dtype, weak = _dtypes.lattice_result_type(low_type, high_type)
     known = not isinstance(lower, Tracer) and not isinstance(upper, Tracer)
     if known:
-        length = max(int(np.asarray(_number(upper))) - int(np.asarray(_number(lower))), 0)
+        first, stop = int(_number(lower)), int(_number(upper))
+        length = max(stop - first, 0)
+        # The bounds are no more than Python integers then, and so is what counts.
+        dtype, weak = _dtypes.default_int_dtype(), True
         if config.disable_jit:
-            value = init_val
-            for i in range(int(_number(lower)), int(_number(lower)) + length):
+            value = as_arrays(init_val)
+            for i in range(first, first + length):
                 value = body_fun(EagerArray(np.asarray(i, dtype), weak), value)
             return value
-        start = EagerArray(np.asarray(_number(lower), dtype), weak)
+        start = EagerArray(np.asarray(first, dtype), weak)
 
         def scan_body(carry, _):
             i, value = carry
@@ -380,7 +366,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     >>> map(lambda x: x**2, jnp.arange(4))
     Array([0, 1, 4, 9], dtype=int32)
     """
-    if batch_size is None:
+    if not batch_size:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     leaves, tree = tree_util.tree_flatten(xs)
     length = _scan_length(xs, None)
@@ -459,7 +445,13 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
         leaves = [rev(x, (axis,)) for x in leaves]
 
     def combine(a, b):
-        return tree_util.tree_leaves(fn(tree.unflatten(a), tree.unflatten(b)))
+        outs, out_tree = tree_util.tree_flatten(fn(tree.unflatten(a), tree.unflatten(b)))
+        if out_tree != tree:
+            raise ValueError(
+                "associative_scan: fn must return a tree of the structure of elems, "
+                f"{tree}, got {out_tree}."
+            )
+        return outs
 
     def part(xs, start, stop, stride=1):
         return [slice_in_dim(x, start, stop, stride, axis) for x in xs]

@@ -7,7 +7,7 @@ from typing import Any
 
 from namoo import tree_util
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.jaxpr import Jaxpr, Var, eval_jaxpr
+from namoo.core.jaxpr import Jaxpr, Var, subjaxprs
 from namoo.primitives.shape import convert_element_type
 from namoo.transforms.stage import stage
 from namoo.tree import diff
@@ -49,6 +49,16 @@ def leaf_avals(tree: Any, what: str) -> list[ShapedArray]:
     return out
 
 
+def as_arrays(tree: Any) -> Any:
+    """A tree with Python numbers and NumPy arrays made arrays of ours, as tracing makes them."""
+
+    def convert(x):
+        aval = aval_of(x)
+        return convert_element_type(x, aval.dtype, aval.weak_type)
+
+    return tree_util.tree_map(convert, tree)
+
+
 def with_consts(jaxpr: Jaxpr) -> Jaxpr:
     """The program with its constants as leading inputs."""
     return jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
@@ -83,14 +93,10 @@ def type_differences(expected: Any, found: Any) -> list:
     return diff(expected, found, compare_leaves=type_words)
 
 
-def weak_to_strong(jaxpr: Jaxpr, wanted: Sequence[ShapedArray]) -> Callable[..., list[Any]]:
-    """The program as a function whose results have exactly the wanted types."""
-
-    def fun(*args):
-        outs = eval_jaxpr(jaxpr, (), *args)
-        return [
-            convert_element_type(x, w.dtype, w.weak_type) if aval_of(x) != w else x
-            for x, w in zip(outs, wanted, strict=True)
-        ]
-
-    return fun
+def does_io(jaxpr: Jaxpr) -> bool:
+    """Whether a program calls back with effects that must happen exactly as often as it says."""
+    return any(
+        eqn.primitive.name == "io_callback" or any(map(does_io, subjaxprs(eqn.params)))
+        for eqn in jaxpr.eqns
+        if eqn.effectful
+    )
