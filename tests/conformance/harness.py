@@ -206,7 +206,8 @@ def numbers(x: Any) -> np.ndarray:
     if is_zero(x):
         dtype = getattr(x.aval.dtype, "numpy", x.aval.dtype)
         return np.zeros(x.aval.shape, dtype)
-    return x if isinstance(x, np.ndarray) else to_numpy(x)
+    # One element of an array of random keys is a `np.void`.
+    return np.asarray(x) if isinstance(x, (np.ndarray, np.void)) else to_numpy(x)
 
 
 def random_like(rng: np.random.Generator, x: Any) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Rows for `namoo.control`: primitives that hold programs, and collectives over a named axis."""
 
+from typing import Any
+
 import numpy as np
 
 from conformance.harness import Sample
@@ -256,7 +258,7 @@ A = 4
 stack = np.linspace(-1, 2, A * 6).reshape(A, 2, 3) ** 2
 square = np.linspace(-1, 2, A * A * 3).reshape(A, A, 3) ** 2
 groups = ((0, 3), (1, 2))
-named = {"axis": ("i", A)}
+named: dict[str, Any] = {"axis": ("i", A)}
 
 
 def summed(**changes):

@@ -259,7 +259,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
 def zeros(aval: ShapedArray) -> Any:
     """An array of zeros of a given type."""
     if isinstance(aval.dtype, _dtypes.ExtendedDType) or aval.dtype == _dtypes.float0:
-        dtype = getattr(aval.dtype, "numpy", aval.dtype)
+        dtype: Any = getattr(aval.dtype, "numpy", aval.dtype)
         return EagerArray(np.zeros(aval.shape, dtype))
     return broadcast(EagerArray(np.zeros((), aval.dtype), aval.weak_type), aval.shape)
 
