@@ -140,15 +140,45 @@ _TAIL = np.array(
 def _erf_inv(x):
     if x.dtype == np.float64:
         return _scipy().erfinv(x)
-    # XLA evaluates these polynomials with fused multiply-adds, that is with one rounding a step.
-    # Doing the same keeps normal samples equal to JAX's, which an exact erf_inv would not.
+    out = np.empty(x.size, np.float32)
+    flat = x.reshape(-1)
+    # In blocks, so that all steps of the polynomial find their numbers in the cache.
+    for start in range(0, x.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        _erf_inv_into(flat[block], out[block])
+    return out.reshape(x.shape)
+
+
+_BLOCK = 1 << 14
+
+
+def _erf_inv_into(x: np.ndarray, out: np.ndarray) -> None:
     w = -np.log1p(-x * x)
-    centre = w < 5
-    v = np.where(centre, w - np.float32(2.5), np.sqrt(w) - np.float32(3)).astype(np.float64)
-    p = np.where(centre, _CENTRE[0], _TAIL[0])
-    for c, t in zip(_CENTRE[1:], _TAIL[1:], strict=True):
-        p = (np.where(centre, c, t) + p * v).astype(np.float32)
-    return np.where(np.abs(x) == 1, x * np.float32(np.inf), p * x)
+    _polynomial(_CENTRE, w - np.float32(2.5), out)
+    tail = np.flatnonzero(~(w < 5))
+    if tail.size:
+        far = np.empty(tail.size, np.float32)
+        _polynomial(_TAIL, np.sqrt(w[tail]) - np.float32(3), far)
+        out[tail] = far
+    out *= x
+    if tail.size:
+        edge = tail[np.abs(x[tail]) == 1]
+        out[edge] = x[edge] * np.float32(np.inf)
+
+
+def _polynomial(coefficients: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
+    """Horner's rule.
+
+    XLA evaluates these polynomials with fused multiply-adds, that is with one rounding a step.
+    Doing the same keeps normal samples equal to JAX's, which an exact erf_inv would not.
+    """
+    v = v.astype(np.float64)
+    step = np.empty_like(v)
+    out[...] = coefficients[0]
+    for c in coefficients[1:]:
+        np.multiply(out, v, out=step)
+        step += c
+        out[...] = step
 
 
 erf_inv_p = unary(
