@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from namoo import _dtypes
+from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
 from namoo.core.primitive import Primitive
 from namoo.primitives import elementwise as ew
@@ -23,6 +25,11 @@ from namoo.primitives.slicing import slice as lax_slice
 Pair = tuple[Any, Any]
 
 
+def accepted(kinds: Sequence[type]) -> frozenset:
+    """The types that belong to abstract kinds."""
+    return frozenset(dtype for dtype in _dtypes.SUPPORTED if accepts(dtype, kinds))
+
+
 class Cumulative(Primitive):
     """Combine all elements up to each place along `axis`; `reverse` starts from the end."""
 
@@ -32,10 +39,11 @@ class Cumulative(Primitive):
         self.name = name
         self.accumulate = accumulate
         self.combine = combine
+        self.accepted = accepted(self.dtypes)
 
     def evaluate(self, x, *, axis, reverse):
-        if x.dtype == np.bool_:
-            raise TypeError(f"{self.name} of booleans")
+        if x.dtype not in self.accepted:  # some of which NumPy would take
+            self.abstract(EagerArray(x).aval, axis=axis, reverse=reverse)
         if not reverse:
             return self.accumulate(x, axis)
         return np.flip(self.accumulate(np.flip(x, axis), axis), axis)

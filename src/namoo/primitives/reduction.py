@@ -12,11 +12,19 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes
+from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero
-from namoo.primitives.cumulative import products_of_others
+from namoo.primitives.cumulative import accepted, products_of_others
 from namoo.primitives.elementwise import div, eq, mul
-from namoo.primitives.families import Elementwise, accepts, bits, floating, number, ordered
+from namoo.primitives.families import (
+    Elementwise,
+    accepts,
+    bits,
+    floating,
+    number,
+    ordered,
+)
 from namoo.primitives.shape import (
     broadcast_in_dim,
     convert_element_type,
@@ -34,6 +42,21 @@ class Reduction(Primitive):
     """A reduction over `axes`, which the result does not have."""
 
     dtypes: Sequence[type] = number
+
+    def __init__(self, name: str, ufunc: np.ufunc):
+        self.name = f"reduce_{name}"
+        self.kind = name
+        self.ufunc = ufunc
+        self.accepted = accepted(self.dtypes)
+
+    def evaluate(self, x, *, axes):
+        if x.dtype not in self.accepted:  # some of which NumPy reduces in other types
+            self.abstract(EagerArray(x).aval, axes=axes)
+        return self.reduce(x, axes)
+
+    def reduce(self, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+        """The value, for a type that is accepted."""
+        raise NotImplementedError(type(self))
 
     def abstract(self, x, *, axes):
         if not accepts(x.dtype, self.dtypes):
@@ -75,12 +98,7 @@ class Choose(Reduction):
 
     dtypes = (*number, np.bool_)
 
-    def __init__(self, name: str, ufunc: np.ufunc):
-        self.name = f"reduce_{name}"
-        self.kind = name
-        self.ufunc = ufunc
-
-    def evaluate(self, x, *, axes):
+    def reduce(self, x, axes):
         if x.size:
             # NumPy takes the narrow integers of ml_dtypes for int8.
             return self.ufunc.reduce(x, axis=axes).astype(x.dtype, copy=False)
@@ -103,9 +121,7 @@ reduce_min_p = Choose("min", np.minimum)
 class ReduceProd(Reduction):
     """Multiply elements along axes."""
 
-    name = "reduce_prod"
-
-    def evaluate(self, x, *, axes):
+    def reduce(self, x, axes):
         if x.dtype.kind == "V" or x.dtype == np.float16:
             wide = np.float32 if accepts(x.dtype, floating) else np.int8
             return x.prod(axis=axes, dtype=wide).astype(x.dtype)
@@ -125,7 +141,7 @@ class ReduceProd(Reduction):
         return out, reduce_sum(mul(t, products_of_others(x, len(kept))), [len(kept)])
 
 
-reduce_prod_p = ReduceProd()
+reduce_prod_p = ReduceProd("prod", np.multiply)
 
 
 class Logical(Reduction):
@@ -134,11 +150,7 @@ class Logical(Reduction):
     dtypes = bits
     sets_weak = True
 
-    def __init__(self, name: str, ufunc: np.ufunc):
-        self.name = f"reduce_{name}"
-        self.ufunc = ufunc
-
-    def evaluate(self, x, *, axes):
+    def reduce(self, x, axes):
         if x.dtype.kind == "V":  # the narrow integers of ml_dtypes have no bitwise operations
             return self.ufunc.reduce(x.astype(np.int8), axis=axes).astype(x.dtype)
         return self.ufunc.reduce(x, axis=axes)

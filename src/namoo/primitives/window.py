@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray
 from namoo.core.primitive import Primitive, Zero
 from namoo.primitives.compare import ge_p, le_p
@@ -22,6 +23,7 @@ from namoo.primitives.conv_shapes import (
     pair_pads,
     window_count,
 )
+from namoo.primitives.cumulative import accepted
 from namoo.primitives.families import accepts, floating, inexact, number
 from namoo.primitives.reduction import identity
 from namoo.primitives.shape import broadcast, moveaxis, shape_of
@@ -83,9 +85,12 @@ class ReduceWindow(Primitive):
         self.kind = kind
         self.ufunc = ufunc
         self.dtypes = dtypes
+        self.accepted = accepted(dtypes)
 
     def evaluate(self, x, **params):
         dtype = x.dtype
+        if dtype not in self.accepted:  # some of which NumPy would take
+            self.abstract(EagerArray(x).aval, **params)
         if self.kind == "sum":
             if dtype.kind == "V" or dtype == np.float16:
                 x = x.astype(np.float32 if accepts(dtype, floating) else np.int8)
