@@ -72,17 +72,16 @@ class SelectN(Primitive):
 
     def evaluate(self, which, *cases):
         first = cases[0]
-        if (
-            which.shape not in ((), first.shape)
-            or any(c.dtype != first.dtype or c.shape != first.shape for c in cases[1:])
-            or (which.dtype != np.bool_ and which.dtype not in INTEGERS)
-        ):
+        shape, dtype = first.shape, first.dtype
+        if which.shape and which.shape != shape:
+            raise TypeError(shape)
+        for case in cases:
+            if case.shape != shape or case.dtype is not dtype and case.dtype != dtype:
+                raise TypeError(dtype)
+        if which.dtype == np.bool_ and len(cases) == 2:
+            return np.where(which, cases[1], first)
+        if which.dtype not in INTEGERS and len(cases) > 1:
             raise TypeError(which.dtype)
-        if len(cases) == 1:
-            return first
-        if which.dtype == np.bool_:
-            off, on = cases
-            return np.where(which, on, off)
         out = cases[-1]
         for i in reversed(range(len(cases) - 1)):
             out = np.where(which <= i, cases[i], out)

@@ -56,8 +56,10 @@ class Elementwise(Primitive):
         native: Any = None,
         stablehlo: Any = None,
         same_dtypes: bool = True,
+        arity: int | None = None,
     ):
         self.name = name
+        self.arity = arity or len(jvp or ())
         self.rules = jvp
         self.dtypes = dtypes
         self.result = result
@@ -69,19 +71,24 @@ class Elementwise(Primitive):
     def _strict(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
         """`evaluate`, but refusing the types that NumPy alone would convert to others."""
         accepted = frozenset(dtype for dtype in _dtypes.SUPPORTED if accepts(dtype, self.dtypes))
-        same_dtypes = self.same_dtypes
 
-        def run(x, *others, **params):
-            dtype = x.dtype
-            if dtype not in accepted:
-                self.abstract(*map(_aval, (x, *others)), **params)
-            if same_dtypes:
-                for other in others:
-                    if other.dtype != dtype:
-                        self.abstract(*map(_aval, (x, *others)), **params)
-            return evaluate(x, *others, **params)
+        def one(x, **params):
+            if x.dtype not in accepted:
+                self.abstract(_aval(x), **params)
+            return evaluate(x, **params)
 
-        return run
+        def two(x, y, **params):
+            # Identity tells nearly always, and is cheap.
+            if x.dtype not in accepted or x.dtype is not y.dtype and x.dtype != y.dtype:
+                self.abstract(_aval(x), _aval(y), **params)
+            return evaluate(x, y, **params)
+
+        def run(*xs, **params):
+            if any(x.dtype not in accepted or x.dtype != xs[0].dtype for x in xs):
+                self.abstract(*map(_aval, xs), **params)
+            return evaluate(*xs, **params)
+
+        return {1: one, 2: two}.get(self.arity, run)
 
     def abstract(self, *avals, **params):
         dtype = avals[0].dtype
@@ -173,17 +180,17 @@ def boolean(dtype: Any) -> Any:
 
 def unary(name: str, evaluate: Callable[..., Any], *, jvp=None, **rules: Any) -> Elementwise:
     """An elementwise primitive of one operand; its jvp rule is `(t, out, x) -> tangent`."""
-    return Elementwise(name, evaluate, jvp=None if jvp is None else [jvp], **rules)
+    return Elementwise(name, evaluate, jvp=None if jvp is None else [jvp], arity=1, **rules)
 
 
 def binary(name: str, evaluate: Callable[..., Any], *, jvp=None, **rules: Any) -> Elementwise:
     """An elementwise primitive of two operands, with a jvp rule for each."""
-    return Elementwise(name, evaluate, jvp=jvp, **rules)
+    return Elementwise(name, evaluate, jvp=jvp, arity=2, **rules)
 
 
 def compare(name: str, evaluate: Callable[..., Any], dtypes=anything, **rules) -> Elementwise:
     """An elementwise primitive of two operands with boolean result and no derivative."""
-    return Elementwise(name, evaluate, dtypes=dtypes, result=boolean, **rules)
+    return Elementwise(name, evaluate, dtypes=dtypes, result=boolean, arity=2, **rules)
 
 
 def operands(name: str, x: Any, y: Any) -> tuple[Any, Any]:
@@ -191,9 +198,10 @@ def operands(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 
     Nothing is converted: the types must be equal, or the primitive refuses them.
     """
-    if type(x) is EagerArray and type(y) is EagerArray and x._value.shape == y._value.shape:
-        return x, y
-    left, right = shape_of(x), shape_of(y)
+    if type(x) is EagerArray and type(y) is EagerArray:
+        left, right = x._value.shape, y._value.shape
+    else:
+        left, right = shape_of(x), shape_of(y)
     if left == right or not left or not right:
         return x, y
     pairs = zip(left, right, strict=False)
