@@ -56,7 +56,7 @@ def assert_same(ours: Any, theirs: Any, rtol: float = 1e-5, weak: bool = True) -
     assert str(found_tree) == str(wanted_tree)
     for a, b in zip(found, wanted, strict=True):
         assert np.shape(a) == np.shape(b)
-        assert namoo.dtypes.result_type(a) == np.asarray(b).dtype
+        assert namoo.dtypes.result_type(a) == jax.dtypes.result_type(b)
         if weak:
             assert getattr(a, "weak_type", False) == getattr(b, "weak_type", False), (a, b)
         a, b = np.asarray(a), np.asarray(b)

@@ -179,7 +179,7 @@ def _example(xs, dims, i):
 class IOCallback(ResultCallback):
     """The call has effects: it happens exactly as often as the program says."""
 
-    name, effectful = "io_callback", True
+    name, effectful, exactly_once = "io_callback", True, True
 
     def jvp(self, primals, tangents, **params):
         raise ValueError(

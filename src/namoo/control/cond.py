@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from namoo import _config, errors, tree_util
-from namoo.control.trees import Staged, as_arrays, does_io, share_consts, type_differences
+from namoo.control.trees import Staged, as_arrays, share_consts, type_differences
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
-from namoo.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from namoo.core.jaxpr import ClosedJaxpr, has_io, jaxpr_as_fun
 from namoo.core.primitive import Zero, is_linear, is_zero
 from namoo.core.trace import Tracer
 from namoo.primitives.elementwise import clamp, ne, select_n
@@ -89,7 +89,7 @@ class Cond(ProgramPrimitive):
         xs, batched = to_front(xs, dims)
         if index_dim is not None:
             # Each example takes its own branch: all are computed, and the results selected.
-            if any(does_io(b.jaxpr) for b in branches):
+            if any(has_io(b.jaxpr) for b in branches):
                 raise NotImplementedError(
                     "IO effect not supported in vmap of cond or switch with a batched index: all "
                     "branches are run, so an io_callback in one of them would happen too often. "

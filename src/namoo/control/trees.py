@@ -7,7 +7,7 @@ from typing import Any
 
 from namoo import tree_util
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.jaxpr import Jaxpr, Var, subjaxprs
+from namoo.core.jaxpr import Jaxpr, Var
 from namoo.primitives.shape import convert_element_type
 from namoo.transforms.stage import stage
 from namoo.tree import diff
@@ -91,12 +91,3 @@ def type_words(expected: Any, found: Any) -> str | None:
 def type_differences(expected: Any, found: Any) -> list:
     """Differences in structure and in leaf types between two trees."""
     return diff(expected, found, compare_leaves=type_words)
-
-
-def does_io(jaxpr: Jaxpr) -> bool:
-    """Whether a program calls back with effects that must happen exactly as often as it says."""
-    return any(
-        eqn.primitive.name == "io_callback" or any(map(does_io, subjaxprs(eqn.params)))
-        for eqn in jaxpr.eqns
-        if eqn.effectful
-    )

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from namoo.control.scan import cut
-from namoo.control.trees import does_io
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var, jaxpr_as_fun
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var, has_io, jaxpr_as_fun
 from namoo.core.primitive import is_zero
 from namoo.primitives.elementwise import select
 from namoo.primitives.reduction import reduce_or
@@ -109,7 +108,7 @@ class While(ProgramPrimitive):
             return outs, [0 if b else None for b in k_b]
 
         # Examples stop apart: go on while any of them does, and change only those.
-        if does_io(cond_jaxpr.jaxpr) or does_io(body_jaxpr.jaxpr):
+        if has_io(cond_jaxpr.jaxpr) or has_io(body_jaxpr.jaxpr):
             raise NotImplementedError(
                 "IO effects are not supported in vmap of while_loop with a batched condition: the "
                 "body is run for all examples until the last one stops. Use lax.map in place of "

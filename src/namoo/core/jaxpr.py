@@ -159,6 +159,13 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
                 yield item
 
 
+def has_io(jaxpr: Jaxpr) -> bool:
+    """Whether a program has effects that must happen exactly as often as it says."""
+    return jaxpr.effectful and any(
+        eqn.primitive.exactly_once or any(map(has_io, subjaxprs(eqn.params))) for eqn in jaxpr.eqns
+    )
+
+
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Run a program by binding each of its operations under the current trace."""
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))

@@ -31,6 +31,8 @@ class Primitive:
     """All array operands together: f(a·x + b·y) = a·f(x) + b·f(y)."""
     effectful = False
     """It must run even if nothing uses its results."""
+    exactly_once = False
+    """Its effects may neither be repeated nor happen where the program would not ask for them."""
     takes_functions = False
     """Its parameters are Python functions: each kind of trace has its own method `under_<kind>`."""
     takes_axis = False

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import to_numpy
-from namoo.core.jaxpr import ClosedJaxpr, Literal, last_uses
+from namoo.core.jaxpr import ClosedJaxpr, Literal, dce, last_uses
 from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
 
 
@@ -69,7 +69,8 @@ class Interpreter:
     name = "interpreter"
 
     def compile(self, program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Program:
-        return Program(program)
+        jaxpr = program.jaxpr
+        return Program(program.replace(jaxpr=dce(jaxpr, [True] * len(jaxpr.outvars))))
 
 
 interpreter = Interpreter()

@@ -8,7 +8,7 @@ from typing import Any
 
 from namoo import errors, tree_util
 from namoo.core.avals import aval_of
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, dce, eval_jaxpr
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, dce, eval_jaxpr, has_io
 from namoo.core.primitive import Primitive, is_zero
 from namoo.transforms.linear import linearize, linearize_jaxpr, tangents_out
 from namoo.transforms.program import Call
@@ -52,6 +52,11 @@ def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | Non
     """
     if policy is not None:
         closed = _inline_calls(closed)
+    if has_io(closed.jaxpr):
+        raise NotImplementedError(
+            "checkpoint cannot be differentiated around an io_callback: it computes values again, "
+            "and so the effects would happen twice. Move the call out of the function."
+        )
     halves = linearize_jaxpr(closed, nonzeros)
     primal, n = halves.primal.jaxpr, len(closed.out_avals)
     saved = _saveable(primal, policy)
@@ -96,7 +101,7 @@ def _saveable(jaxpr: Jaxpr, policy: Policy | None) -> list[Var]:
 def _from_saved(jaxpr: Jaxpr, saved: Sequence[Var]) -> Jaxpr:
     """The program without the equations whose results are given."""
     given = set(saved)
-    eqns = [e for e in jaxpr.eqns if not all(v in given for v in e.outvars)]
+    eqns = [e for e in jaxpr.eqns if not e.outvars or not all(v in given for v in e.outvars)]
     return jaxpr.replace(eqns=eqns)
 
 
