@@ -150,6 +150,16 @@ def visible(tb: TracebackType | None) -> TracebackType | None:
     return out
 
 
+def tidy(error: BaseException) -> None:
+    """Hide namoo's own frames in an exception; follow it with a bare `raise`.
+
+    A bare `raise` takes the traceback from the exception and adds no frame for the function it
+    stands in, so what is hidden here stays hidden.
+    """
+    if config.traceback_filtering != "off":
+        error.__traceback__ = visible(error.__traceback__)
+
+
 def boundary(fun: F) -> F:
     """Make `fun` an entry point: exceptions leave it without namoo's own frames.
 
@@ -161,10 +171,7 @@ def boundary(fun: F) -> F:
         try:
             return fun(*args, **kwargs)
         except Exception as error:
-            if config.traceback_filtering != "off":
-                # A bare `raise` takes the traceback from the exception and adds no frame for
-                # this function, so what is hidden here stays hidden.
-                error.__traceback__ = visible(error.__traceback__)
+            tidy(error)
             raise
 
     entry.is_boundary = True  # type: ignore[attr-defined]

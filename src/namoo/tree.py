@@ -19,6 +19,7 @@ from namoo._tree.keys import KeyPath
 from namoo._tree.structure import PyTreeDef
 from namoo._tree.structure import flatten as _flatten
 from namoo._tree.structure import flatten_with_path as _flatten_with_path
+from namoo.errors import boundary
 
 __all__ = [
     "Difference",
@@ -65,6 +66,7 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
     return _flatten(tree, is_leaf)
 
 
+@boundary
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """Builds the tree of a structure with the given leaves.
 
@@ -116,6 +118,7 @@ def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTree
     return _flatten(tree, is_leaf)[1]
 
 
+@boundary
 def map(
     f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
@@ -241,6 +244,7 @@ def all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     return builtins.all(leaves(tree, is_leaf))
 
 
+@boundary
 def transpose(
     outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
 ) -> Any:
@@ -281,6 +285,7 @@ def transpose(
     return inner_treedef.unflatten([outer_treedef.unflatten(flat[i::inner]) for i in range(inner)])
 
 
+@boundary
 def broadcast(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
@@ -343,6 +348,7 @@ def leaves_with_path(
     return _flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
+@boundary
 def map_with_path(
     f: Callable[..., Any],
     tree: Any,

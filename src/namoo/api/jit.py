@@ -190,8 +190,7 @@ class Jitted:
                 return self._fun(*args, **kwargs)
             return self._call(args, kwargs)
         except Exception as error:
-            if config.traceback_filtering != "off":
-                error.__traceback__ = errors.visible(error.__traceback__)
+            errors.tidy(error)
             raise
 
     def _call(self, args, kwargs):

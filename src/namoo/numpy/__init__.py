@@ -6,6 +6,7 @@ Array(14., dtype=float32)
 """
 
 from namoo.core.array import Array
+from namoo.errors import guard as _guard
 from namoo.numpy import _methods as _methods
 from namoo.numpy.arithmetic import abs as abs
 from namoo.numpy.arithmetic import absolute as absolute
@@ -378,3 +379,5 @@ from namoo.numpy.ufunc import frompyfunc as frompyfunc
 from namoo.numpy.ufunc import ufunc as ufunc
 
 ndarray = Array
+
+_guard(globals())

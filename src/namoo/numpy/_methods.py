@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ def _short_power(general: Method) -> Method:
 def _attach_operators() -> None:
     for name, symbol, fun in [*_OPERATORS, *_COMPARISONS]:
         general = _binary(symbol, fun)
-        setattr(Array, f"__{name}__", general)
+        setattr(Array, f"__{name}__", errors.boundary(general))
         if name == "pow":
             setattr(EagerArray, "__pow__", _short_power(general))  # noqa: B010
         elif name in _SHORT:
@@ -132,7 +133,7 @@ def _attach_operators() -> None:
             setattr(EagerArray, f"__{name}__", short)
     for name, symbol, fun in _OPERATORS:
         general = _binary(symbol, fun, swap=True)
-        setattr(Array, f"__r{name}__", general)
+        setattr(Array, f"__r{name}__", errors.boundary(general))
         if name in _SHORT:
             compute, kinds, scalars = _SHORT[name]
             short = fast.shortcut(compute, general, kinds, scalars, swap=True)
@@ -658,7 +659,9 @@ def attach() -> None:
     _attach_operators()
     for cls, methods in ((Array, _METHODS), (EagerArray, _EAGER_METHODS)):
         for name, method in methods.items():
-            setattr(cls, name, method)
+            own = isinstance(method, FunctionType) and method is not getitem
+            guarded = own and not hasattr(method, "is_boundary")
+            setattr(cls, name, errors.boundary(method) if guarded else method)
 
 
 attach()

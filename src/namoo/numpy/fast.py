@@ -21,6 +21,7 @@ from namoo.core.trace import _ignore as ignore
 from namoo.core.trace import _reset_floating_errors as reset_floating_errors
 from namoo.core.trace import _set_floating_errors as set_floating_errors
 from namoo.core.trace import context, eval_trace
+from namoo.errors import tidy
 from namoo.numpy.promote import promote_inexact
 
 Function = Callable[..., Any]
@@ -64,37 +65,47 @@ def shortcut(
     """
 
     def short(x: Any, y: Any, /) -> Any:
-        if type(x) is not EagerArray or context.trace is not eval_trace:
-            return slow(x, y)
-        a, weak = x._value, x._weak
-        dtype, kind = a.dtype, type(y)
-        if kind is EagerArray:
-            b = y._value
-            if dtype is not b.dtype or dtype.kind not in kinds:
-                return slow(x, y)
-            if a.ndim != b.ndim and a.ndim and b.ndim and config.numpy_rank_promotion != "allow":
-                return slow(x, y)
-            weak = weak and y._weak
-        elif kind in (scalars.get(dtype) or _wide_scalars(scalars, dtype)):
-            if kind is int and not -0x80000000 <= y <= 0x7FFFFFFF:
-                return slow(x, y)
-            b = y
-        else:
-            return slow(x, y)
-        token = set_floating_errors(ignore)
         try:
-            out = compute(b, a) if swap else compute(a, b)
-        except ValueError:
-            # Shapes that do not fit: the general way says which, in its own words.
-            out = None
-        finally:
-            reset_floating_errors(token)
-        if type(out) is not np.ndarray:
-            if out is None:
+            if type(x) is not EagerArray or context.trace is not eval_trace:
                 return slow(x, y)
-            out = np.asarray(out)
-        return EagerArray(out, weak)
+            a, weak = x._value, x._weak
+            dtype, kind = a.dtype, type(y)
+            if kind is EagerArray:
+                b = y._value
+                if dtype is not b.dtype or dtype.kind not in kinds:
+                    return slow(x, y)
+                if (
+                    a.ndim != b.ndim
+                    and a.ndim
+                    and b.ndim
+                    and config.numpy_rank_promotion != "allow"
+                ):
+                    return slow(x, y)
+                weak = weak and y._weak
+            elif kind in (scalars.get(dtype) or _wide_scalars(scalars, dtype)):
+                if kind is int and not -0x80000000 <= y <= 0x7FFFFFFF:
+                    return slow(x, y)
+                b = y
+            else:
+                return slow(x, y)
+            token = set_floating_errors(ignore)
+            try:
+                out = compute(b, a) if swap else compute(a, b)
+            except ValueError:
+                # Shapes that do not fit: the general way says which, in its own words.
+                out = None
+            finally:
+                reset_floating_errors(token)
+            if type(out) is not np.ndarray:
+                if out is None:
+                    return slow(x, y)
+                out = np.asarray(out)
+            return EagerArray(out, weak)
+        except Exception as error:
+            tidy(error)
+            raise
 
+    short.is_boundary = True  # type: ignore[attr-defined]
     return short
 
 
@@ -123,19 +134,24 @@ def unary(
 
         @wraps(fun)
         def short(x: Any, /) -> Any:
-            if (
-                type(x) is EagerArray
-                and context.trace is eval_trace
-                and x._value.dtype.kind in kinds
-            ):
-                token = set_floating_errors(ignore)
-                try:
-                    out = compute(x._value)
-                finally:
-                    reset_floating_errors(token)
-                return EagerArray(out if type(out) is np.ndarray else np.asarray(out), x._weak)
-            return fun(*promotion(name, x))
+            try:
+                if (
+                    type(x) is EagerArray
+                    and context.trace is eval_trace
+                    and x._value.dtype.kind in kinds
+                ):
+                    token = set_floating_errors(ignore)
+                    try:
+                        out = compute(x._value)
+                    finally:
+                        reset_floating_errors(token)
+                    return EagerArray(out if type(out) is np.ndarray else np.asarray(out), x._weak)
+                return fun(*promotion(name, x))
+            except Exception as error:
+                tidy(error)
+                raise
 
+        short.is_boundary = True  # type: ignore[attr-defined]
         return short
 
     return decorate

@@ -80,7 +80,11 @@ def getitem(x: Any, index: Any) -> Any:
         except IndexError:
             # Arrays out of bounds have a meaning, and mistakes a better message, below.
             pass
-    return get(x, index)
+    try:
+        return get(x, index)
+    except Exception as error:
+        errors.tidy(error)
+        raise
 
 
 def _numpy_take(value: np.ndarray, index: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo import errors
 from namoo.core.array import Array
 from namoo.numpy import fast
 from namoo.numpy.promote import array_of, broadcast_to, check_arraylike, promote
@@ -89,6 +90,7 @@ class ufunc:
     def __repr__(self) -> str:
         return f"<jnp.ufunc '{self.__name__}'>"
 
+    @errors.boundary
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
             self._refuse_out("out" if out is not None else "where", "")
@@ -263,7 +265,9 @@ class ufunc:
             return x.at[index].set(self(x[index], *operands))
         count = math.prod(shape)
         index = [
-            i if isinstance(i, slice) else lax.reshape(broadcast_to(np.asarray(i), shape), (count,))
+            i
+            if isinstance(i, slice)
+            else lax.reshape(broadcast_to(array_of("at", i), shape), (count,))
             for i in index
         ]
         operands = [

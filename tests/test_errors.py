@@ -1,0 +1,269 @@
+"""What mistakes say: type, message, the user's line, and that what the message advises works.
+
+The messages stand in `data/messages.txt`. `NAMOO_UPDATE_SNAPSHOTS=1` writes them anew.
+"""
+
+import os
+import re
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import namoo
+import namoo.numpy as jnp
+from namoo import errors, lax
+
+SNAPSHOTS = Path(__file__).parent / "data" / "messages.txt"
+kept = []
+
+
+def branch(x):
+    if x > 0:
+        return x
+    return -x
+
+
+def nested_branch(params):
+    return branch(params["w"][0].sum())
+
+
+def count(x, n):
+    for _ in range(n):
+        x = x + 1
+    return x
+
+
+def keep(x):
+    kept.append(x * 2)
+    return x
+
+
+def keep_and_use():
+    namoo.clear_caches()
+    namoo.jit(keep)(1.0)
+    return kept.pop() + 1
+
+
+def keep_in_loop():
+    lax.scan(lambda c, x: (c, kept.append(c * x)), 1.0, jnp.ones(3))
+    return kept.pop() + 1
+
+
+def assign(x):
+    x[0] = 1.0
+    return x
+
+
+def grow(carry, x):
+    return jnp.concatenate([carry, carry]), x
+
+
+def rename(carry, x):
+    return {"h": carry["h"].astype("int32"), "d": x}, x
+
+
+def train(params, x):
+    return (x @ params["w"]).sum()
+
+
+W = {"w": jnp.ones((2, 3)), "b": jnp.ones(3)}
+
+# Mistake, and the type that JAX raises for it.
+CASES = {
+    "if under jit": (lambda: namoo.jit(branch)(1.0), errors.TracerBoolConversionError),
+    "if on a leaf": (
+        lambda: namoo.jit(nested_branch)({"w": [jnp.ones(2)]}),
+        errors.TracerBoolConversionError,
+    ),
+    "if under vmap": (lambda: namoo.vmap(branch)(jnp.ones(3)), errors.TracerBoolConversionError),
+    "range under jit": (lambda: namoo.jit(count)(1.0, 3), errors.TracerIntegerConversionError),
+    "float under jit": (
+        lambda: namoo.jit(lambda x: float(x))(1.0),
+        errors.ConcretizationTypeError,
+    ),
+    "NumPy under jit": (
+        lambda: namoo.jit(lambda x: np.sin(x))(1.0),
+        errors.TracerArrayConversionError,
+    ),
+    "shape under jit": (
+        lambda: namoo.jit(lambda n: jnp.zeros(n))(3),
+        TypeError,
+    ),
+    "mask under jit": (
+        lambda: namoo.jit(lambda x: x[x > 0])(jnp.ones(3)),
+        errors.NonConcreteBooleanIndexError,
+    ),
+    "arange under jit": (
+        lambda: namoo.jit(lambda n: jnp.arange(n))(3),
+        errors.ConcretizationTypeError,
+    ),
+    "leak from jit": (keep_and_use, errors.UnexpectedTracerError),
+    "leak from scan": (keep_in_loop, errors.UnexpectedTracerError),
+    "vmap sizes": (
+        lambda: namoo.vmap(train)({"w": jnp.ones((4, 2, 3))}, jnp.ones((5, 2))),
+        ValueError,
+    ),
+    "vmap rank": (lambda: namoo.vmap(train, (0, 3))(W, jnp.ones((3, 2))), ValueError),
+    "vmap in_axes tree": (lambda: namoo.vmap(train, ({"w": 0}, 0))(W, jnp.ones(3)), ValueError),
+    "grad of an array": (lambda: namoo.grad(lambda x: x * 2)(jnp.ones(3)), TypeError),
+    "grad by an integer": (lambda: namoo.grad(lambda p: p["n"] * 2.0)({"n": 3}), TypeError),
+    "grad without a pair": (lambda: namoo.grad(lambda x: x, has_aux=True)(1.0), TypeError),
+    "grad of while_loop": (
+        lambda: namoo.grad(lambda x: lax.while_loop(lambda v: v < 9, lambda v: v * 2, x))(1.0),
+        ValueError,
+    ),
+    "scan carry grows": (lambda: lax.scan(grow, jnp.ones(2), jnp.ones(4)), TypeError),
+    "scan carry renamed": (
+        lambda: lax.scan(rename, {"h": jnp.ones(2), "c": jnp.ones(2)}, jnp.ones(4)),
+        TypeError,
+    ),
+    "scan lengths": (
+        lambda: lax.scan(lambda c, x: (c, x), 0, {"a": jnp.ones(4), "b": jnp.ones(5)}),
+        ValueError,
+    ),
+    "while carry": (
+        lambda: lax.while_loop(
+            lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1].sum()), (0, jnp.ones(3))
+        ),
+        TypeError,
+    ),
+    "while condition": (lambda: lax.while_loop(lambda c: c + 1.0, lambda c: c, 1.0), TypeError),
+    "cond branches": (
+        lambda: lax.cond(True, lambda x: x, lambda x: x.astype("int32"), jnp.ones(2)),
+        TypeError,
+    ),
+    "cond on an array": (
+        lambda: lax.cond(jnp.ones(2) > 0, lambda: 1, lambda: 2),
+        TypeError,
+    ),
+    "tree.map keys": (
+        lambda: namoo.tree.map(lambda p, g: p - g, W, {"w": 1, "bias": 2}),
+        ValueError,
+    ),
+    "assignment": (lambda: assign(jnp.ones(3)), TypeError),
+    "add shapes": (lambda: jnp.ones(3) + jnp.ones(4), TypeError),
+    "matmul shapes": (lambda: jnp.ones((2, 3)) @ jnp.ones((2, 3)), TypeError),
+    "reshape": (lambda: jnp.ones(4).reshape(3), TypeError),
+    "concatenate": (
+        lambda: jnp.concatenate([jnp.ones((2, 3)), jnp.ones((3, 2))]),
+        TypeError,
+    ),
+    "index out of range": (lambda: jnp.ones(3)[5], IndexError),
+    "list index": (lambda: jnp.ones(3)[[0, 1]], TypeError),
+    "sin of a string": (lambda: jnp.sin("a"), TypeError),
+    "unbound axis": (lambda: lax.psum(1.0, "batch"), NameError),
+    "unhashable static": (
+        lambda: namoo.jit(lambda x, n: x, static_argnums=1)(1.0, [1]),
+        ValueError,
+    ),
+    "unhashable leaf": (lambda: namoo.jit(lambda cfg: 0)({"set": {1}}), TypeError),
+}
+
+
+def provoke(mistake, error):
+    with pytest.raises(error) as caught:
+        mistake()
+    return caught.value
+
+
+def normal(message):
+    """A message without what depends on the machine or on the place in this file."""
+    message = message.replace(__file__, "program.py")
+    return re.sub(r"program\.py:\d+", "program.py:LINE", message)
+
+
+def read_snapshots():
+    parts = re.split(r"^=== (.*)$", SNAPSHOTS.read_text(encoding="utf-8"), flags=re.M)
+    return dict(zip(parts[1::2], (p.strip("\n") for p in parts[2::2]), strict=True))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_message(case):
+    error = provoke(*CASES[case])
+    found = f"{type(error).__name__}: {normal(str(error))}"
+    assert found == read_snapshots()[case]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_only_the_users_lines_are_in_the_traceback(case):
+    error = provoke(*CASES[case])
+    package = str(Path(namoo.__file__).parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    assert [f.name for f in frames if f.filename.startswith(package)] == []
+
+
+def test_a_setting_shows_internal_frames():
+    namoo.config.update("jax_traceback_filtering", "off")
+    try:
+        error = provoke(*CASES["grad of an array"])
+    finally:
+        namoo.config.update("jax_traceback_filtering", "auto")
+    assert any("namoo" in f.filename for f in traceback.extract_tb(error.__traceback__))
+
+
+def test_messages_stay_short_on_large_trees():
+    big = {f"layer{i}": jnp.zeros(3) for i in range(5000)}
+    other = {f"layer{i}x": jnp.zeros(3) for i in range(5000)}
+    for mistake in (
+        lambda: lax.scan(lambda c, x: (other, x), big, jnp.ones(2)),
+        lambda: lax.cond(True, lambda: big, lambda: other),
+        lambda: namoo.tree.map(lambda a, b: a, big, other),
+        lambda: namoo.jvp(lambda x: x, (big,), (other,)),
+        lambda: namoo.vmap(lambda x: x, in_axes=({"layer0": 0},))(big),
+    ):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            mistake()
+        assert len(str(caught.value).splitlines()) <= 25
+
+
+ADVICE = {
+    "where": lambda: namoo.jit(lambda x: jnp.where(x > 0, x, -x))(-1.0),
+    "cond": lambda: namoo.jit(lambda x: lax.cond(x > 0, lambda v: v, lambda v: -v, x))(-1.0),
+    "static": lambda: namoo.jit(count, static_argnames=("n",))(1.0, 3),
+    "fori_loop": lambda: namoo.jit(lambda x, n: lax.fori_loop(0, n, lambda i, v: v + 1, x))(1.0, 3),
+    "callback": lambda: namoo.jit(
+        lambda x: namoo.pure_callback(np.sin, namoo.ShapeDtypeStruct((), "float32"), x)
+    )(1.0),
+    "mask": lambda: namoo.jit(lambda x: jnp.where(x > 0, x, 0))(jnp.ones(3)),
+    "nonzero": lambda: namoo.jit(lambda x: jnp.nonzero(x > 0, size=2))(jnp.ones(3)),
+    "at": lambda: jnp.ones(3).at[0].set(2.0),
+    "in_axes": lambda: namoo.vmap(train, (None, 0))(W, jnp.ones((5, 2))),
+    "sum": lambda: namoo.grad(lambda x: (x * 2).sum())(jnp.ones(3)),
+    "allow_int": lambda: namoo.grad(lambda p: p["x"] * p["n"], allow_int=True)({"n": 3, "x": 1.0}),
+    "scan with where": lambda: namoo.grad(
+        lambda x: lax.scan(lambda v, _: (jnp.where(v < 9, v * 2, v), None), x, None, length=5)[0]
+    )(1.0),
+}
+
+
+@pytest.mark.parametrize("advice", ADVICE)
+def test_what_messages_advise_runs(advice):
+    ADVICE[advice]()
+
+
+def test_hide_frames_hides_a_library_too(tmp_path):
+    library = tmp_path / "library.py"
+    library.write_text("def call(f, *args):\n    return f(*args)\n")
+    namespace: dict = {}
+    exec(compile(library.read_text(), str(library), "exec"), namespace)
+    before = errors._hidden
+    errors.hide_frames(str(library))
+    try:
+        error = provoke(lambda: namespace["call"](namoo.grad(lambda x: x), jnp.ones(2)), TypeError)
+    finally:
+        errors._hidden = before
+    assert "test_errors.py" in str(error) and "library.py" not in str(error)
+
+
+def write_snapshots():
+    parts = []
+    for case, (mistake, error) in CASES.items():
+        caught = provoke(mistake, error)
+        parts.append(f"=== {case}\n{type(caught).__name__}: {normal(str(caught))}\n")
+    SNAPSHOTS.write_text("\n".join(parts), encoding="utf-8")
+
+
+if os.environ.get("NAMOO_UPDATE_SNAPSHOTS"):
+    write_snapshots()
