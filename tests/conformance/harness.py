@@ -24,6 +24,7 @@ import itertools
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero, is_zero
 from namoo.core.trace import named_axis
 from namoo.transforms.batch import Axis, batch, batch_to
+from namoo.transforms.stage import stage
 
 BATCH = 3
 """The length of the mapped axis in the batch checks."""
@@ -74,6 +76,9 @@ class Sample:
     dtype_tol: float = 64
     """How many units in the last place the value may be off in those types, of its largest
     element."""
+    call: Callable[..., Any] | None = None
+    """Calls the primitive, where that is not just `bind`: a function of the operands that returns
+    what `bind` would."""
     axis: tuple[Any, int] | None = None
     """Name and size of an axis that all operands have in front, and that is mapped over: for
     collectives.  Results have it in front, too."""
@@ -116,12 +121,15 @@ class Sample:
         return [batch_to(axis, x, d) for x, d in zip(outs, dims, strict=True)]
 
     def _bind(self, *args: Any) -> list[Any]:
-        out = self.primitive.bind(*args, **self.params)
+        bind = self.call or partial(self.primitive.bind, **self.params)
+        out = bind(*args)
         return list(out) if self.primitive.multiple_results else [out]
 
     def out_avals(self, args: Sequence[Any]) -> list[ShapedArray]:
         """The types of the results, by the abstract rule."""
         avals = [aval_of(x) for x in args]
+        if self.call is not None:
+            return stage(self._bind, avals)[0].out_avals
         if self.axis is None:
             out = self.primitive.abstract(*avals, **self.params)
             return list(out) if self.primitive.multiple_results else [out]

@@ -1,21 +1,34 @@
 """Rows for `namoo.control`: primitives that hold programs, and collectives over a named axis."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from conformance.harness import Sample
+from namoo import debug
 from namoo._config import enable_x64
 from namoo.control import axes
 from namoo.control.call import jit_p
+from namoo.control.callback import (
+    debug_callback,
+    debug_callback_p,
+    debug_print_p,
+    io_callback,
+    io_callback_p,
+    pure_callback,
+    pure_callback_p,
+)
 from namoo.control.cond import cond_p
 from namoo.control.scan import scan_p
+from namoo.control.solves import custom_linear_solve, linear_solve_p
 from namoo.control.whileloop import while_p
-from namoo.core.avals import aval_of
+from namoo.core.avals import ShapeDtypeStruct, aval_of
 from namoo.primitives.elementwise import (
     add,
     convert_element_type,
     cos,
+    div,
     exp,
     full_like,
     lt,
@@ -364,4 +377,52 @@ COLLECTIVES = [
     ),
 ]
 
-SAMPLES = [*CALLS, *BRANCHES, *LOOPS, *COLLECTIVES]
+
+def solve(a, b):
+    """A linear equation with a diagonal matrix; auxiliary data of the solver has no derivative."""
+
+    def by(a):
+        return lambda _, b: (div(b, a), np.int32(3))
+
+    return [*custom_linear_solve(partial(mul, a), b, by(a), by(a), has_aux=True)]
+
+
+def multiply(u, v):
+    return np.asarray(u) * np.asarray(v)
+
+
+def called(method):
+    def call(a, b):
+        like = ShapeDtypeStruct(a.shape, a.dtype)
+        return [
+            pure_callback(
+                lambda u, v: np.asarray(u) * np.asarray(v), like, a, b, vmap_method=method
+            )
+        ]
+
+    return call
+
+
+def called_with_effects(a):
+    return [io_callback(lambda v: np.asarray(v) * 2, ShapeDtypeStruct(a.shape, a.dtype), a)]
+
+
+SOLVES = [
+    Sample(linear_solve_p, [x, y], call=solve, diff=(0, 1)),
+    *(
+        Sample(
+            pure_callback_p,
+            [x, y],
+            call=called(method),
+            name=method,
+            diff=(),
+            oracle=lambda a, b: [a * b],
+        )
+        for method in ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all")
+    ),
+    Sample(io_callback_p, [x], call=called_with_effects, diff=(), oracle=lambda a: [2 * a]),
+    Sample(debug_callback_p, [x], call=lambda a: debug_callback(list, a) or []),
+    Sample(debug_print_p, [x], call=lambda a: debug.print("{}", a) or []),
+]
+
+SAMPLES = [*CALLS, *BRANCHES, *LOOPS, *COLLECTIVES, *SOLVES]
