@@ -240,7 +240,7 @@ class TopK(Primitive):
 top_k_p = TopK()
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     """The k largest elements along an axis, largest first, and their indices.
 
     Of equal elements the first one comes first.  NaN is larger than all numbers.
@@ -251,19 +251,18 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
         axis: along which axis.
 
     Returns:
-        The values, and their indices of type int32.
+        The values, and their indices of type int32, in a list.
 
     Raises:
         ValueError: k is negative or more than there are, or the operand is complex.
 
     >>> import namoo.numpy as jnp
     >>> top_k(jnp.array([9.0, 3.0, 6.0, 4.0]), 2)
-    (Array([9., 6.], dtype=float32), Array([0, 2], dtype=int32))
+    [Array([9., 6.], dtype=float32), Array([0, 2], dtype=int32)]
     """
     params = {"k": operator.index(k), "axis": canonical_axis(axis, len(shape_of(operand)))}
     top_k_p.abstract(aval_of(operand), **params)
-    values, places = top_k_p.bind(operand, **params)
-    return values, places
+    return top_k_p.bind(operand, **params)
 
 
 def _approximate_size(n: int, rank: int, k: int, recall: float, size: int) -> int:
@@ -275,16 +274,16 @@ def _approximate_size(n: int, rank: int, k: int, recall: float, size: int) -> in
     if k == 1:
         return tile
     logical = n if size < 0 else size
-    wanted = n if recall == 1 else min(max((1 - k) / math.log(recall), tile), n)
-    steps = int(math.log2(logical / wanted)) if logical > wanted else 0
-    if steps == 0:
+    wanted = n if recall == 1 else min(max(int((1 - k) / math.log(recall)), tile), n)
+    halvings = (logical // wanted).bit_length() - 1
+    if halvings == 0:
         return n
+    halvings = min(halvings, (n // tile - 1).bit_length())
     tiles = -(-n // tile)
-    steps = min(steps, (tiles - 1).bit_length())
-    return -(-tiles // (1 << steps)) * tile
+    return -(-tiles // (1 << halvings)) * tile
 
 
-def _approximate(x, k, dimension, recall, size, aggregate) -> tuple[Any, Any]:
+def _approximate(x, k, dimension, recall, size, aggregate) -> list[Any]:
     aval = aval_of(x)
     dimension = canonical_axis(dimension, aval.ndim)
     if not _dtypes.issubdtype(aval.dtype, np.floating):
@@ -294,8 +293,13 @@ def _approximate(x, k, dimension, recall, size, aggregate) -> tuple[Any, Any]:
     n = aval.shape[dimension]
     if k > n:
         raise ValueError(f"k must be smaller than the size of reduction_dim {n}, got {k}")
+    if 0 <= size < n:
+        raise ValueError(
+            f"reduction_input_size_override must be at least the size of the axis, {n}, got {size}"
+        )
     if not aggregate:
-        k = _approximate_size(n, aval.ndim, k, recall, size)
+        # Of a part of a larger array there may be more places for candidates than elements.
+        k = min(n, _approximate_size(n, aval.ndim, k, recall, size))
     return top_k(x, k, axis=dimension)
 
 
@@ -306,7 +310,7 @@ def approx_max_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+) -> list[Any]:
     """The k largest elements along an axis, where an accelerator may miss some; here none is.
 
     Args:
@@ -322,7 +326,7 @@ def approx_max_k(
 
     >>> import namoo.numpy as jnp
     >>> approx_max_k(jnp.array([9.0, 3.0, 6.0, 4.0]), 2)
-    (Array([9., 6.], dtype=float32), Array([0, 2], dtype=int32))
+    [Array([9., 6.], dtype=float32), Array([0, 2], dtype=int32)]
     """
     return _approximate(
         operand,
@@ -341,14 +345,14 @@ def approx_min_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+) -> list[Any]:
     """The k smallest elements along an axis, where an accelerator may miss some; here none is.
 
     The arguments are those of `approx_max_k`.
 
     >>> import namoo.numpy as jnp
     >>> approx_min_k(jnp.array([9.0, 3.0, 6.0, 4.0]), 2)
-    (Array([3., 4.], dtype=float32), Array([1, 3], dtype=int32))
+    [Array([3., 4.], dtype=float32), Array([1, 3], dtype=int32)]
     """
     values, places = _approximate(
         neg(operand),
@@ -358,4 +362,4 @@ def approx_min_k(
         reduction_input_size_override,
         aggregate_to_topk,
     )
-    return neg(values), places
+    return [neg(values), places]
