@@ -77,7 +77,7 @@ def _unpack_aux(out: Any, fun: Callable) -> tuple[Any, Any]:
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         raise TypeError(
             f"With has_aux=True the function must return a pair (result, auxiliary data); "
-            f"{function_name(fun)} returned {type(out).__name__}"
+            f"{function_name(fun)} returned {'an array' if is_array(out) else type(out).__name__}"
             + (f" of length {len(out)}." if isinstance(out, (tuple, list)) else ".")
         )
     return out[0], out[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +24,12 @@ class Staged:
             outs, self.out_tree = tree_util.tree_flatten(fun(*in_tree.unflatten(leaves)))
             return outs
 
-        self.jaxpr, self.consts = stage(flat, avals, self.name, how=how)
+        def arg_names():
+            labels = parameter_names(fun, len(in_tree.children()))
+            paths = tree_util.leaf_paths(in_tree)
+            return [labels[p[0].idx] + tree_util.keystr(p[1:]) for p in paths]
+
+        self.jaxpr, self.consts = stage(flat, avals, self.name, arg_names, how)
 
     @property
     def out_avals(self) -> list[ShapedArray]:
@@ -32,6 +38,15 @@ class Staged:
     def out_types(self) -> Any:
         """The result's types, as a tree."""
         return self.out_tree.unflatten(self.out_avals)
+
+
+def parameter_names(fun: Callable, count: int) -> list[str]:
+    """What a function calls its positional arguments."""
+    try:
+        names = list(inspect.signature(fun).parameters)
+    except (TypeError, ValueError):
+        names = []
+    return [*names[:count], *(f"args[{i}]" for i in range(len(names), count))]
 
 
 def leaf_avals(tree: Any, what: str) -> list[ShapedArray]:

@@ -12,6 +12,10 @@ from namoo.core.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Litera
 from namoo.core.trace import Trace, Tracer, set_trace
 
 
+# Names of the inputs, for messages; a function where making them costs time.
+ArgNames = Sequence[str] | Callable[[], Sequence[str]] | None
+
+
 class StageTracer(Tracer):
     """A value that will be known when the program runs."""
 
@@ -31,7 +35,7 @@ class StageTrace(Trace):
 
     kind = "stage"
 
-    def __init__(self, name: str = "", arg_names: Sequence[str] | None = None, how: str = "jit"):
+    def __init__(self, name: str = "", arg_names: ArgNames = None, how: str = "jit"):
         self.name = name
         self.arg_names = arg_names
         self.how = how
@@ -105,7 +109,8 @@ class StageTrace(Trace):
                 needed.update(v for v in eqn.invars if type(v) is not Literal)
                 if var in eqn.outvars:
                     sources = [eqn]
-        names = self.arg_names or [f"number {i}" for i in range(len(self.invars))]
+        names = self.arg_names() if callable(self.arg_names) else self.arg_names
+        names = names or [f"number {i}" for i in range(len(self.invars))]
         inputs = [n for n, v in zip(names, self.invars, strict=False) if v in needed]
         text = f"The function {self.name or 'being transformed'} is traced by {self.how}"
         if inputs:
@@ -120,7 +125,7 @@ def stage(
     fun: Callable[..., Sequence[Any]],
     avals: Sequence[ShapedArray],
     name: str = "",
-    arg_names: Sequence[str] | None = None,
+    arg_names: ArgNames = None,
     how: str = "jit",
 ) -> tuple[Jaxpr, list[Any]]:
     """The program of a function of flat arguments that returns a flat list, and its constants.
