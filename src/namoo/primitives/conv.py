@@ -66,9 +66,11 @@ class ConvGeneralDilated(Primitive):
         def convolve(x, w):
             x = np.moveaxis(x.transpose(lhs_spec), 1, -1)
             w = np.moveaxis(w.transpose(rhs_spec), (1, 0), (-2, -1))
-            x = _pad(x, padding, lhs_dilation)
             x, w = _grouped(x, w, feature_group_count, batch_group_count)
-            out = _convolve(x, w, window_strides, rhs_dilation)
+            if all(gap == 1 for gap in lhs_dilation) or any(s != 1 for s in window_strides):
+                out = _convolve(_pad(x, padding, lhs_dilation), w, window_strides, rhs_dilation)
+            else:
+                out = _convolve_gaps(x, w, padding, lhs_dilation, rhs_dilation)
             # From (group, batch, *spatial, feature) to (batch, feature, *spatial).
             out = np.moveaxis(out, 0, -2)
             out = out.reshape(*out.shape[:-2], w.shape[0] * w.shape[-1])
@@ -267,11 +269,11 @@ def _retyped(x: Any, aval: ShapedArray) -> Any:
 
 
 def _pad(x: np.ndarray, padding: Pads, dilation: Shape) -> np.ndarray:
-    """An array (batch, *spatial, feature) with zeros around it and between its elements."""
+    """An array (group, batch, *spatial, feature) with zeros around and between its elements."""
     if all(d == 1 for d in dilation) and all(pads == (0, 0) for pads in padding):
         return x
     sizes, take, put = [], [], []
-    for size, gap, (low, high) in zip(x.shape[1:-1], dilation, padding, strict=True):
+    for size, gap, (low, high) in zip(x.shape[2:-1], dilation, padding, strict=True):
         total = dilated(size, gap) + low + high
         # The first element that stays inside, and how many.
         first = max(0, -(low // gap)) if low < 0 else 0
@@ -280,8 +282,8 @@ def _pad(x: np.ndarray, padding: Pads, dilation: Shape) -> np.ndarray:
         sizes.append(total)
         take.append(slice(first, first + count))
         put.append(slice(place, place + dilated(count, gap), gap))
-    out = np.zeros((x.shape[0], *sizes, x.shape[-1]), x.dtype)
-    out[:, *put] = x[:, *take]
+    out = np.zeros((*x.shape[:2], *sizes, x.shape[-1]), x.dtype)
+    out[:, :, *put] = x[:, :, *take]
     return out
 
 
@@ -336,6 +338,50 @@ def _convolve(x: np.ndarray, w: np.ndarray, strides: Shape, steps: Shape) -> np.
             return product.reshape(out.shape)
         out[:, i : i + step] = product.reshape(out[:, i : i + step].shape)
     return out
+
+
+def _convolve_gaps(x, w, padding: Pads, gaps: Shape, steps: Shape) -> np.ndarray:
+    """Convolution of an input with gaps, without ever multiplying by the zeros in them.
+
+    Results that stand `gap` apart see the same elements of the kernel, and all others meet zeros:
+    each such set is a convolution of the input itself with a part of the kernel.
+    """
+    kernel = w.shape[1:-2]
+    places = [
+        max(0, dilated(size, gap) + low + high - dilated(k, step) + 1)
+        for size, k, gap, step, (low, high) in zip(
+            x.shape[2:-1], kernel, gaps, steps, padding, strict=True
+        )
+    ]
+    out = np.zeros((*x.shape[:2], *places, w.shape[-1]), x.dtype)
+    for first in np.ndindex(*gaps):
+        part = [
+            _one_set(*numbers)
+            for numbers in zip(
+                first, x.shape[2:-1], kernel, places, gaps, steps, padding, strict=True
+            )
+        ]
+        if all(numbers is not None for numbers in part):
+            taps, pads, wide = zip(*part, strict=True)
+            ones = (1,) * len(kernel)
+            padded = _pad(x, pads, ones)
+            index = tuple(slice(f, None, gap) for f, gap in zip(first, gaps, strict=True))
+            out[:, :, *index] = _convolve(padded, w[:, *taps], ones, wide)
+    return out
+
+
+def _one_set(first, size, k, places, gap, step, pads) -> tuple[slice, tuple[int, int], int] | None:
+    """Along one axis: which kernel elements the results first, first + gap, … see, how the input
+    is then padded, and how far apart those elements stand in it; None if they see nothing."""
+    common = math.gcd(step, gap)
+    period = gap // common
+    start = next((i for i in range(period) if (i * step + first - pads[0]) % gap == 0), k)
+    taps, wide = len(range(start, k, period)), step // common
+    count = len(range(first, places, gap))
+    if not taps or not count:
+        return None
+    low = (pads[0] - first - start * step) // gap
+    return slice(start, None, period), (low, count - 1 + dilated(taps, wide) - size - low), wide
 
 
 def _depthwise(windows: np.ndarray, w: np.ndarray, ndim: int) -> np.ndarray:
