@@ -9,6 +9,7 @@ import namoo
 import namoo.random
 from alike import fail_alike
 from both import OURS, THEIRS, agree
+from namoo.primitives.bits import mulhi
 
 rng = np.random.default_rng(0)
 TYPES = "int2 uint2 int4 uint4 int8 uint8 int16 uint16 int32 uint32".split()
@@ -52,6 +53,25 @@ def test_shifts(dtype):
     for name in ("shift_left", "shift_right_arithmetic", "shift_right_logical"):
         for amount in (y, *scalars):
             agree(lambda lib, n=name, k=amount: getattr(lib.lax, n)(x, k), rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [t for t in TYPES if WIDTHS[t] >= 8])
+def test_high_half_of_products(dtype):
+    x, y = integers(dtype), integers(dtype)
+    np.testing.assert_array_equal(mulhi(x, y), THEIRS.lax.mulhi(x, y))
+
+
+EXTREMES = st.one_of(
+    st.integers(-(2**63), 2**63 - 1), st.sampled_from([-(2**63), -1, 0, 1, 2**32, 2**63 - 1])
+)
+
+
+@given(EXTREMES, EXTREMES)
+def test_high_half_of_64_bits(x, y):
+    with namoo.enable_x64(True):
+        assert int(mulhi(np.array(x), np.array(y))) == (x * y) >> 64
+        x, y = x % 2**64, y % 2**64
+        assert int(mulhi(np.array(x, np.uint64), np.array(y, np.uint64))) == (x * y) >> 64
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))

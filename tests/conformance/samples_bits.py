@@ -32,7 +32,7 @@ def shifts(dtype):
 SAMPLES = [
     *(
         Sample(prim, [of(d, integers(d)), of(d, integers(d))], dtypes=(), exact=True)
-        for prim in (b.and_p, b.or_p, b.xor_p)
+        for prim in (b.and_p, b.or_p, b.xor_p, b.mulhi_p)
         for d in TYPES
     ),
     *(

@@ -17,7 +17,7 @@ integers = rng.integers(-100, 100, (4, 5)).astype(np.int8)
 narrow = ["float32", "float16", "bfloat16"]
 
 
-def rows(prim, *axes, x=distinct, **fields):
+def rows(prim, *axes, x: np.ndarray = distinct, **fields):
     return [Sample(prim, [x], {"axes": a}, name=f"axes {a}", **fields) for a in axes]
 
 

@@ -232,6 +232,34 @@ def clz(x: Any) -> Any:
     return clz_p.bind(x)
 
 
+def _multiply_high(x, y):
+    width = _dtypes.itemsize_bits(x.dtype)
+    signed = accepts(x.dtype, (np.signedinteger,))
+    if width <= 32:
+        wide = np.int64 if signed else np.uint64
+        product = x.astype(wide) * y.astype(wide) >> wide(width)
+        return product.astype(np.int8).astype(x.dtype) if width < 8 else product.astype(x.dtype)
+    # By halves of 32 bits: (a·2³² + b)·(c·2³² + d), where b and d are not negative.
+    half, mask = x.dtype.type(32), x.dtype.type(0xFFFFFFFF)
+    a, b, c, d = x >> half, x & mask, y >> half, y & mask
+    low = (b.astype(np.uint64) * d.astype(np.uint64) >> np.uint64(32)).astype(x.dtype)
+    first = a * d + low
+    second = b * c + (first & mask)
+    return a * c + (first >> half) + (second >> half)
+
+
+mulhi_p = binary("mulhi", _multiply_high, dtypes=integer)
+
+
+def mulhi(x: Any, y: Any) -> Any:
+    """The upper half of the product of two integers, which has twice their width.
+
+    >>> mulhi(2**30, 8)
+    Array(2, dtype=int32, weak_type=True)
+    """
+    return mulhi_p.bind(*operands("mulhi", x, y))
+
+
 class BitcastConvertType(Primitive):
     """The same bits, read as another type; the last axis changes where the widths differ."""
 
