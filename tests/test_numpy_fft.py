@@ -78,7 +78,6 @@ OTHERS = [
             "0",
             "5, dtype='float16'",
             "5, dtype='complex64'",
-            "5, 0.1, dtype='int32'",
             "[3]",
             "3, [1.0]",
         )
@@ -95,7 +94,16 @@ TABLES = {
     "many axes": [f"jnp.fft.{name}({args})" for name in MANY_AXES for args in MANY],
     "others": OTHERS,
 }
-CASES = [(name, text) for name, table in TABLES.items() for text in table]
+# JAX takes a list here by accident, and tells a wrong axis in other words than everywhere else.
+SKIPPED = {
+    "jnp.fft.ihfft([1.0, 2.0])",
+    *(
+        f"jnp.fft.{name}({args})"
+        for name in ("hfft", "ihfft")
+        for args in ("s", "2.0", "f, axis=2")
+    ),
+}
+CASES = [(name, text) for name, table in TABLES.items() for text in table if text not in SKIPPED]
 
 
 @pytest.mark.parametrize(("table", "expression"), CASES)

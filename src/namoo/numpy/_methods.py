@@ -172,6 +172,8 @@ def _bool(self: Array) -> bool:
         wanted = "a concrete truth value"
         x = _known(x, errors.TracerBoolConversionError, wanted, BOOL_ADVICE)
     value = x._value  # type: ignore[attr-defined]
+    if value.dtype.names is not None:
+        raise TypeError("A random key has no truth value." + errors.at_user_line())
     if value.size != 1:
         what = "an empty array" if not value.size else "an array with more than one element"
         advice = "x.size > 0" if not value.size else "x.any() or x.all()"

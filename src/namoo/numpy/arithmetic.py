@@ -412,3 +412,20 @@ def reciprocal(x: Any, /) -> Array:
         Array([1.  , 0.25], dtype=float32)
     """
     return lax.integer_pow(x, -1)
+
+
+def _on_integers(change: str) -> Any:
+    """How a ufunc changes elements at indices; booleans are counted in integers on the way."""
+
+    def at(x: Any, indices: Any, y: Any) -> Array:
+        if x.dtype != np.bool_:
+            return getattr(x.at[indices], change)(y)
+        whole = getattr(x.astype(np.int32).at[indices], change)
+        return whole(y.astype(np.bool_).astype(np.int32)).astype(np.bool_)
+
+    return at
+
+
+add.define(at=_on_integers("add"))
+multiply.define(at=_on_integers("multiply"))
+subtract.define(at=lambda x, indices, y: x.at[indices].subtract(y))

@@ -13,7 +13,7 @@ from namoo import _dtypes, errors
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import Tracer, context, eval_trace
-from namoo.numpy.arithmetic import const, power, sign
+from namoo.numpy.arithmetic import const, multiply, power, sign
 from namoo.numpy.elementary import log10
 from namoo.numpy.promote import (
     array_of,
@@ -195,7 +195,8 @@ def _from_sequence(x: Any, dtype: Any) -> Array:
     ):
         return _stack([_convert(item, dtype, False) for item in x])
     if EagerArray in kinds:
-        x = _replaced(x, lambda v: v._value if type(v) is EagerArray else v)
+        rows = [_convert(item, dtype, False) for item in x]
+        return EagerArray(np.stack([row._value for row in _alike(rows)]))  # type: ignore
     return EagerArray(_numpy_array(x, dtype))
 
 
@@ -209,21 +210,26 @@ def _replaced(x: Any, change: Callable[[Any], Any]) -> Any:
     return change(x)
 
 
-def _stack(rows: list[Array]) -> Array:
+def _alike(rows: list[Array]) -> list[Array]:
+    """The elements of a list, which must have one shape."""
     if len({row.shape for row in rows}) > 1:
-        raise ValueError(
+        raise TypeError(
             "jnp.array: the elements of a list must have equal shapes, got "
             f"{', '.join(str(row.shape) for row in rows)}." + errors.at_user_line()
         )
-    return concatenate([shapes.expand_dims(row, (0,)) for row in rows], 0)
+    return rows
+
+
+def _stack(rows: list[Array]) -> Array:
+    return concatenate([shapes.expand_dims(row, (0,)) for row in _alike(rows)], 0)
 
 
 def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
     """The shape argument of a function: a tuple of integers, or one integer."""
     if isinstance(shape, GeneratorType):
         raise TypeError(f"jnp.{name}: expected a sequence of integers or one integer as shape.")
-    sizes = shape if isinstance(shape, (tuple, list)) else np.ndim(shape) and shape or (shape,)
-    sizes = canonical_shape(sizes)
+    several = isinstance(shape, (tuple, list)) or np.ndim(shape) > 0
+    sizes = canonical_shape(shape if several else (shape,))
     if any(size < 0 for size in sizes):
         raise TypeError(f"jnp.{name}: shape must have no negative element, got {sizes}.")
     return sizes
@@ -637,7 +643,7 @@ def geomspace(
     a, b = convert_element_type(a, wide), convert_element_type(b, wide)
     direction = sign(a)
     exponents = (log10(lax.div(v, direction)) for v in (a, b))
-    line = lax.mul(logspace(*exponents, num, endpoint, 10.0, wide, 0), direction)
+    line = multiply(logspace(*exponents, num, endpoint, 10.0, wide, 0), direction)
     place = shapes.canonical_axis(axis, line.ndim)
     return convert_element_type(shapes.moveaxis(line, 0, place), kind)
 

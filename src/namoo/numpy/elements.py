@@ -58,7 +58,8 @@ def where(
         An array of the common type of `x` and `y`; or the tuple `nonzero(condition)`.
 
     Raises:
-        ValueError: only one of `x` and `y`, or `size` with both.
+        TypeError: only one of `x` and `y`.
+        ValueError: `size` with both, or shapes that do not fit.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -70,14 +71,10 @@ def where(
         from namoo.numpy.searching import nonzero
 
         return nonzero(condition, size=size, fill_value=fill_value)
+    check_arraylike("where", condition, x, y)
     if size is not None or fill_value is not None:
         raise ValueError(
             "size and fill_value arguments cannot be used in three-term where function."
-        )
-    if x is None or y is None:
-        raise ValueError(
-            "Either both or neither of the x and y arguments should be provided to "
-            f"jax.numpy.where, got {x} and {y}."
         )
     return _where(condition, x, y)
 

@@ -189,8 +189,7 @@ def block(arrays: Any) -> Array:
         arrays: an array, or nested lists of arrays of equal depth.
 
     Raises:
-        TypeError: a tuple among the lists.
-        ValueError: empty lists, or lists of unequal depth.
+        ValueError: a tuple among the lists, empty lists, or lists of unequal depth.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -203,7 +202,7 @@ def block(arrays: Any) -> Array:
 
 def _block(x: Any) -> tuple[Array, int]:
     if isinstance(x, tuple):
-        raise TypeError("jnp.block does not allow tuples: only lists can hold blocks.")
+        raise ValueError("jnp.block does not allow tuples: only lists can hold blocks.")
     if not isinstance(x, list):
         return array_of("block", x), 1
     if not x:

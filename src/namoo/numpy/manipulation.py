@@ -388,11 +388,13 @@ def _parts(name: str, ary: Any, indices_or_sections: Any, axis: Any) -> list[Arr
             if isinstance(given, (tuple, list))
             else concrete(given, f"the indices of jnp.{name}")
         )
-        bounds = [0, *(_clip_place(i, n) for i in places), n]
-        return [
-            slicing.slice_in_dim(x, low, max(low, high), axis=axis)
-            for low, high in zip(bounds, bounds[1:], strict=False)
-        ]
+        bounds = [0, *places, n]
+        sizes = [high - low for low, high in zip(bounds, bounds[1:], strict=False)]
+        if min(sizes) < 0:
+            raise ValueError(
+                f"jnp.{name}: the indices {places} do not rise within an axis of length {n}."
+            )
+        return list(slicing.split(x, sizes, axis=axis))
     count = int(concrete(given, f"the number of sections of jnp.{name}"))
     size, rest = divmod(n, count)
     if rest and name != "array_split":
@@ -402,10 +404,6 @@ def _parts(name: str, ary: Any, indices_or_sections: Any, axis: Any) -> list[Arr
         )
     sizes = [size + 1] * rest + [size] * (count - rest)
     return list(slicing.split(x, sizes, axis=axis))
-
-
-def _clip_place(i: int, n: int) -> int:
-    return min(max(i + n if i < 0 else i, 0), n)
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:

@@ -37,12 +37,6 @@ Pairs = list[tuple[Any, Any]]
 
 def _pairs(value: Any, ndim: int, name: str) -> Pairs:
     """A number, a pair, or a pair for each axis, as a pair for each axis."""
-    if isinstance(value, dict):
-        out: Pairs = [(0, 0)] * ndim
-        for axis, item in value.items():
-            pair = item if isinstance(item, (tuple, list)) else (item, item)
-            out[lax.canonical_axis(axis, ndim)] = (pair[0], pair[1])
-        return out
     shape = np.shape(value) if not isinstance(value, (tuple, list)) else _nested_shape(value)
     if shape in ((), (1,), (1, 1)):
         single = _first(value, len(shape))
@@ -79,8 +73,7 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
 
     Args:
         array: the array.
-        pad_width: how many: a number, a pair (before, after), a pair for each axis, or a dict of
-            pairs by axis.
+        pad_width: how many: a number, a pair (before, after), or a pair for each axis.
         mode: 'constant', 'edge', 'empty', 'linear_ramp', 'maximum', 'mean', 'median', 'minimum',
             'reflect', 'symmetric', 'wrap'; or a function, as in NumPy, that returns the padded
             vector.

@@ -109,6 +109,10 @@ def _by_position(values: Array, q: Array, method: str, skip_nan: bool) -> Array:
     Returns an array whose first axis is that of `q`, if it has one.
     """
     n = values.shape[-1]
+    if 0 in values.shape[:-1]:
+        return shapes.full((*q.shape, *values.shape[:-1]), np.nan, values.dtype)
+    if skip_nan and not n:
+        raise IndexError("a quantile of no elements is not defined: the axis is empty")
     if skip_nan:
         counts = sum(bits.bitwise_not(isnan(values)), -1, dtype=q.dtype)
     else:

@@ -17,7 +17,7 @@ from namoo.core.trace import _reset_floating_errors as reset_floating_errors
 from namoo.core.trace import _set_floating_errors as set_floating_errors
 from namoo.numpy import arithmetic, elementary, logic
 from namoo.numpy.arithmetic import choose, const, is_complex, is_kind
-from namoo.numpy.promote import array_of, as_type, broadcast_to, promote_types
+from namoo.numpy.promote import array_of, as_type, broadcast_to, fast, promote_types
 from namoo.primitives import bits, reduction
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
@@ -444,7 +444,7 @@ def mean(
     if dtype is None and where is None and out is None:
         done = quick(np.add, _FLOATS, a, axis, keepdims)
         if done is not None and done.size:
-            return EagerArray(done / done.dtype.type(a.size // done.size))
+            return EagerArray(fast(np.divide, done, done.dtype.type(a.size // done.size)))
     x = array_of("mean", a)
     refuse_out("mean", out)
     where = check_where("mean", where)
