@@ -147,7 +147,7 @@ def log(
 
 
 def _is_live(x: Any) -> bool:
-    return isinstance(x, Tracer) and x.trace.alive
+    return isinstance(x, Tracer) and x._trace.alive
 
 
 def _leaves(x: Any) -> list:

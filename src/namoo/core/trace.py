@@ -169,9 +169,10 @@ def axis_size(name: Any) -> int:
 class Tracer(Array):
     """A value under a transformation."""
 
-    __slots__ = ("trace",)
+    # Underscored, because arrays have methods `trace` and `var`.
+    __slots__ = ("_trace",)
 
-    trace: Trace
+    _trace: Trace
 
     def concrete(self, wanted: str = "a concrete value") -> EagerArray:
         """The value itself where the transformation knows it (as `grad` does, without `jit`)."""
@@ -183,7 +184,7 @@ class Tracer(Array):
 
     def refuse(self, error: type[Exception], wanted: str, advice: str = "") -> NoReturn:
         """Raise `error`: this value is traced, but `wanted` was needed here."""
-        if not self.trace.alive:
+        if not self._trace.alive:
             self.escaped()
         lines = [f"{wanted[0].upper()}{wanted[1:]} was needed, but the value is traced: {self!r}."]
         if origin := self.origin():
@@ -197,7 +198,7 @@ class Tracer(Array):
         raise errors.UnexpectedTracerError(
             f"A traced value of type {self.aval.str_short()} escaped from the function that was "
             "being transformed, and was used after (or outside) it. Such a value has no numbers."
-            f"\n{self.origin() or 'It was made under ' + type(self.trace).__name__ + '.'}"
+            f"\n{self.origin() or 'It was made under ' + type(self._trace).__name__ + '.'}"
             "\nReturn it from the transformed function instead of keeping it in a global, an "
             "attribute, a list or a closure; to look at it, use namoo.debug.print."
             + errors.at_user_line()

@@ -25,7 +25,7 @@ class BatchTracer(Tracer):
     __slots__ = ("dim", "value")
 
     def __init__(self, trace: Trace, value: Any, dim: int):
-        self.trace = trace
+        self._trace = trace
         self.value = value
         self.dim = dim
 
@@ -54,7 +54,7 @@ class BatchTrace(Trace):
 
     def pair(self, x: Any) -> tuple[Any, int | None]:
         """A value and the place of the mapped axis in it, None where it has none."""
-        if isinstance(x, BatchTracer) and x.trace is self:
+        if isinstance(x, BatchTracer) and x._trace is self:
             return x.value, x.dim
         return x, None
 

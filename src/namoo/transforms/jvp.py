@@ -21,7 +21,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: Trace, primal: Any, tangent: Any):
-        self.trace = trace
+        self._trace = trace
         self.primal = primal
         self.tangent = tangent
 
@@ -46,7 +46,7 @@ class JVPTrace(Trace):
 
     def pair(self, x: Any) -> tuple[Any, Any]:
         """A value and its tangent; what comes from outside is constant."""
-        if isinstance(x, JVPTracer) and x.trace is self:
+        if isinstance(x, JVPTracer) and x._trace is self:
             return x.primal, x.tangent
         return x, Zero.of(x)
 

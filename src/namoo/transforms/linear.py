@@ -29,7 +29,7 @@ class TangentTrace(StageTrace):
         self.parent = parent
 
     def owns(self, x: Any) -> bool:
-        return isinstance(x, StageTracer) and x.trace is self
+        return isinstance(x, StageTracer) and x._trace is self
 
     def process(self, prim, args, params):
         if any(map(self.owns, args)):

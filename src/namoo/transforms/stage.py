@@ -19,15 +19,15 @@ ArgNames = Sequence[str] | Callable[[], Sequence[str]] | None
 class StageTracer(Tracer):
     """A value that will be known when the program runs."""
 
-    __slots__ = ("aval", "var")
+    __slots__ = ("_var", "aval")
 
     def __init__(self, trace: StageTrace, var: Var):
-        self.trace = trace
-        self.var = var
+        self._trace = trace
+        self._var = var
         self.aval = var.aval
 
     def origin(self) -> str:
-        return self.trace.explain(self.var)  # type: ignore[attr-defined]
+        return self._trace.explain(self._var)  # type: ignore[attr-defined]
 
 
 class StageTrace(Trace):
@@ -51,10 +51,10 @@ class StageTrace(Trace):
 
     def atom(self, x: Any) -> Atom:
         """The variable or literal that stands for an operand."""
-        if isinstance(x, StageTracer) and x.trace is self:
-            return x.var
+        if isinstance(x, StageTracer) and x._trace is self:
+            return x._var
         if isinstance(x, Tracer):
-            if not x.trace.alive:
+            if not x._trace.alive:
                 x.escaped()
             return self._constant(x, x.aval)
         if not isinstance(x, EagerArray):
