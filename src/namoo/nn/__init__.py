@@ -26,6 +26,10 @@ from namoo.nn.activations import sparse_sigmoid as sparse_sigmoid
 from namoo.nn.activations import squareplus as squareplus
 from namoo.nn.activations import swish as swish
 from namoo.nn.activations import tanh as tanh
+from namoo.nn.attention import dot_product_attention as dot_product_attention
+from namoo.nn.attention import get_scaled_dot_general_config as get_scaled_dot_general_config
+from namoo.nn.attention import scaled_dot_general as scaled_dot_general
+from namoo.nn.attention import scaled_matmul as scaled_matmul
 from namoo.nn.normalize import log_softmax as log_softmax
 from namoo.nn.normalize import logmeanexp as logmeanexp
 from namoo.nn.normalize import logsumexp as logsumexp

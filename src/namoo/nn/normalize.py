@@ -172,7 +172,7 @@ def standardize(
       variance: the variance, where it is known.
       epsilon: added to the variance.
       where: which elements to take into account.
-      algorithm: 'fast' computes the variance as E[x²] - E[x]², 'safe' as E[(x - E[x])²].
+      algorithm: 'fast' computes the variance as E[x²] - E[x]², 'stable' as E[(x - E[x])²].
 
     >>> import namoo.numpy as jnp
     >>> standardize(jnp.array([1.0, 3.0]), epsilon=0.0)
@@ -186,10 +186,10 @@ def standardize(
             # E[x²] - E[x]² can come out below 0 by rounding.
             square = jnp.mean(jnp.square(x), axis, keepdims=True, where=where)
             variance = jnp.clip(square - jnp.square(mean), 0)
-        elif algorithm == "safe":
+        elif algorithm == "stable":
             variance = jnp.var(x, axis, keepdims=True, where=where)
         else:
-            raise ValueError(f"standardize: algorithm must be 'fast' or 'safe', got {algorithm!r}.")
+            raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}.")
     return jnp.subtract(x, jnp.asarray(mean)) * rsqrt(jnp.asarray(variance) + epsilon)
 
 
