@@ -19,20 +19,19 @@ import namoo
 import namoo.custom_batching
 import namoo.debug
 import namoo.numpy
-from namoo.control import callback, collectives, solves
+from namoo.control.callback import io_callback
 
 
-def _public(*modules: Any) -> dict[str, Any]:
-    return {k: v for module in modules for k, v in vars(module).items() if not k.startswith("_")}
+def _public(module: Any) -> dict[str, Any]:
+    return {k: v for k, v in vars(module).items() if not k.startswith("_")}
 
 
 OURS = SimpleNamespace(
     **{
         **_public(namoo),
         "jnp": namoo.numpy,
-        "lax": SimpleNamespace(**_public(namoo.lax, collectives, solves)),
-        "pure_callback": callback.pure_callback,
-        "io_callback": callback.io_callback,
+        "lax": namoo.lax,
+        "io_callback": io_callback,
         "debug": namoo.debug,
         "custom_batching": namoo.custom_batching,
     }

@@ -275,10 +275,8 @@ def forward(lib, fun):
         return {
             "value": fun(x),
             "vmap": lib.vmap(fun)(rows),
-            "vmap, last axis": lib.vmap(fun, in_axes=1, out_axes=0)(rows.T),
             "jvp": lib.jvp(fun, (x,), (x * 2,)),
             "vmap of jvp": lib.vmap(lambda t: lib.jvp(fun, (x,), (t,)))(rows),
-            "jvp of vmap": lib.jvp(lib.vmap(fun), (rows,), (rows * 2,)),
         }
 
     return run
@@ -293,8 +291,6 @@ def both_modes(lib, fun):
             **forward(lib, fun)(x, rows),
             "vmap of grad": lib.vmap(lib.grad(loss))(rows),
             "grad of vmap": lib.grad(lambda b: total(lib, lib.vmap(fun)(b)))(rows),
-            "grad of jit": lib.grad(lib.jit(loss))(x),
-            "grad of checkpoint": lib.grad(lib.checkpoint(loss))(x),
             "forward over reverse": lib.jacfwd(lib.grad(loss))(x),
             "reverse over reverse": lib.jacrev(lib.grad(loss))(x),
         }
@@ -305,9 +301,16 @@ def both_modes(lib, fun):
 def check_against_jax(transformed, program, x, rows):
     theirs = transformed(THEIRS, functools.partial(program, THEIRS))
     wanted = jax.jit(theirs, compiler_options=QUICK)(x, rows)
-    run = transformed(OURS, functools.partial(program, OURS))
+    fun = functools.partial(program, OURS)
+    run = transformed(OURS, fun)
     assert_same(run(jnp.asarray(x), jnp.asarray(rows)), wanted, rtol=2e-4)
     assert_same(namoo.jit(run)(x, rows), wanted, rtol=2e-4)
+    last = namoo.vmap(fun, in_axes=1, out_axes=0)(jnp.asarray(rows.T))
+    assert_same(last, wanted["vmap"], rtol=2e-4)
+    if transformed is both_modes:
+        for wrap in (namoo.jit, namoo.checkpoint):
+            gradient = namoo.vmap(namoo.grad(wrap(lambda x: total(OURS, fun(x)))))
+            assert_same(gradient(jnp.asarray(rows)), wanted["vmap of grad"], rtol=2e-4)
 
 
 @pytest.mark.parametrize("program", REVERSIBLE, ids=lambda p: p.__name__)
@@ -418,7 +421,7 @@ def python_scan(body, carry, xs, length, reverse):
 
 
 @given(linear_loops())
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_scan_is_a_python_loop(loop):
     carries, slices, table, length, reverse, unroll = loop
     rng = np.random.default_rng(0)
@@ -518,6 +521,100 @@ def test_fori_loop_counts_as_range_does(low, high):
     ],
 )
 def test_types_of_results_agree_with_jax(program):
+    agree(program)
+
+
+def mapped(lib, fun, **options):
+    return lib.vmap(fun, axis_name="i", **options)(X)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda lib: mapped(
+            lib,
+            lambda x: lib.lax.scan(
+                lambda c, _: (lib.lax.psum(c, "i"), lib.lax.axis_index("i")), 1.0, None, 3
+            ),
+        ),
+        lambda lib: mapped(
+            lib,
+            lambda x: lib.lax.scan(lambda c, _: (lib.lax.psum(c, "i"), None), 1.0, None, 3)[0],
+            out_axes=None,
+        ),
+        lambda lib: mapped(
+            lib,
+            lambda x: lib.lax.while_loop(lambda c: c < 20, lambda c: lib.lax.psum(c, "i"), 1),
+        ),
+        lambda lib: mapped(
+            lib,
+            lambda x: lib.lax.while_loop(
+                lambda c: lib.lax.pmax(c, "i") < 6, lambda c: c + lib.lax.axis_index("i"), 1
+            ),
+        ),
+        lambda lib: mapped(
+            lib, lambda x: lib.lax.cond(lib.lax.axis_index("i") > 1, lambda: x, lambda: -x)
+        ),
+    ],
+)
+def test_collectives_of_values_that_are_the_same_for_all(program):
+    agree(program)
+
+
+@pytest.mark.parametrize(
+    ("program", "cts"),
+    [
+        (
+            lambda lib, x: lib.lax.scan(lambda c, a: (c * 2 + a, c + a), lib.jnp.float32(0), x),
+            (np.float32(1), X),
+        ),
+        (
+            lambda lib, x: lib.lax.scan(
+                lambda c, a: ((c[0] + 1, c[1] * c[0] + a), a * c[0]), (0, x[0]), x
+            )[1],
+            X,
+        ),
+        (lambda lib, x: lib.lax.cond(True, lambda x: x * 2, lambda x: x, x), X),
+        (lambda lib, x: lib.lax.fori_loop(0, 3, lambda i, c: c * i + x, x), X),
+    ],
+)
+def test_linear_transposes_agree_with_jax(program, cts):
+    agree(lambda lib: lib.linear_transpose(lambda x: program(lib, x), X)(cts))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda lib: lib.grad(
+            lambda x: x * lib.lax.while_loop(lambda c: c < 3, lambda c: c + 1, 0.0)
+        )(2.0),
+        lambda lib: lib.grad(
+            lambda x: (
+                x
+                * lib.lax.while_loop(
+                    lambda c: c[0] < 3,
+                    lambda c: (c[0] + 1, c[1] * 2),
+                    (0, lib.lax.stop_gradient(x)),
+                )[1]
+            )
+        )(2.0),
+        lambda lib: lib.grad(
+            lambda x: lib.lax.scan(lambda c, a: (c * a, c), lib.jnp.float16(1), x)[0]
+        )(X.astype(np.float16) + 1),
+        lambda lib: lib.grad(
+            lambda x: lib.jnp.real(lib.lax.scan(lambda c, a: (c * a, c), 1 + 1j, x + 1j)[0])
+        )(X),
+        lambda lib: lib.jacrev(
+            lambda d: lib.lax.scan(lambda c, a: (c * d["w"], c), d["v"], None, 3)
+        )({"w": X, "v": X + 1}),
+        lambda lib: lib.jvp(
+            lambda x: lib.lax.fori_loop(0, 3, lambda i, c: (c[0] * x, c[1] + 1), (x, 0)),
+            (2.0,),
+            (1.0,),
+        ),
+    ],
+)
+def test_derivatives_of_special_loops_agree_with_jax(program):
     agree(program)
 
 

@@ -72,7 +72,7 @@ def print(
     partitioned: bool = False,
     skip_format_check: bool = False,
     **kwargs: Any,
-) -> Callable | None:
+) -> Any:
     """Print values when the program runs, also inside of `jit`, `vmap`, `grad` and loops.
 
     Args:
@@ -117,7 +117,7 @@ def log(
     partitioned: bool = False,
     skip_format_check: bool = False,
     **kwargs: Any,
-) -> Callable | None:
+) -> Any:
     """As `debug.print`, but to the logger `namoo.debug`, at level INFO.
 
     Args:

@@ -71,7 +71,9 @@ def _by_groups(fun: Callable[[Any], Any], x: Any, groups: Groups) -> Any:
     if groups is None:
         return fun(x)
     order = [i for group in groups for i in group]
-    return _rows(concatenate([fun(_rows(x, group)) for group in groups], 0), np.argsort(order))
+    return _rows(
+        concatenate([fun(_rows(x, group)) for group in groups], 0), np.argsort(order).tolist()
+    )
 
 
 def group_size(axis_name: tuple, groups: Groups) -> int:

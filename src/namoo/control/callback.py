@@ -237,9 +237,8 @@ def _operands(what: str, args: tuple, kwargs: dict) -> tuple[list[Any], Any]:
         try:
             aval_of(leaf)
         except TypeError:
-            place = path[1] if len(path) > 1 else path[0]
             raise TypeError(
-                f"{what}: the argument {tree_util.keystr((place,))} must be a tree of arrays, got "
+                f"{what}: the argument {tree_util.keystr(path[1:2])} must be a tree of arrays, got "
                 f"{leaf!r} of type {type(leaf).__name__}. Close over values that are not arrays."
             ) from None
     return tree_util.tree_flatten((args, kwargs))
@@ -411,7 +410,7 @@ def debug_callback(
     ordered: bool = False,
     partitioned: bool = False,
     **kwargs: Any,
-) -> Callable | None:
+) -> Any:
     """Call a Python function to look at values, when the program runs.
 
     Under `vmap` it is called once per example; under `grad` once, with the values of the forward

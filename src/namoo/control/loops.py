@@ -341,7 +341,7 @@ def fori_loop(
     return while_loop(goes_on, _named(body, body_fun), (low, high, init_val))[2]
 
 
-def _number(x):
+def _number(x) -> Any:
     return x._value if isinstance(x, EagerArray) else x
 
 

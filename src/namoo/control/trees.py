@@ -17,6 +17,8 @@ from namoo.tree import diff
 class Staged:
     """The program of a function of trees, its constants, and the structure of its result."""
 
+    out_tree: Any
+
     def __init__(self, fun: Callable, in_tree: Any, avals: Sequence[ShapedArray], how: str):
         self.name = getattr(fun, "__name__", type(fun).__name__)
 

@@ -100,6 +100,9 @@ class Linearized:
     `forwarded[i]` is the input that residual `i` is, or None where `primal` must output it.
     """
 
+    tangent: ClosedJaxpr
+    nonzero_out: list[bool]
+
     def __init__(self, closed: ClosedJaxpr, nonzeros: tuple[bool, ...], force: tuple[bool, ...]):
         residual_avals: list[ShapedArray] = []
         forwarded: list[int | None] = []
