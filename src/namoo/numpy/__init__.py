@@ -8,6 +8,8 @@ Array(14., dtype=float32)
 from namoo.core.array import Array
 from namoo.errors import guard as _guard
 from namoo.numpy import _methods as _methods
+from namoo.numpy import fft as fft
+from namoo.numpy import linalg as linalg
 from namoo.numpy.arithmetic import abs as abs
 from namoo.numpy.arithmetic import absolute as absolute
 from namoo.numpy.arithmetic import add as add
@@ -29,6 +31,12 @@ from namoo.numpy.arithmetic import sign as sign
 from namoo.numpy.arithmetic import square as square
 from namoo.numpy.arithmetic import subtract as subtract
 from namoo.numpy.arithmetic import true_divide as true_divide
+from namoo.numpy.calculus import convolve as convolve
+from namoo.numpy.calculus import correlate as correlate
+from namoo.numpy.calculus import gradient as gradient
+from namoo.numpy.calculus import interp as interp
+from namoo.numpy.calculus import trapezoid as trapezoid
+from namoo.numpy.calculus import unwrap as unwrap
 from namoo.numpy.comparing import allclose as allclose
 from namoo.numpy.comparing import array_equal as array_equal
 from namoo.numpy.comparing import array_equiv as array_equiv
@@ -48,6 +56,8 @@ from namoo.numpy.contraction import trace as trace
 from namoo.numpy.contraction import vdot as vdot
 from namoo.numpy.contraction import vecdot as vecdot
 from namoo.numpy.contraction import vecmat as vecmat
+from namoo.numpy.covariance import corrcoef as corrcoef
+from namoo.numpy.covariance import cov as cov
 from namoo.numpy.creation import arange as arange
 from namoo.numpy.creation import array as array
 from namoo.numpy.creation import asarray as asarray
@@ -262,6 +272,11 @@ from namoo.numpy.grids import triu as triu
 from namoo.numpy.grids import triu_indices as triu_indices
 from namoo.numpy.grids import triu_indices_from as triu_indices_from
 from namoo.numpy.grids import vander as vander
+from namoo.numpy.histograms import bincount as bincount
+from namoo.numpy.histograms import histogram as histogram
+from namoo.numpy.histograms import histogram2d as histogram2d
+from namoo.numpy.histograms import histogram_bin_edges as histogram_bin_edges
+from namoo.numpy.histograms import histogramdd as histogramdd
 from namoo.numpy.joining import append as append
 from namoo.numpy.joining import block as block
 from namoo.numpy.joining import column_stack as column_stack
@@ -334,6 +349,16 @@ from namoo.numpy.nanfunctions import nanstd as nanstd
 from namoo.numpy.nanfunctions import nansum as nansum
 from namoo.numpy.nanfunctions import nanvar as nanvar
 from namoo.numpy.padding import pad as pad
+from namoo.numpy.polynomial import poly as poly
+from namoo.numpy.polynomial import polyadd as polyadd
+from namoo.numpy.polynomial import polyder as polyder
+from namoo.numpy.polynomial import polydiv as polydiv
+from namoo.numpy.polynomial import polyfit as polyfit
+from namoo.numpy.polynomial import polyint as polyint
+from namoo.numpy.polynomial import polymul as polymul
+from namoo.numpy.polynomial import polysub as polysub
+from namoo.numpy.polynomial import polyval as polyval
+from namoo.numpy.polynomial import roots as roots
 from namoo.numpy.printing import array_repr as array_repr
 from namoo.numpy.printing import array_str as array_str
 from namoo.numpy.promote import broadcast_arrays as broadcast_arrays
@@ -371,12 +396,33 @@ from namoo.numpy.searching import nanargmax as nanargmax
 from namoo.numpy.searching import nanargmin as nanargmin
 from namoo.numpy.searching import nonzero as nonzero
 from namoo.numpy.searching import searchsorted as searchsorted
+from namoo.numpy.sets import intersect1d as intersect1d
+from namoo.numpy.sets import isin as isin
+from namoo.numpy.sets import setdiff1d as setdiff1d
+from namoo.numpy.sets import setxor1d as setxor1d
+from namoo.numpy.sets import union1d as union1d
+from namoo.numpy.sets import unique as unique
+from namoo.numpy.sets import unique_all as unique_all
+from namoo.numpy.sets import unique_counts as unique_counts
+from namoo.numpy.sets import unique_inverse as unique_inverse
+from namoo.numpy.sets import unique_values as unique_values
+from namoo.numpy.sorting import argpartition as argpartition
+from namoo.numpy.sorting import argsort as argsort
+from namoo.numpy.sorting import lexsort as lexsort
+from namoo.numpy.sorting import partition as partition
+from namoo.numpy.sorting import sort as sort
+from namoo.numpy.sorting import sort_complex as sort_complex
 from namoo.numpy.taking import put as put
 from namoo.numpy.taking import put_along_axis as put_along_axis
 from namoo.numpy.taking import take as take
 from namoo.numpy.taking import take_along_axis as take_along_axis
 from namoo.numpy.ufunc import frompyfunc as frompyfunc
 from namoo.numpy.ufunc import ufunc as ufunc
+from namoo.numpy.windows import bartlett as bartlett
+from namoo.numpy.windows import blackman as blackman
+from namoo.numpy.windows import hamming as hamming
+from namoo.numpy.windows import hanning as hanning
+from namoo.numpy.windows import kaiser as kaiser
 
 ndarray = Array
 

@@ -168,17 +168,14 @@ def _scalar(x: Array, kind: type) -> np.ndarray:
 
 def _bool(self: Array) -> bool:
     x = self
+    if x.size != 1:
+        what = "an empty array" if not x.size else "an array with more than one element"
+        advice = "x.size > 0" if not x.size else "x.any() or x.all()"
+        raise ValueError(f"The truth value of {what} is ambiguous. Use {advice}.")
     if isinstance(x, Tracer):
         wanted = "a concrete truth value"
         x = _known(x, errors.TracerBoolConversionError, wanted, BOOL_ADVICE)
-    value = x._value  # type: ignore[attr-defined]
-    if value.dtype.names is not None:
-        raise TypeError("A random key has no truth value." + errors.at_user_line())
-    if value.size != 1:
-        what = "an empty array" if not value.size else "an array with more than one element"
-        advice = "x.size > 0" if not value.size else "x.any() or x.all()"
-        raise ValueError(f"The truth value of {what} is ambiguous. Use {advice}.")
-    return bool(value)
+    return bool(x._value)  # type: ignore[attr-defined]
 
 
 def _int(self: Array) -> int:

@@ -21,15 +21,11 @@ from namoo.primitives.slicing import slice_in_dim
 Step = tuple[tuple[int, ...], str]
 
 
-def _optimizer(optimize: Any) -> Any:
+def _optimizer(optimize: Any, count: int) -> Any:
+    """What `opt_einsum` is told; False means from left to right."""
     if optimize is True:
         return "optimal"
-    return _in_order if optimize is False else optimize
-
-
-def _in_order(inputs: Any, output: Any, sizes: Any, memory_limit: Any = None) -> Any:
-    """All products at once would be one large table: from left to right instead."""
-    return [(0, 1)] * (len(inputs) - 1) or [(0,)]
+    return [(0, 1)] * (count - 1) if optimize is False and count > 1 else optimize
 
 
 def einsum(
@@ -112,7 +108,7 @@ def _make_plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) ->
 
     structs = [ShapeDtypeStruct(shape, "float32") for shape in shapes]
     _, steps = opt_einsum.contract_path(
-        text, *structs, einsum_call=True, use_blas=True, optimize=_optimizer(optimize)
+        text, *structs, einsum_call=True, use_blas=True, optimize=_optimizer(optimize, len(shapes))
     )
     return [(tuple(step[0]), step[2]) for step in steps]
 
@@ -246,4 +242,4 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
 
     text, arrays = _parsed(subscripts, operands)
     structs = [ShapeDtypeStruct(x.shape, "float32") for x in arrays]
-    return opt_einsum.contract_path(text, *structs, optimize=_optimizer(optimize))
+    return opt_einsum.contract_path(text, *structs, optimize=_optimizer(optimize, len(arrays)))

@@ -1,0 +1,417 @@
+"""Arrays themselves: operators, conversions, printing, protocols, and what traced ones refuse."""
+
+import copy
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+import namoo
+import namoo.numpy as jnp
+import numpy_oracle as oracle
+from namoo import errors
+
+OPERATORS = """
+f + p
+f + 1
+f + 1.5
+1 - f
+f * g
+f / 2
+i / 2
+i // j
+i % j
+7 // j
+i % 0
+i // 0
+f // 0.3
+f % 0.3
+divmod(i, j)
+divmod(7.5, p)
+f ** 2
+f ** -1
+i ** 2
+i ** -1
+p ** 0.5
+p ** f
+2 ** f
+2 ** j
+j ** j
+u ** 2
+f ** j
+f @ m
+-f
++f
+-u
+-t
+abs(i)
+~i
+~t
+~f
+i & 3
+i | j
+3 ^ i
+t & t
+f & 1
+u << 2
+i >> 1
+u >> 1
+1 << j
+f < p
+f <= 0
+0 < f
+i == j
+f != f
+c == c
+c < c
+f == None
+f == 'a'
+f != 'a'
+f == [1.0]
+f + [1]
+f * (2,)
+f + 'a'
+f + None
+f + f.T
+z + m
+f < None
+k + 300
+i + 2**40
+h + 1.5
+h + i
+b * 2
+t + t
+t * t
+t - t
+t + 1
+u - 1
+np.float32(2) * f
+np.ones(4, np.float32) + f
+f + np.ones(4)
+f + np.float64(1.5)
+f > np.ones(4)
+jnp.full(3, 1.5) + jnp.full(3, 1)
+jnp.full(3, 2) ** jnp.full(3, 2)
+jnp.asarray(1) + jnp.asarray(2.5)
+f[0]
+f[-1, 1:]
+f[..., None].shape
+f.at[0].set(1.0)
+f.at[0, 1].add(1)
+2.0 in g
+2.0 in f
+None in g
+f.conj()
+c.real
+c.imag
+f.imag
+c.conj()
+f.dot(g)
+f.item()
+s.item()
+f.item(3)
+f.item(1, 2)
+f.tolist()
+f.nbytes
+f.itemsize
+f.view('int32')
+f.view('int8')
+u.view('int16')
+c.view('float32')
+f.view('complex64')
+t.view('int8')
+s.view('int32')
+s.view('int8')
+g.view('float64')
+i.byteswap()
+f.byteswap()
+u.byteswap()
+f.astype(int).prod(axis=0)
+f.swapaxes(0, 1)
+f.squeeze()
+f.trace()
+f.diagonal()
+f.ptp()
+f.var(axis=0)
+f.repeat(2, axis=0)
+f.ravel()
+f.take(np.array([1, 2]), axis=1)
+f.nonzero(size=3)
+f.flat
+len(f)
+len(s)
+iter(s)
+list(g)
+bool(s)
+bool(f)
+bool(e)
+int(s)
+int(f)
+float(s)
+float(i[0, 0])
+complex(s)
+int(i[0, 1])
+range(3)[i[0, 0] * 0]
+[1, 2, 3][j[0] * 0 + 1]
+[1, 2, 3][s]
+hash(f)
+f'{s:.2f}'
+f'{i[0, 0]:03d}'
+format(f, '')
+str(f)
+repr(f)
+repr(i)
+repr(t)
+repr(c)
+repr(h)
+repr(b)
+repr(e)
+repr(s)
+repr(z)
+repr(jnp.asarray(1.5))
+repr(jnp.full(3, 1))
+repr(jnp.arange(2000))
+repr(jnp.zeros((0, 3), int))
+repr(jnp.arange(20) * 100000)
+repr(jnp.arange(13) / 16)
+repr(jnp.zeros((2, 20)))
+repr(jnp.asarray([1.5, 2], 'float8_e4m3fn'))
+repr(jnp.asarray([1, -2], 'int4'))
+np.asarray(f)
+np.asarray(f, np.float64)
+np.array(f)
+np.sin(f)
+np.sum(f)
+jnp.asarray([1, 2], 'int4') + jnp.asarray([1, 2], 'int4')
+jnp.asarray([1, 2], 'int4') + 1
+jnp.asarray([1, 2], 'int4') + i[0, 0]
+jnp.asarray([1.5, 2], 'float8_e5m2') * 2.0
+jnp.asarray([1.5, 2], 'float8_e5m2').sum()
+jnp.asarray([1.5, 2], 'float8_e5m2') + f[0, 0]
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("expression", OPERATORS)
+def test_as_jax(expression):
+    oracle.check_eager(expression)
+
+
+TRACED = [
+    text for text in OPERATORS if not any(w in text for w in ("repr", "str", "np.", "format"))
+]
+
+
+@pytest.mark.parametrize("expression", TRACED)
+def test_traced_as_jax(expression):
+    oracle.check_traced(tuple(TRACED), expression)
+
+
+CONVERSIONS = {
+    "bool": (lambda x: bool(x > 0), errors.TracerBoolConversionError),
+    "if": (lambda x: 1 if x > 0 else 2, errors.TracerBoolConversionError),
+    "int": (lambda x: int(x), errors.ConcretizationTypeError),
+    "float": (lambda x: float(x), errors.ConcretizationTypeError),
+    "complex": (lambda x: complex(x), errors.ConcretizationTypeError),
+    "index": (lambda x: range(x), errors.TracerIntegerConversionError),
+    "list": (lambda x: [1, 2][x], errors.TracerIntegerConversionError),
+    "numpy": (lambda x: np.asarray(x), errors.TracerArrayConversionError),
+    "item": (lambda x: x.item(), errors.ConcretizationTypeError),
+    "tolist": (lambda x: x.tolist(), errors.ConcretizationTypeError),
+    "arange": (lambda x: jnp.arange(x), errors.ConcretizationTypeError),
+    "nonzero": (lambda x: jnp.nonzero(x[None]), errors.ConcretizationTypeError),
+    "hash": (lambda x: hash(x), TypeError),
+}
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_traced_values_refuse_to_be_python_values(name):
+    fun, error = CONVERSIONS[name]
+    with pytest.raises(error) as raised:
+        namoo.jit(lambda x: jnp.asarray(fun(x)))(jnp.asarray(1))
+    assert isinstance(raised.value, TypeError)
+    if name != "hash":
+        # The message tells the user's line and what to write instead.
+        assert "test_array.py" in str(raised.value)
+        assert len(str(raised.value).splitlines()) > 2
+
+
+def test_derivatives_know_the_values():
+    def fun(x):
+        assert bool(x > 1.0)
+        return x * float(x) if x > 0 else x
+
+    assert namoo.grad(fun)(3.0) == 3.0
+
+
+def test_assignment_shows_what_to_write():
+    x = jnp.zeros(3)
+    with pytest.raises(TypeError, match=r"x = x\.at\[idx\]\.set\(y\)"):
+        x[0] = 1.0
+    with pytest.raises(TypeError):
+        del x[0]
+
+
+class Foreign:
+    """A type with operators of its own."""
+
+    def __radd__(self, other):
+        return "radd"
+
+    def __lt__(self, other):
+        return "lt"
+
+    def __rmatmul__(self, other):
+        return "rmatmul"
+
+
+class Convertible:
+    """A type that can be made an array."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __jax_array__(self):
+        return jnp.asarray(self.value)
+
+
+def test_foreign_types_have_their_own_operators():
+    x = jnp.ones(3)
+    assert x + Foreign() == "radd"
+    assert (x > Foreign()) == "lt"
+    assert x @ Foreign() == "rmatmul"
+    assert not (x == Foreign())
+
+
+def test_types_that_convert_are_operands():
+    x, y = jnp.ones(3), Convertible([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(x + y, [2.0, 3.0, 4.0])
+    np.testing.assert_array_equal(jnp.multiply(y, 2.0), [2.0, 4.0, 6.0])
+    np.testing.assert_array_equal(jnp.asarray(y), [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(jnp.asarray([y, x])[0], [1.0, 2.0, 3.0])
+
+
+def test_numpy_leaves_operators_to_arrays():
+    x = jnp.ones(3)
+    for out in (np.ones(3) + x, np.float32(2) * x, np.ones(3) < x, np.ones((3, 3)) @ x):
+        assert isinstance(out, namoo.Array)
+
+
+def test_arrays_are_immutable_views_for_numpy():
+    x = jnp.arange(3.0)
+    view = np.asarray(x)
+    assert not view.flags.writeable
+    assert np.shares_memory(view, x._value)
+    assert np.array(x).flags.writeable
+    if sys.version_info >= (3, 12):
+        assert memoryview(x).readonly
+
+
+def test_what_is_made_of_numpy_arrays_does_not_follow_them():
+    for make in (
+        jnp.array,
+        jnp.asarray,
+        lambda x: jnp.reshape(x, (3, 1)),
+        lambda x: jnp.exp(x * 0) * x,
+    ):
+        source = np.ones(3, np.float32)
+        made = make(source)
+        source[:] = 7
+        assert np.asarray(made).max() == 1
+
+
+def test_dlpack_shares_memory_both_ways():
+    x = jnp.arange(3.0)
+    out = np.from_dlpack(x)
+    assert np.shares_memory(out, x._value)
+    source = np.arange(3, dtype=np.float32)
+    assert np.shares_memory(jnp.from_dlpack(source)._value, source)
+    assert not np.shares_memory(jnp.from_dlpack(source, copy=True)._value, source)
+    assert x.__dlpack_device__() == (1, 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int4", "bool", "complex64"])
+def test_copies_and_pickles_are_equal(dtype):
+    x = jnp.asarray([0, 1, 1], dtype)
+    for other in (
+        copy.copy(x),
+        copy.deepcopy(x),
+        pickle.loads(pickle.dumps(x)),
+        x.copy(),
+        x.clone(),
+    ):
+        assert other.dtype == x.dtype
+        assert not other.weak_type
+        np.testing.assert_array_equal(np.asarray(other), np.asarray(x))
+    assert pickle.loads(pickle.dumps(jnp.asarray(1.5))).weak_type
+
+
+def test_deleted_arrays_say_so():
+    x = jnp.ones(3)
+    assert not x.is_deleted()
+    x.delete()
+    assert x.is_deleted()
+    with pytest.raises(RuntimeError, match="deleted"):
+        x + 1
+
+
+def test_where_arrays_lie():
+    x = jnp.ones((2, 3))
+    assert x.devices() == {namoo.devices()[0]} == x.sharding.device_set
+    assert x.device == namoo.devices()[0]
+    assert x.is_fully_addressable and x.is_fully_replicated and x.is_ready()
+    assert x.block_until_ready() is x and x.copy_to_host_async() is None
+    assert x.on_device_size_in_bytes() == x.nbytes == 24
+    assert x.to_device(x.device) is x
+    assert x.addressable_data(0) is x
+    assert x.tobytes() == np.asarray(x).tobytes()
+
+
+def test_the_array_api_finds_its_namespace():
+    x = jnp.ones(3)
+    assert x.__array_namespace__() is jnp
+    assert x.__array_namespace__(api_version="2023.12") is jnp
+    with pytest.raises(ValueError):
+        x.__array_namespace__(api_version="1999.01")
+
+
+def test_rank_promotion_is_a_setting():
+    x, y = jnp.ones((2, 3)), jnp.ones(3)
+    with namoo.numpy_rank_promotion("raise"):
+        for fun in (lambda: x + y, lambda: jnp.add(x, y), lambda: jnp.where(x > 0, x, y)):
+            with pytest.raises(ValueError, match="rank"):
+                fun()
+        assert (x + 1.0).shape == (x + x).shape == (2, 3)
+    with namoo.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="rank"):
+        x * y
+
+
+def test_strict_promotion_is_a_setting():
+    with namoo.numpy_dtype_promotion("strict"):
+        assert (jnp.ones(3) + 1).dtype == np.float32
+        with pytest.raises(ValueError):
+            jnp.ones(3) + jnp.arange(3)
+
+
+def test_64_bits_are_a_setting():
+    with namoo.enable_x64(True):
+        x = jnp.arange(3.0)
+        assert x.dtype == np.float64
+        assert (x + 1).dtype == (x * 1.5).dtype == (2 / x).dtype == jnp.sum(x).dtype == np.float64
+        assert jnp.asarray(2**40).dtype == np.int64
+        assert (jnp.arange(3) ** 2).dtype == np.int64
+        assert jnp.sin(x).dtype == jnp.exp(jnp.arange(3)).dtype == np.float64
+    assert jnp.asarray(np.arange(3.0)).dtype == np.float32
+
+
+def test_nothing_warns():
+    x = jnp.array([0.0, -1.0, jnp.inf, jnp.nan])
+    for fun in (jnp.log, jnp.sqrt, lambda v: 1 / v, lambda v: v / v, lambda v: v - v, jnp.arccos):
+        fun(x)
+    x.astype(int), jnp.mean(jnp.zeros(0)), jnp.float32(1e30) * 1e30, jnp.arange(3) // 0
+
+
+def test_float0_is_refused():
+    zeros = np.zeros(3, namoo.dtypes.float0)
+    with pytest.raises(TypeError, match="float0"):
+        jnp.add(zeros, 1.0)
