@@ -1,0 +1,282 @@
+"""Counting: how often integers occur, and how many values fall into bins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes
+from namoo.core.array import Array
+from namoo.numpy import reductions
+from namoo.numpy.arithmetic import is_kind
+from namoo.numpy.creation import concrete, linspace, static_count
+from namoo.numpy.elements import where
+from namoo.numpy.promote import array_of, arrays_of, as_type, check_arraylike, promote_types
+from namoo.numpy.searching import searchsorted
+from namoo.primitives import elementwise as lax
+from namoo.primitives.shape import check_lengths, expand_dims, ones, reshape, zeros
+from namoo.primitives.slicing import concatenate
+
+
+def bincount(
+    x: Any,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+    out_sharding: Any = None,
+) -> Array:
+    """How often each non-negative integer occurs.
+
+    Args:
+        x: a vector of integers; negative ones count as 0.
+        weights: what each of them adds, instead of 1.
+        minlength: the least length of the result.
+        length: length of the result, needed under `jit`; larger integers are left out.
+        out_sharding: where the result lies; on one device it changes nothing.
+
+    Raises:
+        TypeError: `x` holds no integers.
+        ValueError: `x` is no vector, or `weights` has another shape.
+        ConcretizationTypeError: under `jit` without `length`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.bincount(jnp.array([1, 1, 3, 0]))
+        Array([1, 2, 0, 1], dtype=int32)
+    """
+    x = array_of("bincount", x)
+    if not is_kind(x, np.integer) and x.dtype != np.bool_:
+        raise TypeError(f"bincount: x must hold integers, got dtype {x.dtype}.")
+    if x.ndim != 1:
+        raise ValueError(f"bincount: x must be a vector, got shape {x.shape}.")
+    x = as_type(x, _dtypes.to_numeric_dtype(x.dtype))
+    minlength = static_count(minlength, "the 'minlength' argument of jnp.bincount")
+    if length is None:
+        largest = concrete(reductions.max(x, initial=-1), "the largest element of jnp.bincount's x")
+        length = max(int(largest) + 1, minlength) if x.size else max(0, minlength)
+    else:
+        length = static_count(length, "the 'length' argument of jnp.bincount")
+    check_lengths("bincount", (length,))
+    if weights is None:
+        weights = ones(x.aval.update(dtype=_dtypes.default_int_dtype(), weak_type=False))
+    weights = array_of("bincount", weights)
+    if weights.shape != x.shape:
+        raise ValueError(
+            f"bincount: weights must have the shape of x, got {weights.shape} and {x.shape}."
+        )
+    if weights.dtype == np.bool_:
+        raise TypeError("bincount: weights must be numbers, got booleans; convert them first.")
+    start = zeros(weights.aval.update(shape=(length,), weak_type=False))
+    return start.at[lax.max(x, lax.full_like(x, 0))].add(weights, mode="drop")
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Array:
+    """The edges of the bins of a histogram.
+
+    Args:
+        a: the values.
+        bins: how many bins of equal width, or a vector of edges, which is returned.
+        range: the first and the last edge; the extreme values by default.
+        weights: has no influence.
+
+    Raises:
+        ValueError: no values and no `range`, or a `range` that is no pair.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.histogram_bin_edges(jnp.array([0.0, 3.0, 4.0]), bins=2)
+        Array([0., 2., 4.], dtype=float32)
+    """
+    check_arraylike("histogram_bin_edges", a, bins)
+    x, edges = arrays_of("histogram_bin_edges", a, bins)
+    dtype = _dtypes.to_inexact_dtype(x.dtype)
+    if edges.ndim == 1:
+        return as_type(edges, dtype)
+    count = static_count(bins, "the 'bins' argument of a histogram")
+    if range is None:
+        low, high = reductions.min(x).astype(dtype), reductions.max(x).astype(dtype)
+    else:
+        ends = [array_of("histogram_bin_edges", end) for end in range]
+        if len(ends) != 2 or any(end.ndim for end in ends):
+            raise ValueError(f"histogram: range must be None or a pair of numbers, got {range!r}.")
+        low, high = (end.astype(dtype) for end in ends)
+    # Values that are all equal get a bin around them.
+    half = where(low == high, 0.5, 0.0).astype(dtype)
+    return linspace(low - half, high + half, count + 1, dtype=dtype)
+
+
+def _bin_numbers(x: Array, edges: Array) -> Array:
+    """The bin of each value, counted from 1; the last edge belongs to the last bin."""
+    place = searchsorted(edges, x, side="right")
+    return where(x == edges[-1], edges.size - 1, place)
+
+
+def histogram(
+    a: Any,
+    bins: Any = 10,
+    range: Sequence[Any] | None = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Array, Array]:
+    """How many values fall into each bin.
+
+    Bins contain their lower edge, and the last one its upper edge too.
+
+    Args:
+        a: the values, taken as flat.
+        bins: how many bins of equal width, or a vector of ascending edges.
+        range: the first and the last edge; the extreme values by default.
+        weights: what each value adds, instead of 1.
+        density: return a probability density, whose integral is 1.
+
+    Returns:
+        The counts, in a floating type, and the edges.
+
+    Raises:
+        ValueError: `weights` has another shape; or as for `histogram_bin_edges`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.histogram(jnp.array([1.0, 2.0, 2.5, 4.0]), bins=3)
+        (Array([1., 2., 1.], dtype=float32), Array([1., 2., 3., 4.], dtype=float32))
+    """
+    if weights is None:
+        check_arraylike("histogram", a, bins)
+        (x,) = promote_types("histogram", a, to=_dtypes.to_inexact_dtype)
+        w = ones(x.aval.strong())
+    else:
+        check_arraylike("histogram", a, bins, weights)
+        if np.shape(a) != np.shape(weights):
+            raise ValueError(
+                f"histogram: weights must have the shape of a, got {np.shape(weights)} and "
+                f"{np.shape(a)}."
+            )
+        x, w = promote_types("histogram", a, weights, to=_dtypes.to_inexact_dtype)
+    edges = histogram_bin_edges(x, bins, range)
+    bin_numbers = reshape(_bin_numbers(x, edges), (x.size,))
+    counts = zeros(w.aval.update(shape=(edges.size + 1,), weak_type=False))
+    counts = counts.at[bin_numbers].add(reshape(w, (x.size,)))[1 : edges.size]
+    if density:
+        counts = counts / (edges[1:] - edges[:-1]) / reductions.sum(counts)
+    return counts, edges
+
+
+def histogram2d(
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Sequence[Any] | None = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Array, Array, Array]:
+    """How many points of a plane fall into each rectangle of a grid.
+
+    Args:
+        x, y: vectors of coordinates.
+        bins: a number of bins or a vector of edges for both axes, or a pair of those.
+        range: a pair of pairs of first and last edges; the extreme values by default.
+        weights: what each point adds, instead of 1.
+        density: return a probability density, whose integral is 1.
+
+    Returns:
+        The counts [x bin, y bin], the edges along x, and the edges along y.
+
+    Raises:
+        ValueError: `x` and `y` are no vectors.
+        TypeError: `x` and `y` have different lengths.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)[0]
+        Array([[1, 0],
+               [0, 1]], dtype=int32)
+    """
+    x, y = arrays_of("histogram2d", x, y)
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError(f"histogram2d: x and y must be vectors, got {x.shape} and {y.shape}.")
+    if x.shape != y.shape:
+        raise TypeError(f"histogram2d: x and y have different lengths, {x.size} and {y.size}.")
+    if np.ndim(bins) == 1 and len(bins) not in (1, 2) and not isinstance(bins, (list, tuple)):
+        bins = (bins, bins)
+    x, y = promote_types("histogram2d", x, y)
+    points = concatenate([expand_dims(x, (1,)), expand_dims(y, (1,))], 1)
+    counts, (x_edges, y_edges) = histogramdd(points, bins, range, weights, density)
+    return counts, x_edges, y_edges
+
+
+def histogramdd(
+    sample: Any,
+    bins: Any = 10,
+    range: Sequence[Any] | None = None,
+    weights: Any = None,
+    density: bool | None = None,
+) -> tuple[Array, list[Array]]:
+    """How many points fall into each cell of a grid.
+
+    Args:
+        sample: the points, an array of shape [points, coordinates].
+        bins: a number of bins, or for each coordinate a number of bins or a vector of edges.
+        range: for each coordinate a pair of first and last edge, or None for the extreme values.
+        weights: what each point adds, instead of 1.
+        density: return a probability density, whose integral is 1.
+
+    Returns:
+        The counts, with one axis for each coordinate, and a list of edges.
+
+    Raises:
+        ValueError: `sample` is no matrix, or bins, ranges or weights are too many or too few.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.histogramdd(jnp.array([[0.0, 0.0], [1.0, 1.0]]), bins=2)[0]
+        Array([[1, 0],
+               [0, 1]], dtype=int32)
+    """
+    check_arraylike("histogramdd", sample)
+    (points,) = promote_types("histogramdd", sample, to=_dtypes.to_inexact_dtype)
+    if points.ndim != 2:
+        raise ValueError(f"histogramdd: sample must be [points, coordinates], got {points.shape}.")
+    n, dims = points.shape
+    if weights is not None and np.shape(weights) != (n,):
+        raise ValueError(
+            f"histogramdd: there must be one weight for each of {n} points, got shape "
+            f"{np.shape(weights)}."
+        )
+    bins = [bins] * dims if np.ndim(bins) == 0 and not isinstance(bins, (list, tuple)) else bins
+    if len(bins) != dims:
+        raise ValueError(f"histogramdd: got bins for {len(bins)} of {dims} coordinates.")
+    ranges = [None] * dims if range is None else range
+    if len(ranges) != dims:
+        raise ValueError(
+            f"histogramdd: range must have a pair or None for each of {dims} coordinates, got "
+            f"{range!r}."
+        )
+    edges = []
+    cells = zeros(points.aval.update(shape=(n,), dtype=np.dtype(np.int32), weak_type=False))
+    inside = cells == 0
+    for i, (some, ends) in enumerate(zip(bins, ranges, strict=True)):
+        column = points[:, i]
+        edges.append(histogram_bin_edges(column, some, ends))
+        numbers = _bin_numbers(column, edges[-1])
+        count = edges[-1].size - 1
+        inside = inside & (numbers >= 1) & (numbers <= count)
+        cells = cells * count + (numbers - 1)
+    shape = tuple(edge.size - 1 for edge in edges)
+    total = math.prod(shape)
+    # What is outside the grid goes to a cell beyond the last, which is left out.
+    counts = bincount(where(inside, cells, total), weights, length=total)
+    counts = reshape(counts, shape)
+    if density:
+        counts = counts.astype(points.dtype) / reductions.sum(counts)
+        for i, edge in enumerate(edges):
+            width = reshape(edge[1:] - edge[:-1], [-1 if j == i else 1 for j in _axes(dims)])
+            counts = counts / width
+    return counts, edges
+
+
+def _axes(n: int) -> Any:
+    return np.arange(n).tolist()
