@@ -66,6 +66,7 @@ def test_reductions_of_special_numbers(name):
 @pytest.mark.parametrize("axes", [(-1,), (3,), (0, 0), 1, ("x",)])
 def test_wrong_axes(name, axes):
     fail_alike(lambda lib: getattr(lib.lax, name)(plain, axes))
+    fail_alike(lambda lib: getattr(lib.lax, name)(np.float32(1), (0,)))
     fail_alike(lambda lib: lib.eval_shape(lambda x: getattr(lib.lax, name)(x, axes), plain))
 
 

@@ -139,7 +139,7 @@ _SUM_TYPES = {np.dtype(np.float32): np.float64, np.dtype(np.complex64): np.compl
 
 def _running_sum(x, axis):
     dtype = _wide(x) if _narrow(x) else _SUM_TYPES.get(x.dtype, x.dtype)
-    return np.cumsum(x, axis, dtype=dtype).astype(x.dtype, copy=False)
+    return x.cumsum(axis, dtype).astype(x.dtype, copy=False)
 
 
 def _running_product(x, axis):

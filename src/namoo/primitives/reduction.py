@@ -173,9 +173,8 @@ reduce_xor_p = Logical("xor", np.bitwise_xor)
 
 def _reduce(prim: Primitive, x: Any, axes: Axes) -> Any:
     axes = tuple(map(operator.index, axes))
-    ndim = len(shape_of(x))
-    if len(set(axes)) != len(axes) or any(not 0 <= a < ndim for a in axes):
-        # NumPy would accept negative axes.
+    if axes and (min(axes) < 0 or not shape_of(x)):
+        # NumPy would count from the end, and take a scalar for a vector.
         reduced_shape(prim.name, shape_of(x), axes)
     return prim.bind(x, axes=axes)
 
@@ -252,9 +251,14 @@ class Locate(Primitive):
         self.find = find
 
     def evaluate(self, x, *, axes, index_dtype):
-        if x.dtype.kind == "V":
+        (axis,) = axes
+        kind = x.dtype.kind
+        if kind == "c" or not 0 <= axis < x.ndim or index_dtype.kind not in "iu":
+            # NumPy would take all of these.
+            self.abstract(EagerArray(x).aval, axes=axes, index_dtype=index_dtype)
+        if kind == "V":
             x = x.astype(np.float32 if accepts(x.dtype, floating) else np.int8)
-        return self.find(x, axis=axes[0]).astype(index_dtype)
+        return self.find(x, axis).astype(index_dtype)
 
     def abstract(self, x, *, axes, index_dtype):
         (axis,) = axes
@@ -290,17 +294,13 @@ class Locate(Primitive):
         return self.bind(x, axes=(axis,), index_dtype=index_dtype), d - (axis < d)
 
 
-argmax_p = Locate("argmax", np.argmax)
-argmin_p = Locate("argmin", np.argmin)
+argmax_p = Locate("argmax", np.ndarray.argmax)
+argmin_p = Locate("argmin", np.ndarray.argmin)
 
 
 def _locate(prim: Primitive, x: Any, axis: int, index_dtype: Any) -> Any:
-    params = {
-        "axes": (operator.index(axis),),
-        "index_dtype": _dtypes.canonicalize_dtype(index_dtype),
-    }
-    prim.abstract(aval_of(x), **params)
-    return prim.bind(x, **params)
+    dtype = _dtypes.canonicalize_dtype(index_dtype)
+    return prim.bind(x, axes=(operator.index(axis),), index_dtype=dtype)
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:

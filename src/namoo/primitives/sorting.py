@@ -16,6 +16,7 @@ import numpy as np
 from namoo import _dtypes
 from namoo.core.avals import aval_of
 from namoo.core.primitive import Primitive, Zero, is_zero
+from namoo.primitives.cumulative import accepted
 from namoo.primitives.elementwise import neg
 from namoo.primitives.families import accepts, floating, ordered
 from namoo.primitives.gather import gather
@@ -44,11 +45,20 @@ def _sort_values(x: np.ndarray, axis: int, is_stable: bool) -> np.ndarray:
     """One array sorted by itself."""
     if x.dtype.kind == "V":
         return np.sort(_sortable(x)[0], axis, kind="stable").astype(x.dtype)
-    if not is_stable or x.dtype.kind != "f":
-        return np.sort(x, axis)
+    out = x.copy()
     # Only zeros of both signs show whether a sort of floats is stable; others are far faster.
-    keep = ((x == 0) & np.signbit(x)).any()
-    return np.sort(x, axis, kind="stable" if keep else None)
+    keep = is_stable and x.dtype.kind == "f" and (x.size < 500 or _has_negative_zero(x))
+    out.sort(axis, kind="stable" if keep else None)
+    return out
+
+
+def _has_negative_zero(x: np.ndarray) -> bool:
+    return bool(((x == 0) & np.signbit(x)).any())
+
+
+def _take_along(x: np.ndarray, order: np.ndarray, axis: int) -> np.ndarray:
+    """Elements at given places along one axis."""
+    return x[order] if x.ndim == 1 else np.take_along_axis(x, order, axis)
 
 
 class Sort(Primitive):
@@ -58,10 +68,12 @@ class Sort(Primitive):
     multiple_results = True
 
     def evaluate(self, *xs, dimension, is_stable, num_keys):
-        if any(x.shape != xs[0].shape for x in xs):
-            raise TypeError("shapes differ")
-        if not all(accepts(x.dtype, _SORTED) for x in xs[:num_keys]):
-            raise TypeError("keys cannot be ordered")
+        for x in xs:
+            if x.shape != xs[0].shape:
+                raise TypeError("shapes differ")
+        for x in xs[:num_keys]:
+            if x.dtype not in _SORTED_TYPES:
+                raise TypeError("keys cannot be ordered")
         if len(xs) == 1 and xs[0].dtype.kind != "c":
             return [_sort_values(xs[0], dimension, is_stable)]
         keys = [part for x in xs[:num_keys] for part in _sortable(x)]
@@ -69,7 +81,7 @@ class Sort(Primitive):
             order = np.argsort(keys[0], dimension, kind="stable")
         else:
             order = np.lexsort(keys[::-1], dimension)
-        return [np.take_along_axis(x, order, dimension) for x in xs]
+        return [_take_along(x, order, dimension) for x in xs]
 
     def abstract(self, *avals, dimension, is_stable, num_keys):
         if len({a.shape for a in avals}) > 1:
@@ -108,6 +120,7 @@ class Sort(Primitive):
 
 
 _SORTED = (*ordered, np.complexfloating)
+_SORTED_TYPES = accepted(_SORTED)
 
 
 def _shape(aval: Any) -> str:
@@ -209,11 +222,12 @@ class TopK(Primitive):
             line = [1] * x.ndim
             line[axis] = n
             code = (rank.astype(np.int64) << 32) | np.arange(n).reshape(line)
-            code = np.partition(code, k - 1, axis).take(range(k), axis)
+            code.partition(k - 1, axis)
+            code = code[(slice(None),) * axis + (slice(k),)]
             order = np.sort(code, axis) & 0xFFFFFFFF
         else:
-            order = np.argsort(rank, axis, kind="stable").take(range(k), axis)
-        return [np.take_along_axis(x, order, axis), order.astype(np.int32)]
+            order = rank.argsort(axis, kind="stable")[(slice(None),) * axis + (slice(k),)]
+        return [_take_along(x, order, axis), order.astype(np.int32)]
 
     def abstract(self, x, *, k, axis):
         if k < 0:
