@@ -430,6 +430,30 @@ def jit(
     return decorate if fun is None else decorate(fun)
 
 
+def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
+    """A function that stays one named equation, which an engine may know a better way to compute.
+
+    Args:
+      decomposition: the function; keyword arguments are static.
+      name: the name of the equation.
+      version: has no effect.
+
+    >>> import namoo.numpy as jnp
+    >>> composite(lambda x: jnp.log(x) / 2.0, "my.half_log")(1.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+
+    @errors.boundary
+    @functools.wraps(decomposition)
+    def call(*args, **kwargs):
+        named = functools.partial(decomposition, **kwargs)
+        functools.update_wrapper(named, decomposition)
+        named.__name__ = name
+        return jit(named)(*args)
+
+    return call
+
+
 class Traced:
     """A program made by tracing, before it is compiled."""
 

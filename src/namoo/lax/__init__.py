@@ -1,6 +1,7 @@
 """`namoo.lax`: the primitive operations by their public names; only a namespace."""
 
 from namoo.api.grad import stop_gradient as stop_gradient
+from namoo.api.jit import composite as composite
 from namoo.control.axes import all_gather_p as all_gather_p
 from namoo.control.axes import all_to_all_p as all_to_all_p
 from namoo.control.axes import axis_index_p as axis_index_p
@@ -79,6 +80,27 @@ from namoo.primitives.arithmetic import sign as sign
 from namoo.primitives.arithmetic import sign_p as sign_p
 from namoo.primitives.arithmetic import sub as sub
 from namoo.primitives.arithmetic import sub_p as sub_p
+from namoo.primitives.arrange import broadcast_like as broadcast_like
+from namoo.primitives.arrange import broadcast_shapes as broadcast_shapes
+from namoo.primitives.arrange import broadcast_to_rank as broadcast_to_rank
+from namoo.primitives.arrange import collapse as collapse
+from namoo.primitives.arrange import dtype as dtype
+from namoo.primitives.arrange import empty as empty
+from namoo.primitives.arrange import shape_as_value as shape_as_value
+from namoo.primitives.arrange import stack as stack
+from namoo.primitives.arrange import stage as stage
+from namoo.primitives.arrange import tile as tile
+from namoo.primitives.arrange import unstack as unstack
+from namoo.primitives.barrier import after_all as after_all
+from namoo.primitives.barrier import after_all_p as after_all_p
+from namoo.primitives.barrier import create_token as create_token
+from namoo.primitives.barrier import create_token_p as create_token_p
+from namoo.primitives.barrier import dce_sink as dce_sink
+from namoo.primitives.barrier import dce_sink_p as dce_sink_p
+from namoo.primitives.barrier import optimization_barrier as optimization_barrier
+from namoo.primitives.barrier import optimization_barrier_p as optimization_barrier_p
+from namoo.primitives.barrier import rng_uniform as rng_uniform
+from namoo.primitives.barrier import rng_uniform_p as rng_uniform_p
 from namoo.primitives.bits import and_p as and_p
 from namoo.primitives.bits import bitcast_convert_type as bitcast_convert_type
 from namoo.primitives.bits import bitcast_convert_type_p as bitcast_convert_type_p
@@ -88,6 +110,8 @@ from namoo.primitives.bits import bitwise_or as bitwise_or
 from namoo.primitives.bits import bitwise_xor as bitwise_xor
 from namoo.primitives.bits import clz as clz
 from namoo.primitives.bits import clz_p as clz_p
+from namoo.primitives.bits import mulhi as mulhi
+from namoo.primitives.bits import mulhi_p as mulhi_p
 from namoo.primitives.bits import not_p as not_p
 from namoo.primitives.bits import or_p as or_p
 from namoo.primitives.bits import population_count as population_count
@@ -114,6 +138,7 @@ from namoo.primitives.compare import ne_p as ne_p
 from namoo.primitives.compare import select as select
 from namoo.primitives.compare import select_n as select_n
 from namoo.primitives.compare import select_n_p as select_n_p
+from namoo.primitives.contract import DotDimensionNumbers as DotDimensionNumbers
 from namoo.primitives.contract import batch_matmul as batch_matmul
 from namoo.primitives.contract import dot as dot
 from namoo.primitives.contract import dot_general as dot_general
@@ -121,6 +146,9 @@ from namoo.primitives.contract import dot_general_p as dot_general_p
 from namoo.primitives.conv import conv_general_dilated as conv_general_dilated
 from namoo.primitives.conv import conv_general_dilated_p as conv_general_dilated_p
 from namoo.primitives.conv_shapes import ConvDimensionNumbers as ConvDimensionNumbers
+from namoo.primitives.conv_shapes import (
+    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
+)
 from namoo.primitives.conv_shapes import conv_dimension_numbers as conv_dimension_numbers
 from namoo.primitives.conv_shapes import conv_general_permutations as conv_general_permutations
 from namoo.primitives.conv_shapes import conv_general_shape_tuple as conv_general_shape_tuple
@@ -223,9 +251,12 @@ from namoo.primitives.grouped import ragged_dot as ragged_dot
 from namoo.primitives.grouped import ragged_dot_general as ragged_dot_general
 from namoo.primitives.grouped import scaled_dot as scaled_dot
 from namoo.primitives.index_take import index_take as index_take
+from namoo.primitives.precision import AccuracyMode as AccuracyMode
 from namoo.primitives.precision import DotAlgorithm as DotAlgorithm
 from namoo.primitives.precision import DotAlgorithmPreset as DotAlgorithmPreset
 from namoo.primitives.precision import Precision as Precision
+from namoo.primitives.precision import PrecisionLike as PrecisionLike
+from namoo.primitives.precision import Tolerance as Tolerance
 from namoo.primitives.prng import RandomAlgorithm as RandomAlgorithm
 from namoo.primitives.prng import rng_bit_generator as rng_bit_generator
 from namoo.primitives.prng import rng_bit_generator_p as rng_bit_generator_p

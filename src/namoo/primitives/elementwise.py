@@ -1,6 +1,8 @@
 """Elementary functions, extremes and limits, element by element.
 
 Arithmetic and comparison, on which they are written, can be had from here too.
+
+The argument `accuracy` of some functions has no effect: results are as exact as NumPy's.
 """
 
 from __future__ import annotations
@@ -141,47 +143,47 @@ square_p = unary(
 )
 
 
-def exp(x: Any) -> Any:
+def exp(x: Any, accuracy: Any = None) -> Any:
     """eˣ"""
     return exp_p.bind(x)
 
 
-def exp2(x: Any) -> Any:
+def exp2(x: Any, accuracy: Any = None) -> Any:
     """2ˣ"""
     return exp2_p.bind(x)
 
 
-def log(x: Any) -> Any:
+def log(x: Any, accuracy: Any = None) -> Any:
     """The natural logarithm."""
     return log_p.bind(x)
 
 
-def log1p(x: Any) -> Any:
+def log1p(x: Any, accuracy: Any = None) -> Any:
     """log(1 + x), exact for small x."""
     return log1p_p.bind(x)
 
 
-def expm1(x: Any) -> Any:
+def expm1(x: Any, accuracy: Any = None) -> Any:
     """eˣ - 1, exact for small x."""
     return expm1_p.bind(x)
 
 
-def sqrt(x: Any) -> Any:
+def sqrt(x: Any, accuracy: Any = None) -> Any:
     """The square root."""
     return sqrt_p.bind(x)
 
 
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: Any, accuracy: Any = None) -> Any:
     """1 / √x"""
     return rsqrt_p.bind(x)
 
 
-def cbrt(x: Any) -> Any:
+def cbrt(x: Any, accuracy: Any = None) -> Any:
     """The real cube root."""
     return cbrt_p.bind(x)
 
 
-def logistic(x: Any) -> Any:
+def logistic(x: Any, accuracy: Any = None) -> Any:
     """1 / (1 + e⁻ˣ)"""
     return logistic_p.bind(x)
 
@@ -365,17 +367,17 @@ atan2_p = binary(
 )
 
 
-def sin(x: Any) -> Any:
+def sin(x: Any, accuracy: Any = None) -> Any:
     """sin x"""
     return sin_p.bind(x)
 
 
-def cos(x: Any) -> Any:
+def cos(x: Any, accuracy: Any = None) -> Any:
     """cos x"""
     return cos_p.bind(x)
 
 
-def tan(x: Any) -> Any:
+def tan(x: Any, accuracy: Any = None) -> Any:
     """tan x"""
     return tan_p.bind(x)
 
@@ -405,7 +407,7 @@ def cosh(x: Any) -> Any:
     return cosh_p.bind(x)
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: Any, accuracy: Any = None) -> Any:
     """tanh x"""
     return tanh_p.bind(x)
 

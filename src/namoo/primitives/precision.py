@@ -219,3 +219,18 @@ def _tensorfloat32(x: np.ndarray) -> np.ndarray:
         0xFFFFE000
     )
     return np.where(np.isfinite(x), kept.view(np.float32), x)
+
+
+class AccuracyMode(enum.Enum):
+    """How exactly a function such as `lax.exp` is computed."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+class Tolerance(NamedTuple):
+    """The error that is allowed in a function such as `lax.exp`; results here are within it."""
+
+    atol: float = 0.0
+    rtol: float = 0.0
+    ulps: int = 0
