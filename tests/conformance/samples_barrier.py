@@ -13,5 +13,11 @@ SAMPLES = [
     Sample(barrier.after_all_p, (token, token)),
     Sample(barrier.dce_sink_p, (np.array([1.0, 2.0]),)),
     # Equal bounds: the one case whose numbers are known.
-    Sample(barrier.rng_uniform_p, (np.array(2.0), np.array(2.0)), {"shape": (3,)}, diff=()),
+    Sample(
+        barrier.rng_uniform_p,
+        (np.array(2.0), np.array(2.0)),
+        {"shape": (3,)},
+        diff=(),
+        batchable=False,
+    ),
 ]

@@ -146,6 +146,10 @@ class RngUniform(Primitive):
 
     name = "rng_uniform"
     effectful = True
+    sets_weak = True
+
+    def weak_result(self, weak, params):
+        return False
 
     def evaluate(self, a, b, *, shape):
         drawn = np.random.default_rng().random(shape)
