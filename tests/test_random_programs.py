@@ -6,6 +6,8 @@ draws.  Steps keep their values between -1 and 1, so that derivatives of all ord
 
 from __future__ import annotations
 
+import functools
+
 import hypothesis
 import jax
 import numpy as np
@@ -129,12 +131,12 @@ def multiplied(J, jnp, lax, pick, x, y):
 
 def scanned(J, jnp, lax, pick, x, y):
     if not x.ndim:
-        return lax.fori_loop(0, 3, lambda i, c: jnp.sin(c + i * y.sum()), x)
+        return lax.fori_loop(0, 3, lambda i, c: jnp.sin(c + i * y.sum().astype(x.dtype)), x)
     reverse, kind = bool(pick(2)), pick(3)
 
     def body(carry, row):
         c, n = carry
-        c = jnp.tanh(c * row + (y.mean() if kind else 0.3))
+        c = jnp.tanh(c * row + (y.mean().astype(x.dtype) if kind else 0.3))
         return (c, n + 1), (c if kind < 2 else c.sum() * n)
 
     (last, _), rows = lax.scan(body, (x[0], 0), x, reverse=reverse)
@@ -142,16 +144,16 @@ def scanned(J, jnp, lax, pick, x, y):
 
 
 def branched(J, jnp, lax, pick, x, y):
-    test = jnp.sum(x) > 0.2
+    test, mean = jnp.sum(x) > 0.2, y.mean().astype(x.dtype)
     if pick(2):
-        return lax.cond(test, jnp.sin, lambda v: v * jnp.cos(y.sum()), x)
+        return lax.cond(test, jnp.sin, lambda v: v * jnp.cos(mean), x)
     index = jnp.clip(jnp.floor(jnp.sum(y) * 3), 0, 2).astype(jnp.int32)
-    return lax.switch(index, [lambda v: v, lambda v: -v, lambda v: v * y.mean()], x)
+    return lax.switch(index, [lambda v: v, lambda v: -v, lambda v: v * mean], x)
 
 
 def wrapped(J, jnp, lax, pick, x, y):
     """A small function of one array under a transformation of its own."""
-    scale = y.mean()
+    scale = y.mean().astype(x.dtype)
 
     def inner(v):
         return jnp.sin(v * scale) + v**2
@@ -233,6 +235,27 @@ def mapped(J, jnp, pick, fun):
     return new
 
 
+def mapped_in_a_tree(J, jnp, pick, fun):
+    """vmap of a function of a tree, with a tree of axes, over an axis that has a name."""
+    name = f"axis {pick(256)}"
+
+    def of_tree(tree):
+        out = fun(tree["x"], *tree["rest"])
+        mean = J.tree.map(lambda v: J.lax.pmean(v, name), out)
+        return out, mean, J.lax.axis_index(name)
+
+    def new(x, y):
+        axis = pick(x.ndim + 1)
+        tree = {"x": jnp.stack([x, -x, x * 0.5], axis), "rest": (y,)}
+        axes = ({"x": axis, "rest": None},)
+        out, mean, index = J.vmap(of_tree, in_axes=axes, out_axes=(0, None, 0), axis_name=name)(
+            tree
+        )
+        return out, J.tree.map(lambda v: v * (1.0 + jnp.sum(index)), mean)
+
+    return new
+
+
 def differentiated(J, jnp, pick, fun):
     argnums = (0, 1, (0, 1))[pick(3)]
     return J.grad(loss_of(J, jnp, fun), argnums)
@@ -261,6 +284,7 @@ def linearized(J, jnp, pick, fun):
 TRANSFORMATIONS = (
     mapped,
     mapped,
+    mapped_in_a_tree,
     differentiated,
     differentiated,
     pushed,
@@ -293,26 +317,42 @@ def repeatable(make, numbers, J, jnp, fun):
 SHAPES = [((3,), (2, 3)), ((2, 3), (3, 2)), ((), (4,)), ((2, 2), (2,)), ((1, 3), ())]
 
 
-def check(steps, chain, shapes):
+def check(steps, chain, shapes, dtypes=("float64", "float64"), tol=1e-7):
     rng = np.random.default_rng(0)
-    x, y = (rng.uniform(-0.9, 0.9, s) for s in shapes)
+    x, y = (rng.uniform(-0.9, 0.9, s).astype(d) for s, d in zip(shapes, dtypes, strict=True))
     oracle = transform(chain, build(steps, *JAX), *JAX[:2])
     wanted = jax.jit(oracle)(x, y)
-    found = transform(chain, build(steps, *NAMOO), *NAMOO[:2])(
-        namoo.numpy.asarray(x), namoo.numpy.asarray(y)
-    )
-    assert_agree(found, wanted, rtol=1e-7, atol=1e-7)
+    x, y = namoo.numpy.asarray(x), namoo.numpy.asarray(y)
+    fun = transform(chain, build(steps, *NAMOO), *NAMOO[:2])
+    assert_agree(fun(x, y), wanted, rtol=tol, atol=tol)
+    assert_agree(namoo.jit(fun)(x, y), wanted, rtol=tol, atol=tol)
 
 
 numbers = st.lists(st.integers(0, 255), min_size=8, max_size=8)
 
 
-@hypothesis.settings(max_examples=25, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-@hypothesis.given(
-    steps=st.lists(numbers, min_size=1, max_size=5),
-    chain=st.lists(numbers, min_size=1, max_size=3),
-    shapes=st.sampled_from(SHAPES),
+programs = {
+    "steps": st.lists(numbers, min_size=1, max_size=5),
+    "chain": st.lists(numbers, min_size=1, max_size=3),
+    "shapes": st.sampled_from(SHAPES),
+}
+# Each example costs a compilation in JAX, so a failure is shown as it was found.
+settings = functools.partial(
+    hypothesis.settings,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    phases=[hypothesis.Phase.generate],
 )
+
+
+@settings(max_examples=25)
+@hypothesis.given(**programs)
 @both_in_x64
 def test_random_programs(steps, chain, shapes):
     check(steps, chain, shapes)
+
+
+@settings(max_examples=10)
+@hypothesis.given(**programs, dtypes=st.permutations(["float32", "float16", "bfloat16"]))
+def test_random_programs_in_other_types(steps, chain, shapes, dtypes):
+    """Types must agree exactly; numbers as far as half precision goes."""
+    check(steps, chain[:2], shapes, dtypes[:2], tol=0.15)
