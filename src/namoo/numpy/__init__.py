@@ -412,6 +412,8 @@ from namoo.numpy.sorting import lexsort as lexsort
 from namoo.numpy.sorting import partition as partition
 from namoo.numpy.sorting import sort as sort
 from namoo.numpy.sorting import sort_complex as sort_complex
+from namoo.numpy.standard import __array_api_version__ as __array_api_version__
+from namoo.numpy.standard import __array_namespace_info__ as __array_namespace_info__
 from namoo.numpy.taking import put as put
 from namoo.numpy.taking import put_along_axis as put_along_axis
 from namoo.numpy.taking import take as take

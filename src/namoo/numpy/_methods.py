@@ -31,6 +31,7 @@ from namoo.numpy.at import IndexUpdateHelper
 from namoo.numpy.indexing import getitem
 from namoo.numpy.printing import array_text
 from namoo.numpy.promote import OPERANDS, promote, to_array
+from namoo.numpy.standard import __array_api_version__
 from namoo.primitives import bits
 from namoo.primitives import shape as lax
 
@@ -235,8 +236,17 @@ def _buffer(self: EagerArray, flags: int, /) -> memoryview:
     return memoryview(_read_only(self._value))
 
 
-def _dlpack(self: EagerArray, **options: Any) -> Any:
-    return self._value.__dlpack__(**options)
+def _dlpack(
+    self: EagerArray,
+    *,
+    stream: None = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    return self._value.__dlpack__(
+        stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+    )
 
 
 def _dlpack_device(self: EagerArray) -> tuple[int, int]:
@@ -270,9 +280,10 @@ def _namespace(self: Array, /, *, api_version: str | None = None) -> Any:
     """The module of functions for arrays, by the Python array API standard."""
     import namoo.numpy
 
-    known = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
-    if api_version is not None and api_version not in known:
-        raise ValueError(f"api_version={api_version!r} is not available; known are {known}.")
+    if api_version not in (None, __array_api_version__):
+        raise ValueError(
+            f"api_version={api_version!r} is not available; write {__array_api_version__!r}."
+        )
     return namoo.numpy
 
 
