@@ -95,8 +95,9 @@ def _together(package: Any, jnp: Any, expressions: Sequence[str], static: Sequen
 
 
 @functools.cache
-def traced_results(package: Any, expressions: tuple[str, ...], static: tuple[str, ...]) -> dict:
+def traced_results(name: str, expressions: tuple[str, ...], static: tuple[str, ...]) -> dict:
     """What a package computes for a table of expressions, in one program."""
+    package = jax if name == "jax" else namoo
     results = _together(package, package.numpy, expressions, static)
     return dict(zip(expressions, results, strict=True))
 
@@ -153,8 +154,8 @@ def assert_close(found: np.ndarray, wanted: np.ndarray, where: str) -> None:
 
 def check_traced(table: tuple[str, ...], expression: str, static: tuple[str, ...] = ()) -> None:
     """An expression of a table, eagerly and under `jit`, against JAX under `jit`."""
-    wanted = traced_results(jax, table, static)[expression]
-    assert_same(traced_results(namoo, table, static)[expression], wanted, f"jit: {expression}")
+    wanted = traced_results("jax", table, static)[expression]
+    assert_same(traced_results("namoo", table, static)[expression], wanted, f"jit: {expression}")
     found = eager_result(namoo, expression)
     if isinstance(wanted, Raised) and not _is_such_error(found, wanted):
         # What cannot be traced may well be computed eagerly.

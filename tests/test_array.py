@@ -192,18 +192,19 @@ jnp.asarray([1.5, 2], 'float8_e5m2') + f[0, 0]
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("expression", OPERATORS)
-def test_as_jax(expression):
+# What needs values, or prints them.
+WORDS = ("repr", "str(", "np.", "format", "bool(", "int(", "float(", "complex(", "range(", "][")
+CONCRETE = [text for text in OPERATORS if any(word in text for word in WORDS)]
+TRACED = [text for text in OPERATORS if text not in CONCRETE]
+
+
+@pytest.mark.parametrize("expression", CONCRETE)
+def test_concrete_as_jax(expression):
     oracle.check_eager(expression)
 
 
-TRACED = [
-    text for text in OPERATORS if not any(w in text for w in ("repr", "str", "np.", "format"))
-]
-
-
 @pytest.mark.parametrize("expression", TRACED)
-def test_traced_as_jax(expression):
+def test_as_jax(expression):
     oracle.check_traced(tuple(TRACED), expression)
 
 
@@ -247,9 +248,9 @@ def test_derivatives_know_the_values():
 def test_assignment_shows_what_to_write():
     x = jnp.zeros(3)
     with pytest.raises(TypeError, match=r"x = x\.at\[idx\]\.set\(y\)"):
-        x[0] = 1.0
+        x[0] = 1.0  # type: ignore[index]
     with pytest.raises(TypeError):
-        del x[0]
+        del x[0]  # type: ignore[index]
 
 
 class Foreign:
@@ -352,7 +353,7 @@ def test_deleted_arrays_say_so():
     x.delete()
     assert x.is_deleted()
     with pytest.raises(RuntimeError, match="deleted"):
-        x + 1
+        jnp.exp(x + 1)
 
 
 def test_where_arrays_lie():
@@ -383,14 +384,14 @@ def test_rank_promotion_is_a_setting():
                 fun()
         assert (x + 1.0).shape == (x + x).shape == (2, 3)
     with namoo.numpy_rank_promotion("warn"), pytest.warns(UserWarning, match="rank"):
-        x * y
+        assert (x * y).shape == (2, 3)
 
 
 def test_strict_promotion_is_a_setting():
     with namoo.numpy_dtype_promotion("strict"):
         assert (jnp.ones(3) + 1).dtype == np.float32
         with pytest.raises(ValueError):
-            jnp.ones(3) + jnp.arange(3)
+            jnp.add(jnp.ones(3), jnp.arange(3))
 
 
 def test_64_bits_are_a_setting():
@@ -408,7 +409,9 @@ def test_nothing_warns():
     x = jnp.array([0.0, -1.0, jnp.inf, jnp.nan])
     for fun in (jnp.log, jnp.sqrt, lambda v: 1 / v, lambda v: v / v, lambda v: v - v, jnp.arccos):
         fun(x)
-    x.astype(int), jnp.mean(jnp.zeros(0)), jnp.float32(1e30) * 1e30, jnp.arange(3) // 0
+    assert jnp.isnan(jnp.mean(jnp.zeros(0)))
+    assert jnp.isinf(jnp.float32(1e30) * 1e30)
+    assert x.astype(int).shape == (jnp.arange(4) // 0).shape
 
 
 def test_float0_is_refused():

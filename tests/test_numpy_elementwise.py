@@ -92,4 +92,4 @@ def test_as_jax(table, expression):
 @pytest.mark.parametrize("pair", ALIASES)
 def test_two_names(pair):
     alias, name = pair.split("=")
-    assert getattr(jnp, alias) is getattr(jnp, name)
+    assert getattr(jnp, alias).__name__ == name

@@ -144,14 +144,14 @@ def _attach_operators() -> None:
 # ---- conversion to Python and NumPy
 
 
-def _known(x: Tracer, error: type[Exception], wanted: str, advice: str) -> EagerArray:
+def _known(x: Tracer, error: type[Exception], wanted: str, advice: str) -> Any:
     """The value of a traced array where its transformation knows it, or an error with advice."""
     try:
-        return to_array(x.concrete(wanted))  # type: ignore[return-value]
+        return to_array(x.concrete(wanted))
     except errors.ConcretizationTypeError:
-        known = False
-    if not known:
-        x.refuse(error, wanted, advice)
+        # Said again in terms of the conversion, with advice that fits it.
+        pass
+    return x.refuse(error, wanted, advice)
 
 
 def _scalar(x: Array, kind: type) -> np.ndarray:
@@ -233,7 +233,7 @@ def _read_only(value: np.ndarray) -> np.ndarray:
 
 
 def _buffer(self: EagerArray, flags: int, /) -> memoryview:
-    return memoryview(_read_only(self._value))
+    return memoryview(_read_only(self._value))  # type: ignore[arg-type]
 
 
 def _dlpack(
@@ -509,6 +509,8 @@ class Deleted:
     """Stands in place of the value of an array whose memory was given back."""
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
         raise RuntimeError("Array has been deleted: it was donated, or x.delete() was called.")
 
 

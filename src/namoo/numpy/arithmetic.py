@@ -259,7 +259,7 @@ def power(x1: Any, x2: Any, /) -> Array:
     Example:
         >>> import namoo.numpy as jnp
         >>> jnp.power(jnp.array([1, 2, 3]), 2), jnp.power(2.0, jnp.array([1, 2]))
-        (Array([1, 4, 9], dtype=int32), Array([2., 4.], dtype=float32, weak_type=True))
+        (Array([1, 4, 9], dtype=int32), Array([2., 4.], dtype=float32))
     """
     if type(x2) is int:
         exponent = x2

@@ -642,8 +642,8 @@ def geomspace(
     wide = _dtypes.to_inexact_dtype(kind)
     a, b = convert_element_type(a, wide), convert_element_type(b, wide)
     direction = sign(a)
-    exponents = (log10(lax.div(v, direction)) for v in (a, b))
-    line = multiply(logspace(*exponents, num, endpoint, 10.0, wide, 0), direction)
+    first, last = (log10(lax.div(v, direction)) for v in (a, b))
+    line = multiply(logspace(first, last, num, endpoint, 10.0, wide), direction)
     place = shapes.canonical_axis(axis, line.ndim)
     return convert_element_type(shapes.moveaxis(line, 0, place), kind)
 

@@ -103,7 +103,6 @@ finfo = _dtypes.finfo
 iinfo = _dtypes.iinfo
 can_cast = _dtypes.can_cast
 isdtype = _dtypes.isdtype
-issubdtype = _dtypes.issubdtype
 promote_types = _dtypes.promote_types
 
 pi = np.pi
@@ -127,3 +126,17 @@ def result_type(*args: Any) -> np.dtype:
         dtype('float32')
     """
     return _dtypes.result_type(*args)
+
+
+def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
+    """Whether one type is, or lies below, another.
+
+    Args:
+        arg1, arg2: dtypes, names, or abstract types such as `jnp.floating`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype("int32", jnp.floating)
+        (True, False)
+    """
+    return _dtypes.issubdtype(arg1, arg2)

@@ -107,10 +107,10 @@ def _make_plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) ->
     import opt_einsum
 
     structs = [ShapeDtypeStruct(shape, "float32") for shape in shapes]
-    _, steps = opt_einsum.contract_path(
+    _, steps = opt_einsum.contract_path(  # type: ignore[misc]
         text, *structs, einsum_call=True, use_blas=True, optimize=_optimizer(optimize, len(shapes))
     )
-    return [(tuple(step[0]), step[2]) for step in steps]
+    return [(tuple(step[0]), step[2]) for step in steps]  # type: ignore[union-attr]
 
 
 def _flipped(text: str) -> str:

@@ -23,8 +23,8 @@ def exp(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.exp(jnp.array([0.0, 1.0]))
-        Array([1.       , 2.7182817], dtype=float32)
+        >>> jnp.exp(jnp.array([0.0, 1.0])).round(4)
+        Array([1.    , 2.7183], dtype=float32)
     """
     return lax.exp(x)
 
@@ -59,8 +59,8 @@ def log(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.log(jnp.array([1.0, 10.0]))
-        Array([0.       , 2.3025851], dtype=float32)
+        >>> jnp.log(jnp.array([1.0, 10.0])).round(4)
+        Array([0.    , 2.3026], dtype=float32)
     """
     return lax.log(x)
 
@@ -130,7 +130,7 @@ def cbrt(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.cbrt(jnp.array([-8, 27]))
+        >>> jnp.cbrt(jnp.array([-8, 27])).round(4)
         Array([-2.,  3.], dtype=float32)
     """
     return lax.cbrt(x)
@@ -154,8 +154,8 @@ def cos(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.cos(jnp.array([0.0, 1.0]))
-        Array([1.       , 0.5403023], dtype=float32)
+        >>> jnp.cos(jnp.array([0.0, 1.0])).round(4)
+        Array([1.    , 0.5403], dtype=float32)
     """
     return lax.cos(x)
 
@@ -166,8 +166,8 @@ def tan(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.tan(jnp.array([0.0, 0.5]))
-        Array([0.       , 0.5463025], dtype=float32)
+        >>> jnp.tan(jnp.array([0.0, 0.5])).round(4)
+        Array([0.    , 0.5463], dtype=float32)
     """
     return lax.tan(x)
 
@@ -178,8 +178,8 @@ def arcsin(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.arcsin(jnp.array([0.0, 0.5]))
-        Array([0.       , 0.5235988], dtype=float32)
+        >>> jnp.arcsin(jnp.array([0.0, 0.5])).round(4)
+        Array([0.    , 0.5236], dtype=float32)
     """
     return lax.asin(x)
 
@@ -190,8 +190,8 @@ def arccos(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.arccos(jnp.array([1.0, -1.0]))
-        Array([0.       , 3.1415927], dtype=float32)
+        >>> jnp.arccos(jnp.array([1.0, -1.0])).round(4)
+        Array([0.    , 3.1416], dtype=float32)
     """
     return lax.acos(x)
 
@@ -202,8 +202,8 @@ def arctan(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.arctan(jnp.array([0.0, 1.0]))
-        Array([0.       , 0.7853982], dtype=float32)
+        >>> jnp.arctan(jnp.array([0.0, 1.0])).round(4)
+        Array([0.    , 0.7854], dtype=float32)
     """
     return lax.atan(x)
 
@@ -214,8 +214,8 @@ def sinh(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.sinh(jnp.array([0.0, 1.0]))
-        Array([0.       , 1.1752012], dtype=float32)
+        >>> jnp.sinh(jnp.array([0.0, 1.0])).round(4)
+        Array([0.    , 1.1752], dtype=float32)
     """
     return lax.sinh(x)
 
@@ -226,8 +226,8 @@ def cosh(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.cosh(jnp.array([0.0, 1.0]))
-        Array([1.       , 1.5430806], dtype=float32)
+        >>> jnp.cosh(jnp.array([0.0, 1.0])).round(4)
+        Array([1.    , 1.5431], dtype=float32)
     """
     return lax.cosh(x)
 
@@ -238,8 +238,8 @@ def tanh(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.tanh(jnp.array([0.0, 0.5]))
-        Array([0.        , 0.46211717], dtype=float32)
+        >>> jnp.tanh(jnp.array([0.0, 0.5])).round(4)
+        Array([0.    , 0.4621], dtype=float32)
     """
     return lax.tanh(x)
 
@@ -250,8 +250,8 @@ def arcsinh(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.arcsinh(jnp.array([0.0, 1.0]))
-        Array([0.       , 0.8813736], dtype=float32)
+        >>> jnp.arcsinh(jnp.array([0.0, 1.0])).round(4)
+        Array([0.    , 0.8814], dtype=float32)
     """
     return lax.asinh(x)
 
@@ -262,8 +262,8 @@ def arccosh(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.arccosh(jnp.array([1.0, 2.0]))
-        Array([0.       , 1.3169578], dtype=float32)
+        >>> jnp.arccosh(jnp.array([1.0, 2.0])).round(4)
+        Array([0.   , 1.317], dtype=float32)
     """
     y = lax.acosh(x)
     if not is_complex(y):
@@ -278,8 +278,8 @@ def arctanh(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.arctanh(jnp.array([0.0, 0.5]))
-        Array([0.       , 0.5493061], dtype=float32)
+        >>> jnp.arctanh(jnp.array([0.0, 0.5])).round(4)
+        Array([0.    , 0.5493], dtype=float32)
     """
     return lax.atanh(x)
 
@@ -294,8 +294,8 @@ def arctan2(x1: Any, x2: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.arctan2(jnp.array([1.0, -1.0]), jnp.array([-1.0, 0.0]))
-        Array([ 2.3561945, -1.5707964], dtype=float32)
+        >>> jnp.arctan2(jnp.array([1.0, -1.0]), jnp.array([-1.0, 0.0])).round(4)
+        Array([ 2.3562, -1.5708], dtype=float32)
     """
     return lax.atan2_p.bind(*promote_inexact("arctan2", x1, x2))
 
@@ -425,8 +425,8 @@ def logaddexp(x1: Any, x2: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.logaddexp(jnp.array([1000.0, -jnp.inf]), jnp.array([1000.0, 2.0]))
-        Array([1000.6931,    2.    ], dtype=float32)
+        >>> jnp.logaddexp(jnp.array([1000.0, -jnp.inf]), jnp.array([1000.0, 2.0])).round(2)
+        Array([1000.69,    2.  ], dtype=float32)
     """
     return _logaddexp(*_same_shape(promote_inexact("logaddexp", x1, x2)))
 
@@ -505,8 +505,8 @@ def i0(x: Any, /) -> Array:
 
     Example:
         >>> import namoo.numpy as jnp
-        >>> jnp.i0(jnp.array([0.0, 1.0]))
-        Array([1.       , 1.2660658], dtype=float32)
+        >>> jnp.i0(jnp.array([0.0, 1.0])).round(4)
+        Array([1.    , 1.2661], dtype=float32)
     """
     (x,) = promote_inexact("i0", x)
     refuse_complex("i0", x, ValueError)

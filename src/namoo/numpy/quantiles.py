@@ -156,15 +156,16 @@ def _at_places(values: Array, places: Array, last: Array) -> Array:
 
 def _by_weight(values: Array, weights: Array | None, q: Array, skip_nan: bool) -> Array:
     """The first sorted value at which the running weight reaches q times the whole weight."""
+    heavy: Any
     if weights is None:
         values = sorting.sort(values)
-        weights = shapes.broadcast(const(values, 1), values.shape)
+        heavy = shapes.broadcast(const(values, 1), values.shape)
     else:
-        values, weights = sorting.sort_key_val(values, weights)
-    zero = const(weights, 0)
-    bad = bits.bitwise_or(lax.lt(weights, zero), isnan(weights))
+        values, heavy = sorting.sort_key_val(values, weights)
+    zero = const(heavy, 0)
+    bad = bits.bitwise_or(lax.lt(heavy, zero), isnan(heavy))
     nan = isnan(values)
-    clean = choose(bits.bitwise_or(bad, nan), zero, weights)
+    clean = choose(bits.bitwise_or(bad, nan), zero, heavy)
     running = cumsum(clean, -1)
     total = running[..., -1]
     rows = total.shape

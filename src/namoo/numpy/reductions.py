@@ -188,7 +188,7 @@ def quick(
         return None
     token = set_floating_errors(ignore)
     try:
-        out = ufunc.reduce(value, axis, value.dtype, None, keepdims)
+        out = ufunc.reduce(value, axis, value.dtype, None, keepdims)  # type: ignore[call-arg]
     except ValueError:
         # A bad axis, or nothing to reduce: the general way says which.
         return None
@@ -498,7 +498,7 @@ def average(
                     f"got weights of shape {w.shape} for a of shape {x.shape} and axis {axis}."
                 )
             full = tuple(n if i in axes else 1 for i, n in enumerate(x.shape))
-            w = shapes.reshape(w, full, np.argsort(axes))
+            w = shapes.reshape(w, full, np.argsort(axes).tolist())
         total = sum(w, axis, keepdims=keepdims)
         out = sum(arithmetic.multiply(x, w), axis, keepdims=keepdims)
         out = arithmetic.true_divide(out, total)

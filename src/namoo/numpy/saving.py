@@ -45,7 +45,7 @@ def savez(file: Any, *args: Any, **kwds: Any) -> None:
         >>> sorted(jnp.load(file).keys())
         ['x']
     """
-    arrays = {name: np.asarray(x) for name, x in kwds.items()}
+    arrays: Any = {name: np.asarray(x) for name, x in kwds.items()}
     np.savez(file, *map(np.asarray, args), **arrays)
 
 

@@ -162,7 +162,7 @@ class ufunc:
         way = self.ways.get("reduce", self._reduce)
         return way(x, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
-    def _reduce(self, x, *, axis, dtype, keepdims, initial, where):
+    def _reduce(self, x: Any, *, axis, dtype, keepdims, initial, where: Any):
         from namoo.control.loops import fori_loop
         from namoo.numpy.elements import where as choose
 
@@ -177,12 +177,12 @@ class ufunc:
         kept = (1,) * x.ndim
         if axis is None:
             final = kept if keepdims else ()
-            x, where = (None if v is None else lax.reshape(v, (v.size,)) for v in (x, where))
+            x, where = (v if v is None else lax.reshape(v, (v.size,)) for v in (x, where))
         else:
             axis = lax.canonical_axis(axis, x.ndim)
             rest = x.shape[:axis], x.shape[axis + 1 :]
             final = (*rest[0], 1, *rest[1]) if keepdims else (*rest[0], *rest[1])
-            x, where = (None if v is None else lax.moveaxis(v, axis, 0) for v in (x, where))
+            x, where = (v if v is None else lax.moveaxis(v, axis, 0) for v in (x, where))
         if not x.shape[0]:
             if initial is None:
                 raise ValueError(
