@@ -188,8 +188,7 @@ def _from_sequence(x: Any, dtype: Any) -> Array:
             return _from_sequence(_replaced(x, lambda v: made.get(id(v), v)), dtype)
     if dtype is None:
         types = kinds if kinds <= _PYTHON else leaves
-        pairs = {_dtypes.dtype_and_weak(t) for t in types}
-        dtype = _dtypes.join(*sorted(pairs, key=str))[0]
+        dtype = _dtypes.join(*{_dtypes.dtype_and_weak(t) for t in types})[0]
     if any(issubclass(kind, Tracer) for kind in kinds) or (
         context.trace is not eval_trace and EagerArray in kinds
     ):
@@ -475,6 +474,8 @@ def arange(
         >>> jnp.arange(3), jnp.arange(1, 2, 0.25)
         (Array([0, 1, 2], dtype=int32), Array([1.  , 1.25, 1.5 , 1.75], dtype=float32))
     """
+    if type(start) is int and stop is step is dtype is None and context.trace is eval_trace:
+        return EagerArray(np.arange(start, dtype=_dtypes.default_int_dtype()))
     dtype = user_dtype(dtype, "arange")
     first = "stop" if stop is None and step is None else "start"
     given = {first: start, "stop": stop, "step": step} if first == "start" else {"stop": start}

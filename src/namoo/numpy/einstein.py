@@ -60,7 +60,11 @@ def einsum(
         (Array([21, 43], dtype=int32), Array(5, dtype=int32))
     """
     refuse_out("einsum", out)
-    text, given = _parsed(subscripts, operands)
+    if isinstance(subscripts, str):
+        given = [array_of("einsum", x) for x in operands]
+        text = _full_formula(subscripts, tuple(x.shape for x in given))
+    else:
+        text, given = _parsed(subscripts, operands)
     arrays = promote_types("einsum", *given)
     if preferred_element_type is None:
         dtype, weak = _dtypes.result_type(*arrays, return_weak_type_flag=True)
@@ -76,22 +80,27 @@ def einsum(
 
 
 def _parsed(subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, list[Array]]:
-    """The formula in full, without '...', and the operands."""
+    """The formula in full, without '...', and the operands, from lists of integers."""
     from opt_einsum.parser import parse_einsum_input
 
-    if isinstance(subscripts, str):
-        arrays = [array_of("einsum", x) for x in operands]
-        call: list[Any] = [subscripts, *(ShapeDtypeStruct(x.shape, "float32") for x in arrays)]
-    else:
-        items = [subscripts, *operands]
-        count = len(items) // 2
-        arrays = [array_of("einsum", x) for x in items[: 2 * count : 2]]
-        call = []
-        for x, axes in zip(arrays, items[1 : 2 * count : 2], strict=True):
-            call += [ShapeDtypeStruct(x.shape, "float32"), list(axes)]
-        call += [list(items[-1])] if len(items) % 2 else []
+    items = [subscripts, *operands]
+    count = len(items) // 2
+    arrays = [array_of("einsum", x) for x in items[: 2 * count : 2]]
+    call: list[Any] = []
+    for x, axes in zip(arrays, items[1 : 2 * count : 2], strict=True):
+        call += [ShapeDtypeStruct(x.shape, "float32"), list(axes)]
+    call += [list(items[-1])] if len(items) % 2 else []
     inputs, output, _ = parse_einsum_input(call)
     return f"{inputs}->{output}", arrays
+
+
+@functools.lru_cache(512)
+def _full_formula(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> str:
+    from opt_einsum.parser import parse_einsum_input
+
+    structs = [ShapeDtypeStruct(shape, "float32") for shape in shapes]
+    inputs, output, _ = parse_einsum_input([subscripts, *structs])
+    return f"{inputs}->{output}"
 
 
 @functools.lru_cache(512)
@@ -240,6 +249,10 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
     """
     import opt_einsum
 
-    text, arrays = _parsed(subscripts, operands)
+    if isinstance(subscripts, str):
+        arrays = [array_of("einsum_path", x) for x in operands]
+        text = _full_formula(subscripts, tuple(x.shape for x in arrays))
+    else:
+        text, arrays = _parsed(subscripts, operands)
     structs = [ShapeDtypeStruct(x.shape, "float32") for x in arrays]
     return opt_einsum.contract_path(text, *structs, optimize=_optimizer(optimize, len(arrays)))

@@ -63,6 +63,10 @@ def where(
         >>> jnp.where(x > 0, x, 0.0), jnp.where(x > 0)
         (Array([0., 2.], dtype=float32), (Array([1], dtype=int32),))
     """
+    if size is None and fill_value is None:
+        done = _quick_where(condition, x, y)
+        if done is not None:
+            return done
     if x is None and y is None:
         from namoo.numpy.searching import nonzero
 
@@ -76,15 +80,6 @@ def where(
 
 
 def _where(condition: Any, x: Any, y: Any) -> Array:
-    if (
-        type(condition) is EagerArray
-        and context.trace is eval_trace
-        and condition._value.dtype == np.bool_
-        and config.numpy_rank_promotion == "allow"
-    ):
-        out = _quick_where(condition._value, x, y)
-        if out is not None:
-            return out
     check_arraylike("where", condition, x, y)
     (test,) = arrays_of("where", condition)
     test = to_bool(test)
@@ -97,27 +92,29 @@ def _where(condition: Any, x: Any, y: Any) -> Array:
     return lax.select(test, broadcast_to(x, shape), broadcast_to(y, shape))
 
 
-def _quick_where(test: np.ndarray, x: Any, y: Any) -> Array | None:
-    """`where` of concrete operands of one type, or an array and a Python number; else None."""
+def _quick_where(condition: Any, x: Any, y: Any) -> Array | None:
+    """`where` of concrete operands of one type, or an array and a Python float; else None."""
+    if type(condition) is not EagerArray or context.trace is not eval_trace:
+        return None
+    test = condition._value
+    if test.dtype.char != "?" or config.numpy_rank_promotion != "allow":
+        return None
     if type(x) is EagerArray:
-        dtype = x._value.dtype
+        a, weak = x._value, x._weak
         if type(y) is EagerArray:
-            if y._value.dtype is not dtype:
+            b, weak = y._value, weak and y._weak
+            if a.dtype is not b.dtype:
                 return None
-            a, b, weak = x._value, y._value, x._weak and y._weak
-        elif type(y) in fast.ARITHMETIC.get(dtype, ()) and type(y) is not int:
-            a, b, weak = x._value, np.asarray(y, dtype), x._weak
+        elif type(y) is float and a.dtype in fast.INEXACT:
+            b = y
         else:
             return None
-    elif type(y) is EagerArray and type(x) is float:
-        dtype = y._value.dtype
-        if dtype not in fast.INEXACT:
-            return None
-        a, b, weak = np.asarray(x, dtype), y._value, y._weak
+    elif type(y) is EagerArray and type(x) is float and y._value.dtype in fast.INEXACT:
+        a, b, weak = x, y._value, y._weak
     else:
         return None
     try:
-        return EagerArray(np.asarray(np.where(test, a, b)), weak)
+        return EagerArray(np.where(test, a, b), weak)
     except ValueError:
         # Shapes that do not fit: the general way says which.
         return None
@@ -219,16 +216,23 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
         raise ValueError("No input was provided to the clip function.")
     check_arraylike("clip", arr)
     for value in (arr, min, max):
-        if value is not None and _dtypes.issubdtype(_dtypes.dtype_of(value), np.complexfloating):
+        if type(value) not in _REAL_NUMBERS and _is_complex_value(value):
             raise ValueError(
                 "Clip received a complex value; complex numbers have no order. Clip jnp.real(x) "
                 "or jnp.abs(x) instead."
             )
     if min is not None:
-        arr = maximum(min, arr)
+        arr = maximum(arr, min)
     if max is not None:
-        arr = minimum(max, arr)
+        arr = minimum(arr, max)
     return array_of("clip", arr)
+
+
+_REAL_NUMBERS = (float, int, type(None))
+
+
+def _is_complex_value(x: Any) -> bool:
+    return _dtypes.issubdtype(_dtypes.dtype_of(x), np.complexfloating)
 
 
 def fmin(x1: Any, x2: Any) -> Array:

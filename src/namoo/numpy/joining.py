@@ -26,7 +26,17 @@ def _operands(name: str, arrays: Any, dtype: Any) -> list[Array]:
         return _typed(name, rows, dtype) if rows else []
     if not isinstance(arrays, Sequence):
         arrays = list(arrays)
+    if dtype is None and _of_one_type(arrays):
+        return list(arrays)
     return _typed(name, arrays, dtype) if len(arrays) else []
+
+
+def _of_one_type(arrays: Any) -> bool:
+    """Whether all are concrete arrays of the same type, which need no promotion."""
+    return (
+        all(type(x) is EagerArray for x in arrays)
+        and len({(x._value.dtype, x._weak) for x in arrays}) == 1
+    )
 
 
 def _typed(name: str, arrays: Sequence[Any], dtype: Any) -> list[Array]:

@@ -253,6 +253,12 @@ def expand_dims(a: Any, axis: Any) -> Array:
         >>> jnp.expand_dims(jnp.zeros(3), (0, 2)).shape
         (1, 3, 1)
     """
+    if type(a) is EagerArray and type(axis) is int and context.trace is eval_trace:
+        n = a._value.ndim
+        if -n - 1 <= axis <= n:
+            place = axis + n + 1 if axis < 0 else axis
+            shape = a._value.shape
+            return EagerArray(a._value.reshape(*shape[:place], 1, *shape[place:]), a._weak)
     return lax.expand_dims(array_of("expand_dims", a), index_tuple(axis))
 
 

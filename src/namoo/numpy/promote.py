@@ -113,11 +113,31 @@ def as_type(x: Any, dtype: Any, weak: bool = False) -> Array:
     return lax.convert_element_type(x, dtype, weak)
 
 
-def _plain(name: str, args: Sequence[Any]) -> list[Any]:
-    """Arguments without foreign objects: arrays, NumPy arrays and Python numbers."""
-    check_arraylike(name, *args)
-    plain = [x if isinstance(x, OPERANDS) else to_array(x) for x in args]
-    types = {_dtypes.dtype_of(x) for x in plain}
+def same(dtype: Any) -> Any:
+    return dtype
+
+
+def promote_types(name: str, *args: Any, to: Callable[[Any], Any] = same) -> list[Array]:
+    """Arguments as arrays of their common type (after `to`), with their own shapes."""
+    plain, types = [], []
+    for x in args:
+        if not isinstance(x, OPERANDS) or isinstance(x, (np.str_, np.bytes_)):
+            check_arraylike(name, *args)
+            x = to_array(x)
+        plain.append(x)
+        types.append(_dtypes.dtype_and_weak(x))
+    if any(type(dtype) not in _NUMBER_TYPES for dtype, _ in types):
+        _refuse_special(name, {dtype for dtype, _ in types})
+    dtype, weak = _dtypes.join(*types)
+    dtype = to(dtype)
+    return [as_type(x, dtype, weak) for x in plain]
+
+
+_NUMBER_TYPES = frozenset(type(dtype) for dtype in _dtypes.SUPPORTED if dtype.names is None)
+
+
+def _refuse_special(name: str, types: set[Any]) -> None:
+    """Refuse types of elements that are not promoted: float0, and keys beside something else."""
     if _dtypes.float0 in types:
         raise TypeError(
             f"{name} was called with a float0 array: a derivative by an integer or boolean "
@@ -125,21 +145,8 @@ def _plain(name: str, args: Sequence[Any]) -> list[Any]:
             "np.zeros(x.shape, float), or differentiate by floating arguments only."
             + errors.at_user_line()
         )
-    if len(types) > 1 and any(_dtypes.is_extended(t) for t in types):
+    if len(types) > 1:
         raise TypeError(f"{name} does not accept dtypes {', '.join(map(str, types))}.")
-    return plain
-
-
-def same(dtype: Any) -> Any:
-    return dtype
-
-
-def promote_types(name: str, *args: Any, to: Callable[[Any], Any] = same) -> list[Array]:
-    """Arguments as arrays of their common type (after `to`), with their own shapes."""
-    plain = _plain(name, args)
-    dtype, weak = _dtypes.join(*map(_dtypes.dtype_and_weak, plain))
-    dtype = to(dtype)
-    return [as_type(x, dtype, weak) for x in plain]
 
 
 def promote(name: str, *args: Any) -> list[Array]:
