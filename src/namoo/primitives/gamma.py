@@ -12,12 +12,12 @@ import numpy as np
 
 from namoo import _dtypes
 from namoo.core.primitive import Primitive, Zero, is_zero
-from namoo.primitives.arithmetic import div, full_like, mul
+from namoo.primitives.arithmetic import div, mul
 from namoo.primitives.compare import eq, select
 from namoo.primitives.elementwise import exp
 from namoo.primitives.generators import Generator, float_form, unit_floats
 from namoo.primitives.prng import check_keys, words_of
-from namoo.primitives.shape import broadcast, moveaxis, shape_of
+from namoo.primitives.shape import broadcast, full, moveaxis, shape_of
 from namoo.primitives.special import erf_inv_p, random_gamma_grad
 
 
@@ -53,8 +53,9 @@ class RandomGamma(Primitive):
         if not log_space:
             return out, mul(tangent, random_gamma_grad(alpha, out))
         sample = exp(out)
-        least = full_like(sample, _dtypes.finfo(sample.dtype).tiny)
-        sample = select(eq(sample, full_like(sample, 0)), least, sample)
+        dtype = sample.dtype
+        least = full(sample.shape, dtype.type(_dtypes.finfo(dtype).tiny))
+        sample = select(eq(sample, dtype.type(0)), least, sample)
         return out, mul(tangent, div(random_gamma_grad(alpha, sample), sample))
 
     def batch(self, xs, dims, *, log_space):

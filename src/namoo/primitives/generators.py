@@ -26,7 +26,7 @@ MASK = 0xFFFFFFFF
 # Elements that are hashed together: few enough that all of their words stay in the cache.
 _BLOCK = 1 << 14
 # Up to here Python's integers are faster than NumPy's arrays.
-_FEW = 8
+_FEW = 10
 
 
 # ---- hash functions: they overwrite the arrays of the counter
@@ -270,7 +270,8 @@ class Threefry2x32(CounterGenerator):
         if len(keys) > _FEW:
             return super().fold_in(keys, data)
         pairs = zip(keys.tolist(), data.tolist(), strict=True)
-        return np.array([threefry2x32_of_integers(*key, 0, d) for key, d in pairs], np.uint32)
+        folded = [threefry2x32_of_integers(k0, k1, 0, d) for (k0, k1), d in pairs]
+        return np.array(folded, np.uint32).reshape(len(keys), 2)
 
     def split(self, keys, n):
         if config.threefry_partitionable:

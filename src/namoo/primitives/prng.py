@@ -221,12 +221,10 @@ class RngBitGenerator(Primitive):
     def evaluate(self, state, *, shape, dtype, algorithm):
         words = np.ascontiguousarray(state).view(np.uint32)
         width = dtype.itemsize * 8
-        count = math.prod(shape) * (2 if width == 64 else 1)
         if algorithm == RandomAlgorithm.RNG_THREE_FRY:
-            blocks = math.ceil(count / 2)
-            out = _threefry_stream(words, shape, width)
+            blocks, out = _threefry_stream(words, shape, width)
         else:
-            blocks = math.ceil(count / 4)
+            blocks = math.ceil(math.prod(shape) * (2 if width == 64 else 1) / 4)
             out = philox_stream(words, math.prod(shape), width).reshape(shape)
         place = words[2:].view(np.uint64) + np.uint64(blocks)
         return [np.concatenate([words[:2], place.view(np.uint32)]).view(state.dtype), out]
@@ -255,8 +253,10 @@ class RngBitGenerator(Primitive):
         return [states, out], [0, 0]
 
 
-def _threefry_stream(state: np.ndarray, shape: tuple[int, ...], width: int) -> np.ndarray:
-    """Threefry's stream in an array.
+def _threefry_stream(
+    state: np.ndarray, shape: tuple[int, ...], width: int
+) -> tuple[int, np.ndarray]:
+    """Threefry's stream in an array, after the number of hashes it took.
 
     Both words of a hash lie next to one another along the first axis of even length; where there
     is none, along the longest axis, whose last second word is left out.
@@ -271,13 +271,13 @@ def _threefry_stream(state: np.ndarray, shape: tuple[int, ...], width: int) -> n
     counter = [place.astype(np.uint32), (place >> np.uint64(32)).astype(np.uint32)]
     first, second = threefry2x32(state[:2].tolist(), counter)
     if width == 64:
-        return (first | second.astype(np.uint64) << np.uint64(32)).reshape(shape)
+        return n, (first | second.astype(np.uint64) << np.uint64(32)).reshape(shape)
     if not shape:
-        return first.reshape(()).astype(f"uint{width}")
+        return n, first.reshape(()).astype(f"uint{width}")
     out = np.stack([first.reshape(halved), second.reshape(halved)], axis + 1)
     halved[axis] *= 2
     kept = (*(slice(None) for _ in range(axis)), slice(shape[axis]))
-    return out.reshape(halved)[kept].astype(f"uint{width}")
+    return n, out.reshape(halved)[kept].astype(f"uint{width}")
 
 
 rng_bit_generator_p = RngBitGenerator()

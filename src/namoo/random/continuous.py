@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,19 +16,28 @@ from namoo.random.keys import single, split
 from namoo.random.uniforms import Shape, between, signs, unit
 
 
+class _Constants(NamedTuple):
+    """Numbers of a floating type, as Python floats: they take the type of what they meet."""
+
+    above: float  # the least number above -1
+    root: float  # √2
+    eps: float  # the spacing at 1
+    tiny: float  # the least normal number
+    pi: float
+
+
 @cache
-def _constants(dtype: np.dtype) -> tuple[Any, Any, Any, Any]:
-    """Of a floating type: the least number above -1, √2, the spacing at 1, the least normal."""
+def _constants(dtype: np.dtype) -> _Constants:
     info = _dtypes.finfo(dtype)
     above = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype))
-    number = dtype.type
-    return number(above), number(np.sqrt(2)), number(info.eps), number(info.tiny)
+    numbers = (above, np.sqrt(2), info.eps, info.tiny, np.pi)
+    return _Constants(*(float(dtype.type(x)) for x in numbers))
 
 
 def normals(key: Any, shape: Shape, dtype: np.dtype) -> Array:
     """Standard normal floats, given a typed key."""
-    above, root, _, _ = _constants(dtype)
-    return lax.erf_inv(between(key, shape, dtype, above, dtype.type(1))) * root
+    constants = _constants(dtype)
+    return lax.erf_inv(between(key, shape, dtype, constants.above, 1.0)) * constants.root
 
 
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -102,7 +111,7 @@ def truncated_normal(
     lower = param("truncated_normal", "lower", lower, dtype)
     upper = param("truncated_normal", "upper", upper, dtype)
     shape = sample_shape("truncated_normal", shape, lower.shape, upper.shape)
-    root = _constants(dtype)[1]
+    root = _constants(dtype).root
     low, high = (spread(lax.erf(x / root), shape) for x in (lower, upper))
     out = lax.erf_inv(between(one, shape, dtype, low, high)) * root
     # Rounding must not lead to or beyond the bounds.
@@ -157,7 +166,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     """
     one, _ = single("laplace", key)
     dtype = float_dtype("laplace", dtype)
-    u = between(one, shape_tuple(shape), dtype, _constants(dtype)[0], dtype.type(1))
+    u = between(one, shape_tuple(shape), dtype, _constants(dtype).above, 1.0)
     return jnp.sign(u) * jnp.log1p(-jnp.abs(u))
 
 
@@ -180,7 +189,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
     """
     one, _ = single("logistic", key)
     dtype = float_dtype("logistic", dtype)
-    u = between(one, shape_tuple(shape), dtype, _constants(dtype)[3], dtype.type(1))
+    u = between(one, shape_tuple(shape), dtype, _constants(dtype).tiny, 1.0)
     return jnp.log(u) - jnp.log1p(-u)
 
 
@@ -203,8 +212,9 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     """
     one, _ = single("cauchy", key)
     dtype = float_dtype("cauchy", dtype)
-    u = between(one, shape_tuple(shape), dtype, _constants(dtype)[2], dtype.type(1))
-    return jnp.tan((u - dtype.type(0.5)) * dtype.type(np.pi))
+    constants = _constants(dtype)
+    u = between(one, shape_tuple(shape), dtype, constants.eps, 1.0)
+    return jnp.tan((u - 0.5) * constants.pi)
 
 
 def gumbels(key: Any, shape: Shape, dtype: np.dtype, mode: str | None) -> Array:
@@ -213,12 +223,12 @@ def gumbels(key: Any, shape: Shape, dtype: np.dtype, mode: str | None) -> Array:
         mode = "high" if config.high_dynamic_range_gumbel else "low"
     if mode not in ("low", "high"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}; use 'low' or 'high'.")
-    _, _, eps, tiny = _constants(dtype)
+    tiny, eps = _constants(dtype).tiny, _constants(dtype).eps
     if mode == "low":
-        return -jnp.log(-jnp.log(between(key, shape, dtype, tiny, dtype.type(1))))
+        return -jnp.log(-jnp.log(between(key, shape, dtype, tiny, 1.0)))
     # Below ½ a second number fills the bits that the first one lacks.
     first, second = unit(key, (2, *shape), dtype)
-    u = jnp.where(first >= dtype.type(0.5), first, first + second * eps + tiny)
+    u = jnp.where(first >= 0.5, first, first + second * eps + tiny)
     return -jnp.log(-jnp.log1p(-u))
 
 
@@ -393,7 +403,7 @@ def rayleigh(
     dtype = float_dtype("rayleigh", dtype)
     scale = param("rayleigh", "scale", scale, dtype)
     shape = sample_shape("rayleigh", shape, scale.shape)
-    return spread(scale, shape) * jnp.sqrt(jnp.log(unit(one, shape, dtype)) * dtype.type(-2))
+    return spread(scale, shape) * jnp.sqrt(jnp.log(unit(one, shape, dtype)) * -2.0)
 
 
 def triangular(

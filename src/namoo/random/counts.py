@@ -43,6 +43,16 @@ def _repeat(body: Step, going: Callable[..., Array], most: int, *state: Any) -> 
     )[1:]
 
 
+def _either(mask: Array, chosen: Callable[[], Array], other: Callable[[], Array]) -> Array:
+    """Elements of `chosen()` where the mask holds, else of `other()`; neither without need."""
+    if type(mask) is EagerArray and context.trace is eval_trace:
+        if mask._value.all():
+            return chosen()
+        if not mask._value.any():
+            return other()
+    return jnp.where(mask, chosen(), other())
+
+
 def _zeros(shape: tuple[int, ...], dtype: Any) -> EagerArray:
     return EagerArray(np.zeros(shape, dtype))
 
@@ -78,15 +88,16 @@ def poisson(
     dtype = int_dtype("poisson", dtype)
     lam = array_of("poisson", "lam", lam)
     shape = sample_shape("poisson", shape, lam.shape)
-    if not _dtypes.issubdtype(lam.dtype, np.floating) or lam.dtype.itemsize < 4:
-        lam = lam.astype(np.float32)
-    lam = broadcast_to(lam, shape)
+    lam = broadcast_to(lam.astype(np.float32), shape)
     number, most = lam.dtype.type, _dtypes.iinfo(dtype).max
     small = jnp.isnan(lam) | (lam < number(10))
     # Each method gets a mean for which it stops soon where the other one is used.
-    few = _poisson_by_times(one, jnp.where(small, lam, number(0)), dtype, most)
-    many = _poisson_by_rejection(one, jnp.where(small, number(1e5), lam), dtype, most)
-    return jnp.where(lam == 0, dtype.type(0), jnp.where(small, few, many))
+    count = _either(
+        small,
+        lambda: _poisson_by_times(one, jnp.where(small, lam, number(0)), dtype, most),
+        lambda: _poisson_by_rejection(one, jnp.where(small, number(1e5), lam), dtype, most),
+    )
+    return jnp.where(lam == 0, dtype.type(0), count)
 
 
 def _poisson_by_times(key: Any, lam: Array, dtype: np.dtype, most: int) -> Array:
@@ -174,12 +185,14 @@ def _binomials(key: Any, n: Array, p: Array, info: Any) -> Array:
     small = bad_n | (n * q <= 10)
     whole = jnp.floor(n)
     # Each method gets parameters for which it stops soon where the other one is used.
-    few = _binomial_by_trials(key, jnp.where(small, whole, number(0)), q, most)
-    many = _binomial_by_rejection(
-        key, jnp.where(small, number(1e4), whole), jnp.where(small, number(0.5), q), most
+    out = _either(
+        small,
+        lambda: _binomial_by_trials(key, jnp.where(small, whole, number(0)), q, most),
+        lambda: _binomial_by_rejection(
+            key, jnp.where(small, number(1e4), whole), jnp.where(small, number(0.5), q), most
+        ),
     )
     infinite = jnp.isinf(n)
-    out = jnp.where(small, few, many)
     out = jnp.where(bad_q | bad_n, number(np.nan), out)
     out = jnp.where(infinite & ~(bad_q | bad_n), number(np.inf), out)
     return jnp.where(rare | bad_n | bad_q | infinite, out, whole - out)

@@ -10,7 +10,7 @@ import numpy as np
 
 import namoo.numpy as jnp
 from namoo import _dtypes, lax
-from namoo.core.array import Array
+from namoo.core.array import Array, EagerArray
 from namoo.primitives.shape import canonical_axis
 from namoo.random.arguments import array_of, int_dtype, sample_shape, shape_tuple, spread
 from namoo.random.continuous import gumbels
@@ -128,8 +128,22 @@ def _shuffle(key: Any, x: Array, axis: int) -> Array:
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         key, subkey = split(key)
-        _, x = lax.sort_key_val(random_bits(subkey, 32, x.shape), x, axis)
+        words = random_bits(subkey, 32, x.shape)
+        if type(words) is EagerArray and type(x) is EagerArray and x.ndim == 1:
+            x = EagerArray(x._value[_order(words._value)])
+        else:
+            _, x = lax.sort_key_val(words, x, axis)
     return x
+
+
+def _order(words: np.ndarray) -> np.ndarray:
+    """The places of 32-bit words in increasing order, the first one first among equal words.
+
+    Word and place in one number: NumPy sorts numbers much faster than it finds places.
+    """
+    codes = words.astype(np.uint64) << np.uint64(32) | np.arange(words.size, dtype=np.uint64)
+    codes.sort()
+    return (codes & np.uint64(0xFFFFFFFF)).astype(np.intp)
 
 
 def choice(

@@ -8,6 +8,7 @@ from typing import Any
 import namoo.numpy as jnp
 from namoo import errors
 from namoo.core.array import Array
+from namoo.numpy import linalg
 from namoo.random.arguments import float_dtype, param, sample_shape, shape_tuple
 from namoo.random.continuous import normal, normals
 from namoo.random.keys import single
@@ -65,15 +66,15 @@ def multivariate_normal(
         )
     shape = sample_shape("multivariate_normal", shape, mean.shape[:-1], cov.shape[:-2])
     if method == "svd":
-        u, s, _ = jnp.linalg.svd(cov)
+        u, s, _ = linalg.svd(cov)
         factor = u * jnp.sqrt(s[..., None, :])
     elif method == "eigh":
-        w, v = jnp.linalg.eigh(cov)
+        w, v = linalg.eigh(cov)
         factor = v * jnp.sqrt(w[..., None, :])
     else:
-        factor = jnp.linalg.cholesky(cov)
+        factor = linalg.cholesky(cov)
     z = normals(one, (*shape, n), dtype)
-    return mean + jnp.einsum("...ij,...j->...i", factor, z)
+    return mean + jnp.matmul(factor, z[..., None])[..., 0]
 
 
 def orthogonal(
@@ -112,6 +113,6 @@ def orthogonal(
     rows = operator.index(n)
     columns = rows if m is None else operator.index(m)
     tall = (max(rows, columns), min(rows, columns))
-    q, r = jnp.linalg.qr(normal(one, (*shape_tuple(shape), *tall), dtype))
+    q, r = linalg.qr(normal(one, (*shape_tuple(shape), *tall), dtype))
     out = q * jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1))[..., None, :]
     return jnp.swapaxes(out, -1, -2) if rows < columns else out

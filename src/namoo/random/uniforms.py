@@ -37,8 +37,20 @@ def unit(key: Any, shape: Shape, dtype: np.dtype) -> Array:
 
 
 def between(key: Any, shape: Shape, dtype: np.dtype, low: Any, high: Any) -> Array:
-    """Uniform floats in [low, high), given arrays or numbers of the sample's type."""
-    return jnp.maximum(low, unit(key, shape, dtype) * (high - low) + low)
+    """Uniform floats in [low, high): arrays of the sample's type, or Python numbers that it has."""
+    u = unit(key, shape, dtype)
+    if type(low) is not float or type(high) is not float:
+        return jnp.maximum(low, u * (high - low) + low)
+    width = dtype.type(high) - dtype.type(low)
+    if type(u) is not EagerArray:
+        return jnp.maximum(low, u * float(width) + low)
+    # The floats are new, so they may be changed in place.
+    floats = u._value
+    least = dtype.type(low)
+    floats *= width
+    floats += least
+    np.maximum(floats, least, out=floats)
+    return u
 
 
 def uniform(
@@ -131,15 +143,33 @@ def randint(
     shape = sample_shape("randint", shape_tuple(shape), low.shape, high.shape)
     # Narrow types, whose upper bound may lie outside of them, are drawn as int32.
     wide = wanted if wanted.itemsize >= 4 else np.dtype(np.int32)
+    first, second = split(one)
     if type(minval) is int and type(maxval) is int:
         low, span, factor = _span_of_numbers(minval, maxval, wanted, wide)
+        if type(first) is EagerArray and context.trace is eval_trace:
+            words = _reduced(first, second, shape, span, factor)
+            return EagerArray((words.view(wide) + low).astype(wanted, copy=False))
     else:
         low, span, factor = _span_of_arrays(low, high, wanted, wide, shape)
     width = 8 * wide.itemsize
-    first, second = split(one)
     words = lax.rem(random_bits(first, width, shape), span) * factor
     words = words + lax.rem(random_bits(second, width, shape), span)
     return (lax.rem(words, span).astype(wide) + low).astype(wanted)
+
+
+def _reduced(first: Any, second: Any, shape: Shape, span: Any, factor: Any) -> np.ndarray:
+    """Random words modulo a span, from two concrete keys: the same as below, in place."""
+    width = 8 * span.itemsize
+    words = random_bits_p.evaluate(second._value, bit_width=width, shape=shape)
+    if span:
+        np.remainder(words, span, out=words)
+    if factor:
+        high = random_bits_p.evaluate(first._value, bit_width=width, shape=shape)
+        np.remainder(high, span, out=high)
+        high *= factor
+        words += high
+        np.remainder(words, span, out=words)
+    return words
 
 
 # Integers in a span are one random word modulo the span, where the word has twice the bits:
