@@ -60,7 +60,8 @@ def main() -> None:
     print(f"{'namespace':32} {'present':>9} {'of':>5} {'':>7} {'tested against JAX':>19}")
     for space, have, of, tested in rows:
         print(f"{space:32} {have:9} {of:5} {have / of:7.0%} {tested:19}")
-    have, of, tested = (sum(row[i] for row in rows) for i in (1, 2, 3))
+    _, *columns = zip(*rows, strict=True)
+    have, of, tested = map(sum, columns)
     print(f"{'in all':32} {have:9} {of:5} {have / of:7.0%} {tested:19}")
     if "--missing" in sys.argv:
         for space, names in NAMES.items():

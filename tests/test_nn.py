@@ -79,13 +79,10 @@ def test_normalisation_and_its_derivatives(case):
     same(f(nn, jnp, jnp.asarray(x)), f(jax.nn, jaxnp, jaxnp.asarray(x)), 1e-5)
     if "where" not in case:
         weights = np.arange(1.0, 7.0, dtype=np.float32)
-        total = (
-            lambda n, np_: (
-                lambda x: (  # noqa: E731
-                    np_.ravel(f(n, np_, x)) * weights[: f(n, np_, x).size]
-                ).sum()
-            )
-        )
+
+        def total(n, np_):
+            return lambda x: (np_.ravel(f(n, np_, x)) * weights[: f(n, np_, x).size]).sum()
+
         ours = namoo.grad(total(nn, jnp))(jnp.asarray(x))
         same(ours, jax.grad(total(jax.nn, jaxnp))(jaxnp.asarray(x)), 1e-4)
 
@@ -201,13 +198,17 @@ def test_scaled_products_follow_their_definition():
     axes = (((2,), (2,)), ((0,), (0,)))
     exact = np.einsum("bmk,bnk->bmn", a, b)
     np.testing.assert_allclose(nn.scaled_dot_general(a, b, axes), exact, rtol=1e-5, atol=1e-5)
-    for mode, error in (("mxfp8", 0.05), ("nvfp4", 0.25)):
-        configs = [nn.get_scaled_dot_general_config(mode)] * 3
+    makers = nn.get_scaled_dot_general_config
+    for config, error in ((makers("mxfp8"), 0.05), (makers("nvfp4"), 0.25)):
+        configs = [config] * 3
         rounded = nn.scaled_dot_general(a, b, axes, configs=configs)
         assert (
             0 < np.abs(np.asarray(rounded) - exact).max() < error * np.abs(exact).max() + error * 8
         )
-        f = lambda x: nn.scaled_dot_general(x, b, axes, configs=configs).sum()  # noqa: B023, E731
+
+        def f(x, configs=configs):
+            return nn.scaled_dot_general(x, b, axes, configs=configs).sum()
+
         grad = np.asarray(namoo.grad(f)(jnp.asarray(a)))
         target = np.broadcast_to(b.sum(1, keepdims=True), a.shape)
         assert np.abs(grad - target).max() < 1.5

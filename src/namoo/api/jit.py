@@ -446,8 +446,9 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     @errors.boundary
     @functools.wraps(decomposition)
     def call(*args, **kwargs):
-        named = functools.partial(decomposition, **kwargs)
-        functools.update_wrapper(named, decomposition)
+        def named(*operands):
+            return decomposition(*operands, **kwargs)
+
         named.__name__ = name
         return jit(named)(*args)
 

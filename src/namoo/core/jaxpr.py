@@ -218,7 +218,9 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 
     def check_read(atom: Atom, where: str) -> None:
         if type(atom) is not Literal and atom not in known:
-            raise errors.JaxprTypeError(f"Variable {atom!r} is used before it is defined, in {where}")
+            raise errors.JaxprTypeError(
+                f"Variable {atom!r} is used before it is defined, in {where}"
+            )
 
     for eqn in jaxpr.eqns:
         for atom in eqn.invars:
@@ -230,7 +232,9 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
             out = out if eqn.primitive.multiple_results else [out]
             for var, aval in zip(eqn.outvars, out, strict=True):
                 if (var.aval.shape, var.aval.dtype) != (aval.shape, aval.dtype):
-                    raise errors.JaxprTypeError(f"{eqn!r} yields {aval}, but its variable is {var.aval}")
+                    raise errors.JaxprTypeError(
+                        f"{eqn!r} yields {aval}, but its variable is {var.aval}"
+                    )
         known.update(eqn.outvars)
     for atom in jaxpr.outvars:
         check_read(atom, "the results")

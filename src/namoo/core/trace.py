@@ -17,12 +17,14 @@ from namoo import _dtypes, errors
 from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import aval_of
 
+_set_floating_errors: Any
+_reset_floating_errors: Any
 try:  # Entering `np.errstate` costs more than a small operation; its context variable does not.
     from numpy._core.umath import _extobj_contextvar, _make_extobj
 
-    _ignore = _make_extobj(all="ignore")
+    _ignore: Any = _make_extobj(all="ignore")
     _set_floating_errors, _reset_floating_errors = _extobj_contextvar.set, _extobj_contextvar.reset
-except ImportError:  # pragma: no cover (another NumPy)
+except ImportError:  # another NumPy
     _ignore = {"all": "ignore"}
 
     def _set_floating_errors(settings):

@@ -189,7 +189,7 @@ def variance_scaling(
 def _complex_truncated_normal(key, upper, shape, dtype):
     """Complex normal values whose size is limited."""
     key_r, key_theta = random.split(key)
-    real = np.array(0, dtype).real.dtype
+    real = np.finfo(dtype).dtype
     t = (1 - jnp.exp(jnp.array(-(upper**2), dtype))) * random.uniform(key_r, shape, real).astype(
         dtype
     )

@@ -189,7 +189,9 @@ def standardize(
         elif algorithm == "stable":
             variance = jnp.var(x, axis, keepdims=True, where=where)
         else:
-            raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}.")
+            raise ValueError(
+                f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}."
+            )
     return jnp.subtract(x, jnp.asarray(mean)) * rsqrt(jnp.asarray(variance) + epsilon)
 
 

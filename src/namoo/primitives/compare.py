@@ -82,9 +82,9 @@ class SelectN(Primitive):
             return np.where(which, cases[1], first)
         if which.dtype not in INTEGERS and len(cases) > 1:
             raise TypeError(which.dtype)
-        out = cases[-1]
-        for i in reversed(range(len(cases) - 1)):
-            out = np.where(which <= i, cases[i], out)
+        *others, out = cases
+        for i, case in reversed(list(enumerate(others))):
+            out = np.where(which <= i, case, out)
         return out
 
     def abstract(self, which, *cases):

@@ -97,6 +97,14 @@ class CustomCall(Primitive):
 
     program: CustomProgram
 
+    def differentiate(self, primals, tangents, **rules) -> tuple[list[Any], list[Any]]:
+        """Results and their tangents, by the user's rule."""
+        raise self._missing("differentiate")
+
+    def batch_rules(self, axis, dims, **rules) -> dict[str, Any]:
+        """The user's rules, for batches."""
+        raise self._missing("batch_rules")
+
 
 class CustomProgram(ProgramPrimitive):
     """The staged call: a program, and the rule to differentiate it by.
@@ -312,7 +320,7 @@ class _Custom:
     """What custom_jvp and custom_vjp share."""
 
     def __init__(self, fun: Callable, nondiff_argnums=(), nondiff_argnames=()):
-        functools.update_wrapper(self, fun)
+        functools.update_wrapper(self, fun)  # type: ignore[arg-type]
         self.fun = fun
         names = list(inspect.signature(fun).parameters) if nondiff_argnames else []
         self.nondiff_argnums = tuple(
@@ -321,7 +329,11 @@ class _Custom:
 
     def __get__(self, instance, owner=None):
         """A custom function defined in a class is a method."""
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else functools.partial(self.__call__, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function, or its rule where it is differentiated."""
+        return self.fun(*args, **kwargs)
 
     def _prepare(self, args, kwargs):
         """Flat operands, the flat function, and what is needed to call the rules."""

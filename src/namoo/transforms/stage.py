@@ -11,7 +11,6 @@ from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from namoo.core.trace import Trace, Tracer, set_trace
 
-
 # Names of the inputs, for messages; a function where making them costs time.
 ArgNames = Sequence[str] | Callable[[], Sequence[str]] | None
 
@@ -103,7 +102,8 @@ class StageTrace(Trace):
 
     def explain(self, var: Var) -> str:
         """Which inputs a variable was computed from, as a sentence."""
-        needed, sources = {var}, []
+        needed: set[Any] = {var}
+        sources: list[JaxprEqn] = []
         for eqn in reversed(self.eqns):
             if any(v in needed for v in eqn.outvars):
                 needed.update(v for v in eqn.invars if type(v) is not Literal)
