@@ -177,7 +177,7 @@ def test_static_arguments_by_number_and_by_name_are_one():
 @pytest.mark.parametrize(
     "make, error, words",
     [
-        (lambda: namoo.jit("f"), TypeError, "expects a function"),
+        (lambda: namoo.jit(*["f"]), TypeError, "expects a function"),
         (lambda: namoo.jit(lambda x: x, static_argnames="y"), ValueError, "invalid argname 'y'"),
         (lambda: namoo.jit(lambda x: x, static_argnums=4), ValueError, "static_argnums=(4,)"),
         (

@@ -17,21 +17,19 @@ from namoo import _dtypes, errors
 from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import aval_of
 
-_set_floating_errors: Any
-_reset_floating_errors: Any
-try:  # Entering `np.errstate` costs more than a small operation; its context variable does not.
-    from numpy._core.umath import _extobj_contextvar, _make_extobj
+def _guards() -> tuple[Any, Any, Any]:
+    """Functions that switch NumPy's floating-point warnings, and the setting that has none.
 
-    _ignore: Any = _make_extobj(all="ignore")
-    _set_floating_errors, _reset_floating_errors = _extobj_contextvar.set, _extobj_contextvar.reset
-except ImportError:  # another NumPy
-    _ignore = {"all": "ignore"}
+    Entering `np.errstate` costs more than a small operation; its context variable does not.
+    """
+    try:
+        from numpy._core.umath import _extobj_contextvar, _make_extobj
+    except ImportError:  # another NumPy
+        return lambda s: np.seterr(**s), lambda s: np.seterr(**s), {"all": "ignore"}
+    return _extobj_contextvar.set, _extobj_contextvar.reset, _make_extobj(all="ignore")
 
-    def _set_floating_errors(settings):
-        return np.seterr(**settings)
 
-    def _reset_floating_errors(settings):
-        np.seterr(**settings)
+_set_floating_errors, _reset_floating_errors, _ignore = _guards()
 
 
 class floating_errors_ignored:

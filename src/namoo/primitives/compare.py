@@ -82,9 +82,9 @@ class SelectN(Primitive):
             return np.where(which, cases[1], first)
         if which.dtype not in INTEGERS and len(cases) > 1:
             raise TypeError(which.dtype)
-        *others, out = cases
-        for i, case in reversed(list(enumerate(others))):
-            out = np.where(which <= i, case, out)
+        out = first
+        for i, case in enumerate(cases):
+            out = np.where(which >= i, case, out)
         return out
 
     def abstract(self, which, *cases):
