@@ -198,12 +198,16 @@ def test_transpose_satisfies_the_inner_product(sample):
         assert abs(there - back) <= 1e-9 * max(size, 1e-300), f"by operands {chosen}"
 
 
-def stacked(examples: list[list], chosen: tuple[int, ...], last: bool) -> tuple[list, list]:
+FIRST, LAST, MIXED = (0, 0), (-1, -1), (0, -1)
+"""Where the mapped axis is, in operands of even and of odd number."""
+
+
+def stacked(examples: list[list], chosen: tuple[int, ...], places=FIRST) -> tuple[list, list]:
     """Operands of several examples put together along a mapped axis, and where it is."""
     args, dims = [], []
     for i, xs in enumerate(zip(*examples, strict=True)):
         if i in chosen:
-            dim = np.ndim(xs[0]) if last else 0
+            dim = numbers(xs[0]).ndim if places[i % 2] else 0
             args.append(as_operand(np.stack([numbers(x) for x in xs], axis=dim)))
             dims.append(dim)
         else:
@@ -233,8 +237,8 @@ def test_batch_is_a_loop(sample):
     examples = [sample.operands(k) for k in range(BATCH)]
     for chosen in subsets(sample.batched_operands()):
         wanted = [sample.run(*example_of(examples, chosen, k)) for k in range(BATCH)]
-        for last in (False, True):
-            args, dims = stacked(examples, chosen, last)
+        for places in (FIRST, LAST, MIXED):
+            args, dims = stacked(examples, chosen, places)
             outs, out_dims = batch(sample.run, Axis(BATCH), args, dims)
             where = f"operands {chosen} batched at {dims}"
             assert_batched(outs, out_dims, wanted, sample.value_rtol, where)
@@ -267,12 +271,12 @@ def test_batch_and_jvp_commute(sample):
     tangent_places = tuple(range(n, n + len(diff)))
     for chosen in ((*batched, *tangent_places), tangent_places, batched):
         wanted = [derivative(*example_of(rows, chosen, k)) for k in range(BATCH)]
-        args, dims = stacked(rows, chosen, last=False)
+        args, dims = stacked(rows, chosen)
         outs, out_dims = batch(derivative, Axis(BATCH), args, dims)
         assert_batched(outs, out_dims, wanted, 1e-9, f"batch of jvp, {chosen} batched")
 
     chosen = batched
-    args, dims = stacked(examples, chosen, last=False)
+    args, dims = stacked(examples, chosen)
     out_dims: list = []
 
     def mapped(*args):
@@ -428,5 +432,5 @@ def test_staged_is_eager(sample):
         agree(gradient, [*args, *cts], "transpose")
     batched = tuple(sample.batched_operands())
     if batched:
-        stack, dims = stacked([sample.operands(k) for k in range(BATCH)], batched, last=False)
+        stack, dims = stacked([sample.operands(k) for k in range(BATCH)], batched)
         agree(lambda *xs: batch(sample.run, Axis(BATCH), xs, dims)[0], stack, "batch")

@@ -1,6 +1,7 @@
 """Rows for `namoo.primitives.arithmetic`, `compare` and `elementwise`: a smooth point each, complex
 and scalar operands, and awkward points (ties, zeros, infinities) by their values."""
 
+import ml_dtypes
 import numpy as np
 
 from conformance.harness import Sample
@@ -22,6 +23,7 @@ awkward = np.array([0.0, -0.0, 1.0, -1.0, inf, -inf, nan])
 ints = np.array([[7, -7, 3], [-3, 0, 5]], np.int32)
 more_ints = np.array([[2, 2, -2], [-2, 5, 5]], np.int32)
 most = np.array([2**31 - 1, -(2**31), -1], np.int32)
+nibbles = np.array([-8, -3, 0, 2, 7]).astype(ml_dtypes.int4)
 keys = np.arange(8, dtype=np.uint32).view(_dtypes.KeyDType("threefry2x32").numpy)
 
 floats = ["float32", "float16", "bfloat16"]
@@ -63,6 +65,11 @@ SAMPLES = [
     value(ar.neg_p, [np.array([1, 0], np.uint8)], [255, 0], "unsigned"),
     *binary(ar.add_p, x, y, numbers, (z, w)),
     integers(ar.add_p, most, most, expected=[-2, 0, -2]),
+    *(
+        Sample(p, [nibbles, nibbles[::-1].copy()], name="int4", dtypes=())
+        for p in (ar.add_p, ar.sub_p, ar.mul_p, ar.div_p, ar.rem_p, ew.max_p, ew.min_p, cp.lt_p)
+    ),
+    *(Sample(p, [nibbles], name="int4", dtypes=()) for p in (ar.neg_p, ar.sign_p, ew.square_p)),
     *binary(ar.sub_p, x, y, numbers, (z, w)),
     integers(ar.sub_p, most, most[::-1].copy()),
     *binary(ar.mul_p, x, y, numbers, (z, w)),

@@ -124,16 +124,10 @@ def _divide(x, y):
         return np.divide(x, y)
     # Integers divide towards zero; x / 0 has all bits set, as compiled code has it.
     zero = y == 0
-    x, y = _wide(x), _wide(y)
     quotient = x // np.where(zero, 1, y).astype(y.dtype)
     if x.dtype.kind == "i":
         quotient = quotient + ((quotient < 0) & (quotient * y != x))
-    return np.where(zero, np.array(-1).astype(x.dtype), quotient)
-
-
-def _wide(x):
-    """int4 and its kin as int32: NumPy computes more with that."""
-    return x.astype(np.int32) if x.dtype.kind == "V" else x
+    return np.where(zero, np.array(-1).astype(x.dtype), quotient).astype(x.dtype)
 
 
 class Div(Elementwise):
@@ -143,7 +137,7 @@ class Div(Elementwise):
 
 div_p = Div(
     "div",
-    lambda x, y: _divide(x, y).astype(x.dtype, copy=False),
+    _divide,
     jvp=[lambda t, o, x, y: div(t, y), lambda t, o, x, y: div(mul(neg(t), o), y)],
     dtypes=number,
     stablehlo="divide",
@@ -159,8 +153,7 @@ def _remainder(x, y):
     if x.dtype not in INTEGERS:
         return np.fmod(x, y)
     zero = y == 0
-    wide, y = _wide(x), _wide(y)
-    return np.where(zero, wide, np.fmod(wide, np.where(zero, 1, y))).astype(x.dtype)
+    return np.where(zero, x, np.fmod(x, np.where(zero, 1, y))).astype(x.dtype)
 
 
 rem_p = binary(

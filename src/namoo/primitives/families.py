@@ -17,6 +17,7 @@ from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray
 from namoo.core.primitive import Primitive, Zero
 from namoo.primitives.shape import (
+    INTEGERS,
     broadcast_in_dim,
     broadcast_to,
     moveaxis,
@@ -32,6 +33,10 @@ integer = (np.integer,)
 bits = (np.integer, np.bool_)
 ordered = (np.integer, np.floating, np.bool_)
 anything = (np.number, np.bool_)
+
+
+# NumPy computes little with these, and gives int8: they are computed in int32 instead.
+NARROW_INTEGERS = frozenset(d for d in INTEGERS if d.kind == "V")
 
 
 def accepts(dtype: Any, kinds: Sequence[type]) -> bool:
@@ -70,25 +75,29 @@ class Elementwise(Primitive):
 
     def _strict(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
         """`evaluate`, but refusing the types that NumPy alone would convert to others."""
-        accepted = frozenset(dtype for dtype in _dtypes.SUPPORTED if accepts(dtype, self.dtypes))
+        accepted = frozenset(
+            d for d in _dtypes.SUPPORTED if accepts(d, self.dtypes) and d not in NARROW_INTEGERS
+        )
 
         def one(x, **params):
             if x.dtype not in accepted:
-                self.abstract(_aval(x), **params)
+                return careful(x, **params)
             return evaluate(x, **params)
 
         def two(x, y, **params):
             # Identity tells nearly always, and is cheap.
             if x.dtype not in accepted or x.dtype is not y.dtype and x.dtype != y.dtype:
-                self.abstract(_aval(x), _aval(y), **params)
+                return careful(x, y, **params)
             return evaluate(x, y, **params)
 
-        def run(*xs, **params):
-            if any(x.dtype not in accepted or x.dtype != xs[0].dtype for x in xs):
-                self.abstract(*map(_aval, xs), **params)
-            return evaluate(*xs, **params)
+        def careful(*xs, **params):
+            out = self.abstract(*map(_aval, xs), **params)
+            if not any(x.dtype in NARROW_INTEGERS for x in xs):
+                return evaluate(*xs, **params)
+            wide = (x.astype(np.int32) if x.dtype in NARROW_INTEGERS else x for x in xs)
+            return evaluate(*wide, **params).astype(out.dtype)
 
-        return {1: one, 2: two}.get(self.arity, run)
+        return {1: one, 2: two}.get(self.arity, careful)
 
     def abstract(self, *avals, **params):
         dtype = avals[0].dtype

@@ -280,15 +280,20 @@ class ReduceSum(Primitive):
     name, linear = "reduce_sum", True
 
     def evaluate(self, x, *, axes):
-        if x.dtype == np.bool_:
-            return np.any(x, axis=axes)
-        if x.dtype.kind == "V":  # bfloat16 and float8 sum in float32, and round once
+        if x.dtype == np.bool_ or (axes and min(axes) < 0):
+            raise TypeError(x.dtype)
+        if x.dtype.kind in "iufc" and x.dtype.itemsize >= 4:
+            return x.sum(axis=axes, dtype=x.dtype)
+        if x.dtype in FLOATS:  # they sum in float32, and round once
             return x.astype(np.float32).sum(axis=axes).astype(x.dtype)
-        if x.dtype == np.float16:
-            return x.sum(axis=axes, dtype=np.float32).astype(x.dtype)
-        return x.sum(axis=axes, dtype=x.dtype)
+        return x.astype(np.int32).sum(axis=axes, dtype=np.int32).astype(x.dtype)
 
     def abstract(self, x, *, axes):
+        if x.dtype == np.bool_:
+            raise TypeError(
+                "reduce_sum does not accept dtype bool: convert it to an integer type to count, or "
+                "use reduce_or."
+            )
         return x.update(shape=reduced_shape("reduce_sum", x.shape, axes))
 
     def transpose(self, ct, x, *, axes):
@@ -318,8 +323,15 @@ reduce_sum_p = ReduceSum()
 
 
 def reduce_sum(x: Any, axes: Axes) -> Any:
-    """Add the elements along `axes`."""
-    return reduce_sum_p.bind(x, axes=tuple(axes)) if len(axes) else x
+    """Add the elements along `axes`.
+
+    >>> import namoo.numpy as jnp
+    >>> reduce_sum(jnp.ones((2, 3)), (0,))
+    Array([2., 2., 2.], dtype=float32)
+    """
+    if not len(axes) and isinstance(x, (EagerArray, Tracer)):
+        return x
+    return reduce_sum_p.bind(x, axes=tuple(map(operator.index, axes)))
 
 
 class Reshape(Primitive):
