@@ -176,7 +176,10 @@ def _bool(self: Array) -> bool:
     if isinstance(x, Tracer):
         wanted = "a concrete truth value"
         x = _known(x, errors.TracerBoolConversionError, wanted, BOOL_ADVICE)
-    return bool(x._value)  # type: ignore[attr-defined]
+    value = x._value  # type: ignore[attr-defined]
+    if value.dtype.names is not None:
+        raise TypeError("A random key has no truth value." + errors.at_user_line())
+    return bool(value)
 
 
 def _int(self: Array) -> int:
