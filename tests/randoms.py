@@ -41,7 +41,7 @@ def both_set(**options: Any):
 def numbers(x: Any) -> np.ndarray:
     """The values of a result; of keys, their words."""
     if not isinstance(x.dtype, np.dtype):
-        x = (namoo if isinstance(x, namoo.Array) else jax).random.key_data(x)
+        x = namoo.random.key_data(x) if isinstance(x, namoo.Array) else jax.random.key_data(x)
     return np.asarray(x)
 
 

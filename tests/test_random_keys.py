@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import hypothesis
 import hypothesis.strategies as st
@@ -391,7 +392,8 @@ def test_rng_bit_generator(algorithm):
     cases = [((3, 3), dtype) for dtype in WIDTHS]
     cases += [(shape, "uint32") for shape in STREAMS if algorithm == 1]
     with both_set(enable_x64=True):
-        draw = jax.jit(lambda s: [jax.lax.rng_bit_generator(s, *case, algorithm) for case in cases])
+        theirs: Any = jax.lax.rng_bit_generator
+        draw = jax.jit(lambda s: [theirs(s, *case, algorithm) for case in cases])
         for state in ([11, 22, 33, 44], [5, 6, 2**32 - 1, 2**32 - 1]):
             state = np.array(state, np.uint32)
             for case, wanted in zip(cases, draw(state), strict=True):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo import _dtypes, errors
 from namoo._dtypes import KeyDType
 from namoo.core.avals import ShapedArray, canonical_shape
 from namoo.core.primitive import Primitive
@@ -283,6 +283,7 @@ def _threefry_stream(
 rng_bit_generator_p = RngBitGenerator()
 
 
+@errors.boundary
 def rng_bit_generator(
     key: Any,
     shape: Any,

@@ -60,6 +60,7 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> EagerArray:
 # ---- Poisson
 
 
+@errors.boundary
 def poisson(
     key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -138,6 +139,7 @@ def _poisson_by_rejection(key: Any, lam: Array, dtype: np.dtype, most: int) -> A
 # ---- binomial and multinomial
 
 
+@errors.boundary
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
     """How many of n trials succeed, each with probability p.
 
@@ -272,6 +274,7 @@ def _binomial_by_rejection(key: Any, n: Array, p: Array, most: int) -> Array:
     return count
 
 
+@errors.boundary
 def multinomial(
     key: Any,
     n: Any,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import namoo.numpy as jnp
-from namoo import _dtypes, lax
+from namoo import _dtypes, errors, lax
 from namoo.core.array import Array, EagerArray
 from namoo.primitives.shape import canonical_axis
 from namoo.random.arguments import array_of, int_dtype, sample_shape, shape_tuple, spread
@@ -18,6 +18,7 @@ from namoo.random.keys import random_bits, single, split
 from namoo.random.uniforms import randint, unit
 
 
+@errors.boundary
 def categorical(
     key: Any,
     logits: Any,
@@ -85,6 +86,7 @@ def categorical(
     return jnp.moveaxis(places, -1, 0).reshape(shape)
 
 
+@errors.boundary
 def permutation(
     key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
 ) -> Array:
@@ -146,6 +148,7 @@ def _order(words: np.ndarray) -> np.ndarray:
     return (codes & np.uint64(0xFFFFFFFF)).astype(np.intp)
 
 
+@errors.boundary
 def choice(
     key: Any,
     a: Any,
@@ -221,6 +224,7 @@ def _taken(a: Array, places: Array, axis: int) -> Array:
     return jnp.take(a, places, axis) if a.ndim else places
 
 
+@errors.boundary
 def geometric(
     key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:

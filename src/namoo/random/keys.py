@@ -114,6 +114,7 @@ def _seed(name: str, seed: Any, dtype: KeyDType) -> Any:
     return prng.random_seed_p.bind(seed, impl=dtype.impl)
 
 
+@errors.boundary
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     """A random key from an integer.
 
@@ -140,6 +141,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     return _seed("key", seed, key_dtype_of(dtype if impl is None else impl))
 
 
+@errors.boundary
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     """The words of a random key from an integer: the older form of keys, taken everywhere.
 
@@ -162,6 +164,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     return made if config.enable_custom_prng else prng.random_unwrap_p.bind(made)
 
 
+@errors.boundary
 def split(key: Any, num: Any = 2) -> Array:
     """New keys from a key, which must not be used again.
 
@@ -188,6 +191,7 @@ def split(key: Any, num: Any = 2) -> Array:
     return prng.random_unwrap_p.bind(keys) if raw else keys
 
 
+@errors.boundary
 def fold_in(key: Any, data: Any) -> Array:
     """A new key from a key and an integer: another one for each integer.
 
@@ -230,6 +234,7 @@ def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Array:
     return prng.random_bits_p.bind(key, bit_width=width, shape=shape)
 
 
+@errors.boundary
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Random bits, as unsigned integers.
 
@@ -255,6 +260,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     return random_bits(one, wanted.itemsize * 8, shape_tuple(shape))
 
 
+@errors.boundary
 def clone(key: Any) -> Array:
     """The same key, as one that has not been used: for checks of key reuse.
 
@@ -269,6 +275,7 @@ def clone(key: Any) -> Array:
     return key if isinstance(key, Array) else EagerArray(to_numpy(key))
 
 
+@errors.boundary
 def key_data(keys: Any) -> Array:
     """The words of keys.
 
@@ -289,6 +296,7 @@ def key_data(keys: Any) -> Array:
     return prng.random_unwrap_p.bind(typed(keys)[0])
 
 
+@errors.boundary
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     """Keys from their words.
 
@@ -311,6 +319,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return wrap_words(key_bits_array, key_dtype_of(dtype if impl is None else impl))
 
 
+@errors.boundary
 def key_impl(keys: Any) -> str:
     """The name of the generator that keys are made for.
 
@@ -322,6 +331,7 @@ def key_impl(keys: Any) -> str:
     return typed(keys)[0].dtype.impl
 
 
+@errors.boundary
 def key_dtype(impl_spec: Any = None) -> KeyDType:
     """The type of a generator's keys.
 

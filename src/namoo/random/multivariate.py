@@ -16,6 +16,7 @@ from namoo.random.keys import single
 _METHODS = ("svd", "eigh", "cholesky")
 
 
+@errors.boundary
 def multivariate_normal(
     key: Any,
     mean: Any,
@@ -45,8 +46,8 @@ def multivariate_normal(
     Example:
         >>> import namoo.numpy as jnp
         >>> from namoo import random
-        >>> random.multivariate_normal(random.key(0), jnp.ones(2), jnp.eye(2))
-        Array([2.6226423, 3.0252647], dtype=float32)
+        >>> random.multivariate_normal(random.key(0), jnp.ones(2), jnp.eye(2)).round(3)
+        Array([2.623, 3.025], dtype=float32)
     """
     one, _ = single("multivariate_normal", key)
     dtype = float_dtype("multivariate_normal", dtype)
@@ -77,6 +78,7 @@ def multivariate_normal(
     return mean + jnp.matmul(factor, z[..., None])[..., 0]
 
 
+@errors.boundary
 def orthogonal(
     key: Any,
     n: int,

@@ -53,6 +53,7 @@ def between(key: Any, shape: Shape, dtype: np.dtype, low: Any, high: Any) -> Arr
     return u
 
 
+@errors.boundary
 def uniform(
     key: Any,
     shape: Any = (),
@@ -100,6 +101,7 @@ def uniform(
     return between(one, shape, dtype, spread(low, shape), spread(high, shape))
 
 
+@errors.boundary
 def randint(
     key: Any,
     shape: Any,
@@ -220,6 +222,7 @@ def _clip(x: Array, low: int, high: int) -> Array:
     return jnp.clip(x, number(max(low, own.min)), number(min(high, own.max)))
 
 
+@errors.boundary
 def bernoulli(
     key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None
 ) -> Array:
@@ -260,6 +263,7 @@ def coins(key: Any, p: Any, shape: Shape, mode: str = "low") -> Array:
     return second * dtype.type(_dtypes.finfo(dtype).eps) < spread(p, shape) - first
 
 
+@errors.boundary
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Signs: -1 or 1, each with probability 1/2.
 
