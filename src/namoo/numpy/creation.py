@@ -439,7 +439,7 @@ def full_like(
     weak = weak and dtype is None
     dtype = own_dtype if dtype is None else user_dtype(dtype, "full_like")
     shape = own_shape if shape is None else shape_argument(shape, "full_like")
-    value = convert_element_type(_as_fill(fill_value, None), dtype)
+    value = as_type(_as_fill(fill_value, None), dtype)
     return broadcast_to(as_type(value, dtype, weak and not value.ndim), shape)
 
 
@@ -561,7 +561,7 @@ def linspace(
         kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
     wide = _dtypes.to_inexact_dtype(kind)
     shape = broadcast_shapes(a.shape, b.shape)
-    a, b = (broadcast_to(convert_element_type(v, wide), shape) for v in (a, b))
+    a, b = (broadcast_to(as_type(v, wide), shape) for v in (a, b))
     place = axis + len(shape) + 1 if axis < 0 else axis
     first, last = (shapes.expand_dims(v, (place,)) for v in (a, b))
     steps = num - 1 if endpoint else num
@@ -611,9 +611,7 @@ def logspace(
     if kind is None:
         kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
     wide = _dtypes.to_inexact_dtype(kind)
-    line = linspace(
-        convert_element_type(a, wide), convert_element_type(b, wide), num, endpoint, axis=axis
-    )
+    line = linspace(as_type(a, wide), as_type(b, wide), num, endpoint, axis=axis)
     return convert_element_type(power(base, line), kind)
 
 
@@ -641,7 +639,7 @@ def geomspace(
     if kind is None:
         kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
     wide = _dtypes.to_inexact_dtype(kind)
-    a, b = convert_element_type(a, wide), convert_element_type(b, wide)
+    a, b = as_type(a, wide), as_type(b, wide)
     direction = sign(a)
     first, last = (log10(lax.div(v, direction)) for v in (a, b))
     line = multiply(logspace(first, last, num, endpoint, 10.0, wide), direction)

@@ -188,7 +188,7 @@ def piecewise(
 
     def piece(fun):
         value = fun(x, *args, **kw) if callable(fun) else fun
-        value = convert_element_type(array_of("piecewise", value), x.dtype)
+        value = as_type(array_of("piecewise", value), x.dtype)
         return broadcast_to(value, x.shape)
 
     out = piece(default)
@@ -606,9 +606,9 @@ def nan_to_num(
         )
         return lax.complex(*parts)
     info = _dtypes.finfo(x.dtype)
-    out = choose(isnan(x), convert_element_type(nan, x.dtype), x)
+    out = choose(isnan(x), as_type(nan, x.dtype), x)
     for infinity, limit, value in ((np.inf, info.max, posinf), (-np.inf, info.min, neginf)):
         value = np.asarray(limit, x.dtype) if value is None else value
         hit = eq_p.bind(out, const(x, infinity))
-        out = choose(hit, convert_element_type(value, x.dtype), out)
+        out = choose(hit, as_type(value, x.dtype), out)
     return out

@@ -96,14 +96,20 @@ def arrays_of(name: str, *args: Any) -> list[Array]:
 
 
 def as_type(x: Any, dtype: Any, weak: bool = False) -> Array:
-    """An operand as an array of a given canonical type."""
+    """An operand as an array of a given canonical type.
+
+    Concrete scalars are converted at once, so that programs hold them as constants.
+    """
     kind = type(x)
     if kind is EagerArray:
-        if x._value.dtype == dtype:
+        value = x._value
+        if value.dtype == dtype:
             if x._weak == weak:
                 return x
-            if context.trace is eval_trace:
-                return EagerArray(x._value, weak)
+            if not value.ndim or context.trace is eval_trace:
+                return EagerArray(value, weak)
+        elif not value.ndim and value.dtype.names is None and not _dtypes.is_extended(dtype):
+            return EagerArray(fast(_convert_scalar, value, dtype), weak)
     elif _dtypes.is_python_scalar(x):
         return EagerArray(_dtypes.coerce_scalar(x, dtype), weak)
     elif not isinstance(x, Array):
@@ -111,6 +117,10 @@ def as_type(x: Any, dtype: Any, weak: bool = False) -> Array:
     if x.dtype == dtype and x.weak_type == weak:
         return x
     return lax.convert_element_type(x, dtype, weak)
+
+
+def _convert_scalar(value: np.ndarray, dtype: Any) -> Any:
+    return lax.convert_element_type_p.evaluate(value, new_dtype=dtype, weak_type=False)
 
 
 def same(dtype: Any) -> Any:
@@ -293,7 +303,7 @@ def broadcast_arrays(*args: Any) -> list[Array]:
     return [lax.broadcast_to(x, shape) for x in arrays]
 
 
-def fast(numpy_function: Callable[..., Any], *values: np.ndarray) -> np.ndarray:
+def fast(numpy_function: Callable[..., Any], *values: Any) -> np.ndarray:
     """Call NumPy without its warnings about overflow, division by zero and NaN."""
     token = set_floating_errors(ignore)
     try:

@@ -22,7 +22,6 @@ from namoo.primitives import bits, reduction
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 from namoo.primitives.compare import ne_p
-from namoo.primitives.shape import convert_element_type
 
 
 class Reduction(NamedTuple):
@@ -168,7 +167,7 @@ def _reduce(
         x = choose(where, x, identity_of(x, kind.identity))
     result = reduce(x, axes) if axes else x
     if initial is not None:
-        first = convert_element_type(array_of(name, initial), x.dtype)
+        first = as_type(array_of(name, initial), x.dtype)
         if first.shape:
             raise ValueError(f"initial value must be a scalar. Got array of shape {first.shape}")
         result = combine(first, result)
@@ -582,10 +581,17 @@ def var(
         center = as_type(array_of("var", mean), work_dtype)
     square = squared_size(arithmetic.subtract(x, center))
     n = count(x, axis, keepdims, where, square.dtype)
-    n = lax.sub(n, convert_element_type(correction, square.dtype))
     total = sum(square, axis, dtype=square.dtype, keepdims=keepdims, where=where)
+    if where is None and isinstance(correction, (int, float)):
+        n = fast(np.subtract, n, square.dtype.type(correction))
+        result = as_type(lax.div(total, n), result_dtype)
+        return result if n > 0 else choose(_no, result, const(result, np.nan))
+    n = lax.sub(n, as_type(correction, square.dtype))
     result = as_type(lax.div(total, n), result_dtype)
     return choose(lax.gt(n, const(n, 0)), result, const(result, np.nan))
+
+
+_no = EagerArray(np.asarray(False))
 
 
 _mean = mean

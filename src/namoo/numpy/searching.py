@@ -166,7 +166,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     # The k-th index is how many elements come before the k-th true one: the running count of true
     # elements is at most k there.
     counts = cumulative.cumsum(as_type(flat, default), 0)
-    places = searchsorted(counts, np.arange(1, size + 1, dtype=default))
+    places = as_type(searchsorted(counts, np.arange(1, size + 1, dtype=default)), default)
     filled = lax.ge(shapes.iota(default, size), counts[-1])
     strides = [math.prod(x.shape[i + 1 :]) for i in range(x.ndim)]
     values = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
