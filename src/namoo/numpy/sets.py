@@ -68,7 +68,7 @@ def group(rows: Array, equal_nan: bool) -> Groups:
         keys = rows[None] if rows.ndim == 1 else moveaxis(rows, 1, 0)[::-1]
         order = lexsort(keys)
     else:
-        order = iota(np.int32, n)
+        order = iota(_index_dtype(), n)
     sorted_rows = rows[order]
     before, after = sorted_rows[:-1], sorted_rows[1:]
     differs = lax.ne(before, after)

@@ -38,7 +38,8 @@ def _along(name: str, a: Any, axis: int | None) -> tuple[Array, int]:
 
 def _places(x: Array, axis: int) -> Any:
     """The index of each element along an axis."""
-    dtype = np.int32 if x.shape[axis] <= np.iinfo(np.int32).max else np.int64
+    fits = x.shape[axis] <= np.iinfo(np.int32).max
+    dtype = _dtypes.default_int_dtype() if fits else np.int64
     return broadcasted_iota(dtype, x.shape, axis)
 
 
@@ -212,4 +213,6 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     """
     x, place, axis = _partition("argpartition", a, kth, axis)
     first, last = _split(argsort(x, axis), place, axis)
-    return concatenate([first, primitive.sort(last, axis)], axis)
+    places = concatenate([first, primitive.sort(last, axis)], axis)
+    # Unlike argsort's, these places are 32 bits wide also with enable_x64.
+    return places.astype(np.int32)
