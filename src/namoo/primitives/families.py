@@ -75,8 +75,10 @@ class Elementwise(Primitive):
 
     def _strict(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
         """`evaluate`, but refusing the types that NumPy alone would convert to others."""
+        # Operations on bits accept no floats, and know the widths of their integers themselves.
+        widened = NARROW_INTEGERS if accepts(np.dtype(np.float32), self.dtypes) else frozenset()
         accepted = frozenset(
-            d for d in _dtypes.SUPPORTED if accepts(d, self.dtypes) and d not in NARROW_INTEGERS
+            d for d in _dtypes.SUPPORTED if accepts(d, self.dtypes) and d not in widened
         )
 
         def one(x, **params):
@@ -92,9 +94,9 @@ class Elementwise(Primitive):
 
         def careful(*xs, **params):
             out = self.abstract(*map(_aval, xs), **params)
-            if not any(x.dtype in NARROW_INTEGERS for x in xs):
+            if not any(x.dtype in widened for x in xs):
                 return evaluate(*xs, **params)
-            wide = (x.astype(np.int32) if x.dtype in NARROW_INTEGERS else x for x in xs)
+            wide = (x.astype(np.int32) if x.dtype in widened else x for x in xs)
             return evaluate(*wide, **params).astype(out.dtype)
 
         return {1: one, 2: two}.get(self.arity, careful)
