@@ -54,7 +54,11 @@ neg_p = Neg("neg", np.negative, jvp=[lambda t, y, x: neg(t)], dtypes=number, sta
 
 
 def neg(x: Any) -> Any:
-    """-x"""
+    """-x
+
+    >>> neg(2.0)
+    Array(-2., dtype=float32, weak_type=True)
+    """
     return neg_p.bind(x)
 
 
@@ -72,7 +76,11 @@ add_p = Add(
 
 
 def add(x: Any, y: Any) -> Any:
-    """x + y, of operands of one dtype."""
+    """x + y, of operands of one dtype.
+
+    >>> add(2.0, 3.0)
+    Array(5., dtype=float32, weak_type=True)
+    """
     return add_p.bind(*operands("add", x, y))
 
 
@@ -94,7 +102,11 @@ sub_p = Sub(
 
 
 def sub(x: Any, y: Any) -> Any:
-    """x - y, of operands of one dtype."""
+    """x - y, of operands of one dtype.
+
+    >>> sub(2.0, 3.0)
+    Array(-1., dtype=float32, weak_type=True)
+    """
     return sub_p.bind(*operands("sub", x, y))
 
 
@@ -115,7 +127,11 @@ mul_p = Mul(
 
 
 def mul(x: Any, y: Any) -> Any:
-    """x · y, of operands of one dtype."""
+    """x · y, of operands of one dtype.
+
+    >>> mul(2.0, 3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
     return mul_p.bind(*operands("mul", x, y))
 
 
@@ -145,7 +161,12 @@ div_p = Div(
 
 
 def div(x: Any, y: Any) -> Any:
-    """x / y, of operands of one dtype; integers divide towards zero."""
+    """x / y, of operands of one dtype; integers divide towards zero.
+
+    >>> import namoo.numpy as jnp
+    >>> div(jnp.array([7, -7]), jnp.array([2, 2]))
+    Array([ 3, -3], dtype=int32)
+    """
     return div_p.bind(*operands("div", x, y))
 
 
@@ -166,7 +187,12 @@ rem_p = binary(
 
 
 def rem(x: Any, y: Any) -> Any:
-    """The remainder of x / y, with the sign of x."""
+    """The remainder of x / y, with the sign of x.
+
+    >>> import namoo.numpy as jnp
+    >>> rem(jnp.array([7, -7]), jnp.array([2, 2]))
+    Array([ 1, -1], dtype=int32)
+    """
     return rem_p.bind(*operands("rem", x, y))
 
 
@@ -211,7 +237,11 @@ complex_p = Complex(
 
 
 def complex(x: Any, y: Any) -> Any:
-    """x + i·y"""
+    """x + i·y
+
+    >>> complex(1.0, 2.0)
+    Array(1.+2.j, dtype=complex64, weak_type=True)
+    """
     return complex_p.bind(*operands("complex", x, y))
 
 
@@ -244,17 +274,29 @@ imag_p = Imag(
 
 
 def real(x: Any) -> Any:
-    """The real part of a complex array."""
+    """The real part of a complex array.
+
+    >>> real(1.0 + 2.0j)
+    Array(1., dtype=float32, weak_type=True)
+    """
     return real_p.bind(x)
 
 
 def imag(x: Any) -> Any:
-    """The imaginary part of a complex array."""
+    """The imaginary part of a complex array.
+
+    >>> imag(1.0 + 2.0j)
+    Array(2., dtype=float32, weak_type=True)
+    """
     return imag_p.bind(x)
 
 
 def conj(x: Any) -> Any:
-    """The complex conjugate; real arrays become complex."""
+    """The complex conjugate; real arrays become complex.
+
+    >>> conj(1.0 + 2.0j)
+    Array(1.-2.j, dtype=complex64, weak_type=True)
+    """
     if not _is_complex(x):
         return complex(x, full_like(x, 0))
     return complex(real(x), neg(imag(x)))
@@ -282,7 +324,11 @@ abs_p = unary(
 
 
 def abs(x: Any) -> Any:
-    """|x|"""
+    """|x|
+
+    >>> abs(-2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
     return abs_p.bind(x)
 
 
@@ -295,7 +341,11 @@ sign_p = unary("sign", _sign, dtypes=number, stablehlo="sign")
 
 
 def sign(x: Any) -> Any:
-    """-1, 0 or 1 by the sign of x; x/|x| for complex x."""
+    """-1, 0 or 1 by the sign of x; x/|x| for complex x.
+
+    >>> sign(-2.5)
+    Array(-1., dtype=float32, weak_type=True)
+    """
     return sign_p.bind(x)
 
 
@@ -306,17 +356,29 @@ ceil_p = unary("ceil", np.ceil, dtypes=floating, stablehlo="ceil")
 
 
 def floor(x: Any) -> Any:
-    """The largest integer that is not above x."""
+    """The largest integer that is not above x.
+
+    >>> floor(-1.5)
+    Array(-2., dtype=float32, weak_type=True)
+    """
     return floor_p.bind(x)
 
 
 def ceil(x: Any) -> Any:
-    """The smallest integer that is not below x."""
+    """The smallest integer that is not below x.
+
+    >>> ceil(-1.5)
+    Array(-1., dtype=float32, weak_type=True)
+    """
     return ceil_p.bind(x)
 
 
 def trunc(x: Any) -> Any:
-    """x rounded towards zero."""
+    """x rounded towards zero.
+
+    >>> trunc(-1.5)
+    Array(-1., dtype=float32, weak_type=True)
+    """
     return select(lt(x, full_like(x, 0)), ceil(x), floor(x))
 
 
@@ -338,7 +400,12 @@ round_p = unary("round", _round, dtypes=floating)
 
 
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
-    """The nearest integer; halves go away from zero, or to even."""
+    """The nearest integer; halves go away from zero, or to even.
+
+    >>> import namoo.numpy as jnp
+    >>> round(jnp.array([0.5, 1.5, -2.5]))
+    Array([ 1.,  2., -3.], dtype=float32)
+    """
     return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))
 
 
@@ -346,7 +413,12 @@ is_finite_p = unary("is_finite", np.isfinite, dtypes=floating, result=fam.boolea
 
 
 def is_finite(x: Any) -> Any:
-    """Whether x is neither infinite nor NaN."""
+    """Whether x is neither infinite nor NaN.
+
+    >>> import namoo.numpy as jnp
+    >>> is_finite(jnp.array([1.0, jnp.inf, jnp.nan]))
+    Array([ True, False, False], dtype=bool)
+    """
     return is_finite_p.bind(x)
 
 
@@ -360,5 +432,9 @@ nextafter_p = NextAfter("nextafter", np.nextafter, dtypes=floating)
 
 
 def nextafter(x: Any, y: Any) -> Any:
-    """The next representable number after x towards y."""
+    """The next representable number after x towards y.
+
+    >>> nextafter(1.0, 2.0)
+    Array(1.0000001, dtype=float32, weak_type=True)
+    """
     return nextafter_p.bind(*operands("nextafter", x, y))

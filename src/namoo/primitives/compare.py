@@ -35,32 +35,56 @@ ge_p = compare("ge", np.greater_equal, dtypes=ordered)
 
 
 def eq(x: Any, y: Any) -> Any:
-    """x = y"""
+    """x = y
+
+    >>> eq(1, 2)
+    Array(False, dtype=bool, weak_type=True)
+    """
     return eq_p.bind(*operands("eq", x, y))
 
 
 def ne(x: Any, y: Any) -> Any:
-    """x ≠ y"""
+    """x ≠ y
+
+    >>> ne(1, 2)
+    Array(True, dtype=bool, weak_type=True)
+    """
     return ne_p.bind(*operands("ne", x, y))
 
 
 def lt(x: Any, y: Any) -> Any:
-    """x < y"""
+    """x < y
+
+    >>> lt(1, 2)
+    Array(True, dtype=bool, weak_type=True)
+    """
     return lt_p.bind(*operands("lt", x, y))
 
 
 def le(x: Any, y: Any) -> Any:
-    """x ≤ y"""
+    """x ≤ y
+
+    >>> le(1, 2)
+    Array(True, dtype=bool, weak_type=True)
+    """
     return le_p.bind(*operands("le", x, y))
 
 
 def gt(x: Any, y: Any) -> Any:
-    """x > y"""
+    """x > y
+
+    >>> gt(1, 2)
+    Array(False, dtype=bool, weak_type=True)
+    """
     return gt_p.bind(*operands("gt", x, y))
 
 
 def ge(x: Any, y: Any) -> Any:
-    """x ≥ y"""
+    """x ≥ y
+
+    >>> ge(1, 2)
+    Array(False, dtype=bool, weak_type=True)
+    """
     return ge_p.bind(*operands("ge", x, y))
 
 
@@ -156,5 +180,9 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """`on_true` where `pred` holds, `on_false` elsewhere."""
+    """`on_true` where `pred` holds, `on_false` elsewhere.
+
+    >>> select(True, 1.0, 2.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
     return select_n_p.bind(pred, on_false, on_true)

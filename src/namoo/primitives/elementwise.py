@@ -144,57 +144,101 @@ square_p = unary(
 
 
 def exp(x: Any, accuracy: Any = None) -> Any:
-    """eˣ"""
+    """eˣ
+
+    >>> exp(1.0)
+    Array(2.718282, dtype=float32, weak_type=True)
+    """
     return exp_p.bind(x)
 
 
 def exp2(x: Any, accuracy: Any = None) -> Any:
-    """2ˣ"""
+    """2ˣ
+
+    >>> exp2(3.0)
+    Array(8., dtype=float32, weak_type=True)
+    """
     return exp2_p.bind(x)
 
 
 def log(x: Any, accuracy: Any = None) -> Any:
-    """The natural logarithm."""
+    """The natural logarithm.
+
+    >>> log(2.0)
+    Array(0.6931472, dtype=float32, weak_type=True)
+    """
     return log_p.bind(x)
 
 
 def log1p(x: Any, accuracy: Any = None) -> Any:
-    """log(1 + x), exact for small x."""
+    """log(1 + x), exact for small x.
+
+    >>> log1p(1e-10)
+    Array(1.e-10, dtype=float32, weak_type=True)
+    """
     return log1p_p.bind(x)
 
 
 def expm1(x: Any, accuracy: Any = None) -> Any:
-    """eˣ - 1, exact for small x."""
+    """eˣ - 1, exact for small x.
+
+    >>> expm1(1e-10)
+    Array(1.e-10, dtype=float32, weak_type=True)
+    """
     return expm1_p.bind(x)
 
 
 def sqrt(x: Any, accuracy: Any = None) -> Any:
-    """The square root."""
+    """The square root.
+
+    >>> sqrt(2.0)
+    Array(1.4142135, dtype=float32, weak_type=True)
+    """
     return sqrt_p.bind(x)
 
 
 def rsqrt(x: Any, accuracy: Any = None) -> Any:
-    """1 / √x"""
+    """1 / √x
+
+    >>> rsqrt(4.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
     return rsqrt_p.bind(x)
 
 
 def cbrt(x: Any, accuracy: Any = None) -> Any:
-    """The real cube root."""
+    """The real cube root.
+
+    >>> cbrt(-8.0)
+    Array(-2., dtype=float32, weak_type=True)
+    """
     return cbrt_p.bind(x)
 
 
 def logistic(x: Any, accuracy: Any = None) -> Any:
-    """1 / (1 + e⁻ˣ)"""
+    """1 / (1 + e⁻ˣ)
+
+    >>> logistic(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
     return logistic_p.bind(x)
 
 
 def square(x: Any) -> Any:
-    """x²"""
+    """x²
+
+    >>> square(3.0)
+    Array(9., dtype=float32, weak_type=True)
+    """
     return square_p.bind(x)
 
 
 def reciprocal(x: Any) -> Any:
-    """1 / x"""
+    """1 / x
+
+    >>> reciprocal(4.0)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
     return integer_pow(x, -1)
 
 
@@ -218,7 +262,11 @@ integer_pow_p = unary("integer_pow", _integer_power, jvp=_integer_pow_tangent, d
 
 
 def integer_pow(x: Any, y: int) -> Any:
-    """xʸ for a Python integer y, by repeated multiplication."""
+    """xʸ for a Python integer y, by repeated multiplication.
+
+    >>> integer_pow(2.0, 10)
+    Array(1024., dtype=float32, weak_type=True)
+    """
     if y == 0 or y == 1:
         aval = integer_pow_p.abstract(aval_of(x), y=y)
         return convert_element_type(x, aval.dtype, aval.weak_type) if y else ones(aval)
@@ -283,7 +331,11 @@ pow_p = Pow(
 
 
 def pow(x: Any, y: Any) -> Any:
-    """xʸ"""
+    """xʸ
+
+    >>> pow(2.0, 0.5)
+    Array(1.4142135, dtype=float32, weak_type=True)
+    """
     return pow_p.bind(*operands("pow", x, y))
 
 
@@ -368,67 +420,119 @@ atan2_p = binary(
 
 
 def sin(x: Any, accuracy: Any = None) -> Any:
-    """sin x"""
+    """sin x
+
+    >>> sin(1.0)
+    Array(0.841471, dtype=float32, weak_type=True)
+    """
     return sin_p.bind(x)
 
 
 def cos(x: Any, accuracy: Any = None) -> Any:
-    """cos x"""
+    """cos x
+
+    >>> cos(1.0)
+    Array(0.5403023, dtype=float32, weak_type=True)
+    """
     return cos_p.bind(x)
 
 
 def tan(x: Any, accuracy: Any = None) -> Any:
-    """tan x"""
+    """tan x
+
+    >>> tan(1.0)
+    Array(1.5574077, dtype=float32, weak_type=True)
+    """
     return tan_p.bind(x)
 
 
 def asin(x: Any) -> Any:
-    """The angle in [-π/2, π/2] whose sine is x."""
+    """The angle in [-π/2, π/2] whose sine is x.
+
+    >>> asin(1.0)
+    Array(1.5707964, dtype=float32, weak_type=True)
+    """
     return asin_p.bind(x)
 
 
 def acos(x: Any) -> Any:
-    """The angle in [0, π] whose cosine is x."""
+    """The angle in [0, π] whose cosine is x.
+
+    >>> acos(0.0)
+    Array(1.5707964, dtype=float32, weak_type=True)
+    """
     return acos_p.bind(x)
 
 
 def atan(x: Any) -> Any:
-    """The angle in [-π/2, π/2] whose tangent is x."""
+    """The angle in [-π/2, π/2] whose tangent is x.
+
+    >>> atan(1.0)
+    Array(0.7853982, dtype=float32, weak_type=True)
+    """
     return atan_p.bind(x)
 
 
 def sinh(x: Any) -> Any:
-    """sinh x"""
+    """sinh x
+
+    >>> sinh(1.0)
+    Array(1.1752012, dtype=float32, weak_type=True)
+    """
     return sinh_p.bind(x)
 
 
 def cosh(x: Any) -> Any:
-    """cosh x"""
+    """cosh x
+
+    >>> cosh(1.0)
+    Array(1.5430807, dtype=float32, weak_type=True)
+    """
     return cosh_p.bind(x)
 
 
 def tanh(x: Any, accuracy: Any = None) -> Any:
-    """tanh x"""
+    """tanh x
+
+    >>> tanh(1.0)
+    Array(0.7615942, dtype=float32, weak_type=True)
+    """
     return tanh_p.bind(x)
 
 
 def asinh(x: Any) -> Any:
-    """The inverse of sinh."""
+    """The inverse of sinh.
+
+    >>> asinh(1.0)
+    Array(0.8813736, dtype=float32, weak_type=True)
+    """
     return asinh_p.bind(x)
 
 
 def acosh(x: Any) -> Any:
-    """The inverse of cosh."""
+    """The inverse of cosh.
+
+    >>> acosh(2.0)
+    Array(1.316958, dtype=float32, weak_type=True)
+    """
     return acosh_p.bind(x)
 
 
 def atanh(x: Any) -> Any:
-    """The inverse of tanh."""
+    """The inverse of tanh.
+
+    >>> atanh(0.5)
+    Array(0.54930615, dtype=float32, weak_type=True)
+    """
     return atanh_p.bind(x)
 
 
 def atan2(x: Any, y: Any) -> Any:
-    """The angle of the point (y, x): atan(x / y) in the right quadrant."""
+    """The angle of the point (y, x): atan(x / y) in the right quadrant.
+
+    >>> atan2(1.0, -1.0)
+    Array(2.3561945, dtype=float32, weak_type=True)
+    """
     return atan2_p.bind(*operands("atan2", x, y))
 
 
@@ -451,12 +555,20 @@ min_p = _extreme("min", np.minimum, "minimum")
 
 
 def max(x: Any, y: Any) -> Any:
-    """The larger of x and y, or NaN where one is; at ties each has half of the derivative."""
+    """The larger of x and y, or NaN where one is; at ties each has half of the derivative.
+
+    >>> max(1.0, 2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
     return max_p.bind(*operands("max", x, y))
 
 
 def min(x: Any, y: Any) -> Any:
-    """The smaller of x and y, or NaN where one is; at ties each has half of the derivative."""
+    """The smaller of x and y, or NaN where one is; at ties each has half of the derivative.
+
+    >>> min(1.0, 2.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
     return min_p.bind(*operands("min", x, y))
 
 

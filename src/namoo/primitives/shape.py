@@ -208,13 +208,25 @@ def broadcast_in_dim(x: Any, shape: Any, broadcast_dimensions: Axes) -> Any:
 
 
 def broadcast(x: Any, sizes: Sequence[int]) -> Any:
-    """Repeat an array along new leading axes of the given sizes."""
+    """Repeat an array along new leading axes of the given sizes.
+
+    >>> import namoo.numpy as jnp
+    >>> broadcast(jnp.array([1, 2]), (2,))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     n = len(sizes)
     return broadcast_in_dim(x, (*sizes, *shape_of(x)), range(n, n + len(shape_of(x))))
 
 
 def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
-    """Broadcast by NumPy's rule: shapes are aligned at their ends."""
+    """Broadcast by NumPy's rule: shapes are aligned at their ends.
+
+    >>> import namoo.numpy as jnp
+    >>> broadcast_to(jnp.array([1, 2]), (2, 2))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+    """
     n = len(shape) - len(shape_of(x))
     return broadcast_in_dim(x, shape, range(n, len(shape)))
 
@@ -241,7 +253,7 @@ def expand_dims(x: Any, dimensions: Axes) -> Any:
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """An array filled with one value.
 
-    >>> full((2,), 7.0)
+    >>> full((2,), 7, "float32")
     Array([7., 7.], dtype=float32)
     """
     shape = given_shape(shape)
@@ -394,7 +406,12 @@ def reshape(x: Any, new_sizes: Any, dimensions: Axes | None = None) -> Any:
 
 
 def squeeze(x: Any, dimensions: Axes) -> Any:
-    """Remove axes of length 1."""
+    """Remove axes of length 1.
+
+    >>> import namoo.numpy as jnp
+    >>> squeeze(jnp.ones((1, 3)), (0,)).shape
+    (3,)
+    """
     shape = shape_of(x)
     dims = {canonical_axis(d, len(shape), "dimension") for d in dimensions}
     if len(dims) != len(dimensions):
@@ -489,7 +506,12 @@ rev_p = Rev()
 
 
 def rev(x: Any, dimensions: Axes) -> Any:
-    """Reverse an array along the given axes."""
+    """Reverse an array along the given axes.
+
+    >>> import namoo.numpy as jnp
+    >>> rev(jnp.array([1, 2, 3]), (0,))
+    Array([3, 2, 1], dtype=int32)
+    """
     return rev_p.bind(x, dimensions=tuple(map(operator.index, dimensions)))
 
 
@@ -521,7 +543,12 @@ def iota(dtype: Any, size: int) -> Any:
 
 
 def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
-    """An array of a shape, whose elements count along one axis."""
+    """An array of a shape, whose elements count along one axis.
+
+    >>> broadcasted_iota('int32', (2, 3), 1)
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
     dtype = _dtypes.check_user_dtype_supported(dtype, "iota")
     shape, dimension = given_shape(shape), operator.index(dimension)
     if dtype == np.bool_:
