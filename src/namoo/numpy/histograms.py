@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from builtins import range as iterate
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,8 +57,8 @@ def bincount(
     x = as_type(x, _dtypes.to_numeric_dtype(x.dtype))
     minlength = static_count(minlength, "the 'minlength' argument of jnp.bincount")
     if length is None:
-        largest = concrete(reductions.max(x, initial=-1), "the largest element of jnp.bincount's x")
-        length = max(int(largest) + 1, minlength) if x.size else max(0, minlength)
+        largest = concrete(reductions.max(x, initial=0), "the largest element of jnp.bincount's x")
+        length = max(int(largest) + 1 if x.size else 0, minlength)
     else:
         length = static_count(length, "the 'length' argument of jnp.bincount")
     check_lengths("bincount", (length,))
@@ -91,6 +92,11 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         >>> jnp.histogram_bin_edges(jnp.array([0.0, 3.0, 4.0]), bins=2)
         Array([0., 2., 4.], dtype=float32)
     """
+    if isinstance(bins, str):
+        raise NotImplementedError(
+            f"histogram: bins={bins!r} is a rule of NumPy's, whose number of bins depends on the "
+            "values; pass a number, or the edges that np.histogram_bin_edges returns."
+        )
     check_arraylike("histogram_bin_edges", a, bins)
     x, edges = arrays_of("histogram_bin_edges", a, bins)
     dtype = _dtypes.to_inexact_dtype(x.dtype)
@@ -200,7 +206,7 @@ def histogram2d(
         raise ValueError(f"histogram2d: x and y must be vectors, got {x.shape} and {y.shape}.")
     if x.shape != y.shape:
         raise TypeError(f"histogram2d: x and y have different lengths, {x.size} and {y.size}.")
-    if np.ndim(bins) == 1 and len(bins) not in (1, 2) and not isinstance(bins, (list, tuple)):
+    if not _is_one(bins) and len(bins) not in (1, 2):
         bins = (bins, bins)
     x, y = promote_types("histogram2d", x, y)
     points = concatenate([expand_dims(x, (1,)), expand_dims(y, (1,))], 1)
@@ -246,7 +252,7 @@ def histogramdd(
             f"histogramdd: there must be one weight for each of {n} points, got shape "
             f"{np.shape(weights)}."
         )
-    bins = [bins] * dims if np.ndim(bins) == 0 and not isinstance(bins, (list, tuple)) else bins
+    bins = [bins] * dims if _is_one(bins) else bins
     if len(bins) != dims:
         raise ValueError(f"histogramdd: got bins for {len(bins)} of {dims} coordinates.")
     ranges = [None] * dims if range is None else range
@@ -268,15 +274,17 @@ def histogramdd(
     shape = tuple(edge.size - 1 for edge in edges)
     total = math.prod(shape)
     # What is outside the grid goes to a cell beyond the last, which is left out.
-    counts = bincount(where(inside, cells, total), weights, length=total)
-    counts = reshape(counts, shape)
+    if weights is not None:
+        weights = as_type(weights, _dtypes.result_type(points, weights))
+    counts = reshape(bincount(where(inside, cells, total), weights, length=total), shape)
     if density:
         counts = counts.astype(points.dtype) / reductions.sum(counts)
         for i, edge in enumerate(edges):
-            width = reshape(edge[1:] - edge[:-1], [-1 if j == i else 1 for j in _axes(dims)])
-            counts = counts / width
+            width = edge[1:] - edge[:-1]
+            counts = counts / expand_dims(width, [j for j in iterate(dims) if j != i])
     return counts, edges
 
 
-def _axes(n: int) -> Any:
-    return np.arange(n).tolist()
+def _is_one(bins: Any) -> bool:
+    """Whether `bins` is one number for all coordinates."""
+    return not isinstance(bins, (list, tuple)) and np.ndim(bins) == 0
