@@ -104,8 +104,13 @@ def traced_results(name: str, expressions: tuple[str, ...], static: tuple[str, .
 
 def eager_result(package: Any, expression: str) -> Any:
     """What a package computes for an expression, operation by operation."""
-    arrays = {name: package.numpy.asarray(x) for name, x in ARRAYS.items()}
-    return _evaluate(expression, _environment(package.numpy, arrays))
+    return _evaluate(expression, _environment(package.numpy, _arrays(package.__name__)))
+
+
+@functools.cache
+def _arrays(package: str) -> dict[str, Any]:
+    jnp = jax.numpy if package == "jax" else namoo.numpy
+    return {name: jnp.asarray(x) for name, x in ARRAYS.items()}
 
 
 def _is_such_error(found: Any, wanted: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -204,10 +205,36 @@ _REALS = frozenset("fd")
 _BOOLEANS = frozenset("?")
 
 
+def _short(ufunc: np.ufunc, kinds: frozenset[str]) -> Callable[[Any], Any]:
+    """Give a reduction a short way through NumPy, for calls without further options."""
+
+    def decorate(fun: Any) -> Any:
+        @wraps(fun)
+        def short(a: Any, axis: Any = None, *args: Any, **options: Any) -> Array:
+            try:
+                if not args and (not options or options.keys() == _KEEPDIMS):
+                    done = quick(ufunc, kinds, a, axis, options.get("keepdims", False))
+                    if done is not None:
+                        return EagerArray(done)
+                return fun(a, axis, *args, **options)
+            except Exception as error:
+                errors.tidy(error)
+                raise
+
+        short.is_boundary = True  # type: ignore[attr-defined]
+        return short
+
+    return decorate
+
+
+_KEEPDIMS = {"keepdims"}
+
+
 def _numeric(x: Array) -> Array:
     return as_type(x, _dtypes.to_numeric_dtype(x.dtype)) if x.dtype == np.bool_ else x
 
 
+@_short(np.add, _SUMS)
 def sum(
     a: Any,
     axis: Any = None,
@@ -235,10 +262,6 @@ def sum(
         >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([4, 6], dtype=int32)
     """
-    if dtype is None and initial is None and where is None and out is None:
-        done = quick(np.add, _SUMS, a, axis, keepdims)
-        if done is not None:
-            return EagerArray(done)
     return _reduce(
         _sum,
         _numeric(array_of("sum", a)),
@@ -288,6 +311,7 @@ def prod(
     )
 
 
+@_short(np.maximum, _ORDERS)
 def max(
     a: Any,
     axis: Any = None,
@@ -311,10 +335,6 @@ def max(
         >>> jnp.max(jnp.array([[1, 5], [3, 4]]), axis=0)
         Array([3, 5], dtype=int32)
     """
-    if initial is None and where is None and out is None:
-        done = quick(np.maximum, _ORDERS, a, axis, keepdims)
-        if done is not None:
-            return EagerArray(done)
     return _reduce(
         _max,
         array_of("max", a),
@@ -326,6 +346,7 @@ def max(
     )
 
 
+@_short(np.minimum, _ORDERS)
 def min(
     a: Any,
     axis: Any = None,
@@ -349,10 +370,6 @@ def min(
         >>> jnp.min(jnp.array([[1, 5], [3, 4]]), axis=1)
         Array([1, 3], dtype=int32)
     """
-    if initial is None and where is None and out is None:
-        done = quick(np.minimum, _ORDERS, a, axis, keepdims)
-        if done is not None:
-            return EagerArray(done)
     return _reduce(
         _min,
         array_of("min", a),
@@ -371,6 +388,7 @@ def _truth(x: Array) -> Array:
     return as_type(lax.real(x) if is_complex(x) else x, np.dtype(np.bool_))
 
 
+@_short(np.logical_and, _BOOLEANS)
 def all(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Array:
@@ -384,14 +402,11 @@ def all(
         >>> jnp.all(jnp.array([[True, False], [True, True]]), axis=1)
         Array([False,  True], dtype=bool)
     """
-    if where is None and out is None:
-        done = quick(np.logical_and, _BOOLEANS, a, axis, keepdims)
-        if done is not None:
-            return EagerArray(done)
     x = _truth(array_of("all", a))
     return _reduce(_all, x, axis=axis, out=out, keepdims=keepdims, where=where)
 
 
+@_short(np.logical_or, _BOOLEANS)
 def any(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Array:
@@ -405,10 +420,6 @@ def any(
         >>> jnp.any(jnp.array([[True, False], [False, False]]), axis=1)
         Array([ True, False], dtype=bool)
     """
-    if where is None and out is None:
-        done = quick(np.logical_or, _BOOLEANS, a, axis, keepdims)
-        if done is not None:
-            return EagerArray(done)
     x = _truth(array_of("any", a))
     return _reduce(_any, x, axis=axis, out=out, keepdims=keepdims, where=where)
 
