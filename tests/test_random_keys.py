@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from typing import Any
 
@@ -15,8 +16,9 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from namoo import lax, random
+from namoo.primitives import key_reuse
 from namoo.primitives.prng import rng_bit_generator
-from randoms import OURS, THEIRS, assert_equal, both_set, numbers, outcome
+from randoms import assert_equal, both_set, numbers, outcome
 
 GENERATORS = ["threefry2x32", "threefry4x32", "philox2x32", "philox4x32", "rbg", "unsafe_rbg"]
 impls = pytest.mark.parametrize("impl", GENERATORS)
@@ -362,8 +364,8 @@ ERRORS = {
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors(name):
-    found = outcome(OURS, ERRORS[name], random.key(0))
-    wanted = outcome(THEIRS, ERRORS[name], jax.random.key(0))
+    found = outcome(lambda: ERRORS[name](random, jnp, random.key(0)))
+    wanted = outcome(lambda: ERRORS[name](jax.random, jax.numpy, jax.random.key(0)))
     assert isinstance(wanted, Exception), wanted
     assert type(found).__name__ == type(wanted).__name__, f"{found!r}, but JAX: {wanted!r}"
 
@@ -379,6 +381,70 @@ def test_negative_lengths():
             draw(random.key(0), (-1,))
     with pytest.raises(ValueError, match="negative"):
         random.split(random.key(0), -1)
+
+
+# ---- keys that are used twice
+
+
+def used(r, key):
+    r.normal(key)
+    return key
+
+
+def vmapped(lib, r, keys):
+    lib.vmap(lambda key: r.normal(key))(keys)
+    return keys
+
+
+def children(r, key, first, second):
+    keys = r.split(key)
+    return r.normal(keys[first]) + r.normal(keys[second])
+
+
+REUSE = {
+    "drawn twice": lambda lib, r, key: r.bits(used(r, key)),
+    "split after a draw": lambda lib, r, key: r.split(used(r, key)),
+    "drawn after a split": lambda lib, r, key: (r.split(key), r.normal(key)),
+    "gamma after a draw": lambda lib, r, key: r.gamma(used(r, key), 2.0),
+    "same element": lambda lib, r, key: children(r, key, 0, 0),
+    "mapped twice": lambda lib, r, key: vmapped(lib, r, vmapped(lib, r, r.split(key, 3))),
+    "in jit": lambda lib, r, key: lib.jit(lambda key: r.normal(key) + r.normal(key))(key),
+    "element in jit": lambda lib, r, key: lib.jit(lambda key: children(r, key, 0, 0))(key),
+    "jit twice": lambda lib, r, key: [lib.jit(r.normal)(key) for _ in range(2)],
+    "other elements": lambda lib, r, key: children(r, key, 0, 1),
+    "other elements in jit": lambda lib, r, key: lib.jit(lambda k: children(r, k, 0, 1))(key),
+    "fold_in": lambda lib, r, key: [r.fold_in(used(r, key), i) for i in range(2)],
+    "clone": lambda lib, r, key: r.normal(r.clone(used(r, r.clone(key)))),
+    "words": lambda lib, r, key: [r.normal(r.key_data(key)) for _ in range(2)],
+    "poisson": lambda lib, r, key: r.poisson(key, 3.0),
+    "binomial": lambda lib, r, key: r.binomial(key, 30, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", REUSE)
+def test_reuse(name):
+    def run(lib):
+        return outcome(lambda: REUSE[name](lib, lib.random, lib.random.key(0)))
+
+    with both_set(debug_key_reuse=True):
+        results = [run(namoo), run(jax)]
+    found, wanted = (isinstance(x, Exception) and type(x).__name__ for x in results)
+    assert found == wanted, results
+
+
+def test_reuse_is_allowed_by_default():
+    key = random.key(0)
+    assert_equal(random.normal(used(random, key)), random.normal(key))
+
+
+def test_memory_of_used_keys_is_forgotten():
+    gc.collect()
+    before = len(key_reuse._used)
+    with both_set(debug_key_reuse=True):
+        for _ in range(20):
+            random.bits(random.key(0))
+    gc.collect()
+    assert len(key_reuse._used) == before
 
 
 # ---- rng_bit_generator

@@ -72,6 +72,9 @@ def getitem(x: Any, index: Any) -> Any:
         try:
             if kind in BASIC or kind is tuple and BASIC.issuperset(map(type, index)):
                 out = x._value[index]
+                if type(out) is np.void:
+                    # One random key: a view, so that a key that is used twice can be found.
+                    out = x._value[(*index, ...) if kind is tuple else (index, ...)]
                 return EagerArray(out if type(out) is np.ndarray else np.asarray(out), x._weak)
             plain = as_numpy_index(index)
             if plain is not None:

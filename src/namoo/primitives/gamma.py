@@ -16,7 +16,7 @@ from namoo.primitives.arithmetic import div, mul
 from namoo.primitives.compare import eq, select
 from namoo.primitives.elementwise import exp
 from namoo.primitives.generators import Generator, float_form, unit_floats
-from namoo.primitives.prng import check_keys, words_of
+from namoo.primitives.prng import check_keys, use
 from namoo.primitives.shape import broadcast, full, moveaxis, shape_of
 from namoo.primitives.special import erf_inv_p, random_gamma_grad
 
@@ -28,7 +28,7 @@ class RandomGamma(Primitive):
     sets_weak = True
 
     def evaluate(self, keys, alpha, *, log_space):
-        _, generator, words = words_of(keys)
+        _, generator, words = use(self.name, keys)
         split = generator.batch_split if keys.ndim else generator.split
         own = split(words, alpha.size // max(keys.size, 1)).reshape(alpha.size, generator.key_words)
         return _draw(generator, own, alpha.reshape(-1), log_space).reshape(alpha.shape)

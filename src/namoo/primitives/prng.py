@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes, errors
+from namoo._config import config
 from namoo._dtypes import KeyDType
 from namoo.core.avals import ShapedArray, canonical_shape
 from namoo.core.primitive import Primitive
 from namoo.primitives.generators import GENERATORS, Generator, philox_stream, threefry2x32
+from namoo.primitives.key_reuse import consume
 from namoo.primitives.shape import (
     broadcast,
     broadcast_in_dim,
@@ -35,6 +37,13 @@ def words_of(keys: np.ndarray) -> tuple[KeyDType, Generator, np.ndarray]:
         GENERATORS[dtype.impl],
         dtype.to_words(keys).reshape(keys.size, dtype.key_shape[0]),
     )
+
+
+def use(name: str, keys: np.ndarray) -> tuple[KeyDType, Generator, np.ndarray]:
+    """`words_of` keys that are used up by it."""
+    if config.debug_key_reuse:
+        consume(name, keys)
+    return words_of(keys)
 
 
 def check_keys(name: str, keys: ShapedArray) -> KeyDType:
@@ -85,7 +94,7 @@ class RandomSplit(KeyPrimitive):
     name = "random_split"
 
     def evaluate(self, keys, *, shape):
-        dtype, generator, words = words_of(keys)
+        dtype, generator, words = use(self.name, keys)
         count = math.prod(shape)
         out = (generator.batch_split if keys.ndim else generator.split)(words, count)
         return dtype.from_words(out.reshape(*keys.shape, *shape, *dtype.key_shape))
@@ -138,7 +147,7 @@ class RandomBits(KeyPrimitive):
     name = "random_bits"
 
     def evaluate(self, keys, *, bit_width, shape):
-        _, generator, words = words_of(keys)
+        _, generator, words = use(self.name, keys)
         draw = generator.batch_bits if keys.ndim else generator.bits
         return draw(words, math.prod(shape), bit_width).reshape(keys.shape + shape)
 
@@ -153,7 +162,8 @@ class RandomWrap(KeyPrimitive):
     name = "random_wrap"
 
     def evaluate(self, words, *, impl):
-        return KeyDType(impl).from_words(words)
+        # Raw words may be used again: what is used up is the key that is made of them.
+        return KeyDType(impl).from_words(words.copy())
 
     def abstract(self, words, *, impl):
         dtype = KeyDType(impl)
@@ -186,7 +196,7 @@ class RandomClone(KeyPrimitive):
     name = "random_clone"
 
     def evaluate(self, keys):
-        return keys
+        return keys.copy()
 
     def abstract(self, keys):
         return keys.strong()

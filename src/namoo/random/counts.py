@@ -18,7 +18,7 @@ from namoo.core.array import Array, EagerArray
 from namoo.core.trace import context, eval_trace
 from namoo.primitives.shape import broadcast_to
 from namoo.random.arguments import array_of, float_dtype, int_dtype, sample_shape, shape_tuple
-from namoo.random.keys import single, split
+from namoo.random.keys import clone, single, split
 from namoo.random.uniforms import unit
 
 Step = Callable[..., tuple]
@@ -96,7 +96,7 @@ def poisson(
     count = _either(
         small,
         lambda: _poisson_by_times(one, jnp.where(small, lam, number(0)), dtype, most),
-        lambda: _poisson_by_rejection(one, jnp.where(small, number(1e5), lam), dtype, most),
+        lambda: _poisson_by_rejection(clone(one), jnp.where(small, number(1e5), lam), dtype, most),
     )
     return jnp.where(lam == 0, dtype.type(0), count)
 
@@ -191,7 +191,7 @@ def _binomials(key: Any, n: Array, p: Array, info: Any) -> Array:
         small,
         lambda: _binomial_by_trials(key, jnp.where(small, whole, number(0)), q, most),
         lambda: _binomial_by_rejection(
-            key, jnp.where(small, number(1e4), whole), jnp.where(small, number(0.5), q), most
+            clone(key), jnp.where(small, number(1e4), whole), jnp.where(small, number(0.5), q), most
         ),
     )
     infinite = jnp.isinf(n)
