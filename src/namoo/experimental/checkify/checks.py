@@ -68,11 +68,11 @@ check_p = Check()
 
 
 def any_of_batch(error: Error) -> Error:
-    """One error for a batch: of each kind that of the first example that failed."""
+    """One error for a batch: of each kind that of the last example that failed."""
     entries = {}
     for kind, entry in error.entries.items():
-        first = jnp.argmax(entry.failed)
-        pick = lambda x, i=first: jnp.take(x, i, axis=0)  # noqa: E731
+        last = len(entry.failed) - 1 - jnp.argmax(jnp.flip(entry.failed))
+        pick = lambda x, i=last: jnp.take(x, i, axis=0)  # noqa: E731
         entries[kind] = Entry(pick(entry.failed), pick(entry.code), tuple(map(pick, entry.payload)))
     return Error(entries, error.templates)
 

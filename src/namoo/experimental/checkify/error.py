@@ -148,7 +148,7 @@ class Error:
         True
         """
         known = {
-            kind: Entry(*(np.asarray(x) for x in entry[:2]), entry.payload)
+            kind: Entry(np.asarray(entry.failed), np.asarray(entry.code), entry.payload)
             for kind, entry in self.entries.items()
         }
         shape = max((entry.failed.shape for entry in known.values()), key=len, default=())

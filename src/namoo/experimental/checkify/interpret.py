@@ -305,7 +305,7 @@ def _with_vjp(n: int, *, fwd, bwd, **rest):
 def _outside(eqn: JaxprEqn, args: list[Any]) -> tuple[Any, Any, Sequence[int]] | None:
     """For operations that index: where indices are out of bounds, the indices, and their axes."""
     name, params = eqn.primitive.name, eqn.params
-    shape = jnp.shape(args[0])
+    shape = jnp.shape(args[0]) if args else ()
     if name in ("dynamic_slice", "dynamic_update_slice"):
         is_slice = name == "dynamic_slice"
         starts = args[1:] if is_slice else args[2:]

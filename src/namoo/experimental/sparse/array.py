@@ -304,6 +304,10 @@ def bcoo_fromdense(
     dtype = canonicalize_dtype(index_dtype)
     indices = layout.nonzero_indices(mask, nse, n_batch, dtype)
     data = layout.values_at(mat, indices, n_batch)
+    if not n_sparse and nse > 1:
+        # Without indices every element counts: only the first one may hold the array.
+        first = (np.arange(nse) == 0).reshape((nse, *(1 for _ in range(n_dense))))
+        data = jnp.where(first, data, jnp.zeros((), data.dtype))
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 
