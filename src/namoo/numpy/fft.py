@@ -162,7 +162,7 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     Example:
         >>> import namoo.numpy as jnp
         >>> jnp.fft.fft(jnp.array([1.0, 0.0, 0.0, 0.0]))
-        Array([1.-0.j, 1.+0.j, 1.-0.j, 1.-0.j], dtype=complex64)
+        Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
     return _one_axis("fft", FftType.FFT, a, n, axis, norm)
 
@@ -401,8 +401,8 @@ def _frequencies(name: str, count: Any, steps: np.ndarray, d: Any, dtype: Any) -
         raise ValueError(f"The d argument of jnp.fft.{name} only takes a single value. Got {d=}.")
     work = _dtypes.to_inexact_dtype(dtype)
     spacing = convert_element_type(array_of(name, d), work)
-    steps = EagerArray(steps.astype(work))
-    return convert_element_type(div(steps, mul(np.asarray(count, work), spacing)), dtype)
+    line = EagerArray(steps.astype(work))
+    return convert_element_type(div(line, mul(np.asarray(count, work), spacing)), dtype)
 
 
 def _count(name: str, n: Any) -> Any:

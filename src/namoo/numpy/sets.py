@@ -8,13 +8,14 @@ there are depends on the values, so compiled programs name the number: `size=`.
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from namoo import _dtypes
-from namoo.core.array import Array
+from namoo.core.array import Array, EagerArray
 from namoo.core.avals import ShapedArray
+from namoo.core.trace import context, eval_trace
 from namoo.numpy.arithmetic import is_kind
 from namoo.numpy.elements import isnan, where
 from namoo.numpy.promote import array_of, arrays_of, check_arraylike, promote_types
@@ -161,6 +162,11 @@ def _unique_slices(
     n = slices.shape[0]
     if not n:
         return _unique_of_none(slices, size, fill_value)
+    if size is None and slices.ndim == 1 and _is_plain(slices):
+        found = np.unique(slices._value, True, True, True, equal_nan=equal_nan)
+        values, *places = found
+        indices, inverse, counts = (EagerArray(x.astype(_index_dtype())) for x in places)
+        return _UniqueAllResult(EagerArray(values, slices._weak), indices, inverse, counts)
     rows = slices if slices.ndim == 1 else reshape(slices, (n, slices.size // n))
     groups = group(rows, equal_nan)
     starts, there = _chosen(groups.first, size)
@@ -172,6 +178,11 @@ def _unique_slices(
     counts = where(there, counts[where(there, iota(np.int32, there.size), 0)], 0)
     inverse = zeros(groups.order.aval).at[groups.order].set(groups.ids, unique_indices=True)
     return _UniqueAllResult(values, indices, inverse, counts)
+
+
+def _is_plain(x: Any) -> TypeGuard[EagerArray]:
+    """Whether NumPy sorts the array as we do, and may do it now."""
+    return type(x) is EagerArray and x._value.dtype.kind in "biuf" and context.trace is eval_trace
 
 
 def _index_dtype() -> Any:

@@ -11,7 +11,6 @@ from namoo.core.array import Array, EagerArray
 from namoo.numpy.creation import concrete
 from namoo.numpy.elementary import i0
 from namoo.numpy.promote import array_of
-from namoo.primitives import elementwise as lax
 from namoo.primitives.shape import check_lengths
 
 
@@ -112,8 +111,4 @@ def kaiser(M: int, beta: Any) -> Array:
     place = 2 * n / max(n.size - 1, 1) - 1
     height = EagerArray(np.sqrt(np.maximum(1 - place * place, 0)).astype(n.dtype))
     scale = array_of("kaiser", beta).astype(n.dtype)
-    return lax.div(*_fitted(i0(scale * height), i0(scale)))
-
-
-def _fitted(x: Array, y: Array) -> tuple[Array, Array]:
-    return x, lax.broadcast_to(y, x.shape)
+    return i0(scale * height) / i0(scale)

@@ -111,9 +111,10 @@ def _matrix_norm(x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> A
     if not isinstance(ord, str) and ord in (1, -1, math.inf, -math.inf):
         inner, outer = axes if ord in (1, -1) else (columns, rows)
         total = reductions.sum(absolute(x), inner, keepdims=True)
-        extreme = reductions.max if ord > 0 else reductions.min
-        initial = {"initial": 0} if ord > 0 else {}
-        out = extreme(total, outer, keepdims=True, **initial)
+        if ord > 0:
+            out = reductions.max(total, outer, keepdims=True, initial=0)
+        else:
+            out = reductions.min(total, outer, keepdims=True)
     elif ord in ("nuc", 2, -2):
         others = tuple(i for i in range(x.ndim) if i not in axes)
         s = decompositions.svd(transpose(x, (*others, rows, columns)), compute_uv=False)

@@ -7,7 +7,7 @@ the computation, and the rule says how the solution follows the matrix.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -42,6 +42,11 @@ from namoo.primitives.shape import (
 from namoo.transforms.custom import custom_jvp
 
 
+def is_plain(x: Any) -> TypeGuard[EagerArray]:
+    """Whether NumPy's linear algebra computes what is to be computed, whole stacks at once."""
+    return type(x) is EagerArray and x._value.dtype.char in "fdFD" and context.trace is eval_trace
+
+
 def _solve_factored(factors: Any, permutation: Any, b: Any) -> Any:
     """The X with A X = B, given the LU factors of A."""
     x = triangular_solve(
@@ -61,6 +66,12 @@ def _solve_transposed(factors: Any, permutation: Any, b: Any) -> Any:
 
 def solve_matrices(a: Array, b: Array) -> Array:
     """The X with A X = B for matrices [..., n, n] and [..., n, k] of one type, broadcast."""
+    if is_plain(a) and is_plain(b):
+        try:
+            return EagerArray(np.linalg.solve(a._value, b._value))
+        except np.linalg.LinAlgError:
+            # A matrix is singular: what follows gives infinities for it, and for it alone.
+            pass
     factors, _, permutation = lu(stop_gradient_p.bind(a))
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     a, b, factors = (broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, factors))
@@ -115,9 +126,9 @@ def solve(a: Any, b: Any) -> Array:
 
 def _same_type(name: str, *arrays: Any) -> list[Array]:
     """Arrays of their common inexact type, strongly typed, with their own shapes."""
-    arrays = [array_of(f"jnp.linalg.{name}", x) for x in arrays]
-    dtype = _dtypes.to_inexact_dtype(_dtypes.result_type(*arrays))
-    return [x.astype(dtype) for x in arrays]
+    found = [array_of(f"jnp.linalg.{name}", x) for x in arrays]
+    dtype = _dtypes.to_inexact_dtype(_dtypes.result_type(*found))
+    return [x.astype(dtype) for x in found]
 
 
 def inv(a: Any) -> Array:
