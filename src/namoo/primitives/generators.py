@@ -133,18 +133,16 @@ def _xor_all(words: Words, out: np.ndarray) -> None:
     np.copyto(out, total, casting="unsafe")
 
 
-def _xor_halves(words: Words, out: np.ndarray) -> None:
-    half = len(words) // 2
-    high, low = words[0], words[1]
-    for word, other in zip(words[2::2], words[3::2], strict=True) if half > 1 else ():
-        high, low = high ^ word, low ^ other
-    out[...] = high
-    out <<= 32
-    out |= low
-
-
 def _first_two(words: Words, out: np.ndarray) -> None:
-    _xor_halves(words[:2], out)
+    """64 bits of two words."""
+    out[...] = words[0]
+    out <<= 32
+    out |= words[1]
+
+
+def _xor_halves(words: Words, out: np.ndarray) -> None:
+    """64 bits of four words."""
+    _first_two([words[0] ^ words[2], words[1] ^ words[3]], out)
 
 
 def _as_keys(words: Words, out: np.ndarray) -> None:

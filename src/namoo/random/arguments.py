@@ -97,8 +97,3 @@ def _broadcast(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
 def spread(x: Array, shape: tuple[int, ...]) -> Array:
     """A parameter repeated to the sample's shape; scalars stay scalars."""
     return broadcast_to(x, shape) if x.shape and x.shape != shape else x
-
-
-def scalar(value: Any, dtype: np.dtype) -> Any:
-    """A constant of the sample's type."""
-    return np.asarray(value).astype(dtype)[()]
