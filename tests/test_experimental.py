@@ -305,6 +305,22 @@ def test_an_error_is_a_tree_and_what_is_no_array_stays():
     assert checkify.init_error.get() is None
 
 
+def test_everything_can_be_checked():
+    def network(key, x):
+        keys = namoo.random.split(key, 3).at[0].set(key)
+        noise = namoo.random.gamma(keys[1], 2.0, (4,)) + namoo.random.normal(keys[2], (4,))
+        half = (x + noise).astype(namoo.numpy.bfloat16)
+        wave = namoo.numpy.fft.fft(half.astype(namoo.numpy.float32))
+        solved = namoo.numpy.linalg.solve(namoo.numpy.eye(4) * 2, namoo.numpy.sort(wave.real))
+        return namoo.numpy.cumsum(namoo.nn.softmax(solved)), half
+
+    args = namoo.random.key(0), namoo.numpy.ones(4)
+    error, out = namoo.jit(checkify.checkify(network, checkify.float_checks))(*args)
+    assert error.get() is None
+    for a, b in zip(out, network(*args), strict=True):
+        np.testing.assert_allclose(a.astype(F32), b.astype(F32), rtol=1e-6)
+
+
 def test_settings_and_callbacks():
     with experimental.enable_x64():
         assert namoo.numpy.ones(1).dtype == np.float64
@@ -328,7 +344,7 @@ LAYOUTS = [(b, d) for b in range(4) for d in range(4) if b + d <= 3]
 def test_conversion(n_batch, n_dense):
     options = dict(n_batch=n_batch, n_dense=n_dense)
     ours = sparse.BCOO.fromdense(DENSE, **options)
-    theirs = jax_sparse.BCOO.fromdense(DENSE, **options)
+    theirs = jax_sparse.BCOO.fromdense(jax.numpy.asarray(DENSE), **options)
     assert repr(ours) == repr(theirs)
     assert (ours.n_sparse, ours.nse, ours.ndim, ours.size) == (
         theirs.n_sparse, theirs.nse, theirs.ndim, theirs.size,

@@ -143,7 +143,7 @@ class Checker:
         if NaNError in self.enabled and (
             name in MAY_GIVE_NAN or isinstance(eqn.primitive, Scatter)
         ):
-            inexact = [x for x in outs if np.dtype(aval_of(x).dtype).kind in "fcV"]
+            inexact = [x for x in outs if jnp.issubdtype(aval_of(x).dtype, jnp.inexact)]
             if inexact:
                 failed = functools.reduce(jnp.logical_or, [jnp.any(jnp.isnan(x)) for x in inexact])
                 entries = self.add(entries, failed, NaNError, (name,), source=source)
