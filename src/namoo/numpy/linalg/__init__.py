@@ -5,6 +5,7 @@
 Array([1., 2.], dtype=float32)
 """
 
+from namoo.errors import guard as _guard
 from namoo.numpy.contraction import matmul as matmul
 from namoo.numpy.contraction import tensordot as tensordot
 from namoo.numpy.contraction import vecdot as vecdot
@@ -41,3 +42,5 @@ from namoo.numpy.linalg.systems import solve as solve
 from namoo.numpy.linalg.systems import tensorinv as tensorinv
 from namoo.numpy.linalg.systems import tensorsolve as tensorsolve
 from namoo.numpy.manipulation import matrix_transpose as matrix_transpose
+
+_guard(globals())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from namoo import _dtypes
 from namoo.core.array import Array
 from namoo.numpy import reductions
@@ -280,7 +282,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
             raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
         rtol = tol
     if x.ndim < 2:
-        return reductions.any(lax.ne(x, lax.full_like(x, 0))).astype(_dtypes.default_int_dtype())
+        return reductions.any(lax.ne(x, lax.full_like(x, 0))).astype(np.int32)
     s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
     assert isinstance(s, Array)
     if rtol is None:
