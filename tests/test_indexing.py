@@ -257,7 +257,7 @@ def test_weak_types_are_the_operands():
 @pytest.mark.parametrize(
     ("index", "wanted"),
     [
-        (1, ["slice", "reshape"]),
+        (1, ["slice", "squeeze"]),
         (slice(1, None), ["slice"]),
         (slice(None, None, -1), ["rev"]),
         (slice(None, None, -2), ["slice", "rev"]),

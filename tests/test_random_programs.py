@@ -11,6 +11,7 @@ import functools
 import hypothesis
 import jax
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 import namoo
@@ -24,10 +25,6 @@ from test_compositions import (  # noqa: F401
 )
 
 # ---- operations: each takes the modules, a function `pick(n) -> 0..n-1`, and one or two values
-
-
-def axis_of(x, pick):
-    return pick(x.ndim) if x.ndim else None
 
 
 def reduced(J, jnp, lax, pick, x):
@@ -167,7 +164,21 @@ def wrapped(J, jnp, lax, pick, x, y):
         (v, s), (dv, ds) = primals, tangents
         return ruled(v, s), jnp.cos(v) * dv * s * 0.5 + jnp.sin(v) * ds
 
+    @J.custom_vjp
+    def backward_only(v, s):
+        return jnp.sin(v) * s
+
+    backward_only.defvjp(
+        lambda v, s: (backward_only(v, s), (v, s)),
+        lambda kept, ct: (ct * jnp.cos(kept[0]) * kept[1] * 0.5, jnp.sum(ct * jnp.sin(kept[0]))),
+    )
+
+    def until_small(v):
+        return lax.while_loop(lambda c: jnp.sum(c**2) > 0.3, lambda c: c * 0.5, v)
+
     ways = (
+        lambda: backward_only(x, scale),
+        lambda: until_small(x),
         lambda: J.jit(inner)(x),
         lambda: J.checkpoint(inner)(x),
         lambda: J.vmap(inner, in_axes=-1, out_axes=0)(x) if x.ndim else inner(x),
@@ -320,12 +331,19 @@ SHAPES = [((3,), (2, 3)), ((2, 3), (3, 2)), ((), (4,)), ((2, 2), (2,)), ((1, 3),
 def check(steps, chain, shapes, dtypes=("float64", "float64"), tol=1e-7):
     rng = np.random.default_rng(0)
     x, y = (rng.uniform(-0.9, 0.9, s).astype(d) for s, d in zip(shapes, dtypes, strict=True))
-    oracle = transform(chain, build(steps, *JAX), *JAX[:2])
-    wanted = jax.jit(oracle)(x, y)
-    x, y = namoo.numpy.asarray(x), namoo.numpy.asarray(y)
+    oracle = jax.jit(transform(chain, build(steps, *JAX), *JAX[:2]))
     fun = transform(chain, build(steps, *NAMOO), *NAMOO[:2])
-    assert_agree(fun(x, y), wanted, rtol=tol, atol=tol)
-    assert_agree(namoo.jit(fun)(x, y), wanted, rtol=tol, atol=tol)
+    args = namoo.numpy.asarray(x), namoo.numpy.asarray(y)
+    try:
+        wanted = oracle(x, y)
+    except (TypeError, ValueError) as refusal:
+        # Forward mode of custom_vjp, or reverse mode of while_loop.
+        for way in (fun, namoo.jit(fun)):
+            with pytest.raises(type(refusal)):
+                way(*args)
+        return
+    assert_agree(fun(*args), wanted, rtol=tol, atol=tol)
+    assert_agree(namoo.jit(fun)(*args), wanted, rtol=tol, atol=tol)
 
 
 numbers = st.lists(st.integers(0, 255), min_size=8, max_size=8)

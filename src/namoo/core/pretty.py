@@ -27,6 +27,17 @@ class _Names:
         self.letters = _letters()
         self.names: dict[Var, str] = {}
 
+    def inside(self, eqn: JaxprEqn) -> _Names:
+        """Names within a call: what it is given, and what it returns, keep theirs."""
+        inner = eqn.params["jaxpr"].jaxpr
+        names = _Names()
+        names.letters, names.names = self.letters, dict(self.names)
+        outside = [*eqn.outvars, *eqn.invars]
+        for var, outer in zip([*inner.outvars, *inner.invars], outside, strict=True):
+            if outer in self.names and type(var) is not Literal:
+                names.names[var] = self.names[outer]
+        return names
+
     def __call__(self, var: Var) -> str:
         if isinstance(var, DropVar):
             return "_"
@@ -58,7 +69,7 @@ def _atom(names: _Names, atom: Any) -> str:
 
 def _jaxpr(jaxpr: Jaxpr, names: _Names, source: bool) -> str:
     consts = _typed(names, jaxpr.constvars)
-    head = f"{{ lambda {consts + ' ' if consts else ''}; {_typed(names, jaxpr.invars)}. let"
+    head = f"{{ lambda {consts}; {_typed(names, jaxpr.invars)}. let"
     eqns = [_eqn(eqn, names, source) for eqn in jaxpr.eqns]
     outs = ", ".join(_atom(names, v) for v in jaxpr.outvars)
     tail = f"in ({outs}{',' if len(jaxpr.outvars) == 1 else ''}) }}"
@@ -70,25 +81,26 @@ def _jaxpr(jaxpr: Jaxpr, names: _Names, source: bool) -> str:
 
 def _eqn(eqn: JaxprEqn, names: _Names, source: bool) -> str:
     operands = "".join(" " + _atom(names, a) for a in eqn.invars)
-    params = _params(eqn, names, source)
-    out = _typed(names, eqn.outvars)
-    text = f"{out} = {eqn.primitive.name}{params}{operands}"
+    # Results are named before the variables of inner programs.
+    start = f"{_typed(names, eqn.outvars)} = {eqn.primitive.name}"
+    items = _params(eqn, names.inside(eqn) if eqn.primitive.name == "jit" else names, source)
+    text = f"{start}[{' '.join(items)}]{operands}" if items else start + operands
+    if items and (any("\n" in item for item in items) or len(text) > _WIDTH - 4):
+        lines = "\n".join(_indent(item, 2) for item in items)
+        text = f"{start}[\n{lines}\n]{operands}"
     if source and eqn.source is not None:
         text += f"  # {eqn.source.file.rpartition('/')[2]}:{eqn.source.line}"
     return text
 
 
-def _params(eqn: JaxprEqn, names: _Names, source: bool) -> str:
-    items = [
+def _params(eqn: JaxprEqn, names: _Names, source: bool) -> list[str]:
+    """The parameters as text, a name first."""
+    prim = eqn.primitive
+    return [
         f"{key}={_value(value, names, source)}"
-        for key, value in sorted(eqn.params.items())
-        if not (value is None and key in eqn.primitive.quiet_params)
+        for key, value in sorted(eqn.params.items(), key=lambda item: (item[0] != "name", item[0]))
+        if key not in prim.implied_params and not (key in prim.quiet_params and value in (None, ()))
     ]
-    if not items:
-        return ""
-    if all("\n" not in item for item in items) and sum(map(len, items)) < _WIDTH:
-        return f"[{' '.join(items)}]"
-    return "[\n" + "\n".join(_indent(item, 2) for item in items) + "\n]"
 
 
 def _value(value: Any, names: _Names, source: bool) -> str:

@@ -40,7 +40,9 @@ class Primitive:
     holds_program = False
     """Some parameters are jaxprs: running it runs the user's program."""
     quiet_params: tuple[str, ...] = ()
-    """Parameters that are not printed when they are None."""
+    """Parameters that are not printed when they are None or ()."""
+    implied_params: tuple[str, ...] = ()
+    """Parameters that are not printed, for the results' types tell them."""
     sets_weak = False
     """`weak_result` decides the weak type; otherwise it is weak where all operands are."""
     weak_operands: slice | None = None

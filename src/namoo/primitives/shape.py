@@ -16,7 +16,7 @@ from namoo import _dtypes
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive, Zero
-from namoo.core.trace import Tracer
+from namoo.core.trace import Tracer, eval_trace
 
 Axes = Sequence[int]
 
@@ -109,6 +109,10 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
             f"Cannot convert between {aval.dtype} and {new_dtype}: use random.key_data and "
             "random.wrap_key_data to go between keys and numbers."
         )
+    if not isinstance(x, (EagerArray, Tracer)):
+        # A number is converted now, so that programs hold the result.
+        params = {"new_dtype": new_dtype, "weak_type": weak_type}
+        return eval_trace.process(convert_element_type_p, (x,), params)
     return convert_element_type_p.bind(x, new_dtype=new_dtype, weak_type=weak_type)
 
 
@@ -127,6 +131,7 @@ class BroadcastInDim(Primitive):
     """Repeat an array along new axes and along axes of length 1."""
 
     name, linear = "broadcast_in_dim", True
+    implied_params, quiet_params = ("shape",), ("broadcast_dimensions",)
 
     def evaluate(self, x, *, shape, broadcast_dimensions):
         if not x.shape:
@@ -405,6 +410,29 @@ def reshape(x: Any, new_sizes: Any, dimensions: Axes | None = None) -> Any:
     return reshape_p.bind(x, new_sizes=new_sizes, dimensions=dimensions)
 
 
+class Squeeze(Primitive):
+    """Remove axes of length 1."""
+
+    name, linear = "squeeze", True
+
+    def evaluate(self, x, *, dimensions):
+        return x.reshape([n for i, n in enumerate(x.shape) if i not in dimensions])
+
+    def abstract(self, x, *, dimensions):
+        return x.update(shape=reduced_shape("squeeze", x.shape, dimensions))
+
+    def transpose(self, ct, x, *, dimensions):
+        return [expand_dims(ct, dimensions)]
+
+    def batch(self, xs, dims, *, dimensions):
+        (x,), (d,) = xs, dims
+        dimensions = tuple(i + (i >= d) for i in dimensions)
+        return self.bind(x, dimensions=dimensions), d - sum(i < d for i in dimensions)
+
+
+squeeze_p = Squeeze()
+
+
 def squeeze(x: Any, dimensions: Axes) -> Any:
     """Remove axes of length 1.
 
@@ -421,7 +449,9 @@ def squeeze(x: Any, dimensions: Axes) -> Any:
             "cannot select an axis to squeeze out which has size not equal to one, "
             f"got shape={shape} and dimensions={tuple(dimensions)}"
         )
-    return reshape(x, [size for i, size in enumerate(shape) if i not in dims])
+    if not dims and isinstance(x, (EagerArray, Tracer)):
+        return x
+    return squeeze_p.bind(x, dimensions=tuple(sorted(dims)))
 
 
 class Transpose(Primitive):
