@@ -2,6 +2,7 @@
 
 import functools
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,6 +100,7 @@ def test_explain_compares_with_the_nearest_earlier_call():
 
 
 SCALE = 3.0
+NOT_A_FUNCTION: Any = "f"
 
 
 class Model:
@@ -177,7 +179,7 @@ def test_static_arguments_by_number_and_by_name_are_one():
 @pytest.mark.parametrize(
     "make, error, words",
     [
-        (lambda: namoo.jit(*["f"]), TypeError, "expects a function"),
+        (lambda: namoo.jit(NOT_A_FUNCTION), TypeError, "expects a function"),
         (lambda: namoo.jit(lambda x: x, static_argnames="y"), ValueError, "invalid argname 'y'"),
         (lambda: namoo.jit(lambda x: x, static_argnums=4), ValueError, "static_argnums=(4,)"),
         (

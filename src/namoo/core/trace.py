@@ -17,6 +17,7 @@ from namoo import _dtypes, errors
 from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import aval_of
 
+
 def _guards() -> tuple[Any, Any, Any]:
     """Functions that switch NumPy's floating-point warnings, and the setting that has none.
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes, errors, tree_util
+from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import eval_jaxpr, jaxpr_as_fun
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
@@ -341,6 +342,8 @@ class _Custom:
         args = positional(self.fun, args, kwargs, what)
         static, dynamic = _split_nondiff(args, self.nondiff_argnums, what)
         flat, in_tree = tree_util.tree_flatten(tuple(dynamic))
+        # The rules are written for arrays: what NumPy arrays cannot do, such as traced indices.
+        flat = [EagerArray(to_numpy(x)) if isinstance(x, np.ndarray) else x for x in flat]
         out_tree: list[Any] = [None]
 
         def fun(*leaves):
