@@ -902,3 +902,109 @@ def assignment(J, jnp, lax):
         return x
 
     return J.jit(f)(jnp.ones(3))
+
+
+# ---- functions as values, repetition, and modes
+
+
+@case
+def derivative_functions_leave_jit(J, jnp, lax):
+    out, pull = J.jit(lambda x: J.vjp(lambda y: (jnp.sin(y) * y, y[0]), x))(x3)
+    _, line = J.jit(lambda x: J.linearize(jnp.tanh, x))(x3)
+    return out, pull((x3, 1.0)), J.vmap(line)(x23), J.jit(lambda p, ct: p(ct))(pull, (x3, 2.0))
+
+
+@case
+def one_function_many_types(J, jnp, lax):
+    f = J.jit(lambda x, y=1.0: (x * y, x + 1))
+    half = np.ones(2, np.float16)
+    calls = [
+        (1,),
+        (1.0,),
+        (True,),
+        (x3,),
+        (x23,),
+        (half,),
+        (half, 2),
+        (x3, half[0]),
+        (np.arange(3),),
+    ]
+    return [f(*args) for args in calls + calls]
+
+
+@case
+def one_function_many_derivatives(J, jnp, lax):
+    @J.jit
+    def f(x, y):
+        return jnp.sin(x) * y, x
+
+    ways = [
+        J.jvp(f, (x3, x3), (x3, x3)),
+        J.jvp(lambda x: f(x, x3), (x3,), (x3,)),
+        J.jvp(lambda y: f(x3, y), (x3,), (x3,)),
+        J.grad(lambda x: f(x, 2.0)[0].sum())(x3),
+        J.grad(lambda y: f(x3, y)[0].sum())(2.0),
+        J.grad(lambda y: f(x3, y)[1].sum())(2.0),
+        J.vmap(f, in_axes=(None, 0))(x3, x23),
+        J.vmap(f, in_axes=(0, None))(x23, x3),
+    ]
+    return ways, J.grad(lambda x: J.grad(lambda v: f(v, v)[0])(x))(0.5)
+
+
+@case
+def without_jit(J, jnp, lax):
+    def f(xs):
+        step = lambda c, x: (lax.cond(c.sum() > 0, jnp.sin, jnp.cos, c) * x, c)  # noqa: E731
+        last, rows = lax.scan(step, xs[0], xs)
+        return lax.fori_loop(0, 3, lambda i, v: v + i, last), J.jit(jnp.tanh)(rows)
+
+    with J.disable_jit():
+        loss = lambda xs: sum(jnp.sum(v) for v in f(xs))  # noqa: E731
+        return f(x23), J.grad(loss)(x23), J.vmap(f)(x234), J.jvp(f, (x23,), (x23,))
+
+
+@case
+def results_that_are_arguments(J, jnp, lax):
+    f = lambda x, y: (x, (y, x), None, y + 0)  # noqa: E731
+    return [
+        J.jit(f)(x3, 2.0),
+        J.vmap(f, in_axes=(0, None))(x3, 2.0),
+        J.jvp(f, (x3, 2.0), (x3, 1.0)),
+        J.vjp(f, x3, 2.0)[1]((x3, (1.0, x3), None, 3.0)),
+        J.checkpoint(f)(x3, 2.0),
+        lax.scan(lambda c, x: (c, (c, x)), 1.5, x3),
+    ]
+
+
+@case
+def custom_rules_of_integers(J, jnp, lax):
+    @J.custom_jvp
+    def f(x, n):
+        return x * n, n + 1
+
+    @f.defjvp
+    def rule(primals, tangents):
+        (x, n), (dx, _) = primals, tangents
+        return f(x, n), (dx * n * 2, np.zeros(jnp.shape(n), jax.dtypes.float0))
+
+    g = J.custom_vjp(lambda x, n: x * n)
+    g.defvjp(lambda x, n: (x * n, n), lambda n, ct: (ct * n * 2, None))
+    return [
+        J.grad(lambda x: f(x, 3)[0])(2.0),
+        J.jit(J.grad(lambda x: f(x, 3)[0]))(2.0),
+        J.vmap(J.grad(lambda x, n: f(x, n)[0]))(x3, jnp.arange(3)),
+        J.grad(g)(2.0, 3),
+        J.vmap(J.grad(g))(x3, jnp.arange(3)),
+    ]
+
+
+@case
+def derivatives_four_deep(J, jnp, lax):
+    f = lambda x: jnp.sin(x) * jnp.exp(-x)  # noqa: E731
+    d = f
+    orders = []
+    for transform in (J.grad, J.jacfwd, J.grad, J.jacrev):
+        d = transform(d)
+        orders.append(J.jit(d)(0.5))
+    third = lambda x: J.jvp(J.grad(J.grad(f)), (x,), (1.0,))[1]  # noqa: E731
+    return orders, J.vmap(third)(x3)

@@ -18,7 +18,7 @@ from namoo.api.arguments import (
     to_array,
 )
 from namoo.api.map import vmap
-from namoo.core.array import EagerArray
+from namoo.core.array import Array, EagerArray
 from namoo.core.avals import aval_of
 from namoo.core.jaxpr import Jaxpr, eval_jaxpr
 from namoo.core.primitive import Linear, Zero, is_zero
@@ -133,9 +133,12 @@ def jvp(
     outs, out_tangents = forward.jvp(flat, flat.leaves, checked)
     n = flat.num_outs
     out = flat.out(outs[:n])
-    tangent = flat.out_tree.unflatten(
-        flat.out_static.join([instantiate(t) for t in out_tangents[:n]])
-    )
+    # A number that was given as a tangent may come out as that of an array.
+    given = [
+        to_array(instantiate(t)) if isinstance(x, Array) else instantiate(t)
+        for x, t in zip(outs[:n], out_tangents[:n], strict=True)
+    ]
+    tangent = flat.out_tree.unflatten(flat.out_static.join(given))
     return (out, tangent, flat.aux_out(outs[n:])) if has_aux else (out, tangent)
 
 
