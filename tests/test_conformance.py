@@ -170,7 +170,10 @@ def test_jvp_is_the_derivative(sample):
             aval = aval_of(out).tangent()
             assert (t.aval.shape, t.aval.dtype) == (aval.shape, aval.dtype)
             if aval.dtype.kind in "fc":
-                assert_close(t, w, sample.rtol, f"by operands {chosen}")
+                # Differences of values this large are not known any better.
+                sizes = np.abs(numbers(out))
+                floor = 1e-10 * sizes[np.isfinite(sizes)].max(initial=0.0)
+                assert_close(t, w, sample.rtol, f"by operands {chosen}", floor)
 
 
 @reversible_rows

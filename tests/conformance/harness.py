@@ -264,8 +264,9 @@ def inner(xs: Sequence[Any], ys: Sequence[Any]) -> tuple[float, float]:
     return total, size
 
 
-def assert_close(found: Any, wanted: Any, rtol: float, where: str = "") -> None:
-    """Equal within `rtol` of the largest element; NaNs and infinities in the same places."""
+def assert_close(found: Any, wanted: Any, rtol: float, where: str = "", floor: float = 0.0) -> None:
+    """Equal within `rtol` of the largest element, or `floor`; NaNs and infinities in the same
+    places."""
     found, wanted = np.asarray(numbers(found)), np.asarray(wanted)
     assert found.shape == wanted.shape, f"{where}: shape {found.shape}, wanted {wanted.shape}"
     if found.dtype.kind not in "fcV" or found.dtype.names is not None or rtol == 0:
@@ -275,4 +276,5 @@ def assert_close(found: Any, wanted: Any, rtol: float, where: str = "") -> None:
         found, wanted = found.astype(np.float64), wanted.astype(np.float64)
     finite = np.abs(wanted[np.isfinite(wanted)])
     scale = max(1e-300, finite.max(initial=0.0))
-    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * scale, err_msg=where)
+    atol = max(rtol * scale, floor)
+    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=atol, err_msg=where)
