@@ -182,3 +182,51 @@ def normal(*shape: int, dtype: Any = np.float32, seed: int = 0) -> np.ndarray:
     if np.dtype(dtype).kind == "c":
         out = out + 1j * rng.randn(*shape)
     return np.asarray(out).astype(dtype)
+
+
+def check_derivatives(fun: Callable[..., Any], *args: Any, rtol: float = 1e-6) -> None:
+    """A function of namoo by finite differences: the derivative along a line, in both modes and to
+    second order."""
+    with namoo.enable_x64(True):
+        wide = [np.complex128 if np.iscomplexobj(x) else np.float64 for x in args]
+        arrays = [namoo.numpy.asarray(x, t) for x, t in zip(args, wide, strict=True)]
+        _check_derivatives(fun, arrays, rtol)
+
+
+def _check_derivatives(fun: Callable[..., Any], args: list[Any], rtol: float) -> None:
+    jnp = namoo.numpy
+    rng = np.random.RandomState(3)
+
+    def like(x):
+        out = rng.randn(*x.shape)
+        return jnp.asarray(out + 1j * rng.randn(*x.shape) if x.dtype.kind == "c" else out, x.dtype)
+
+    def flat(*args):
+        return namoo.tree.leaves(fun(*args))
+
+    direction, weights = [like(x) for x in args], [like(x) for x in flat(*args)]
+
+    def total(args):
+        outs = flat(*args)
+        return sum(jnp.sum(jnp.real(jnp.conj(w) * x)) for w, x in zip(weights, outs, strict=True))
+
+    def moved(step):
+        return [x + step * d for x, d in zip(args, direction, strict=True)]
+
+    def along(f, step=1e-6):
+        plus, minus = f(moved(step)), f(moved(-step))
+        return namoo.tree.map(lambda a, b: (a - b) / (2 * step), plus, minus)
+
+    slope = along(total)
+    gradient = namoo.grad(total)
+    for value in (namoo.jvp(total, (args,), (direction,))[1], _inner(gradient(args), direction)):
+        np.testing.assert_allclose(value, slope, rtol, rtol)
+    change = namoo.jvp(gradient, (args,), (direction,))[1]
+    for a, b in zip(change, along(gradient, 1e-4), strict=True):
+        np.testing.assert_allclose(a, b, 1e-4, 1e-4 * (1 + float(np.abs(b).max())))
+
+
+def _inner(xs, ys):
+    """What the derivative `xs` of a real number says about the direction `ys`."""
+    jnp = namoo.numpy
+    return sum(jnp.sum(jnp.real(x * y)) for x, y in zip(xs, ys, strict=True))

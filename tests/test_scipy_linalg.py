@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-import namoo
 import namoo.numpy as jnp
 import namoo.scipy.linalg as linalg
-from scipy_oracle import Case, Table, fail_alike, normal
+from scipy_oracle import Case, Table, check_derivatives, fail_alike, normal
 
 A, B = normal(3, 3) + 3 * np.eye(3, dtype="f"), normal(3, 3, seed=1) + 4 * np.eye(3, dtype="f")
 STACK = normal(2, 3, 3) + 3 * np.eye(3, dtype="f")
@@ -473,47 +472,7 @@ SMOOTH = {
 @pytest.mark.parametrize("name", SMOOTH)
 def test_derivatives_by_finite_differences(name):
     fun, args = SMOOTH[name]
-    with namoo.enable_x64(True):
-        args = [jnp.asarray(x, np.complex128 if np.iscomplexobj(x) else np.float64) for x in args]
-        check_derivatives(fun, args)
-
-
-def check_derivatives(fun, args, eps=1e-6, rtol=1e-6):
-    """The derivative along a line, and its transpose by an inner product; to second order."""
-    rng = np.random.RandomState(3)
-
-    def like(x):
-        out = rng.randn(*x.shape)
-        return jnp.asarray(out + 1j * rng.randn(*x.shape) if x.dtype.kind == "c" else out, x.dtype)
-
-    def flat(*args):
-        return namoo.tree.leaves(fun(*args))
-
-    direction, weights = [like(x) for x in args], [like(x) for x in flat(*args)]
-
-    def total(args):
-        outs = flat(*args)
-        return sum(jnp.sum(jnp.real(jnp.conj(w) * x)) for w, x in zip(weights, outs, strict=True))
-
-    def moved(step):
-        return [x + step * d for x, d in zip(args, direction, strict=True)]
-
-    def along(f, step=eps):
-        plus, minus = f(moved(step)), f(moved(-step))
-        return namoo.tree.map(lambda a, b: (a - b) / (2 * step), plus, minus)
-
-    slope = along(total)
-    gradient = namoo.grad(total)
-    for value in (namoo.jvp(total, (args,), (direction,))[1], inner(gradient(args), direction)):
-        np.testing.assert_allclose(value, slope, rtol, rtol)
-    change = namoo.jvp(gradient, (args,), (direction,))[1]
-    for a, b in zip(change, along(gradient, 1e-4), strict=True):
-        np.testing.assert_allclose(a, b, 1e-4, 1e-4 * (1 + float(np.abs(b).max())))
-
-
-def inner(xs, ys):
-    """What the derivative `xs` of a real number says about the direction `ys`."""
-    return sum(jnp.sum(jnp.real(x * y)) for x, y in zip(xs, ys, strict=True))
+    check_derivatives(fun, *args)
 
 
 def test_stacks_of_vectors_are_deprecated():

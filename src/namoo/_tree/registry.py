@@ -329,9 +329,10 @@ def _namedtuple_type(cls: Any) -> NodeType:
     def keys(meta, count):
         return [GetAttrKey(name) for name in cls._fields]
 
-    return NodeType(
-        cls, "namedtuple", _flatten_sequence, lambda meta, children: cls(*children), keys
-    )
+    # A class may have a length and items of its own, which are not its fields.
+    is_plain = cls.__len__ is tuple.__len__ and cls.__getitem__ is tuple.__getitem__
+    flatten = _flatten_sequence if is_plain else lambda node: (tuple(tuple.__iter__(node)), None)
+    return NodeType(cls, "namedtuple", flatten, lambda meta, children: cls(*children), keys)
 
 
 register(

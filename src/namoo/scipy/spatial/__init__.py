@@ -1,0 +1,3 @@
+"""Geometry: what JAX has as `jax.scipy.spatial`."""
+
+from namoo.scipy.spatial import transform as transform
