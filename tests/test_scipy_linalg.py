@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+import namoo
 import namoo.numpy as jnp
 import namoo.scipy.linalg as linalg
 from scipy_oracle import Case, Table, check_derivatives, fail_alike, normal
@@ -395,6 +396,37 @@ def test_errors(name):
 
 
 # What JAX does not compute, or cannot differentiate, against SciPy and finite differences.
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-3, 0.03, 0.2, 0.4, 1.0, 4.0])
+@pytest.mark.parametrize("x", [A, COMPLEX, STACK], ids=["real", "complex", "stack"])
+def test_exponentials_of_double_precision(x, scale):
+    x = (scale * x).astype(np.complex128 if np.iscomplexobj(x) else np.float64)
+    with namoo.enable_x64(True):
+        found = np.asarray(linalg.expm(jnp.asarray(x)))
+    wanted = scipy.linalg.expm(x)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, 1e-11, 1e-12 * np.abs(wanted).max())
+
+
+def test_functions_of_double_precision():
+    a, b, c = (x.astype(np.float64) for x in (POSITIVE, B, SPIRAL))
+    with namoo.enable_x64(True):
+        found = [
+            linalg.sqrtm(jnp.asarray(c)),
+            linalg.funm(jnp.asarray(c), jnp.exp),
+            linalg.solve_sylvester(*map(jnp.asarray, (a, b, c))),
+            linalg.polar(jnp.asarray(c))[1],
+        ]
+        found = [np.asarray(x) for x in found]
+    wanted = [
+        scipy.linalg.sqrtm(c.astype(complex)),
+        scipy.linalg.expm(c),
+        scipy.linalg.solve_sylvester(a, b, c),
+        scipy.linalg.polar(c)[1],
+    ]
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(x, y, 1e-9, 1e-10)
 
 
 def test_generalised_eigenvalues():

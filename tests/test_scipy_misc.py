@@ -336,7 +336,7 @@ def transform(lib):
 ERRORS = {
     "map_coordinates axes": lambda lib: lib.scipy.ndimage.map_coordinates(PLANE, [ROW], 1),
     "map_coordinates mode": lambda lib: at(1, "other")(lib, PLANE, ROW, COLUMN),
-    "map_coordinates order": lambda lib: at(2)(lib, PLANE, ROW, COLUMN),
+    "map_coordinates order": lambda lib: at(6)(lib, PLANE, ROW, COLUMN),
     "grid method": lambda lib: interpolate("cubic")(lib, *GRID, PLANE, POINTS),
     "grid call method": lambda lib: lib.scipy.interpolate.RegularGridInterpolator(GRID, PLANE)(
         POINTS, "cubic"
@@ -436,6 +436,7 @@ def test_minimize(name, method):
                     lambda x: fun(lib.jnp, x), x, method=method, options=options
                 )
             )(x0)
+            assert isinstance(minimum, lib.scipy.optimize.OptimizeResults)
             minimum = lib.jax.tree.map(np.asarray, minimum)
             return minimum, fun(np, minimum.x)
 
@@ -464,7 +465,10 @@ def test_minimize_within_transformations():
     np.testing.assert_allclose(found, np.stack(one_by_one), 1e-3, 1e-3)
     wanted = [
         jax.scipy.optimize.minimize(
-            lambda x, a: ((x - a) ** 2).sum() + (x**4).sum(), np.zeros(3, "f"), (a,), method="BFGS"
+            lambda x, a: ((x - a) ** 2).sum() + (x**4).sum(),
+            jax.numpy.zeros(3),
+            (a,),
+            method="BFGS",
         ).x
         for a in np.asarray(starts)[:1]
     ]
@@ -522,11 +526,21 @@ def test_euler_angles_against_scipy():
         np.testing.assert_allclose(found, turns.as_euler(seq), 1e-3, 1e-4)
 
 
-def test_nearest_coordinates_against_scipy():
-    for mode in ("nearest", "mirror", "reflect"):
-        wanted = scipy.ndimage.map_coordinates(PLANE, [ROW, COLUMN], order=1, mode=mode)
-        found = at(1, mode)(OURS, PLANE, ROW, COLUMN)
-        np.testing.assert_allclose(found, wanted, 1e-4, 1e-5)
+@pytest.mark.parametrize("order", range(1, 6))
+@pytest.mark.parametrize("mode", ["constant", "nearest", "wrap", "mirror", "reflect"])
+def test_splines_against_scipy(mode, order):
+    their_mode = f"grid-{mode}" if mode in ("constant", "wrap") else mode
+    for x, places in ((PLANE, [ROW, COLUMN]), (normal(30), [3 * ROW]), (normal(2, 3), [ROW, ROW])):
+        wanted = scipy.ndimage.map_coordinates(x, places, order=order, mode=their_mode, cval=0.5)
+        found = at(order, mode, cval=0.5)(OURS, x, *places)
+        np.testing.assert_allclose(found, wanted, 1e-4, 1e-4)
+    rounded = at(order, mode)(OURS, INTEGERS, ROW, COLUMN)
+    assert rounded.dtype == np.int32
+
+
+def test_derivatives_of_splines():
+    smooth = at(3, "mirror")
+    check_derivatives(lambda x, *c: smooth(OURS, x, *c), PLANE, ROW, COLUMN)
 
 
 def test_points_outside_of_a_grid():

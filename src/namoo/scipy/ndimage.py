@@ -43,14 +43,61 @@ def _is_integer(x: Array) -> bool:
 
 
 def _nodes(coordinate: Array, order: int) -> list[tuple[Array, Any]]:
-    """The neighbours of coordinates along one axis: their indices, and their weights."""
+    """The elements around coordinates along one axis: their indices, and their weights.
+
+    The weights are the values of the B-spline of that order about each element, by de Boor's
+    recursion; those of order 1 are linear in the distance.
+    """
     if order == 0:
         nearest = coordinate if _is_integer(coordinate) else lax.round(coordinate)
         return [(nearest.astype(np.int32), np.ones((), coordinate.dtype))]
-    lower = jnp.floor(coordinate)
-    above = coordinate - lower
-    index = lower.astype(np.int32)
-    return [(index, 1 - above), (index + 1, above)]
+    place = coordinate + (order + 1) / 2
+    knot = jnp.floor(place)
+    part = place - knot
+    weights = [1 - part, part]
+    for d in range(2, order + 1):
+        rising = [(part + (d - j)) / d * weights[j - 1] for j in range(1, d + 1)]
+        falling = [((j + 1) - part) / d * weights[j] for j in range(d)]
+        inner = [a + b for a, b in zip(rising[:-1], falling[1:], strict=True)]
+        weights = [falling[0], *inner, rising[-1]]
+    first = knot.astype(np.int32) - order
+    return [(first + j, weight) for j, weight in enumerate(weights)]
+
+
+_FILTERS = {"mirror": "mirror", "reflect": "reflect", "wrap": "grid-wrap"}
+"""SciPy's names of the modes that continue an array by itself."""
+_MARGIN = 12
+"""How far a spline feels what lies beyond the edge of an array."""
+
+
+@functools.lru_cache(64)
+def _filter(size: int, order: int, mode: str) -> np.ndarray:
+    """The matrix that makes of values the coefficients of the spline that goes through them."""
+    from scipy.ndimage import spline_filter1d
+
+    if size == 1:
+        return np.ones((1, 1))
+    return spline_filter1d(np.eye(size), order, axis=0, mode=_FILTERS[mode])
+
+
+def _spline(
+    x: Array, places: list[Array], order: int, mode: str, outside: Array
+) -> tuple[Array, list[Array], str]:
+    """Coefficients of a spline in place of values, where to read them, and how they go on."""
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        x = x.astype(float)
+    if mode not in _FILTERS:
+        # The surroundings are made explicit, as far as they matter.
+        options = {"constant_values": outside} if mode == "constant" else {}
+        x = jnp.pad(x, _MARGIN, mode="constant" if mode == "constant" else "edge", **options)
+        places = [c + _MARGIN for c in places]
+        if mode == "nearest":
+            places = [jnp.clip(c, 0, n - 1) for c, n in zip(places, x.shape, strict=True)]
+        mode = "mirror"
+    for axis, size in enumerate(x.shape):
+        matrix = jnp.asarray(_filter(size, order, mode), x.dtype)
+        x = jnp.moveaxis(jnp.tensordot(matrix, x, (1, axis), precision="highest"), 0, axis)
+    return x, places, mode
 
 
 def map_coordinates(
@@ -66,7 +113,8 @@ def map_coordinates(
         input: an array of rank n.
         coordinates: n arrays, the coordinates along each axis, in units of elements; they
             broadcast.
-        order: 0 for the nearest element, 1 for linear interpolation.
+        order: 0 for the nearest element, 1 for linear interpolation, 2 to 5 for splines of that
+            degree through all elements.
         mode: what lies outside of the array: 'constant' for `cval`, 'nearest' for its edge, 'wrap'
             for copies, 'mirror' and 'reflect' for mirror images about the centres or the edges of
             the outermost elements.
@@ -96,12 +144,28 @@ def map_coordinates(
         raise NotImplementedError(
             f"map_coordinates: mode must be one of {tuple(_FIXES)}, got {mode!r}."
         )
-    if order not in (0, 1):
+    if order not in range(6):
         raise NotImplementedError(
-            f"map_coordinates: order must be 0 (nearest) or 1 (linear), got {order!r}."
+            f"map_coordinates: order must be 0 (nearest), 1 (linear) or up to 5, got {order!r}."
         )
+    dtype, is_inside = x.dtype, None
+    if order > 1:
+        x, places, continued = _spline(x, places, order, mode, outside)
+        if mode == "constant":
+            inside = ((c >= 0) & (c <= n - 1) for c, n in zip(places, x.shape, strict=True))
+            is_inside = functools.reduce(operator.and_, inside, True)
+        mode = continued
+    total = _sum_of_corners(x, places, order, mode, outside)
+    if is_inside is not None:
+        total = jnp.where(is_inside, total, outside)
+    if jnp.issubdtype(dtype, jnp.integer) and not _is_integer(total):
+        total = lax.round(total)
+    return total.astype(dtype)
+
+
+def _sum_of_corners(x: Array, places: list[Array], order: int, mode: str, outside: Array) -> Array:
+    """Each element around a point contributes, by the product of its weights along all axes."""
     total: Any = None
-    # Each corner of the cell around a point contributes, by the product of its weights.
     for corner in itertools.product(*(_nodes(c, order) for c in places)):
         indices = tuple(
             _FIXES[mode](index, size) for (index, _), size in zip(corner, x.shape, strict=True)
@@ -116,6 +180,4 @@ def map_coordinates(
         weights = [weight for _, weight in corner]
         value = functools.reduce(operator.mul, weights) * value if weights else value
         total = value if total is None else total + value
-    if _is_integer(x) and not _is_integer(total):
-        total = lax.round(total)
-    return total.astype(x.dtype)
+    return total

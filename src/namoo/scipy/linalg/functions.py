@@ -55,7 +55,7 @@ def _pade_coefficients(orders: tuple[int, ...]) -> np.ndarray:
 def _pade(a: Array, norm: Array) -> tuple[Array, Array, Array]:
     """P and Q with exp(A / 2^s) ≈ Q⁻¹ P, and the number s of squarings."""
     orders, limits = _PADE[str(norm.dtype)]
-    squarings = jnp.maximum(0, jnp.floor(jnp.log2(norm / limits[-1])))
+    squarings = jnp.maximum(0, jnp.ceil(jnp.log2(norm / limits[-1])))
     a = a / (2**squarings).astype(a.dtype)
     # All orders are one polynomial, whose highest coefficients may be zero.
     table = jnp.asarray(_pade_coefficients(orders), norm.dtype)

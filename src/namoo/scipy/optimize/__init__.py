@@ -7,5 +7,5 @@
 Array([1., 2.], dtype=float32)
 """
 
-from namoo.scipy.optimize.minimize import OptimizeResults as OptimizeResults
-from namoo.scipy.optimize.minimize import minimize as minimize
+from namoo.scipy.optimize.quasi_newton import OptimizeResults as OptimizeResults
+from namoo.scipy.optimize.quasi_newton import minimize as minimize
