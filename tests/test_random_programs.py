@@ -342,6 +342,8 @@ def check(steps, chain, shapes, dtypes=("float64", "float64"), tol=1e-7):
             with pytest.raises(type(refusal)):
                 way(*args)
         return
+    except NotImplementedError:
+        return  # JAX has no answer, such as twice forward through a custom_vjp function
     assert_agree(fun(*args), wanted, rtol=tol, atol=tol)
     assert_agree(namoo.jit(fun)(*args), wanted, rtol=tol, atol=tol)
 

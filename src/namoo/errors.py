@@ -184,8 +184,9 @@ def guard(namespace: dict[str, Any]) -> None:
     Functions call one another inside without this; only what a user calls is wrapped.
     """
     for name, fun in list(namespace.items()):
-        if isinstance(fun, FunctionType) and not name.startswith("_"):
-            guarded = fun if hasattr(fun, "is_boundary") else boundary(fun)
-            if is_hidden(fun.__code__.co_filename):
-                guarded.__module__ = namespace["__name__"]
-                namespace[name] = guarded
+        if name.startswith("_") or not isinstance(fun, FunctionType):
+            continue
+        if is_hidden(fun.__code__.co_filename) and not hasattr(fun, "is_boundary"):
+            namespace[name] = boundary(fun)
+            # Under this name it can be pickled.
+            namespace[name].__module__ = namespace["__name__"]
