@@ -552,6 +552,23 @@ def test_points_outside_of_a_grid():
         interpolate(jnp.array([[1.0, 9.0]]))
 
 
+@pytest.mark.parametrize("method", [linalg.cg, linalg.bicgstab, linalg.gmres])
+def test_derivatives_and_maps_of_solutions(method):
+    def solve(a, b):
+        return method(a @ a.T, b, tol=1e-13)[0]
+
+    check_derivatives(solve, MATRIX, RIGHT, rtol=1e-5)
+
+    def loosely(a, b):
+        return method(a, b, tol=1e-6)[0]
+
+    stack = jnp.asarray(np.stack([POSITIVE, POSITIVE + np.eye(6, dtype="f")]))
+    right = jnp.asarray(normal(2, 6))
+    found = namoo.jit(namoo.vmap(loosely))(stack, right)
+    wanted = [loosely(a, b) for a, b in zip(stack, right, strict=True)]
+    np.testing.assert_allclose(found, np.stack(wanted), 1e-3, 1e-4)
+
+
 def test_operators_of_other_kinds():
     class Twice:
         shape = (6, 6)
