@@ -7,8 +7,9 @@ TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu
 
 .PHONY: demo test lint format clean
 
+# The network's matrices are small: a BLAS that wakes a second thread for each of them only waits.
 demo: .venv/installed-examples
-	$(BIN)/python examples/mnist_mlp.py
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/mnist_mlp.py
 
 test: .venv/installed-test lint
 	$(TEST_ENV) $(BIN)/python -m pytest -q -n $(WORKERS)
