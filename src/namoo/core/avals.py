@@ -114,13 +114,6 @@ class ShapeDtypeStruct:
         return hash((self.shape, self.dtype, self.weak_type))
 
 
-class Token:
-    """The abstract value of an ordering token."""
-
-    def str_short(self) -> str:
-        return "Tok[]"
-
-
 def canonical_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of Python integers, or a TypeError that says what it is instead."""
     try:

@@ -7,7 +7,7 @@ from typing import Any
 
 from namoo import errors
 from namoo.core.array import EagerArray
-from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.avals import ShapedArray
 from namoo.core.primitive import Primitive
 
 
@@ -250,9 +250,3 @@ def dce(jaxpr: Jaxpr, keep: Sequence[bool]) -> Jaxpr:
             eqns.append(eqn)
             needed.update(v for v in eqn.invars if type(v) is not Literal)
     return jaxpr.replace(outvars=outvars, eqns=eqns[::-1])
-
-
-def typematch(a: Any, b: Any) -> bool:
-    """Whether two values or types agree in shape and dtype, weak types aside."""
-    a, b = aval_of(a), aval_of(b)
-    return a.shape == b.shape and a.dtype == b.dtype

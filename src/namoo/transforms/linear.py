@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from namoo import _dtypes
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, literal_value
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
@@ -251,16 +250,3 @@ def transpose_jaxpr(
         return stage_closed(fun, [*known, *ct_avals], closed.jaxpr.name), nonzero_out
 
     return derived(closed.jaxpr, ("transpose", is_linear, nonzero_cts), make)
-
-
-def check_cotangent(expected: ShapedArray, ct: Any, where: str) -> Any:
-    """A cotangent a user gave, checked against the result it belongs to."""
-    wanted, found = expected.tangent(), aval_of(ct)
-    if wanted.dtype == _dtypes.float0:
-        return Zero(wanted)
-    if wanted.shape != found.shape or wanted.dtype != found.dtype:
-        raise ValueError(
-            f"{where}: the cotangent must have the shape and dtype of the result, "
-            f"{wanted.str_short()}, but it is {found.str_short()}."
-        )
-    return ct

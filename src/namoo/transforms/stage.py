@@ -158,11 +158,6 @@ def stage_closed(
     return ClosedJaxpr(jaxpr, consts)
 
 
-def is_concrete(x: Any) -> bool:
-    """Whether an operand has its numbers now."""
-    return not isinstance(x, Tracer)
-
-
 def derived(jaxpr: Jaxpr, key: Any, make: Callable[[], Any]) -> Any:
     """A program derived from another one, made once and kept with it."""
     try:
