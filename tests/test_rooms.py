@@ -20,7 +20,7 @@ SOURCE = ROOT / "src"
 # or the closest package around it; "" is namoo/__init__.py, so `import namoo` is allowed to no row.
 ROWS: dict[str, tuple[str, ...]] = {
     "base": ("_config", "_dtypes", "dtypes", "errors"),
-    "tree": ("_tree", "tree", "tree_util"),
+    "tree": ("_tree", "paths", "tree", "tree_util"),
     "core": ("core",),
     "primitives": ("primitives",),
     "transforms": ("transforms",),
@@ -31,6 +31,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "lax": ("lax",),
     "numpy": ("numpy",),
     "random": ("random",),
+    "structs": ("_module", "_trees", "struct"),
     "namespaces": (
         "ad_checkpoint",
         "custom_batching",
@@ -47,7 +48,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "stages",
         "typing",
     ),
-    "models": ("struct", "optim", "data", "train"),
+    "models": ("mixed", "optim", "data", "train"),
     "compat": ("compat",),
     "public": ("",),
 }

@@ -83,6 +83,7 @@ from namoo.core.array import Array as Array
 from namoo.core.avals import ShapeDtypeStruct as ShapeDtypeStruct
 from namoo.engines.base import Device as Device
 from namoo.errors import hide_frames as hide_frames
+from namoo.paths import paths as paths
 from namoo.transforms.custom import closure_convert as closure_convert
 from namoo.transforms.custom import custom_gradient as custom_gradient
 from namoo.transforms.custom import custom_jvp as custom_jvp
