@@ -23,7 +23,9 @@ from namoo.control.callback import io_callback
 
 
 def _public(module: Any) -> dict[str, Any]:
-    return {k: v for k, v in vars(module).items() if not k.startswith("_")}
+    # Names may be loaded when they are first used, so that `vars` would not know them.
+    names = [name for name in dir(module) if not name.startswith("_")]
+    return {name: getattr(module, name) for name in names if hasattr(module, name)}
 
 
 OURS = SimpleNamespace(

@@ -23,6 +23,7 @@ from namoo.api.arguments import (
     require_callable,
     signature,
 )
+from namoo.api.donation import ArgInfo, Donation, donated_leaves
 from namoo.api.identity import function_key
 from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
 from namoo.control.call import jit_p
@@ -57,15 +58,16 @@ def _leaf_key(x: Any) -> Any:
 class _Program:
     """A traced program: the equations, its constants, and the structure of its result."""
 
-    __slots__ = ("closed", "consts", "cost", "fixed_out", "out_tree", "weak_out")
+    __slots__ = ("closed", "consts", "cost", "donation", "fixed_out", "out_tree", "weak_out")
 
-    def __init__(self, closed, consts, out_tree, fixed_out, cost):
+    def __init__(self, closed, consts, out_tree, fixed_out, cost, donation=None):
         self.closed: ClosedJaxpr = closed
         self.consts: list[Any] = consts
         self.out_tree = out_tree
         self.fixed_out: Static = fixed_out
         self.weak_out = [a.weak_type for a in closed.out_avals]
         self.cost = cost
+        self.donation: Donation | None = donation
 
 
 class _Cache:
@@ -137,12 +139,13 @@ class Jitted:
         self._fun = fun
         self._name = function_name(fun)
         self._inline = options["inline"]
-        self._nums, self._names = _static_arguments(
-            fun, options["static_argnums"], options["static_argnames"]
-        )
-        self._donate = options["donate"]
+        self._nums, self._names = _chosen_arguments(fun, "static", *options["static"])
+        self._donated = _chosen_arguments(fun, "donate", *options["donate"])
+        _refuse_overlap(self._nums, self._names, *self._donated)
         self._keep_unused = options["keep_unused"]
         self._options = (self._nums, self._names, self._inline)
+        if any(self._donated):
+            self._options += (self._donated, self._keep_unused)
         self._cache_or_none: _Cache | None = None
 
     @property
@@ -201,9 +204,12 @@ class Jitted:
         traced = self._program(leaves, tree, args, kwargs, static)
         operands = leaves if not any(map(_is_fixed, leaves)) else [x for x in leaves if is_array(x)]
         if context.trace is eval_trace:
-            closed = traced.closed
-            run = closed.jaxpr.cache.get("executable") or ProgramPrimitive.executable(closed)
-            outs = run([to_numpy(x) for x in (*traced.consts, *operands)])
+            if traced.donation is None:
+                closed = traced.closed
+                run = closed.jaxpr.cache.get("executable") or ProgramPrimitive.executable(closed)
+                outs = run([to_numpy(x) for x in (*traced.consts, *operands)])
+            else:
+                outs = traced.donation((*traced.consts, *operands))
             outs = list(map(wrap, outs, traced.weak_out))
         elif self._inline:
             outs = eval_jaxpr(traced.closed.jaxpr, (), *traced.consts, *operands)
@@ -259,11 +265,22 @@ class Jitted:
         names = [p for i, p in enumerate(paths) if i not in fixed.places]
         jaxpr, consts = stage(flat, [aval_of(x) for x in operands], self._name, names)
         closed, consts = close(jaxpr, consts)
-        traced = _Program(closed, consts, out_tree, fixed_out, time.perf_counter() - start)
+        donation = None
+        if any(self._donated):
+            given = self._donated_leaves(args, kwargs, static)
+            given = [d for i, d in enumerate(given) if i not in fixed.places]
+            places = [i for i, d in enumerate(given, len(consts)) if d]
+            donation = Donation(closed, places, self._keep_unused) if places else None
+        cost = time.perf_counter() - start
+        traced = _Program(closed, consts, out_tree, fixed_out, cost, donation)
         # A program that closes over values of a transformation outside serves this call only.
         if not any(isinstance(c, Tracer) for c in consts):
             self._remember(key, traced, leaves, tree, paths, static, axes)
         return traced
+
+    def _donated_leaves(self, args, kwargs, static) -> list[bool]:
+        numbers = {n for n, _ in static if isinstance(n, int)}
+        return donated_leaves(args, kwargs, numbers, *self._donated)
 
     def _remember(self, key, traced, leaves, tree, paths, static, axes):
         cache = self._cache
@@ -312,7 +329,8 @@ class Jitted:
         data, kw, static = self._split(args, kwargs)
         leaves, tree = tree_util.tree_flatten((data, kw))
         traced = self._program(leaves, tree, data, kw, static)
-        return Traced(self._name, traced, tree, [x for x in leaves if is_array(x)])
+        donated = self._donated_leaves(data, kw, static)
+        return Traced(self._name, traced, tree, leaves, donated)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The program for arguments, ready to be compiled."""
@@ -339,12 +357,17 @@ def _named(static: dict) -> dict:
     return {k: v for k, v in static.items() if isinstance(k, str)}
 
 
-def _static_arguments(fun: Callable, nums: Any, names: Any) -> tuple[tuple[int, ...], frozenset]:
-    """Static arguments by number and by name; each tells the other, from the signature."""
-    nums = () if nums is None else argnums_tuple(nums, "static_argnums")
-    names = () if names is None else (names,) if isinstance(names, str) else tuple(names)
-    if not all(isinstance(n, str) for n in names):
-        raise TypeError(f"static_argnames must be a string or strings, got {names!r}.")
+def _chosen_arguments(
+    fun: Callable, what: str, nums: Any, names: Any
+) -> tuple[tuple[int, ...], frozenset]:
+    """Arguments by number and by name; each tells the other, from the signature."""
+    nums = () if nums is None else argnums_tuple(nums, f"{what}_argnums")
+    names = () if names is None else (names,) if isinstance(names, str) else names
+    if not isinstance(names, Iterable) or not all(isinstance(n, str) for n in names):
+        raise TypeError(f"{what}_argnames must be a string or strings, got {names!r}.")
+    names = tuple(names)
+    if not nums and not names:
+        return (), frozenset()
     sig = signature(fun)
     if sig is None:
         return nums, frozenset(names)
@@ -355,14 +378,14 @@ def _static_arguments(fun: Callable, nums: Any, names: Any) -> tuple[tuple[int, 
     for i in nums:
         if not variadic and not -len(positional) <= i < len(positional):
             raise ValueError(
-                f"jitted function {function_name(fun)} has static_argnums={nums}, but only "
+                f"jitted function {function_name(fun)} has {what}_argnums={nums}, but only "
                 f"{len(positional)} positional arguments."
             )
     for name in names:
         if not keywords and name not in sig.parameters:
             raise ValueError(
                 f"jitted function {function_name(fun)} has invalid argname {name!r} in "
-                f"static_argnames. Function does not take these args. Its arguments are "
+                f"{what}_argnames. Function does not take these args. Its arguments are "
                 f"{list(sig.parameters)}."
             )
     all_nums, all_names = set(nums), set(names)
@@ -372,6 +395,15 @@ def _static_arguments(fun: Callable, nums: Any, names: Any) -> tuple[tuple[int, 
         if p.name in names:
             all_nums.add(i)
     return tuple(sorted(all_nums)), frozenset(all_names)
+
+
+def _refuse_overlap(nums, names, donated_nums, donated_names):
+    """An argument that is part of the program has no memory to give."""
+    if both := (names & donated_names or set(nums) & set(donated_nums)):
+        raise ValueError(
+            f"static_argnums and donate_argnums cannot intersect: {sorted(both)} are in both. A "
+            "static argument is a Python value of the program; donate arguments that are arrays."
+        )
 
 
 def jit(
@@ -399,9 +431,10 @@ def jit(
       fun: a function of trees of arrays.
       static_argnums: arguments that are Python values of the program rather than data; hashable.
       static_argnames: the same, by name.
-      donate_argnums: arguments whose memory may be reused for results.
+      donate_argnums: arguments whose memory may be reused for results. A call deletes their
+        arrays, where a result is as large; only arrays passed to the compiled function itself.
       donate_argnames: the same, by name.
-      keep_unused: keep arguments that the program does not use.
+      keep_unused: take donated arguments that the program does not use, too.
       inline: write the program into the one that calls it.
 
     Returns:
@@ -416,8 +449,7 @@ def jit(
     Array([2., 4.], dtype=float32)
     """
     options = dict(
-        static_argnums=static_argnums,
-        static_argnames=static_argnames,
+        static=(static_argnums, static_argnames),
         donate=(donate_argnums, donate_argnames),
         keep_unused=keep_unused,
         inline=inline,
@@ -458,11 +490,12 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
 class Traced:
     """A program made by tracing, before it is compiled."""
 
-    def __init__(self, name: str, traced: _Program, in_tree: Any, leaves: Sequence[Any]):
+    def __init__(self, name: str, traced: _Program, in_tree: Any, leaves: Any, donated: list[bool]):
         self.fun_name = name
         self.in_tree = in_tree
         self._traced = traced
-        self._leaves = leaves
+        self._leaves: Sequence[Any] = leaves
+        self._donated = donated
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -485,11 +518,26 @@ class Traced:
 
     @property
     def in_avals(self) -> Any:
-        avals = [aval_of(x) for x in self._leaves]
-        return self.in_tree.unflatten(avals) if len(avals) == self.in_tree.num_leaves else avals
+        """The types of the arguments; leaves that are not arrays as they are."""
+        return self.in_tree.unflatten([aval_of(x) if is_array(x) else x for x in self._leaves])
+
+    @property
+    def args_info(self) -> Any:
+        """The type of every argument, and whether it is donated."""
+        leaves = zip(self._leaves, self._donated, strict=True)
+        return self.in_tree.unflatten(
+            [ArgInfo(aval_of(x), donated) if is_array(x) else x for x, donated in leaves]
+        )
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The numbers of the leaves that are donated."""
+        return tuple(i for i, d in enumerate(self._donated) if d)
 
     def lower(self) -> Lowered:
-        """The program, ready to be compiled."""
+        """The program, ready to be compiled; warns of donated arguments that are of no use."""
+        if self._traced.donation is not None:
+            _ = self._traced.donation.aliases
         return Lowered(self)
 
 
@@ -503,7 +551,8 @@ class Lowered:
     out_info = property(lambda self: self._traced.out_info)
     out_tree = property(lambda self: self._traced.out_tree)
     in_avals = property(lambda self: self._traced.in_avals)
-    args_info = property(lambda self: self._traced.in_avals)
+    args_info = property(lambda self: self._traced.args_info)
+    donate_argnums = property(lambda self: self._traced.donate_argnums)
 
     def as_text(self, dialect: str | None = None) -> str:
         """The program as text."""
@@ -519,12 +568,15 @@ class Compiled:
 
     def __init__(self, traced: Traced):
         self._traced = traced
-        self._run = ProgramPrimitive.executable(traced.jaxpr)
+        donation = traced._traced.donation
+        self._run = donation.executable if donation else ProgramPrimitive.executable(traced.jaxpr)
         self.in_tree = traced.in_tree
 
     out_info = property(lambda self: self._traced.out_info)
     out_tree = property(lambda self: self._traced.out_tree)
     in_avals = property(lambda self: self._traced.in_avals)
+    args_info = property(lambda self: self._traced.args_info)
+    donate_argnums = property(lambda self: self._traced.donate_argnums)
 
     def as_text(self) -> str:
         """The program as the engine runs it."""
@@ -547,7 +599,8 @@ class Compiled:
             for p, x in tree_util.tree_leaves_with_path((args, kwargs))
             if is_array(x)
         ]
-        for x, wanted, path in zip(operands, map(aval_of, traced._leaves), paths, strict=True):
+        compiled_for = [aval_of(x) for x in traced._leaves if is_array(x)]
+        for x, wanted, path in zip(operands, compiled_for, paths, strict=True):
             found = aval_of(x)
             if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
                 raise TypeError(
@@ -561,5 +614,8 @@ class Compiled:
                 f"Cannot apply transformations to the compiled {traced.fun_name}: a compiled "
                 "program runs on concrete arrays only. Transform the function before compiling it."
             )
-        outs = self._run([to_numpy(x) for x in (*inner.consts, *operands)])
+        if inner.donation is None:
+            outs = self._run([to_numpy(x) for x in (*inner.consts, *operands)])
+        else:
+            outs = inner.donation((*inner.consts, *operands))
         return inner.out_tree.unflatten(inner.fixed_out.join(list(map(wrap, outs, inner.weak_out))))

@@ -226,6 +226,12 @@ def pmap(
 
     require_callable(fun, "pmap")
     fixed = argnums_tuple(static_broadcasted_argnums, "static_broadcasted_argnums")
+    donated = argnums_tuple(donate_argnums, "donate_argnums")
+    if both := set(fixed) & set(donated):
+        raise ValueError(
+            f"pmap: static_broadcasted_argnums and donate_argnums cannot intersect: {sorted(both)} "
+            "are in both."
+        )
     name = axis_name if axis_name is not None else _PmapAxis()
     compiled: dict[Any, Callable] = {}
 
@@ -240,7 +246,7 @@ def pmap(
             axes = tuple(a for i, a in enumerate(axes) if i not in nums)
         _check_devices(axes, dynamic, kwargs, fun, devices, device_count)
         try:
-            run = compiled.get(statics)
+            run = compiled.get((len(args), statics))
         except TypeError:
             raise ValueError(
                 "pmap: static_broadcasted_argnums must be hashable, got "
@@ -256,7 +262,9 @@ def pmap(
 
             of_dynamic.__name__ = function_name(fun)
             mapped = vmap(of_dynamic, axes, out_axes, name, axis_size)
-            run = compiled[statics] = jit(mapped)
+            given = [i for i in range(len(args)) if i not in nums]
+            places = [j for j, i in enumerate(given) if i in donated or i - len(args) in donated]
+            run = compiled[len(args), statics] = jit(mapped, donate_argnums=places)
         return run(*dynamic, **kwargs)
 
     return pmap_f

@@ -6,7 +6,7 @@ Operators and methods are attached by `namoo.numpy`, which knows how to compute 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -147,6 +147,34 @@ class EagerArray(Array):
 
     def __reduce__(self):
         return _rebuild, (np.ascontiguousarray(self._value).reshape(self.shape), self._weak)
+
+
+class Deleted:
+    """In place of the value of an array that was given up: its type, and no numbers."""
+
+    __slots__ = ("dtype", "ndim", "shape", "size")
+
+    def __init__(self, value: np.ndarray):
+        self.shape, self.dtype = value.shape, value.dtype
+        self.ndim, self.size = value.ndim, value.size
+
+    def _refuse(self, *args: Any, **options: Any) -> NoReturn:
+        dtype = self.dtype if self.dtype.names is None else _dtypes.of_numpy(self.dtype)
+        raise RuntimeError(
+            f"Array has been deleted with shape={dtype}[{','.join(map(str, self.shape))}]: it was "
+            "donated to a compiled function, or x.delete() was called. Use the function's result, "
+            "or pass x.copy() to keep x."
+        )
+
+    __getattr__ = __getitem__ = __iter__ = __array__ = __reduce_ex__ = _refuse
+    __str__ = __repr__ = __format__ = _refuse
+    __bool__ = __int__ = __float__ = __complex__ = __index__ = _refuse
+
+
+def delete(x: EagerArray) -> None:
+    """Give up an array's memory; it cannot be used any more."""
+    if type(x._value) is not Deleted:
+        x._value = Deleted(x._value)  # type: ignore[assignment]
 
 
 def _rebuild(value: np.ndarray, weak: bool) -> EagerArray:

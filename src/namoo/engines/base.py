@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -24,8 +25,27 @@ class Engine(Protocol):
     name: str
 
     def compile(self, program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Executable:
-        """Make a program ready to run."""
+        """Make a program ready to run.
+
+        Options:
+          aliases: input → result; the caller gives these inputs up, so where `sole_owner` agrees
+            at the call the engine may write the result into the input's memory.
+        """
         ...
+
+
+def sole_owner(values: Sequence[np.ndarray], place: int) -> bool:
+    """Whether the list `values` alone holds the memory of `values[place]`: no view shares it.
+
+    To be asked before anything else refers to the array.
+
+    >>> values = [np.ones(3), np.ones(3)]
+    >>> view = values[1][:2]
+    >>> sole_owner(values, 0), sole_owner(values, 1)
+    (True, False)
+    """
+    # One reference is the list's, one is this call's.
+    return values[place].flags.owndata and sys.getrefcount(values[place]) == 2
 
 
 class Device:

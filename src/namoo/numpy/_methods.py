@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes, errors
-from namoo.core.array import Array, EagerArray
+from namoo.core.array import Array, Deleted, EagerArray, delete
 from namoo.core.trace import (
     ARRAY_ADVICE,
     BOOL_ADVICE,
@@ -508,26 +508,9 @@ class SingleDeviceSharding:
 _sharding = SingleDeviceSharding(Device(0))
 
 
-class Deleted:
-    """Stands in place of the value of an array whose memory was given back."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise RuntimeError("Array has been deleted: it was donated, or x.delete() was called.")
-
-
-_deleted = Deleted()
-
-
-def _delete(self: EagerArray) -> None:
-    """Give the memory back; the array cannot be used any more."""
-    self._value = _deleted  # type: ignore[assignment]
-
-
 def _is_deleted(self: EagerArray) -> bool:
-    """Whether the memory was given back."""
-    return self._value is _deleted
+    """Whether the array was given up: deleted, or donated to a compiled function."""
+    return type(self._value) is Deleted
 
 
 def _block_until_ready(self: Array) -> Array:
@@ -657,7 +640,7 @@ _EAGER_METHODS: dict[str, Any] = {
     "__neg__": fast.unary(np.negative, "fiuc", promote)(lambda x: ar.negative(x)),
     "addressable_data": _addressable_data,
     "clone": _copy,
-    "delete": _delete,
+    "delete": delete,
     "is_deleted": _is_deleted,
     "is_ready": lambda self: True,
     "on_device_size_in_bytes": lambda self: self.size * self.dtype.itemsize,

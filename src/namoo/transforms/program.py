@@ -36,8 +36,9 @@ class ProgramPrimitive(Primitive):
     holds_program = True
     takes_axis = True
 
-    compiler: Callable[[ClosedJaxpr], Executable] = staticmethod(interpret)
-    """How a program is made ready to run on NumPy arrays; `api.jit` puts the engine here."""
+    compiler: Callable[..., Executable] = staticmethod(interpret)
+    """How a program, with options of `engines.base`, is made ready to run on NumPy arrays;
+    `api.jit` puts the engine here."""
 
     def collective_axes(self, params):
         return tuple(name for sub in subjaxprs(params) for name in jaxpr_axes(sub))

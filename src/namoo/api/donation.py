@@ -1,0 +1,145 @@
+"""Donation: arguments that a compiled function may keep, to put its results in their memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import errors, tree_util
+from namoo.core.array import EagerArray, delete, to_numpy
+from namoo.core.avals import ShapedArray
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, dce
+from namoo.transforms.program import Executable, ProgramPrimitive
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgInfo:
+    """The type of an argument, and whether its memory may be reused."""
+
+    _aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._aval.dtype
+
+
+class Donation:
+    """The inputs that a program is given, and what becomes of them.
+
+    An input is taken where a result has as many elements of the same size: then the array is
+    deleted when the program is called, and the engine may write the result into its memory.  To
+    know whether it may, it gets `aliases` (input → result) with the program, and asks
+    `engines.base.sole_owner` when it is called: other arrays may still share the memory.
+    """
+
+    __slots__ = ("_aliases", "_run", "closed", "keep_unused", "places")
+
+    def __init__(self, closed: ClosedJaxpr, places: Sequence[int], keep_unused: bool):
+        self.closed = closed
+        self.places = tuple(places)
+        self.keep_unused = keep_unused
+        self._aliases: dict[int, int] | None = None
+        self._run: Executable | None = None
+
+    @property
+    def aliases(self) -> dict[int, int]:
+        """The result that each input may become; warns once of inputs that serve no result."""
+        if self._aliases is None:
+            jaxpr = self.closed.jaxpr
+            used = None if self.keep_unused else _used(jaxpr)
+            places = [i for i in self.places if used is None or jaxpr.invars[i] in used]
+            ins = {i: jaxpr.invars[i].aval for i in places}
+            self._aliases, idle = _pair(ins, jaxpr.out_avals)
+            if idle:
+                types = ", ".join(f"{a.dtype}[{','.join(map(str, a.shape))}]" for a in idle)
+                warnings.warn(
+                    f"Some donated buffers were not usable: {types}. No result of "
+                    f"{jaxpr.name or 'the function'} has their size; do not donate them.",
+                    stacklevel=2,
+                )
+        return self._aliases
+
+    @property
+    def executable(self) -> Executable:
+        """The program made ready to take its inputs."""
+        if self._run is None:
+            self._run = ProgramPrimitive.compiler(self.closed, {"aliases": self.aliases})
+        return self._run
+
+    def __call__(self, inputs: Sequence[Any]) -> list[np.ndarray]:
+        """Run the program; arrays among the inputs that it takes are deleted."""
+        run = self.executable
+        values = [to_numpy(x) for x in inputs]
+        taken = [i for i in self.aliases if type(inputs[i]) is EagerArray]
+        self._refuse_shared(values, taken)
+        for i in taken:
+            delete(inputs[i])
+        return run(values)
+
+    def _refuse_shared(self, values: Sequence[np.ndarray], taken: Sequence[int]) -> None:
+        given = {id(values[i]): i for i in taken}
+        for i, value in enumerate(values):
+            if given.get(id(value), i) != i:
+                raise errors.JaxRuntimeError(
+                    f"{self.closed.jaxpr.name or 'A compiled function'} was called with an array "
+                    f"that it is given to keep, and with the same array once more: inputs "
+                    f"{min(i, given[id(value)])} and {max(i, given[id(value)])}, {value.dtype}"
+                    f"{list(value.shape)}. Pass x.copy() for one of them, or do not donate it."
+                )
+
+
+def _used(jaxpr: Jaxpr) -> set[Any]:
+    """The variables that a program's results and effects need."""
+    live = dce(jaxpr, [True] * len(jaxpr.outvars))
+    atoms = [*live.outvars, *(a for eqn in live.eqns for a in eqn.invars)]
+    return {a for a in atoms if type(a) is not Literal}
+
+
+def _pair(
+    ins: dict[int, ShapedArray], outs: Sequence[ShapedArray]
+) -> tuple[dict[int, int], list[ShapedArray]]:
+    """Results for the inputs given, the most alike first, and the inputs that serve none."""
+    aliases: dict[int, int] = {}
+    waiting, free = dict(ins), dict(enumerate(outs))
+    for kind in (
+        lambda a: (a.shape, a.dtype),
+        lambda a: (a.size, a.dtype.itemsize),
+        lambda a: a.size,
+    ):
+        for i, aval in list(waiting.items()):
+            match = next((o for o, out in free.items() if kind(out) == kind(aval)), None)
+            if match is not None:
+                if aval.dtype.itemsize == free[match].dtype.itemsize:
+                    aliases[i] = match
+                del waiting[i], free[match]
+    return aliases, list(waiting.values())
+
+
+def donated_leaves(
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    static: Collection[int],
+    nums: Sequence[int],
+    names: frozenset[str],
+) -> list[bool]:
+    """For every leaf of the arguments, whether it is donated.
+
+    `args` lack those that are static; `nums` count all.
+    """
+    total = len(args) + len(static)
+    chosen = {i % total for i in nums if -total <= i < total}
+    out: list[bool] = []
+    for i, x in zip((i for i in range(total) if i not in static), args, strict=True):
+        out += [i in chosen] * tree_util.tree_structure(x).num_leaves
+    for name in sorted(kwargs):
+        out += [name in names] * tree_util.tree_structure(kwargs[name]).num_leaves
+    return out
