@@ -63,7 +63,9 @@ def test_the_foundation_is_public_and_explains_itself(name):
 def test_public_functions_have_docstrings(module):
     bare = [
         name
-        for name, thing in vars(module).items()
-        if inspect.isfunction(thing) and not name.startswith("_") and not thing.__doc__
+        for name in dir(module)
+        if not name.startswith("_")
+        and inspect.isfunction(thing := getattr(module, name))
+        and not thing.__doc__
     ]
     assert bare == []

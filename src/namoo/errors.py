@@ -178,15 +178,21 @@ def boundary(fun: F) -> F:
     return entry  # type: ignore[return-value]
 
 
-def guard(namespace: dict[str, Any]) -> None:
-    """Make the public functions of a namespace entry points, under the namespace's own name.
+def guarded(fun: FunctionType, namespace: str) -> Any:
+    """A public function of a namespace as an entry point.
 
     Functions call one another inside without this; only what a user calls is wrapped.
     """
+    if not is_hidden(fun.__code__.co_filename) or hasattr(fun, "is_boundary"):
+        return fun
+    entry = boundary(fun)
+    # Under this name it can be pickled.
+    entry.__module__ = namespace
+    return entry
+
+
+def guard(namespace: dict[str, Any]) -> None:
+    """Make the public functions of a namespace entry points, under the namespace's own name."""
     for name, fun in list(namespace.items()):
-        if name.startswith("_") or not isinstance(fun, FunctionType):
-            continue
-        if is_hidden(fun.__code__.co_filename) and not hasattr(fun, "is_boundary"):
-            namespace[name] = boundary(fun)
-            # Under this name it can be pickled.
-            namespace[name].__module__ = namespace["__name__"]
+        if not name.startswith("_") and isinstance(fun, FunctionType):
+            namespace[name] = guarded(fun, namespace["__name__"])

@@ -1,6 +1,7 @@
 """Arrays: `Array` is what users see; `EagerArray` is the one that holds numbers.
 
-Operators and methods are attached by `namoo.numpy`, which knows how to compute them.
+Operators and methods are attached by `namoo.numpy`, which knows how to compute them, when the
+first of them is used.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from namoo import _dtypes
 from namoo.core.avals import ShapedArray
+from namoo.core.late import attach_late
 
 
 class Array:
@@ -109,6 +111,9 @@ class Array:
         raise TypeError(
             "namoo.Array cannot be made directly; use namoo.numpy.array(...) or asarray(...)."
         )
+
+
+attach_late(Array)
 
 
 class EagerArray(Array):

@@ -1,364 +1,106 @@
 """`namoo.lax`: the primitive operations by their public names; only a namespace."""
 
-from namoo.api.grad import stop_gradient as stop_gradient
-from namoo.api.jit import composite as composite
-from namoo.control.axes import all_gather_p as all_gather_p
-from namoo.control.axes import all_to_all_p as all_to_all_p
-from namoo.control.axes import axis_index_p as axis_index_p
-from namoo.control.axes import pmax_p as pmax_p
-from namoo.control.axes import pmin_p as pmin_p
-from namoo.control.axes import ppermute_p as ppermute_p
-from namoo.control.axes import psum_p as psum_p
-from namoo.control.collectives import all_gather as all_gather
-from namoo.control.collectives import all_to_all as all_to_all
-from namoo.control.collectives import axis_index as axis_index
-from namoo.control.collectives import axis_size as axis_size
-from namoo.control.collectives import pbroadcast as pbroadcast
-from namoo.control.collectives import pcast as pcast
-from namoo.control.collectives import pmax as pmax
-from namoo.control.collectives import pmean as pmean
-from namoo.control.collectives import pmin as pmin
-from namoo.control.collectives import ppermute as ppermute
-from namoo.control.collectives import pshuffle as pshuffle
-from namoo.control.collectives import psum as psum
-from namoo.control.collectives import psum_scatter as psum_scatter
-from namoo.control.collectives import pswapaxes as pswapaxes
-from namoo.control.collectives import ragged_all_to_all as ragged_all_to_all
-from namoo.control.cond import cond as cond
-from namoo.control.cond import cond_p as cond_p
-from namoo.control.cond import platform_dependent as platform_dependent
-from namoo.control.cond import switch as switch
-from namoo.control.loops import associative_scan as associative_scan
-from namoo.control.loops import fori_loop as fori_loop
-from namoo.control.loops import map as map
-from namoo.control.loops import scan as scan
-from namoo.control.loops import while_loop as while_loop
-from namoo.control.reduce import reduce as reduce
-from namoo.control.reduce import reduce_p as reduce_p
-from namoo.control.reduce import reduce_window as reduce_window
-from namoo.control.reduce import reduce_window_p as reduce_window_p
-from namoo.control.scan import scan_p as scan_p
-from namoo.control.scatter_apply import scatter_apply as scatter_apply
-from namoo.control.solves import custom_linear_solve as custom_linear_solve
-from namoo.control.solves import custom_root as custom_root
-from namoo.control.solves import linear_solve_p as linear_solve_p
-from namoo.control.whileloop import while_p as while_p
-from namoo.errors import guard as _guard
-from namoo.lax import linalg as linalg
-from namoo.primitives.arithmetic import RoundingMethod as RoundingMethod
-from namoo.primitives.arithmetic import abs as abs
-from namoo.primitives.arithmetic import abs_p as abs_p
-from namoo.primitives.arithmetic import add as add
-from namoo.primitives.arithmetic import add_p as add_p
-from namoo.primitives.arithmetic import ceil as ceil
-from namoo.primitives.arithmetic import ceil_p as ceil_p
-from namoo.primitives.arithmetic import complex as complex
-from namoo.primitives.arithmetic import complex_p as complex_p
-from namoo.primitives.arithmetic import conj as conj
-from namoo.primitives.arithmetic import div as div
-from namoo.primitives.arithmetic import div_p as div_p
-from namoo.primitives.arithmetic import floor as floor
-from namoo.primitives.arithmetic import floor_p as floor_p
-from namoo.primitives.arithmetic import full_like as full_like
-from namoo.primitives.arithmetic import imag as imag
-from namoo.primitives.arithmetic import imag_p as imag_p
-from namoo.primitives.arithmetic import is_finite as is_finite
-from namoo.primitives.arithmetic import is_finite_p as is_finite_p
-from namoo.primitives.arithmetic import mul as mul
-from namoo.primitives.arithmetic import mul_p as mul_p
-from namoo.primitives.arithmetic import neg as neg
-from namoo.primitives.arithmetic import neg_p as neg_p
-from namoo.primitives.arithmetic import nextafter as nextafter
-from namoo.primitives.arithmetic import nextafter_p as nextafter_p
-from namoo.primitives.arithmetic import real as real
-from namoo.primitives.arithmetic import real_p as real_p
-from namoo.primitives.arithmetic import rem as rem
-from namoo.primitives.arithmetic import rem_p as rem_p
-from namoo.primitives.arithmetic import round as round
-from namoo.primitives.arithmetic import round_p as round_p
-from namoo.primitives.arithmetic import sign as sign
-from namoo.primitives.arithmetic import sign_p as sign_p
-from namoo.primitives.arithmetic import sub as sub
-from namoo.primitives.arithmetic import sub_p as sub_p
-from namoo.primitives.arrange import broadcast_like as broadcast_like
-from namoo.primitives.arrange import broadcast_shapes as broadcast_shapes
-from namoo.primitives.arrange import broadcast_to_rank as broadcast_to_rank
-from namoo.primitives.arrange import collapse as collapse
-from namoo.primitives.arrange import dtype as dtype
-from namoo.primitives.arrange import empty as empty
-from namoo.primitives.arrange import shape_as_value as shape_as_value
-from namoo.primitives.arrange import stack as stack
-from namoo.primitives.arrange import stage as stage
-from namoo.primitives.arrange import tile as tile
-from namoo.primitives.arrange import unstack as unstack
-from namoo.primitives.barrier import after_all as after_all
-from namoo.primitives.barrier import after_all_p as after_all_p
-from namoo.primitives.barrier import create_token as create_token
-from namoo.primitives.barrier import create_token_p as create_token_p
-from namoo.primitives.barrier import dce_sink as dce_sink
-from namoo.primitives.barrier import dce_sink_p as dce_sink_p
-from namoo.primitives.barrier import optimization_barrier as optimization_barrier
-from namoo.primitives.barrier import optimization_barrier_p as optimization_barrier_p
-from namoo.primitives.barrier import rng_uniform as rng_uniform
-from namoo.primitives.barrier import rng_uniform_p as rng_uniform_p
-from namoo.primitives.bits import and_p as and_p
-from namoo.primitives.bits import bitcast_convert_type as bitcast_convert_type
-from namoo.primitives.bits import bitcast_convert_type_p as bitcast_convert_type_p
-from namoo.primitives.bits import bitwise_and as bitwise_and
-from namoo.primitives.bits import bitwise_not as bitwise_not
-from namoo.primitives.bits import bitwise_or as bitwise_or
-from namoo.primitives.bits import bitwise_xor as bitwise_xor
-from namoo.primitives.bits import clz as clz
-from namoo.primitives.bits import clz_p as clz_p
-from namoo.primitives.bits import mulhi as mulhi
-from namoo.primitives.bits import mulhi_p as mulhi_p
-from namoo.primitives.bits import not_p as not_p
-from namoo.primitives.bits import or_p as or_p
-from namoo.primitives.bits import population_count as population_count
-from namoo.primitives.bits import population_count_p as population_count_p
-from namoo.primitives.bits import shift_left as shift_left
-from namoo.primitives.bits import shift_left_p as shift_left_p
-from namoo.primitives.bits import shift_right_arithmetic as shift_right_arithmetic
-from namoo.primitives.bits import shift_right_arithmetic_p as shift_right_arithmetic_p
-from namoo.primitives.bits import shift_right_logical as shift_right_logical
-from namoo.primitives.bits import shift_right_logical_p as shift_right_logical_p
-from namoo.primitives.bits import xor_p as xor_p
-from namoo.primitives.compare import eq as eq
-from namoo.primitives.compare import eq_p as eq_p
-from namoo.primitives.compare import ge as ge
-from namoo.primitives.compare import ge_p as ge_p
-from namoo.primitives.compare import gt as gt
-from namoo.primitives.compare import gt_p as gt_p
-from namoo.primitives.compare import le as le
-from namoo.primitives.compare import le_p as le_p
-from namoo.primitives.compare import lt as lt
-from namoo.primitives.compare import lt_p as lt_p
-from namoo.primitives.compare import ne as ne
-from namoo.primitives.compare import ne_p as ne_p
-from namoo.primitives.compare import select as select
-from namoo.primitives.compare import select_n as select_n
-from namoo.primitives.compare import select_n_p as select_n_p
-from namoo.primitives.contract import DotDimensionNumbers as DotDimensionNumbers
-from namoo.primitives.contract import batch_matmul as batch_matmul
-from namoo.primitives.contract import dot as dot
-from namoo.primitives.contract import dot_general as dot_general
-from namoo.primitives.contract import dot_general_p as dot_general_p
-from namoo.primitives.conv import conv_general_dilated as conv_general_dilated
-from namoo.primitives.conv import conv_general_dilated_p as conv_general_dilated_p
-from namoo.primitives.conv_shapes import ConvDimensionNumbers as ConvDimensionNumbers
-from namoo.primitives.conv_shapes import (
-    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
-)
-from namoo.primitives.conv_shapes import conv_dimension_numbers as conv_dimension_numbers
-from namoo.primitives.conv_shapes import conv_general_permutations as conv_general_permutations
-from namoo.primitives.conv_shapes import conv_general_shape_tuple as conv_general_shape_tuple
-from namoo.primitives.conv_shapes import conv_shape_tuple as conv_shape_tuple
-from namoo.primitives.conv_shapes import conv_transpose_shape_tuple as conv_transpose_shape_tuple
-from namoo.primitives.conv_shapes import padtype_to_pads as padtype_to_pads
-from namoo.primitives.conv_variants import conv as conv
-from namoo.primitives.conv_variants import conv_general_dilated_local as conv_general_dilated_local
-from namoo.primitives.conv_variants import (
-    conv_general_dilated_patches as conv_general_dilated_patches,
-)
-from namoo.primitives.conv_variants import conv_transpose as conv_transpose
-from namoo.primitives.conv_variants import conv_with_general_padding as conv_with_general_padding
-from namoo.primitives.cumulative import cumlogsumexp as cumlogsumexp
-from namoo.primitives.cumulative import cumlogsumexp_p as cumlogsumexp_p
-from namoo.primitives.cumulative import cummax as cummax
-from namoo.primitives.cumulative import cummax_p as cummax_p
-from namoo.primitives.cumulative import cummin as cummin
-from namoo.primitives.cumulative import cummin_p as cummin_p
-from namoo.primitives.cumulative import cumprod as cumprod
-from namoo.primitives.cumulative import cumprod_p as cumprod_p
-from namoo.primitives.cumulative import cumsum as cumsum
-from namoo.primitives.cumulative import cumsum_p as cumsum_p
-from namoo.primitives.elementwise import acos as acos
-from namoo.primitives.elementwise import acos_p as acos_p
-from namoo.primitives.elementwise import acosh as acosh
-from namoo.primitives.elementwise import acosh_p as acosh_p
-from namoo.primitives.elementwise import asin as asin
-from namoo.primitives.elementwise import asin_p as asin_p
-from namoo.primitives.elementwise import asinh as asinh
-from namoo.primitives.elementwise import asinh_p as asinh_p
-from namoo.primitives.elementwise import atan as atan
-from namoo.primitives.elementwise import atan2 as atan2
-from namoo.primitives.elementwise import atan2_p as atan2_p
-from namoo.primitives.elementwise import atan_p as atan_p
-from namoo.primitives.elementwise import atanh as atanh
-from namoo.primitives.elementwise import atanh_p as atanh_p
-from namoo.primitives.elementwise import cbrt as cbrt
-from namoo.primitives.elementwise import cbrt_p as cbrt_p
-from namoo.primitives.elementwise import clamp as clamp
-from namoo.primitives.elementwise import clamp_p as clamp_p
-from namoo.primitives.elementwise import cos as cos
-from namoo.primitives.elementwise import cos_p as cos_p
-from namoo.primitives.elementwise import cosh as cosh
-from namoo.primitives.elementwise import cosh_p as cosh_p
-from namoo.primitives.elementwise import exp as exp
-from namoo.primitives.elementwise import exp2 as exp2
-from namoo.primitives.elementwise import exp2_p as exp2_p
-from namoo.primitives.elementwise import exp_p as exp_p
-from namoo.primitives.elementwise import expm1 as expm1
-from namoo.primitives.elementwise import expm1_p as expm1_p
-from namoo.primitives.elementwise import integer_pow as integer_pow
-from namoo.primitives.elementwise import integer_pow_p as integer_pow_p
-from namoo.primitives.elementwise import log as log
-from namoo.primitives.elementwise import log1p as log1p
-from namoo.primitives.elementwise import log1p_p as log1p_p
-from namoo.primitives.elementwise import log_p as log_p
-from namoo.primitives.elementwise import logistic as logistic
-from namoo.primitives.elementwise import logistic_p as logistic_p
-from namoo.primitives.elementwise import max as max
-from namoo.primitives.elementwise import max_p as max_p
-from namoo.primitives.elementwise import min as min
-from namoo.primitives.elementwise import min_p as min_p
-from namoo.primitives.elementwise import pow as pow
-from namoo.primitives.elementwise import pow_p as pow_p
-from namoo.primitives.elementwise import reciprocal as reciprocal
-from namoo.primitives.elementwise import rsqrt as rsqrt
-from namoo.primitives.elementwise import rsqrt_p as rsqrt_p
-from namoo.primitives.elementwise import sin as sin
-from namoo.primitives.elementwise import sin_p as sin_p
-from namoo.primitives.elementwise import sinh as sinh
-from namoo.primitives.elementwise import sinh_p as sinh_p
-from namoo.primitives.elementwise import sqrt as sqrt
-from namoo.primitives.elementwise import sqrt_p as sqrt_p
-from namoo.primitives.elementwise import square as square
-from namoo.primitives.elementwise import square_p as square_p
-from namoo.primitives.elementwise import tan as tan
-from namoo.primitives.elementwise import tan_p as tan_p
-from namoo.primitives.elementwise import tanh as tanh
-from namoo.primitives.elementwise import tanh_p as tanh_p
-from namoo.primitives.fft import FftType as FftType
-from namoo.primitives.fft import fft as fft
-from namoo.primitives.fft import fft_p as fft_p
-from namoo.primitives.gather import gather as gather
-from namoo.primitives.gather import gather_p as gather_p
-from namoo.primitives.gather import scatter as scatter
-from namoo.primitives.gather import scatter_add as scatter_add
-from namoo.primitives.gather import scatter_add_p as scatter_add_p
-from namoo.primitives.gather import scatter_max as scatter_max
-from namoo.primitives.gather import scatter_max_p as scatter_max_p
-from namoo.primitives.gather import scatter_min as scatter_min
-from namoo.primitives.gather import scatter_min_p as scatter_min_p
-from namoo.primitives.gather import scatter_mul as scatter_mul
-from namoo.primitives.gather import scatter_mul_p as scatter_mul_p
-from namoo.primitives.gather import scatter_p as scatter_p
-from namoo.primitives.gather import scatter_sub as scatter_sub
-from namoo.primitives.gather import scatter_sub_p as scatter_sub_p
-from namoo.primitives.grouped import RaggedDotDimensionNumbers as RaggedDotDimensionNumbers
-from namoo.primitives.grouped import ragged_dot as ragged_dot
-from namoo.primitives.grouped import ragged_dot_general as ragged_dot_general
-from namoo.primitives.grouped import scaled_dot as scaled_dot
-from namoo.primitives.index_take import index_take as index_take
-from namoo.primitives.precision import AccuracyMode as AccuracyMode
-from namoo.primitives.precision import DotAlgorithm as DotAlgorithm
-from namoo.primitives.precision import DotAlgorithmPreset as DotAlgorithmPreset
-from namoo.primitives.precision import Precision as Precision
-from namoo.primitives.precision import PrecisionLike as PrecisionLike
-from namoo.primitives.precision import Tolerance as Tolerance
-from namoo.primitives.prng import RandomAlgorithm as RandomAlgorithm
-from namoo.primitives.prng import rng_bit_generator as rng_bit_generator
-from namoo.primitives.prng import rng_bit_generator_p as rng_bit_generator_p
-from namoo.primitives.reduction import argmax as argmax
-from namoo.primitives.reduction import argmax_p as argmax_p
-from namoo.primitives.reduction import argmin as argmin
-from namoo.primitives.reduction import argmin_p as argmin_p
-from namoo.primitives.reduction import reduce_and as reduce_and
-from namoo.primitives.reduction import reduce_and_p as reduce_and_p
-from namoo.primitives.reduction import reduce_max as reduce_max
-from namoo.primitives.reduction import reduce_max_p as reduce_max_p
-from namoo.primitives.reduction import reduce_min as reduce_min
-from namoo.primitives.reduction import reduce_min_p as reduce_min_p
-from namoo.primitives.reduction import reduce_or as reduce_or
-from namoo.primitives.reduction import reduce_or_p as reduce_or_p
-from namoo.primitives.reduction import reduce_precision as reduce_precision
-from namoo.primitives.reduction import reduce_precision_p as reduce_precision_p
-from namoo.primitives.reduction import reduce_prod as reduce_prod
-from namoo.primitives.reduction import reduce_prod_p as reduce_prod_p
-from namoo.primitives.reduction import reduce_xor as reduce_xor
-from namoo.primitives.reduction import reduce_xor_p as reduce_xor_p
-from namoo.primitives.shape import broadcast as broadcast
-from namoo.primitives.shape import broadcast_in_dim as broadcast_in_dim
-from namoo.primitives.shape import broadcast_in_dim_p as broadcast_in_dim_p
-from namoo.primitives.shape import broadcasted_iota as broadcasted_iota
-from namoo.primitives.shape import convert_element_type as convert_element_type
-from namoo.primitives.shape import convert_element_type_p as convert_element_type_p
-from namoo.primitives.shape import copy_p as copy_p
-from namoo.primitives.shape import expand_dims as expand_dims
-from namoo.primitives.shape import full as full
-from namoo.primitives.shape import iota as iota
-from namoo.primitives.shape import iota_p as iota_p
-from namoo.primitives.shape import reduce_sum as reduce_sum
-from namoo.primitives.shape import reduce_sum_p as reduce_sum_p
-from namoo.primitives.shape import reshape as reshape
-from namoo.primitives.shape import reshape_p as reshape_p
-from namoo.primitives.shape import rev as rev
-from namoo.primitives.shape import rev_p as rev_p
-from namoo.primitives.shape import squeeze as squeeze
-from namoo.primitives.shape import stop_gradient_p as stop_gradient_p
-from namoo.primitives.shape import transpose as transpose
-from namoo.primitives.shape import transpose_p as transpose_p
-from namoo.primitives.slicing import concatenate as concatenate
-from namoo.primitives.slicing import concatenate_p as concatenate_p
-from namoo.primitives.slicing import dynamic_index_in_dim as dynamic_index_in_dim
-from namoo.primitives.slicing import dynamic_slice as dynamic_slice
-from namoo.primitives.slicing import dynamic_slice_in_dim as dynamic_slice_in_dim
-from namoo.primitives.slicing import dynamic_slice_p as dynamic_slice_p
-from namoo.primitives.slicing import dynamic_update_index_in_dim as dynamic_update_index_in_dim
-from namoo.primitives.slicing import dynamic_update_slice as dynamic_update_slice
-from namoo.primitives.slicing import dynamic_update_slice_in_dim as dynamic_update_slice_in_dim
-from namoo.primitives.slicing import dynamic_update_slice_p as dynamic_update_slice_p
-from namoo.primitives.slicing import index_in_dim as index_in_dim
-from namoo.primitives.slicing import pad as pad
-from namoo.primitives.slicing import pad_p as pad_p
-from namoo.primitives.slicing import slice as slice
-from namoo.primitives.slicing import slice_in_dim as slice_in_dim
-from namoo.primitives.slicing import slice_p as slice_p
-from namoo.primitives.slicing import split as split
-from namoo.primitives.slicing import split_p as split_p
-from namoo.primitives.sorting import approx_max_k as approx_max_k
-from namoo.primitives.sorting import approx_min_k as approx_min_k
-from namoo.primitives.sorting import sort as sort
-from namoo.primitives.sorting import sort_key_val as sort_key_val
-from namoo.primitives.sorting import sort_p as sort_p
-from namoo.primitives.sorting import top_k as top_k
-from namoo.primitives.sorting import top_k_p as top_k_p
-from namoo.primitives.special import bessel_i0e as bessel_i0e
-from namoo.primitives.special import bessel_i0e_p as bessel_i0e_p
-from namoo.primitives.special import bessel_i1e as bessel_i1e
-from namoo.primitives.special import bessel_i1e_p as bessel_i1e_p
-from namoo.primitives.special import betainc as betainc
-from namoo.primitives.special import digamma as digamma
-from namoo.primitives.special import digamma_p as digamma_p
-from namoo.primitives.special import erf as erf
-from namoo.primitives.special import erf_inv as erf_inv
-from namoo.primitives.special import erf_inv_p as erf_inv_p
-from namoo.primitives.special import erf_p as erf_p
-from namoo.primitives.special import erfc as erfc
-from namoo.primitives.special import erfc_p as erfc_p
-from namoo.primitives.special import igamma as igamma
-from namoo.primitives.special import igamma_grad_a as igamma_grad_a
-from namoo.primitives.special import igamma_grad_a_p as igamma_grad_a_p
-from namoo.primitives.special import igamma_p as igamma_p
-from namoo.primitives.special import igammac as igammac
-from namoo.primitives.special import igammac_p as igammac_p
-from namoo.primitives.special import lgamma as lgamma
-from namoo.primitives.special import lgamma_p as lgamma_p
-from namoo.primitives.special import polygamma as polygamma
-from namoo.primitives.special import polygamma_p as polygamma_p
-from namoo.primitives.special import random_gamma_grad as random_gamma_grad
-from namoo.primitives.special import regularized_incomplete_beta_p as regularized_incomplete_beta_p
-from namoo.primitives.special import zeta as zeta
-from namoo.primitives.special import zeta_p as zeta_p
-from namoo.primitives.window import reduce_window_max_p as reduce_window_max_p
-from namoo.primitives.window import reduce_window_min_p as reduce_window_min_p
-from namoo.primitives.window import reduce_window_shape_tuple as reduce_window_shape_tuple
-from namoo.primitives.window import reduce_window_sum_p as reduce_window_sum_p
-from namoo.primitives.window import select_and_gather_add_p as select_and_gather_add_p
-from namoo.primitives.window import select_and_scatter_add_p as select_and_scatter_add_p
-from namoo.primitives.windows import GatherDimensionNumbers as GatherDimensionNumbers
-from namoo.primitives.windows import GatherScatterMode as GatherScatterMode
-from namoo.primitives.windows import ScatterDimensionNumbers as ScatterDimensionNumbers
+from namoo._lazy import lazy as _lazily
 
-_guard(globals())
+_TABLE = {
+    "api.grad": "stop_gradient",
+    "api.jit": "composite",
+    "control.axes": "all_gather_p all_to_all_p axis_index_p pmax_p pmin_p ppermute_p psum_p",
+    "control.collectives": (
+        "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute "
+        "pshuffle psum psum_scatter pswapaxes ragged_all_to_all"
+    ),
+    "control.cond": "cond cond_p platform_dependent switch",
+    "control.loops": "associative_scan fori_loop map scan while_loop",
+    "control.reduce": "reduce reduce_p reduce_window reduce_window_p",
+    "control.scan": "scan_p",
+    "control.scatter_apply": "scatter_apply",
+    "control.solves": "custom_linear_solve custom_root linear_solve_p",
+    "control.whileloop": "while_p",
+    "lax.linalg": ".",
+    "primitives.arithmetic": (
+        "abs abs_p add add_p ceil ceil_p complex complex_p conj div div_p floor floor_p full_like "
+        "imag imag_p is_finite is_finite_p mul mul_p neg neg_p nextafter nextafter_p real real_p "
+        "rem rem_p round round_p RoundingMethod sign sign_p sub sub_p"
+    ),
+    "primitives.arrange": (
+        "broadcast_like broadcast_shapes broadcast_to_rank collapse dtype empty shape_as_value "
+        "stack stage tile unstack"
+    ),
+    "primitives.barrier": (
+        "after_all after_all_p create_token create_token_p dce_sink dce_sink_p "
+        "optimization_barrier optimization_barrier_p rng_uniform rng_uniform_p"
+    ),
+    "primitives.bits": (
+        "and_p bitcast_convert_type bitcast_convert_type_p bitwise_and bitwise_not bitwise_or "
+        "bitwise_xor clz clz_p mulhi mulhi_p not_p or_p population_count population_count_p "
+        "shift_left shift_left_p shift_right_arithmetic shift_right_arithmetic_p "
+        "shift_right_logical shift_right_logical_p xor_p"
+    ),
+    "primitives.compare": (
+        "eq eq_p ge ge_p gt gt_p le le_p lt lt_p ne ne_p select select_n select_n_p"
+    ),
+    "primitives.contract": "batch_matmul dot dot_general dot_general_p DotDimensionNumbers",
+    "primitives.conv": "conv_general_dilated conv_general_dilated_p",
+    "primitives.conv_shapes": (
+        "conv_dimension_numbers conv_general_permutations conv_general_shape_tuple "
+        "conv_shape_tuple conv_transpose_shape_tuple ConvDimensionNumbers "
+        "ConvGeneralDilatedDimensionNumbers padtype_to_pads"
+    ),
+    "primitives.conv_variants": (
+        "conv conv_general_dilated_local conv_general_dilated_patches conv_transpose "
+        "conv_with_general_padding"
+    ),
+    "primitives.cumulative": (
+        "cumlogsumexp cumlogsumexp_p cummax cummax_p cummin cummin_p cumprod cumprod_p cumsum "
+        "cumsum_p"
+    ),
+    "primitives.elementwise": (
+        "acos acos_p acosh acosh_p asin asin_p asinh asinh_p atan atan2 atan2_p atan_p atanh "
+        "atanh_p cbrt cbrt_p clamp clamp_p cos cos_p cosh cosh_p exp exp2 exp2_p exp_p expm1 "
+        "expm1_p integer_pow integer_pow_p log log1p log1p_p log_p logistic logistic_p max max_p "
+        "min min_p pow pow_p reciprocal rsqrt rsqrt_p sin sin_p sinh sinh_p sqrt sqrt_p square "
+        "square_p tan tan_p tanh tanh_p"
+    ),
+    "primitives.fft": "fft fft_p FftType",
+    "primitives.gather": (
+        "gather gather_p scatter scatter_add scatter_add_p scatter_max scatter_max_p scatter_min "
+        "scatter_min_p scatter_mul scatter_mul_p scatter_p scatter_sub scatter_sub_p"
+    ),
+    "primitives.grouped": "ragged_dot ragged_dot_general RaggedDotDimensionNumbers scaled_dot",
+    "primitives.index_take": "index_take",
+    "primitives.precision": (
+        "AccuracyMode DotAlgorithm DotAlgorithmPreset Precision PrecisionLike Tolerance"
+    ),
+    "primitives.prng": "RandomAlgorithm rng_bit_generator rng_bit_generator_p",
+    "primitives.reduction": (
+        "argmax argmax_p argmin argmin_p reduce_and reduce_and_p reduce_max reduce_max_p "
+        "reduce_min reduce_min_p reduce_or reduce_or_p reduce_precision reduce_precision_p "
+        "reduce_prod reduce_prod_p reduce_xor reduce_xor_p"
+    ),
+    "primitives.shape": (
+        "broadcast broadcast_in_dim broadcast_in_dim_p broadcasted_iota convert_element_type "
+        "convert_element_type_p copy_p expand_dims full iota iota_p reduce_sum reduce_sum_p "
+        "reshape reshape_p rev rev_p squeeze stop_gradient_p transpose transpose_p"
+    ),
+    "primitives.slicing": (
+        "concatenate concatenate_p dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim "
+        "dynamic_slice_p dynamic_update_index_in_dim dynamic_update_slice "
+        "dynamic_update_slice_in_dim dynamic_update_slice_p index_in_dim pad pad_p slice "
+        "slice_in_dim slice_p split split_p"
+    ),
+    "primitives.sorting": "approx_max_k approx_min_k sort sort_key_val sort_p top_k top_k_p",
+    "primitives.special": (
+        "bessel_i0e bessel_i0e_p bessel_i1e bessel_i1e_p betainc digamma digamma_p erf erf_inv "
+        "erf_inv_p erf_p erfc erfc_p igamma igamma_grad_a igamma_grad_a_p igamma_p igammac "
+        "igammac_p lgamma lgamma_p polygamma polygamma_p random_gamma_grad "
+        "regularized_incomplete_beta_p zeta zeta_p"
+    ),
+    "primitives.window": (
+        "reduce_window_max_p reduce_window_min_p reduce_window_shape_tuple reduce_window_sum_p "
+        "select_and_gather_add_p select_and_scatter_add_p"
+    ),
+    "primitives.windows": "GatherDimensionNumbers GatherScatterMode ScatterDimensionNumbers",
+}
+
+__getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)

@@ -1,38 +1,18 @@
 """Functions for neural networks: activations, normalisation, attention, initialisers."""
 
-from namoo.nn import initializers as initializers
-from namoo.nn.activations import celu as celu
-from namoo.nn.activations import elu as elu
-from namoo.nn.activations import gelu as gelu
-from namoo.nn.activations import glu as glu
-from namoo.nn.activations import hard_sigmoid as hard_sigmoid
-from namoo.nn.activations import hard_silu as hard_silu
-from namoo.nn.activations import hard_swish as hard_swish
-from namoo.nn.activations import hard_tanh as hard_tanh
-from namoo.nn.activations import identity as identity
-from namoo.nn.activations import leaky_relu as leaky_relu
-from namoo.nn.activations import log1mexp as log1mexp
-from namoo.nn.activations import log_sigmoid as log_sigmoid
-from namoo.nn.activations import mish as mish
-from namoo.nn.activations import relu as relu
-from namoo.nn.activations import relu6 as relu6
-from namoo.nn.activations import selu as selu
-from namoo.nn.activations import sigmoid as sigmoid
-from namoo.nn.activations import silu as silu
-from namoo.nn.activations import soft_sign as soft_sign
-from namoo.nn.activations import softplus as softplus
-from namoo.nn.activations import sparse_plus as sparse_plus
-from namoo.nn.activations import sparse_sigmoid as sparse_sigmoid
-from namoo.nn.activations import squareplus as squareplus
-from namoo.nn.activations import swish as swish
-from namoo.nn.activations import tanh as tanh
-from namoo.nn.attention import dot_product_attention as dot_product_attention
-from namoo.nn.attention import get_scaled_dot_general_config as get_scaled_dot_general_config
-from namoo.nn.attention import scaled_dot_general as scaled_dot_general
-from namoo.nn.attention import scaled_matmul as scaled_matmul
-from namoo.nn.normalize import log_softmax as log_softmax
-from namoo.nn.normalize import logmeanexp as logmeanexp
-from namoo.nn.normalize import logsumexp as logsumexp
-from namoo.nn.normalize import one_hot as one_hot
-from namoo.nn.normalize import softmax as softmax
-from namoo.nn.normalize import standardize as standardize
+from namoo._lazy import lazy as _lazily
+
+_TABLE = {
+    "nn.activations": (
+        "celu elu gelu glu hard_sigmoid hard_silu hard_swish hard_tanh identity leaky_relu "
+        "log1mexp log_sigmoid mish relu relu6 selu sigmoid silu soft_sign softplus sparse_plus "
+        "sparse_sigmoid squareplus swish tanh"
+    ),
+    "nn.attention": (
+        "dot_product_attention get_scaled_dot_general_config scaled_dot_general scaled_matmul"
+    ),
+    "nn.initializers": ".",
+    "nn.normalize": "log_softmax logmeanexp logsumexp one_hot softmax standardize",
+}
+
+__getattr__, __dir__ = _lazily(__name__, _TABLE)

@@ -5,427 +5,97 @@
 Array(14., dtype=float32)
 """
 
-from namoo.core.array import Array
-from namoo.errors import guard as _guard
-from namoo.numpy import _methods as _methods
-from namoo.numpy import fft as fft
-from namoo.numpy import linalg as linalg
-from namoo.numpy.arithmetic import abs as abs
-from namoo.numpy.arithmetic import absolute as absolute
-from namoo.numpy.arithmetic import add as add
-from namoo.numpy.arithmetic import divide as divide
-from namoo.numpy.arithmetic import divmod as divmod
-from namoo.numpy.arithmetic import fabs as fabs
-from namoo.numpy.arithmetic import float_power as float_power
-from namoo.numpy.arithmetic import floor_divide as floor_divide
-from namoo.numpy.arithmetic import fmod as fmod
-from namoo.numpy.arithmetic import mod as mod
-from namoo.numpy.arithmetic import multiply as multiply
-from namoo.numpy.arithmetic import negative as negative
-from namoo.numpy.arithmetic import positive as positive
-from namoo.numpy.arithmetic import pow as pow
-from namoo.numpy.arithmetic import power as power
-from namoo.numpy.arithmetic import reciprocal as reciprocal
-from namoo.numpy.arithmetic import remainder as remainder
-from namoo.numpy.arithmetic import sign as sign
-from namoo.numpy.arithmetic import square as square
-from namoo.numpy.arithmetic import subtract as subtract
-from namoo.numpy.arithmetic import true_divide as true_divide
-from namoo.numpy.calculus import convolve as convolve
-from namoo.numpy.calculus import correlate as correlate
-from namoo.numpy.calculus import gradient as gradient
-from namoo.numpy.calculus import interp as interp
-from namoo.numpy.calculus import trapezoid as trapezoid
-from namoo.numpy.calculus import unwrap as unwrap
-from namoo.numpy.comparing import allclose as allclose
-from namoo.numpy.comparing import array_equal as array_equal
-from namoo.numpy.comparing import array_equiv as array_equiv
-from namoo.numpy.comparing import iscomplexobj as iscomplexobj
-from namoo.numpy.comparing import isrealobj as isrealobj
-from namoo.numpy.comparing import isscalar as isscalar
-from namoo.numpy.comparing import iterable as iterable
-from namoo.numpy.contraction import cross as cross
-from namoo.numpy.contraction import dot as dot
-from namoo.numpy.contraction import inner as inner
-from namoo.numpy.contraction import kron as kron
-from namoo.numpy.contraction import matmul as matmul
-from namoo.numpy.contraction import matvec as matvec
-from namoo.numpy.contraction import outer as outer
-from namoo.numpy.contraction import tensordot as tensordot
-from namoo.numpy.contraction import trace as trace
-from namoo.numpy.contraction import vdot as vdot
-from namoo.numpy.contraction import vecdot as vecdot
-from namoo.numpy.contraction import vecmat as vecmat
-from namoo.numpy.covariance import corrcoef as corrcoef
-from namoo.numpy.covariance import cov as cov
-from namoo.numpy.creation import arange as arange
-from namoo.numpy.creation import array as array
-from namoo.numpy.creation import asarray as asarray
-from namoo.numpy.creation import astype as astype
-from namoo.numpy.creation import copy as copy
-from namoo.numpy.creation import empty as empty
-from namoo.numpy.creation import empty_like as empty_like
-from namoo.numpy.creation import from_dlpack as from_dlpack
-from namoo.numpy.creation import frombuffer as frombuffer
-from namoo.numpy.creation import fromfile as fromfile
-from namoo.numpy.creation import fromiter as fromiter
-from namoo.numpy.creation import fromstring as fromstring
-from namoo.numpy.creation import full as full
-from namoo.numpy.creation import full_like as full_like
-from namoo.numpy.creation import geomspace as geomspace
-from namoo.numpy.creation import linspace as linspace
-from namoo.numpy.creation import logspace as logspace
-from namoo.numpy.creation import ones as ones
-from namoo.numpy.creation import ones_like as ones_like
-from namoo.numpy.creation import zeros as zeros
-from namoo.numpy.creation import zeros_like as zeros_like
-from namoo.numpy.cumulative import cumprod as cumprod
-from namoo.numpy.cumulative import cumsum as cumsum
-from namoo.numpy.cumulative import cumulative_prod as cumulative_prod
-from namoo.numpy.cumulative import cumulative_sum as cumulative_sum
-from namoo.numpy.cumulative import nancumprod as nancumprod
-from namoo.numpy.cumulative import nancumsum as nancumsum
-from namoo.numpy.differences import diff as diff
-from namoo.numpy.differences import ediff1d as ediff1d
-from namoo.numpy.dtypes_ns import ComplexWarning as ComplexWarning
-from namoo.numpy.dtypes_ns import bfloat16 as bfloat16
-from namoo.numpy.dtypes_ns import bool as bool
-from namoo.numpy.dtypes_ns import bool_ as bool_
-from namoo.numpy.dtypes_ns import can_cast as can_cast
-from namoo.numpy.dtypes_ns import cdouble as cdouble
-from namoo.numpy.dtypes_ns import character as character
-from namoo.numpy.dtypes_ns import complex64 as complex64
-from namoo.numpy.dtypes_ns import complex128 as complex128
-from namoo.numpy.dtypes_ns import complex_ as complex_
-from namoo.numpy.dtypes_ns import complexfloating as complexfloating
-from namoo.numpy.dtypes_ns import csingle as csingle
-from namoo.numpy.dtypes_ns import double as double
-from namoo.numpy.dtypes_ns import dtype as dtype
-from namoo.numpy.dtypes_ns import e as e
-from namoo.numpy.dtypes_ns import euler_gamma as euler_gamma
-from namoo.numpy.dtypes_ns import finfo as finfo
-from namoo.numpy.dtypes_ns import flexible as flexible
-from namoo.numpy.dtypes_ns import float4_e2m1fn as float4_e2m1fn
-from namoo.numpy.dtypes_ns import float6_e2m3fn as float6_e2m3fn
-from namoo.numpy.dtypes_ns import float6_e3m2fn as float6_e3m2fn
-from namoo.numpy.dtypes_ns import float8_e3m4 as float8_e3m4
-from namoo.numpy.dtypes_ns import float8_e4m3 as float8_e4m3
-from namoo.numpy.dtypes_ns import float8_e4m3b11fnuz as float8_e4m3b11fnuz
-from namoo.numpy.dtypes_ns import float8_e4m3fn as float8_e4m3fn
-from namoo.numpy.dtypes_ns import float8_e4m3fnuz as float8_e4m3fnuz
-from namoo.numpy.dtypes_ns import float8_e5m2 as float8_e5m2
-from namoo.numpy.dtypes_ns import float8_e5m2fnuz as float8_e5m2fnuz
-from namoo.numpy.dtypes_ns import float8_e8m0fnu as float8_e8m0fnu
-from namoo.numpy.dtypes_ns import float16 as float16
-from namoo.numpy.dtypes_ns import float32 as float32
-from namoo.numpy.dtypes_ns import float64 as float64
-from namoo.numpy.dtypes_ns import float_ as float_
-from namoo.numpy.dtypes_ns import floating as floating
-from namoo.numpy.dtypes_ns import generic as generic
-from namoo.numpy.dtypes_ns import get_printoptions as get_printoptions
-from namoo.numpy.dtypes_ns import iinfo as iinfo
-from namoo.numpy.dtypes_ns import inexact as inexact
-from namoo.numpy.dtypes_ns import inf as inf
-from namoo.numpy.dtypes_ns import int1 as int1
-from namoo.numpy.dtypes_ns import int2 as int2
-from namoo.numpy.dtypes_ns import int4 as int4
-from namoo.numpy.dtypes_ns import int8 as int8
-from namoo.numpy.dtypes_ns import int16 as int16
-from namoo.numpy.dtypes_ns import int32 as int32
-from namoo.numpy.dtypes_ns import int64 as int64
-from namoo.numpy.dtypes_ns import int_ as int_
-from namoo.numpy.dtypes_ns import integer as integer
-from namoo.numpy.dtypes_ns import isdtype as isdtype
-from namoo.numpy.dtypes_ns import issubdtype as issubdtype
-from namoo.numpy.dtypes_ns import nan as nan
-from namoo.numpy.dtypes_ns import newaxis as newaxis
-from namoo.numpy.dtypes_ns import number as number
-from namoo.numpy.dtypes_ns import object_ as object_
-from namoo.numpy.dtypes_ns import pi as pi
-from namoo.numpy.dtypes_ns import printoptions as printoptions
-from namoo.numpy.dtypes_ns import promote_types as promote_types
-from namoo.numpy.dtypes_ns import result_type as result_type
-from namoo.numpy.dtypes_ns import set_printoptions as set_printoptions
-from namoo.numpy.dtypes_ns import signedinteger as signedinteger
-from namoo.numpy.dtypes_ns import single as single
-from namoo.numpy.dtypes_ns import uint as uint
-from namoo.numpy.dtypes_ns import uint1 as uint1
-from namoo.numpy.dtypes_ns import uint2 as uint2
-from namoo.numpy.dtypes_ns import uint4 as uint4
-from namoo.numpy.dtypes_ns import uint8 as uint8
-from namoo.numpy.dtypes_ns import uint16 as uint16
-from namoo.numpy.dtypes_ns import uint32 as uint32
-from namoo.numpy.dtypes_ns import uint64 as uint64
-from namoo.numpy.dtypes_ns import unsignedinteger as unsignedinteger
-from namoo.numpy.editing import choose as choose
-from namoo.numpy.editing import compress as compress
-from namoo.numpy.editing import delete as delete
-from namoo.numpy.editing import extract as extract
-from namoo.numpy.editing import insert as insert
-from namoo.numpy.editing import packbits as packbits
-from namoo.numpy.editing import place as place
-from namoo.numpy.editing import ravel_multi_index as ravel_multi_index
-from namoo.numpy.editing import repeat as repeat
-from namoo.numpy.editing import trim_zeros as trim_zeros
-from namoo.numpy.editing import unpackbits as unpackbits
-from namoo.numpy.editing import unravel_index as unravel_index
-from namoo.numpy.einstein import einsum as einsum
-from namoo.numpy.einstein import einsum_path as einsum_path
-from namoo.numpy.elementary import acos as acos
-from namoo.numpy.elementary import acosh as acosh
-from namoo.numpy.elementary import arccos as arccos
-from namoo.numpy.elementary import arccosh as arccosh
-from namoo.numpy.elementary import arcsin as arcsin
-from namoo.numpy.elementary import arcsinh as arcsinh
-from namoo.numpy.elementary import arctan as arctan
-from namoo.numpy.elementary import arctan2 as arctan2
-from namoo.numpy.elementary import arctanh as arctanh
-from namoo.numpy.elementary import asin as asin
-from namoo.numpy.elementary import asinh as asinh
-from namoo.numpy.elementary import atan as atan
-from namoo.numpy.elementary import atan2 as atan2
-from namoo.numpy.elementary import atanh as atanh
-from namoo.numpy.elementary import cbrt as cbrt
-from namoo.numpy.elementary import cos as cos
-from namoo.numpy.elementary import cosh as cosh
-from namoo.numpy.elementary import deg2rad as deg2rad
-from namoo.numpy.elementary import degrees as degrees
-from namoo.numpy.elementary import exp as exp
-from namoo.numpy.elementary import exp2 as exp2
-from namoo.numpy.elementary import expm1 as expm1
-from namoo.numpy.elementary import hypot as hypot
-from namoo.numpy.elementary import i0 as i0
-from namoo.numpy.elementary import log as log
-from namoo.numpy.elementary import log1p as log1p
-from namoo.numpy.elementary import log2 as log2
-from namoo.numpy.elementary import log10 as log10
-from namoo.numpy.elementary import logaddexp as logaddexp
-from namoo.numpy.elementary import logaddexp2 as logaddexp2
-from namoo.numpy.elementary import rad2deg as rad2deg
-from namoo.numpy.elementary import radians as radians
-from namoo.numpy.elementary import sin as sin
-from namoo.numpy.elementary import sinc as sinc
-from namoo.numpy.elementary import sinh as sinh
-from namoo.numpy.elementary import sqrt as sqrt
-from namoo.numpy.elementary import tan as tan
-from namoo.numpy.elementary import tanh as tanh
-from namoo.numpy.elements import angle as angle
-from namoo.numpy.elements import around as around
-from namoo.numpy.elements import ceil as ceil
-from namoo.numpy.elements import clip as clip
-from namoo.numpy.elements import conj as conj
-from namoo.numpy.elements import conjugate as conjugate
-from namoo.numpy.elements import floor as floor
-from namoo.numpy.elements import fmax as fmax
-from namoo.numpy.elements import fmin as fmin
-from namoo.numpy.elements import imag as imag
-from namoo.numpy.elements import isclose as isclose
-from namoo.numpy.elements import iscomplex as iscomplex
-from namoo.numpy.elements import isfinite as isfinite
-from namoo.numpy.elements import isinf as isinf
-from namoo.numpy.elements import isnan as isnan
-from namoo.numpy.elements import isneginf as isneginf
-from namoo.numpy.elements import isposinf as isposinf
-from namoo.numpy.elements import isreal as isreal
-from namoo.numpy.elements import nan_to_num as nan_to_num
-from namoo.numpy.elements import piecewise as piecewise
-from namoo.numpy.elements import real as real
-from namoo.numpy.elements import rint as rint
-from namoo.numpy.elements import round as round
-from namoo.numpy.elements import select as select
-from namoo.numpy.elements import trunc as trunc
-from namoo.numpy.elements import where as where
-from namoo.numpy.floats import copysign as copysign
-from namoo.numpy.floats import frexp as frexp
-from namoo.numpy.floats import gcd as gcd
-from namoo.numpy.floats import heaviside as heaviside
-from namoo.numpy.floats import lcm as lcm
-from namoo.numpy.floats import ldexp as ldexp
-from namoo.numpy.floats import modf as modf
-from namoo.numpy.floats import nextafter as nextafter
-from namoo.numpy.floats import signbit as signbit
-from namoo.numpy.floats import spacing as spacing
-from namoo.numpy.grids import c_ as c_
-from namoo.numpy.grids import diag as diag
-from namoo.numpy.grids import diag_indices as diag_indices
-from namoo.numpy.grids import diag_indices_from as diag_indices_from
-from namoo.numpy.grids import diagflat as diagflat
-from namoo.numpy.grids import diagonal as diagonal
-from namoo.numpy.grids import eye as eye
-from namoo.numpy.grids import fill_diagonal as fill_diagonal
-from namoo.numpy.grids import fromfunction as fromfunction
-from namoo.numpy.grids import identity as identity
-from namoo.numpy.grids import index_exp as index_exp
-from namoo.numpy.grids import indices as indices
-from namoo.numpy.grids import ix_ as ix_
-from namoo.numpy.grids import mask_indices as mask_indices
-from namoo.numpy.grids import meshgrid as meshgrid
-from namoo.numpy.grids import mgrid as mgrid
-from namoo.numpy.grids import ogrid as ogrid
-from namoo.numpy.grids import r_ as r_
-from namoo.numpy.grids import s_ as s_
-from namoo.numpy.grids import tri as tri
-from namoo.numpy.grids import tril as tril
-from namoo.numpy.grids import tril_indices as tril_indices
-from namoo.numpy.grids import tril_indices_from as tril_indices_from
-from namoo.numpy.grids import triu as triu
-from namoo.numpy.grids import triu_indices as triu_indices
-from namoo.numpy.grids import triu_indices_from as triu_indices_from
-from namoo.numpy.grids import vander as vander
-from namoo.numpy.histograms import bincount as bincount
-from namoo.numpy.histograms import histogram as histogram
-from namoo.numpy.histograms import histogram2d as histogram2d
-from namoo.numpy.histograms import histogram_bin_edges as histogram_bin_edges
-from namoo.numpy.histograms import histogramdd as histogramdd
-from namoo.numpy.joining import append as append
-from namoo.numpy.joining import block as block
-from namoo.numpy.joining import column_stack as column_stack
-from namoo.numpy.joining import concat as concat
-from namoo.numpy.joining import concatenate as concatenate
-from namoo.numpy.joining import dstack as dstack
-from namoo.numpy.joining import hstack as hstack
-from namoo.numpy.joining import stack as stack
-from namoo.numpy.joining import vstack as vstack
-from namoo.numpy.logic import bitwise_and as bitwise_and
-from namoo.numpy.logic import bitwise_count as bitwise_count
-from namoo.numpy.logic import bitwise_invert as bitwise_invert
-from namoo.numpy.logic import bitwise_left_shift as bitwise_left_shift
-from namoo.numpy.logic import bitwise_not as bitwise_not
-from namoo.numpy.logic import bitwise_or as bitwise_or
-from namoo.numpy.logic import bitwise_right_shift as bitwise_right_shift
-from namoo.numpy.logic import bitwise_xor as bitwise_xor
-from namoo.numpy.logic import equal as equal
-from namoo.numpy.logic import greater as greater
-from namoo.numpy.logic import greater_equal as greater_equal
-from namoo.numpy.logic import invert as invert
-from namoo.numpy.logic import left_shift as left_shift
-from namoo.numpy.logic import less as less
-from namoo.numpy.logic import less_equal as less_equal
-from namoo.numpy.logic import logical_and as logical_and
-from namoo.numpy.logic import logical_not as logical_not
-from namoo.numpy.logic import logical_or as logical_or
-from namoo.numpy.logic import logical_xor as logical_xor
-from namoo.numpy.logic import maximum as maximum
-from namoo.numpy.logic import minimum as minimum
-from namoo.numpy.logic import not_equal as not_equal
-from namoo.numpy.logic import right_shift as right_shift
-from namoo.numpy.manipulation import array_split as array_split
-from namoo.numpy.manipulation import atleast_1d as atleast_1d
-from namoo.numpy.manipulation import atleast_2d as atleast_2d
-from namoo.numpy.manipulation import atleast_3d as atleast_3d
-from namoo.numpy.manipulation import dsplit as dsplit
-from namoo.numpy.manipulation import expand_dims as expand_dims
-from namoo.numpy.manipulation import flip as flip
-from namoo.numpy.manipulation import fliplr as fliplr
-from namoo.numpy.manipulation import flipud as flipud
-from namoo.numpy.manipulation import hsplit as hsplit
-from namoo.numpy.manipulation import matrix_transpose as matrix_transpose
-from namoo.numpy.manipulation import moveaxis as moveaxis
-from namoo.numpy.manipulation import ndim as ndim
-from namoo.numpy.manipulation import permute_dims as permute_dims
-from namoo.numpy.manipulation import ravel as ravel
-from namoo.numpy.manipulation import reshape as reshape
-from namoo.numpy.manipulation import resize as resize
-from namoo.numpy.manipulation import roll as roll
-from namoo.numpy.manipulation import rollaxis as rollaxis
-from namoo.numpy.manipulation import rot90 as rot90
-from namoo.numpy.manipulation import shape as shape
-from namoo.numpy.manipulation import size as size
-from namoo.numpy.manipulation import split as split
-from namoo.numpy.manipulation import squeeze as squeeze
-from namoo.numpy.manipulation import swapaxes as swapaxes
-from namoo.numpy.manipulation import tile as tile
-from namoo.numpy.manipulation import transpose as transpose
-from namoo.numpy.manipulation import unstack as unstack
-from namoo.numpy.manipulation import vsplit as vsplit
-from namoo.numpy.mapping import apply_along_axis as apply_along_axis
-from namoo.numpy.mapping import apply_over_axes as apply_over_axes
-from namoo.numpy.mapping import vectorize as vectorize
-from namoo.numpy.nanfunctions import nanmax as nanmax
-from namoo.numpy.nanfunctions import nanmean as nanmean
-from namoo.numpy.nanfunctions import nanmin as nanmin
-from namoo.numpy.nanfunctions import nanprod as nanprod
-from namoo.numpy.nanfunctions import nanstd as nanstd
-from namoo.numpy.nanfunctions import nansum as nansum
-from namoo.numpy.nanfunctions import nanvar as nanvar
-from namoo.numpy.padding import pad as pad
-from namoo.numpy.polynomial import poly as poly
-from namoo.numpy.polynomial import polyadd as polyadd
-from namoo.numpy.polynomial import polyder as polyder
-from namoo.numpy.polynomial import polydiv as polydiv
-from namoo.numpy.polynomial import polyfit as polyfit
-from namoo.numpy.polynomial import polyint as polyint
-from namoo.numpy.polynomial import polymul as polymul
-from namoo.numpy.polynomial import polysub as polysub
-from namoo.numpy.polynomial import polyval as polyval
-from namoo.numpy.polynomial import roots as roots
-from namoo.numpy.printing import array_repr as array_repr
-from namoo.numpy.printing import array_str as array_str
-from namoo.numpy.promote import broadcast_arrays as broadcast_arrays
-from namoo.numpy.promote import broadcast_shapes as broadcast_shapes
-from namoo.numpy.promote import broadcast_to as broadcast_to
-from namoo.numpy.quantiles import median as median
-from namoo.numpy.quantiles import nanmedian as nanmedian
-from namoo.numpy.quantiles import nanpercentile as nanpercentile
-from namoo.numpy.quantiles import nanquantile as nanquantile
-from namoo.numpy.quantiles import percentile as percentile
-from namoo.numpy.quantiles import quantile as quantile
-from namoo.numpy.reductions import all as all
-from namoo.numpy.reductions import amax as amax
-from namoo.numpy.reductions import amin as amin
-from namoo.numpy.reductions import any as any
-from namoo.numpy.reductions import average as average
-from namoo.numpy.reductions import count_nonzero as count_nonzero
-from namoo.numpy.reductions import max as max
-from namoo.numpy.reductions import mean as mean
-from namoo.numpy.reductions import min as min
-from namoo.numpy.reductions import prod as prod
-from namoo.numpy.reductions import ptp as ptp
-from namoo.numpy.reductions import std as std
-from namoo.numpy.reductions import sum as sum
-from namoo.numpy.reductions import var as var
-from namoo.numpy.saving import load as load
-from namoo.numpy.saving import save as save
-from namoo.numpy.saving import savez as savez
-from namoo.numpy.searching import argmax as argmax
-from namoo.numpy.searching import argmin as argmin
-from namoo.numpy.searching import argwhere as argwhere
-from namoo.numpy.searching import digitize as digitize
-from namoo.numpy.searching import flatnonzero as flatnonzero
-from namoo.numpy.searching import nanargmax as nanargmax
-from namoo.numpy.searching import nanargmin as nanargmin
-from namoo.numpy.searching import nonzero as nonzero
-from namoo.numpy.searching import searchsorted as searchsorted
-from namoo.numpy.sets import intersect1d as intersect1d
-from namoo.numpy.sets import isin as isin
-from namoo.numpy.sets import setdiff1d as setdiff1d
-from namoo.numpy.sets import setxor1d as setxor1d
-from namoo.numpy.sets import union1d as union1d
-from namoo.numpy.sets import unique as unique
-from namoo.numpy.sets import unique_all as unique_all
-from namoo.numpy.sets import unique_counts as unique_counts
-from namoo.numpy.sets import unique_inverse as unique_inverse
-from namoo.numpy.sets import unique_values as unique_values
-from namoo.numpy.sorting import argpartition as argpartition
-from namoo.numpy.sorting import argsort as argsort
-from namoo.numpy.sorting import lexsort as lexsort
-from namoo.numpy.sorting import partition as partition
-from namoo.numpy.sorting import sort as sort
-from namoo.numpy.sorting import sort_complex as sort_complex
-from namoo.numpy.standard import __array_api_version__ as __array_api_version__
-from namoo.numpy.standard import __array_namespace_info__ as __array_namespace_info__
-from namoo.numpy.taking import put as put
-from namoo.numpy.taking import put_along_axis as put_along_axis
-from namoo.numpy.taking import take as take
-from namoo.numpy.taking import take_along_axis as take_along_axis
-from namoo.numpy.ufunc import frompyfunc as frompyfunc
-from namoo.numpy.ufunc import ufunc as ufunc
-from namoo.numpy.windows import bartlett as bartlett
-from namoo.numpy.windows import blackman as blackman
-from namoo.numpy.windows import hamming as hamming
-from namoo.numpy.windows import hanning as hanning
-from namoo.numpy.windows import kaiser as kaiser
+from namoo._lazy import lazy as _lazily
 
-ndarray = Array
+_TABLE = {
+    # Asking for the class itself loads its operators and methods.
+    "numpy._methods": "ndarray=Array",
+    "numpy.arithmetic": (
+        "abs absolute add divide divmod fabs float_power floor_divide fmod mod multiply negative "
+        "positive pow power reciprocal remainder sign square subtract true_divide"
+    ),
+    "numpy.calculus": "convolve correlate gradient interp trapezoid unwrap",
+    "numpy.comparing": "allclose array_equal array_equiv iscomplexobj isrealobj isscalar iterable",
+    "numpy.contraction": (
+        "cross dot inner kron matmul matvec outer tensordot trace vdot vecdot vecmat"
+    ),
+    "numpy.covariance": "corrcoef cov",
+    "numpy.creation": (
+        "arange array asarray astype copy empty empty_like from_dlpack frombuffer fromfile "
+        "fromiter fromstring full full_like geomspace linspace logspace ones ones_like zeros "
+        "zeros_like"
+    ),
+    "numpy.cumulative": "cumprod cumsum cumulative_prod cumulative_sum nancumprod nancumsum",
+    "numpy.differences": "diff ediff1d",
+    "numpy.dtypes_ns": (
+        "bfloat16 bool bool_ can_cast cdouble character complex128 complex64 complex_ "
+        "complexfloating ComplexWarning csingle double dtype e euler_gamma finfo flexible float16 "
+        "float32 float4_e2m1fn float64 float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 "
+        "float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz "
+        "float8_e8m0fnu float_ floating generic get_printoptions iinfo inexact inf int1 int16 "
+        "int2 int32 int4 int64 int8 int_ integer isdtype issubdtype nan newaxis number object_ pi "
+        "printoptions promote_types result_type set_printoptions signedinteger single uint uint1 "
+        "uint16 uint2 uint32 uint4 uint64 uint8 unsignedinteger"
+    ),
+    "numpy.editing": (
+        "choose compress delete extract insert packbits place ravel_multi_index repeat trim_zeros "
+        "unpackbits unravel_index"
+    ),
+    "numpy.einstein": "einsum einsum_path",
+    "numpy.elementary": (
+        "acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 "
+        "atanh cbrt cos cosh deg2rad degrees exp exp2 expm1 hypot i0 log log10 log1p log2 "
+        "logaddexp logaddexp2 rad2deg radians sin sinc sinh sqrt tan tanh"
+    ),
+    "numpy.elements": (
+        "angle around ceil clip conj conjugate floor fmax fmin imag isclose iscomplex isfinite "
+        "isinf isnan isneginf isposinf isreal nan_to_num piecewise real rint round select trunc "
+        "where"
+    ),
+    "numpy.fft": ".",
+    "numpy.floats": "copysign frexp gcd heaviside lcm ldexp modf nextafter signbit spacing",
+    "numpy.grids": (
+        "c_ diag diag_indices diag_indices_from diagflat diagonal eye fill_diagonal fromfunction "
+        "identity index_exp indices ix_ mask_indices meshgrid mgrid ogrid r_ s_ tri tril "
+        "tril_indices tril_indices_from triu triu_indices triu_indices_from vander"
+    ),
+    "numpy.histograms": "bincount histogram histogram2d histogram_bin_edges histogramdd",
+    "numpy.joining": "append block column_stack concat concatenate dstack hstack stack vstack",
+    "numpy.linalg": ".",
+    "numpy.logic": (
+        "bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or "
+        "bitwise_right_shift bitwise_xor equal greater greater_equal invert left_shift less "
+        "less_equal logical_and logical_not logical_or logical_xor maximum minimum not_equal "
+        "right_shift"
+    ),
+    "numpy.manipulation": (
+        "array_split atleast_1d atleast_2d atleast_3d dsplit expand_dims flip fliplr flipud "
+        "hsplit matrix_transpose moveaxis ndim permute_dims ravel reshape resize roll rollaxis "
+        "rot90 shape size split squeeze swapaxes tile transpose unstack vsplit"
+    ),
+    "numpy.mapping": "apply_along_axis apply_over_axes vectorize",
+    "numpy.nanfunctions": "nanmax nanmean nanmin nanprod nanstd nansum nanvar",
+    "numpy.padding": "pad",
+    "numpy.polynomial": (
+        "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
+    ),
+    "numpy.printing": "array_repr array_str",
+    "numpy.promote": "broadcast_arrays broadcast_shapes broadcast_to",
+    "numpy.quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
+    "numpy.reductions": "all amax amin any average count_nonzero max mean min prod ptp std sum var",
+    "numpy.saving": "load save savez",
+    "numpy.searching": (
+        "argmax argmin argwhere digitize flatnonzero nanargmax nanargmin nonzero searchsorted"
+    ),
+    "numpy.sets": (
+        "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
+        "unique_inverse unique_values"
+    ),
+    "numpy.sorting": "argpartition argsort lexsort partition sort sort_complex",
+    "numpy.standard": "__array_api_version__ __array_namespace_info__",
+    "numpy.taking": "put put_along_axis take take_along_axis",
+    "numpy.ufuncs": "frompyfunc ufunc",
+    "numpy.windows": "bartlett blackman hamming hanning kaiser",
+}
 
-_guard(globals())
+__getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)

@@ -660,6 +660,8 @@ def attach() -> None:
             own = isinstance(method, FunctionType) and method is not getitem
             guarded = own and not hasattr(method, "is_boundary")
             setattr(cls, name, errors.boundary(method) if guarded else method)
+    # Nothing is to come any more.
+    del Array.__getattr__
 
 
 attach()

@@ -19,7 +19,7 @@ from namoo.numpy.promote import (
     promote_numeric,
     promote_types,
 )
-from namoo.numpy.ufunc import binary_ufunc, unary_ufunc
+from namoo.numpy.ufuncs import binary_ufunc, unary_ufunc
 from namoo.primitives import bits
 from namoo.primitives import elementwise as lax
 from namoo.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p

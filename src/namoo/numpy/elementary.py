@@ -11,7 +11,7 @@ from namoo.core.array import Array
 from namoo.numpy import fast
 from namoo.numpy.arithmetic import choose, const, is_complex, refuse_complex, strong
 from namoo.numpy.promote import promote_inexact, to_array
-from namoo.numpy.ufunc import binary_ufunc
+from namoo.numpy.ufuncs import binary_ufunc
 from namoo.primitives import bits, special
 from namoo.primitives import elementwise as lax
 from namoo.transforms.custom import custom_jvp

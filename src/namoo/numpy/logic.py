@@ -10,7 +10,7 @@ from namoo.core.array import Array
 from namoo.numpy import fast
 from namoo.numpy.arithmetic import absolute, is_complex, is_kind, to_bool
 from namoo.numpy.promote import promote, promote_numeric
-from namoo.numpy.ufunc import binary_ufunc
+from namoo.numpy.ufuncs import binary_ufunc
 from namoo.primitives import bits
 from namoo.primitives import elementwise as lax
 from namoo.primitives.compare import eq_p, ge_p, gt_p, le_p, lt_p, ne_p

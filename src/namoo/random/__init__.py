@@ -1,50 +1,19 @@
 """`namoo.random`: random numbers that are functions of a key."""
 
-from namoo.primitives.gamma import random_gamma_p as random_gamma_p
-from namoo.random.continuous import cauchy as cauchy
-from namoo.random.continuous import double_sided_maxwell as double_sided_maxwell
-from namoo.random.continuous import exponential as exponential
-from namoo.random.continuous import gumbel as gumbel
-from namoo.random.continuous import laplace as laplace
-from namoo.random.continuous import logistic as logistic
-from namoo.random.continuous import lognormal as lognormal
-from namoo.random.continuous import maxwell as maxwell
-from namoo.random.continuous import normal as normal
-from namoo.random.continuous import pareto as pareto
-from namoo.random.continuous import rayleigh as rayleigh
-from namoo.random.continuous import triangular as triangular
-from namoo.random.continuous import truncated_normal as truncated_normal
-from namoo.random.continuous import wald as wald
-from namoo.random.continuous import weibull_min as weibull_min
-from namoo.random.counts import binomial as binomial
-from namoo.random.counts import multinomial as multinomial
-from namoo.random.counts import poisson as poisson
-from namoo.random.discrete import categorical as categorical
-from namoo.random.discrete import choice as choice
-from namoo.random.discrete import geometric as geometric
-from namoo.random.discrete import permutation as permutation
-from namoo.random.gammas import ball as ball
-from namoo.random.gammas import beta as beta
-from namoo.random.gammas import chisquare as chisquare
-from namoo.random.gammas import dirichlet as dirichlet
-from namoo.random.gammas import f as f
-from namoo.random.gammas import gamma as gamma
-from namoo.random.gammas import generalized_normal as generalized_normal
-from namoo.random.gammas import loggamma as loggamma
-from namoo.random.gammas import t as t
-from namoo.random.keys import PRNGKey as PRNGKey
-from namoo.random.keys import bits as bits
-from namoo.random.keys import clone as clone
-from namoo.random.keys import fold_in as fold_in
-from namoo.random.keys import key as key
-from namoo.random.keys import key_data as key_data
-from namoo.random.keys import key_dtype as key_dtype
-from namoo.random.keys import key_impl as key_impl
-from namoo.random.keys import split as split
-from namoo.random.keys import wrap_key_data as wrap_key_data
-from namoo.random.multivariate import multivariate_normal as multivariate_normal
-from namoo.random.multivariate import orthogonal as orthogonal
-from namoo.random.uniforms import bernoulli as bernoulli
-from namoo.random.uniforms import rademacher as rademacher
-from namoo.random.uniforms import randint as randint
-from namoo.random.uniforms import uniform as uniform
+from namoo._lazy import lazy as _lazily
+
+_TABLE = {
+    "primitives.gamma": "random_gamma_p",
+    "random.continuous": (
+        "cauchy double_sided_maxwell exponential gumbel laplace logistic lognormal maxwell normal "
+        "pareto rayleigh triangular truncated_normal wald weibull_min"
+    ),
+    "random.counts": "binomial multinomial poisson",
+    "random.discrete": "categorical choice geometric permutation",
+    "random.gammas": "ball beta chisquare dirichlet f gamma generalized_normal loggamma t",
+    "random.keys": "bits clone fold_in key key_data key_dtype key_impl PRNGKey split wrap_key_data",
+    "random.multivariate": "multivariate_normal orthogonal",
+    "random.uniforms": "bernoulli rademacher randint uniform",
+}
+
+__getattr__, __dir__ = _lazily(__name__, _TABLE)

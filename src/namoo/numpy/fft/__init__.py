@@ -5,24 +5,13 @@
 Array([1., 2., 3.], dtype=float32)
 """
 
-from namoo.errors import guard as _guard
-from namoo.numpy.fft.frequencies import fftfreq as fftfreq
-from namoo.numpy.fft.frequencies import fftshift as fftshift
-from namoo.numpy.fft.frequencies import ifftshift as ifftshift
-from namoo.numpy.fft.frequencies import rfftfreq as rfftfreq
-from namoo.numpy.fft.transforms import fft as fft
-from namoo.numpy.fft.transforms import fft2 as fft2
-from namoo.numpy.fft.transforms import fftn as fftn
-from namoo.numpy.fft.transforms import hfft as hfft
-from namoo.numpy.fft.transforms import ifft as ifft
-from namoo.numpy.fft.transforms import ifft2 as ifft2
-from namoo.numpy.fft.transforms import ifftn as ifftn
-from namoo.numpy.fft.transforms import ihfft as ihfft
-from namoo.numpy.fft.transforms import irfft as irfft
-from namoo.numpy.fft.transforms import irfft2 as irfft2
-from namoo.numpy.fft.transforms import irfftn as irfftn
-from namoo.numpy.fft.transforms import rfft as rfft
-from namoo.numpy.fft.transforms import rfft2 as rfft2
-from namoo.numpy.fft.transforms import rfftn as rfftn
+from namoo._lazy import lazy as _lazily
 
-_guard(globals())
+_TABLE = {
+    "numpy.fft.frequencies": "fftfreq fftshift ifftshift rfftfreq",
+    "numpy.fft.transforms": (
+        "fft fft2 fftn hfft ifft ifft2 ifftn ihfft irfft irfft2 irfftn rfft rfft2 rfftn"
+    ),
+}
+
+__getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)

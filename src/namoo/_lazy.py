@@ -1,0 +1,83 @@
+"""Namespaces whose names are loaded when they are first used.
+
+A namespace's `__init__.py` has a table: the module, then the names that come from it, `public=own`
+where the two differ.  Its `__init__.pyi` has the same table as imports, for editors and type
+checkers; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import FunctionType, ModuleType
+from typing import Any
+
+
+def names_of(table: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """Where each public name comes from: the module, and the name there ('' is the module itself).
+
+    >>> names_of({"api.jit": "jit", "core.array": "ndarray=Array", "lax": "."})
+    {'jit': ('api.jit', 'jit'), 'ndarray': ('core.array', 'Array'), 'lax': ('lax', '')}
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for module, names in table.items():
+        for entry in names.split():
+            public, _, own = entry.partition("=")
+            if public == ".":
+                found[module.rpartition(".")[2]] = module, ""
+            else:
+                found[public] = module, own or public
+    return found
+
+
+class _Homonyms(ModuleType):
+    """A namespace with a name that is also that of the module it comes from, as `paths.paths`.
+
+    Importing such a module makes it an attribute of its package, in the place of the name.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        is_homonym = isinstance(value, ModuleType) and hasattr(value, name)
+        super().__setattr__(name, getattr(value, name) if is_homonym else value)
+
+
+def lazy(
+    package: str, table: dict[str, str], guarded: bool = False
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a namespace.
+
+    Args:
+      package: the namespace's own name.
+      table: for each module inside namoo, the names it gives, with spaces between; `.` is the
+        module itself.
+      guarded: make functions entry points, whose errors are free of namoo's own frames.
+    """
+    names = names_of(table)
+    if any(
+        own and f"{package}.{name}" == f"namoo.{module}" for name, (module, own) in names.items()
+    ):
+        sys.modules[package].__class__ = _Homonyms
+
+    def load(name: str) -> Any:
+        try:
+            module, own = names[name]
+        except KeyError:
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package]
+            ) from None
+        thing = import_module(f"namoo.{module}")
+        if own:
+            thing = getattr(thing, own)
+            if guarded and isinstance(thing, FunctionType):
+                from namoo.errors import guarded as entry_point
+
+                thing = entry_point(thing, package)
+        # The next access finds it there, and does not ask again.
+        setattr(sys.modules[package], name, thing)
+        return thing
+
+    def listing() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *names})
+
+    return load, listing

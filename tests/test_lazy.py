@@ -1,0 +1,121 @@
+"""Namespaces load their names late: nothing heavy at import, nothing missing afterwards."""
+
+import ast
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from namoo._lazy import names_of
+
+SPACES = [
+    "namoo",
+    "namoo.lax",
+    "namoo.nn",
+    "namoo.numpy",
+    "namoo.numpy.fft",
+    "namoo.numpy.linalg",
+    "namoo.random",
+]
+
+
+def names_in_stub(module) -> dict[str, tuple[str, str]]:
+    """Each name of the stub with the module and the name it is imported from."""
+    path = Path(module.__file__).with_suffix(".pyi")
+    found = {}
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            # `import x` without `as x` is for the stub itself.
+            for alias in node.names:
+                found[alias.asname or alias.name] = (node.module, alias.name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            [target], source = node.targets, node.value
+            assert isinstance(target, ast.Name) and isinstance(source, ast.Name)
+            found[target.id] = found[source.id]
+    return found
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_the_stub_is_the_table(space):
+    module = importlib.import_module(space)
+    table = {
+        name: (f"namoo.{source}", own) if own else tuple(f"namoo.{source}".rsplit(".", 1))
+        for name, (source, own) in names_of(module._TABLE).items()
+    }
+    found = names_in_stub(module)
+    assert {name: found.get(name) for name in table} == table
+    assert found.keys() - table.keys() <= {"Array"}
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_every_name_loads_and_is_listed(space):
+    module = importlib.import_module(space)
+    names = list(names_of(module._TABLE))
+    assert set(names) <= set(dir(module))
+    for name in names:
+        assert getattr(module, name) is getattr(module, name)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'namoo.numpy' has no attribute 'zeroes'"):
+        importlib.import_module("namoo.numpy").zeroes  # noqa: B018
+
+
+def modules_after(code: str) -> set[str]:
+    """What a fresh interpreter has loaded after some code."""
+    report = f"{code}\nimport sys\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("code", "unwanted"),
+    [
+        (
+            "import namoo, namoo.numpy, namoo.tree",
+            {"llvmlite", "scipy", "jaxlib", "opt_einsum", "namoo.core", "namoo.primitives"},
+        ),
+        (
+            "import namoo.numpy as jnp; jnp.ones(3) + 1",
+            {"llvmlite", "scipy", "jaxlib", "opt_einsum", "namoo.api", "namoo.lax"},
+        ),
+    ],
+)
+def test_nothing_heavy_is_loaded_before_it_is_needed(code, unwanted):
+    assert not modules_after(code) & unwanted
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "x + x",
+        "1 - x",
+        "x.sum()",
+        "x.at[0].set(3)",
+        "x[0]",
+        "repr(x)",
+        "len(x)",
+        "numpy.asarray(x)",
+        "import namoo; namoo.Array.mean(x)",
+        "x == x",
+        "list(x)",
+    ],
+)
+def test_methods_arrive_with_their_first_use(use):
+    code = "import numpy\nfrom namoo.core.array import EagerArray\nx = EagerArray(numpy.ones(3))\n"
+    assert "namoo.numpy._methods" not in modules_after(code)
+    assert "namoo.numpy._methods" in modules_after(code + use)
+
+
+def test_what_does_not_exist_is_still_missing():
+    code = "from namoo.core.array import EagerArray\nprint(hasattr(EagerArray(None), 'absent'))"
+    assert "False" in modules_after(code)
+
+
+def test_a_function_may_have_the_name_of_its_module():
+    code = "import namoo.paths, namoo.tree\nimport namoo\nprint(callable(namoo.paths))"
+    assert "True" in modules_after(code)
