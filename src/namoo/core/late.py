@@ -25,6 +25,13 @@ def attach_late(cls: type) -> None:
     setattr(cls, "__getattr__", _missing)  # noqa: B010
 
 
+def settle(cls: type) -> None:
+    """Take away the place holders that are left once everything has arrived."""
+    for name, thing in list(vars(cls).items()):
+        if thing is _missing or hasattr(thing, "is_late"):
+            delattr(cls, name)
+
+
 def _load() -> None:
     import_module("namoo.numpy._methods")
 
@@ -34,6 +41,7 @@ def _special(name: str) -> Any:
         _load()
         return getattr(type(self), name)(self, *args, **kwargs)
 
+    method.is_late = True  # type: ignore[attr-defined]
     return method
 
 

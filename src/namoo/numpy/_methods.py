@@ -15,6 +15,7 @@ import numpy as np
 
 from namoo import _dtypes, errors
 from namoo.core.array import Array, Deleted, EagerArray, delete
+from namoo.core.late import settle
 from namoo.core.trace import (
     ARRAY_ADVICE,
     BOOL_ADVICE,
@@ -660,8 +661,7 @@ def attach() -> None:
             own = isinstance(method, FunctionType) and method is not getitem
             guarded = own and not hasattr(method, "is_boundary")
             setattr(cls, name, errors.boundary(method) if guarded else method)
-    # Nothing is to come any more.
-    del Array.__getattr__
+    settle(Array)
 
 
 attach()
