@@ -5,7 +5,7 @@ BIN := .venv/bin
 WORKERS ?= 2
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu
 
-.PHONY: demo test lint format clean
+.PHONY: demo test bench lint format clean
 
 # The network's matrices are small: a BLAS that wakes a second thread for each of them only waits.
 demo: .venv/installed-examples
@@ -13,6 +13,10 @@ demo: .venv/installed-examples
 
 test: .venv/installed-test lint
 	$(TEST_ENV) $(BIN)/python -m pytest -q -n $(WORKERS)
+
+# namoo beside JAX, PyTorch and NumPy; ARGS="--only MLP --k 3" chooses rows and rounds.
+bench: .venv/installed-bench
+	$(BIN)/python bench/run.py $(ARGS)
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .
@@ -25,7 +29,7 @@ format: .venv/installed-test
 
 clean:
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
-	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -m venv .venv

@@ -1,0 +1,30 @@
+"""All rows, in the order of the table."""
+
+from . import (
+    arrays,
+    calls,
+    cnn,
+    compiling,
+    eager,
+    gpt,
+    loops,
+    lstm,
+    matmul,
+    mlp,
+    per_example,
+    starting,
+    trees,
+)
+
+SECTIONS = {
+    "Training": [*mlp.ROWS, *gpt.ROWS, *cnn.ROWS, *lstm.ROWS],
+    "Loops": loops.ROWS,
+    "Per-example gradients": per_example.ROWS,
+    "Arrays": [*arrays.ROWS, *matmul.ROWS],
+    "Compiling": compiling.ROWS,
+    "Starting": starting.ROWS,
+    "Calls": calls.ROWS,
+    "Eager": eager.ROWS,
+    "Trees": trees.ROWS,
+}
+ROWS = {row.name: row for rows in SECTIONS.values() for row in rows}

@@ -1,0 +1,86 @@
+"""How long a first call takes, and what a process needs for it."""
+
+import dataclasses
+import itertools
+from functools import partial
+
+import numpy as np
+from row import Goal, Row
+from training import normal
+
+from rows import gpt, mlp
+
+STEP = mlp.ROWS[0]
+FREE = Goal()
+MEGABYTES = Goal(jax=1 / 0.7, torch=1.0, numpy=None)
+
+
+def layers_inputs(tiny, layers):
+    """A network whose layers are all alike, and a batch."""
+    layers, width, batch = (min(layers, 3), 6, 2) if tiny else (layers, 128, 32)
+    params = [
+        {"W": normal(i, width, width, scale=width**-0.5), "b": np.zeros(width, np.float32)}
+        for i in range(layers)
+    ]
+    return params, *mlp.batch_for(params, batch), 0.001
+
+
+def first(row, name, cache, goal):
+    """The first call of another row, by a process that has compiled something else before."""
+    return dataclasses.replace(
+        row, name=name, measure="first", cache=cache, goal=goal, torch=None, numpy=None
+    )
+
+
+def layers(count, goal=FREE):
+    row = Row("", partial(layers_inputs, layers=count), mlp.sgd)
+    return first(row, f"first call, {count} equal MLP layers", "cold", goal)
+
+
+def blocks(count, goal=FREE):
+    return first(gpt.row(count), f"first call, GPT of {count} layers", "cold", goal)
+
+
+def traced(name, inputs, step_of):
+    """Tracing alone, of a function that jit has not seen before."""
+
+    def program(jax, jnp):
+        numbers, ran = itertools.count(), []
+
+        def trace(*args):
+            step, number = step_of(jax, jnp), next(numbers)
+
+            # Equal functions may share a trace; the number makes this one equal to no other.
+            def fresh(*args, number=number):
+                ran.append(number)
+                return step(*args)
+
+            jax.jit(fresh).trace(*args)
+            if ran != [number]:
+                raise RuntimeError("jit took a program that it had: nothing was traced")
+            ran.clear()
+
+        return trace
+
+    return Row(name, inputs, program, goal=Goal(jax=4.0), seen=lambda out: ())
+
+
+def peak(row, name):
+    return dataclasses.replace(row, name=name, measure="peak", goal=MEGABYTES, numpy=None)
+
+
+ROWS = [
+    first(STEP, "first call, MLP step, cold cache", "cold", Goal(jax=3.0)),
+    first(STEP, "first call, MLP step, warm cache", "warm", Goal(jax=10.0)),
+    layers(2),
+    layers(6),
+    layers(24),
+    layers(96, Goal(jax=10.0, of_row=("first call, 6 equal MLP layers", 1.5))),
+    blocks(2),
+    blocks(6),
+    blocks(12, Goal(jax=10.0)),
+    traced("trace, MLP step", STEP.inputs, mlp.sgd_function),
+    traced("trace, GPT step", gpt.inputs, gpt.step_function),
+    peak(STEP, "peak memory, MLP step"),
+    peak(gpt.ROWS[0], "peak memory, GPT step"),
+]

@@ -1,0 +1,250 @@
+"""Run the same work in namoo, JAX, PyTorch and NumPy side by side, and print who is how fast.
+
+    python bench/run.py                             # every row; half an hour on two cores
+    python bench/run.py --only 'MLP|matmul' --k 3   # the rows whose name matches
+    python bench/run.py --json out.json             # keep the figures, beside those kept before
+    python bench/run.py --json out.json --only '^$' --markdown  # the README's table from kept ones
+
+Each framework has a process of its own for each row. The processes take turns, round after round,
+so that what else the machine does meets all of them, and the best time of each counts. What is
+worth keeping is the ratio. Results must agree before anything is measured.
+"""
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+from row import FRESH, Row, difference
+from rows import ROWS
+from table import markdown_table, plain_table
+
+HERE = Path(__file__).parent
+README = HERE.parent / "README.md"
+MARKERS = "<!-- bench -->", "<!-- /bench -->"
+# torch-compiled is PyTorch too: the better of both is what the table shows.
+FRAMEWORKS = ("namoo", "jax", "torch", "torch-compiled", "numpy")
+TIME_LIMIT = 300.0  # seconds for one answer of one process
+REST = 0.05  # seconds in which the threads of the process before go to sleep
+FRESH_ROUNDS = 3  # at most, where each round costs whole processes
+
+
+class Failure(Exception):
+    """A process died, hung or gave a wrong result; the message says what it wrote last."""
+
+
+class Process:
+    """A child that answers with one line at a time."""
+
+    def __init__(self, *command: str, **environment: str):
+        self.errors = tempfile.TemporaryFile("w+")
+        self.child = subprocess.Popen(
+            [sys.executable, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            env={**os.environ, "JAX_PLATFORMS": "cpu", **environment},
+        )
+
+    def answer(self, question: str = "") -> str:
+        assert self.child.stdin is not None and self.child.stdout is not None
+        if question:
+            self.child.stdin.write(question + "\n")
+            self.child.stdin.flush()
+        timer = threading.Timer(TIME_LIMIT, self.child.kill)
+        timer.start()
+        line = self.child.stdout.readline()
+        timer.cancel()
+        if not line:
+            self.child.wait()
+            self.errors.seek(0)
+            last = (self.errors.read().strip().splitlines() or ["no answer in time"])[-1]
+            raise Failure(last)
+        return line
+
+    def close(self) -> None:
+        assert self.child.stdin is not None
+        self.child.stdin.close()
+        self.child.wait()
+        self.errors.close()
+
+
+def agree(row: Row, files: dict[str, Path]) -> dict[str, str]:
+    """What is wrong with the results that do not agree with the first of those that count most."""
+    results = {}
+    for framework, file in files.items():
+        with np.load(file) as arrays:
+            results[framework] = [arrays[name] for name in arrays.files]
+    oracle = next(f for f in ("jax", "numpy", "torch", *FRAMEWORKS) if f in results)
+    wrong = {}
+    for framework, result in results.items():
+        off = difference(result, results[oracle])
+        if off > row.tolerance:
+            wrong[framework] = f"differs from {oracle} by {off:.2g} of its norm"
+    return wrong
+
+
+def measure_calls(row: Row, frameworks: list[str], rounds: int, scratch: Path):
+    """Start all processes, compare their results, then let them take turns."""
+    processes, files, failures = {}, {}, {}
+    times: dict[str, list[float]] = {}
+    try:
+        for framework in frameworks:
+            file = scratch / f"{framework}.npz"
+            worker = Process(str(HERE / "worker.py"), framework, row.name, str(file))
+            try:
+                worker.answer()
+                processes[framework], files[framework] = worker, file
+            except Failure as failure:
+                failures[framework] = str(failure)
+                worker.close()
+        if files:
+            failures |= agree(row, files)
+        for _ in range(rounds):
+            for framework in [f for f in processes if f not in failures]:
+                time.sleep(REST)
+                try:
+                    answer = float(processes[framework].answer("again"))
+                    times.setdefault(framework, []).append(answer)
+                except Failure as failure:
+                    failures[framework] = str(failure)
+    finally:
+        for worker in processes.values():
+            worker.close()
+    return times, failures
+
+
+def measure_fresh(row: Row, frameworks: list[str], rounds: int, scratch: Path):
+    """A new process for each figure; a warm cache is one that such a process has filled before."""
+    times: dict[str, list[float]] = {}
+    failures: dict[str, str] = {}
+    for turn in range(min(rounds, FRESH_ROUNDS) + (row.cache == "warm")):
+        for framework in [f for f in frameworks if f not in failures]:
+            environment = {}
+            if row.cache is not None:
+                cache = scratch / f"cache-{framework}"
+                if row.cache == "cold":
+                    shutil.rmtree(cache, ignore_errors=True)
+                cache.mkdir(exist_ok=True)
+                environment = {
+                    "NAMOO_CACHE_DIR": str(cache),
+                    "JAX_COMPILATION_CACHE_DIR": str(cache),
+                    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+                    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+                }
+            try:
+                seconds = once(row, framework, environment)
+            except Failure as failure:
+                failures[framework] = str(failure)
+            else:
+                if turn or row.cache != "warm":
+                    times.setdefault(framework, []).append(seconds)
+    return times, failures
+
+
+def once(row: Row, framework: str, environment: dict[str, str]) -> float:
+    if row.measure in FRESH:
+        command = [str(HERE / "fresh.py"), row.measure, framework]
+    else:
+        command = [str(HERE / "worker.py"), framework, row.name]
+    start = time.perf_counter()
+    process = Process(*command, **environment)
+    try:
+        value = float(process.answer())
+    finally:
+        elapsed = time.perf_counter() - start
+        process.close()
+    return elapsed if row.measure == "step" else value
+
+
+def measure(row: Row, frameworks: list[str], rounds: int) -> dict:
+    """The best figure of each framework, all figures, and what failed."""
+    wanted = [f for f in frameworks if row.runs_in(f)]
+    with tempfile.TemporaryDirectory() as scratch:
+        runner = measure_calls if row.measure == "call" else measure_fresh
+        times, failures = runner(row, wanted, rounds, Path(scratch))
+    best = {framework: min(figures) for framework, figures in times.items()}
+    compiled = best.pop("torch-compiled", None)
+    if compiled is not None and compiled < best.get("torch", float("inf")):
+        best["torch"] = compiled
+    return {"best": best, "figures": times, "failures": failures}
+
+
+def machine() -> dict:
+    """Where the figures come from."""
+    versions = {}
+    for name in ("namoo", "jax", "torch", "numpy"):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = None
+    with open("/proc/cpuinfo") as file:
+        model = re.search(r"model name\s*: (.*)", file.read())
+    return {
+        "cpu": model[1] if model else platform.processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        **versions,
+    }
+
+
+def write_readme(text: str) -> None:
+    """Put the table between its markers."""
+    start, end = MARKERS
+    page = README.read_text()
+    if start not in page or end not in page:
+        raise SystemExit(f"{README.name} has no {start} ... {end} for the table to go between")
+    before, rest = page.split(start, 1)
+    after = rest.split(end, 1)[1]
+    README.write_text(f"{before}{start}\n{text}\n{end}{after}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure namoo beside JAX, PyTorch, NumPy.")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="rows whose name matches")
+    parser.add_argument("--k", type=int, default=5, help="rounds; the best of them counts")
+    parser.add_argument("--frameworks", default="namoo,jax,torch,numpy")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures here")
+    parser.add_argument("--markdown", action="store_true", help="write the README's table")
+    options = parser.parse_args()
+
+    frameworks = options.frameworks.split(",")
+    if "torch" in frameworks:
+        frameworks.insert(frameworks.index("torch") + 1, "torch-compiled")
+    if unknown := set(frameworks) - set(FRAMEWORKS):
+        parser.error(f"unknown frameworks: {', '.join(sorted(unknown))}")
+    about = machine()
+    if about["torch"] is None:
+        frameworks = [f for f in frameworks if not f.startswith("torch")]
+
+    kept = {}
+    if options.json and options.json.exists():
+        kept = json.loads(options.json.read_text())["rows"]
+    measured = {}
+    chosen = [row for row in ROWS.values() if re.search(options.only, row.name)]
+    for number, row in enumerate(chosen, 1):
+        print(f"[{number}/{len(chosen)}] {row.name}", file=sys.stderr, flush=True)
+        kept[row.name] = measured[row.name] = measure(row, frameworks, options.k)
+        for framework, why in measured[row.name]["failures"].items():
+            print(f"    {framework}: {why}", file=sys.stderr, flush=True)
+        if options.json:
+            options.json.write_text(json.dumps({"machine": about, "rows": kept}, indent=1))
+
+    print(plain_table(measured))
+    if options.markdown:
+        write_readme(markdown_table(kept, about))
+
+
+if __name__ == "__main__":
+    main()
