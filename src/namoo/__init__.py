@@ -16,17 +16,21 @@ __version__ = "0.1.0"
 _TABLE = {
     "_config": (
         "checking_leaks config debug_infs debug_key_reuse debug_nans default_device "
-        "default_matmul_precision default_prng_impl disable_jit enable_checks enable_custom_prng "
-        "enable_x64 explain_cache_misses legacy_prng_key log_compiles numpy_dtype_promotion "
-        "numpy_rank_promotion softmax_custom_jvp threefry_partitionable transfer_guard "
-        "transfer_guard_device_to_device transfer_guard_device_to_host "
+        "default_matmul_precision default_prng_impl disable_jit enable_checks "
+        "enable_custom_prng enable_x64 explain_cache_misses legacy_prng_key log_compiles "
+        "numpy_dtype_promotion numpy_rank_promotion softmax_custom_jvp threefry_partitionable "
+        "transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host "
         "transfer_guard_host_to_device"
     ),
     "_dtypes": "float0",
+    "_module.filters": (
+        "combine filter is_array is_array_like is_inexact_array is_inexact_array_like partition"
+    ),
+    "_module.module": "Module",
     "ad_checkpoint": ".",
     "api.device": (
-        "block_until_ready copy_to_host_async default_backend device_count device_get device_put "
-        "device_put_replicated devices effects_barrier host_count=process_count "
+        "block_until_ready copy_to_host_async default_backend device_count device_get "
+        "device_put device_put_replicated devices effects_barrier host_count=process_count "
         "host_id=process_index host_ids=process_indices live_arrays local_device_count "
         "local_devices process_count process_index process_indices"
     ),
@@ -55,13 +59,13 @@ _TABLE = {
     "lax": ".",
     "nn": ".",
     "numpy": ".",
-    # Asking for the class itself loads its operators and methods.
     "numpy._methods": "Array",
     "ops": ".",
     "paths": "paths",
     "random": ".",
     "scipy": ".",
     "stages": ".",
+    "struct": ".",
     "transforms.custom": "closure_convert custom_gradient custom_jvp custom_vjp",
     "transforms.remat": "checkpoint checkpoint_policies remat=checkpoint",
     "tree": ".",

@@ -16,6 +16,7 @@ from namoo import ops as ops
 from namoo import random as random
 from namoo import scipy as scipy
 from namoo import stages as stages
+from namoo import struct as struct
 from namoo import tree as tree
 from namoo import tree_util as tree_util
 from namoo import typing as typing
@@ -43,6 +44,14 @@ from namoo._config import transfer_guard_device_to_device as transfer_guard_devi
 from namoo._config import transfer_guard_device_to_host as transfer_guard_device_to_host
 from namoo._config import transfer_guard_host_to_device as transfer_guard_host_to_device
 from namoo._dtypes import float0 as float0
+from namoo._module.filters import combine as combine
+from namoo._module.filters import filter as filter
+from namoo._module.filters import is_array as is_array
+from namoo._module.filters import is_array_like as is_array_like
+from namoo._module.filters import is_inexact_array as is_inexact_array
+from namoo._module.filters import is_inexact_array_like as is_inexact_array_like
+from namoo._module.filters import partition as partition
+from namoo._module.module import Module as Module
 from namoo.api.device import block_until_ready as block_until_ready
 from namoo.api.device import copy_to_host_async as copy_to_host_async
 from namoo.api.device import default_backend as default_backend

@@ -13,6 +13,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from namoo._lazy import lazy
 from namoo._tree.compare import broadcast_prefix, diff
 from namoo._tree.diff import Difference, TreeMismatchError, mismatch
 from namoo._tree.keys import KeyPath
@@ -408,3 +409,15 @@ else:
         """
         metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
         return dataclasses.field(metadata=metadata, **kwargs)
+
+
+# Functions of trees of arrays are written on the rows below; they arrive when they are first used.
+_TABLE = {
+    "_module.update": "at",
+    "_trees": (
+        "add allclose cast count full_like global_norm nbytes ones_like random_like scale sub "
+        "summary vdot zeros_like"
+    ),
+}
+
+__getattr__, __dir__ = lazy(__name__, _TABLE)

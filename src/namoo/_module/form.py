@@ -1,0 +1,313 @@
+"""What of a module is data and what is structure, decided once, when it is made.
+
+A field holds a subtree, an array, or something else: a function, a string, a number. The last is
+configuration, and part of the structure. The decision is kept in the structure (its `Form`), so
+that a tree with anything in the places of the arrays (booleans, shapes, None) has the same places.
+
+Two places that hold one array object are one parameter: the second is *tied* to the first, and is
+not a leaf of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import tree
+from namoo._tree.classes import register_static
+from namoo._tree.registry import node_type
+from namoo._tree.structure import PyTreeDef
+from namoo.core.array import Array
+from namoo.core.avals import ShapeDtypeStruct
+from namoo.struct import check_static
+
+
+class _Data:
+    """Stands in a form for a field that holds data."""
+
+    def __repr__(self) -> str:
+        return "*"
+
+    def __reduce__(self) -> str:
+        return "DATA"
+
+
+DATA = _Data()
+
+
+@register_static
+class Fixed:
+    """A value inside a container of a module that is configuration and not a leaf."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Fixed)
+            and type(self.value) is type(other.value)
+            and bool(self.value == other.value)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+@register_static
+class Tied:
+    """A place that holds what an earlier leaf holds."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tied)
+
+    def __hash__(self) -> int:
+        return hash(Tied)
+
+    def __repr__(self) -> str:
+        return "tied"
+
+
+class Ties:
+    """Which leaves of a module are one.
+
+    Attributes:
+      whole: the structure of the children as the user sees them.
+      hidden: the structure with `Tied` in the place of every leaf that repeats another.
+      index: for each leaf of `whole`, the leaf of `hidden` that it is.
+    """
+
+    __slots__ = ("hidden", "index", "whole")
+
+    def __init__(self, whole: PyTreeDef, hidden: PyTreeDef, index: tuple[int, ...]):
+        self.whole, self.hidden, self.index = whole, hidden, index
+
+    def hide(self, children: Sequence[Any]) -> list[Any]:
+        """The children without the repeated leaves."""
+        leaves = self.whole.flatten_up_to(list(children))
+        first: dict[int, Any] = {}
+        for place, leaf in zip(self.index, leaves, strict=True):
+            first.setdefault(place, leaf)
+        return self.hidden.unflatten(first.values())
+
+    def show(self, children: Sequence[Any]) -> list[Any]:
+        """The children with every leaf in all of its places."""
+        kept = self.hidden.subtrees_of(list(children))
+        if kept is None:  # a node made of placeholders, to name its children
+            return list(children)
+        return self.whole.unflatten([kept[i] for i in self.index])
+
+    def hold(self, children: Sequence[Any]) -> bool:
+        """Whether children still have one object in the places that are tied."""
+        leaves = self.whole.subtrees_of(list(children))
+        if leaves is None:
+            return False
+        first: dict[int, Any] = {}
+        return all(first.setdefault(i, x) is x for i, x in zip(self.index, leaves, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Ties)
+            and self.index == other.index
+            and self.hidden == other.hidden
+            and self.whole == other.whole
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.hidden, self.index))
+
+    def __repr__(self) -> str:
+        return f"ties {self.index}"
+
+
+class Mixed:
+    """Which parts of a container in a field are configuration.
+
+    Attributes:
+      outline: the structure of the container, with modules and other nodes of a class as leaves.
+      flags: for each leaf of it, whether it is configuration.
+    """
+
+    __slots__ = ("flags", "outline")
+
+    def __init__(self, outline: PyTreeDef, flags: tuple[bool, ...]):
+        self.outline, self.flags = outline, flags
+
+    def hide(self, value: Any) -> Any:
+        """The container with its configuration made part of the structure."""
+        parts = self.outline.flatten_up_to(value)
+        return self.outline.unflatten(
+            [Fixed(x) if flag else x for x, flag in zip(parts, self.flags, strict=True)]
+        )
+
+    def show(self, value: Any) -> Any:
+        """The opposite of `hide`."""
+        parts = self.outline.subtrees_of(value)
+        if parts is None:  # a node made of placeholders, to name its children
+            return value
+        return self.outline.unflatten([x.value if type(x) is Fixed else x for x in parts])
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Mixed) and self.flags == other.flags and self.outline == other.outline
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.outline, self.flags))
+
+    def __repr__(self) -> str:
+        return repr(self.outline)
+
+
+class Form(tuple):
+    """The metadata of a module: its static values, and `DATA` for each field that is data.
+
+    The last entry has what the fields do not tell: the containers that hold configuration, the ties
+    and the types of the static values, as 1, 1.0 and True are equal and make other programs.
+    """
+
+    names: tuple[str, ...]
+    static: tuple[tuple[str, Any], ...]
+    mixed: dict[str, Mixed]
+    ties: Ties | None
+    is_plain: bool
+
+    def __new__(
+        cls,
+        fields: Sequence[str],
+        values: Sequence[Any],
+        mixed: dict[str, Mixed],
+        ties: Ties | None,
+    ):
+        types = tuple(type(v) for v in values if isinstance(v, (bool, int, float, complex)))
+        self = super().__new__(cls, (*values, (tuple(mixed.items()), ties, types)))
+        pairs = [*zip(fields, values, strict=True)]
+        self.names = tuple(name for name, value in pairs if value is DATA)
+        self.static = tuple((name, value) for name, value in pairs if value is not DATA)
+        self.mixed = mixed
+        self.ties = ties
+        self.is_plain = not mixed and ties is None
+        return self
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        names, static = iter(self.names), iter(self.static)
+        values = tuple(self)[:-1]
+        fields = tuple(next(names) if v is DATA else next(static)[0] for v in values)
+        return fields, values, self.mixed, self.ties
+
+    def hide(self, values: dict[str, Any]) -> list[Any]:
+        """The children of the node, from the fields as the user sees them."""
+        mixed = self.mixed
+        children = [mixed[n].hide(values[n]) if n in mixed else values[n] for n in self.names]
+        return children if self.ties is None else self.ties.hide(children)
+
+    def show(self, children: Sequence[Any]) -> dict[str, Any]:
+        """The fields as the user sees them, from the children of the node."""
+        mixed = self.mixed
+        if self.ties is not None:
+            children = self.ties.show(children)
+        pairs = zip(self.names, children, strict=True)
+        return {name: mixed[name].show(x) if name in mixed else x for name, x in pairs}
+
+
+def is_data(value: Any) -> bool:
+    """Whether a leaf is data rather than configuration."""
+    return isinstance(value, (Array, np.ndarray, np.generic, ShapeDtypeStruct))
+
+
+_CONTAINERS = ("tuple", "list", "dict", "namedtuple")
+
+
+def _stops(value: Any) -> bool:
+    """Whether a value is not a plain container, for walking containers only."""
+    entry = node_type(type(value))
+    return entry is None or entry.kind not in _CONTAINERS
+
+
+def _is_fixed(value: Any) -> bool:
+    return node_type(type(value)) is None and not is_data(value)
+
+
+def make_form(
+    owner: type,
+    values: dict[str, Any],
+    fields: Sequence[str],
+    declared_static: frozenset[str],
+    old: Form | None = None,
+) -> Form:
+    """Decides what of a module is data.
+
+    Args:
+      owner: the class, for messages.
+      values: the fields.
+      fields: their names, in order.
+      declared_static: those that were declared static.
+      old: the form of the module that this one is made from. What was data there stays data, and
+        ties that still hold stay ties.
+
+    Raises:
+      TypeError: if a value that is part of the structure cannot be hashed.
+    """
+    entries: list[Any] = []
+    mixed: dict[str, Mixed] = {}
+    for name in fields:
+        value = values[name]
+        if name in declared_static:
+            check_static(owner, name, value, "is static")
+            entries.append(value)
+        elif _is_fixed(value) and (old is None or name not in old.names):
+            check_static(owner, name, value, "holds no array, so it is static")
+            entries.append(value)
+        else:
+            entries.append(DATA)
+            found = None if _stops(value) else _find_mixed(owner, name, value, old)
+            if found is not None:
+                mixed[name] = found
+    form = Form(fields, entries, mixed, None)
+    children = form.hide(values)
+    ties = None if old is None else old.ties
+    if ties is None or not ties.hold(children):
+        ties = find_ties(children)
+    return form if ties is None else Form(fields, entries, mixed, ties)
+
+
+def _find_mixed(owner: type, name: str, value: Any, old: Form | None) -> Mixed | None:
+    parts, outline = tree.flatten(value, is_leaf=_stops)
+    flags = [_is_fixed(x) for x in parts]
+    if old is not None and name in old.names:
+        before = old.mixed.get(name)
+        if before is None or before.outline != outline:
+            was_fixed = [before is not None] * len(flags)
+        else:
+            was_fixed = before.flags
+        flags = [now and then for now, then in zip(flags, was_fixed, strict=True)]
+    for x, flag in zip(parts, flags, strict=True):
+        if flag:
+            check_static(owner, name, x, "holds a value that is no array, so it is static")
+    return Mixed(outline, tuple(flags)) if any(flags) else None
+
+
+def find_ties(children: list[Any]) -> Ties | None:
+    """The places of children that hold one array; None if all arrays are different."""
+    leaves, whole = tree.flatten(children)
+    seen: dict[int, int] = {}
+    index, repeated = [], []
+    for leaf in leaves:
+        # Python may have one object for all equal small numbers; arrays are made one by one.
+        key = id(leaf) if isinstance(leaf, (Array, np.ndarray)) else -1 - len(index)
+        repeated.append(key in seen)
+        index.append(seen.setdefault(key, len(seen)))
+    if not any(repeated):
+        return None
+    hidden = whole.unflatten(
+        [Tied() if again else leaf for leaf, again in zip(leaves, repeated, strict=True)]
+    )
+    return Ties(whole, tree.structure(hidden), tuple(index))
