@@ -370,3 +370,17 @@ def test_derivative_of_a_power_of_integers():
 def test_derivatives_of_clamp(which):
     args = [a.ravel() for a in np.meshgrid(awkward[:6], awkward, awkward[:6])]
     assert_same_tangent("clamp", args, which)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (np.zeros((2, 3), np.float32), 2),
+        (np.zeros(3, np.int32), 2.9),
+        (1.0, 2),
+        (np.zeros(3, np.int32), 2.5, np.float32),
+        (np.zeros(3, np.float32), 1, None, (2, 2)),
+    ],
+)
+def test_full_like(args):
+    both.agree(lambda L: L.lax.full_like(*args))

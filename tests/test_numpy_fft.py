@@ -132,30 +132,6 @@ def test_transforms_of_any_axes(data):
     np.testing.assert_allclose(again, x.real, 1e-4, 1e-4)
 
 
-REAL, COMPLEX = gradients.normal(3, 4), gradients.normal(3, 4, dtype=np.complex64)
-DERIVATIVES = {
-    "fft": (lambda m, x: m.fft.fft(x, n=5, norm="ortho"), COMPLEX),
-    "ifft": (lambda m, x: m.fft.ifft(x, axis=0), COMPLEX),
-    "fft of reals": (lambda m, x: m.fft.fft2(x), REAL),
-    "rfft even": (lambda m, x: m.fft.rfft(x, n=4), REAL),
-    "rfft odd": (lambda m, x: m.fft.rfft(x, n=3), REAL),
-    "rfftn": (lambda m, x: m.fft.rfftn(x, norm="forward"), REAL),
-    "irfft even": (lambda m, x: m.fft.irfft(x, n=6), COMPLEX),
-    "irfft odd": (lambda m, x: m.fft.irfft(x, n=5), COMPLEX),
-    "irfft2": (lambda m, x: m.fft.irfft2(x), COMPLEX),
-    "hfft": (lambda m, x: m.fft.hfft(x), COMPLEX),
-    "ihfft": (lambda m, x: m.fft.ihfft(x), REAL),
-    "fftshift": (lambda m, x: m.fft.fftshift(x, axes=1) ** 2, REAL),
-    "ifftshift": (lambda m, x: m.fft.ifftshift(x) ** 2, REAL),
-    "fftfreq": (lambda m, x: m.fft.fftfreq(4, x[0, 0]), REAL),
-}
-
-
-@pytest.mark.parametrize("name", DERIVATIVES)
-def test_derivatives(name):
-    gradients.check(*DERIVATIVES[name])
-
-
 def test_mapped():
     x = gradients.normal(2, 3, 4)
     found = namoo.vmap(jnp.fft.rfft2, in_axes=1, out_axes=1)(jnp.asarray(x))

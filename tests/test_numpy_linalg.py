@@ -218,65 +218,6 @@ def test_any_shapes(data):
 N, C = gradients.normal, lambda *shape: gradients.normal(*shape, dtype=np.complex64)
 POSITIVE = N(4, 4) @ N(4, 4).T + np.eye(4, dtype=np.float32)
 BATCH = N(2, 3, 3) + 3 * np.eye(3, dtype=np.float32)
-DERIVATIVES = {
-    "cholesky": (lambda m, x: m.linalg.cholesky(x, upper=True), POSITIVE),
-    "inv": (lambda m, x: m.linalg.inv(x), BATCH),
-    "inv complex": (lambda m, x: m.linalg.inv(x), C(3, 3)),
-    "solve": (lambda m, a, b: m.linalg.solve(a, b), BATCH, N(2, 3, 2)),
-    "solve one": (lambda m, a, b: m.linalg.solve(a, b), BATCH[0], N(3)),
-    "solve broadcast": (lambda m, a, b: m.linalg.solve(a, b), BATCH[0], N(2, 3, 2)),
-    "solve complex": (lambda m, a, b: m.linalg.solve(a, b), C(3, 3), N(3)),
-    "solve by b": (lambda m, b: m.linalg.solve(m.asarray(BATCH), b), N(3)),
-    "det 2": (lambda m, x: m.linalg.det(x), N(2, 2, 2)),
-    "det 3": (lambda m, x: m.linalg.det(x), BATCH),
-    "det 4": (lambda m, x: m.linalg.det(x), N(2, 4, 4)),
-    "det complex": (lambda m, x: m.linalg.det(x), C(4, 4)),
-    "slogdet": (lambda m, x: m.linalg.slogdet(x), BATCH),
-    "slogdet qr": (lambda m, x: m.linalg.slogdet(x, method="qr"), BATCH),
-    "slogdet complex": (lambda m, x: m.linalg.slogdet(x), C(4, 4)),
-    "pinv tall": (lambda m, x: m.linalg.pinv(x), N(4, 3)),
-    "pinv wide": (lambda m, x: m.linalg.pinv(x), N(2, 2, 4)),
-    "pinv complex": (lambda m, x: m.linalg.pinv(x), C(4, 3)),
-    "lstsq": (lambda m, a, b: m.linalg.lstsq(a, b)[0], N(4, 3), N(4)),
-    "lstsq wide": (lambda m, a, b: m.linalg.lstsq(a, b)[0], N(3, 4), N(3, 2)),
-    "lstsq residuals": (lambda m, a, b: m.linalg.lstsq(a, b)[1], N(5, 3), N(5)),
-    "lstsq singular values": (lambda m, a, b: m.linalg.lstsq(a, b)[3], N(5, 3), N(5)),
-    "svdvals": (lambda m, x: m.linalg.svdvals(x), N(2, 3, 4)),
-    "eigh": (lambda m, x: m.linalg.eigh(x), POSITIVE),
-    "eigvalsh": (lambda m, x: m.linalg.eigvalsh(x), POSITIVE),
-    "qr": (lambda m, x: m.linalg.qr(x), N(4, 3)),
-    "svd of Hermitian": (lambda m, x: m.linalg.svd(x, hermitian=True).S, POSITIVE - 3),
-    "matrix_power": (lambda m, x: m.linalg.matrix_power(x, 5), BATCH),
-    "matrix_power inverse": (lambda m, x: m.linalg.matrix_power(x, -2), BATCH),
-    "multi_dot": (lambda m, a, b, c: m.linalg.multi_dot([a, b, c]), N(3), N(3, 4), N(4, 2)),
-    "tensorinv": (lambda m, x: m.linalg.tensorinv(x.reshape(2, 2, 4)), N(4, 4)),
-    "tensorsolve": (lambda m, a, b: m.linalg.tensorsolve(a.reshape(2, 2, 4), b), N(4, 4), N(2, 2)),
-    "cond": (lambda m, x: m.linalg.cond(x), N(3, 4)),
-    "cond 1": (lambda m, x: m.linalg.cond(x, 1), BATCH),
-    "trace": (lambda m, x: m.linalg.trace(x, offset=1), N(2, 3, 4)),
-    "diagonal": (lambda m, x: m.linalg.diagonal(x, offset=-1) ** 2, N(2, 3, 4)),
-    "cross": (lambda m, x, y: m.linalg.cross(x, y), N(2, 3), N(3)),
-    **{
-        f"norm {ord}": (lambda m, x, o=ord: m.linalg.norm(x, o), N(5))
-        for ord in (None, np.inf, -np.inf, 0, 1, 2, 3, -2, 0.5)
-    },
-    **{
-        f"norm of matrices {ord}": (
-            lambda m, x, o=ord: m.linalg.norm(x, o, axis=(0, 2)),
-            N(3, 2, 4),
-        )
-        for ord in (None, "fro", "nuc", np.inf, -np.inf, 1, -1, 2, -2)
-    },
-    "norm complex": (lambda m, x: m.linalg.norm(x), C(4)),
-    "norm complex 3": (lambda m, x: m.linalg.norm(x, 3), C(4)),
-}
-
-
-@pytest.mark.parametrize("name", DERIVATIVES)
-def test_derivatives(name):
-    gradients.check(*DERIVATIVES[name])
-
-
 ZERO = np.zeros(3, np.float32)
 TIED = np.array([[2.0, -2.0], [1.0, 0.0]], np.float32)
 AT_CORNERS = {

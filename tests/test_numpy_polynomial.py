@@ -245,45 +245,6 @@ def test_roots_of_poly(zeros):
     np.testing.assert_allclose(jnp.sort(found.real), sorted(zeros), atol=2e-2)
 
 
-N, C = gradients.normal, lambda *shape: gradients.normal(*shape, dtype=np.complex64)
-PLACES = np.array([0.0, 1.0, 3.0, 4.0], np.float32)
-DERIVATIVES = {
-    "polyval": (lambda m, p, x: m.polyval(p, x), N(5), N(3)),
-    "polyval of many": (lambda m, p, x: m.polyval(p, x), N(40), 0.5 * N(3)),
-    "polyadd": (lambda m, a, b: m.polyadd(a, b) ** 2, N(5), N(3)),
-    "polymul": (lambda m, a, b: m.polymul(a, b), N(5), N(3)),
-    "polydiv": (lambda m, a, b: m.polydiv(a, b), N(5), N(3)),
-    "polyder": (lambda m, p: m.polyder(p, 2) ** 2, N(5)),
-    "polyint": (lambda m, p, k: m.polyint(p, 2, k) ** 2, N(5), N(2)),
-    "poly": (lambda m, z: m.poly(z), N(4)),
-    "polyfit": (lambda m, x, y: m.polyfit(x, y, 2), PLACES, N(4)),
-    "roots": (lambda m, p: m.roots(p, strip_zeros=False), N(4)),
-    "kaiser": (lambda m, b: m.kaiser(5, b), np.float32(3.0)),
-    "convolve": (lambda m, a, b: m.convolve(a, b, "same"), N(5), N(3)),
-    "convolve complex": (lambda m, a, b: m.convolve(a, b), C(5), N(3)),
-    "correlate": (lambda m, a, b: m.correlate(a, b, "full"), C(3), C(5)),
-    "trapezoid": (lambda m, y, x: m.trapezoid(y, x), N(3, 4), PLACES),
-    "gradient": (lambda m, y, h: m.gradient(y, h), N(3, 4), np.float32(2.0)),
-    "gradient by places": (lambda m, y, x: m.gradient(y, x, axis=1), N(3, 4), PLACES),
-    "unwrap": (lambda m, p: m.unwrap(9 * p) ** 2, N(5)),
-    "interp": (lambda m, x, xp, fp: m.interp(x, xp, fp), N(5), PLACES, N(4)),
-    "interp periodic": (lambda m, x, fp: m.interp(x, PLACES, fp, period=5.0), N(5), N(4)),
-    "interp beyond": (
-        lambda m, x, xp, fp: m.interp(x, xp, fp, "extrapolate", "extrapolate"),
-        np.array([-1.0, 9.0], np.float32),
-        PLACES,
-        N(4),
-    ),
-    "interp at points": (lambda m, x: m.interp(x, PLACES, PLACES**2), PLACES),
-}
-
-
-@pytest.mark.parametrize("name", DERIVATIVES)
-def test_derivatives(name):
-    # JAX has no second derivative of eigenvalues.
-    gradients.check(*DERIVATIVES[name], second=name != "roots", rtol=1e-3)
-
-
 @pytest.mark.parametrize(
     "fun",
     [

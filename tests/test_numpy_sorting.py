@@ -156,23 +156,6 @@ def test_searching_anything(data):
         np.testing.assert_array_equal(found, np.digitize(v, a, side == "left"))
 
 
-DISTINCT = np.random.RandomState(1).permutation(12).reshape(3, 4).astype(np.float32)
-TIED = np.array([1, 2, 1, 2, 0], np.float32)
-DERIVATIVES = {
-    "sort": (lambda m, x: m.sort(x, axis=0) ** 2, DISTINCT),
-    "sort descending": (lambda m, x: m.sort(x, axis=None, descending=True) ** 2, DISTINCT),
-    "sort ties": (lambda m, x: m.sort(x) * m.arange(5.0), TIED),
-    "sort complex": (lambda m, x: m.sort_complex(x), gradients.normal(5, dtype=np.complex64)),
-    "partition": (lambda m, x: m.partition(x, 2) ** 2, DISTINCT),
-    "lexsort": (lambda m, x: x[m.lexsort([x])] ** 2, TIED),
-}
-
-
-@pytest.mark.parametrize("name", DERIVATIVES)
-def test_derivatives(name):
-    gradients.check(*DERIVATIVES[name])
-
-
 @pytest.mark.parametrize(
     "fun",
     [

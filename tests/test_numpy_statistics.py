@@ -212,29 +212,6 @@ def test_against_numpy(x, bins, density, length):
 
 
 N = gradients.normal
-DISTINCT = np.random.RandomState(1).permutation(15).reshape(3, 5).astype(np.float32)
-PARTS = np.array([0.3, 0.55], np.float32)
-DERIVATIVES = {
-    "bincount": (lambda m, w: m.bincount(m.array([1, 0, 1]), w, length=3) ** 2, N(3)),
-    "histogram": (lambda m, w: m.histogram(m.arange(5.0), 3, weights=w)[0] ** 2, N(5)),
-    "bin edges": (lambda m, x: m.histogram_bin_edges(x, 3), N(5)),
-    "cov": (lambda m, x: m.cov(x), N(3, 5)),
-    "cov of two": (lambda m, x, y: m.cov(x, y, rowvar=False), N(5, 2), N(5, 1)),
-    "cov weighted": (lambda m, x, w: m.cov(x, aweights=w), N(3, 5), np.abs(N(5)) + 1),
-    "corrcoef": (lambda m, x: m.corrcoef(x), N(3, 5)),
-    "quantile": (lambda m, x, q: m.quantile(x, q, axis=1), DISTINCT, PARTS),
-    "median": (lambda m, x: m.median(x, axis=0), DISTINCT),
-    "median of even": (lambda m, x: m.median(x, axis=1), DISTINCT[:, :4]),
-    **{
-        f"quantile {method}": (lambda m, x, k=method: m.quantile(x, 0.3, method=k), DISTINCT)
-        for method in ("lower", "higher", "midpoint", "nearest")
-    },
-}
-
-
-@pytest.mark.parametrize("name", DERIVATIVES)
-def test_derivatives(name):
-    gradients.check(*DERIVATIVES[name])
 
 
 def test_mapped():

@@ -175,9 +175,9 @@ class Tracer(Array):
 
     _trace: Trace
 
-    def concrete(self, wanted: str = "a concrete value") -> EagerArray:
+    def concrete(self, wanted: str = "a concrete value", advice: str = "") -> EagerArray:
         """The value itself where the transformation knows it (as `grad` does, without `jit`)."""
-        self.refuse(errors.ConcretizationTypeError, wanted)
+        self.refuse(errors.ConcretizationTypeError, wanted, advice)
 
     def origin(self) -> str:
         """Which arguments of which function the value was computed from, for messages."""

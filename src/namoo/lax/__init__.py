@@ -19,13 +19,13 @@ _TABLE = {
     "control.whileloop": "while_p",
     "lax.linalg": ".",
     "primitives.arithmetic": (
-        "abs abs_p add add_p ceil ceil_p complex complex_p conj div div_p floor floor_p full_like "
+        "abs abs_p add add_p ceil ceil_p complex complex_p conj div div_p floor floor_p "
         "imag imag_p is_finite is_finite_p mul mul_p neg neg_p nextafter nextafter_p real real_p "
         "rem rem_p round round_p RoundingMethod sign sign_p sub sub_p"
     ),
     "primitives.arrange": (
-        "broadcast_like broadcast_shapes broadcast_to_rank collapse dtype empty shape_as_value "
-        "stack stage tile unstack"
+        "broadcast_like broadcast_shapes broadcast_to_rank collapse dtype empty full_like "
+        "shape_as_value stack stage tile unstack"
     ),
     "primitives.barrier": (
         "after_all after_all_p create_token create_token_p dce_sink dce_sink_p "

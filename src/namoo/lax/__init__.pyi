@@ -56,7 +56,6 @@ from namoo.primitives.arithmetic import div as div
 from namoo.primitives.arithmetic import div_p as div_p
 from namoo.primitives.arithmetic import floor as floor
 from namoo.primitives.arithmetic import floor_p as floor_p
-from namoo.primitives.arithmetic import full_like as full_like
 from namoo.primitives.arithmetic import imag as imag
 from namoo.primitives.arithmetic import imag_p as imag_p
 from namoo.primitives.arithmetic import is_finite as is_finite
@@ -83,6 +82,7 @@ from namoo.primitives.arrange import broadcast_to_rank as broadcast_to_rank
 from namoo.primitives.arrange import collapse as collapse
 from namoo.primitives.arrange import dtype as dtype
 from namoo.primitives.arrange import empty as empty
+from namoo.primitives.arrange import full_like as full_like
 from namoo.primitives.arrange import shape_as_value as shape_as_value
 from namoo.primitives.arrange import stack as stack
 from namoo.primitives.arrange import stage as stage

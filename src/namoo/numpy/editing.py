@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
+from namoo import _dtypes
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer
 from namoo.numpy.arithmetic import divmod as array_divmod
@@ -36,9 +36,9 @@ from namoo.primitives import shape as shapes
 
 
 def known_values(x: Any, what: str, advice: str) -> np.ndarray:
-    """The values of an array that decide a shape; a traced one is refused."""
+    """The values of an array that decide a shape; refused where they are not known."""
     if isinstance(x, Tracer):
-        x.refuse(errors.ConcretizationTypeError, f"a concrete array for {what}", advice)
+        x = x.concrete(f"a concrete array for {what}", advice)
     return np.asarray(x)
 
 

@@ -12,6 +12,7 @@ from namoo import _dtypes
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of, canonical_shape
 from namoo.primitives.shape import (
+    broadcast,
     broadcast_in_dim,
     broadcast_to,
     canonical_axis,
@@ -19,6 +20,7 @@ from namoo.primitives.shape import (
     copy_p,
     expand_dims,
     full,
+    given_shape,
     reshape,
     shape_of,
 )
@@ -48,6 +50,32 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
            [1, 2]], dtype=int32)
     """
     return broadcast_to(arr, shape_of(like_arr))
+
+
+def full_like(
+    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
+) -> Any:
+    """An array of the shape and type of another one, filled with one value.
+
+    Args:
+      x: an array, or anything with `shape` and `dtype`.
+      fill_value: a scalar.
+      dtype: another type.
+      shape: another shape.
+      sharding: has no effect.
+
+    >>> import namoo.numpy as jnp
+    >>> full_like(jnp.zeros((2, 1)), 7)
+    Array([[7.],
+           [7.]], dtype=float32)
+    """
+    aval = aval_of(x)
+    shape = aval.shape if shape is None else given_shape(shape)
+    if dtype is not None or not aval.weak_type:
+        return full(shape, fill_value, aval.dtype if dtype is None else dtype)
+    if shape_of(fill_value):
+        raise TypeError(f"full_like needs a scalar fill_value, got shape {shape_of(fill_value)}.")
+    return broadcast(convert_element_type(fill_value, aval.dtype, True), shape)
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:

@@ -29,8 +29,9 @@ class JVPTracer(Tracer):
     def aval(self):  # type: ignore[override]
         return aval_of(self.primal)
 
-    def concrete(self, wanted: str = "a concrete value") -> EagerArray:
-        return self.primal.concrete(wanted) if isinstance(self.primal, Tracer) else self.primal
+    def concrete(self, wanted: str = "a concrete value", advice: str = "") -> EagerArray:
+        x = self.primal
+        return x.concrete(wanted, advice) if isinstance(x, Tracer) else x
 
     def origin(self) -> str:
         return self.primal.origin() if isinstance(self.primal, Tracer) else ""
