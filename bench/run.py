@@ -25,6 +25,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+
 from row import FRESH, Row, difference
 from rows import ROWS
 from table import markdown_table, plain_table
@@ -34,9 +35,37 @@ README = HERE.parent / "README.md"
 MARKERS = "<!-- bench -->", "<!-- /bench -->"
 # torch-compiled is PyTorch too: the better of both is what the table shows.
 FRAMEWORKS = ("namoo", "jax", "torch", "torch-compiled", "numpy")
+# No pool of compiling processes beside the one that is measured.
+QUIET = {"JAX_PLATFORMS": "cpu", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 TIME_LIMIT = 300.0  # seconds for one answer of one process
 REST = 0.05  # seconds in which the threads of the process before go to sleep
+QUIET_CORES, PATIENCE = 0.25, 120.0  # cores that others may use; seconds to wait for that
 FRESH_ROUNDS = 3  # at most, where each round costs whole processes
+
+
+def busy(seconds: float = 0.3) -> float:
+    """How many cores the rest of the machine keeps busy, while nothing is measured."""
+
+    def ticks() -> tuple[int, int]:
+        user, nice, system, idle, wait, *_ = map(int, Path("/proc/stat").read_text().split()[1:9])
+        return user + nice + system, user + nice + system + idle + wait
+
+    before = ticks()
+    time.sleep(seconds)
+    used, total = (b - a for a, b in zip(before, ticks(), strict=True))
+    return used / max(total, 1) * (os.cpu_count() or 1)
+
+
+def wait_for_quiet() -> float:
+    """Wait until the machine is quiet, but not for ever; how busy it is then.
+
+    On two cores, one that is taken makes a BLAS that waits for its second thread a hundred times
+    slower, so a figure from a busy machine says nothing.
+    """
+    end = time.monotonic() + PATIENCE
+    while (cores := busy()) > QUIET_CORES and time.monotonic() < end:
+        pass
+    return cores
 
 
 class Failure(Exception):
@@ -54,7 +83,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=self.errors,
             text=True,
-            env={**os.environ, "JAX_PLATFORMS": "cpu", **environment},
+            env={**os.environ, **QUIET, **environment},
         )
 
     def answer(self, question: str = "") -> str:
@@ -74,9 +103,7 @@ class Process:
         return line
 
     def close(self) -> None:
-        assert self.child.stdin is not None
-        self.child.stdin.close()
-        self.child.wait()
+        self.child.communicate()  # ends its input, waits, and closes what is open
         self.errors.close()
 
 
@@ -171,6 +198,7 @@ def once(row: Row, framework: str, environment: dict[str, str]) -> float:
 def measure(row: Row, frameworks: list[str], rounds: int) -> dict:
     """The best figure of each framework, all figures, and what failed."""
     wanted = [f for f in frameworks if row.runs_in(f)]
+    cores = wait_for_quiet()
     with tempfile.TemporaryDirectory() as scratch:
         runner = measure_calls if row.measure == "call" else measure_fresh
         times, failures = runner(row, wanted, rounds, Path(scratch))
@@ -178,7 +206,8 @@ def measure(row: Row, frameworks: list[str], rounds: int) -> dict:
     compiled = best.pop("torch-compiled", None)
     if compiled is not None and compiled < best.get("torch", float("inf")):
         best["torch"] = compiled
-    return {"best": best, "figures": times, "failures": failures}
+    cores = max(cores, busy())
+    return {"best": best, "figures": times, "failures": failures, "busy": round(cores, 2)}
 
 
 def machine() -> dict:
@@ -236,6 +265,8 @@ def main() -> None:
     for number, row in enumerate(chosen, 1):
         print(f"[{number}/{len(chosen)}] {row.name}", file=sys.stderr, flush=True)
         kept[row.name] = measured[row.name] = measure(row, frameworks, options.k)
+        if measured[row.name]["busy"] > QUIET_CORES:
+            print("    the machine was busy: do not trust these figures", file=sys.stderr)
         for framework, why in measured[row.name]["failures"].items():
             print(f"    {framework}: {why}", file=sys.stderr, flush=True)
         if options.json:

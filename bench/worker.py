@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from row import Row, convert, leaves
 from rows import ROWS
 

@@ -1,6 +1,7 @@
 """A small convolutional network on 28x28 digits, one step of SGD."""
 
 import numpy as np
+
 from row import Goal, Row
 from training import normal, sgd_step, torch_step
 

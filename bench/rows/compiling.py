@@ -5,10 +5,10 @@ import itertools
 from functools import partial
 
 import numpy as np
-from row import Goal, Row
-from training import normal
 
+from row import Goal, Row
 from rows import gpt, mlp
+from training import normal
 
 STEP = mlp.ROWS[0]
 FREE = Goal()

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+
 from row import Goal, Row
 from training import normal
 

@@ -1,6 +1,7 @@
 """An LSTM over 256 steps: the gradient of a loss over all its outputs."""
 
 import numpy as np
+
 from row import Goal, Row
 from training import normal
 

@@ -3,10 +3,10 @@
 from functools import partial
 
 import numpy as np
-from row import Goal, Row
-from training import normal
 
+from row import Goal, Row
 from rows.mlp import apply, batch_for, network
+from training import normal
 
 
 def linear_inputs(tiny, batch):
