@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from jax import lax as jlax
 
+import both
 from namoo import enable_x64, lax
 from namoo.core.array import EagerArray
 from namoo.core.primitive import Zero
