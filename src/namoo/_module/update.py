@@ -135,7 +135,7 @@ class Places(Generic[T]):
                 by_path.append((place, value))
         out = self._treedef.unflatten(leaves) if len(by_path) < len(values) else self._tree
         for path, value in by_path:
-            out = _put(out, path, value)
+            out = put_path(out, path, value)
         return out
 
 
@@ -155,7 +155,7 @@ def _find(of: Any, treedef: Any, leaves: list[Any], where: Callable) -> tuple[li
     """The places that a function returns (numbers of leaves, or paths), and if they are many."""
     copy = treedef.unflatten([_Place(i, x) for i, x in enumerate(leaves)])
     found = where(copy)
-    nodes = {id(node): path for path, node in _walk(copy) if _is_open(node)}
+    nodes = {id(node): path for path, node in walk(copy) if _is_open(node)}
     if id(found) not in nodes and type(found) in (tuple, list) and found:
         many = list(found)
         return [
@@ -170,11 +170,11 @@ def _place_of(of: Any, copy: Any, found: Any, nodes: dict, where: Callable, whic
         return found._number
     if id(found) in nodes:
         return nodes[id(found)]
-    same = [path for path, value in _walk(copy) if value is found]
+    same = [path for path, value in walk(copy) if value is found]
     for path in same:
         # Only the place that the function reads gives back what was put there.
         mark = _Place(-1, found)
-        if len(same) == 1 or _reads(where, _put(copy, path, mark), mark):
+        if len(same) == 1 or _reads(where, put_path(copy, path, mark), mark):
             return path
     raise ValueError(
         f"at[…]: the function must return a part of the tree that it is given, but its result"
@@ -197,11 +197,11 @@ def _is_open(node: Any) -> bool:
     return type(node) is not _Place and any(True for _ in _parts(node))
 
 
-def _walk(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def walk(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Every node and every other value of a tree as its user sees it."""
     yield path, node
     for key, part in _parts(node):
-        yield from _walk(part, (*path, key))
+        yield from walk(part, (*path, key))
 
 
 def _parts(node: Any) -> list[tuple[Any, Any]]:
@@ -217,7 +217,7 @@ def _get(node: Any, path: Path) -> Any:
     return node
 
 
-def _put(node: Any, path: Path, value: Any) -> Any:
+def put_path(node: Any, path: Path, value: Any) -> Any:
     """A node with another value at a path."""
     if not path:
         return value
@@ -225,8 +225,8 @@ def _put(node: Any, path: Path, value: Any) -> Any:
     parts = _parts(node)
     if hasattr(type(node), "_form"):
         old = dict((k.name, part) for k, part in parts)[key.name]
-        return node.replace(**{key.name: _put(old, rest, value)})
+        return node.replace(**{key.name: put_path(old, rest, value)})
     entry = node_type(type(node))
     assert entry is not None, keystr(path)
-    children = [_put(part, rest, value) if k == key else part for k, part in parts]
+    children = [put_path(part, rest, value) if k == key else part for k, part in parts]
     return entry.unflatten(entry.flatten(node)[1], children)

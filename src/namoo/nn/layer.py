@@ -1,0 +1,68 @@
+"""What layers have in common: how they start, and what they say about a wrong input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from namoo import _dtypes, random
+from namoo import numpy as jnp
+
+
+def uniform_init(key: Any, shape: tuple[int, ...], dtype: Any, limit: float) -> Any:
+    """Numbers between -limit and limit; complex ones in both parts."""
+    dtype = jnp.zeros((), dtype).dtype
+    if not _dtypes.issubdtype(dtype, jnp.complexfloating):
+        return random.uniform(key, shape, dtype, minval=-limit, maxval=limit)
+    real_dtype = jnp.finfo(dtype).dtype
+    parts = [
+        random.uniform(k, shape, real_dtype, minval=-limit, maxval=limit)
+        for k in random.split(key, 2)
+    ]
+    return parts[0].astype(dtype) + 1j * parts[1].astype(dtype)
+
+
+def at_least_float32(x: Any) -> Any:
+    """An array in which sums may be taken: float32 or wider."""
+    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+
+
+def check_rank(layer: Any, x: Any, axes: Sequence[str]) -> None:
+    """Refuse an input with another number of axes, and say how to give a batch."""
+    shape = jnp.shape(x)
+    if len(shape) == len(axes):
+        return
+    name = type(layer).__name__
+    raise ValueError(
+        f"{name} takes one example with {len(axes)} axes ({', '.join(axes)}), but got an array of "
+        f"shape {shape}."
+        + (f" For a batch, write vmap({name.lower()})(x)." if len(shape) == len(axes) + 1 else "")
+    )
+
+
+def per_axis(value: Any, count: int, name: str) -> tuple[int, ...]:
+    """One number for each spatial axis, from one for all or a sequence."""
+    if isinstance(value, int):
+        return (value,) * count
+    values = tuple(value)
+    if len(values) != count:
+        raise ValueError(f"{name} must be an integer or {count} of them, not {value!r}")
+    return values
+
+
+def pads(padding: Any, count: int) -> str | tuple[tuple[int, int], ...]:
+    """Padding as a word, or as pairs (before, after) for each spatial axis."""
+    if isinstance(padding, str):
+        word = padding.upper()
+        if word not in ("SAME", "SAME_LOWER", "VALID"):
+            raise ValueError(f"padding must be 'SAME', 'SAME_LOWER' or 'VALID', not {padding!r}")
+        return word
+    if isinstance(padding, int):
+        return ((padding, padding),) * count
+    entries = tuple((p, p) if isinstance(p, int) else tuple(p) for p in padding)
+    if len(entries) != count or any(len(entry) != 2 for entry in entries):
+        raise ValueError(
+            f"padding must be a word, an integer, {count} integers or {count} pairs of them, not "
+            f"{padding!r}"
+        )
+    return entries
