@@ -80,6 +80,7 @@ class Primitive:
         return self.bind(*primals, **params), self.bind(*tangents, **params)
 
     linearize: Any = None
+    native: Any = None
 
     def transpose(self, ct: Any, *operands: Any, **params: Any) -> list:
         raise self._missing("transpose")

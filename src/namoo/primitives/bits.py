@@ -332,6 +332,9 @@ class BitcastConvertType(Primitive):
     def batch(self, xs, dims, *, new_dtype):
         return self.bind(moveaxis(xs[0], dims[0], 0), new_dtype=new_dtype), 0
 
+    def native(self, emit, x, *, new_dtype):
+        return emit.bitcast(x, new_dtype)
+
 
 bitcast_convert_type_p = BitcastConvertType()
 

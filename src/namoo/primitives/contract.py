@@ -139,6 +139,10 @@ class DotGeneral(Primitive):
         numbers = _Dimensions(((xc, yc), (xb, yb)))
         return self.bind(x, y, dimension_numbers=numbers, **params), out
 
+    def native(self, emit, x, y, *, dimension_numbers, precision, preferred_element_type):
+        contract, batch = dimension_numbers
+        return emit.contraction(x, y, contract, batch)
+
 
 def bilinear_jvp(prim: Primitive, primals: Any, tangents: Any, **params: Any) -> tuple[Any, Any]:
     """The jvp rule of an operation that is linear in each of two operands."""

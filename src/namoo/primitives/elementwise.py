@@ -623,6 +623,9 @@ class Clamp(Primitive):
         shape = shape_of(xs[1]) or next(shape_of(x) for x in xs if shape_of(x))
         return self.bind(xs[0], broadcast_to(xs[1], shape), xs[2]), d
 
+    def native(self, emit, low, x, high):
+        return emit.map("clamp", low, x, high)
+
 
 def _both(p, q):
     return min(p, q)

@@ -58,7 +58,6 @@ class Elementwise(Primitive):
         jvp: Sequence[Callable[..., Any] | None] | None = None,
         dtypes: Sequence[type] = anything,
         result: Callable[[Any], Any] | None = None,
-        native: Any = None,
         stablehlo: Any = None,
         same_dtypes: bool = True,
         arity: int | None = None,
@@ -68,7 +67,6 @@ class Elementwise(Primitive):
         self.rules = jvp
         self.dtypes = dtypes
         self.result = result
-        self.native = native
         self.stablehlo = stablehlo
         self.same_dtypes = same_dtypes
         self.evaluate = self._strict(evaluate)
@@ -135,6 +133,9 @@ class Elementwise(Primitive):
     def batch(self, xs, dims, **params):
         xs, d = align_batch(xs, dims)
         return self.bind(*xs, **params), d
+
+    def native(self, emit, *xs, **params):
+        return emit.map(self.name, *xs, **params)
 
 
 def _aval(value: np.ndarray) -> ShapedArray:
@@ -248,6 +249,9 @@ class AddAny(Primitive):
     def batch(self, xs, dims):
         xs, d = align_batch(xs, dims)
         return self.bind(*xs), d
+
+    def native(self, emit, x, y):
+        return emit.map("add_any", x, y)
 
 
 add_any_p = AddAny()

@@ -113,6 +113,9 @@ class Choose(Reduction):
         chosen = convert_element_type(chosen, aval_of(t).dtype)
         return out, div(reduce_sum(mul(t, chosen), axes), reduce_sum(chosen, axes))
 
+    def native(self, emit, x, *, axes):
+        return emit.extreme(x, axes, self.name.removeprefix("reduce_"))
+
 
 reduce_max_p = Choose("max", np.maximum)
 reduce_min_p = Choose("min", np.minimum)
@@ -140,6 +143,9 @@ class ReduceProd(Reduction):
         x, t = (reshape(transpose(v, order), shape) for v in (x, t))
         return out, reduce_sum(mul(t, products_of_others(x, len(kept))), [len(kept)])
 
+    def native(self, emit, x, *, axes):
+        return emit.fold("mul", x, axes, 1)
+
 
 reduce_prod_p = ReduceProd("prod", np.multiply)
 
@@ -164,6 +170,10 @@ class Logical(Reduction):
 
     def weak_result(self, weak, params):
         return False
+
+    def native(self, emit, x, *, axes):
+        name = self.name.removeprefix("reduce_")
+        return emit.fold(name, x, axes, -1 if name == "and" else 0)
 
 
 reduce_and_p = Logical("and", np.bitwise_and)
@@ -292,6 +302,9 @@ class Locate(Primitive):
         (axis,) = axes
         axis += axis >= d
         return self.bind(x, axes=(axis,), index_dtype=index_dtype), d - (axis < d)
+
+    def native(self, emit, x, *, axes, index_dtype):
+        return emit.locate(x, axes[0], index_dtype, "gt" if self.name == "argmax" else "lt")
 
 
 argmax_p = Locate("argmax", np.ndarray.argmax)

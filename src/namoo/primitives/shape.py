@@ -73,6 +73,9 @@ class ConvertElementType(Primitive):
     def batch(self, xs, dims, **params):
         return self.bind(*xs, **params), dims[0]
 
+    def native(self, emit, x, *, new_dtype, weak_type):
+        return emit.convert(x, new_dtype)
+
 
 def _float_to_int(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Round towards zero and saturate; NaN becomes 0, as compiled code has it."""
@@ -105,7 +108,7 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
     if isinstance(new_dtype, _dtypes.ExtendedDType) or isinstance(
         aval.dtype, _dtypes.ExtendedDType
     ):
-        raise TypeError(
+        raise ValueError(
             f"Cannot convert between {aval.dtype} and {new_dtype}: use random.key_data and "
             "random.wrap_key_data to go between keys and numbers."
         )
@@ -190,6 +193,15 @@ class BroadcastInDim(Primitive):
         dims = (0, *(i + 1 for i in broadcast_dimensions))
         return broadcast_in_dim(x, (size, *shape), dims), 0
 
+    def native(self, emit, x, *, shape, broadcast_dimensions):
+        def where(index):
+            return [
+                index[d] if x.shape[i] != 1 else index[d] * 0
+                for i, d in enumerate(broadcast_dimensions)
+            ]
+
+        return emit.reindex(x, where, key=("broadcast_in_dim", broadcast_dimensions))
+
 
 broadcast_in_dim_p = BroadcastInDim()
 
@@ -268,6 +280,9 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
             f"got fill_value.shape {shape_of(fill_value)}."
         )
     aval = aval_of(fill_value)
+    if isinstance(dtype, _dtypes.ExtendedDType) and aval.dtype != dtype:
+        # Every word of the keys has the value.
+        return broadcast(EagerArray(np.asarray(to_numpy(fill_value)[()], dtype.numpy)), shape)
     weak = dtype is None and aval.weak_type
     value = convert_element_type(fill_value, aval.dtype if dtype is None else dtype, weak)
     return broadcast(value, shape)
@@ -319,6 +334,9 @@ class ReduceSum(Primitive):
 
     def batch(self, xs, dims, *, axes):
         return batch_reduction(self, xs[0], dims[0], axes)
+
+    def native(self, emit, x, *, axes):
+        return emit.sum(x, axes)
 
 
 def reduced_shape(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -386,6 +404,9 @@ class Reshape(Primitive):
             dimensions = (0, *(d + 1 for d in dimensions))
         return self.bind(x, new_sizes=(x.shape[0], *new_sizes), dimensions=dimensions), 0
 
+    def native(self, emit, x, *, new_sizes, dimensions):
+        return emit.reshape(x, tuple(new_sizes))
+
 
 reshape_p = Reshape()
 
@@ -428,6 +449,9 @@ class Squeeze(Primitive):
         (x,), (d,) = xs, dims
         dimensions = tuple(i + (i >= d) for i in dimensions)
         return self.bind(x, dimensions=dimensions), d - sum(i < d for i in dimensions)
+
+    def native(self, emit, x, *, dimensions):
+        return emit.reshape(x, tuple(emit.avals[0].shape))
 
 
 squeeze_p = Squeeze()
@@ -478,6 +502,12 @@ class Transpose(Primitive):
     def batch(self, xs, dims, *, permutation):
         (x,), (d,) = xs, dims
         return transpose(x, (d, *(i + (i >= d) for i in permutation))), 0
+
+    def native(self, emit, x, *, permutation):
+        places = [permutation.index(i) for i in range(len(permutation))]
+        return emit.reindex(
+            x, lambda index: [index[i] for i in places], key=("transpose", tuple(permutation))
+        )
 
 
 transpose_p = Transpose()
@@ -531,6 +561,15 @@ class Rev(Primitive):
     def batch(self, xs, dims, *, dimensions):
         return rev(xs[0], [i + (i >= dims[0]) for i in dimensions]), dims[0]
 
+    def native(self, emit, x, *, dimensions):
+        def where(index):
+            return [n - 1 - i if d in dimensions else i for d, (i, n) in flipped(index)]
+
+        def flipped(index):
+            return enumerate(zip(index, x.shape, strict=True))
+
+        return emit.reindex(x, where, key=("rev", tuple(dimensions)))
+
 
 rev_p = Rev()
 
@@ -558,6 +597,9 @@ class Iota(Primitive):
 
     def abstract(self, *, dtype, shape, dimension):
         return ShapedArray(shape, dtype)
+
+    def native(self, emit, *, dtype, shape, dimension):
+        return emit.iota(dtype, shape, dimension)
 
 
 iota_p = Iota()
@@ -606,6 +648,9 @@ class Copy(Primitive):
     def batch(self, xs, dims):
         return self.bind(*xs), dims[0]
 
+    def native(self, emit, x):
+        return x
+
 
 copy_p = Copy()
 
@@ -627,6 +672,9 @@ class StopGradient(Primitive):
 
     def batch(self, xs, dims):
         return self.bind(*xs), dims[0]
+
+    def native(self, emit, x):
+        return x
 
 
 stop_gradient_p = StopGradient()

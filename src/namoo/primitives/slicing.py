@@ -72,6 +72,17 @@ class Slice(Primitive):
         )
         return out, d
 
+    def native(self, emit, x, *, start_indices, limit_indices, strides):
+        strides = strides or (1,) * len(start_indices)
+
+        def where(index):
+            return [
+                i * step + start
+                for i, step, start in zip(index, strides, start_indices, strict=True)
+            ]
+
+        return emit.reindex(x, where, key=("slice", tuple(start_indices), tuple(strides)))
+
 
 slice_p = Slice()
 
@@ -241,6 +252,31 @@ class Pad(Primitive):
         column = reshape(value, (size, *(1,) * len(padding_config)))
         return select(inside, out, broadcast_to(column, shape_of(out))), 0
 
+    def native(self, emit, x, value, *, padding_config):
+        def element(k, index):
+            inside, at = None, []
+            for i, n, (low, _, interior) in zip(index, x.shape, padding_config, strict=True):
+                i = i - low
+                span = (n - 1) * (interior + 1) + 1
+                checks = [k.within(i, 0, span)]
+                i = k.clamp(i, 0, span - 1)
+                if interior:
+                    checks.append(k.within(i % (interior + 1), 0, 1))
+                    i = i // (interior + 1)
+                for check in checks:
+                    if check is not None:
+                        inside = check if inside is None else k.f.and_(inside, check)
+                at.append(i)
+            if inside is None:
+                return k.at(x, at)
+            if inside.constant is not None:
+                return k.at(x, at) if inside.constant else k.at(value, [])
+            return k.choose(inside, k.at(x, at), k.at(value, []))
+
+        if 0 in x.shape:
+            return emit.broadcast(value, tuple(emit.avals[0].shape))
+        return emit.compute([x, value], element, key=("pad", tuple(map(tuple, padding_config))))
+
 
 pad_p = Pad()
 
@@ -333,6 +369,31 @@ class Concatenate(Primitive):
         ]
         return self.bind(*xs, dimension=dimension + 1), 0
 
+    def native(self, emit, *xs, dimension):
+        pieces, start = [], 0
+        for x in xs:
+            if x.shape[dimension]:
+                pieces.append((start, x))
+            start += x.shape[dimension]
+
+        def element(k, index):
+            out = None
+            for start, x in reversed(pieces):
+                i = index[dimension] - start
+                at = [*index]
+                inside = k.within(i, 0, x.shape[dimension])
+                if inside is not None and inside.constant is False:
+                    continue
+                at[dimension] = k.clamp(i, 0, x.shape[dimension] - 1)
+                value = k.at(x, at)
+                out = value if out is None or inside is None else k.choose(inside, value, out)
+                if inside is not None and inside.constant is True:
+                    return value
+            return out
+
+        key = ("concatenate", dimension)
+        return emit.compute([x for _, x in pieces], element, key=key, cost=2 * len(pieces))
+
 
 concatenate_p = Concatenate()
 
@@ -395,6 +456,18 @@ class Split(Primitive):
     def batch(self, xs, dims, *, sizes, axis):
         (x,), (d,) = xs, dims
         return self.bind(x, sizes=sizes, axis=axis + (axis >= d)), [d] * len(sizes)
+
+    def native(self, emit, x, *, sizes, axis):
+        outs, start = [], 0
+        for size in sizes:
+
+            def where(index, start=start):
+                return [i + start if d == axis else i for d, i in enumerate(index)]
+
+            shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+            outs.append(emit.reindex(x, where, key=("split", axis, start), shape=shape))
+            start += size
+        return outs
 
 
 split_p = Split()
@@ -466,6 +539,15 @@ class DynamicSlice(Primitive):
             mode=CLIP,
             fill_value=None,
         )
+
+    def native(self, emit, x, *starts, slice_sizes):
+        def element(k, index):
+            at = []
+            for i, start, n, size in zip(index, starts, x.shape, slice_sizes, strict=True):
+                at.append(i + k.start(start, n - size))
+            return k.at(x, at)
+
+        return emit.compute([x, *starts], element, key=("dynamic_slice", tuple(slice_sizes)))
 
 
 def _start_like(starts: Sequence[Any]) -> Any:
@@ -547,6 +629,9 @@ class DynamicUpdateSlice(Primitive):
             unique_indices=True,
             mode=CLIP,
         )
+
+    def native(self, emit, x, update, *starts):
+        return emit.update_slice(x, update, starts)
 
 
 dynamic_update_slice_p = DynamicUpdateSlice()

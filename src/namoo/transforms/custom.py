@@ -124,6 +124,9 @@ class CustomProgram(ProgramPrimitive):
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["call_jaxpr"].out_avals]
 
+    def native(self, emit, *operands, call_jaxpr, **rules):
+        return emit.inline(call_jaxpr, operands)
+
     def jvp(self, primals, tangents, *, call_jaxpr, num_consts, **rules):
         if not all(map(is_zero, tangents[num_consts:])):
             return self.call.differentiate(primals[num_consts:], tangents[num_consts:], **rules)

@@ -108,3 +108,6 @@ class Call(ProgramPrimitive):
         program, batched_out = batch_jaxpr(jaxpr, axis, batched)
         outs = self.bind(*xs, jaxpr=program, **params)
         return outs, [0 if b else None for b in batched_out]
+
+    def native(self, emit, *operands, jaxpr, **params):
+        return emit.inline(jaxpr, operands)

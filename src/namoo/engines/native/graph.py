@@ -1,0 +1,595 @@
+"""What a program computes, as a graph that fusion can work on.
+
+The `native` rule of a primitive gets an `Emitter` and describes its result in one of a few forms:
+
+| form      | what it says                                                                      |
+|-----------|-----------------------------------------------------------------------------------|
+| `map`     | each element from those at the same place, by a named operation of `ops`          |
+| `compute` | each element by a function of its index, which reads its operands where it wants   |
+| `reindex` | each element is one of the operand's, at another index                            |
+| `reduce`  | elements along some axes combined                                                 |
+| `dot`     | a contraction                                                                     |
+| `call`    | a step that needs its operands in memory: a library, a loop, the host             |
+
+Nothing is emitted here: a `compute` is only a function, called once for each place where its value
+is needed.  Equal nodes are one node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo.core.array import to_numpy
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce
+from namoo.engines.native import matrices, ops
+from namoo.engines.native.index import Index, ravel, unravel
+from namoo.engines.native.types import elem_of, is_complex, numpy_dtype
+
+INPUT, LITERAL, COMPUTE, REDUCE, DOT, CALL, PART = (
+    "input", "literal", "compute", "reduce", "dot", "call", "part",
+)  # fmt: skip
+
+# Costs in simple operations: what decides whether to compute a value twice or to keep it.
+EXPENSIVE = 8
+
+
+class Node:
+    """A value of the program, or a step that has several."""
+
+    __slots__ = ("cost", "data", "dtype", "eqn", "fn", "key", "kind", "number", "operands", "shape")
+
+    def __init__(self, kind, shape, dtype, operands=(), *, fn=None, data=None, key=None, cost=1):
+        self.kind: str = kind
+        self.shape: tuple[int, ...] = shape
+        self.dtype: np.dtype = dtype
+        self.operands: tuple[Node, ...] = operands
+        self.fn: Callable[..., Any] | None = fn
+        self.data = data
+        self.key = key
+        """What it is, apart from its operands: equal keys compute the same."""
+        self.cost: int = cost
+        self.number = -1
+        self.eqn: JaxprEqn | None = None
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def elem(self) -> str:
+        return elem_of(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"%{self.number}:{self.dtype}{list(self.shape)} = {self.kind} {self.key}"
+
+
+class Reduction:
+    """How values are combined: several at once, as for an extreme and its place.
+
+    `combine(f, left, right)` maps tuples of values to a tuple; `identity` has one number each.
+    """
+
+    __slots__ = ("axes", "combine", "identity", "name")
+
+    def __init__(self, name: str, axes: tuple[int, ...], combine: Callable, identity: tuple):
+        self.name = name
+        self.axes = axes
+        self.combine = combine
+        self.identity = identity
+
+
+class Contraction:
+    """The dimension numbers of a `dot`."""
+
+    __slots__ = ("batch", "contract")
+
+    def __init__(self, contract, batch):
+        self.contract = tuple(map(tuple, contract))
+        self.batch = tuple(map(tuple, batch))
+
+
+class Step:
+    """What a `call` node does; this one copies bytes.  Others are in `steps`."""
+
+    scratch = 0
+    """Bytes of memory that it needs for itself."""
+
+    def emit(self, driver: Any, operands: list, results: list, scratch: Any) -> None:
+        """Write the code: `operands` and `results` are pairs of a node and its pointer."""
+        (x, source), (_, target) = operands[0], results[0]
+        driver.copy(target, source, x.size * x.dtype.itemsize)
+
+
+class HostCall(Step):
+    """An equation that Python evaluates."""
+
+    def __init__(self, eqn: JaxprEqn):
+        self.eqn = eqn
+
+    def emit(self, driver, operands, results, scratch):
+        driver.host_call(self.eqn, operands, results)
+
+
+class Graph:
+    """A program as nodes, in an order in which they can be computed."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.inputs: list[Node] = []
+        self.outputs: list[Node] = []
+        self.consts: list[tuple[Node, np.ndarray]] = []
+
+
+class Unsupported(Exception):
+    """A rule cannot describe this case: the host computes it."""
+
+
+class Emitter:
+    """Builds a graph: what a `native` rule speaks to."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.known: dict[Any, Node] = {}
+        self.eqn: JaxprEqn | None = None
+        self.avals: list[Any] = []
+        """Types of the results of the equation whose rule is running."""
+
+    @staticmethod
+    def unsupported() -> Unsupported:
+        """What a rule raises for a case that it leaves to the host."""
+        return Unsupported()
+
+    # ---- nodes
+
+    def add(self, node: Node, unique: bool = False) -> Node:
+        """Put a node into the graph, or return the one that is equal to it."""
+        if not unique:
+            identity = (node.kind, node.key, node.shape, node.dtype,
+                        tuple(x.number for x in node.operands))  # fmt: skip
+            known = self.known.get(identity)
+            if known is not None:
+                return known
+            self.known[identity] = node
+        node.number = len(self.graph.nodes)
+        node.eqn = self.eqn
+        self.graph.nodes.append(node)
+        return node
+
+    def input(self, aval: Any) -> Node:
+        node = self.add(Node(INPUT, aval.shape, numpy_dtype(aval.dtype)), unique=True)
+        self.graph.inputs.append(node)
+        return node
+
+    def literal(self, value: Any, dtype: Any) -> Node:
+        """A scalar constant."""
+        dtype = np.dtype(dtype)
+        value = np.asarray(value, dtype)
+        # Zeros of either sign, and NaNs, are told apart by their bits.
+        return self.add(Node(LITERAL, (), dtype, data=value[()], key=value.tobytes()))
+
+    def const(self, value: Any) -> Node:
+        """An array that the program holds."""
+        value = to_numpy(value)
+        if value.ndim == 0 and elem_of(value.dtype):
+            return self.literal(value, value.dtype)
+        node = self.add(Node(INPUT, value.shape, value.dtype), unique=True)
+        self.graph.consts.append((node, value))
+        return node
+
+    def compute(
+        self,
+        operands: Sequence[Node],
+        fn: Callable[[Any, list[Index]], Any],
+        *,
+        shape: tuple[int, ...] | None = None,
+        dtype: Any = None,
+        key: Any,
+        cost: int = 1,
+    ) -> Node:
+        """Each element is `fn(k, index)`, which reads operands with `k.at(operand, index)`.
+
+        Args:
+          operands: the nodes that `fn` reads.
+          fn: what computes an element.
+          shape, dtype: of the result; the equation's by default.
+          key: hashable; whatever `fn` depends on apart from the operands.
+          cost: about how many operations it is.
+        """
+        shape = self.avals[0].shape if shape is None else shape
+        dtype = numpy_dtype(self.avals[0].dtype) if dtype is None else np.dtype(dtype)
+        if not elem_of(dtype) or not all(elem_of(x.dtype) for x in operands):
+            raise Unsupported
+        return self.add(Node(COMPUTE, shape, dtype, tuple(operands), fn=fn, key=key, cost=cost))
+
+    def map(self, name: str, *xs: Node, dtype: Any = None, **params: Any) -> Node:
+        """An operation of `ops` on elements at the same place; scalars are repeated."""
+        operation = ops.TABLE.get(name)
+        if operation is None or not ops.accepts(name, [x.dtype for x in xs]):
+            raise Unsupported
+        shape = next((x.shape for x in xs if x.shape), ())
+
+        def fn(k, index):
+            values = [k.at(x, index if x.shape else []) for x in xs]
+            return operation(k.f, *values, **params)
+
+        return self.compute(
+            xs,
+            fn,
+            shape=shape,
+            dtype=dtype,
+            key=("map", name, freeze(params)),
+            cost=ops.cost(name),
+        )
+
+    def reindex(self, x: Node, f: Callable[[list[Index]], list[Index]], *, key: Any, shape=None):
+        """Each element is the operand's at `f(index)`."""
+        return self.compute(
+            [x], lambda k, index: k.at(x, f(index)), shape=shape, dtype=x.dtype, key=key, cost=0
+        )
+
+    def reshape(self, x: Node, shape: tuple[int, ...]) -> Node:
+        """The same elements in another shape."""
+        if x.shape == shape:
+            return x
+        if x.kind is COMPUTE and x.key[0] == "reshape":
+            return self.reshape(x.operands[0], shape)
+        return self.reindex(
+            x,
+            lambda index: unravel(ravel(index, shape), x.shape),
+            key=("reshape", shape),
+            shape=shape,
+        )
+
+    def broadcast(self, x: Node, shape: tuple[int, ...]) -> Node:
+        """A scalar repeated."""
+        return self.compute(
+            [x],
+            lambda k, index: k.at(x, []),
+            shape=shape,
+            dtype=x.dtype,
+            key=("broadcast", shape),
+            cost=0,
+        )
+
+    def reduce(
+        self,
+        name: str,
+        xs: Sequence[Node],
+        axes: Sequence[int],
+        combine: Callable,
+        identity: Sequence[Any],
+    ) -> list[Node]:
+        """Combine elements along axes: `combine(f, left, right)` maps tuples of values to tuples.
+
+        It must be associative and commutative up to rounding; `identity` changes nothing.
+        """
+        if not all(elem_of(x.dtype) for x in xs):
+            raise Unsupported
+        shape = xs[0].shape
+        axes = tuple(sorted(axes))
+        kept = tuple(n for i, n in enumerate(shape) if i not in axes)
+        if 0 in shape:
+            return [self.filled(i, x.dtype, kept) for i, x in zip(identity, xs, strict=True)]
+        if math.prod(kept) < 64 and math.prod(shape) > 1 << 16:
+            xs, axes = self._in_blocks(name, xs, axes, combine, identity)
+        reduction = Reduction(name, axes, combine, tuple(identity))
+        key = ("reduce", name, axes, tuple(map(str, identity)))
+        if len(xs) == 1:
+            return [self.add(Node(REDUCE, kept, xs[0].dtype, tuple(xs), data=reduction, key=key))]
+        node = self.add(Node(REDUCE, kept, xs[0].dtype, tuple(xs), data=reduction, key=key))
+        return [
+            self.add(Node(PART, kept, x.dtype, (node,), data=i, key=("part", i)))
+            for i, x in enumerate(xs)
+        ]
+
+    def _in_blocks(self, name, xs, axes, combine, identity):
+        """Reduce in blocks of fixed size first: the sum does not depend on who computes a block."""
+        shape = xs[0].shape
+        axis = max(axes, key=lambda i: shape[i])
+        n = shape[axis]
+        block = next((b for b in range(4096, 255, -1) if n % b == 0), None) if n > 8192 else None
+        if block is None or n // block < 2:
+            return xs, axes
+        split = (*shape[:axis], n // block, block, *shape[axis + 1 :])
+        xs = [self.reshape(x, split) for x in xs]
+        inner = tuple(i + (i >= axis) for i in axes if i != axis) + (axis + 1,)
+        parts = self.reduce(name, xs, inner, combine, identity)
+        return parts, (sum(i not in inner for i in range(axis)),)
+
+    def fold(self, name: str, x: Node, axes: Sequence[int], identity: Any) -> Node:
+        """Combine elements along axes by an operation of `ops`."""
+        operation = ops.TABLE[name]
+        if not ops.accepts(name, [x.dtype]):
+            raise Unsupported
+        combine = lambda f, a, b: (operation(f, a[0], b[0]),)  # noqa: E731
+        if x.dtype == np.bool_:
+            identity = bool(identity)
+        elif x.dtype.kind == "u":
+            identity = identity % (1 << 8 * x.dtype.itemsize)
+        return self.reduce(name, [x], axes, combine, [identity])[0]
+
+    def sum(self, x: Node, axes: Sequence[int]) -> Node:
+        """The sum along axes."""
+        return self.fold("add", x, axes, 0)
+
+    def extreme(self, x: Node, axes: Sequence[int], name: str) -> Node:
+        """The greatest ("max") or least ("min") along axes."""
+        return self.fold(name, x, axes, _limit(x.dtype, name == "max"))
+
+    def locate(self, x: Node, axis: int, dtype: Any, relation: str) -> Node:
+        """The place of the greatest ("gt") or least ("lt") along an axis: the first of equals."""
+        places = self.iota(np.int32, x.shape, axis)
+
+        def combine(f, a, b):
+            (u, i), (v, j) = a, b
+            better = f.compare(relation, u, v)
+            equal = f.compare("eq", u, v)
+            if u.elem[0] in "fb":
+                # NaN is beyond all others, and equal to itself.
+                nan_u, nan_v = f.unordered(u), f.unordered(v)
+                better = f.or_(better, f.and_(nan_u, f.not_(nan_v)))
+                equal = f.or_(equal, f.and_(nan_u, nan_v))
+            first = f.or_(better, f.and_(equal, f.compare("lt", i, j)))
+            return f.select(first, u, v), f.select(first, i, j)
+
+        if is_complex(x.elem or "c64") or x.shape[axis] >= 2**31 - 1:
+            raise Unsupported
+        worst = _limit(x.dtype, relation == "gt")
+        _, place = self.reduce(f"locate_{relation}", [x, places], (axis,), combine,
+                               [worst, 2**31 - 1])  # fmt: skip
+        return self.convert(place, dtype)
+
+    def convert(self, x: Node, dtype: Any) -> Node:
+        """Elements as another type."""
+        dtype = numpy_dtype(dtype)
+        if x.dtype == dtype:
+            return x
+        elem = elem_of(dtype)
+        if not elem:
+            raise Unsupported
+        return self.map("convert", x, dtype=dtype, elem=elem)
+
+    def bitcast(self, x: Node, dtype: Any) -> Node:
+        """The bits of elements as another type of the same size."""
+        dtype = numpy_dtype(dtype)
+        elem, old = elem_of(dtype), x.elem
+        usual = not any(e in ("i1", "f16", "bf16") or is_complex(e) for e in (elem, old) if e)
+        if not elem or not old or not usual or dtype.itemsize != x.dtype.itemsize:
+            raise Unsupported
+        return self.compute(
+            [x],
+            lambda k, index: k.f.bitcast(k.at(x, index), elem),
+            shape=x.shape,
+            dtype=dtype,
+            key=("bitcast", elem),
+        )
+
+    def iota(self, dtype: Any, shape: tuple[int, ...], axis: int) -> Node:
+        """0, 1, 2, … along an axis."""
+        dtype = numpy_dtype(dtype)
+        elem = elem_of(dtype)
+
+        def fn(k, index):
+            return ops.convert(k.f, k.integer(index[axis]), elem=elem)
+
+        return self.compute([], fn, shape=tuple(shape), dtype=dtype, key=("iota", axis), cost=1)
+
+    def filled(self, value: Any, dtype: Any, shape: tuple[int, ...]) -> Node:
+        """An array of one value."""
+        scalar = self.literal(value, dtype)
+        return self.broadcast(scalar, shape) if shape else scalar
+
+    def contraction(self, x: Node, y: Node, contract, batch) -> Node:
+        """Sums of products over the contracted axes; batch axes come first in the result."""
+        contract, batch = tuple(map(tuple, contract)), tuple(map(tuple, batch))
+        dtype = numpy_dtype(self.avals[0].dtype)
+        if not x.elem or not y.elem or not elem_of(dtype):
+            raise Unsupported
+        wide = np.dtype(np.float32) if elem_of(dtype) in ("f16", "bf16") else dtype
+        x, y = self.convert(x, wide), self.convert(y, wide)
+        sizes = [math.prod(x.shape[i] for i in contract[0])]
+        if 0 in sizes or 0 in x.shape or 0 in y.shape:
+            return self.filled(0, dtype, tuple(self.avals[0].shape))
+        batched = math.prod(x.shape[i] for i in batch[0])
+        thin = min(x.size, y.size) == sizes[0] * batched or sizes[0] == 1
+        if elem_of(wide) not in matrices.BLAS or thin:
+            return self.convert(self._sum_of_products(x, y, contract, batch), dtype)
+        return self.convert(self.dot(x, y, contract, batch), dtype)
+
+    def _sum_of_products(self, x: Node, y: Node, contract, batch) -> Node:
+        """A contraction as a reduction: what it is for vectors, and for integers."""
+        nb, nk = len(batch[0]), len(contract[0])
+        free = [
+            [i for i in range(len(v.shape)) if i not in batch[s] and i not in contract[s]]
+            for s, v in enumerate((x, y))
+        ]
+        starts = (nb, nb + len(free[0]))
+        last = nb + len(free[0]) + len(free[1])
+
+        def where(side):
+            places = {i: n for n, i in enumerate(batch[side])}
+            places |= {i: starts[side] + n for n, i in enumerate(free[side])}
+            places |= {i: last + n for n, i in enumerate(contract[side])}
+            return lambda index: [index[places[i]] for i in range(len(places))]
+
+        at_x, at_y = where(0), where(1)
+        shape = tuple(x.shape[i] for i in (*batch[0], *free[0]))
+        shape += tuple(y.shape[i] for i in free[1])
+        product = self.compute(
+            [x, y],
+            lambda k, index: ops.mul(k.f, k.at(x, at_x(index)), k.at(y, at_y(index))),
+            shape=shape + tuple(x.shape[i] for i in contract[0]),
+            dtype=x.dtype,
+            key=("products", contract, batch),
+        )
+        return self.sum(product, range(last, last + nk)) if nk else product
+
+    def dot(self, x: Node, y: Node, contract, batch) -> Node:
+        """A contraction of floats, by matrix products."""
+        sides = []
+        for side, v in enumerate((x, y)):
+            c, b = list(contract[side]), list(batch[side])
+            while v.kind is COMPUTE and v.key[0] == "transpose":
+                c, b = [v.key[1][i] for i in c], [v.key[1][i] for i in b]
+                free = [i for i in range(len(v.shape)) if i not in contract[side] + batch[side]]
+                if [v.key[1][i] for i in free] != sorted(v.key[1][i] for i in free):
+                    c, b = list(contract[side]), list(batch[side])
+                    break
+                v = v.operands[0]
+                break
+            if not matrices.Operand(v.shape, b, c).usable:
+                v, b, c = self._by_rows(v, b, c)
+            sides.append((v, c, b))
+        (x, cx, bx), (y, cy, by) = sides
+        data = Contraction((cx, cy), (bx, by))
+        shape = tuple(x.shape[i] for i in bx)
+        for v, c, b in sides:
+            shape += tuple(n for i, n in enumerate(v.shape) if i not in c and i not in b)
+        key = ("dot", data.contract, data.batch)
+        return self.add(Node(DOT, shape, x.dtype, (x, y), data=data, key=key))
+
+    def _by_rows(self, v: Node, batch, contract):
+        """An operand with its batch axes first and its contracted axes last."""
+        free = [i for i in range(len(v.shape)) if i not in batch and i not in contract]
+        order = [*batch, *free, *contract]
+        places = [order.index(i) for i in range(len(order))]
+        v = self.reindex(
+            v,
+            lambda index: [index[i] for i in places],
+            key=("transpose", tuple(order)),
+            shape=tuple(v.shape[i] for i in order),
+        )
+        nb, nk = len(batch), len(contract)
+        return v, list(range(nb)), list(range(len(order) - nk, len(order)))
+
+    def update_slice(self, x: Node, update: Node, starts: Sequence[Node]) -> Node:
+        """`x` with `update` written at `starts`, which are moved so that it fits."""
+        if not x.elem or not all(s.elem for s in starts):
+            raise Unsupported
+        if 0 in update.shape:
+            return x
+
+        def element(k, index):
+            inside, at = None, []
+            for i, start, n, size in zip(index, starts, x.shape, update.shape, strict=True):
+                i = i - k.start(start, n - size)
+                check = k.within(i, 0, size)
+                if check is not None:
+                    inside = check if inside is None else k.f.and_(inside, check)
+                at.append(k.clamp(i, 0, size - 1))
+            if inside is None:
+                return k.at(update, at)
+            return k.choose(inside, k.at(update, at), k.at(x, index))
+
+        return self.compute(
+            [x, update, *starts],
+            element,
+            shape=x.shape,
+            dtype=x.dtype,
+            key=("update_slice", update.shape),
+            cost=4,
+        )
+
+    def call(self, step: Step, operands: Sequence[Node], results: Sequence[Any]) -> list[Node]:
+        """A step on operands in memory; `results` are the types of what it writes."""
+        operands = [self.stored(x) if x.kind is LITERAL else x for x in operands]
+        node = self.add(Node(CALL, (), np.dtype(np.uint8), tuple(operands), data=step), unique=True)
+        return [
+            self.add(
+                Node(PART, a.shape, numpy_dtype(a.dtype), (node,), data=i, key=("part", i)),
+                unique=True,
+            )
+            for i, a in enumerate(results)
+        ]
+
+    def stored(self, x: Node) -> Node:
+        """The same values in memory of their own."""
+        if not x.elem:
+            (out,) = self.call(Step(), [x], [x])
+            return out
+        return self.add(
+            Node(
+                COMPUTE, x.shape, x.dtype, (x,),
+                fn=lambda k, index: k.at(x, index), key=("copy",), cost=0,
+            ),
+            unique=True,
+        )  # fmt: skip
+
+    # ---- programs
+
+    def inline(self, closed: ClosedJaxpr, operands: Sequence[Node]) -> list[Node]:
+        """Write a program into this one."""
+        return self.program(closed.jaxpr, closed.consts, operands)
+
+    def program(self, jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Node]) -> list[Node]:
+        """The results of a program on operands."""
+        jaxpr = dce(jaxpr, [True] * len(jaxpr.outvars))
+        env: dict[Var, Node] = dict(zip(jaxpr.invars, operands, strict=True))
+        for var, const in zip(jaxpr.constvars, consts, strict=True):
+            env[var] = const if isinstance(const, Node) else self.const(const)
+
+        def read(atom) -> Node:
+            if type(atom) is Literal:
+                return self.const(np.asarray(atom.val, numpy_dtype(atom.aval.dtype)))
+            return env[atom]
+
+        outer = self.eqn, self.avals
+        for eqn in jaxpr.eqns:
+            self.eqn, self.avals = eqn, [v.aval for v in eqn.outvars]
+            results = self.equation(eqn, [read(a) for a in eqn.invars])
+            env.update(zip(eqn.outvars, results, strict=True))
+        self.eqn, self.avals = outer
+        return [read(a) for a in jaxpr.outvars]
+
+    def equation(self, eqn: JaxprEqn, operands: Sequence[Node]) -> list[Node]:
+        """The results of an equation, by its primitive's rule or by the host."""
+        rule = eqn.primitive.native
+        if rule is not None:
+            if self._foldable(eqn, operands):
+                return self._folded(eqn, operands)
+            try:
+                out = rule(self, *operands, **eqn.params)
+                return out if eqn.primitive.multiple_results else [out]
+            except Unsupported:
+                pass
+        return self.call(HostCall(eqn), operands, self.avals)
+
+    def _foldable(self, eqn, operands) -> bool:
+        return (
+            bool(operands)
+            and all(x.kind is LITERAL for x in operands)
+            and all(v.aval.shape == () and elem_of(v.aval.dtype) for v in eqn.outvars)
+            and not eqn.effectful
+            and not eqn.primitive.holds_program
+        )
+
+    def _folded(self, eqn, operands) -> list[Node]:
+        with np.errstate(all="ignore"):
+            out = eqn.primitive.evaluate(*(np.asarray(x.data) for x in operands), **eqn.params)
+        out = out if eqn.primitive.multiple_results else [out]
+        return [self.literal(x, a.dtype) for x, a in zip(out, self.avals, strict=True)]
+
+
+def _limit(dtype: np.dtype, least: bool) -> Any:
+    """The least or the greatest value of a type: infinite for floats."""
+    if dtype == np.bool_:
+        return not least
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return info.min if least else info.max
+    return -math.inf if least else math.inf
+
+
+def freeze(value: Any) -> Any:
+    """A hashable key of a parameter."""
+    if isinstance(value, dict):
+        return tuple((k, freeze(v)) for k, v in sorted(value.items()))
+    if isinstance(value, (list, tuple)):
+        return tuple(map(freeze, value))
+    if isinstance(value, np.ndarray):
+        return value.shape, str(value.dtype), value.tobytes()
+    return (type(value).__name__, str(value)) if isinstance(value, float) else value

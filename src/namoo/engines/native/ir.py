@@ -1,0 +1,596 @@
+"""LLVM IR as text: typed values, operations on scalars and vectors, loops with hoisting.
+
+A `Value` knows its element type, its number of lanes (0: a scalar) and the *depth* of the loop
+it was computed in.  An operation is placed in the innermost loop that its operands need, so what
+does not change in a loop is computed before it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+FLOATS = ("f16", "bf16", "f32", "f64")
+_NAMES = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double", "ptr": "ptr"}
+_BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "ptr": 64}
+
+
+def llvm_name(elem: str) -> str:
+    """LLVM's name of an element type: its integers have no sign."""
+    return _NAMES.get(elem) or f"i{elem[1:]}"
+
+
+def bits_of(elem: str) -> int:
+    """Number of bits of an element type."""
+    return _BITS.get(elem) or int(elem[1:])
+
+
+def is_float(elem: str) -> bool:
+    return elem in FLOATS
+
+
+def is_signed(elem: str) -> bool:
+    return elem[0] == "i" and elem != "i1"
+
+
+class Value:
+    """An SSA value or a constant.  `elem` is one of i1, i8…i64, u8…u64, f16, bf16, f32, f64, ptr."""
+
+    __slots__ = ("constant", "depth", "elem", "lanes", "name")
+
+    def __init__(self, name: str, elem: str, lanes: int = 0, depth: int = 0, constant: Any = None):
+        self.name = name
+        self.elem = elem
+        self.lanes = lanes
+        self.depth = depth
+        self.constant = constant
+
+    @property
+    def type(self) -> str:
+        return vector_type(self.elem, self.lanes)
+
+    def __repr__(self) -> str:
+        return f"{self.type} {self.name}"
+
+
+def vector_type(elem: str, lanes: int) -> str:
+    return f"<{lanes} x {llvm_name(elem)}>" if lanes else llvm_name(elem)
+
+
+def constant(elem: str, number: Any) -> Value:
+    """A scalar constant."""
+    if is_float(elem):
+        number = float(number)
+        if elem == "f32":
+            with np.errstate(over="ignore"):
+                number = float(np.float32(number))
+        # Doubles written in hexadecimal are exact; `half` and `bfloat` have forms of their own.
+        if elem == "f16":
+            text = f"0xH{struct.unpack('<H', struct.pack('<e', number))[0]:04X}"
+        elif elem == "bf16":
+            text = f"0xR{struct.unpack('<I', struct.pack('<f', number))[0] >> 16:04X}"
+        else:
+            text = f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+        return Value(text, elem, constant=number)
+    if elem == "i1":
+        return Value("true" if number else "false", elem, constant=bool(number))
+    number = int(number)
+    return Value(str(number), elem, constant=number)
+
+
+class _Level:
+    """A loop being written: the text so far, and the block that is still open."""
+
+    __slots__ = ("chunks", "label", "lines", "memo", "phis")
+
+    def __init__(self, label: str):
+        self.chunks: list[str] = []
+        self.label = label
+        self.lines: list[str] = []
+        self.phis: list[tuple[Value, Value, Value | None]] = []
+        self.memo: dict[Any, Any] = {}
+
+
+class Function:
+    """One LLVM function being written."""
+
+    def __init__(self, name: str, parameters: Sequence[str], result: str = "void"):
+        self.name = name
+        self.result = result
+        self.counter = 0
+        self.parameters = [Value(f"%a{i}", elem) for i, elem in enumerate(parameters)]
+        self.levels = [_Level("entry")]
+        self.declarations: dict[str, str] = {}
+        """Functions of others that this one calls, with their declarations."""
+
+    # ---- text
+
+    def fresh(self) -> str:
+        self.counter += 1
+        return f"%v{self.counter}"
+
+    @property
+    def depth(self) -> int:
+        return len(self.levels) - 1
+
+    def line(self, text: str, depth: int | None = None) -> None:
+        """Write a line into the open block of a loop: the current one by default."""
+        self.levels[-1 if depth is None else depth].lines.append(text)
+
+    def emit(self, elem: str, lanes: int, text: str, operands: Sequence[Value]) -> Value:
+        """Write an operation where its operands allow it; equal ones are written once."""
+        depth = 0
+        for operand in operands:
+            if operand.depth > depth:
+                depth = operand.depth
+        key = (elem, lanes, text)
+        for level in self.levels[: depth + 1]:
+            if (known := level.memo.get(key)) is not None:
+                return known
+        name = self.fresh()
+        level = self.levels[depth]
+        level.lines.append(f"  {name} = {text}")
+        value = level.memo[key] = Value(name, elem, lanes, depth)
+        return value
+
+    def emit_here(self, elem: str, lanes: int, text: str) -> Value:
+        """Write an operation in the current loop, whatever its operands: loads and calls."""
+        name = self.fresh()
+        self.line(f"  {name} = {text}")
+        return Value(name, elem, lanes, self.depth)
+
+    def text(self, attributes: str = "") -> str:
+        """The finished function."""
+        (level,) = self.levels
+        level.chunks.append(_block(level.label, level.lines))
+        parameters = ", ".join(repr(p) for p in self.parameters)
+        return "\n".join(
+            [
+                f"define {self.result} @{self.name}({parameters}) {attributes} {{",
+                *level.chunks,
+                "}",
+            ]
+        )
+
+    # ---- loops
+
+    @contextmanager
+    def loop(self, start: Value | int, stop: Value | int, step: int = 1):
+        """A loop that runs at least once: `with f.loop(0, n) as i`."""
+        start, stop = _int(start), _int(stop)
+        number = self.counter = self.counter + 1
+        label = f"L{number}"
+        level = _Level(label)
+        self.levels.append(level)
+        index = Value(f"%i{number}", "i64", 0, self.depth)
+        yield index
+        self.levels.pop()
+        parent = self.levels[-1]
+        following, more = f"%n{number}", f"%c{number}"
+        level.lines += [
+            f"  {following} = add nuw nsw i64 {index.name}, {step}",
+            f"  {more} = icmp slt i64 {following}, {stop.name}",
+            f"  br i1 {more}, label %{label}, label %X{number}",
+        ]
+        head = [f"  {index.name} = phi i64 [{start.name}, %{parent.label}], "
+                f"[{following}, %{level.label}]"]  # fmt: skip
+        for phi, first, last in level.phis:
+            assert last is not None, "an accumulator without its next value"
+            head.append(
+                f"  {phi.name} = phi {phi.type} [{first.name}, %{parent.label}], "
+                f"[{last.name}, %{level.label}]"
+            )
+        if level.chunks:
+            first_block = level.chunks[0].split("\n", 1)
+            level.chunks[0] = "\n".join([first_block[0], *head, *first_block[1:]])
+        else:
+            level.lines[:0] = head
+        level.chunks.append(_block(level.label, level.lines))
+        parent.lines.append(f"  br label %{label}")
+        parent.chunks.append(_block(parent.label, parent.lines))
+        parent.chunks += level.chunks
+        parent.label, parent.lines = f"X{number}", []
+
+    @contextmanager
+    def repeat(self):
+        """A loop that runs while a condition holds: say it with `proceed_while`, then the body."""
+        number = self.counter = self.counter + 1
+        label = f"L{number}"
+        level = _Level(label)
+        self.levels.append(level)
+        yield number
+        self.levels.pop()
+        parent = self.levels[-1]
+        level.lines.append(f"  br label %{label}")
+        head = [
+            f"  {phi.name} = phi {phi.type} [{first.name}, %{parent.label}], "
+            f"[{last.name}, %{level.label}]"
+            for phi, first, last in level.phis
+            if last is not None
+        ]
+        assert len(head) == len(level.phis), "a carried value without its next value"
+        first_block = level.chunks[0].split("\n", 1)
+        level.chunks[0] = "\n".join([first_block[0], *head, *first_block[1:]])
+        level.chunks.append(_block(level.label, level.lines))
+        parent.lines.append(f"  br label %{label}")
+        parent.chunks.append(_block(parent.label, parent.lines))
+        parent.chunks += level.chunks
+        parent.label, parent.lines = f"X{number}", []
+
+    def proceed_while(self, number: int, condition: Value) -> None:
+        """Leave the loop of `repeat` unless the condition holds."""
+        self.line(f"  br i1 {condition.name}, label %P{number}, label %X{number}")
+        self.start_block(f"P{number}")
+
+    def leave_if(self, condition: Value, label: str = "FAIL") -> None:
+        """Jump to a block at the function's end."""
+        number = self.counter = self.counter + 1
+        self.line(f"  br i1 {condition.name}, label %{label}, label %K{number}")
+        self.start_block(f"K{number}")
+
+    def carry(self, initial: Value) -> Value:
+        """A value of the current loop that changes from turn to turn: see `carried`."""
+        phi = Value(self.fresh(), initial.elem, initial.lanes, self.depth)
+        self.levels[-1].phis.append((phi, initial, None))
+        return phi
+
+    def carried(self, phi: Value, value: Value) -> Value:
+        """Say what `phi` is in the next turn.  After the loop, the result is its last value."""
+        phis = self.levels[-1].phis
+        for i, (known, first, _) in enumerate(phis):
+            if known is phi:
+                phis[i] = (phi, first, value)
+        return Value(value.name, value.elem, value.lanes, self.depth - 1)
+
+    @contextmanager
+    def branch(self, condition: Value):
+        """Code that runs only where a scalar condition holds."""
+        number = self.counter = self.counter + 1
+        label = f"B{number}"
+        level = _Level(label)
+        self.levels.append(level)
+        yield
+        self.levels.pop()
+        parent = self.levels[-1]
+        level.lines.append(f"  br label %X{number}")
+        level.chunks.append(_block(level.label, level.lines))
+        parent.lines.append(f"  br i1 {condition.name}, label %{label}, label %X{number}")
+        parent.chunks.append(_block(parent.label, parent.lines))
+        parent.chunks += level.chunks
+        parent.label, parent.lines = f"X{number}", []
+
+    def start_block(self, label: str) -> None:
+        """Close the current block, which has its terminator, and open another."""
+        level = self.levels[-1]
+        level.chunks.append(_block(level.label, level.lines))
+        level.label, level.lines = label, []
+
+    # ---- memory
+
+    def offset(self, pointer: Value, index: Value | int, elem: str) -> Value:
+        """The address of an element."""
+        index = _int(index)
+        if index.constant == 0:
+            return pointer
+        text = f"getelementptr {storage(elem)}, ptr {pointer.name}, i64 {index.name}"
+        return self.emit("ptr", 0, text, (pointer, index))
+
+    def load(self, address: Value, elem: str, lanes: int = 0, mask: Value | None = None) -> Value:
+        """Read one element, or `lanes` neighbours.  Booleans are bytes in memory."""
+        stored = "u8" if elem == "i1" else elem
+        kind = vector_type(stored, lanes)
+        size = bits_of(stored) // 8
+        if mask is None:
+            text = f"load {kind}, ptr {address.name}, align {size}"
+        else:
+            name = f"llvm.masked.load.{suffix(stored, lanes)}.p0"
+            text = (
+                f"call {kind} @{name}(ptr align {size} {address.name}, "
+                f"<{lanes} x i1> {mask.name}, {kind} zeroinitializer)"
+            )
+            self.declarations[name] = f"declare {kind} @{name}(ptr, <{lanes} x i1>, {kind})"
+        key = ("load", text)
+        for level in self.levels[: address.depth + 1]:
+            if (known := level.memo.get(key)) is not None:
+                return known
+        depth = max(address.depth, mask.depth if mask else 0)
+        name = self.fresh()
+        self.levels[depth].lines.append(f"  {name} = {text}")
+        value = Value(name, stored, lanes, depth)
+        if elem == "i1":
+            value = self.convert(value, "i1")
+        self.levels[depth].memo[key] = value
+        return value
+
+    def store(self, value: Value, address: Value, mask: Value | None = None) -> None:
+        """Write one element, or neighbours, in the current loop."""
+        if value.elem == "i1":
+            value = self.convert(value, "u8")
+        size = bits_of(value.elem) // 8
+        if mask is None:
+            self.line(f"  store {value!r}, ptr {address.name}, align {size}")
+            return
+        value = self.splat(value, mask.lanes)
+        name = f"llvm.masked.store.{suffix(value.elem, value.lanes)}.p0"
+        self.declarations[name] = f"declare void @{name}({value.type}, ptr, <{mask.lanes} x i1>)"
+        self.line(f"  call void @{name}({value!r}, ptr align {size} {address.name}, {mask!r})")
+
+    # ---- vectors
+
+    def splat(self, value: Value, lanes: int) -> Value:
+        """A scalar repeated in all lanes."""
+        if value.lanes == lanes:
+            return value
+        assert value.lanes == 0, f"{value!r} cannot become {lanes} lanes"
+        if value.constant is not None:
+            text = f"splat ({value!r})"
+            return Value(text, value.elem, lanes, 0, value.constant)
+        kind = vector_type(value.elem, lanes)
+        one = self.emit(
+            value.elem, lanes, f"insertelement {kind} poison, {value!r}, i64 0", (value,)
+        )
+        mask = f"<{lanes} x i32> zeroinitializer"
+        return self.emit(value.elem, lanes, f"shufflevector {one!r}, {kind} poison, {mask}", (one,))
+
+    def same_lanes(self, *values: Value) -> tuple[int, list[Value]]:
+        """Values with scalars repeated where the others are vectors."""
+        lanes = max(v.lanes for v in values)
+        return lanes, [self.splat(v, lanes) for v in values] if lanes else list(values)
+
+    def lane(self, value: Value, index: int) -> Value:
+        """One element of a vector."""
+        if not value.lanes:
+            return value
+        if value.constant is not None:
+            return constant(value.elem, value.constant)
+        return self.emit(value.elem, 0, f"extractelement {value!r}, i64 {index}", (value,))
+
+    def pack(self, values: Sequence[Value]) -> Value:
+        """Scalars as the lanes of one vector."""
+        lanes, elem = len(values), values[0].elem
+        kind = vector_type(elem, lanes)
+        out = Value("poison", elem, lanes)
+        for i, value in enumerate(values):
+            out = self.emit(
+                elem, lanes, f"insertelement {kind} {out.name}, {value!r}, i64 {i}", (out, value)
+            )
+        return out
+
+    def shuffle(self, x: Value, lanes: Sequence[int], y: Value | None = None) -> Value:
+        """The lanes of one or two vectors in another order."""
+        mask = ", ".join(f"i32 {i}" for i in lanes)
+        second = y.name if y else "poison"
+        text = f"shufflevector {x!r}, {x.type} {second}, <{len(lanes)} x i32> <{mask}>"
+        return self.emit(x.elem, len(lanes), text, (x, y) if y else (x,))
+
+    def iota(self, elem: str, lanes: int) -> Value:
+        """0, 1, 2, … in the lanes."""
+        name = llvm_name(elem)
+        return Value(f"<{', '.join(f'{name} {i}' for i in range(lanes))}>", elem, lanes)
+
+    # ---- operations
+
+    def _binary(self, x: Value, y: Value, integers: str, floats: str, unsigned: str = "") -> Value:
+        lanes, (x, y) = self.same_lanes(x, y)
+        if is_float(x.elem):
+            name = floats
+        else:
+            name = unsigned if unsigned and not is_signed(x.elem) else integers
+        return self.emit(x.elem, lanes, f"{name} {x!r}, {y.name}", (x, y))
+
+    def add(self, x: Value, y: Value) -> Value:
+        if x.elem == "i1":
+            return self._binary(x, y, "or", "")
+        if x.elem[0] in "iu":
+            if x.constant is not None and y.constant is not None and not x.lanes | y.lanes:
+                return constant(x.elem, _wrapped(x.constant + y.constant, x.elem))
+            if y.constant == 0:
+                return x
+            if x.constant == 0:
+                return y
+        return self._binary(x, y, "add", "fadd")
+
+    def sub(self, x: Value, y: Value) -> Value:
+        return self._binary(x, y, "sub", "fsub")
+
+    def mul(self, x: Value, y: Value) -> Value:
+        if x.elem == "i1":
+            return self._binary(x, y, "and", "")
+        if x.elem[0] in "iu":
+            if x.constant is not None and y.constant is not None and not x.lanes | y.lanes:
+                return constant(x.elem, _wrapped(x.constant * y.constant, x.elem))
+            if y.constant == 1:
+                return x
+            if x.constant == 1:
+                return y
+        return self._binary(x, y, "mul", "fmul")
+
+    def fdiv(self, x: Value, y: Value) -> Value:
+        return self._binary(x, y, "", "fdiv")
+
+    def idiv(self, x: Value, y: Value) -> Value:
+        """Integer division towards zero; dividing by zero is undefined."""
+        return self._binary(x, y, "sdiv", "", "udiv")
+
+    def irem(self, x: Value, y: Value) -> Value:
+        """Remainder of `idiv`."""
+        return self._binary(x, y, "srem", "", "urem")
+
+    def and_(self, x: Value, y: Value) -> Value:
+        return self._binary(x, y, "and", "")
+
+    def or_(self, x: Value, y: Value) -> Value:
+        return self._binary(x, y, "or", "")
+
+    def xor(self, x: Value, y: Value) -> Value:
+        return self._binary(x, y, "xor", "")
+
+    def not_(self, x: Value) -> Value:
+        return self.xor(x, constant(x.elem, 1 if x.elem == "i1" else -1))
+
+    def shl(self, x: Value, y: Value) -> Value:
+        """Shift left; by the width or more is undefined."""
+        return self._binary(x, y, "shl", "")
+
+    def lshr(self, x: Value, y: Value) -> Value:
+        return self._binary(x, y, "lshr", "")
+
+    def ashr(self, x: Value, y: Value) -> Value:
+        return self._binary(x, y, "ashr", "")
+
+    def neg(self, x: Value) -> Value:
+        if is_float(x.elem):
+            return self.emit(x.elem, x.lanes, f"fneg {x!r}", (x,))
+        return self.sub(constant(x.elem, 0), x)
+
+    def fma(self, x: Value, y: Value, z: Value) -> Value:
+        """x·y + z with one rounding."""
+        return self.intrinsic("fma", x, y, z)
+
+    def intrinsic(self, name: str, *operands: Value, extra: str = "") -> Value:
+        """Call an intrinsic of LLVM that maps one type to itself, such as `sqrt`."""
+        lanes, values = self.same_lanes(*operands)
+        kind = values[0].type
+        full = f"llvm.{name}.{suffix(values[0].elem, lanes)}"
+        kinds = ", ".join([kind] * len(values) + ([extra.split()[0]] if extra else []))
+        self.declarations[full] = f"declare {kind} @{full}({kinds})"
+        arguments = ", ".join([repr(v) for v in values] + ([extra] if extra else []))
+        return self.emit(values[0].elem, lanes, f"call {kind} @{full}({arguments})", values)
+
+    def sqrt(self, x: Value) -> Value:
+        return self.intrinsic("sqrt", x)
+
+    def fabs(self, x: Value) -> Value:
+        return self.intrinsic("fabs", x)
+
+    def floor(self, x: Value) -> Value:
+        return self.intrinsic("floor", x)
+
+    def compare(self, relation: str, x: Value, y: Value) -> Value:
+        """`relation` is one of eq, ne, lt, le, gt, ge.  With NaN, only `ne` holds."""
+        lanes, (x, y) = self.same_lanes(x, y)
+        if is_float(x.elem):
+            text = f"fcmp {'une' if relation == 'ne' else 'o' + relation} {x!r}, {y.name}"
+        else:
+            sign = "" if relation in ("eq", "ne") else "s" if is_signed(x.elem) else "u"
+            text = f"icmp {sign}{relation} {x!r}, {y.name}"
+        return self.emit("i1", lanes, text, (x, y))
+
+    def unordered(self, x: Value) -> Value:
+        """Whether a float is NaN."""
+        return self.emit("i1", x.lanes, f"fcmp uno {x!r}, {x.name}", (x,))
+
+    def select(self, condition: Value, x: Value, y: Value) -> Value:
+        """`x` where the condition holds, else `y`."""
+        if condition.constant is not None:
+            return x if condition.constant else y
+        if x is y:
+            return x
+        if not condition.lanes:
+            lanes, (x, y) = self.same_lanes(x, y)
+        else:
+            lanes, (condition, x, y) = self.same_lanes(condition, x, y)
+        return self.emit(x.elem, lanes, f"select {condition!r}, {x!r}, {y!r}", (condition, x, y))
+
+    def maximum(self, x: Value, y: Value) -> Value:
+        """The greater; NaN if one is."""
+        if is_float(x.elem):
+            return self._extreme("gt", x, y)
+        return self.intrinsic("smax" if is_signed(x.elem) else "umax", x, y)
+
+    def minimum(self, x: Value, y: Value) -> Value:
+        """The less; NaN if one is."""
+        if is_float(x.elem):
+            return self._extreme("lt", x, y)
+        return self.intrinsic("smin" if is_signed(x.elem) else "umin", x, y)
+
+    def _extreme(self, relation: str, x: Value, y: Value) -> Value:
+        # The instruction gives its second operand if either is NaN: then only x must be looked at.
+        best = self.select(self.compare(relation, x, y), x, y)
+        return self.select(self.unordered(x), x, best)
+
+    def bitcast(self, x: Value, elem: str) -> Value:
+        """The same bits as another type of the same width."""
+        if llvm_name(x.elem) == llvm_name(elem):
+            return Value(x.name, elem, x.lanes, x.depth, x.constant)
+        return self.emit(elem, x.lanes, f"bitcast {x!r} to {vector_type(elem, x.lanes)}", (x,))
+
+    def convert(self, x: Value, elem: str) -> Value:
+        """Convert as C does; floats beyond an integer's range saturate, NaN becomes 0."""
+        if x.elem == elem:
+            return x
+        if x.constant is not None and not x.lanes and not (is_float(x.elem) and elem[0] in "iu"):
+            number = x.constant
+            if not is_float(elem) and elem != "i1":
+                number = _wrapped(int(number), elem)
+            return constant(elem, number)
+        if elem == "i1":
+            return self.compare("ne", x, constant(x.elem, 0))
+        old, new = bits_of(x.elem), bits_of(elem)
+        if is_float(x.elem) and is_float(elem):
+            if old == new or (old < 32 and new == 64) or (old == 64 and new < 32):
+                return self.convert(self.convert(x, "f32"), elem)
+            name = "fpext" if new > old else "fptrunc"
+        elif is_float(x.elem):
+            if old < 32:
+                return self.convert(self.convert(x, "f32"), elem)
+            return self._to_integer(x, elem)
+        elif is_float(elem):
+            if new < 32:
+                return self.convert(self.convert(x, "f32"), elem)
+            name = "sitofp" if is_signed(x.elem) else "uitofp"
+        elif llvm_name(x.elem) == llvm_name(elem):
+            return self.bitcast(x, elem)
+        else:
+            name = "trunc" if new < old else "sext" if is_signed(x.elem) else "zext"
+        return self.emit(elem, x.lanes, f"{name} {x!r} to {vector_type(elem, x.lanes)}", (x,))
+
+    def _to_integer(self, x: Value, elem: str) -> Value:
+        kind, source = vector_type(elem, x.lanes), suffix(x.elem, x.lanes)
+        sign = "s" if is_signed(elem) else "u"
+        name = f"llvm.fpto{sign}i.sat.{suffix(elem, x.lanes)}.{source}"
+        self.declarations[name] = f"declare {kind} @{name}({x.type})"
+        return self.emit(elem, x.lanes, f"call {kind} @{name}({x!r})", (x,))
+
+    def fold(self, x: Value, combine: Callable[[Value, Value], Value]) -> Value:
+        """Combine the lanes of a vector in a fixed tree: halves with halves."""
+        while x.lanes > 1:
+            half = x.lanes // 2
+            low = self.shuffle(x, range(half))
+            high = self.shuffle(x, range(half, 2 * half))
+            rest = [self.lane(x, i) for i in range(2 * half, x.lanes)]
+            x = combine(low, high)
+            if rest:
+                x = combine(self.fold(x, combine), *rest)
+        return self.lane(x, 0)
+
+
+def suffix(elem: str, lanes: int) -> str:
+    """How intrinsics spell a type in their names."""
+    name = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(
+        llvm_name(elem), llvm_name(elem)
+    )
+    return f"v{lanes}{name}" if lanes else name
+
+
+def storage(elem: str) -> str:
+    """The type in memory: booleans are bytes."""
+    return "i8" if elem == "i1" else llvm_name(elem)
+
+
+def _int(x: Value | int) -> Value:
+    return constant("i64", x) if isinstance(x, int) else x
+
+
+def _wrapped(number: int, elem: str) -> int:
+    bits = bits_of(elem)
+    number &= (1 << bits) - 1
+    return number - (1 << bits) if is_signed(elem) and number >> (bits - 1) else number
+
+
+def _block(label: str, lines: Sequence[str]) -> str:
+    return "\n".join([f"{label}:", *lines])

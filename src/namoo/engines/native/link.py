@@ -1,0 +1,101 @@
+"""From LLVM text to machine code in memory."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import threading
+from typing import Any
+
+import llvmlite.binding as llvm
+
+_lock = threading.RLock()
+
+PARALLEL = """
+define internal void @namoo_parallel(ptr %fn, ptr %table, i64 %units, i64 %grain) {
+  call void %fn(ptr %table, i64 0, i64 %units)
+  ret void
+}
+"""
+
+
+def _new_machine() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=2,
+        reloc="default",
+        codemodel="jitdefault",
+        jit=True,
+    )
+
+
+@functools.cache
+def target_machine() -> Any:
+    """LLVM's idea of this machine."""
+    return _new_machine()
+
+
+@functools.cache
+def _linker() -> Any:
+    # It takes the machine it is given for itself.
+    return llvm.create_lljit_compiler(_new_machine(), use_jit_link=False, suppress_errors=False)
+
+
+@functools.cache
+def _blas() -> dict[str, int]:
+    """The functions of BLAS, by the names that the code uses."""
+    from scipy.linalg import cython_blas
+
+    return {
+        f"namoo_{name}": capsule_address(cython_blas.__pyx_capi__[name])
+        for name in ("sgemm", "dgemm", "cgemm", "zgemm")
+    }
+
+
+def capsule_address(capsule: Any) -> int:
+    """The address of the C function in a capsule."""
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+
+
+def optimised(text: str) -> Any:
+    """The module of LLVM's after a light list of passes."""
+    with _lock:
+        module = llvm.parse_assembly(text)
+        options = llvm.create_pipeline_tuning_options(speed_level=1)
+        builder = llvm.create_pass_builder(target_machine(), options)
+        passes = builder.getModulePassManager()
+        passes.run(module, builder)
+        return module
+
+
+def object_code(text: str) -> bytes:
+    """Machine code for LLVM text."""
+    if "@namoo_parallel" in text:
+        text = text.replace("declare void @namoo_parallel(ptr, ptr, i64, i64)", PARALLEL)
+    with _lock:
+        return target_machine().emit_object(optimised(text))
+
+
+class Code:
+    """Machine code that is loaded; it is freed with this object."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, data: bytes):
+        with _lock:
+            library = llvm.JITLibraryBuilder().add_object_img(data).export_symbol("entry")
+            library.add_current_process()
+            for name, address in _blas().items() if b"gemm" in data else ():
+                library.import_symbol(name, address)
+            self.library = library.link(_linker(), f"namoo{next(self._numbers)}")
+            self.entry = self.library["entry"]

@@ -1,0 +1,364 @@
+"""The operations on elements, by the names of the primitives they belong to.
+
+Each is a function `(f, *values, **params)` that writes code into `f` for scalars or vectors.  A
+complex value is a pair of real ones.  Values of the narrow float types are float32 here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo.engines.native import math
+from namoo.engines.native.ir import (
+    Function,
+    Value,
+    bits_of,
+    constant,
+    is_float,
+    is_signed,
+)
+from namoo.engines.native.types import computed_in, elem_of, is_complex
+
+TABLE: dict[str, Callable[..., Any]] = {}
+# Operations that also know complex numbers.
+COMPLEX: set[str] = set()
+_COSTS: dict[str, int] = {}
+
+
+def operation(*names: str, complex: bool = False, cost: int = 1):
+    """Enter a function under the names of its primitives."""
+
+    def enter(fun):
+        for name in names:
+            TABLE[name] = fun
+            _COSTS[name] = cost
+            if complex:
+                COMPLEX.add(name)
+        return fun
+
+    return enter
+
+
+def accepts(name: str, dtypes: Sequence[np.dtype]) -> bool:
+    """Whether an operation is known for these types."""
+    elems = [elem_of(d) for d in dtypes]
+    return all(elems) and (name in COMPLEX or not any(map(is_complex, elems)))
+
+
+def cost(name: str) -> int:
+    """About how many instructions an operation is."""
+    return _COSTS[name]
+
+
+def number(like: Value, value: Any) -> Value:
+    """A constant of the type of another value."""
+    return constant(like.elem, value)
+
+
+# ---- arithmetic
+
+
+def _each(name):
+    def run(f, x, y):
+        if isinstance(x, tuple):
+            return getattr(f, name)(x[0], y[0]), getattr(f, name)(x[1], y[1])
+        return getattr(f, name)(x, y)
+
+    return run
+
+
+TABLE["add"] = TABLE["add_any"] = _each("add")
+TABLE["sub"] = _each("sub")
+for _name in ("add", "add_any", "sub"):
+    COMPLEX.add(_name)
+    _COSTS[_name] = 1
+
+
+@operation("mul", complex=True)
+def mul(f: Function, x, y):
+    if not isinstance(x, tuple):
+        return f.mul(x, y)
+    (a, b), (c, d) = x, y
+    return f.sub(f.mul(a, c), f.mul(b, d)), f.add(f.mul(a, d), f.mul(b, c))
+
+
+@operation("div", complex=True, cost=4)
+def div(f: Function, x, y):
+    if isinstance(x, tuple):
+        return _complex_div(f, x, y)
+    if is_float(x.elem):
+        return f.fdiv(x, y)
+    zero = f.compare("eq", y, number(y, 0))
+    return f.select(zero, number(x, -1 if is_signed(x.elem) else 2 ** bits_of(x.elem) - 1),
+                    _safe(f, f.idiv, x, y, zero, f.neg))  # fmt: skip
+
+
+def _safe(f, divide, x, y, zero, by_minus_one):
+    """Integer division where the divisor may be 0, or -1: machines trap on both."""
+    bad = zero
+    if is_signed(x.elem):
+        minus = f.compare("eq", y, number(y, -1))
+        bad = f.or_(zero, minus)
+    out = divide(x, f.select(bad, number(y, 1), y))
+    if is_signed(x.elem):
+        out = f.select(minus, by_minus_one(x), out)
+    return out
+
+
+def _complex_div(f, x, y):
+    # Smith's way: divide by the part of the greater size, so that squares do not overflow.
+    (a, b), (c, d) = x, y
+    wide = f.compare("ge", f.fabs(c), f.fabs(d))
+    big, small = f.select(wide, c, d), f.select(wide, d, c)
+    ratio = f.fdiv(small, big)
+    denominator = f.add(big, f.mul(small, ratio))
+    p, q = f.select(wide, a, b), f.select(wide, b, a)
+    re = f.fdiv(f.add(p, f.mul(q, ratio)), denominator)
+    im = f.fdiv(f.sub(q, f.mul(p, ratio)), denominator)
+    return re, f.select(wide, im, f.neg(im))
+
+
+@operation("rem", cost=8)
+def rem(f: Function, x, y):
+    if is_float(x.elem):
+        lanes, (x, y) = f.same_lanes(x, y)
+        return f.emit(x.elem, lanes, f"frem {x!r}, {y.name}", (x, y))
+    zero = f.compare("eq", y, number(y, 0))
+    return f.select(zero, x, _safe(f, f.irem, x, y, zero, lambda v: number(v, 0)))
+
+
+@operation("neg", complex=True)
+def neg(f: Function, x):
+    return (f.neg(x[0]), f.neg(x[1])) if isinstance(x, tuple) else f.neg(x)
+
+
+@operation("abs", complex=True)
+def abs(f: Function, x):
+    if isinstance(x, tuple):
+        return math.FUNCTIONS["hypot"](f, *x)
+    if is_float(x.elem):
+        return f.fabs(x)
+    return f.maximum(x, f.neg(x)) if is_signed(x.elem) else x
+
+
+@operation("sign")
+def sign(f: Function, x):
+    zero, one = number(x, 0), number(x, 1)
+    positive = f.compare("gt", x, zero)
+    if not is_float(x.elem):
+        out = f.select(positive, one, zero)
+        if is_signed(x.elem):
+            out = f.select(f.compare("lt", x, zero), number(x, -1), out)
+        return out
+    # Zeros keep their sign, NaN stays.
+    out = f.select(positive, one, f.select(f.compare("lt", x, zero), number(x, -1), x))
+    return out
+
+
+@operation("square", complex=True)
+def square(f: Function, x):
+    return mul(f, x, x)
+
+
+@operation("integer_pow", complex=True, cost=3)
+def integer_pow(f: Function, x, *, y: int):
+    if y < 0:
+        one = _one(x)
+        return div(f, one, integer_pow(f, x, y=-y))
+    out, base = None, x
+    while y:
+        if y & 1:
+            out = base if out is None else mul(f, out, base)
+        y >>= 1
+        base = mul(f, base, base) if y else base
+    return _one(x) if out is None else out
+
+
+def _one(x):
+    return (number(x[0], 1), number(x[1], 0)) if isinstance(x, tuple) else number(x, 1)
+
+
+@operation("max")
+def maximum(f: Function, x, y):
+    return f.or_(x, y) if x.elem == "i1" else f.maximum(x, y)
+
+
+@operation("min")
+def minimum(f: Function, x, y):
+    return f.and_(x, y) if x.elem == "i1" else f.minimum(x, y)
+
+
+@operation("clamp", cost=2)
+def clamp(f: Function, low, x, high):
+    return minimum(f, maximum(f, x, low), high)
+
+
+@operation("floor")
+def floor(f: Function, x):
+    return f.floor(x)
+
+
+@operation("ceil")
+def ceil(f: Function, x):
+    return f.intrinsic("ceil", x)
+
+
+@operation("round", cost=4)
+def round(f: Function, x, *, rounding_method):
+    return f.intrinsic("round" if int(rounding_method) == 0 else "roundeven", x)
+
+
+@operation("is_finite")
+def is_finite(f: Function, x):
+    return f.compare("lt", f.fabs(x), number(x, float("inf")))
+
+
+@operation("sqrt", cost=6)
+def sqrt(f: Function, x):
+    return f.sqrt(x)
+
+
+# ---- comparison and choice
+
+
+def _comparison(relation):
+    def run(f: Function, x, y):
+        if isinstance(x, tuple):
+            parts = [f.compare(relation, a, b) for a, b in zip(x, y, strict=True)]
+            return f.or_(*parts) if relation == "ne" else f.and_(*parts)
+        return f.compare(relation, x, y)
+
+    return run
+
+
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    operation(_name, complex=_name in ("eq", "ne"))(_comparison(_name))
+
+
+@operation("select_n", complex=True)
+def select_n(f: Function, which, *cases):
+    if len(cases) == 1:
+        return cases[0]
+    if which.elem == "i1":
+        return choose(f, which, cases[1], cases[0])
+    out = cases[-1]
+    for i in reversed(range(len(cases) - 1)):
+        out = choose(f, f.compare("le", which, number(which, i)), cases[i], out)
+    return out
+
+
+def choose(f: Function, condition, x, y):
+    """`select`, of complex values too."""
+    if isinstance(x, tuple):
+        return f.select(condition, x[0], y[0]), f.select(condition, x[1], y[1])
+    return f.select(condition, x, y)
+
+
+# ---- bits
+
+
+for _name, _method in (("and", "and_"), ("or", "or_"), ("xor", "xor"), ("not", "not_")):
+    TABLE[_name] = lambda f, *xs, method=_method: getattr(f, method)(*xs)
+    _COSTS[_name] = 1
+
+
+def _shift(method, fill):
+    def run(f: Function, x, y):
+        # By the width or more, or by a negative number, every bit is shifted out.
+        width = bits_of(x.elem)
+        count = f.bitcast(y, f"u{width}")
+        near = f.compare("lt", count, number(count, width))
+        count = f.bitcast(f.select(near, count, number(count, width - 1)), x.elem)
+        out = getattr(f, method)(x, count)
+        return f.select(near, out, out if fill else number(x, 0))
+
+    return run
+
+
+operation("shift_left", cost=2)(_shift("shl", False))
+operation("shift_right_logical", cost=2)(_shift("lshr", False))
+operation("shift_right_arithmetic", cost=2)(_shift("ashr", True))
+
+
+@operation("population_count", cost=2)
+def population_count(f: Function, x):
+    return f.intrinsic("ctpop", x)
+
+
+@operation("clz", cost=2)
+def clz(f: Function, x):
+    return f.intrinsic("ctlz", x, extra="i1 false")
+
+
+@operation("mulhi", cost=3)
+def mulhi(f: Function, x, y):
+    width = bits_of(x.elem)
+    wide = f"{x.elem[0]}{2 * width}"
+    product = f.mul(f.convert(x, wide), f.convert(y, wide))
+    shifted = f.lshr(product, constant(wide, width))
+    return f.convert(shifted, x.elem)
+
+
+@operation("nextafter", cost=8)
+def nextafter(f: Function, x, y):
+    bits = f"i{bits_of(x.elem)}"
+    at = f.bitcast(x, bits)
+    # Away from zero the pattern grows by one, towards it it shrinks; from zero, to the least.
+    up = f.compare("eq", f.compare("lt", x, y), f.compare("gt", x, number(x, 0)))
+    moved = f.bitcast(f.add(at, f.select(up, constant(bits, 1), constant(bits, -1))), x.elem)
+    least = f.intrinsic("copysign", f.bitcast(constant(bits, 1), x.elem), y)
+    out = f.select(f.compare("eq", x, number(x, 0)), least, moved)
+    out = f.select(f.compare("eq", x, y), y, out)
+    return f.select(f.or_(f.unordered(x), f.unordered(y)), f.add(x, y), out)
+
+
+# ---- types
+
+
+@operation("convert", complex=True)
+def convert(f: Function, x, *, elem: str):
+    """To another type; real parts of complex values where the result is real."""
+    if is_complex(elem):
+        part = {"c64": "f32", "c128": "f64"}[elem]
+        if isinstance(x, tuple):
+            return f.convert(x[0], part), f.convert(x[1], part)
+        return f.convert(x, part), constant(part, 0.0)
+    if isinstance(x, tuple):
+        x = x[0]
+    narrow = computed_in(elem)
+    if narrow != elem:
+        return f.convert(f.convert(f.convert(x, "f32"), elem), narrow)
+    if x.elem == "f64" and elem == "i1" or is_float(x.elem) and elem == "i1":
+        # NaN is not zero.
+        return f.compare("ne", x, number(x, 0))
+    return f.convert(x, elem)
+
+
+@operation("real", complex=True)
+def real(f: Function, x):
+    return x[0]
+
+
+@operation("imag", complex=True)
+def imag(f: Function, x):
+    return x[1]
+
+
+@operation("complex", complex=True)
+def complex_(f: Function, x, y):
+    return x, y
+
+
+for _name, _fun in math.FUNCTIONS.items():
+    if _name not in TABLE:
+        operation(_name, cost=16)(_fun)
+
+
+@operation("pow", cost=32)
+def pow(f: Function, x, y):
+    if y.elem != x.elem:
+        y = f.convert(y, x.elem)
+    return math.FUNCTIONS["pow"](f, x, y)

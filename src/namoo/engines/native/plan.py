@@ -1,0 +1,392 @@
+"""Which loops, in which order, with which memory.
+
+`fuse` decides which values are kept in memory (*roots*) and which are computed where they are
+read, then puts roots that run over the same indices into one kernel.  `Plan` gives each root that
+leaves its kernel a place: an argument of the program, or a range of the arena that is used again
+as soon as nothing needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from namoo.engines.native.graph import (
+    CALL,
+    COMPUTE,
+    DOT,
+    EXPENSIVE,
+    INPUT,
+    LITERAL,
+    PART,
+    REDUCE,
+    Emitter,
+    Graph,
+    Node,
+)  # fmt: skip
+from namoo.engines.native.index import Index, Loop
+from namoo.engines.native.ir import Value
+from namoo.engines.native.kernel import Place, Spec, _Probe, reduction_axes
+from namoo.engines.native.types import size_of
+
+ALIGNMENT = 64
+# How many operations are written one into the other before a value is kept after all.
+DEPTH_LIMIT = 64
+ROOTS_LIMIT = 24
+
+
+class Cluster:
+    """Roots that become one kernel, or a single step of another kind."""
+
+    __slots__ = ("ancestors", "bit", "fixed", "inputs", "roots", "space", "split")
+
+    def __init__(self, root: Node, bit: int):
+        self.roots = [root]
+        self.bit = bit
+        self.ancestors = 0
+        self.inputs: dict[Node, None] = {}
+        if root.kind is REDUCE:
+            kept, reduced = reduction_axes(root)
+            self.space, self.split, self.fixed = kept + reduced, len(kept), True
+        else:
+            self.space, self.split, self.fixed = root.shape, len(root.shape), False
+
+    @property
+    def step(self) -> bool:
+        return self.roots[0].kind in (CALL, DOT)
+
+
+def nbytes(node: Node) -> int:
+    """Bytes of a node's elements."""
+    return node.size * (size_of(node.elem) if node.elem else node.dtype.itemsize)
+
+
+class Fusion:
+    """The clusters of a graph."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.home: dict[Node, Cluster] = {}
+        self.clusters: list[Cluster] = []
+        self.roots = choose_roots(graph)
+        self._reads: dict[Node, dict[Node, None]] = {}
+        for node in graph.nodes:
+            if node in self.roots:
+                self._place(node)
+        outside = set(graph.outputs)
+        for cluster in self.clusters:
+            for node in cluster.inputs:
+                if self.home.get(node) is not cluster:
+                    outside.add(node)
+        self.outside = outside
+
+    def reads(self, root: Node) -> dict[Node, None]:
+        """The nodes in memory that a root is computed from."""
+        known = self._reads.get(root)
+        if known is None:
+            known = self._reads[root] = {}
+            seen, stack = {root}, list(root.operands)
+            while stack:
+                node = stack.pop()
+                if node in seen or node.kind is LITERAL:
+                    continue
+                seen.add(node)
+                if node.kind is INPUT or node in self.roots:
+                    known[node] = None
+                else:
+                    stack += node.operands
+        return known
+
+    def _place(self, root: Node) -> None:
+        reads = self.reads(root)
+        if root.kind in (COMPUTE, REDUCE) or (
+            root.kind is PART and root.operands[0].kind is REDUCE
+        ):
+            for cluster in self._candidates(reads):
+                if self._joins(cluster, root, reads):
+                    self._join(cluster, root, reads)
+                    return
+        elif root.kind is PART:  # of a step: written by it
+            cluster = self.home[root.operands[0]]
+            self.home[root] = cluster
+            return
+        cluster = Cluster(root, 1 << len(self.clusters))
+        cluster.roots = []
+        self.clusters.append(cluster)
+        self._join(cluster, root, reads)
+
+    def _candidates(self, reads) -> list[Cluster]:
+        """Clusters that produce what the root reads, the newest first."""
+        found = {self.home[n].bit: self.home[n] for n in reads if n in self.home}
+        return [found[b] for b in sorted(found, reverse=True) if not found[b].step]
+
+    def _joins(self, cluster: Cluster, root: Node, reads) -> bool:
+        if len(cluster.roots) >= ROOTS_LIMIT:
+            return False
+        for node in reads:
+            home = self.home.get(node)
+            if home is not None and home is not cluster and home.ancestors & cluster.bit:
+                return False
+        return self._fits(cluster, root) and self._aligned(cluster, root)
+
+    @staticmethod
+    def _fits(cluster: Cluster, root: Node) -> bool:
+        if root.kind is REDUCE:
+            kept, reduced = reduction_axes(root)
+            if cluster.fixed:
+                return (kept, reduced) == (
+                    cluster.space[: cluster.split],
+                    cluster.space[cluster.split :],
+                )
+            return kept + reduced == cluster.space == root.operands[0].shape
+        if root.shape == cluster.space:
+            return True
+        outer = cluster.space[: cluster.split]
+        return cluster.fixed and _squeezed(root.shape) == _squeezed(outer)
+
+    def _aligned(self, cluster: Cluster, root: Node) -> bool:
+        """Whether the root reads the cluster's own values only at its own place."""
+        members = set(cluster.roots)
+        split = cluster.split
+        if root.kind is REDUCE:
+            split = len(root.shape)
+        symbols = [Loop(Value("%i", "i64"), 0, n - 1) for n in cluster.space]
+        index = [Index.of(s) for s in symbols]
+        outer, inner = index[:split], index[split:]
+        probe = _Access(self.reads(root))
+        if root.kind is REDUCE:
+            o, i = iter(outer), iter(inner)
+            axes = root.data.axes
+            at = [next(i) if d in axes else next(o) for d in range(len(cluster.space))]
+            for x in root.operands:
+                probe.at(x, at)
+        elif root.kind is PART:
+            return True
+        else:
+            probe.at(root, _at(root.shape, cluster.space, outer, inner))
+        for node, at in probe.found:
+            if node in members and node.kind is not PART:
+                own = outer if node.kind is REDUCE else _at(node.shape, cluster.space, outer, inner)
+                if [*at] != own:
+                    return False
+        return True
+
+    def _join(self, cluster: Cluster, root: Node, reads) -> None:
+        if root.kind is REDUCE and not cluster.fixed:
+            cluster.split, cluster.fixed = len(root.shape), True
+        cluster.roots.append(root)
+        self.home[root] = cluster
+        before = cluster.ancestors
+        for node in reads:
+            cluster.inputs[node] = None
+            home = self.home.get(node)
+            if home is not None and home is not cluster:
+                cluster.ancestors |= home.ancestors | home.bit
+        if cluster.ancestors != before:
+            for other in self.clusters:
+                if other.ancestors & cluster.bit:
+                    other.ancestors |= cluster.ancestors
+
+    def ordered(self) -> list[Cluster]:
+        """Clusters in an order in which they can run: as the program has them, where possible."""
+        left = sorted(self.clusters, key=lambda c: max(r.number for r in c.roots))
+        done, out = 0, []
+        while left:
+            for i, cluster in enumerate(left):
+                if cluster.ancestors & ~done == 0:
+                    out.append(left.pop(i))
+                    done |= cluster.bit
+                    break
+            else:
+                raise AssertionError("kernels depend on one another")
+        return out
+
+
+class _Access(_Probe):
+    """Notes which nodes are read, and where."""
+
+    def __init__(self, stop):
+        pointer = Value("%p", "ptr")
+        super().__init__({n: Place(pointer, n.elem or "i8", n.shape) for n in stop})
+        self.found: list[tuple[Node, list[Index]]] = []
+
+    def at(self, node, index):
+        if node in self.places:
+            self.found.append((node, list(index)))
+        return super().at(node, index)
+
+
+def _at(shape, space, outer, inner) -> list[Index]:
+    if shape == space:
+        return outer + inner
+    rest = iter([i for i in outer if i.terms])
+    return [next(rest) if n > 1 else Index.of(0) for n in shape]
+
+
+def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:
+    return tuple(n for n in shape if n > 1)
+
+
+def choose_roots(graph: Graph) -> set[Node]:
+    """The nodes whose values are kept, in memory or at least until their kernel ends."""
+    users: dict[Node, list[Node]] = {n: [] for n in graph.nodes}
+    for node in graph.nodes:
+        for x in dict.fromkeys(node.operands):
+            users[x].append(node)
+    roots = {n for n in graph.outputs if n.kind not in (INPUT, LITERAL)}
+    weight: dict[Node, int] = {}
+    height: dict[Node, int] = {}
+    uses: dict[Node, int] = {}
+    live = set(graph.outputs)
+    for node in reversed(graph.nodes):
+        if any(u in live for u in users[node]) or node.kind is CALL:
+            live.add(node)
+        total = 0
+        for user in users[node]:
+            if user in live:
+                total += uses[user] if user.cost == 0 and user.kind is COMPUTE else 1
+        uses[node] = total + (node in roots)
+    for node in graph.nodes:
+        if node not in live:
+            continue
+        if node.kind is not COMPUTE:
+            weight[node] = height[node] = 0
+            if node.kind in (REDUCE, DOT, CALL, PART):
+                roots.add(node)
+            continue
+        inlined = [x for x in node.operands if x not in roots]
+        weight[node] = node.cost + sum(weight[x] for x in inlined)
+        height[node] = 1 + max((height[x] for x in inlined), default=0)
+        needed = any(u.kind in (CALL, DOT) for u in users[node] if u in live)
+        again = uses[node] > 1 and weight[node] >= EXPENSIVE
+        spread = weight[node] >= EXPENSIVE and any(
+            u.size > node.size or u.data == "rereads" for u in users[node] if u in live
+        )
+        if needed or again or spread or height[node] > DEPTH_LIMIT:
+            roots.add(node)
+    return roots & live
+
+
+def prepare(emitter: Emitter) -> Graph:
+    """Make every output a node of its own, and every operand of a step an array in memory."""
+    graph = emitter.graph
+    seen: set[Node] = set()
+    outputs = []
+    for node in graph.outputs:
+        if node.kind in (INPUT, LITERAL) or node in seen:
+            node = emitter.stored(node)
+        seen.add(node)
+        outputs.append(node)
+    graph.outputs = outputs
+    return graph
+
+
+def specification(fusion: Fusion, cluster: Cluster) -> Spec:
+    """What the kernel of a cluster computes."""
+    own = set(cluster.roots)
+    stored = [r for r in cluster.roots if r in fusion.outside and _storable(r)]
+    inputs = [n for n in cluster.inputs if n not in own]
+    return Spec(cluster.roots, stored, inputs, cluster.space, cluster.split)
+
+
+def _storable(node: Node) -> bool:
+    return not (node.kind is REDUCE and len(node.operands) > 1)
+
+
+class Arena:
+    """Ranges of one block of memory, used again when free."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.free: list[tuple[int, int]] = []
+
+    def take(self, size: int) -> int:
+        """The offset of a free range: the smallest that fits."""
+        size = -(-size // ALIGNMENT) * ALIGNMENT
+        fitting = [r for r in self.free if r[1] >= size]
+        if not fitting:
+            offset = self.size
+            if self.free and max(self.free)[0] + max(self.free)[1] == self.size:
+                offset = max(self.free)[0]  # grow the last free range
+                self.free.remove(max(self.free))
+            self.size = offset + size
+            return offset
+        offset, length = min(fitting, key=lambda r: r[1])
+        self.free.remove((offset, length))
+        if length > size:
+            self.free.append((offset + size, length - size))
+        return offset
+
+    def give(self, offset: int, size: int) -> None:
+        """Take a range back, and join it with its neighbours."""
+        size = -(-size // ALIGNMENT) * ALIGNMENT
+        if not size:
+            return
+        for start, length in list(self.free):
+            if start + length == offset:
+                self.free.remove((start, length))
+                offset, size = start, size + length
+            elif offset + size == start:
+                self.free.remove((start, length))
+                size += length
+        self.free.append((offset, size))
+
+
+class Plan:
+    """The steps of a program in order, and where each value lies.
+
+    A place is `("in", i)`, `("const", i)`, `("out", i)` or `("arena", offset)`.
+    """
+
+    def __init__(self, emitter: Emitter):
+        self.graph = graph = prepare(emitter)
+        self.fusion = fusion = Fusion(graph)
+        self.steps = fusion.ordered()
+        self.places: dict[Node, tuple[str, int]] = {}
+        self.literals: list[Node] = []
+        for i, node in enumerate(graph.inputs):
+            self.places[node] = ("in", i)
+        for i, (node, _) in enumerate(graph.consts):
+            self.places[node] = ("const", i)
+        for i, node in enumerate(graph.outputs):
+            self.places[node] = ("out", i)
+        arena = Arena()
+        last: dict[Node, int] = {}
+        for i, cluster in enumerate(self.steps):
+            for node in cluster.inputs:
+                last[node] = i
+        self.parts: dict[Node, list[Node]] = {}
+        for node in graph.nodes:
+            if node.kind is PART and node.operands[0].kind is CALL:
+                self.parts.setdefault(node.operands[0], []).append(node)
+        self.scratch: list[int] = []
+        for i, cluster in enumerate(self.steps):
+            taken = []
+            for node in self.written(cluster):
+                if node not in self.places:
+                    offset = arena.take(nbytes(node))
+                    self.places[node] = ("arena", offset)
+                    if node not in last:
+                        taken.append((offset, nbytes(node)))
+            extra = self.extra(cluster)
+            offset = arena.take(extra) if extra else 0
+            self.scratch.append(offset)
+            if extra:
+                taken.append((offset, extra))
+            for node, when in last.items():
+                if when == i and self.places.get(node, ("",))[0] == "arena":
+                    taken.append((self.places[node][1], nbytes(node)))
+            for place in taken:
+                arena.give(*place)
+        self.arena_size = arena.size
+
+    def written(self, cluster: Cluster) -> list[Node]:
+        """The nodes that a step stores."""
+        first = cluster.roots[0]
+        if first.kind is CALL:
+            return self.parts.get(first, [])
+        return [r for r in cluster.roots if r in self.fusion.outside and _storable(r)]
+
+    def extra(self, cluster: Cluster) -> int:
+        """Memory that a step needs for itself."""
+        first = cluster.roots[0]
+        return first.data.scratch if first.kind is CALL else 0
