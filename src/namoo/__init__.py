@@ -61,6 +61,7 @@ _TABLE = {
     "numpy": ".",
     "numpy._methods": "Array",
     "ops": ".",
+    "optim": ".",
     "paths": "paths",
     "random": ".",
     "scipy": ".",

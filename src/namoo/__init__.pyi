@@ -13,6 +13,7 @@ from namoo import lax as lax
 from namoo import nn as nn
 from namoo import numpy as numpy
 from namoo import ops as ops
+from namoo import optim as optim
 from namoo import random as random
 from namoo import scipy as scipy
 from namoo import stages as stages

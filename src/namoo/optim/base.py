@@ -1,0 +1,247 @@
+"""The protocol: a transformation of gradients is a pair of functions, `init` and `update`.
+
+    state = tx.init(params)
+    updates, state = tx.update(gradients, state, params)
+    params = apply_updates(params, updates)
+
+Everything in `namoo.optim` is such a pair, or makes one from others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from namoo import numpy as jnp
+from namoo import tree
+
+Array = Any
+Params = Any
+Updates = Any
+OptState = Any
+Schedule = Callable[[Any], Any]
+ScalarOrSchedule = Any
+MaskOrFn = Any
+
+
+class TransformInitFn(Protocol):
+    """Makes the first state of a transformation from the parameters."""
+
+    def __call__(self, params: Params) -> OptState: ...
+
+
+class TransformUpdateFn(Protocol):
+    """Turns updates and a state into new updates and the next state."""
+
+    def __call__(
+        self, updates: Updates, state: OptState, params: Params | None = None
+    ) -> tuple[Updates, OptState]: ...
+
+
+class TransformUpdateExtraArgsFn(Protocol):
+    """Like `TransformUpdateFn`, with more keyword arguments, such as the loss."""
+
+    def __call__(
+        self, updates: Updates, state: OptState, params: Params | None = None, **extra_args: Any
+    ) -> tuple[Updates, OptState]: ...
+
+
+@runtime_checkable
+class StatefulSchedule(Protocol):
+    """A hyperparameter that follows its own state; see `inject_hyperparams`."""
+
+    def init(self) -> Any: ...
+
+    def update(self, state: Any, **extra_args: Any) -> Any: ...
+
+    def __call__(self, state: Any, **extra_args: Any) -> Any: ...
+
+
+class GradientTransformation(NamedTuple):
+    """A pair of pure functions.
+
+    `init(params)` returns the state; `update(updates, state, params=None)` returns new updates
+    and the next state.
+
+    >>> halve = GradientTransformation(
+    ...     lambda params: EmptyState(), lambda g, state, params=None: (0.5 * g, state)
+    ... )
+    >>> halve.update(jnp.array([2.0]), halve.init(jnp.zeros(1)))
+    (Array([1.], dtype=float32), EmptyState())
+    """
+
+    init: Callable[..., Any]
+    update: Callable[..., Any]
+
+
+class GradientTransformationExtraArgs(GradientTransformation):
+    """A `GradientTransformation` whose `update` takes keyword arguments beyond `params`."""
+
+
+class EmptyState(NamedTuple):
+    """The state of a transformation that remembers nothing."""
+
+
+def init_empty_state(params: Params) -> EmptyState:
+    """The `init` of a transformation without state.
+
+    >>> init_empty_state(None)
+    EmptyState()
+    """
+    del params
+    return EmptyState()
+
+
+def require_params(name: str, params: Params) -> None:
+    """Raise ValueError where `update` needs the parameters and was called without them."""
+    if params is None:
+        raise ValueError(
+            f"{name}: update needs the current parameters. Write "
+            "`updates, state = tx.update(gradients, state, params)`."
+        )
+
+
+def map_updates(f: Callable[..., Any], updates: Updates, *rest: Any) -> Any:
+    """`f` of every update and what belongs to it; where an update is None the result is None.
+
+    A gradient of None says that a parameter is not trained, whatever `rest` holds there.
+
+    >>> map_updates(lambda g, m: g + m, {"w": 1, "b": None}, {"w": 10, "b": 20})
+    {'b': None, 'w': 11}
+    """
+    return tree.map(
+        lambda u, *r: None if u is None else f(u, *r), updates, *rest, is_leaf=lambda x: x is None
+    )
+
+
+def identity() -> GradientTransformation:
+    """The transformation that changes nothing.
+
+    >>> tx = identity()
+    >>> tx.update(jnp.array([1.0]), tx.init(None))
+    (Array([1.], dtype=float32), EmptyState())
+    """
+
+    def update(updates, state, params=None):
+        del params
+        return updates, state
+
+    return GradientTransformation(init_empty_state, update)
+
+
+def set_to_zero() -> GradientTransformation:
+    """Make all updates zero: what it is applied to does not move.
+
+    >>> tx = set_to_zero()
+    >>> tx.update(jnp.array([1.0]), tx.init(None))[0]
+    Array([0.], dtype=float32)
+    """
+
+    def update(updates, state, params=None):
+        del params
+        return tree.map(jnp.zeros_like, updates), state
+
+    return GradientTransformation(init_empty_state, update)
+
+
+def stateless(f: Callable[[Updates, Params | None], Updates]) -> GradientTransformation:
+    """A transformation from a function of the updates and the parameters.
+
+    Args:
+      f: takes the trees of updates and of parameters, returns a tree of updates.
+
+    >>> tx = stateless(lambda g, p: tree.map(lambda u: 2 * u, g))
+    >>> tx.update(jnp.array([1.0]), tx.init(None))[0]
+    Array([2.], dtype=float32)
+    """
+
+    def update(updates, state, params=None):
+        del state
+        return f(updates, params), EmptyState()
+
+    return GradientTransformation(init_empty_state, update)
+
+
+def stateless_with_tree_map(f: Callable[[Array, Array | None], Array]) -> GradientTransformation:
+    """A transformation from a function of one update and its parameter.
+
+    Args:
+      f: takes an array of updates and the parameter, None where `update` gets no parameters.
+
+    >>> tx = stateless_with_tree_map(lambda g, p: g + p)
+    >>> tx.update({"w": jnp.array([1.0])}, tx.init(None), {"w": jnp.array([10.0])})[0]
+    {'w': Array([11.], dtype=float32)}
+    """
+
+    def update(updates, state, params=None):
+        del state
+        if params is None:
+            return tree.map(lambda u: f(u, None), updates), EmptyState()
+        return tree.map(f, updates, params), EmptyState()
+
+    return GradientTransformation(init_empty_state, update)
+
+
+def takes_extra_args(tx: Any) -> bool:
+    """Whether `tx` is a `GradientTransformationExtraArgs`, of this package or of Optax."""
+    # By name: Optax's class is another one, and this package does not import it.
+    return any(c.__name__ == "GradientTransformationExtraArgs" for c in type(tx).__mro__)
+
+
+def with_extra_args_support(tx: GradientTransformation) -> GradientTransformationExtraArgs:
+    """The same transformation, accepting (and leaving aside) any extra keyword arguments.
+
+    >>> tx = with_extra_args_support(identity())
+    >>> tx.update(jnp.array([1.0]), tx.init(None), value=3.0)[0]
+    Array([1.], dtype=float32)
+    """
+    if isinstance(tx, GradientTransformationExtraArgs):
+        return tx
+    if takes_extra_args(tx):
+        return GradientTransformationExtraArgs(tx.init, tx.update)
+
+    def update(updates, state, params=None, **extra_args):
+        del extra_args
+        return tx.update(updates, state, params)
+
+    return GradientTransformationExtraArgs(tx.init, update)
+
+
+def apply_updates(params: Params, updates: Updates) -> Params:
+    """The parameters after a step: `params + updates`, in the parameters' own types.
+
+    >>> apply_updates({"w": jnp.array([1.0, 2.0])}, {"w": jnp.array([0.5, -0.5])})
+    {'w': Array([1.5, 1.5], dtype=float32)}
+    """
+
+    def step(p, u):
+        if p is None or u is None:
+            return p
+        return jnp.asarray(p + u).astype(jnp.asarray(p).dtype)
+
+    return tree.map(step, params, updates, is_leaf=lambda x: x is None)
+
+
+def incremental_update(new_tensors: Params, old_tensors: Params, step_size: Any) -> Params:
+    """A weighted mean of two trees, as for a slow copy of the parameters.
+
+        s·new + (1 - s)·old
+
+    >>> incremental_update(jnp.array([1.0]), jnp.array([0.0]), 0.1)
+    Array([0.1], dtype=float32)
+    """
+    return map_updates(
+        lambda new, old: step_size * new + (1.0 - step_size) * old, new_tensors, old_tensors
+    )
+
+
+def periodic_update(
+    new_tensors: Params, old_tensors: Params, steps: Any, update_period: Any
+) -> Params:
+    """The new tree at every `update_period`-th step, the old one at the others.
+
+    >>> periodic_update(jnp.array([1.0]), jnp.array([0.0]), jnp.array(3), 2)
+    Array([0.], dtype=float32)
+    """
+    fresh = jnp.mod(steps, update_period) == 0
+    return tree.map(lambda new, old: jnp.where(fresh, new, old), new_tensors, old_tensors)
