@@ -76,9 +76,9 @@ def _mask(of: Any, spec: Spec) -> Any:
         return spec(of)
     if isinstance(spec, str):
         return paths(spec)(of)
-    is_choice = lambda s: callable(s) and not isinstance(s, type)  # noqa: E731
-    chosen = tree.broadcast(spec, of, is_leaf=is_choice)
-    return tree.map(lambda s, x: bool(s(x)) if is_choice(s) else bool(s), chosen, of)
+    # A model may be callable and is a tree all the same.
+    chosen = tree.broadcast(spec, of)
+    return tree.map(lambda s, x: bool(s(x)) if callable(s) else bool(s), chosen, of)
 
 
 @boundary

@@ -62,6 +62,8 @@ class Module(metaclass=ABCMeta):
     _static: ClassVar[frozenset[str]] = frozenset()
     _converters: ClassVar[dict[str, Any]] = {}
     _has_generated_init: ClassVar[bool] = True
+    # What `jit` asks to know that the same object is the same program.
+    _is_immutable: ClassVar[bool] = True
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__()

@@ -68,7 +68,10 @@ class _Walk:
 
     def object(self, x: Any) -> Any:
         """Objects of namoo are immutable; of others, all attributes are part of the key."""
-        if type(x).__module__.partition(".")[0] == "namoo":
+        cls = type(x)
+        if hasattr(cls, "__func__") and hasattr(cls, "__self__"):  # a bound method of a module
+            return "method", self.function(x.__func__), self.value(x.__self__)
+        if cls.__module__.partition(".")[0] == "namoo" or getattr(cls, "_is_immutable", False):
             wrapped = getattr(x, "__wrapped__", None)
             return ("namoo", type(x), self.value(wrapped)) if wrapped else self.same(x)
         if id(x) in self.active or not hasattr(x, "__dict__") or isinstance(x, (list, dict, set)):

@@ -331,6 +331,10 @@ class _Custom:
             sorted({*nondiff_argnums, *(names.index(n) for n in nondiff_argnames)})
         )
 
+    def __reduce__(self):
+        """Pickled by name, as functions are."""
+        return self.__qualname__
+
     def __get__(self, instance, owner=None):
         """A custom function defined in a class is a method."""
         return self if instance is None else functools.partial(self.__call__, instance)
