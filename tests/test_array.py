@@ -10,6 +10,8 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 import numpy_oracle as oracle
+from alike import fail_alike
+from both import agree
 from namoo import errors
 
 OPERATORS = """
@@ -354,6 +356,46 @@ def test_deleted_arrays_say_so():
     assert x.is_deleted()
     with pytest.raises(RuntimeError, match="deleted"):
         jnp.exp(x + 1)
+
+
+DEVICES = {
+    "array": lambda L, d: L.jnp.array([1.0], device=d),
+    "asarray": lambda L, d: L.jnp.asarray([1.0], device=d),
+    "asarray of an array": lambda L, d: L.jnp.asarray(L.jnp.ones(3), device=d),
+    "zeros": lambda L, d: L.jnp.zeros(3, device=d),
+    "ones": lambda L, d: L.jnp.ones(3, device=d),
+    "empty": lambda L, d: L.jnp.empty(3, device=d),
+    "full": lambda L, d: L.jnp.full(3, 1.0, "float32", device=d),
+    "zeros_like": lambda L, d: L.jnp.zeros_like(L.jnp.ones(3), device=d),
+    "ones_like": lambda L, d: L.jnp.ones_like(L.jnp.ones(3), device=d),
+    "empty_like": lambda L, d: L.jnp.empty_like(L.jnp.ones(3), device=d),
+    "full_like": lambda L, d: L.jnp.full_like(L.jnp.ones(3), 2.0, device=d),
+    "arange": lambda L, d: L.jnp.arange(3, device=d),
+    "linspace": lambda L, d: L.jnp.linspace(0, 1, 3, device=d),
+    "eye": lambda L, d: L.jnp.eye(3, device=d),
+    "astype": lambda L, d: L.jnp.astype(L.jnp.ones(3), int, device=d),
+    "fftfreq": lambda L, d: L.jnp.fft.fftfreq(3, device=d),
+    "rfftfreq": lambda L, d: L.jnp.fft.rfftfreq(3, device=d),
+    "to_device": lambda L, d: L.jnp.ones(3).to_device(d),
+    "device_put": lambda L, d: L.device_put(L.jnp.ones(3), d),
+    "device_put of a tree": lambda L, d: L.device_put({"a": 1.0, "b": (2.0, 3)}, {"a": d, "b": d}),
+}
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_places_for_arrays(name):
+    call = DEVICES[name]
+    for place in (lambda L: L.devices()[0], lambda L: L.jnp.ones(1).sharding, lambda L: None):
+        agree(lambda L, place=place: call(L, place(L)))
+    for place in ("cpu", 0, object):
+        # JAX trips over some of these (AttributeError); where it looks, it is a ValueError.
+        message = fail_alike(lambda L, place=place: call(L, place), ValueError)
+        assert repr(place) in message and "device" in message
+
+
+def test_devices_for_a_tree_must_fit_it():
+    with pytest.raises(ValueError, match="missing key 'a'"):
+        namoo.device_put({"a": 1.0}, {"b": namoo.devices()[0]})
 
 
 def test_where_arrays_lie():

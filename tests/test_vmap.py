@@ -40,6 +40,16 @@ CASES = {
     "nested names": lambda J, n: J.vmap(
         J.vmap(lambda x: J.lax.psum(x, ("i", "j")), axis_name="j"), axis_name="i"
     )(a(n, 2, 3)),
+    **{
+        f"{fun} over names": lambda J, n, fun=fun: J.vmap(
+            lambda x: (getattr(n, fun)(x, "i"), getattr(n, fun)(x, ("i", 0), keepdims=True)),
+            axis_name="i",
+        )(a(n, 2, 3))
+        for fun in ("sum", "mean", "max", "min")
+    },
+    "mean over names where": lambda J, n: J.vmap(
+        lambda x: n.mean(x, "i", where=x > 1), axis_name="i"
+    )(a(n, 2, 3)),
     "scalars": lambda J, n: J.vmap(lambda x, y: x + y, in_axes=(0, None))(a(n, 3), 2),
     "closure": lambda J, n: J.vmap(lambda x: J.vmap(lambda y: x * y)(a(n, 2)))(a(n, 3)),
     "grad": lambda J, n: J.vmap(J.grad(lambda w, x: (w @ x) ** 2), (None, 0))(a(n, 2), a(n, 3, 2)),

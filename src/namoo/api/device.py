@@ -10,7 +10,7 @@ from namoo import tree_util
 from namoo.api.arguments import is_array, to_array
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer
-from namoo.engines.base import Device
+from namoo.engines.base import Device, require_device
 
 _cpu = Device(0)
 
@@ -73,10 +73,24 @@ def device_put(
 ):
     """A tree of arrays on a device.
 
+    Args:
+      x: a tree of arrays and numbers.
+      device: a device or a sharding; or a tree of them, for parts of `x`.
+      src: has no effect.
+      donate: has no effect: arrays stay where they are.
+      may_alias: has no effect.
+
+    Raises:
+      ValueError: something else than devices, or a tree of them that does not fit `x`.
+
     >>> import numpy as np
     >>> device_put(np.arange(3))
     Array([0, 1, 2], dtype=int32)
     """
+
+    for path, place in tree_util.tree_leaves_with_path(device):
+        require_device(f"device_put, device{tree_util.keystr(path)}", place)
+    tree_util.broadcast_prefix(device, x, is_leaf=lambda place: place is None)
 
     def put(path, leaf):
         if not is_array(leaf):

@@ -77,3 +77,16 @@ class Device:
 
     def __hash__(self) -> int:
         return hash((self.platform, self.id))
+
+
+def require_device(what: str, device: Any) -> None:
+    """Refuse what is no place for arrays, naming the function it was given to.
+
+    A sharding (which has a `device_set`) is a place, too; None is wherever the array is made.
+    """
+    if device is None or isinstance(device, Device) or hasattr(device, "device_set"):
+        return
+    raise ValueError(
+        f"{what}: device must be None, a device such as namoo.devices()[0], or a sharding; got "
+        f"{device!r} of type {type(device).__name__}."
+    )

@@ -25,7 +25,7 @@ from namoo.core.trace import (
     context,
     eval_trace,
 )
-from namoo.engines.base import Device
+from namoo.engines.base import Device, require_device
 from namoo.numpy import arithmetic as ar
 from namoo.numpy import contraction, creation, elements, fast, logic, manipulation, reductions
 from namoo.numpy.at import IndexUpdateHelper
@@ -530,6 +530,7 @@ def _devices(self: Array) -> set[Device]:
 
 def _to_device(self: Array, device: Any, *, stream: None = None) -> Array:
     """The array on a device: there is one."""
+    require_device("array.to_device", device)
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
     return self

@@ -13,6 +13,7 @@ from namoo import _dtypes, errors
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import Tracer, context, eval_trace
+from namoo.engines.base import require_device
 from namoo.numpy.arithmetic import const, multiply, power, sign
 from namoo.numpy.elementary import log10
 from namoo.numpy.promote import (
@@ -73,6 +74,7 @@ def array(
         (Array([[1, 2],
                [3, 4]], dtype=int32), Array(1.5, dtype=float32, weak_type=True))
     """
+    require_device("jnp.array", device)
     if order not in (None, "K"):
         raise NotImplementedError(f"array: only order='K' has a meaning here, got {order!r}.")
     out = _convert(object, user_dtype(dtype, "array"), copy)
@@ -108,8 +110,9 @@ def asarray(
         >>> jnp.asarray([1, 2.5])
         Array([1. , 2.5], dtype=float32)
     """
-    if type(a) is EagerArray and dtype is None and not copy:
+    if type(a) is EagerArray and dtype is None and device is None and not copy:
         return a
+    require_device("jnp.asarray", device)
     if order not in (None, "K"):
         raise NotImplementedError(f"asarray: only order='K' has a meaning here, got {order!r}.")
     dtype = user_dtype(dtype, "asarray")
@@ -242,7 +245,11 @@ def _filled(name: str, shape: Any, dtype: Any, value: int) -> Array:
 
 
 def _constant(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool = False) -> Array:
-    """An array of one value; a program computes it instead of holding it."""
+    """An array of one value; a program computes it instead of holding it.
+
+    Of random keys, every word has the value.
+    """
+    dtype = getattr(dtype, "numpy", dtype)
     if context.trace is eval_trace:
         out = np.zeros(shape, dtype) if not value else np.full(shape, value, dtype)
         return EagerArray(out, weak)
@@ -263,6 +270,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
         Array([[0, 0, 0],
                [0, 0, 0]], dtype=int32)
     """
+    require_device("jnp.zeros", device)
     return _filled("zeros", shape, dtype, 0)
 
 
@@ -279,6 +287,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
         >>> jnp.ones(3)
         Array([1., 1., 1.], dtype=float32)
     """
+    require_device("jnp.ones", device)
     return _filled("ones", shape, dtype, 1)
 
 
@@ -295,6 +304,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
         >>> jnp.empty((2, 3)).shape
         (2, 3)
     """
+    require_device("jnp.empty", device)
     return _filled("empty", shape, dtype, 0)
 
 
@@ -320,10 +330,13 @@ def full(
         Array([[1.5, 2.5],
                [1.5, 2.5]], dtype=float32)
     """
+    require_device("jnp.full", device)
     check_arraylike("full", fill_value)
     dtype = user_dtype(dtype, "full")
-    value = _as_fill(fill_value, dtype)
-    return broadcast_to(value, shape_argument(shape, "full"))
+    shape = shape_argument(shape, "full")
+    if _dtypes.is_extended(dtype) and _dtypes.is_python_scalar(fill_value):
+        return _constant(shape, fill_value, dtype)
+    return broadcast_to(_as_fill(fill_value, dtype), shape)
 
 
 def _as_fill(value: Any, dtype: Any) -> Array:
@@ -353,8 +366,6 @@ def _like(name: str, a: Any, dtype: Any, shape: Any, value: int) -> Array:
     weak = weak and dtype is None
     dtype = own_dtype if dtype is None else user_dtype(dtype, name)
     shape = own_shape if shape is None else shape_argument(shape, name)
-    if _dtypes.is_extended(dtype):
-        raise TypeError(f"jnp.{name} makes numbers; {dtype} is a type of random keys.")
     return _constant(shape, value, dtype, weak)
 
 
@@ -373,6 +384,7 @@ def zeros_like(
         >>> jnp.zeros_like(jnp.array([1, 2]))
         Array([0, 0], dtype=int32)
     """
+    require_device("jnp.zeros_like", device)
     return _like("zeros_like", a, dtype, shape, 0)
 
 
@@ -391,6 +403,7 @@ def ones_like(
         >>> jnp.ones_like(jnp.array([1, 2]), dtype=float)
         Array([1., 1.], dtype=float32)
     """
+    require_device("jnp.ones_like", device)
     return _like("ones_like", a, dtype, shape, 1)
 
 
@@ -409,6 +422,7 @@ def empty_like(
         >>> jnp.empty_like(jnp.array([1, 2])).shape
         (2,)
     """
+    require_device("jnp.empty_like", device)
     return _like("empty_like", prototype, dtype, shape, 0)
 
 
@@ -434,11 +448,14 @@ def full_like(
         >>> jnp.full_like(jnp.array([1, 2]), 7)
         Array([7, 7], dtype=int32)
     """
+    require_device("jnp.full_like", device)
     own_shape, own_dtype, weak = _prototype("full_like", a)
     check_arraylike("full_like", fill_value)
     weak = weak and dtype is None
     dtype = own_dtype if dtype is None else user_dtype(dtype, "full_like")
     shape = own_shape if shape is None else shape_argument(shape, "full_like")
+    if _dtypes.is_extended(dtype) and _dtypes.is_python_scalar(fill_value):
+        return _constant(shape, fill_value, dtype)
     value = as_type(_as_fill(fill_value, None), dtype)
     return broadcast_to(as_type(value, dtype, weak and not value.ndim), shape)
 
@@ -474,6 +491,7 @@ def arange(
         >>> jnp.arange(3), jnp.arange(1, 2, 0.25)
         (Array([0, 1, 2], dtype=int32), Array([1.  , 1.25, 1.5 , 1.75], dtype=float32))
     """
+    require_device("jnp.arange", device)
     if type(start) is int and stop is step is dtype is None and context.trace is eval_trace:
         return EagerArray(np.arange(start, dtype=_dtypes.default_int_dtype()))
     dtype = user_dtype(dtype, "arange")
@@ -551,6 +569,7 @@ def linspace(
         >>> jnp.linspace(0, 1, 5)
         Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
+    require_device("jnp.linspace", device)
     num = static_count(num, "the 'num' argument of jnp.linspace")
     axis = static_count(axis, "the 'axis' argument of jnp.linspace")
     if num < 0:
@@ -675,6 +694,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         >>> jnp.astype(jnp.array([1.7, -1.7]), int)
         Array([ 1, -1], dtype=int32)
     """
+    require_device("jnp.astype", device)
     x = array_of("astype", x)
     if dtype is None:
         dtype = _dtypes.default_float_dtype()
@@ -755,6 +775,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         >>> jnp.from_dlpack(np.arange(3, dtype=np.int32))
         Array([0, 1, 2], dtype=int32)
     """
+    require_device("jnp.from_dlpack", device)
     value = np.from_dlpack(x)
     if copy or value.dtype != _dtypes.dtype_of(value):
         value = own_copy(value)

@@ -12,6 +12,7 @@ from namoo import _dtypes
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import context, eval_trace
+from namoo.engines.base import require_device
 from namoo.numpy.arithmetic import choose, power
 from namoo.numpy.creation import arange, array, concrete, linspace, user_dtype
 from namoo.numpy.indexing import getitem
@@ -52,6 +53,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
         Array([[0., 1., 0.],
                [0., 0., 1.]], dtype=float32)
     """
+    require_device("jnp.eye", device)
     dtype = user_dtype(float if dtype is None else dtype, "eye")
     (rows,) = canonical_shape((N,))
     columns = rows if M is None else canonical_shape((M,))[0]

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo import _dtypes, errors
+from namoo.control import collectives
 from namoo.core.array import Array, EagerArray
-from namoo.core.trace import INTEGER_ADVICE, Tracer, context, eval_trace
+from namoo.core.trace import INTEGER_ADVICE, Tracer, axis_size, context, eval_trace
 from namoo.core.trace import _ignore as ignore
 from namoo.core.trace import _reset_floating_errors as reset_floating_errors
 from namoo.core.trace import _set_floating_errors as set_floating_errors
@@ -46,9 +47,13 @@ _and = Reduction("bitwise_and", reduction.reduce_and, bits.bitwise_and, -1)
 _or = Reduction("bitwise_or", reduction.reduce_or, bits.bitwise_or, 0)
 
 
+# How a reduction goes on over axes that `vmap` or another transformation named.
+_ACROSS = {"sum": collectives.psum, "max": collectives.pmax, "min": collectives.pmin}
+
+
 def static_axes(axis: Any, name: str) -> Any:
-    """The `axis` argument as None, an integer or a tuple of integers."""
-    if axis is None or type(axis) is int:
+    """The `axis` argument as None, an integer or a tuple of integers; axes may have names."""
+    if axis is None or type(axis) is int or isinstance(axis, str):
         return axis
     if isinstance(axis, Tracer):
         axis.refuse(
@@ -59,7 +64,18 @@ def static_axes(axis: Any, name: str) -> Any:
     try:
         return operator.index(axis)
     except TypeError:
-        return tuple(operator.index(a) for a in axis)
+        return tuple(a if isinstance(a, str) else operator.index(a) for a in axis)
+
+
+def named_axes(axis: Any) -> tuple[tuple[str, ...], Any]:
+    """The axes in an `axis` argument that a transformation named, and the rest of it."""
+    if axis is None or type(axis) is int:
+        return (), axis
+    if isinstance(axis, str):
+        return (axis,), ()
+    if isinstance(axis, (tuple, list)) and (names := [a for a in axis if isinstance(a, str)]):
+        return tuple(names), tuple(a for a in axis if not isinstance(a, str))
+    return (), axis
 
 
 def reduced_axes(axis: Any, ndim: int, name: str = "reduction") -> tuple[int, ...]:
@@ -140,6 +156,7 @@ def _reduce(
 ) -> Array:
     """The general way of all reductions; `x` is ready, apart from its dtype."""
     name = kind.name
+    names, axis = named_axes(axis)
     refuse_out(name, out)
     where = check_where(name, where)
     axes = reduced_axes(axis, x.ndim, name)
@@ -167,6 +184,13 @@ def _reduce(
     if where is not None:
         x = choose(where, x, identity_of(x, kind.identity))
     result = reduce(x, axes) if axes else x
+    if names:
+        if name not in _ACROSS:
+            raise NotImplementedError(
+                f"jnp.{name} cannot reduce over the named axes {names}; jnp.sum, mean, max and min "
+                "can, or gather them first: lax.all_gather(x, name)."
+            )
+        result = _ACROSS[name](result, names)
     if initial is not None:
         first = as_type(array_of(name, initial), x.dtype)
         if first.shape:
@@ -249,7 +273,8 @@ def sum(
 
     Args:
         a: the array.
-        axis: an axis, a tuple of axes, or None for all.
+        axis: an axis, a tuple of axes, or None for all. The name of an axis that is mapped over
+            (`vmap(f, axis_name="i")`) is an axis, too.
         dtype: type to sum in; 16-bit floats are summed in 32 bits by default.
         out: not supported.
         keepdims: keep the axes, with length 1.
@@ -428,8 +453,9 @@ def count(x: Array, axis: Any, keepdims: bool, where: Array | None, dtype: Any) 
     """How many elements a reduction takes in, in the type it is computed in."""
     if where is not None:
         return sum(broadcast_to(where, x.shape), axis, dtype=dtype, keepdims=keepdims)
+    names, axis = named_axes(axis)
     axes = reduced_axes(axis, x.ndim)
-    return np.asarray(math.prod(x.shape[a] for a in axes), dtype)
+    return np.asarray(math.prod(x.shape[a] for a in axes) * axis_size(names), dtype)
 
 
 def mean(

@@ -8,6 +8,7 @@ import numpy as np
 
 from namoo import _dtypes
 from namoo.core.array import Array, EagerArray
+from namoo.engines.base import require_device
 from namoo.numpy.promote import array_of
 from namoo.primitives.elementwise import div, mul
 from namoo.primitives.shape import convert_element_type, reshape
@@ -47,6 +48,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
         >>> jnp.fft.fftfreq(4)
         Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
+    require_device("jnp.fft.fftfreq", device)
     n = _count("fftfreq", n)
     half = (n - 1) // 2 + 1
     steps = np.concatenate([np.arange(half), np.arange(-(n // 2), 0)])
@@ -67,6 +69,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
         >>> jnp.fft.rfftfreq(4)
         Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
+    require_device("jnp.fft.rfftfreq", device)
     n = _count("rfftfreq", n)
     return _frequencies("rfftfreq", n, np.arange(n // 2 + 1), d, dtype)
 
