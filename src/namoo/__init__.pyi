@@ -10,6 +10,7 @@ from namoo import experimental as experimental
 from namoo import flatten_util as flatten_util
 from namoo import image as image
 from namoo import lax as lax
+from namoo import mixed as mixed
 from namoo import nn as nn
 from namoo import numpy as numpy
 from namoo import ops as ops
@@ -18,6 +19,7 @@ from namoo import random as random
 from namoo import scipy as scipy
 from namoo import stages as stages
 from namoo import struct as struct
+from namoo import train as train
 from namoo import tree as tree
 from namoo import tree_util as tree_util
 from namoo import typing as typing

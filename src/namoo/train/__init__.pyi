@@ -1,0 +1,1 @@
+from namoo.train.state import TrainState as TrainState
