@@ -133,6 +133,13 @@ _MODE = _choice("allow", "warn", "error")
 # What follows is the list of everything a user can set.  Options with `traced` change the program
 # that a function is traced to, so they are part of the key of every cache of traced programs.
 OPTIONS = (
+    Option(
+        "engine",
+        "native",
+        _choice("native", "interpreter"),
+        "What runs compiled programs: machine code, or NumPy operation by operation.",
+        True,
+    ),
     Option("enable_x64", False, _boolean, "Keep 64-bit types; else they become 32-bit.", True),
     Option(
         "explicit_x64_dtypes",

@@ -37,6 +37,9 @@ class Cond(ProgramPrimitive):
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["branches"][0].out_avals]
 
+    def native(self, emit, index, *operands, branches):
+        return emit.cond(index, operands, branches)
+
     def jvp(self, primals, tangents, *, branches):
         index, *primals = primals
         nonzeros = [not is_zero(t) for t in tangents[1:]]

@@ -46,6 +46,16 @@ class Scan(ProgramPrimitive):
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["jaxpr"].out_avals]
 
+    def native(self, emit, *operands, jaxpr, length, reverse, num_consts, num_carry, unroll):
+        return emit.scan(
+            operands,
+            jaxpr=jaxpr,
+            length=length,
+            reverse=reverse,
+            num_consts=num_consts,
+            num_carry=num_carry,
+        )
+
     def jvp(self, primals, tangents, *, jaxpr, num_consts, num_carry, **rest):
         nonzeros, force = self._settle(
             [not is_zero(t) for t in tangents],

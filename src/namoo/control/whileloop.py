@@ -40,6 +40,9 @@ class While(ProgramPrimitive):
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["body_jaxpr"].out_avals]
 
+    def native(self, emit, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        return emit.while_loop(operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts)
+
     def jvp(self, primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
         cond_consts, body_consts, carry = cut(primals, cond_nconsts, body_nconsts)
         _, body_tangents, carry_tangents = cut(tangents, cond_nconsts, body_nconsts)

@@ -140,6 +140,8 @@ class DotGeneral(Primitive):
         return self.bind(x, y, dimension_numbers=numbers, **params), out
 
     def native(self, emit, x, y, *, dimension_numbers, precision, preferred_element_type):
+        if is_algorithm(precision):
+            raise emit.unsupported()  # operands are rounded in ways of their own
         contract, batch = dimension_numbers
         return emit.contraction(x, y, contract, batch)
 

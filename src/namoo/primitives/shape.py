@@ -405,6 +405,8 @@ class Reshape(Primitive):
         return self.bind(x, new_sizes=(x.shape[0], *new_sizes), dimensions=dimensions), 0
 
     def native(self, emit, x, *, new_sizes, dimensions):
+        if dimensions is not None:
+            x = Transpose.native(transpose_p, emit, x, permutation=tuple(dimensions))
         return emit.reshape(x, tuple(new_sizes))
 
 

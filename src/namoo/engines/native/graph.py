@@ -519,6 +519,26 @@ class Emitter:
             unique=True,
         )  # fmt: skip
 
+    # ---- control flow
+
+    def scan(self, operands, **params) -> list[Node]:
+        """The results of a scan."""
+        from namoo.engines.native import loops
+
+        return loops.scan(self, operands, **params)
+
+    def while_loop(self, operands, *params) -> list[Node]:
+        """The results of a while loop."""
+        from namoo.engines.native import loops
+
+        return loops.while_loop(self, operands, *params)
+
+    def cond(self, index: Node, operands, branches) -> list[Node]:
+        """The results of the program with a number."""
+        from namoo.engines.native import loops
+
+        return loops.cond(self, index, operands, branches)
+
     # ---- programs
 
     def inline(self, closed: ClosedJaxpr, operands: Sequence[Node]) -> list[Node]:

@@ -7,6 +7,7 @@ does not change in a loop is computed before it.
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -38,7 +39,10 @@ def is_signed(elem: str) -> bool:
 
 
 class Value:
-    """An SSA value or a constant.  `elem` is one of i1, i8…i64, u8…u64, f16, bf16, f32, f64, ptr."""
+    """An SSA value or a constant.
+
+    `elem` is one of i1, i8, …, i64, u8, …, u64, f16, bf16, f32, f64, ptr.
+    """
 
     __slots__ = ("constant", "depth", "elem", "lanes", "name")
 
@@ -104,6 +108,8 @@ class Function:
         self.counter = 0
         self.parameters = [Value(f"%a{i}", elem) for i, elem in enumerate(parameters)]
         self.levels = [_Level("entry")]
+        self.epoch = 0
+        """Grows when memory may have changed: what was loaded before is not loaded still."""
         self.declarations: dict[str, str] = {}
         """Functions of others that this one calls, with their declarations."""
 
@@ -293,7 +299,7 @@ class Function:
                 f"<{lanes} x i1> {mask.name}, {kind} zeroinitializer)"
             )
             self.declarations[name] = f"declare {kind} @{name}(ptr, <{lanes} x i1>, {kind})"
-        key = ("load", text)
+        key = ("load", text, self.epoch)
         for level in self.levels[: address.depth + 1]:
             if (known := level.memo.get(key)) is not None:
                 return known
@@ -477,6 +483,8 @@ class Function:
             text = f"fcmp {'une' if relation == 'ne' else 'o' + relation} {x!r}, {y.name}"
         else:
             sign = "" if relation in ("eq", "ne") else "s" if is_signed(x.elem) else "u"
+            if x.constant is not None and y.constant is not None and not lanes:
+                return constant("i1", getattr(operator, relation)(x.constant, y.constant))
             text = f"icmp {sign}{relation} {x!r}, {y.name}"
         return self.emit("i1", lanes, text, (x, y))
 
@@ -518,6 +526,10 @@ class Function:
         if llvm_name(x.elem) == llvm_name(elem):
             return Value(x.name, elem, x.lanes, x.depth, x.constant)
         return self.emit(elem, x.lanes, f"bitcast {x!r} to {vector_type(elem, x.lanes)}", (x,))
+
+    def bitcast_pointer(self, x: Value) -> Value:
+        """An address as a number."""
+        return self.emit("u64", 0, f"ptrtoint {x!r} to i64", (x,))
 
     def convert(self, x: Value, elem: str) -> Value:
         """Convert as C does; floats beyond an integer's range saturate, NaN becomes 0."""

@@ -78,7 +78,7 @@ class Writer:
         place = self.places.get(node)
         if place is not None:
             return self.load(place, index)
-        key = (node.number, self.mask, *(i.key() for i in index))
+        key = (node, self.mask, *(i.key() for i in index))
         levels = self.f.levels
         for level in levels:
             if (known := level.memo.get(key)) is not None:

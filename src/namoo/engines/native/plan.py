@@ -8,7 +8,7 @@ as soon as nothing needs it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from namoo.engines.native.graph import (
     CALL,
@@ -337,7 +337,7 @@ class Plan:
     A place is `("in", i)`, `("const", i)`, `("out", i)` or `("arena", offset)`.
     """
 
-    def __init__(self, emitter: Emitter):
+    def __init__(self, emitter: Emitter, donated: Collection[int] = ()):
         self.graph = graph = prepare(emitter)
         self.fusion = fusion = Fusion(graph)
         self.steps = fusion.ordered()
@@ -349,6 +349,9 @@ class Plan:
             self.places[node] = ("const", i)
         for i, node in enumerate(graph.outputs):
             self.places[node] = ("out", i)
+        self.kept: set[int] = set()
+        """Inputs whose memory the result that takes their place is written into."""
+        self.donated = set(donated)
         arena = Arena()
         last: dict[Node, int] = {}
         for i, cluster in enumerate(self.steps):

@@ -1,0 +1,567 @@
+"""Control flow: scans, while loops and choices as native code.
+
+A body whose values are all small is written in *registers*: each element is a value of its own,
+carried from turn to turn, and nothing is stored but what the loop stacks.  Other bodies are plans
+of kernels, run in each turn; what they carry lies in two buffers that change places.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from namoo.core.jaxpr import ClosedJaxpr
+from namoo.engines.native.graph import (
+    CALL, COMPUTE, DOT, INPUT, LITERAL, PART, REDUCE, Emitter, Graph, Node, Step,
+)  # fmt: skip
+from namoo.engines.native.index import Index, ravel, unravel
+from namoo.engines.native.ir import Function, Value, constant, storage
+from namoo.engines.native.kernel import Place, Writer
+from namoo.engines.native.plan import ALIGNMENT, Plan, nbytes
+from namoo.engines.native.types import is_complex, part_of
+
+# Values up to this many elements may live in registers, if a body has not more work than this.
+SMALL = 64
+WORK = 6000
+
+
+class Body:
+    """A program that a step runs: a graph of its own."""
+
+    def __init__(self, closed: ClosedJaxpr, parent: Emitter, operands: Sequence[Node]):
+        emitter = self.emitter = Emitter()
+        inputs = [emitter.input(a) for a in closed.in_avals]
+        # What the surrounding program knows as a number, the body knows too.
+        given = [
+            emitter.literal(x.data, x.dtype) if x.kind is LITERAL else node
+            for x, node in zip(operands, inputs, strict=False)
+        ]
+        given += inputs[len(given) :]
+        emitter.graph.outputs = emitter.inline(closed, given)
+        self.inputs = inputs
+        self.consts = [parent.const(value) for _, value in emitter.graph.consts]
+        """Arrays that the program holds: operands of the step."""
+        self._plan: Plan | None = None
+        self._donated: set[int] = set()
+
+    @property
+    def graph(self) -> Graph:
+        return self.emitter.graph
+
+    def donate(self, inputs: Sequence[int]) -> None:
+        """Say which inputs may be overwritten once nothing reads them any more."""
+        self._donated = set(inputs)
+
+    @property
+    def plan(self) -> Plan:
+        if self._plan is None:
+            self._plan = Plan(self.emitter, self._donated)
+        return self._plan
+
+    def small(self) -> bool:
+        """Whether everything it computes fits into registers."""
+        return self.work() <= WORK
+
+    def work(self) -> int:
+        """About how many operations it is, element by element; too many if an array is large."""
+        total = 0
+        for node in self.graph.nodes:
+            if node.kind in (INPUT, LITERAL):
+                continue
+            if not node.elem or node.size > SMALL and not _is_view(node):
+                return WORK + 1
+            if node.kind is CALL:
+                if not isinstance(node.data, ControlStep) or not node.data.small():
+                    return WORK + 1
+                total += node.data.work()
+            elif node.kind is DOT:
+                total += node.size * math.prod(
+                    node.operands[0].shape[i] for i in node.data.contract[0]
+                )
+            elif node.kind is REDUCE:
+                total += node.operands[0].size
+            elif not _is_view(node):
+                total += node.size * min(node.cost, 4)
+        for node in self.graph.outputs:
+            if node.size > SMALL:
+                return WORK + 1
+        return total
+
+
+def _is_view(node: Node) -> bool:
+    return node.kind is COMPUTE and node.cost == 0
+
+
+class Registers(Writer):
+    """Computes nodes whose elements are values of their own."""
+
+    def __init__(self, driver: Any, graph: Graph):
+        super().__init__(driver.f, {})
+        self.driver = driver
+        self.graph = graph
+        self.arrays: dict[Node, list[Any]] = {}
+
+    def at(self, node, index):
+        array = self.arrays.get(node)
+        if array is None:
+            return super().at(node, index)
+        position = ravel(list(index), node.shape)
+        return self._element(node, array, position)
+
+    def _element(self, node: Node, array: list[Any], position: Index) -> Any:
+        if not position.terms:
+            return array[position.constant]
+        if len(array) <= 4:
+            value = self.integer(position)
+            out = array[-1]
+            for i in reversed(range(len(array) - 1)):
+                here = self.f.compare("eq", value, constant("i64", i))
+                out = self.choose(here, array[i], out)
+            return out
+        return self.load(self._spilled(node, array), unravel(position, node.shape))
+
+    def _spilled(self, node: Node, array: list[Any]) -> Place:
+        """The array in memory, where a computed index can find its elements."""
+        f = self.f
+        place = allocate(f, node.elem, node.shape)
+        key = ("spilled", node)
+        known = f.levels[-1].memo.get(key)
+        if known is not None:
+            return known
+        pointer = Value(place.pointer.name, "ptr", 0, f.depth)
+        place = Place(pointer, place.elem, place.shape)
+        for i, value in enumerate(array):
+            self.store(place, unravel(Index.of(i), node.shape), value)
+        f.levels[-1].memo[key] = place
+        return place
+
+    def array(self, node: Node) -> list[Any]:
+        """All elements of a node."""
+        if node in self.arrays:
+            return self.arrays[node]
+        return [self.at(node, unravel(Index.of(i), node.shape)) for i in range(node.size)]
+
+    def run(self) -> list[list[Any]]:
+        """The elements of the graph's outputs."""
+        for node in self.graph.nodes:
+            if node.kind is CALL:
+                results = node.data.in_registers(self.driver, [self.array(x) for x in node.operands],
+                                                 self, node.operands)  # fmt: skip
+                self.arrays[node] = results
+            elif node.kind is PART and node.operands[0].kind is CALL:
+                self.arrays[node] = self.arrays[node.operands[0]][node.data]
+            elif node.kind in (COMPUTE, REDUCE, DOT, PART) and not _is_view(node):
+                if node.kind is REDUCE and len(node.operands) > 1:
+                    continue
+                self.arrays[node] = self.array(node)
+        return [self.array(node) for node in self.graph.outputs]
+
+
+def allocate(f: Function, elem: str, shape: tuple[int, ...]) -> Place:
+    """Memory on the stack."""
+    part = part_of(elem) if is_complex(elem) else elem
+    count = math.prod(shape) * (2 if is_complex(elem) else 1)
+    name = f.fresh()
+    f.line(f"  {name} = alloca [{max(count, 1)} x {storage(part)}], align 64", 0)
+    return Place(Value(name, "ptr"), elem, shape)
+
+
+def _map(fun, array: list[Any]) -> list[Any]:
+    """Apply a function to values, and to both parts of complex ones."""
+    return [tuple(map(fun, v)) if isinstance(v, tuple) else fun(v) for v in array]
+
+
+def _carried(f: Function, phis: list[Any], news: list[Any]) -> list[Any]:
+    out = []
+    for phi, new in zip(phis, news, strict=True):
+        if isinstance(phi, tuple):
+            out.append(tuple(f.carried(p, v) for p, v in zip(phi, new, strict=True)))
+        else:
+            out.append(f.carried(phi, new))
+    return out
+
+
+class ControlStep(Step):
+    """A step that runs programs."""
+
+    bodies: list[Body]
+
+    def small(self) -> bool:
+        return all(b.small() for b in self.bodies)
+
+    def work(self) -> int:
+        return sum(b.work() for b in self.bodies)
+
+    def in_registers(self, driver, operands, outer, nodes) -> list[list[Any]]:
+        """The elements of the results, from those of the operands."""
+        raise NotImplementedError
+
+    def emit(self, driver, operands, results, scratch):
+        f = driver.f
+        if not self.small():
+            self.in_memory(driver, [p for _, p in operands], [p for _, p in results], scratch)
+            return
+        # What memory holds now may be something else in another turn of a loop around this.
+        w = Writer(f, {})
+        f.epoch += 1
+
+        def here(p):
+            return Value(p.name, "ptr", 0, f.depth)
+
+        places = {n: Place(here(p), n.elem, n.shape) for n, p in operands}
+        w.places = places
+        arrays: list[Any] = [
+            [w.at(n, unravel(Index.of(i), n.shape)) for i in range(n.size)]
+            if n.size <= SMALL
+            else None
+            for n, _ in operands
+        ]
+        outs = self.in_registers(driver, arrays, w, [n for n, _ in operands])
+        for (node, p), array in zip(results, outs, strict=True):
+            if array is None:
+                continue
+            place = Place(here(p), node.elem, node.shape)
+            for i, value in enumerate(array):
+                w.store(place, unravel(Index.of(i), node.shape), value)
+        f.epoch += 1
+
+    def in_memory(self, driver, operands, results, scratch) -> None:
+        raise NotImplementedError
+
+    @property
+    def scratch(self) -> int:  # type: ignore[override]
+        return 0 if self.small() else self.memory()
+
+    def memory(self) -> int:
+        return max(_round(b.plan.arena_size) for b in self.bodies)
+
+
+def _round(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _bind(registers: Registers, node: Node, array: Any, outer: Writer, source: Node) -> None:
+    """Give an input of a body its elements, or its place if it is large."""
+    if array is not None:
+        registers.arrays[node] = array
+    else:
+        registers.places[node] = outer.places[source]
+
+
+class ScanStep(ControlStep):
+    """`length` turns: constants, what is carried, and slices of arrays go in; slices come out."""
+
+    def __init__(self, body: Body, length: int, reverse: bool, consts: int, carry: int):
+        self.bodies = [body]
+        self.body = body
+        self.length = length
+        self.reverse = reverse
+        self.n_consts = consts
+        self.n_carry = carry
+
+    def work(self) -> int:
+        # Within registers of another body, stacked arrays would have to be there too.
+        return WORK + 1 if self.length > 8 else self.length * self.body.work()
+
+    def in_registers(self, driver, operands, outer, nodes):
+        f, body = driver.f, self.body
+        a, b = self.n_consts, self.n_consts + self.n_carry
+        n_in = len(body.inputs)
+        with f.loop(0, max(self.length, 1)) as i:
+            if self.reverse:
+                i = f.sub(constant("i64", self.length - 1), i)
+            w = Registers(driver, body.graph)
+            for node, array, source in zip(body.inputs[:a], operands[:a], nodes[:a], strict=True):
+                _bind(w, node, array, outer, source)
+            consts = zip(body.graph.consts, operands[n_in:], nodes[n_in:], strict=True)
+            for (node, _), array, source in consts:
+                _bind(w, node, array, outer, source)
+            phis = []
+            for node, array in zip(body.inputs[a:b], operands[a:b], strict=True):
+                phi = _map(f.carry, array)
+                phis.append(phi)
+                w.arrays[node] = phi
+            for node, source in zip(body.inputs[b:], nodes[b:n_in], strict=True):
+                place = outer.places[source]
+                step = f.mul(i, constant("i64", nbytes(node)))
+                pointer = f.offset(place.pointer, step, "i8")
+                w.places[node] = Place(pointer, node.elem, node.shape)
+            outs = w.run()
+            for (node, place), array in zip(self.stacked(outer), outs[self.n_carry :], strict=True):
+                step = f.mul(i, constant("i64", nbytes(node)))
+                pointer = f.offset(place, step, "i8")
+                for j, value in enumerate(array):
+                    w.store(Place(pointer, node.elem, node.shape),
+                            unravel(Index.of(j), node.shape), value)  # fmt: skip
+            finals = [
+                _carried(f, phi, new) for phi, new in zip(phis, outs[: self.n_carry], strict=True)
+            ]
+        return [*finals, *([None] * (len(body.graph.outputs) - self.n_carry))]
+
+    def stacked(self, outer):
+        """The nodes that are stacked, and the pointers to their stacks."""
+        return zip(self.body.graph.outputs[self.n_carry :], self.targets, strict=True)
+
+    def emit(self, driver, operands, results, scratch):
+        if self.length == 0:
+            a = self.n_consts
+            for (x, source), (_, target) in zip(
+                operands[a : a + self.n_carry], results[: self.n_carry], strict=True
+            ):
+                driver.copy(target, source, nbytes(x))
+            return
+        f = driver.f
+        self.targets = [Value(p.name, "ptr", 0, f.depth) for _, p in results[self.n_carry :]]
+        super().emit(driver, operands, results, scratch)
+
+    def memory(self) -> int:
+        carried = self.body.graph.outputs[: self.n_carry]
+        return super().memory() + sum(_round(nbytes(n)) for n in carried)
+
+    def in_memory(self, driver, operands, results, scratch):
+        f, body, length = driver.f, self.body, self.length
+        a, b, n_in = self.n_consts, self.n_consts + self.n_carry, len(self.body.inputs)
+        outputs = body.graph.outputs
+        spare = carry_buffers(f, scratch, outputs[: self.n_carry], super().memory())
+        kept = body.plan.kept
+        first: list[Value] = []
+        for j in range(self.n_carry):
+            if j + a in kept:
+                driver.copy(results[j], operands[a + j], nbytes(outputs[j]))
+                first.append(results[j])
+            else:
+                first.append(operands[a + j])
+        with f.loop(0, length) as i:
+            now, following = [], []
+            for j in range(self.n_carry):
+                if j + a in kept:
+                    now.append(results[j])
+                    following.append(results[j])
+                    continue
+                # The last turn writes into the result.
+                odd = (length - 1) % 2
+                start, other = (spare[j], results[j]) if odd else (results[j], spare[j])
+                now.append(f.carry(first[j]))
+                target = f.carry(start)
+                f.carried(now[-1], target)
+                at_start = f.compare("eq", target, start)
+                f.carried(target, f.select(at_start, other, start))
+                following.append(target)
+            at = f.sub(constant("i64", length - 1), i) if self.reverse else i
+
+            def moved(pointer, node, at=at):
+                return f.offset(pointer, f.mul(at, constant("i64", nbytes(node))), "i8")
+
+            xs = [moved(p, n) for p, n in zip(operands[b:n_in], body.inputs[b:], strict=True)]
+            ys = [
+                moved(p, n)
+                for p, n in zip(results[self.n_carry :], outputs[self.n_carry :], strict=True)
+            ]
+            inputs = [*operands[:a], *now, *xs]
+            driver.run(body.plan, inputs, operands[n_in:], [*following, *ys], scratch)
+
+
+def carry_buffers(f: Function, scratch: Value, nodes: Sequence[Node], offset: int) -> list[Value]:
+    """A buffer for each node, after the arena of the body."""
+    out = []
+    for node in nodes:
+        out.append(f.offset(scratch, offset, "i8"))
+        offset += _round(nbytes(node))
+    return out
+
+
+class WhileStep(ControlStep):
+    """Turns of a body while a condition holds."""
+
+    def __init__(self, condition: Body, body: Body, cond_consts: int, body_consts: int):
+        self.bodies = [condition, body]
+        self.condition, self.body = condition, body
+        self.n_cond, self.n_body = cond_consts, body_consts
+
+    def _cut(self, items):
+        a, b = self.n_cond, self.n_cond + self.n_body
+        c = b + len(self.body.inputs) - self.n_body
+        d = c + len(self.condition.graph.consts)
+        return items[:a], items[a:b], items[b:c], items[c:d], items[d:]
+
+    def in_registers(self, driver, operands, outer, nodes):
+        f = driver.f
+        cc, bc, init, cond_arrays, body_arrays = self._cut(operands)
+        cn, bn, _, cond_nodes, body_nodes = self._cut(nodes)
+
+        def written(body, consts, sources, carry, arrays, array_nodes):
+            w = Registers(driver, body.graph)
+            n = len(consts)
+            for node, array, source in zip(body.inputs[:n], consts, sources, strict=True):
+                _bind(w, node, array, outer, source)
+            held = zip(body.graph.consts, arrays, array_nodes, strict=True)
+            for (node, _), array, source in held:
+                _bind(w, node, array, outer, source)
+            for node, array in zip(body.inputs[n:], carry, strict=True):
+                w.arrays[node] = array
+            return w.run()
+
+        with f.repeat() as number:
+            phis = [_map(f.carry, array) for array in init]
+            ((go,),) = written(self.condition, cc, cn, phis, cond_arrays, cond_nodes)
+            f.proceed_while(number, go)
+            news = written(self.body, bc, bn, phis, body_arrays, body_nodes)
+            for phi, new in zip(phis, news, strict=True):
+                _carried(f, phi, new)
+        depth = f.depth
+        return [_map(lambda v: Value(v.name, v.elem, v.lanes, depth), phi) for phi in phis]
+
+    def memory(self) -> int:
+        carried = self.body.graph.outputs
+        return super().memory() + 2 * sum(_round(nbytes(n)) for n in carried) + ALIGNMENT
+
+    def in_memory(self, driver, operands, results, scratch):
+        f = driver.f
+        cc, bc, init, cond_arrays, body_arrays = self._cut(operands)
+        outputs = self.body.graph.outputs
+        base = super().memory()
+        one = carry_buffers(f, scratch, outputs, base)
+        size = sum(_round(nbytes(n)) for n in outputs)
+        flag = f.offset(scratch, base + size, "i8")
+        kept = self.body.plan.kept
+        for j, node in enumerate(outputs):
+            driver.copy(results[j], init[j], nbytes(node))
+        with f.repeat() as number:
+            now, following = [], []
+            for j in range(len(outputs)):
+                if j + self.n_body in kept:
+                    now.append(results[j])
+                    following.append(results[j])
+                    continue
+                now.append(f.carry(results[j]))
+                following.append(f.carry(one[j]))
+                f.carried(now[-1], following[-1])
+                f.carried(following[-1], now[-1])
+            driver.run(self.condition.plan, [*cc, *now], cond_arrays, [flag], scratch)
+            byte = f.emit_here("u8", 0, f"load i8, ptr {flag.name}")
+            f.proceed_while(number, f.compare("ne", byte, constant("u8", 0)))
+            driver.run(self.body.plan, [*bc, *now], body_arrays, following, scratch)
+        for j, node in enumerate(outputs):
+            if now[j] is not results[j]:
+                last = Value(now[j].name, "ptr", 0, f.depth)
+                different = f.compare("ne", f.bitcast_pointer(last), f.bitcast_pointer(results[j]))
+                with f.branch(different):
+                    driver.copy(results[j], last, nbytes(node))
+
+
+class CondStep(ControlStep):
+    """One of several programs, by number."""
+
+    def __init__(self, bodies: list[Body], index_elem: str):
+        self.bodies = bodies
+        self.index_elem = index_elem
+
+    def _held(self, items, number):
+        """The operands that hold the constant arrays of a branch."""
+        start = 1 + len(self.bodies[0].inputs)
+        for body in self.bodies[:number]:
+            start += len(body.graph.consts)
+        return items[start : start + len(self.bodies[number].graph.consts)]
+
+    def _conditions(self, f, index: Value) -> list[Value]:
+        if index.elem == "i1":
+            return [f.not_(index), index]
+        last = len(self.bodies) - 1
+        index = f.convert(index, "i64")
+        conditions = [f.compare("eq", index, constant("i64", i)) for i in range(last + 1)]
+        conditions[0] = f.compare("le", index, constant("i64", 0))
+        conditions[last] = f.compare("ge", index, constant("i64", last))
+        return conditions
+
+    def in_registers(self, driver, operands, outer, nodes):
+        f = driver.f
+        n = len(self.bodies[0].inputs)
+        ((index,), *_) = operands
+        places = [allocate(f, x.elem, x.shape) for x in self.bodies[0].graph.outputs]
+        for number, (body, holds) in enumerate(
+            zip(self.bodies, self._conditions(f, index), strict=True)
+        ):
+            with f.branch(holds):
+                w = Registers(driver, body.graph)
+                sources = zip(body.inputs, operands[1 : n + 1], nodes[1 : n + 1], strict=True)
+                for node, array, source in sources:
+                    _bind(w, node, array, outer, source)
+                held = zip(
+                    body.graph.consts, self._held(operands, number), self._held(nodes, number),
+                    strict=True,
+                )  # fmt: skip
+                for (node, _), array, source in held:
+                    _bind(w, node, array, outer, source)
+                for place, array in zip(places, w.run(), strict=True):
+                    for i, value in enumerate(array):
+                        w.store(place, unravel(Index.of(i), place.shape), value)
+        f.epoch += 1
+        out = []
+        for place in places:
+            here = Place(Value(place.pointer.name, "ptr", 0, f.depth), place.elem, place.shape)
+            count = math.prod(place.shape)
+            out.append([outer.load(here, unravel(Index.of(i), place.shape)) for i in range(count)])
+        return out
+
+    def in_memory(self, driver, operands, results, scratch):
+        f = driver.f
+        n = len(self.bodies[0].inputs)
+        elem = storage(self.index_elem)
+        loaded = f.emit_here(
+            "u8" if self.index_elem == "i1" else self.index_elem,
+            0,
+            f"load {elem}, ptr {operands[0].name}",
+        )
+        index = f.convert(loaded, "i1") if self.index_elem == "i1" else loaded
+        for number, (body, holds) in enumerate(
+            zip(self.bodies, self._conditions(f, index), strict=True)
+        ):
+            with f.branch(holds):
+                consts = self._held(operands, number)
+                driver.run(body.plan, operands[1 : n + 1], consts, results, scratch)
+
+
+# ---- what rules call
+
+
+def scan(emit: Emitter, operands, jaxpr, length, reverse, num_consts, num_carry) -> list[Node]:
+    """A scan as a step."""
+    if any(not x.elem for x in operands):
+        raise emit.unsupported()
+    body = Body(jaxpr, emit, operands[:num_consts])
+    _check(body, emit)
+    body.donate(range(num_consts, num_consts + num_carry))
+    step = ScanStep(body, length, reverse, num_consts, num_carry)
+    return emit.call(step, [*operands, *body.consts], emit.avals)
+
+
+def while_loop(emit: Emitter, operands, cond_jaxpr, body_jaxpr, n_cond, n_body) -> list[Node]:
+    """A while loop as a step."""
+    condition = Body(cond_jaxpr, emit, operands[:n_cond])
+    body = Body(body_jaxpr, emit, operands[n_cond : n_cond + n_body])
+    _check(condition, emit)
+    _check(body, emit)
+    body.donate(range(n_body, len(body.inputs)))
+    step = WhileStep(condition, body, n_cond, n_body)
+    return emit.call(step, [*operands, *condition.consts, *body.consts], emit.avals)
+
+
+def cond(emit: Emitter, index: Node, operands, branches) -> list[Node]:
+    """A choice as a step; one that is known is no choice."""
+    if index.kind is LITERAL:
+        number = min(max(int(index.data), 0), len(branches) - 1)
+        return emit.inline(branches[number], operands)
+    bodies = [Body(b, emit, operands) for b in branches]
+    for body in bodies:
+        _check(body, emit)
+    step = CondStep(bodies, index.elem)
+    consts = [c for body in bodies for c in body.consts]
+    return emit.call(step, [index, *operands, *consts], emit.avals)
+
+
+def _check(body: Body, emit: Emitter) -> None:
+    """Leave to the host what registers and buffers of numbers cannot hold."""
+    for node in body.graph.nodes:
+        if node.kind is not CALL and not node.elem:
+            raise emit.unsupported()
