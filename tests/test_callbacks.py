@@ -15,6 +15,7 @@ import namoo.numpy as jnp
 from both import OURS, THEIRS, assert_same
 from namoo import lax
 from namoo.control.callback import io_callback, pure_callback
+from namoo.core.trace import Tracer
 from namoo.custom_batching import custom_vmap, sequential_vmap
 from namoo.errors import JaxRuntimeError
 
@@ -45,7 +46,7 @@ def test_pure_callback_computes_under_every_transformation_but_derivatives():
 def test_pure_callback_takes_trees_and_keywords():
     def host(pair, *, scale):
         assert isinstance(pair["a"], namoo.Array)
-        assert not isinstance(pair["a"], namoo.core.trace.Tracer)
+        assert not isinstance(pair["a"], Tracer)
         return {"sum": np.asarray(pair["a"]) + np.asarray(pair["b"]) * int(scale)}, ()
 
     def f(x):

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from namoo._lazy import lazy
+from namoo._tree import fast
 from namoo._tree.compare import broadcast_prefix, diff
 from namoo._tree.diff import Difference, TreeMismatchError, mismatch
+from namoo._tree.fast import flatten as _flatten
+from namoo._tree.fast import flatten_with_path as _flatten_with_path
 from namoo._tree.keys import KeyPath
 from namoo._tree.structure import PyTreeDef
-from namoo._tree.structure import flatten as _flatten
-from namoo._tree.structure import flatten_with_path as _flatten_with_path
 from namoo.errors import boundary
 
 __all__ = [
@@ -100,7 +101,7 @@ def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]
     >>> leaves({"b": [1, 2], "a": (3, None)})
     [3, 1, 2]
     """
-    return _flatten(tree, is_leaf)[0]
+    return fast.leaves(tree, is_leaf)
 
 
 def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
@@ -140,11 +141,10 @@ def map(
     >>> map(lambda w, g: w - g, {"w": [5, 6], "b": 7}, {"w": [1, 2], "b": 3})
     {'b': 4, 'w': [4, 4]}
     """
-    leaves, treedef = _flatten(tree, is_leaf)
-    if not rest:
-        return treedef.unflatten([f(leaf) for leaf in leaves])
-    columns = _columns("map", treedef, rest)
-    return treedef.unflatten([f(*row) for row in zip(leaves, *columns, strict=True)])
+    result = fast.map(f, tree, rest, is_leaf)
+    if result is fast.MISMATCH:
+        _columns("map", structure(tree, is_leaf), rest)  # tells where
+    return result
 
 
 def _columns(name: str, treedef: PyTreeDef, rest: tuple[Any, ...]) -> list[list[Any]]:

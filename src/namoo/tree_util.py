@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from namoo import tree
-from namoo._tree import structure
+from namoo._tree import fast
 from namoo._tree.classes import (
     Partial,
     register_dataclass,
@@ -164,12 +164,12 @@ class PyTreeRegistry:
     def flatten(
         self, tree: Any, leaf_predicate: Callable[[Any], bool] | None = None
     ) -> tuple[list[Any], PyTreeDef]:
-        return structure.flatten(tree, leaf_predicate)
+        return fast.flatten(tree, leaf_predicate)
 
     def flatten_with_path(
         self, tree: Any, leaf_predicate: Callable[[Any, Any], bool] | None = None
     ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-        return structure.flatten_with_path(tree, leaf_predicate, is_leaf_takes_path=True)
+        return fast.flatten_with_path(tree, leaf_predicate, is_leaf_takes_path=True)
 
     def flatten_one_level(self, tree: Any) -> tuple[Sequence[Any], Any] | None:
         return flatten_one_level(tree) if is_tree_node(type(tree)) else None

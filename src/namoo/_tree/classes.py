@@ -170,9 +170,30 @@ def register_dataclass(
             unflatten,
             lambda meta_values, count: keys,
             meta_names=meta,
+            fields=(data, meta),
+            init=_assigning_init(nodetype, names),
         )
     )
     return nodetype
+
+
+def _assigning_init(cls: type, names: tuple[str, ...]) -> Any:
+    """The `__init__` that `dataclass` wrote, if it assigns all fields and does nothing else."""
+    init: Any = cls.__init__
+    code = getattr(init, "__code__", None)
+    if code is None or not code.co_qualname.startswith("__create_fn__.<locals>."):
+        return None
+    parameters = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    frozen = cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    plain = (
+        sorted(parameters) == sorted(names) == sorted(f.name for f in dataclasses.fields(cls))  # type: ignore[arg-type]
+        and not hasattr(cls, "__post_init__")
+        and type(cls).__call__ is type.__call__
+        and cls.__new__ is object.__new__
+        and (frozen or cls.__setattr__ is object.__setattr__)
+        and not getattr(cls, "__abstractmethods__", None)
+    )
+    return init if plain else None
 
 
 def _fields_of(

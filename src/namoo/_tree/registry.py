@@ -10,6 +10,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from namoo._accelerator import native
 from namoo._tree.keys import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
 
 _NoneType = type(None)
@@ -27,9 +28,25 @@ class NodeType:
       keys: (metadata, number of children) -> keys, where no instance is at hand.
       meta_names: names of the first entries of the metadata tuple; what the keys of the children
         tell needs no name. None where the metadata is opaque.
+
+    For the C++ runtime, which goes by these where it can:
+      functions: the user's own functions, behind `flatten` and `unflatten`.
+      fields: the names of a dataclass's data and of its metadata.
+      init: the `__init__` of a dataclass if it only assigns the fields.
     """
 
-    __slots__ = ("cls", "flatten", "flatten_with_keys", "keys", "kind", "meta_names", "unflatten")
+    __slots__ = (
+        "cls",
+        "fields",
+        "flatten",
+        "flatten_with_keys",
+        "functions",
+        "init",
+        "keys",
+        "kind",
+        "meta_names",
+        "unflatten",
+    )
 
     def __init__(
         self,
@@ -40,6 +57,9 @@ class NodeType:
         keys: Callable[[Any, int], Sequence[Any]],
         flatten_with_keys: Callable[[Any], tuple[Sequence[tuple[Any, Any]], Any]] | None = None,
         meta_names: tuple[str, ...] | None = None,
+        functions: tuple[Callable, Callable] | None = None,
+        fields: tuple[tuple[str, ...], tuple[str, ...]] | None = None,
+        init: Any = None,
     ):
         self.cls = cls
         self.kind = kind
@@ -48,6 +68,9 @@ class NodeType:
         self.keys = keys
         self.flatten_with_keys = flatten_with_keys or self._flatten_then_name
         self.meta_names = meta_names
+        self.functions = functions
+        self.fields = fields
+        self.init = init
 
     def _flatten_then_name(self, node: Any) -> tuple[list[tuple[Any, Any]], Any]:
         children, meta = self.flatten(node)
@@ -111,6 +134,8 @@ def register(entry: NodeType) -> None:
     _registered.add(cls)
     nodes[cls] = entry
     leaf_types.discard(cls)
+    if native is not None:
+        native.forget_class(cls)
 
 
 def register_pytree_node(
@@ -161,6 +186,7 @@ def register_pytree_node(
             lambda meta, children: unflatten_func(meta, tuple(children)),
             keys,
             named,
+            functions=(flatten_func, unflatten_func),
         )
     )
 

@@ -85,10 +85,7 @@ class PyTreeDef:
         Raises:
           ValueError: if there are more or fewer.
         """
-        leaves = self._exactly(leaves)
-        if self._structure is None:
-            return leaves[0]
-        return _unflatten(self._structure, iter(leaves))
+        return unflatten(self, leaves)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """Takes a tree apart as far as this structure goes.
@@ -111,8 +108,7 @@ class PyTreeDef:
 
     def subtrees_of(self, tree: Any) -> list[Any] | None:
         """Does what `flatten_up_to` does, and returns None where that raises an error."""
-        subtrees: list[Any] = []
-        return subtrees if _flatten_up_to(self._structure, tree, subtrees) else None
+        return subtrees_of(self, tree)
 
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
         """The structure that has the structure `inner` in the place of each leaf.
@@ -163,7 +159,7 @@ class PyTreeDef:
                 raise ValueError(f"a leaf has no children, but {len(structures)} were given")
             return LEAF
         cls, meta = node_data
-        entry = _known(cls)
+        entry = known(cls)
         return PyTreeDef(_node(cls, tuple(meta) if entry.kind == "dict" else meta, structures))
 
     make_from_node_data_and_children = from_node_data_and_children
@@ -218,7 +214,7 @@ class PyTreeDef:
     def _raise_unhashable(self) -> NoReturn:
         for path, cls, meta in _nodes_with_paths(self._structure):
             if not is_hashable(meta):
-                raise unhashable_error(path, _known(cls), meta) from None
+                raise unhashable_error(path, known(cls), meta) from None
         raise AssertionError("a structure of hashable parts was not hashable")
 
     def _raise_incomparable(self, other: PyTreeDef) -> NoReturn:
@@ -226,7 +222,7 @@ class PyTreeDef:
         ours, theirs = _nodes_with_paths(self._structure), _nodes_with_paths(other._structure)
         for (path, cls, meta), (_, _, other_meta) in zip(ours, theirs, strict=False):
             if not is_comparable(meta, other_meta):
-                raise incomparable_error(path, _known(cls), meta, other_meta) from None
+                raise incomparable_error(path, known(cls), meta, other_meta) from None
         raise AssertionError("structures of comparable parts were not comparable")
 
 
@@ -246,8 +242,22 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
                 return [tree], LEAF
             structure = _flatten(tree, entry, leaves)
     except RecursionError as error:
-        raise RecursionError(_TOO_DEEP) from error
+        too_deep(error)
     return leaves, PyTreeDef(structure, len(leaves))
+
+
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """Builds a tree; see `PyTreeDef.unflatten`."""
+    leaves = treedef._exactly(leaves)
+    if treedef._structure is None:
+        return leaves[0]
+    return _unflatten(treedef._structure, iter(leaves))
+
+
+def subtrees_of(treedef: PyTreeDef, tree: Any) -> list[Any] | None:
+    """The subtrees in the places of a structure's leaves; see `PyTreeDef.subtrees_of`."""
+    subtrees: list[Any] = []
+    return subtrees if _flatten_up_to(treedef._structure, tree, subtrees) else None
 
 
 def flatten_with_path(
@@ -258,7 +268,7 @@ def flatten_with_path(
     try:
         structure = _flatten_with_path(tree, (), is_leaf, is_leaf_takes_path, leaves)
     except RecursionError as error:
-        raise RecursionError(_TOO_DEEP) from error
+        too_deep(error)
     return leaves, PyTreeDef(structure, len(leaves))
 
 
@@ -280,7 +290,7 @@ def broadcast_leaves(leaves: list[Any], prefix: PyTreeDef, full: PyTreeDef) -> l
         part, whole = todo.pop()
         if part is None:
             result += [next(unused)] * _count_leaves(whole)
-        elif whole is None or part[0] is not whole[0] or not _same_meta(part[0], part[1], whole[1]):
+        elif whole is None or part[0] is not whole[0] or not same_meta(part[0], part[1], whole[1]):
             return None
         else:
             parts, wholes = _children(part), _children(whole)
@@ -290,9 +300,10 @@ def broadcast_leaves(leaves: list[Any], prefix: PyTreeDef, full: PyTreeDef) -> l
     return result
 
 
-_TOO_DEEP = (
-    "the tree is nested more deeply than Python's recursion limit allows, or it contains itself"
-)
+def too_deep(error: RecursionError) -> NoReturn:
+    raise RecursionError(
+        "the tree is nested more deeply than Python's recursion limit allows, or it contains itself"
+    ) from error
 
 
 # The functions below that call themselves do so with one frame for each level of the tree, which
@@ -317,7 +328,7 @@ def _flatten(tree: Any, entry: NodeType, leaves: list[Any]) -> Structure:
 
 
 def _flatten_unless(tree: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> Structure:
-    entry = None if _verdict(is_leaf(tree)) else node_type(type(tree))
+    entry = None if verdict(is_leaf(tree)) else node_type(type(tree))
     if entry is None:
         leaves.append(tree)
         return None
@@ -336,7 +347,7 @@ def _flatten_with_path(
     leaves: list[tuple[KeyPath, Any]],
 ) -> Structure:
     entry = node_type(type(tree))
-    if is_leaf is not None and _verdict(
+    if is_leaf is not None and verdict(
         is_leaf(path, tree) if is_leaf_takes_path else is_leaf(tree)
     ):
         entry = None
@@ -352,7 +363,7 @@ def _flatten_with_path(
     return _node(entry.cls, meta, structures)
 
 
-def _verdict(answer: Any) -> bool:
+def verdict(answer: Any) -> bool:
     if answer is True or answer is False:
         return answer
     if answer is None:
@@ -373,8 +384,8 @@ def _flatten_up_to(structure: Structure, tree: Any, subtrees: list[Any]) -> bool
             return False
         children = [*map(tree.__getitem__, meta)]
     else:
-        children, found = (nodes.get(cls) or _known(cls)).flatten(tree)
-        if found is not meta and not _same_meta(cls, meta, found):
+        children, found = (nodes.get(cls) or known(cls)).flatten(tree)
+        if found is not meta and not same_meta(cls, meta, found):
             return False
     if type(structure[2]) is int:
         subtrees.extend(children)
@@ -395,7 +406,7 @@ def _unflatten(structure: tuple[Any, ...], leaves: Iterator[Any]) -> Any:
         children = []
         for child in structure[2:]:
             children.append(next(leaves) if child is None else _unflatten(child, leaves))
-    return (nodes.get(cls) or _known(cls)).unflatten(structure[1], children)
+    return (nodes.get(cls) or known(cls)).unflatten(structure[1], children)
 
 
 def _walk(structure: Structure, f_node: Callable, leaves: Iterator[Any]) -> Any:
@@ -407,7 +418,7 @@ def _walk(structure: Structure, f_node: Callable, leaves: Iterator[Any]) -> Any:
     cls, meta = structure[:2]
     if cls is dict:
         meta = list(meta)
-    elif _known(cls).kind == "namedtuple":
+    elif known(cls).kind == "namedtuple":
         meta = cls
     return f_node(tuple(results), meta)
 
@@ -424,7 +435,7 @@ def _from_iterables(structure: Structure, tree: Any) -> Any:
     children = []
     for child, subtree in zip(structures, subtrees, strict=True):
         children.append(_from_iterables(child, subtree))
-    return _known(structure[0]).unflatten(structure[1], children)
+    return known(structure[0]).unflatten(structure[1], children)
 
 
 def _compose(outer: Structure, inner: Structure) -> Structure:
@@ -443,7 +454,7 @@ def _to_string(structure: Structure) -> str:
     for child in _children(structure):
         children.append(_to_string(child))
     cls, meta = structure[:2]
-    match _known(cls).kind:
+    match known(cls).kind:
         case "none":
             return "None"
         case "tuple":
@@ -470,14 +481,14 @@ def _children(structure: Structure) -> tuple[Structure, ...]:
     return (None,) * structure[2] if type(structure[2]) is int else structure[2:]
 
 
-def _same_meta(cls: type, meta: Any, other: Any) -> bool:
+def same_meta(cls: type, meta: Any, other: Any) -> bool:
     try:
         return bool(meta == other)
     except Exception:
-        raise incomparable_error((), _known(cls), meta, other) from None
+        raise incomparable_error((), known(cls), meta, other) from None
 
 
-def _known(cls: type) -> NodeType:
+def known(cls: type) -> NodeType:
     entry = node_type(cls)
     if entry is None:
         raise RuntimeError(f"{cls!r} is not registered as a tree node")
@@ -508,7 +519,7 @@ def _preorder(structure: Structure) -> Iterator[tuple[KeyPath, Structure]]:
         yield path, part
         if part is not None:
             children = _children(part)
-            keys = _known(part[0]).keys(part[1], len(children))
+            keys = known(part[0]).keys(part[1], len(children))
             todo += [
                 ((*path, key), child)
                 for key, child in zip(reversed(keys), reversed(children), strict=True)
@@ -541,7 +552,7 @@ def _from_postorder(items: list[tuple[type, Any, int] | None]) -> PyTreeDef:
             done.append(None)
         else:
             cls, meta, count = item
-            _known(cls)
+            known(cls)
             first = len(done) - count
             done[first:] = [_node(cls, meta, done[first:])]
     return PyTreeDef(done[0])

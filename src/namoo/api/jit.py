@@ -14,6 +14,7 @@ import numpy as np
 
 from namoo import errors, tree_util
 from namoo._config import config
+from namoo.api import dispatch
 from namoo.api.arguments import (
     Static,
     argnums_tuple,
@@ -32,12 +33,12 @@ from namoo.core.avals import ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.trace import Tracer, context, eval_trace, wrap
 from namoo.engines.base import require_device
-from namoo.engines.interpreter import interpreter
+from namoo.engines.choice import compile as compile_program
 from namoo.transforms.program import ProgramPrimitive
 from namoo.transforms.stage import close, stage
 from namoo.tree import diff
 
-ProgramPrimitive.compiler = staticmethod(interpreter.compile)
+ProgramPrimitive.compiler = staticmethod(compile_program)
 
 
 def _leaf_key(x: Any) -> Any:
@@ -56,10 +57,24 @@ def _leaf_key(x: Any) -> Any:
     return Fixed(kind, x)
 
 
+# A program serves arguments of several classes (arrays, NumPy's, Python's numbers) in one type;
+# what was not recognised after so many lessons never will be.
+_LESSONS = 8
+
+
 class _Program:
     """A traced program: the equations, its constants, and the structure of its result."""
 
-    __slots__ = ("closed", "consts", "cost", "donation", "fixed_out", "out_tree", "weak_out")
+    __slots__ = (
+        "closed",
+        "consts",
+        "cost",
+        "donation",
+        "fixed_out",
+        "lessons",
+        "out_tree",
+        "weak_out",
+    )
 
     def __init__(self, closed, consts, out_tree, fixed_out, cost, donation=None):
         self.closed: ClosedJaxpr = closed
@@ -69,21 +84,25 @@ class _Program:
         self.weak_out = [a.weak_type for a in closed.out_avals]
         self.cost = cost
         self.donation: Donation | None = donation
+        self.lessons = 0
 
 
 class _Cache:
     """The programs of one function, and why each was traced."""
 
-    __slots__ = ("__weakref__", "programs", "records", "signatures")
+    __slots__ = ("__weakref__", "calls", "programs", "records", "signatures")
 
     limit = 4096
 
     def __init__(self):
+        self.calls = dispatch.new_calls()
         self.programs: OrderedDict[Any, _Program] = OrderedDict()
         self.signatures: list[Signature] = []
         self.records: list[Retrace] = []
 
     def clear(self):
+        if self.calls is not None:
+            self.calls.clear()
         self.programs.clear()
         self.signatures.clear()
         self.records.clear()
@@ -132,7 +151,7 @@ def clear_caches() -> None:
             cache.clear()
 
 
-class Jitted:
+class Jitted(dispatch.Dispatcher):
     """A function under `jit`.  Call it as the function itself."""
 
     def __init__(self, fun: Callable, **options: Any):
@@ -154,6 +173,7 @@ class Jitted:
         # Looked up at the first use: a decorated function may close over things defined later.
         if self._cache_or_none is None:
             self._cache_or_none = _cache_for(self._fun, self._options)
+            self.calls = self._cache_or_none.calls
         return self._cache_or_none
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -188,14 +208,11 @@ class Jitted:
         kwargs = {k: v for k, v in kwargs.items() if k not in self._names}
         return args, kwargs, tuple(static)
 
-    def __call__(self, *args, **kwargs):
-        try:
-            if config.disable_jit:
-                return self._fun(*args, **kwargs)
-            return self._call(args, kwargs)
-        except Exception as error:
-            errors.tidy(error)
-            raise
+    def general(self, args: tuple, kwargs: dict) -> Any:
+        """A call whose arguments were not recognised at once."""
+        if config.disable_jit:
+            return self._fun(*args, **kwargs)
+        return self._call(args, kwargs)
 
     def _call(self, args, kwargs):
         static = ()
@@ -212,11 +229,34 @@ class Jitted:
             else:
                 outs = traced.donation((*traced.consts, *operands))
             outs = list(map(wrap, outs, traced.weak_out))
+            if self.calls is not None and traced.lessons < _LESSONS and not context.axes:
+                self._learn(traced, leaves, tree, static)
         elif self._inline:
             outs = eval_jaxpr(traced.closed.jaxpr, (), *traced.consts, *operands)
         else:
             outs = jit_p.bind(*traced.consts, *operands, jaxpr=traced.closed, name=self._name)
         return traced.out_tree.unflatten(traced.fixed_out.join(outs))
+
+    def _learn(self, traced, leaves, tree, static):
+        """Recognise these arguments from now on."""
+        traced.lessons += 1
+        if any(isinstance(c, Tracer) for c in traced.consts):
+            return
+        run, takes_arrays = traced.donation, True
+        if run is None:
+            run, takes_arrays = ProgramPrimitive.executable(traced.closed), False
+        dispatch.remember(
+            self.calls,
+            leaves,
+            tree,
+            static,
+            run,
+            takes_arrays,
+            traced.consts,
+            traced.weak_out,
+            traced.out_tree,
+            traced.fixed_out.places,
+        )
 
     def _program(self, leaves, tree, args, kwargs, static) -> _Program:
         """The program for these arguments, traced if there is none yet."""

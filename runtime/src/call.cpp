@@ -1,0 +1,636 @@
+// The path of a call of a compiled function: recognise the arguments, run, wrap the results.
+// What is not recognised goes to the general way, in Python, which is the reference.
+
+#include "arrays.h"
+
+#include <structmember.h>
+
+#include <memory>
+#include <vector>
+
+#include "entry.h"
+#include "tree.h"
+
+namespace namoo {
+
+namespace {
+
+// What `bind_call` was given; it lives as long as the module.
+struct Reference {
+  PyObject* context = nullptr;
+  PyObject* eval_trace = nullptr;
+  PyObject* config = nullptr;
+  PyObject* config_names = nullptr;
+  PyObject* array_class = nullptr;
+  PyObject* to_numpy = nullptr;
+  PyObject* wrap = nullptr;
+  PyObject* tidy = nullptr;
+  Slot value, weak;
+} ref;
+
+PyObject *name_trace, *name_axes, *name_config_trace, *name_generation, *name_general, *name_value;
+
+enum class Kind { kArray, kNumPy, kOtherArray, kScalar, kFixed };
+
+// What a leaf must be for a program to serve it.
+struct Leaf {
+  Kind kind;
+  nb::object cls;            // kOtherArray, kScalar, kFixed
+  nb::object dtype;          // of the array as it comes
+  nb::object canonical;      // kNumPy, kScalar: as the program takes it
+  std::vector<npy_intp> shape;
+  PyObject* weak = nullptr;  // kArray: True or False
+  nb::object fixed;          // kFixed: the value
+};
+
+// An argument: data with a structure, or a static value.
+struct Argument {
+  bool is_static;
+  nb::object what;
+  nb::object name;
+};
+
+struct Signature {
+  long trace_id;
+  std::vector<Argument> positional, named;
+  std::vector<Leaf> leaves;
+  nb::object run;
+  bool takes_arrays;  // it is given Arrays, in a tuple, and not NumPy's
+  std::vector<nb::object> consts;
+  std::vector<PyObject*> weak;
+  nb::object structure;
+  std::vector<std::pair<size_t, nb::object>> fixed;
+};
+
+using SignatureRef = std::shared_ptr<Signature>;
+
+constexpr size_t kMost = 16;
+
+// The programs that were called last, with the arguments they serve.
+struct Calls {
+  PyObject_HEAD
+  std::vector<SignatureRef>* signatures;
+  size_t hint;
+};
+
+struct Dispatcher {
+  PyObject_HEAD
+  PyObject* calls;
+};
+
+PyTypeObject* calls_type = nullptr;
+
+// ---- recognising arguments
+
+bool equal_fixed(PyObject* wanted, PyObject* found) {
+  if (wanted == found) return true;
+  if (Py_TYPE(wanted) != Py_TYPE(found)) return false;
+  int equal = PyObject_RichCompareBool(wanted, found, Py_EQ);
+  checked(equal);
+  return equal;
+}
+
+bool same_array(const Leaf& leaf, PyObject* value) {
+  auto* array = reinterpret_cast<PyArrayObject*>(value);
+  auto* dtype = reinterpret_cast<PyArray_Descr*>(leaf.dtype.ptr());
+  int ndim = (int)leaf.shape.size();
+  if (PyArray_NDIM(array) != ndim) return false;
+  for (int i = 0; i < ndim; i++) {
+    if (PyArray_DIM(array, i) != leaf.shape[(size_t)i]) return false;
+  }
+  return PyArray_DESCR(array) == dtype || PyArray_EquivTypes(PyArray_DESCR(array), dtype);
+}
+
+nb::object scalar_array(const Leaf& leaf, PyObject* number) {
+  auto* dtype = reinterpret_cast<PyArray_Descr*>(leaf.canonical.ptr());
+  Py_INCREF(dtype);
+  nb::object array = owned(PyArray_NewFromDescr(&PyArray_Type, dtype, 0, nullptr, nullptr, nullptr,
+                                                0, nullptr));
+  auto* raw = reinterpret_cast<PyArrayObject*>(array.ptr());
+  checked(PyArray_SETITEM(raw, static_cast<char*>(PyArray_DATA(raw)), number));
+  return array;
+}
+
+// Adds a leaf's value if it is what it must be.
+bool push_leaf(const Leaf& leaf, PyObject* object, bool takes_arrays, Items& values) {
+  switch (leaf.kind) {
+    case Kind::kArray: {
+      if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != ref.array_class) return false;
+      PyObject* value = ref.value.get(object);
+      if (!value || !PyArray_CheckExact(value) || ref.weak.get(object) != leaf.weak) return false;
+      if (!same_array(leaf, value)) return false;
+      values.push_new(takes_arrays ? object : value);
+      return true;
+    }
+    case Kind::kNumPy:
+      if (!PyArray_CheckExact(object) || !same_array(leaf, object)) return false;
+      if (takes_arrays || leaf.dtype.is(leaf.canonical)) {
+        values.push_new(object);
+      } else {
+        values.push(checked(PyObject_CallOneArg(ref.to_numpy, object)));
+      }
+      return true;
+    case Kind::kOtherArray:
+      if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != leaf.cls.ptr()) return false;
+      if (takes_arrays) {
+        values.push_new(object);
+      } else {
+        values.push(checked(PyObject_CallOneArg(ref.to_numpy, object)));
+      }
+      return true;
+    case Kind::kScalar:
+      if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != leaf.cls.ptr()) return false;
+      if (takes_arrays) {
+        values.push_new(object);
+      } else {
+        values.push(scalar_array(leaf, object).release().ptr());
+      }
+      return true;
+    case Kind::kFixed:
+      return reinterpret_cast<PyObject*>(Py_TYPE(object)) == leaf.cls.ptr() &&
+             !node_of(Py_TYPE(object)) && equal_fixed(leaf.fixed.ptr(), object);
+  }
+  return false;
+}
+
+bool match_argument(const Argument& argument, PyObject* object, Items& leaves) {
+  if (argument.is_static) return equal_fixed(argument.what.ptr(), object);
+  return flatten_up_to(argument.what.ptr(), object, leaves);
+}
+
+// The values that a program is to be run on, if it serves these arguments.
+bool match(const Signature& signature, long trace_id, PyObject* args, PyObject* kwargs,
+           Items& values) {
+  size_t given = kwargs ? (size_t)PyDict_GET_SIZE(kwargs) : 0;
+  if (signature.trace_id != trace_id || given != signature.named.size() ||
+      (size_t)PyTuple_GET_SIZE(args) != signature.positional.size()) {
+    return false;
+  }
+  Items leaves;
+  for (size_t i = 0; i < signature.positional.size(); i++) {
+    if (!match_argument(signature.positional[i], PyTuple_GET_ITEM(args, (Py_ssize_t)i), leaves)) {
+      return false;
+    }
+  }
+  for (const Argument& argument : signature.named) {
+    PyObject* object = PyDict_GetItemWithError(kwargs, argument.name.ptr());
+    if (!object) {
+      if (PyErr_Occurred()) throw Raised();
+      return false;
+    }
+    if (!match_argument(argument, object, leaves)) return false;
+  }
+  if (leaves.size() != signature.leaves.size()) return false;
+  for (const nb::object& value : signature.consts) values.push_new(value.ptr());
+  for (size_t i = 0; i < leaves.size(); i++) {
+    if (!push_leaf(signature.leaves[i], leaves[i], signature.takes_arrays, values)) {
+      values.clear();
+      return false;
+    }
+  }
+  return true;
+}
+
+// ---- running
+
+PyObject* wrap(PyObject* value, PyObject* weak) {
+  nb::object kept = nb::steal(value);
+  if (!PyArray_CheckExact(value)) {
+    PyObject* arguments[2] = {value, weak};
+    return checked(PyObject_Vectorcall(ref.wrap, arguments, 2, nullptr));
+  }
+  PyObject* array = blank(ref.array_class);
+  ref.value.init(array, kept.release().ptr());
+  ref.weak.init(array, Py_NewRef(weak));
+  return array;
+}
+
+PyObject* run(const Signature& signature, Items& values) {
+  Items results;
+  if (is_entry(signature.run.ptr())) {
+    run_entry(reinterpret_cast<Entry*>(signature.run.ptr()), values.data(), values.size(), results);
+  } else {
+    nb::object given =
+        nb::steal(signature.takes_arrays ? values.to_tuple() : values.to_list());
+    nb::object answer = owned(PyObject_CallOneArg(signature.run.ptr(), given.ptr()));
+    if (!PyList_Check(answer.ptr()) ||
+        (size_t)PyList_GET_SIZE(answer.ptr()) != signature.weak.size()) {
+      PyErr_SetString(PyExc_RuntimeError, "an executable did not return a list of its results");
+      throw Raised();
+    }
+    for (size_t i = 0; i < signature.weak.size(); i++) {
+      results.push_new(PyList_GET_ITEM(answer.ptr(), (Py_ssize_t)i));
+    }
+  }
+  size_t count = signature.weak.size() + signature.fixed.size(), next = 0;
+  Items outputs;
+  auto fixed = signature.fixed.begin();
+  for (size_t i = 0; i < count; i++) {
+    if (fixed != signature.fixed.end() && fixed->first == i) {
+      outputs.push_new(fixed->second.ptr());
+      ++fixed;
+    } else {
+      outputs.push(wrap(results.take(next), signature.weak[next]));
+      next++;
+    }
+  }
+  size_t first = 0;
+  return unflatten(signature.structure.ptr(), outputs, first);
+}
+
+// Hides namoo's own frames in the error that is set, as the general way does.
+void tidy_error() {
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  PyObject* none = PyObject_CallOneArg(ref.tidy, value);
+  if (!none) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return;
+  }
+  Py_DECREF(none);
+  Py_XDECREF(traceback);
+  PyErr_Restore(type, value, PyException_GetTraceback(value));
+}
+
+// The number of the settings that programs depend on; false where it must be found anew.
+bool current_settings(long& trace_id) {
+  nb::object trace = owned(PyObject_GetAttr(ref.context, name_trace));
+  if (trace.ptr() != ref.eval_trace) return false;
+  nb::object axes = owned(PyObject_GetAttr(ref.context, name_axes));
+  if (!PyDict_CheckExact(axes.ptr()) || PyDict_GET_SIZE(axes.ptr()) != 0) return false;
+  nb::object known = owned(PyObject_GetAttr(ref.config, name_config_trace));
+  PyObject* generation = PyDict_GetItemWithError(ref.config_names, name_generation);
+  if (!generation || !PyTuple_CheckExact(known.ptr()) || PyTuple_GET_SIZE(known.ptr()) != 3) {
+    return false;
+  }
+  PyObject* seen = PyTuple_GET_ITEM(known.ptr(), 0);
+  if (seen != generation && PyObject_RichCompareBool(seen, generation, Py_EQ) != 1) return false;
+  trace_id = PyLong_AsLong(PyTuple_GET_ITEM(known.ptr(), 2));
+  return trace_id != -1 || !PyErr_Occurred();
+}
+
+// The program that serves the arguments, with its values; nothing where the general way must look.
+SignatureRef recognise(PyObject* calls, PyObject* args, PyObject* kwargs, Items& values) {
+  auto* table = reinterpret_cast<Calls*>(calls);
+  try {
+    long trace_id;
+    if (!current_settings(trace_id)) return nullptr;
+    size_t tried = 0, place = table->hint;
+    // The table may change while arguments are compared, which can run any code.
+    while (tried < table->signatures->size()) {
+      if (place >= table->signatures->size()) place = 0;
+      SignatureRef signature = (*table->signatures)[place];
+      if (match(*signature, trace_id, args, kwargs, values)) {
+        table->hint = place;
+        return signature;
+      }
+      place++;
+      tried++;
+    }
+    return nullptr;
+  } catch (Raised&) {
+    // The general way meets the same error, and explains it.
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) throw;
+    PyErr_Clear();
+    values.clear();
+    return nullptr;
+  }
+}
+
+PyObject* dispatcher_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    PyObject* calls = reinterpret_cast<Dispatcher*>(self)->calls;
+    if (calls && Py_IS_TYPE(calls, calls_type)) {
+      nb::object kept = nb::borrow(calls);
+      Busy busy;
+      Items values;
+      SignatureRef signature = recognise(calls, args, kwargs, values);
+      if (signature) {
+        PyObject* result = guarded([&] { return run(*signature, values); });
+        if (!result) tidy_error();
+        return checked(result);
+      }
+    }
+    nb::object keywords = kwargs ? nb::borrow(kwargs) : owned(PyDict_New());
+    PyObject* arguments[3] = {self, args, keywords.ptr()};
+    PyObject* result = PyObject_VectorcallMethod(name_general, arguments, 3, nullptr);
+    if (!result) tidy_error();
+    return checked(result);
+  });
+}
+
+// ---- the classes
+
+int dispatcher_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(reinterpret_cast<Dispatcher*>(self)->calls);
+  return 0;
+}
+
+int dispatcher_clear(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<Dispatcher*>(self)->calls);
+  return 0;
+}
+
+void dispatcher_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  PyTypeObject* type = Py_TYPE(self);
+  dispatcher_clear(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyMemberDef dispatcher_members[] = {
+    {"calls", T_OBJECT, offsetof(Dispatcher, calls), 0, "The Calls that are recognised at once."},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyType_Slot dispatcher_slots[] = {
+    {Py_tp_doc, const_cast<char*>("A function whose calls are recognised by `calls`; others go to "
+                                  "its method `general(args, kwargs)`.")},
+    {Py_tp_new, reinterpret_cast<void*>(PyType_GenericNew)},
+    {Py_tp_call, reinterpret_cast<void*>(dispatcher_call)},
+    {Py_tp_traverse, reinterpret_cast<void*>(dispatcher_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(dispatcher_clear)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(dispatcher_dealloc)},
+    {Py_tp_members, dispatcher_members},
+    {0, nullptr},
+};
+
+PyType_Spec dispatcher_spec = {
+    "namoo._runtime.Dispatcher", sizeof(Dispatcher), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, dispatcher_slots};
+
+PyObject* calls_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (self) reinterpret_cast<Calls*>(self)->signatures = new std::vector<SignatureRef>();
+  return self;
+}
+
+int calls_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  auto* signatures = reinterpret_cast<Calls*>(self)->signatures;
+  if (!signatures) return 0;
+  for (const SignatureRef& signature : *signatures) {
+    // Another call holds it too, unseen: its references are not ours to count.
+    if (signature.use_count() > 1) continue;
+    Py_VISIT(signature->run.ptr());
+    Py_VISIT(signature->structure.ptr());
+    for (const auto& items : {&signature->positional, &signature->named}) {
+      for (const Argument& argument : *items) {
+        Py_VISIT(argument.what.ptr());
+        Py_VISIT(argument.name.ptr());
+      }
+    }
+    for (const Leaf& leaf : signature->leaves) {
+      Py_VISIT(leaf.cls.ptr());
+      Py_VISIT(leaf.fixed.ptr());
+    }
+    for (const nb::object& value : signature->consts) Py_VISIT(value.ptr());
+    for (const auto& item : signature->fixed) Py_VISIT(item.second.ptr());
+  }
+  return 0;
+}
+
+int calls_clear(PyObject* self) {
+  auto* calls = reinterpret_cast<Calls*>(self);
+  if (calls->signatures) {
+    std::vector<SignatureRef> old;
+    old.swap(*calls->signatures);
+    calls->hint = 0;
+  }
+  return 0;
+}
+
+void calls_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  auto* calls = reinterpret_cast<Calls*>(self);
+  PyTypeObject* type = Py_TYPE(self);
+  calls_clear(self);
+  delete calls->signatures;
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+Py_ssize_t calls_length(PyObject* self) {
+  return (Py_ssize_t)reinterpret_cast<Calls*>(self)->signatures->size();
+}
+
+PyObject* py_clear(PyObject* self, PyObject*) {
+  calls_clear(self);
+  Py_RETURN_NONE;
+}
+
+PyObject* item(PyObject* tuple, Py_ssize_t i) { return checked(PyTuple_GetItem(tuple, i)); }
+
+std::vector<npy_intp> shape_of(PyObject* tuple) {
+  std::vector<npy_intp> shape;
+  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); i++) {
+    shape.push_back((npy_intp)PyLong_AsSsize_t(item(tuple, i)));
+  }
+  if (PyErr_Occurred()) throw Raised();
+  return shape;
+}
+
+nb::object dtype_of(PyObject* object) {
+  if (!PyArray_DescrCheck(object)) {
+    PyErr_Format(PyExc_TypeError, "a NumPy dtype was expected, not %R", object);
+    throw Raised();
+  }
+  return nb::borrow(object);
+}
+
+// ('array', shape, dtype, weak), ('numpy', shape, dtype, canonical), ('other', cls),
+// ('scalar', cls, canonical) or ('fixed', cls, value)
+Leaf make_leaf(PyObject* tuple) {
+  Leaf leaf;
+  const char* kind = PyUnicode_AsUTF8(item(tuple, 0));
+  if (!kind) throw Raised();
+  if (std::strcmp(kind, "array") == 0) {
+    leaf.kind = Kind::kArray;
+    leaf.shape = shape_of(item(tuple, 1));
+    leaf.dtype = dtype_of(item(tuple, 2));
+    leaf.weak = item(tuple, 3) == Py_True ? Py_True : Py_False;
+  } else if (std::strcmp(kind, "numpy") == 0) {
+    leaf.kind = Kind::kNumPy;
+    leaf.shape = shape_of(item(tuple, 1));
+    leaf.dtype = dtype_of(item(tuple, 2));
+    leaf.canonical = dtype_of(item(tuple, 3));
+  } else if (std::strcmp(kind, "other") == 0) {
+    leaf.kind = Kind::kOtherArray;
+    leaf.cls = nb::borrow(item(tuple, 1));
+  } else if (std::strcmp(kind, "scalar") == 0) {
+    leaf.kind = Kind::kScalar;
+    leaf.cls = nb::borrow(item(tuple, 1));
+    leaf.canonical = dtype_of(item(tuple, 2));
+  } else {
+    leaf.kind = Kind::kFixed;
+    leaf.cls = nb::borrow(item(tuple, 1));
+    leaf.fixed = nb::borrow(item(tuple, 2));
+  }
+  return leaf;
+}
+
+// (is_static, value or structure, name or None)
+std::vector<Argument> make_arguments(PyObject* given) {
+  std::vector<Argument> arguments;
+  nb::object items = owned(PySequence_Tuple(given));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.ptr()); i++) {
+    PyObject* tuple = item(items.ptr(), i);
+    arguments.push_back({item(tuple, 0) == Py_True, nb::borrow(item(tuple, 1)),
+                         nb::borrow(item(tuple, 2))});
+  }
+  return arguments;
+}
+
+PyObject* py_add(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    static const char* names[] = {"trace_id", "positional", "named", "leaves",    "run",  "takes_arrays",
+                                  "consts",   "weak",       "structure", "fixed", nullptr};
+    long trace_id;
+    int takes_arrays;
+    PyObject *positional, *named, *leaves, *run, *consts, *weak, *structure, *fixed;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lOOOOpOOOO", const_cast<char**>(names),
+                                     &trace_id, &positional, &named, &leaves, &run, &takes_arrays,
+                                     &consts, &weak, &structure, &fixed)) {
+      throw Raised();
+    }
+    auto signature = std::make_shared<Signature>();
+    signature->trace_id = trace_id;
+    signature->positional = make_arguments(positional);
+    signature->named = make_arguments(named);
+    nb::object all_leaves = owned(PySequence_Tuple(leaves));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all_leaves.ptr()); i++) {
+      signature->leaves.push_back(make_leaf(item(all_leaves.ptr(), i)));
+    }
+    signature->run = nb::borrow(run);
+    signature->takes_arrays = takes_arrays;
+    nb::object all_consts = owned(PySequence_Tuple(consts));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all_consts.ptr()); i++) {
+      signature->consts.push_back(nb::borrow(item(all_consts.ptr(), i)));
+    }
+    nb::object all_weak = owned(PySequence_Tuple(weak));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all_weak.ptr()); i++) {
+      signature->weak.push_back(item(all_weak.ptr(), i) == Py_True ? Py_True : Py_False);
+    }
+    signature->structure = nb::borrow(structure);
+    nb::object all_fixed = owned(PySequence_Tuple(fixed));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all_fixed.ptr()); i++) {
+      PyObject* pair = item(all_fixed.ptr(), i);
+      size_t place = PyLong_AsSize_t(item(pair, 0));
+      if (PyErr_Occurred()) throw Raised();
+      signature->fixed.emplace_back(place, nb::borrow(item(pair, 1)));
+    }
+    if (count_leaves(structure) != signature->weak.size() + signature->fixed.size()) {
+      PyErr_SetString(PyExc_ValueError, "the structure has not as many leaves as there are results");
+      throw Raised();
+    }
+    auto* calls = reinterpret_cast<Calls*>(self);
+    SignatureRef oldest;
+    if (calls->signatures->size() >= kMost) {
+      oldest = calls->signatures->front();
+      calls->signatures->erase(calls->signatures->begin());
+    }
+    calls->signatures->push_back(std::move(signature));
+    calls->hint = calls->signatures->size() - 1;
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef calls_methods[] = {
+    {"add", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(py_add)),
+     METH_VARARGS | METH_KEYWORDS, "Remembers a program and the arguments that it serves."},
+    {"clear", py_clear, METH_NOARGS, "Forgets all programs."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyType_Slot calls_slots[] = {
+    {Py_tp_doc, const_cast<char*>("The programs of a function that were called last.")},
+    {Py_tp_new, reinterpret_cast<void*>(calls_new)},
+    {Py_tp_traverse, reinterpret_cast<void*>(calls_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(calls_clear)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(calls_dealloc)},
+    {Py_tp_methods, calls_methods},
+    {Py_sq_length, reinterpret_cast<void*>(calls_length)},
+    {0, nullptr},
+};
+
+PyType_Spec calls_spec = {"namoo._runtime.Calls", sizeof(Calls), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+                          calls_slots};
+
+// ---- the buffer of an array
+
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  view->obj = nullptr;
+  if (flags & PyBUF_WRITABLE) {
+    PyErr_SetString(PyExc_BufferError, "arrays are immutable: their memory cannot be written to");
+    return -1;
+  }
+  PyObject* value = PyObject_GetAttr(self, name_value);
+  if (!value) return -1;
+  int status = PyObject_GetBuffer(value, view, flags);
+  Py_DECREF(value);
+  if (status == 0) view->readonly = 1;
+  return status;
+}
+
+PyType_Slot buffered_slots[] = {
+    {Py_tp_doc, const_cast<char*>("Gives an array's memory, to be read, to who asks for it.")},
+    {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+    {0, nullptr},
+};
+
+PyType_Spec buffered_spec = {"namoo._runtime.Buffered", sizeof(PyObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, buffered_slots};
+
+// bind_call(context, eval_trace, config, config_names, array_class, to_numpy, wrap, tidy)
+PyObject* py_bind(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    need_numpy();
+    Reference given;
+    if (!PyArg_ParseTuple(args, "OOOO!OOOO", &given.context, &given.eval_trace, &given.config,
+                          &PyDict_Type, &given.config_names, &given.array_class, &given.to_numpy,
+                          &given.wrap, &given.tidy)) {
+      throw Raised();
+    }
+    given.value.bind(given.array_class, "_value");
+    given.weak.bind(given.array_class, "_weak");
+    Py_INCREF(args);  // keeps all of them
+    ref = given;
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef methods[] = {
+    {"bind_call", py_bind, METH_VARARGS, "Learns what the path of a call works with."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyTypeObject* add_type(nb::module_& m, const char* name, PyType_Spec* spec) {
+  PyObject* type = checked(PyType_FromSpec(spec));
+  checked(PyModule_AddObjectRef(m.ptr(), name, type));
+  return reinterpret_cast<PyTypeObject*>(type);
+}
+
+}  // namespace
+
+void add_call(nb::module_& m) {
+  name_trace = checked(PyUnicode_InternFromString("trace"));
+  name_axes = checked(PyUnicode_InternFromString("axes"));
+  name_config_trace = checked(PyUnicode_InternFromString("_trace"));
+  name_generation = checked(PyUnicode_InternFromString("_generation"));
+  name_general = checked(PyUnicode_InternFromString("general"));
+  name_value = checked(PyUnicode_InternFromString("_value"));
+  calls_type = add_type(m, "Calls", &calls_spec);
+  add_type(m, "Dispatcher", &dispatcher_spec);
+  add_type(m, "Buffered", &buffered_spec);
+  checked(PyModule_AddFunctions(m.ptr(), methods));
+}
+
+}  // namespace namoo

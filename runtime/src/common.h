@@ -1,0 +1,143 @@
+// What all parts of the runtime share: Python's objects with owners, and lists of them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace namoo {
+
+// An exception of Python is set; it goes up through C++ as this.
+struct Raised {};
+
+inline PyObject* checked(PyObject* object) {
+  if (!object) throw Raised();
+  return object;
+}
+
+inline void checked(int status) {
+  if (status < 0) throw Raised();
+}
+
+inline nb::object owned(PyObject* object) { return nb::steal(checked(object)); }
+
+// Owned references, in place while they are few.
+class Items {
+ public:
+  Items() = default;
+  Items(const Items&) = delete;
+  Items& operator=(const Items&) = delete;
+  ~Items() {
+    clear();
+    if (data_ != inline_) PyMem_Free(data_);
+  }
+
+  // Takes the reference over, also where there is no memory left.
+  void push(PyObject* object) {
+    if (size_ == capacity_) grow(object);
+    data_[size_++] = object;
+  }
+  void push_new(PyObject* object) {
+    Py_INCREF(object);
+    push(object);
+  }
+  // Gives the reference away.
+  PyObject* take(size_t i) { return std::exchange(data_[i], nullptr); }
+  PyObject* operator[](size_t i) const { return data_[i]; }
+  PyObject** data() { return data_; }
+  size_t size() const { return size_; }
+  void clear() {
+    // Dropping a reference can run anything, which may look at this list.
+    while (size_ > 0) {
+      PyObject* last = data_[--size_];
+      Py_XDECREF(last);
+    }
+  }
+
+  PyObject* to_list() {
+    PyObject* list = checked(PyList_New((Py_ssize_t)size_));
+    for (size_t i = 0; i < size_; i++) PyList_SET_ITEM(list, (Py_ssize_t)i, take(i));
+    size_ = 0;
+    return list;
+  }
+  PyObject* to_tuple() {
+    PyObject* tuple = checked(PyTuple_New((Py_ssize_t)size_));
+    for (size_t i = 0; i < size_; i++) PyTuple_SET_ITEM(tuple, (Py_ssize_t)i, take(i));
+    size_ = 0;
+    return tuple;
+  }
+
+ private:
+  void grow(PyObject* waiting) {
+    size_t wanted = 4 * capacity_;
+    void* memory = PyMem_Malloc(wanted * sizeof(PyObject*));
+    if (!memory) {
+      Py_DECREF(waiting);
+      PyErr_NoMemory();
+      throw Raised();
+    }
+    std::memcpy(memory, data_, size_ * sizeof(PyObject*));
+    if (data_ != inline_) PyMem_Free(data_);
+    data_ = static_cast<PyObject**>(memory);
+    capacity_ = wanted;
+  }
+
+  static constexpr size_t kInline = 16;
+  PyObject* inline_[kInline];
+  PyObject** data_ = inline_;
+  size_t size_ = 0;
+  size_t capacity_ = kInline;
+};
+
+// A slot of a Python class, read and written without its descriptor.
+class Slot {
+ public:
+  // Finds the slot of a name in `__slots__`.
+  void bind(PyObject* cls, const char* name);
+  PyObject* get(PyObject* object) const {
+    return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset_);
+  }
+  // Takes the reference over; for new objects, whose slots are empty.
+  void init(PyObject* object, PyObject* value) const {
+    *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset_) = value;
+  }
+
+ private:
+  Py_ssize_t offset_ = 0;
+};
+
+// A new object of a Python class whose slots are to be filled; `__init__` is not called.
+inline PyObject* blank(PyObject* cls) {
+  PyTypeObject* type = reinterpret_cast<PyTypeObject*>(cls);
+  return checked(type->tp_alloc(type, 0));
+}
+
+// The edge to Python: exceptions of C++ become "an error is set".
+template <typename F>
+PyObject* guarded(F&& f) noexcept {
+  try {
+    return f();
+  } catch (Raised&) {
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+// Each part adds its names to the module.
+void add_tree(nb::module_& m);
+void add_pool(nb::module_& m);
+void add_entry(nb::module_& m);
+void add_call(nb::module_& m);
+void add_random(nb::module_& m);
+
+}  // namespace namoo

@@ -1,0 +1,255 @@
+#include "entry.h"
+
+#include <structmember.h>
+
+#include <memory>
+
+#include "pool.h"
+
+namespace namoo {
+
+namespace {
+
+PyTypeObject* entry_type = nullptr;
+
+// The array itself if native code can read it as it is, else a copy that it can.
+nb::object readable(PyObject* value, const ArrayType& type, size_t place) {
+  if (!PyArray_Check(value)) {
+    PyErr_Format(PyExc_TypeError, "value %zu is not a NumPy array but %R", place, Py_TYPE(value));
+    throw Raised();
+  }
+  auto* array = reinterpret_cast<PyArrayObject*>(value);
+  bool same_size = PyArray_DESCR(array) == type.descr()
+                       ? true
+                       : PyArray_EquivTypes(PyArray_DESCR(array), type.descr());
+  same_size = same_size && PyArray_NBYTES(array) == type.bytes;
+  if (!same_size) {
+    PyErr_Format(PyExc_ValueError,
+                 "value %zu has dtype %S and %zd bytes, but the program takes dtype %S and %zd",
+                 place, PyArray_DESCR(array), (Py_ssize_t)PyArray_NBYTES(array), type.descr(),
+                 (Py_ssize_t)type.bytes);
+    throw Raised();
+  }
+  if (PyArray_ISCARRAY_RO(array)) return nb::borrow(value);
+  Py_INCREF(type.descr());
+  return owned(PyArray_FromArray(array, type.descr(), NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSURECOPY));
+}
+
+}  // namespace
+
+bool is_entry(PyObject* object) { return Py_IS_TYPE(object, entry_type); }
+
+void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& results) {
+  const auto& inputs = *entry->inputs;
+  const auto& outputs = *entry->outputs;
+  if (count != inputs.size()) {
+    PyErr_Format(PyExc_ValueError, "the program takes %zu arrays, not %zu", inputs.size(), count);
+    throw Raised();
+  }
+  // The values are kept here: the caller's list may change while the lock is given up.
+  Items kept;
+  constexpr size_t kInPlace = 64;
+  void* in_place[kInPlace];
+  std::vector<void*> longer;
+  size_t total = inputs.size() + outputs.size() + 1;
+  void** buffers = in_place;
+  if (total > kInPlace) {
+    longer.resize(total);
+    buffers = longer.data();
+  }
+  for (size_t i = 0; i < count; i++) {
+    kept.push(readable(values[i], inputs[i], i).release().ptr());
+    buffers[i] = PyArray_DATA(reinterpret_cast<PyArrayObject*>(kept[i]));
+  }
+  size_t first = results.size();
+  for (size_t i = 0; i < outputs.size(); i++) {
+    const ArrayType& type = outputs[i];
+    Py_INCREF(type.descr());
+    results.push(pooled_array(type.descr(), (int)type.shape.size(), type.shape.data()));
+    buffers[count + i] = PyArray_DATA(reinterpret_cast<PyArrayObject*>(results[first + i]));
+  }
+  Arena arena(entry->arena);
+  buffers[total - 1] = arena.data();
+  Failure failure = {};
+  int code;
+  if (entry->quick) {
+    code = entry->function(buffers, &failure);
+  } else {
+    Py_BEGIN_ALLOW_THREADS;
+    code = entry->function(buffers, &failure);
+    Py_END_ALLOW_THREADS;
+  }
+  if (code == 0) return;
+  nb::object slots = owned(PyTuple_New(8));
+  for (int i = 0; i < 8; i++) {
+    PyTuple_SET_ITEM(slots.ptr(), i, checked(PyLong_FromLongLong(failure.slots[i])));
+  }
+  nb::object number = owned(PyLong_FromLong(code));
+  if (entry->handler != Py_None) {
+    owned(PyObject_CallFunctionObjArgs(entry->handler, number.ptr(), slots.ptr(), nullptr));
+  }
+  PyErr_Format(PyExc_RuntimeError, "a compiled program failed with code %d, %R", code, slots.ptr());
+  throw Raised();
+}
+
+namespace {
+
+PyObject* entry_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* kwnames) {
+  return guarded([&]() -> PyObject* {
+    if (PyVectorcall_NARGS(flags) != 1 || kwnames) {
+      PyErr_SetString(PyExc_TypeError, "an Entry is called with one list of arrays");
+      throw Raised();
+    }
+    nb::object given = owned(PySequence_Tuple(args[0]));
+    Items results;
+    run_entry(reinterpret_cast<Entry*>(self), &PyTuple_GET_ITEM(given.ptr(), 0),
+              (size_t)PyTuple_GET_SIZE(given.ptr()), results);
+    return results.to_list();
+  });
+}
+
+std::vector<ArrayType>* array_types(PyObject* given) {
+  auto types = std::make_unique<std::vector<ArrayType>>();
+  nb::object sequence = owned(PySequence_Tuple(given));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.ptr()); i++) {
+    PyArray_Dims shape = {nullptr, 0};
+    PyArray_Descr* descr = nullptr;
+    nb::object item = owned(PySequence_Tuple(PyTuple_GET_ITEM(sequence.ptr(), i)));
+    int parsed = PyArg_ParseTuple(item.ptr(), "O&O&;a shape and a dtype", PyArray_IntpConverter,
+                                  &shape, PyArray_DescrConverter, &descr);
+    ArrayType type;
+    if (parsed) {
+      type.dtype = nb::steal(reinterpret_cast<PyObject*>(descr));
+      type.shape.assign(shape.ptr, shape.ptr + shape.len);
+    }
+    PyDimMem_FREE(shape.ptr);
+    if (!parsed) throw Raised();
+    if (PyDataType_REFCHK(descr)) {
+      PyErr_SetString(PyExc_TypeError, "native code takes numbers, not Python objects");
+      throw Raised();
+    }
+    type.bytes = PyDataType_ELSIZE(descr);
+    for (npy_intp length : type.shape) type.bytes *= length;
+    types->push_back(std::move(type));
+  }
+  return types.release();
+}
+
+PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    need_numpy();
+    static const char* names[] = {"function", "inputs", "outputs", "arena",
+                                  "keep",     "handler", "quick",  nullptr};
+    PyObject *function, *inputs, *outputs, *keep = Py_None, *handler = Py_None;
+    Py_ssize_t arena = 0;
+    int quick = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOOp", const_cast<char**>(names), &function,
+                                     &inputs, &outputs, &arena, &keep, &handler, &quick)) {
+      throw Raised();
+    }
+    void* address = PyLong_AsVoidPtr(function);
+    if (!address) {
+      if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the function's address is 0");
+      throw Raised();
+    }
+    if (arena < 0) {
+      PyErr_SetString(PyExc_ValueError, "the arena's size is negative");
+      throw Raised();
+    }
+    std::unique_ptr<std::vector<ArrayType>> ins(array_types(inputs)), outs(array_types(outputs));
+    PyObject* self = checked(type->tp_alloc(type, 0));
+    auto* entry = reinterpret_cast<Entry*>(self);
+    entry->vectorcall = entry_call;
+    entry->function = reinterpret_cast<NativeFunction>(address);
+    entry->inputs = ins.release();
+    entry->outputs = outs.release();
+    entry->arena = (size_t)arena;
+    entry->quick = quick != 0;
+    entry->keep = Py_NewRef(keep);
+    entry->handler = Py_NewRef(handler);
+    return self;
+  });
+}
+
+int entry_traverse(PyObject* self, visitproc visit, void* arg) {
+  auto* entry = reinterpret_cast<Entry*>(self);
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(entry->keep);
+  Py_VISIT(entry->handler);
+  return 0;
+}
+
+int entry_clear(PyObject* self) {
+  // The code itself stays until the end: `keep` is dropped with the object.
+  auto* entry = reinterpret_cast<Entry*>(self);
+  PyObject* handler = entry->handler;
+  entry->handler = Py_NewRef(Py_None);
+  Py_XDECREF(handler);
+  return 0;
+}
+
+void entry_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  auto* entry = reinterpret_cast<Entry*>(self);
+  PyTypeObject* type = Py_TYPE(self);
+  delete entry->inputs;
+  delete entry->outputs;
+  Py_XDECREF(entry->keep);
+  Py_XDECREF(entry->handler);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* entry_get_keep(PyObject* self, void*) {
+  return Py_NewRef(reinterpret_cast<Entry*>(self)->keep);
+}
+
+PyMemberDef entry_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Entry, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyGetSetDef entry_getters[] = {
+    {"keep", entry_get_keep, nullptr, "What must live as long as the function.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+constexpr const char* kEntryDoc =
+    "Entry(function, inputs, outputs, arena=0, keep=None, handler=None, quick=False)\n--\n\n"
+    "A native function that computes a program; called with a list of arrays, it returns one.\n\n"
+    "The function is `int f(void** buffers, int64_t* failure)`. The buffers are those of the\n"
+    "inputs, of the outputs, and the arena. It returns 0, or a code of an error after writing up\n"
+    "to eight numbers to `failure`.\n\n"
+    "Args:\n"
+    "  function: its address.\n"
+    "  inputs, outputs: the shape and the dtype of each array.\n"
+    "  arena: how many bytes it needs for intermediate values.\n"
+    "  keep: an object that lives as long, such as the owner of the code.\n"
+    "  handler: called with the code and the eight numbers where the function fails; it raises.\n"
+    "  quick: the function takes less time than it costs to let other threads run meanwhile.\n";
+
+PyType_Slot entry_slots[] = {
+    {Py_tp_doc, const_cast<char*>(kEntryDoc)},
+    {Py_tp_new, reinterpret_cast<void*>(entry_new)},
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(entry_dealloc)},
+    {Py_tp_traverse, reinterpret_cast<void*>(entry_traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(entry_clear)},
+    {Py_tp_members, entry_members},
+    {Py_tp_getset, entry_getters},
+    {0, nullptr},
+};
+
+PyType_Spec entry_spec = {
+    "namoo._runtime.Entry", sizeof(Entry), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_IMMUTABLETYPE,
+    entry_slots};
+
+}  // namespace
+
+void add_entry(nb::module_& m) {
+  entry_type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpec(&entry_spec)));
+  checked(PyModule_AddObjectRef(m.ptr(), "Entry", reinterpret_cast<PyObject*>(entry_type)));
+}
+
+}  // namespace namoo

@@ -1,0 +1,26 @@
+#define NAMOO_IMPORTS_NUMPY
+#include "arrays.h"
+
+namespace namoo {
+
+void need_numpy() {
+  static bool done = false;
+  if (done) return;
+  checked(_import_array());
+  done = true;
+}
+
+}  // namespace namoo
+
+NB_MODULE(_runtime, m) {
+  m.doc() = "What Python is too slow for: trees, the path of a call, buffers, random bits.";
+  try {
+    namoo::add_tree(m);
+    namoo::add_pool(m);
+    namoo::add_entry(m);
+    namoo::add_call(m);
+    namoo::add_random(m);
+  } catch (namoo::Raised&) {
+    throw nb::python_error();
+  }
+}

@@ -1,0 +1,234 @@
+#include "pool.h"
+
+#include <algorithm>
+#include <new>
+
+namespace namoo {
+
+// What stands before the memory that is given out.
+struct Pool::Block {
+  size_t capacity;
+  int number;           // of the size class
+  Block *previous, *next;  // free blocks of the same class
+  Block *older, *newer;    // free blocks of all classes
+};
+
+namespace {
+
+constexpr size_t kHeader = Pool::kAlignment;
+
+struct SizeClass {
+  int number;
+  size_t capacity;
+};
+
+// Multiples of 64 bytes up to 4096, then four sizes for each doubling.
+SizeClass size_class(size_t bytes) {
+  if (bytes <= 4096) {
+    size_t steps = std::max<size_t>((bytes + 63) / 64, 1);
+    return {(int)steps - 1, steps * 64};
+  }
+  int doubling = 12;
+  while ((size_t{2} << doubling) < bytes) doubling++;
+  size_t quarter = size_t{1} << (doubling - 2);
+  size_t steps = (bytes - (size_t{1} << doubling) + quarter - 1) / quarter;
+  return {64 + (doubling - 12) * 4 + (int)steps - 1, (size_t{1} << doubling) + steps * quarter};
+}
+
+}  // namespace
+
+void* Pool::allocate(size_t bytes) {
+  static_assert(sizeof(Block) <= kHeader, "the header holds a block");
+  if (bytes > (size_t{1} << 46)) return nullptr;
+  SizeClass wanted = size_class(bytes);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    in_use_ += wanted.capacity;
+    if (Block* block = free_[wanted.number]) {
+      detach(block);
+      return reinterpret_cast<char*>(block) + kHeader;
+    }
+  }
+  void* memory =
+      ::operator new(kHeader + wanted.capacity, std::align_val_t(kAlignment), std::nothrow);
+  if (!memory) {
+    // What is kept for later is needed now.
+    std::lock_guard<std::mutex> lock(mutex_);
+    shrink(0);
+    memory = ::operator new(kHeader + wanted.capacity, std::align_val_t(kAlignment), std::nothrow);
+    if (!memory) {
+      in_use_ -= wanted.capacity;
+      return nullptr;
+    }
+  }
+  Block* block = new (memory) Block();
+  block->capacity = wanted.capacity;
+  block->number = wanted.number;
+  return static_cast<char*>(memory) + kHeader;
+}
+
+void Pool::release(void* data) {
+  Block* block = reinterpret_cast<Block*>(static_cast<char*>(data) - kHeader);
+  std::lock_guard<std::mutex> lock(mutex_);
+  in_use_ -= block->capacity;
+  Block*& first = free_[block->number];
+  block->previous = nullptr;
+  block->next = first;
+  if (first) first->previous = block;
+  first = block;
+  block->newer = nullptr;
+  block->older = newest_;
+  (newest_ ? newest_->newer : oldest_) = block;
+  newest_ = block;
+  cached_ += block->capacity;
+  shrink(limit_);
+}
+
+size_t Pool::capacity(void* data) {
+  return reinterpret_cast<Block*>(static_cast<char*>(data) - kHeader)->capacity;
+}
+
+void Pool::detach(Block* block) {
+  (block->previous ? block->previous->next : free_[block->number]) = block->next;
+  if (block->next) block->next->previous = block->previous;
+  (block->older ? block->older->newer : oldest_) = block->newer;
+  (block->newer ? block->newer->older : newest_) = block->older;
+  cached_ -= block->capacity;
+}
+
+void Pool::shrink(size_t limit) {
+  while (cached_ > limit) {
+    Block* block = oldest_;
+    detach(block);
+    ::operator delete(static_cast<void*>(block), std::align_val_t(kAlignment));
+  }
+}
+
+void Pool::set_limit(size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  limit_ = bytes;
+  shrink(bytes);
+}
+
+Pool& Pool::shared() {
+  // Not destroyed at exit: arrays may outlive everything.
+  static Pool* pool = new Pool();
+  return *pool;
+}
+
+namespace {
+
+// ---- NumPy's view of the pool
+
+void* numpy_malloc(void*, size_t size) { return Pool::shared().allocate(size); }
+
+void* numpy_calloc(void*, size_t count, size_t size) {
+  void* data = Pool::shared().allocate(count * size);
+  if (data) std::memset(data, 0, count * size);
+  return data;
+}
+
+void numpy_free(void*, void* data, size_t) {
+  if (data) Pool::shared().release(data);
+}
+
+void* numpy_realloc(void*, void* data, size_t size) {
+  if (data && size <= Pool::capacity(data)) return data;
+  void* longer = Pool::shared().allocate(size);
+  if (longer && data) {
+    std::memcpy(longer, data, Pool::capacity(data));
+    Pool::shared().release(data);
+  }
+  return longer;
+}
+
+PyDataMem_Handler handler = {
+    "namoo_pool", 1, {nullptr, numpy_malloc, numpy_calloc, numpy_realloc, numpy_free}};
+
+PyObject* handler_capsule() {
+  static PyObject* capsule = PyCapsule_New(&handler, "mem_handler", nullptr);
+  return checked(capsule);
+}
+
+}  // namespace
+
+PyObject* pooled_array(PyArray_Descr* descr, int ndim, const npy_intp* dims) {
+  size_t bytes = (size_t)PyDataType_ELSIZE(descr);
+  for (int i = 0; i < ndim; i++) bytes *= (size_t)dims[i];
+  void* data = Pool::shared().allocate(bytes);
+  if (!data) {
+    Py_DECREF(descr);
+    PyErr_NoMemory();
+    throw Raised();
+  }
+  PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims, nullptr, data,
+                                         NPY_ARRAY_CARRAY, nullptr);
+  if (!array) {
+    Pool::shared().release(data);
+    throw Raised();
+  }
+  // NumPy gives the memory back through the handler.
+  auto* fields = reinterpret_cast<PyArrayObject_fields*>(array);
+  fields->mem_handler = Py_NewRef(handler_capsule());
+  PyArray_ENABLEFLAGS(reinterpret_cast<PyArrayObject*>(array), NPY_ARRAY_OWNDATA);
+  return array;
+}
+
+namespace {
+
+PyObject* py_empty(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    need_numpy();
+    PyArray_Dims shape = {nullptr, 0};
+    PyArray_Descr* descr = nullptr;
+    if (!PyArg_ParseTuple(args, "O&O&", PyArray_IntpConverter, &shape, PyArray_DescrConverter,
+                          &descr)) {
+      PyDimMem_FREE(shape.ptr);
+      throw Raised();
+    }
+    struct Free {
+      npy_intp* pointer;
+      ~Free() { PyDimMem_FREE(pointer); }
+    } keeper{shape.ptr};
+    if (PyDataType_REFCHK(descr)) {
+      Py_DECREF(descr);
+      PyErr_SetString(PyExc_TypeError, "the pool holds numbers, not Python objects");
+      throw Raised();
+    }
+    for (int i = 0; i < shape.len; i++) {
+      if (shape.ptr[i] < 0) {
+        Py_DECREF(descr);
+        PyErr_SetString(PyExc_ValueError, "negative dimensions are not allowed");
+        throw Raised();
+      }
+    }
+    return pooled_array(descr, shape.len, shape.ptr);
+  });
+}
+
+PyMethodDef methods[] = {
+    {"empty", py_empty, METH_VARARGS,
+     "empty(shape, dtype, /)\n--\n\nAn array in memory of the pool, at a multiple of 64 bytes."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void add_pool(nb::module_& m) {
+  checked(PyModule_AddFunctions(m.ptr(), methods));
+  m.def("pool_limit", [](size_t bytes) { Pool::shared().set_limit(bytes); }, nb::arg("bytes"),
+        "Bounds the bytes that are kept for later; what is more is given back at once.");
+  m.def(
+      "pool_info",
+      [] {
+        nb::dict info;
+        Pool& pool = Pool::shared();
+        info["limit"] = pool.limit();
+        info["cached"] = pool.cached();
+        info["in_use"] = pool.in_use();
+        return info;
+      },
+      "How many bytes are kept, are given out, and may be kept.");
+}
+
+}  // namespace namoo

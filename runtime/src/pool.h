@@ -1,0 +1,68 @@
+// Memory for results and for intermediate values: aligned, and kept for the next call.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+
+#include "arrays.h"
+
+namespace namoo {
+
+// Thread-safe. Blocks that nobody uses are kept, up to a limit; the oldest go first.
+class Pool {
+ public:
+  static constexpr size_t kAlignment = 64;
+
+  // Null where there is no memory.
+  void* allocate(size_t bytes);
+  void release(void* data);
+  static size_t capacity(void* data);
+
+  void set_limit(size_t bytes);
+  size_t limit() const { return limit_; }
+  size_t cached() const { return cached_; }
+  size_t in_use() const { return in_use_; }
+
+  static Pool& shared();
+
+ private:
+  struct Block;
+  static constexpr int kClasses = 256;
+
+  Block* detach_oldest();
+  void detach(Block* block);
+  void shrink(size_t limit);
+
+  std::mutex mutex_;
+  Block* free_[kClasses] = {};
+  Block* oldest_ = nullptr;
+  Block* newest_ = nullptr;
+  size_t limit_ = size_t{256} << 20;
+  size_t cached_ = 0;
+  size_t in_use_ = 0;
+};
+
+// An array whose memory comes from the pool, and returns to it; takes `descr` over.
+PyObject* pooled_array(PyArray_Descr* descr, int ndim, const npy_intp* dims);
+
+// A piece of the pool for as long as a block of code.
+class Arena {
+ public:
+  explicit Arena(size_t bytes) : data_(bytes ? Pool::shared().allocate(bytes) : nullptr) {
+    if (bytes && !data_) {
+      PyErr_NoMemory();
+      throw Raised();
+    }
+  }
+  ~Arena() {
+    if (data_) Pool::shared().release(data_);
+  }
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  void* data_;
+};
+
+}  // namespace namoo

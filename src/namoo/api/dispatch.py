@@ -1,0 +1,117 @@
+"""The path of a call under `jit`: arguments that were seen before are recognised in C++.
+
+`Dispatcher` is the base of functions under `jit`.  In C++ it looks for the arguments in its `calls`
+and runs the program that serves them; what it does not find goes to the method `general`.  Without
+the C++ part every call goes there, and this module has nothing to remember.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import _config, errors
+from namoo._accelerator import native
+from namoo._config import config
+from namoo.core.array import EagerArray, to_numpy
+from namoo.core.avals import aval_of
+from namoo.core.trace import context, eval_trace, wrap
+
+_SCALARS = (bool, int, float, complex)
+
+
+class _Dispatcher:
+    """A function whose calls go to its method `general`."""
+
+    calls: Any = None
+
+    def general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        raise NotImplementedError(type(self))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self.general(args, kwargs)
+        except Exception as error:
+            errors.tidy(error)
+            raise
+
+
+if native is None:
+    Dispatcher: Any = _Dispatcher
+else:
+    Dispatcher = native.Dispatcher
+    native.bind_call(
+        context, eval_trace, config, vars(_config), EagerArray, to_numpy, wrap, errors.tidy
+    )
+
+
+def new_calls() -> Any:
+    """An empty table of calls, or None where there is no C++ part to use it."""
+    return None if native is None else native.Calls()
+
+
+def remember(
+    calls: Any,
+    leaves: Sequence[Any],
+    tree: Any,
+    static: Sequence[tuple[int | str, Any]],
+    run: Any,
+    takes_arrays: bool,
+    consts: Sequence[Any],
+    weak: Sequence[bool],
+    out_tree: Any,
+    fixed_out: dict[int, Any],
+) -> None:
+    """Let a program serve the arguments it was just called with.
+
+    Args:
+      calls: the table, from `new_calls`.
+      leaves, tree: the arguments that are data, as a tree of positional ones and a dict.
+      static: the other arguments, by number or by name.
+      run: the executable.
+      takes_arrays: it is given Arrays, in a tuple, and not a list of NumPy's.
+      consts: its first operands.
+      weak: the weak types of its results.
+      out_tree: the structure of the function's result.
+      fixed_out: the leaves of the result that are not arrays, by their places.
+    """
+    described = [_describe(x) for x in leaves]
+    if None in described:
+        return
+    positions, names = tree.children()
+    data = iter([(False, child._structure, None) for child in positions.children()])
+    numbers = {n: (True, value, None) for n, value in static if isinstance(n, int)}
+    total = len(numbers) + len(positions.children())
+    positional = [numbers[i] if i in numbers else next(data) for i in range(total)]
+    keys = names.node_data()[1]
+    named = [(False, child._structure, k) for k, child in zip(keys, names.children(), strict=True)]
+    named += [(True, value, n) for n, value in static if isinstance(n, str)]
+    calls.add(
+        trace_id=config.trace_id(),
+        positional=positional,
+        named=named,
+        leaves=described,
+        run=run,
+        takes_arrays=takes_arrays,
+        consts=consts if takes_arrays else [to_numpy(c) for c in consts],
+        weak=weak,
+        structure=out_tree._structure,
+        fixed=sorted(fixed_out.items()),
+    )
+
+
+def _describe(x: Any) -> tuple[Any, ...] | None:
+    """What of a leaf decides that a program serves it; None where only the general way can tell."""
+    kind = type(x)
+    if kind is EagerArray:
+        return ("array", x._value.shape, x._value.dtype, x._weak)
+    if kind is np.ndarray:
+        canonical = np.dtype(getattr(aval_of(x).dtype, "numpy", aval_of(x).dtype))
+        return ("numpy", x.shape, x.dtype, x.dtype if canonical == x.dtype else canonical)
+    if kind in _SCALARS:
+        return ("scalar", kind, aval_of(x).dtype)
+    if isinstance(x, np.generic):
+        return None if x.dtype.names or x.dtype.kind in "SUmMO" else ("other", kind)
+    return None if hasattr(x, "aval") or hasattr(x, "dtype") else ("fixed", kind, x)
