@@ -6,6 +6,7 @@ returns a value of the same type.
 
 from __future__ import annotations
 
+from namoo.engines.native import math_gamma as gamma
 from namoo.engines.native import math_powers as powers
 from namoo.engines.native import math_special as special
 from namoo.engines.native import math_trig as trig
@@ -40,4 +41,6 @@ FUNCTIONS: dict[str, Rule] = {
     "erf": special.erf,
     "erfc": special.erfc,
     "erf_inv": special.erf_inv,
+    "lgamma": gamma.lgamma,
+    "digamma": gamma.digamma,
 }

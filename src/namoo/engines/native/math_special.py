@@ -1,4 +1,4 @@
-"""Error functions and the gamma family as straight-line vector code.
+"""Error functions as straight-line vector code.
 
 Coefficients: see `math_powers`.
 """

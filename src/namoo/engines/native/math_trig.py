@@ -304,7 +304,8 @@ def _sign_of(bits: Number) -> Number:
     return bits << (31 if bits.elem == "i32" else 63)
 
 
-def _sin_series(r: Number) -> Number:
+def sin_series(r: Number) -> Number:
+    """sin(r) for |r| ≤ π/2."""
     z = r * r
     return fma(r * z, horner(z, _SIN[r.elem]), r)
 
@@ -317,7 +318,7 @@ def sin(x: Number) -> Number:
     r = reduced(size, k, parts_of(x.elem, _PI))
     r, bits = _with_far(size, r, bits, "sin", math.pi, 0.0)
     sign = x.bits() ^ size.bits()
-    return (_sin_series(r).bits() ^ _sign_of(bits) ^ sign).as_float()
+    return (sin_series(r).bits() ^ _sign_of(bits) ^ sign).as_float()
 
 
 @vector_rule
@@ -328,7 +329,7 @@ def cos(x: Number) -> Number:
     k, bits = nearest(fma(size, 1 / math.pi, -0.5), 1.0)
     r = reduced(size, k + 0.5, parts_of(x.elem, _PI))
     r, bits = _with_far(size, r, bits, "cos", math.pi, 0.5)
-    return (_sin_series(-r).bits() ^ _sign_of(bits)).as_float()
+    return (sin_series(-r).bits() ^ _sign_of(bits)).as_float()
 
 
 @vector_rule
