@@ -1,5 +1,8 @@
 """Modules: trees of arrays around configuration, through every transformation."""
 
+# Wrong arguments are given on purpose, and classes get methods that a checker does not see.
+# pyright: reportArgumentType=false
+
 import abc
 import copy
 import dataclasses

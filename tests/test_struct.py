@@ -1,5 +1,8 @@
 """Dataclasses that are trees: Flax's and Chex's spellings, and what is refused early."""
 
+# Wrong arguments are given on purpose, and classes get methods that a checker does not see.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false, reportIndexIssue=false
+
 import copy
 import dataclasses
 import pickle

@@ -153,7 +153,7 @@ def register_fields(cls: type) -> None:
     data = tuple(f.name for f in fields if not is_static(f))
     meta = tuple(f.name for f in fields if is_static(f))
     keys = [GetAttrKey(name) for name in data]
-    new, put = cls.__new__, object.__setattr__
+    new, put = object.__new__, object.__setattr__
 
     def flatten(node):
         return [getattr(node, n) for n in data], tuple([getattr(node, n) for n in meta])
@@ -272,14 +272,16 @@ def mappable_dataclass(cls: Any) -> Any:
     >>> batch["x"], list(batch), Batch({"x": 3.0, "y": 4.0})
     (1.0, ['x', 'y'], Batch(x=3.0, y=4.0))
     """
-    if dataclasses.is_dataclass(cls) and _MADE not in cls.__dict__:
-        made: Any = _as_mapping(cls)
+    if dataclasses.is_dataclass(cls) and _MADE not in vars(cls):
+        given: Any = cls
+        made: Any = _as_mapping(given)
         made.replace = replace
         made.to_tuple, made.from_tuple = _to_tuple, classmethod(_from_tuple)
         setattr(made, _MADE, True)
         register_fields(made)
         return made
-    return dataclass(mappable_dataclass=True)(cls)
+    make: Any = dataclass(mappable_dataclass=True)
+    return make(cls)
 
 
 def _to_tuple(self: Any) -> tuple[Any, ...]:

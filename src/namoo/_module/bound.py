@@ -56,7 +56,7 @@ class Method:
     """A function in the body of a module's class."""
 
     def __init__(self, function: Callable):
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]
         self.function = function
 
     @property

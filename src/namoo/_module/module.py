@@ -25,7 +25,8 @@ _INITIALISING: Any = "initialising"
 _put = object.__setattr__
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field, dataclasses.field))
+# Not frozen for a type checker, which would refuse `self.x = …` in __init__ as well.
+@dataclass_transform(eq_default=False, field_specifiers=(field, dataclasses.field))
 class Module(metaclass=ABCMeta):
     """A model as a tree: the annotated fields are its parts, the methods are functions of it.
 
@@ -119,7 +120,7 @@ class Module(metaclass=ABCMeta):
                 f"`{name}(self, …)` that calls it." + errors.at_user_line()
             )
         convert = cls._converters.get(name)
-        self.__dict__[name] = value if convert is None else convert(value)
+        vars(self)[name] = value if convert is None else convert(value)
 
     def __delattr__(self, name: str) -> None:
         raise dataclasses.FrozenInstanceError(
@@ -183,7 +184,7 @@ class Module(metaclass=ABCMeta):
 
     def __setstate__(self, state: tuple[dict[str, Any], Form]) -> None:
         values, form = state
-        self.__dict__.update(values)
+        vars(self).update(values)
         _put(self, "_form", form)
 
 
@@ -262,7 +263,7 @@ def _register(cls: type[Module]) -> None:
     def unflatten(form, children):
         node = object.__new__(cls)
         _put(node, "_form", form)
-        values = node.__dict__
+        values = vars(node)
         values.update(form.static)
         if form.is_plain:
             values.update(zip(form.names, children, strict=True))

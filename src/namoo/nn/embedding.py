@@ -50,13 +50,16 @@ class Embedding(Module):
                 )
             dtype = jnp.zeros((), dtype).dtype
             weight = random.normal(key, (num_embeddings, embedding_size), dtype)
-        rows, columns = weight.shape if weight.ndim == 2 else (None, None)
-        if (num_embeddings or rows, embedding_size or columns) != (rows, columns):
+        wanted = (num_embeddings, embedding_size)
+        if weight.ndim != 2 or any(
+            n not in (None, size) for n, size in zip(wanted, weight.shape, strict=True)
+        ):
             raise ValueError(
                 f"the table of an Embedding must have the shape (num_embeddings, embedding_size), "
-                f"but got {weight.shape} for {(num_embeddings, embedding_size)}"
+                f"but got {weight.shape} for {wanted}"
             )
-        self.weight, self.num_embeddings, self.embedding_size = weight, rows, columns
+        self.weight = weight
+        self.num_embeddings, self.embedding_size = weight.shape
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
         """The vector of one token; `key` is not used."""

@@ -10,6 +10,7 @@ arrays by the path of the layer. The state is given to the model and returned by
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -36,6 +37,10 @@ class StateIndex(Module):
 
 class StatefulLayer(Module):
     """A layer that is called with a state and returns one: `y, state = layer(x, state)`."""
+
+    @abc.abstractmethod
+    def __call__(self, x: Any, state: Any, *, key: Any = None) -> tuple[Any, Any]:
+        """The result for one example, and the new state."""
 
     def is_stateful(self) -> bool:
         """Whether the layer needs a state; a container of layers may not."""
