@@ -360,10 +360,12 @@ def _asin_parts(x: Number) -> tuple[Number, Number, Number]:
 
 @vector_rule
 def asin(x: Number) -> Number:
-    """asin(x) with at most 2 ulp of error."""
+    """asin(x) with at most 1.5 ulp of error."""
     high, low, _ = parts_of(x.elem, _HALF_PI)
     large, s, rest = _asin_parts(x)
-    far = fma(s, -2.0, high) + fma(rest, -2.0, low)
+    first = fma(s, -2.0, high)
+    lost = fma(s, -2.0, high - first)
+    far = first + (fma(rest, -2.0, low) + lost)
     return where(large, far, s + rest).copysign(x)
 
 
