@@ -167,7 +167,17 @@ def register_fields(cls: type) -> None:
         return node
 
     register(
-        NodeType(cls, "dataclass", flatten, unflatten, lambda meta, count: keys, meta_names=meta)
+        NodeType(
+            cls,
+            "dataclass",
+            flatten,
+            unflatten,
+            lambda meta, count: keys,
+            meta_names=meta,
+            fields=(data, meta),
+            # Said to do nothing but assign, so that the C++ runtime leaves it out as well.
+            init=cls.__init__,
+        )
     )
 
 
