@@ -8,7 +8,7 @@ import copy
 import dataclasses
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import equinox as eqx
 import numpy as np
@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 import namoo
 import namoo.numpy as jnp
 from namoo import lax, nn, struct, tree
+
+T = TypeVar("T")
 
 
 class Dense(namoo.Module):
@@ -555,6 +557,41 @@ class TestClasses:
         shapes = namoo.eval_shape(net)
         assert tree.structure(shapes) == tree.structure(net())
         assert tree.count(shapes) == tree.count(net())
+
+    def test_generic_keyword_only_and_decorated(self):
+        class Box(namoo.Module, Generic[T], kw_only=True):
+            content: T
+            key: Any = None
+
+            @namoo.jit
+            def times(self, x):
+                return self.content * x
+
+            @property
+            def twice(self):
+                return self.content * 2
+
+            @classmethod
+            def of(cls, x):
+                return cls(content=x)
+
+            @staticmethod
+            def three():
+                return 3
+
+        box = Box[Any](content=jnp.ones(2), key=namoo.random.key(3))
+        assert len(tree.leaves(box)) == 2
+        assert box.times(3.0).tolist() == [3, 3] and box.twice.tolist() == [2, 2]
+        assert Box.of(4).content == 4 and box.three() == 3
+        moved = namoo.jit(lambda b: b)(box)
+        assert namoo.random.normal(moved.key) == namoo.random.normal(box.key)
+
+    def test_models_made_inside_jit(self):
+        made = namoo.jit(lambda key: Net(key, [3, 4, 2]))(KEY)
+        assert tree.structure(made) == tree.structure(net())
+        assert tree.allclose(made, net(), rtol=1e-6)
+        tied = namoo.jit(Tied)(KEY)
+        assert tied.head.w is tied.embed and len(tree.leaves(tied)) == 4
 
     def test_pickle(self):
         model = net()
