@@ -74,6 +74,18 @@ class Cumulative(Primitive):
         (x,), (d,) = xs, dims
         return self.bind(x, axis=axis + (axis >= d), reverse=reverse), d
 
+    def native(self, emit, x, *, axis, reverse):
+        return emit.cumulative(x, axis, reverse, _OPERATIONS[self.name])
+
+
+_OPERATIONS = {
+    "cumsum": "add",
+    "cumprod": "mul",
+    "cummax": "max",
+    "cummin": "min",
+    "cumlogsumexp": "logsumexp",
+}
+
 
 def scan_pairs(combine: Callable[[Pair, Pair], Pair], xs: Pair, axis: int) -> Pair:
     """All running combinations along an axis, by an associative function of two pairs.

@@ -157,6 +157,26 @@ class Gather(Primitive):
         params = {"dimension_numbers": dnums, "slice_sizes": slice_sizes, **params}
         return self.bind(x, indices, **params), 0
 
+    def native(
+        self,
+        emit,
+        x,
+        indices,
+        *,
+        dimension_numbers,
+        slice_sizes,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+        fill_value,
+    ):
+        value = None
+        if mode is FILL_OR_DROP:
+            value = fill(fill_value, x.dtype).reshape(())
+        elif mode is ONE_HOT:
+            value = np.zeros((), x.dtype)
+        return emit.gather(x, indices, dimension_numbers, slice_sizes, value)
+
 
 gather_p = Gather()
 
@@ -415,6 +435,21 @@ class Scatter(Primitive):
             batching, indices_batching = (0, *batching), (0, *_shift(indices_batching))
         dnums = ScatterDimensionNumbers(window, inserted, starts, batching, indices_batching)
         return self.bind(x, indices, updates, dimension_numbers=dnums, **params), 0
+
+    def native(
+        self,
+        emit,
+        x,
+        indices,
+        updates,
+        *,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+    ):
+        operation = self.name.removeprefix("scatter").removeprefix("-") or None
+        return emit.scatter(x, indices, updates, dimension_numbers, operation, mode is CLIP)
 
 
 def _are_distinct(plan: Any, index: tuple[np.ndarray, ...]) -> bool:

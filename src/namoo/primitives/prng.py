@@ -46,6 +46,16 @@ def use(name: str, keys: np.ndarray) -> tuple[KeyDType, Generator, np.ndarray]:
     return words_of(keys)
 
 
+def drawn_by(emit: Any, keys: Any) -> str:
+    """The generator of keys in a native program, where their use is not to be watched."""
+    dtype: Any = _dtypes.of_numpy(keys.dtype)
+    if config.debug_key_reuse:
+        raise emit.unsupported()
+    if dtype.impl in ("threefry2x32", "rbg") and not config.threefry_partitionable:
+        raise emit.unsupported()
+    return dtype.impl
+
+
 def check_keys(name: str, keys: ShapedArray) -> KeyDType:
     """The type of keys, or a TypeError."""
     if not isinstance(keys.dtype, KeyDType):
@@ -87,6 +97,9 @@ class RandomSeed(KeyPrimitive):
             raise TypeError(f"PRNG key seed must be an integer; got {seeds.str_short()}")
         return ShapedArray(seeds.shape, KeyDType(impl))
 
+    def native(self, emit, seeds, *, impl):
+        return emit.random("seed", seeds, impl)
+
 
 class RandomSplit(KeyPrimitive):
     """Several new keys of each key."""
@@ -101,6 +114,9 @@ class RandomSplit(KeyPrimitive):
 
     def abstract(self, keys, *, shape):
         return ShapedArray((*keys.shape, *shape), check_keys(self.name, keys))
+
+    def native(self, emit, keys, *, shape):
+        return emit.random("split", keys, drawn_by(emit, keys), tuple(shape))
 
 
 class RandomFoldIn(KeyPrimitive):
@@ -135,6 +151,9 @@ class RandomFoldIn(KeyPrimitive):
             keys, data = _same_rank(keys, data), _same_rank(data, keys)
         return self.bind(keys, data), 0
 
+    def native(self, emit, keys, data):
+        return emit.random("fold_in", keys, data, drawn_by(emit, keys))
+
 
 def _same_rank(x: Any, other: Any) -> Any:
     """`x` with the axes that `other` has after the mapped one."""
@@ -154,6 +173,9 @@ class RandomBits(KeyPrimitive):
     def abstract(self, keys, *, bit_width, shape):
         check_keys(self.name, keys)
         return ShapedArray((*keys.shape, *shape), np.dtype(f"uint{bit_width}"))
+
+    def native(self, emit, keys, *, bit_width, shape):
+        return emit.random("bits", keys, drawn_by(emit, keys), bit_width, tuple(shape))
 
 
 class RandomWrap(KeyPrimitive):
@@ -175,6 +197,9 @@ class RandomWrap(KeyPrimitive):
             )
         return ShapedArray(words.shape[:lead], dtype)
 
+    def native(self, emit, words, *, impl):
+        return emit.random("wrap", words)
+
 
 class RandomUnwrap(KeyPrimitive):
     """The words of keys."""
@@ -189,6 +214,9 @@ class RandomUnwrap(KeyPrimitive):
         dtype = check_keys(self.name, keys)
         return ShapedArray((*keys.shape, *dtype.key_shape), np.dtype(np.uint32))
 
+    def native(self, emit, keys):
+        return emit.random("unwrap", keys)
+
 
 class RandomClone(KeyPrimitive):
     """The same keys, to be used once more."""
@@ -200,6 +228,9 @@ class RandomClone(KeyPrimitive):
 
     def abstract(self, keys):
         return keys.strong()
+
+    def native(self, emit, keys):
+        return keys
 
 
 random_seed_p = RandomSeed()
@@ -261,6 +292,11 @@ class RngBitGenerator(Primitive):
         rest = slice_in_dim(state, 1, size)
         states = concatenate([reshape(new, (1, *state.shape[1:])), rest], 0)
         return [states, out], [0, 0]
+
+    def native(self, emit, state, *, shape, dtype, algorithm):
+        if algorithm == RandomAlgorithm.RNG_THREE_FRY:
+            raise emit.unsupported()
+        return emit.random("generate", state, tuple(shape), np.dtype(dtype))
 
 
 def _threefry_stream(

@@ -25,7 +25,7 @@ import numpy as np
 
 from namoo.core.array import to_numpy
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce
-from namoo.engines.native import matrices, ops
+from namoo.engines.native import generators, indexing, matrices, ops
 from namoo.engines.native.index import Index, ravel, unravel
 from namoo.engines.native.types import elem_of, is_complex, numpy_dtype
 
@@ -493,6 +493,29 @@ class Emitter:
             key=("update_slice", update.shape),
             cost=4,
         )
+
+    def gather(self, x: Node, indices: Node, numbers, slice_sizes, fill: Any) -> Node:
+        """Windows of `x` at starts that `indices` hold; see `indexing`."""
+        fill = None if fill is None else self.literal(fill, x.dtype)
+        return indexing.gather(self, x, indices, numbers, slice_sizes, fill)
+
+    def scatter(self, x: Node, indices: Node, updates: Node, numbers, name, clip: bool) -> Node:
+        """`x` with windows written into it; see `indexing`."""
+        return indexing.scatter(self, x, indices, updates, numbers, name, clip)
+
+    def random(self, name: str, *args: Any) -> Any:
+        """Keys, or what is drawn with them, by a function of `generators`."""
+        return getattr(generators, name)(self, *args)
+
+    def cumulative(self, x: Node, axis: int, reverse: bool, name: str) -> Node:
+        """Elements combined up to each place along an axis, by an operation or "logsumexp"."""
+        from namoo.engines.native.cumulative import Cumulative, accepts
+
+        if not accepts(x, name):
+            raise Unsupported
+        if x.size == 0 or x.shape[axis] == 1:
+            return x
+        return self.call(Cumulative(x, axis, reverse, name), [x], [x])[0]
 
     def call(self, step: Step, operands: Sequence[Node], results: Sequence[Any]) -> list[Node]:
         """A step on operands in memory; `results` are the types of what it writes."""

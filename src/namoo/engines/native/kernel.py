@@ -27,7 +27,7 @@ from namoo.engines.native.ir import (
     suffix,
     vector_type,
 )
-from namoo.engines.native.types import computed_in, is_complex, part_of
+from namoo.engines.native.types import computed_in, is_complex, is_compound, is_key, part_of, parts
 
 VECTOR_BYTES = 64
 UNROLL = 4
@@ -78,7 +78,7 @@ class Writer:
         place = self.places.get(node)
         if place is not None:
             return self.load(place, index)
-        key = (node, self.mask, *(i.key() for i in index))
+        key = (self, node, self.mask, *(i.key() for i in index))
         levels = self.f.levels
         for level in levels:
             if (known := level.memo.get(key)) is not None:
@@ -258,8 +258,8 @@ class Writer:
 
     def load(self, place: Place, index: Sequence[Index]) -> Any:
         """Read an element, or as many as there are lanes."""
-        if is_complex(place.elem):
-            return self._load_complex(place, index)
+        if is_compound(place.elem):
+            return self._load_parts(place, index)
         value = self._load(place.pointer, place.elem, place.position(index))
         return self.f.convert(value, computed_in(place.elem))
 
@@ -301,35 +301,32 @@ class Writer:
     def _all_lanes(self) -> Value:
         return self.mask or self.f.splat(constant("i1", True), self.lanes)
 
-    def _load_complex(self, place: Place, index: Sequence[Index]):
-        part, n = part_of(place.elem), self.lanes
-        position = place.position(index) * 2
+    def _load_parts(self, place: Place, index: Sequence[Index]):
+        part, n, count = part_of(place.elem), self.lanes, parts(place.elem)
+        position = place.position(index) * count
         step = self._vector_step(position)
-        if step == 2 and self.mask is None:
+        if step == count and self.mask is None:
             f = self.f
             address = f.offset(place.pointer, self._sum(position, False), part)
-            both = f.load(address, part, 2 * n)
-            return f.shuffle(both, range(0, 2 * n, 2)), f.shuffle(both, range(1, 2 * n, 2))
-        return (
-            self._load(place.pointer, part, position),
-            self._load(place.pointer, part, position + 1),
-        )
+            both = f.load(address, part, count * n)
+            return tuple(f.shuffle(both, range(i, count * n, count)) for i in range(count))
+        return tuple(self._load(place.pointer, part, position + i) for i in range(count))
 
     def store(self, place: Place, index: Sequence[Index], value: Any) -> None:
         """Write an element, or as many as there are lanes."""
         position = place.position(index)
-        if not is_complex(place.elem):
+        if not is_compound(place.elem):
             self._store(place.pointer, place.elem, position, value)
             return
         part, n, f = part_of(place.elem), self.lanes, self.f
         step = self._vector_step(position)
-        if step == 1 and self.mask is None:
+        if step == 1 and self.mask is None and is_complex(place.elem):
             re, im = (f.splat(v, n) for v in value)
             both = f.shuffle(re, [i // 2 + n * (i % 2) for i in range(2 * n)], im)
             f.store(both, f.offset(place.pointer, self._sum(position * 2, False), part))
             return
-        self._store(place.pointer, part, position * 2, value[0])
-        self._store(place.pointer, part, position * 2 + 1, value[1])
+        for i, one in enumerate(value):
+            self._store(place.pointer, part, position * len(value) + i, one)
 
     def _store(self, pointer: Value, elem: str, position: Index, value: Value) -> None:
         f = self.f
@@ -358,6 +355,8 @@ class Writer:
 
 def literal(node: Node) -> Any:
     """The value of a scalar constant."""
+    if is_key(node.elem):
+        return tuple(constant("u32", int(word)) for word in node.data.item())
     return literal_of(node.data, node.elem)
 
 
@@ -393,8 +392,8 @@ class _Probe(Writer):
 
     def load(self, place, index):
         self.positions.append(place.position(index))
-        if is_complex(place.elem):
-            return (Value("%", part_of(place.elem)),) * 2
+        if is_compound(place.elem):
+            return (Value("%", part_of(place.elem)),) * parts(place.elem)
         return Value("%", computed_in(place.elem))
 
 
@@ -622,7 +621,7 @@ class KernelEmitter:
         widest = 1
         for node in (*self._computed(), *self.spec.inputs):
             elem = computed_in(node.elem) if node.elem else "f64"
-            width = bits_of(part_of(elem) if is_complex(elem) else elem)
+            width = bits_of(part_of(elem))
             widest = max(widest, width // 8)
         lanes = min(16, VECTOR_BYTES // max(widest, 4))
         while lanes // 2 >= size and lanes > 2:
@@ -666,7 +665,7 @@ class KernelEmitter:
                     last = f.compare("eq", self.end, constant("i64", self.units))
                     stack.enter_context(f.branch(last))
                 self.symbols[g] = Loop(constant("i64", main), main, n - 1, vector=True)
-                self.w.mask = _mask(lanes, rest)
+                self.w.mask = mask_of(lanes, rest)
                 self._row(inner)
                 self.w.mask = None
 
@@ -774,8 +773,8 @@ class KernelEmitter:
     def _row_buffer(self, root: Node) -> Place:
         f, split = self.f, self.spec.split
         shape = root.shape[split:]
-        part = part_of(root.elem) if is_complex(root.elem) else root.elem
-        count = math.prod(shape) * (2 if is_complex(root.elem) else 1)
+        part = part_of(root.elem)
+        count = math.prod(shape) * parts(root.elem)
         name = f.fresh()
         f.line(f"  {name} = alloca [{count} x {storage(part)}], align 64", 0)
         return Place(Value(name, "ptr"), root.elem, shape, skip=split)
@@ -821,7 +820,7 @@ class KernelEmitter:
         if vector and n % step:
             at = whole * step
             self.symbols[g] = Loop(constant("i64", at), at, n - 1, True)
-            mask, self.w.mask = self.w.mask, _mask(self.lanes, n % step)
+            mask, self.w.mask = self.w.mask, mask_of(self.lanes, n % step)
             tracks[0] = point(tracks[0])
             self.w.mask = mask
         del self.symbols[g]
@@ -909,12 +908,12 @@ def _carried(f: Function, phis: list[tuple], outs: list[tuple]) -> list[tuple]:
 
 
 def _dummy(node: Node) -> Any:
-    if is_complex(node.elem):
-        return (Value("%", part_of(node.elem)),) * 2
+    if is_compound(node.elem):
+        return (Value("%", part_of(node.elem)),) * parts(node.elem)
     return Value("%", computed_in(node.elem))
 
 
-def _mask(lanes: int, count: int) -> Value:
+def mask_of(lanes: int, count: int) -> Value:
     bits = ", ".join(f"i1 {'true' if i < count else 'false'}" for i in range(lanes))
     return Value(f"<{bits}>", "i1", lanes)
 

@@ -20,7 +20,7 @@ from namoo.engines.native.ir import (
     is_float,
     is_signed,
 )
-from namoo.engines.native.types import computed_in, elem_of, is_complex
+from namoo.engines.native.types import computed_in, elem_of, is_complex, is_key
 
 TABLE: dict[str, Callable[..., Any]] = {}
 # Operations that also know complex numbers.
@@ -45,7 +45,9 @@ def operation(*names: str, complex: bool = False, cost: int = 1):
 def accepts(name: str, dtypes: Sequence[np.dtype]) -> bool:
     """Whether an operation is known for these types."""
     elems = [elem_of(d) for d in dtypes]
-    return all(elems) and (name in COMPLEX or not any(map(is_complex, elems)))
+    if not all(elems) or any(map(is_key, elems)):
+        return all(elems) and name == "select_n"
+    return name in COMPLEX or not any(map(is_complex, elems))
 
 
 def cost(name: str) -> int:
@@ -251,9 +253,9 @@ def select_n(f: Function, which, *cases):
 
 
 def choose(f: Function, condition, x, y):
-    """`select`, of complex values too."""
+    """`select`, of complex values and keys too."""
     if isinstance(x, tuple):
-        return f.select(condition, x[0], y[0]), f.select(condition, x[1], y[1])
+        return tuple(f.select(condition, a, b) for a, b in zip(x, y, strict=True))
     return f.select(condition, x, y)
 
 

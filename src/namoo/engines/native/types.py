@@ -7,6 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from namoo._dtypes import KeyDType, of_numpy
+
 _ELEMS = {np.dtype(np.bool_): "i1"}
 for _bits in (8, 16, 32, 64):
     _ELEMS[np.dtype(f"int{_bits}")] = f"i{_bits}"
@@ -23,7 +25,12 @@ _ELEMS |= {
 
 def elem_of(dtype: Any) -> str:
     """The element type of a dtype; empty if the engine has none."""
-    return _ELEMS.get(dtype, "")
+    elem = _ELEMS.get(dtype)
+    if elem is None:
+        # A random key is as many words: "w2".
+        known = of_numpy(dtype) if isinstance(dtype, np.dtype) else dtype
+        elem = f"w{known.itemsize // 4}" if isinstance(known, KeyDType) else ""
+    return elem
 
 
 def numpy_dtype(dtype: Any) -> np.dtype:
@@ -35,9 +42,23 @@ def is_complex(elem: str) -> bool:
     return elem[0] == "c"
 
 
+def is_key(elem: str) -> bool:
+    return elem[0] == "w"
+
+
+def is_compound(elem: str) -> bool:
+    """Whether a value is a tuple: the parts of a complex number, the words of a key."""
+    return elem[0] in "cw"
+
+
 def part_of(elem: str) -> str:
-    """The type of the real part."""
-    return {"c64": "f32", "c128": "f64"}[elem]
+    """The type of the real part of a complex type, of a key's words; another type is its own."""
+    return "u32" if is_key(elem) else {"c64": "f32", "c128": "f64"}.get(elem, elem)
+
+
+def parts(elem: str) -> int:
+    """How many parts an element has."""
+    return int(elem[1:]) if is_key(elem) else 2 if is_complex(elem) else 1
 
 
 def computed_in(elem: str) -> str:
@@ -47,4 +68,6 @@ def computed_in(elem: str) -> str:
 
 def size_of(elem: str) -> int:
     """Bytes in memory."""
+    if is_key(elem):
+        return 4 * parts(elem)
     return {"i1": 1, "c64": 8, "c128": 16, "bf16": 2}.get(elem) or int(elem[1:]) // 8

@@ -1,0 +1,125 @@
+"""Steps that are loops of their own: a function each, shared by the steps that are equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from namoo.engines.native.graph import Step
+from namoo.engines.native.ir import Function, Value, bits_of, constant
+from namoo.engines.native.kernel import VECTOR_BYTES, Emitted, Place, mask_of
+from namoo.engines.native.types import computed_in, is_compound, part_of, parts
+
+
+class Routine(Step):
+    """A step whose code is a function `(table, begin, end)` of a range of its `units`."""
+
+    units = 1
+    work = 0
+    """About how many operations all units are."""
+
+    def key(self) -> Any:
+        """What its code depends on, apart from the types of operands and results."""
+        raise NotImplementedError
+
+    def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
+        """Write the body: `places` are those of the operands, then those of the results."""
+        raise NotImplementedError
+
+    def emit(self, driver, operands, results, scratch):
+        both = (*operands, *results)
+        if all(n.size == 0 for n, _ in results):
+            return
+        key = (type(self), self.key(), *((n.shape, n.dtype) for n, _ in both))
+        kernels = driver.module.kernels
+        kernel = kernels.get(key)
+        if kernel is None:
+            f = Function(f"k{len(kernels)}", ["ptr", "i64", "i64"])
+            table, begin, end = f.parameters
+            places = [
+                Place(f.load(f.offset(table, i, "ptr"), "ptr"), n.elem, n.shape)
+                for i, (n, _) in enumerate(both)
+            ]
+            self.write(f, places, begin, end)
+            f.line("  ret void")
+            kernel = Emitted(f.name, f.text(), f.declarations, self.units, self.work)
+            kernels[key] = kernel
+        driver.call(kernel, driver.table([p for _, p in both]))
+
+
+def integer(x: int) -> Value:
+    """A constant for indices."""
+    return constant("i64", x)
+
+
+def here(f: Function, pointer: Value) -> Value:
+    """The same pointer, for reads that must not be moved out of the current loop or branch."""
+    return Value(pointer.name, "ptr", 0, f.depth)
+
+
+def lanes_of(elem: str) -> int:
+    """How many elements fill a vector, as they are computed with."""
+    return min(16, VECTOR_BYTES * 8 // max(bits_of(computed_in(part_of(elem))), 32))
+
+
+def read(f: Function, pointer: Value, elem: str, position: Value, lanes=0, mask=None) -> Any:
+    """An element (or `lanes` neighbours) as it is computed with."""
+    if not is_compound(elem):
+        value = f.load(f.offset(pointer, position, elem), elem, lanes, mask)
+        return f.convert(value, computed_in(elem))
+    part, count = part_of(elem), parts(elem)
+    first = f.mul(position, integer(count))
+    if not lanes:
+        return tuple(
+            f.load(f.offset(pointer, f.add(first, integer(i)), part), part) for i in range(count)
+        )
+    wide = None if mask is None else f.shuffle(mask, [i // count for i in range(count * lanes)])
+    both = f.load(f.offset(pointer, first, part), part, count * lanes, wide)
+    return tuple(f.shuffle(both, range(i, count * lanes, count)) for i in range(count))
+
+
+def write(f: Function, pointer: Value, elem: str, position: Value, value: Any, mask=None) -> None:
+    """Store what `read` gives."""
+    if not is_compound(elem):
+        f.store(f.convert(value, elem), f.offset(pointer, position, elem), mask)
+        return
+    part, count = part_of(elem), parts(elem)
+    first = f.mul(position, integer(count))
+    if not value[0].lanes:
+        for i, v in enumerate(value):
+            f.store(v, f.offset(pointer, f.add(first, integer(i)), part))
+        return
+    assert count == 2
+    n = value[0].lanes
+    order = [i // 2 + n * (i % 2) for i in range(2 * n)]
+    wide = None if mask is None else f.shuffle(mask, [i // 2 for i in range(2 * n)])
+    f.store(f.shuffle(value[0], order, value[1]), f.offset(pointer, first, part), wide)
+
+
+def along(f: Function, count: int, lanes: int, body) -> None:
+    """Run `body(start, lanes, mask)` over `count` neighbours in vectors; the last may be short."""
+    main = count // lanes * lanes
+    if main == lanes:
+        body(integer(0), lanes, None)
+    elif main:
+        with f.loop(0, main, lanes) as i:
+            body(i, lanes, None)
+    rest = count - main
+    if rest == 1:
+        body(integer(main), 0, None)
+    elif rest:
+        body(integer(main), lanes, mask_of(lanes, rest))
+
+
+def copy(f: Function, target: Value, source: Value, size: Value) -> None:
+    """Copy bytes between places that do not meet."""
+    name = "llvm.memcpy.p0.p0.i64"
+    f.declarations[name] = f"declare void @{name}(ptr, ptr, i64, i1)"
+    f.line(f"  call void @{name}(ptr {target.name}, ptr {source.name}, {size!r}, i1 false)")
+
+
+def clear(f: Function, target: Value, size: Value) -> None:
+    """Set bytes to zero."""
+    name = "llvm.memset.p0.i64"
+    f.declarations[name] = f"declare void @{name}(ptr, i8, i64, i1)"
+    f.line(f"  call void @{name}(ptr {target.name}, i8 0, {size!r}, i1 false)")
