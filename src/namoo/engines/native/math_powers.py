@@ -196,6 +196,14 @@ def exp_of(x: Number) -> Number:
     return scaled(_exp_minus_one(r, _EXP[x.elem]) + 1.0, bits)
 
 
+def exp_normal(x: Number) -> Number:
+    """eˣ of a Number where the result is a normal number, within 1.5 ulp."""
+    k, bits = nearest(x, _LOG2E, BIAS[x.elem])
+    r = reduced(x, k, parts_of(x.elem, _LN2)[:2])
+    power = power_of_two(bits)
+    return fma(power, _exp_minus_one(r, _EXP[x.elem]), power)
+
+
 def exp_closer(x: Number) -> Number:
     """eˣ of a Number with at most 1 ulp of error, for formulas that add errors of their own."""
     low, high = _EXP_RANGE[x.elem]

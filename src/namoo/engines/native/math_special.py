@@ -9,7 +9,7 @@ import math
 
 from namoo.engines.native.math_powers import (
     exp_closer,
-    exp_of,
+    exp_normal,
     exp_short,
     log1p_of,
     log_short,
@@ -126,7 +126,7 @@ def erf(x: Number) -> Number:
     size = abs(x)
     near = fma(x, horner(x * x, _ERF[x.elem]), x)
     if x.elem == "f32":
-        far = 1.0 - exp_of(-horner(size.at_most(4.0), _LOG_ERFC))
+        far = 1.0 - exp_normal(-horner(size.at_most(4.0), _LOG_ERFC))
     else:
         cut = size.at_most(6.0)
         far = 1.0 - _gauss(cut) * _erfcx(cut)
