@@ -202,6 +202,8 @@ PyObject* wrap(PyObject* value, PyObject* weak) {
   PyObject* array = blank(ref.array_class);
   ref.value.init(array, kept.release().ptr());
   ref.weak.init(array, Py_NewRef(weak));
+  // Numbers are in no cycle: the collector, which would look at thousands of arrays, need not.
+  PyObject_GC_UnTrack(array);
   return array;
 }
 

@@ -51,7 +51,8 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
   constexpr size_t kInPlace = 64;
   void* in_place[kInPlace];
   std::vector<void*> longer;
-  size_t total = inputs.size() + outputs.size() + 1;
+  const auto& consts = *entry->consts;
+  size_t total = inputs.size() + consts.size() + outputs.size();
   void** buffers = in_place;
   if (total > kInPlace) {
     longer.resize(total);
@@ -61,34 +62,32 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
     kept.push(readable(values[i], inputs[i], i).release().ptr());
     buffers[i] = PyArray_DATA(reinterpret_cast<PyArrayObject*>(kept[i]));
   }
+  for (size_t i = 0; i < consts.size(); i++) {
+    buffers[count + i] = PyArray_DATA(reinterpret_cast<PyArrayObject*>(consts[i].ptr()));
+  }
+  void** targets = buffers + count + consts.size();
   size_t first = results.size();
   for (size_t i = 0; i < outputs.size(); i++) {
     const ArrayType& type = outputs[i];
     Py_INCREF(type.descr());
     results.push(pooled_array(type.descr(), (int)type.shape.size(), type.shape.data()));
-    buffers[count + i] = PyArray_DATA(reinterpret_cast<PyArrayObject*>(results[first + i]));
+    targets[i] = PyArray_DATA(reinterpret_cast<PyArrayObject*>(results[first + i]));
   }
   Arena arena(entry->arena);
-  buffers[total - 1] = arena.data();
-  Failure failure = {};
   int code;
   if (entry->quick) {
-    code = entry->function(buffers, &failure);
+    code = entry->function(buffers, arena.data(), entry->host);
   } else {
     Py_BEGIN_ALLOW_THREADS;
-    code = entry->function(buffers, &failure);
+    code = entry->function(buffers, arena.data(), entry->host);
     Py_END_ALLOW_THREADS;
   }
   if (code == 0) return;
-  nb::object slots = owned(PyTuple_New(8));
-  for (int i = 0; i < 8; i++) {
-    PyTuple_SET_ITEM(slots.ptr(), i, checked(PyLong_FromLongLong(failure.slots[i])));
-  }
-  nb::object number = owned(PyLong_FromLong(code));
   if (entry->handler != Py_None) {
-    owned(PyObject_CallFunctionObjArgs(entry->handler, number.ptr(), slots.ptr(), nullptr));
+    nb::object number = owned(PyLong_FromLong(code));
+    owned(PyObject_CallOneArg(entry->handler, number.ptr()));
   }
-  PyErr_Format(PyExc_RuntimeError, "a compiled program failed with code %d, %R", code, slots.ptr());
+  PyErr_Format(PyExc_RuntimeError, "a compiled program failed with code %d", code);
   throw Raised();
 }
 
@@ -135,18 +134,37 @@ std::vector<ArrayType>* array_types(PyObject* given) {
   return types.release();
 }
 
+std::vector<nb::object> constants(PyObject* given) {
+  std::vector<nb::object> values;
+  if (!given) return values;
+  nb::object sequence = owned(PySequence_Tuple(given));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.ptr()); i++) {
+    PyObject* value = PyTuple_GET_ITEM(sequence.ptr(), i);
+    if (!PyArray_Check(value) || !PyArray_ISCARRAY_RO(reinterpret_cast<PyArrayObject*>(value))) {
+      PyErr_SetString(PyExc_TypeError, "constants are contiguous, aligned NumPy arrays");
+      throw Raised();
+    }
+    values.push_back(nb::borrow(value));
+  }
+  return values;
+}
+
 PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     need_numpy();
-    static const char* names[] = {"function", "inputs", "outputs", "arena",
-                                  "keep",     "handler", "quick",  nullptr};
+    static const char* names[] = {"function", "inputs",  "outputs", "consts", "arena", "host",
+                                  "keep",     "handler", "quick",   nullptr};
     PyObject *function, *inputs, *outputs, *keep = Py_None, *handler = Py_None;
+    PyObject *consts = nullptr, *host = nullptr;
     Py_ssize_t arena = 0;
     int quick = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|nOOp", const_cast<char**>(names), &function,
-                                     &inputs, &outputs, &arena, &keep, &handler, &quick)) {
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$OnOOOp", const_cast<char**>(names),
+                                     &function, &inputs, &outputs, &consts, &arena, &host, &keep,
+                                     &handler, &quick)) {
       throw Raised();
     }
+    void* host_address = host ? PyLong_AsVoidPtr(host) : nullptr;
+    if (PyErr_Occurred()) throw Raised();
     void* address = PyLong_AsVoidPtr(function);
     if (!address) {
       if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the function's address is 0");
@@ -157,13 +175,16 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       throw Raised();
     }
     std::unique_ptr<std::vector<ArrayType>> ins(array_types(inputs)), outs(array_types(outputs));
+    auto values = std::make_unique<std::vector<nb::object>>(constants(consts));
     PyObject* self = checked(type->tp_alloc(type, 0));
     auto* entry = reinterpret_cast<Entry*>(self);
     entry->vectorcall = entry_call;
     entry->function = reinterpret_cast<NativeFunction>(address);
     entry->inputs = ins.release();
     entry->outputs = outs.release();
+    entry->consts = values.release();
     entry->arena = (size_t)arena;
+    entry->host = host_address;
     entry->quick = quick != 0;
     entry->keep = Py_NewRef(keep);
     entry->handler = Py_NewRef(handler);
@@ -194,6 +215,7 @@ void entry_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   delete entry->inputs;
   delete entry->outputs;
+  delete entry->consts;
   Py_XDECREF(entry->keep);
   Py_XDECREF(entry->handler);
   type->tp_free(self);
@@ -215,17 +237,19 @@ PyGetSetDef entry_getters[] = {
 };
 
 constexpr const char* kEntryDoc =
-    "Entry(function, inputs, outputs, arena=0, keep=None, handler=None, quick=False)\n--\n\n"
+    "Entry(function, inputs, outputs, *, consts=(), arena=0, host=0, keep=None, handler=None, "
+    "quick=False)\n--\n\n"
     "A native function that computes a program; called with a list of arrays, it returns one.\n\n"
-    "The function is `int f(void** buffers, int64_t* failure)`. The buffers are those of the\n"
-    "inputs, of the outputs, and the arena. It returns 0, or a code of an error after writing up\n"
-    "to eight numbers to `failure`.\n\n"
+    "The function is `int f(void** buffers, void* arena, void* host)`. The buffers are those of the\n"
+    "inputs, of the constants and of the outputs. It returns 0, or the code of an error.\n\n"
     "Args:\n"
     "  function: its address.\n"
     "  inputs, outputs: the shape and the dtype of each array.\n"
-    "  arena: how many bytes it needs for intermediate values.\n"
+    "  consts: arrays that are the same in every call.\n"
+    "  arena: how many bytes it needs for intermediate values, at a multiple of 64.\n"
+    "  host: an address that it is given.\n"
     "  keep: an object that lives as long, such as the owner of the code.\n"
-    "  handler: called with the code and the eight numbers where the function fails; it raises.\n"
+    "  handler: called with the code where the function fails; it raises.\n"
     "  quick: the function takes less time than it costs to let other threads run meanwhile.\n";
 
 PyType_Slot entry_slots[] = {

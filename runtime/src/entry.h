@@ -16,12 +16,8 @@ struct ArrayType {
   PyArray_Descr* descr() const { return reinterpret_cast<PyArray_Descr*>(dtype.ptr()); }
 };
 
-// What native code may write about a failure; it gets the address as its second argument.
-struct Failure {
-  int64_t slots[8];
-};
-
-using NativeFunction = int (*)(void** buffers, void* failure);
+// The buffers are those of the inputs, of the constants and of the outputs.
+using NativeFunction = int (*)(void** buffers, void* arena, void* host);
 
 struct Entry {
   PyObject_HEAD
@@ -29,7 +25,9 @@ struct Entry {
   NativeFunction function;
   std::vector<ArrayType>* inputs;
   std::vector<ArrayType>* outputs;
+  std::vector<nb::object>* consts;
   size_t arena;
+  void* host;
   bool quick;
   PyObject* keep;
   PyObject* handler;

@@ -57,35 +57,39 @@ inline void threefry(const Schedule& key, uint32_t* x, uint32_t* y, size_t count
   }
 }
 
-NAMOO_WIDE void hash_in_place(uint32_t k0, uint32_t k1, uint32_t* x, uint32_t* y, size_t count) {
-  Schedule key(k0, k1);
-  for (size_t start = 0; start < count; start += kBlock) {
-    threefry(key, x + start, y + start, count - start < kBlock ? count - start : kBlock);
+// Positions as counters: the high word, then the low one. A block does not cross 2³².
+inline void positions(uint64_t first, uint32_t* x, uint32_t* y, size_t count) {
+  uint32_t low = (uint32_t)first, high = (uint32_t)(first >> 32);
+  for (size_t i = 0; i < count; i++) {
+    x[i] = high;
+    y[i] = low + (uint32_t)i;
   }
 }
 
-// out[i] = both words of the hash of start + i, joined by exclusive or.
-NAMOO_WIDE void position_bits(uint32_t k0, uint32_t k1, uint64_t start, uint32_t* out,
-                              size_t count) {
-  Schedule key(k0, k1);
+// out[i] = both words of the hash of i, joined by exclusive or.
+NAMOO_WIDE void position_bits(const uint32_t* words, uint32_t* out, size_t count) {
+  Schedule key(words[0], words[1]);
   uint32_t x[kBlock], y[kBlock];
   for (size_t done = 0; done < count; done += kBlock) {
     size_t block = count - done < kBlock ? count - done : kBlock;
-    uint64_t first = start + done;
-    uint32_t low = (uint32_t)first, high = (uint32_t)(first >> 32);
-    if ((uint64_t)low + block <= (uint64_t{1} << 32)) {
-      for (size_t i = 0; i < block; i++) {
-        x[i] = high;
-        y[i] = low + (uint32_t)i;
-      }
-    } else {
-      for (size_t i = 0; i < block; i++) {
-        x[i] = (uint32_t)((first + i) >> 32);
-        y[i] = (uint32_t)(first + i);
-      }
-    }
+    positions(done, x, y, block);
     threefry(key, x, y, block);
     for (size_t i = 0; i < block; i++) out[done + i] = x[i] ^ y[i];
+  }
+}
+
+// out[i] = the two words of the hash of i.
+NAMOO_WIDE void position_words(const uint32_t* words, uint32_t* out, size_t count) {
+  Schedule key(words[0], words[1]);
+  uint32_t x[kBlock], y[kBlock];
+  for (size_t done = 0; done < count; done += kBlock) {
+    size_t block = count - done < kBlock ? count - done : kBlock;
+    positions(done, x, y, block);
+    threefry(key, x, y, block);
+    for (size_t i = 0; i < block; i++) {
+      out[2 * (done + i)] = x[i];
+      out[2 * (done + i) + 1] = y[i];
+    }
   }
 }
 
@@ -142,30 +146,49 @@ void need_equal(bool equal) {
   throw Raised();
 }
 
-PyObject* py_threefry2x32(PyObject*, PyObject* args) {
+// The keys, two words each, and an array with `per` words for each number drawn with each key.
+struct Draw {
+  View keys, out;
+  size_t count;
+
+  Draw(PyObject* k, PyObject* o, size_t per) : keys(k, 'I', false), out(o, 'I', true) {
+    size_t number = keys.size() / 2;
+    need_equal(keys.size() % 2 == 0 && (number ? out.size() % (number * per) == 0 : !out.size()));
+    count = number ? out.size() / (number * per) : 0;
+  }
+};
+
+template <void (*kFunction)(const uint32_t*, uint32_t*, size_t), size_t kPer>
+PyObject* py_draw(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    unsigned int k0, k1;
-    PyObject *x, *y;
-    if (!PyArg_ParseTuple(args, "IIOO", &k0, &k1, &x, &y)) throw Raised();
-    View first(x, 'I', true), second(y, 'I', true);
-    need_equal(first.size() == second.size());
+    PyObject *keys, *out;
+    if (!PyArg_ParseTuple(args, "OO", &keys, &out)) throw Raised();
+    Draw draw(keys, out, kPer);
+    const uint32_t* words = draw.keys.data<const uint32_t>();
+    uint32_t* target = draw.out.data<uint32_t>();
+    size_t number = draw.keys.size() / 2;
     Py_BEGIN_ALLOW_THREADS;
-    hash_in_place(k0, k1, first.data<uint32_t>(), second.data<uint32_t>(), first.size());
+    for (size_t k = 0; k < number; k++) {
+      kFunction(words + 2 * k, target + k * kPer * draw.count, draw.count);
+    }
     Py_END_ALLOW_THREADS;
     return Py_NewRef(Py_None);
   });
 }
 
-PyObject* py_threefry_bits(PyObject*, PyObject* args) {
+PyObject* py_fold_in(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
-    unsigned int k0, k1;
-    unsigned long long start;
-    PyObject* out;
-    if (!PyArg_ParseTuple(args, "IIKO", &k0, &k1, &start, &out)) throw Raised();
-    View bits(out, 'I', true);
-    Py_BEGIN_ALLOW_THREADS;
-    position_bits(k0, k1, start, bits.data<uint32_t>(), bits.size());
-    Py_END_ALLOW_THREADS;
+    PyObject *keys, *data, *out;
+    if (!PyArg_ParseTuple(args, "OOO", &keys, &data, &out)) throw Raised();
+    View words(keys, 'I', false), folded(data, 'I', false), target(out, 'I', true);
+    need_equal(words.size() == target.size() && words.size() == 2 * folded.size());
+    for (size_t k = 0; k < folded.size(); k++) {
+      const uint32_t* key = words.data<const uint32_t>() + 2 * k;
+      uint32_t x = 0, y = folded.data<const uint32_t>()[k];
+      threefry(Schedule(key[0], key[1]), &x, &y, 1);
+      target.data<uint32_t>()[2 * k] = x;
+      target.data<uint32_t>()[2 * k + 1] = y;
+    }
     return Py_NewRef(Py_None);
   });
 }
@@ -185,10 +208,12 @@ PyObject* py_horner(PyObject*, PyObject* args) {
 }
 
 PyMethodDef methods[] = {
-    {"threefry2x32", py_threefry2x32, METH_VARARGS,
-     "threefry2x32(k0, k1, x, y, /)\n--\n\nHashes the counters (x, y) with a key, in place."},
-    {"threefry_bits", py_threefry_bits, METH_VARARGS,
-     "threefry_bits(k0, k1, start, out, /)\n--\n\n32 random bits for each position from start on."},
+    {"threefry_bits", py_draw<position_bits, 1>, METH_VARARGS,
+     "threefry_bits(keys, out, /)\n--\n\n32 random bits for each position, of each key."},
+    {"threefry_split", py_draw<position_words, 2>, METH_VARARGS,
+     "threefry_split(keys, out, /)\n--\n\nA new key for each position, of each key."},
+    {"threefry_fold_in", py_fold_in, METH_VARARGS,
+     "threefry_fold_in(keys, data, out, /)\n--\n\nA new key of each key and a word."},
     {"horner", py_horner, METH_VARARGS,
      "horner(coefficients, v, out, /)\n--\n\nA polynomial of floats, with fused multiply-adds."},
     {nullptr, nullptr, 0, nullptr},

@@ -6,6 +6,7 @@ It does what Python is too slow for; without it everything works as well, but sl
 
 from __future__ import annotations
 
+import importlib
 import os
 import warnings
 from typing import Any
@@ -22,7 +23,7 @@ def _load() -> Any:
     if wanted == "python":
         return None
     try:
-        from namoo import _runtime  # type: ignore[attr-defined]
+        return importlib.import_module("namoo._runtime")
     except ImportError as error:
         if wanted == "native":
             raise
@@ -34,7 +35,6 @@ def _load() -> Any:
             stacklevel=2,
         )
         return None
-    return _runtime
 
 
 native: Any = _load()

@@ -93,7 +93,8 @@ def remember(
         positional=positional,
         named=named,
         leaves=described,
-        run=run,
+        # Native code is called without Python in between.
+        run=getattr(run, "runtime_entry", None) or run,
         takes_arrays=takes_arrays,
         consts=consts if takes_arrays else [to_numpy(c) for c in consts],
         weak=weak,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from namoo import _dtypes
+from namoo._accelerator import native
 from namoo.core.avals import ShapedArray
 from namoo.core.late import attach_late
 
@@ -116,7 +117,17 @@ class Array:
 attach_late(Array)
 
 
-class EagerArray(Array):
+# Python code can give a class the buffer protocol from Python 3.12 on; C++ can everywhere.
+if native is None:
+
+    class _Buffered:
+        __slots__ = ()
+
+else:
+    _Buffered: Any = native.Buffered
+
+
+class EagerArray(Array, _Buffered):
     """A concrete array: a NumPy array that nobody writes to, and its weak type."""
 
     __slots__ = ("_value", "_weak")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes
+from namoo._accelerator import native
 from namoo._config import config
 
 Words = Sequence[Any]
@@ -265,6 +266,10 @@ class Threefry2x32(CounterGenerator):
         return np.stack([high, low], -1)
 
     def fold_in(self, keys, data):
+        if native is not None:
+            out = np.empty((len(keys), 2), np.uint32)
+            native.threefry_fold_in(np.ascontiguousarray(keys), np.ascontiguousarray(data), out)
+            return out
         if len(keys) > _FEW:
             return super().fold_in(keys, data)
         pairs = zip(keys.tolist(), data.tolist(), strict=True)
@@ -273,12 +278,20 @@ class Threefry2x32(CounterGenerator):
 
     def split(self, keys, n):
         if config.threefry_partitionable:
-            return super().split(keys, n)
+            if native is None:
+                return super().split(keys, n)
+            out = np.empty((len(keys), n, 2), np.uint32)
+            native.threefry_split(np.ascontiguousarray(keys), out)
+            return out
         return self.stream(keys, 2 * n).reshape(len(keys), n, 2)
 
     def bits(self, keys, n, width):
         if config.threefry_partitionable:
-            return super().bits(keys, n, width)
+            if native is None or width != 32:
+                return super().bits(keys, n, width)
+            out = np.empty((len(keys), n), np.uint32)
+            native.threefry_bits(np.ascontiguousarray(keys), out)
+            return out
         words = self.stream(keys, math.ceil(n * width / 32))
         if width == 64:
             return words[:, :n].astype(np.uint64) << np.uint64(32) | words[:, n:]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo._accelerator import native
 from namoo.core.avals import aval_of
 from namoo.primitives.elementwise import (
     abs,
@@ -172,6 +173,9 @@ def _polynomial(coefficients: np.ndarray, v: np.ndarray, out: np.ndarray) -> Non
     XLA evaluates these polynomials with fused multiply-adds, that is with one rounding a step.
     Doing the same keeps normal samples equal to JAX's, which an exact erf_inv would not.
     """
+    if native is not None:
+        native.horner(coefficients, v, out)
+        return
     v = v.astype(np.float64)
     step = np.empty_like(v)
     out[...] = coefficients[0]

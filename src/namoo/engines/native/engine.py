@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from namoo._accelerator import native as runtime
 from namoo.core.array import to_numpy
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
@@ -58,6 +59,11 @@ class Host:
             return 1
         return 0
 
+    def fail(self, code: int) -> NoReturn:
+        """Raise what made the program stop."""
+        error, self.error = self.error, None
+        raise error if error else RuntimeError(f"native code failed with code {code}")
+
 
 def view(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array over memory at an address."""
@@ -86,17 +92,32 @@ class Program:
         self.consts = [np.ascontiguousarray(to_numpy(c)) for _, c in plan.graph.consts]
         self.outputs = [(a.shape, numpy_dtype(a.dtype)) for a in closed.out_avals]
         self.kernels = len(module.kernels)
+        self.runtime_entry = None if runtime is None else self._runtime_entry()
+
+    def _runtime_entry(self) -> Any:
+        """The program for the C++ runtime, which calls it without Python in between."""
+        return runtime.Entry(
+            self.code.entry,
+            [(a.shape, numpy_dtype(a.dtype)) for a in self.closed.in_avals],
+            self.outputs,
+            consts=self.consts,
+            arena=self.arena_size,
+            host=ctypes.cast(self.host.callback, ctypes.c_void_p).value,
+            keep=(self.code, self.host),
+            handler=self.host.fail,
+        )
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        if self.runtime_entry is not None:
+            return self.runtime_entry(values)
         ins = [np.ascontiguousarray(v) for v in values]
         outs = [np.empty(shape, dtype) for shape, dtype in self.outputs]
         arrays = [*ins, *self.consts, *outs]
         table = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
         arena = np.empty(self.arena_size + 64, np.uint8)
         start = -(-arena.ctypes.data // 64) * 64
-        if self.entry(ctypes.addressof(table), start, self.host.callback):
-            error, self.host.error = self.host.error, None
-            raise error if error else RuntimeError("native code failed")
+        if code := self.entry(ctypes.addressof(table), start, self.host.callback):
+            self.host.fail(code)
         return outs
 
     def as_text(self, stage: str = "jaxpr") -> str:
