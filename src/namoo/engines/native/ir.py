@@ -136,7 +136,8 @@ class Function:
         key = (elem, lanes, text)
         for level in self.levels[: depth + 1]:
             if (known := level.memo.get(key)) is not None:
-                return known
+                # A pointer's depth also says when what it points to is written.
+                return known if known.depth == depth else Value(known.name, elem, lanes, depth)
         name = self.fresh()
         level = self.levels[depth]
         level.lines.append(f"  {name} = {text}")

@@ -19,7 +19,7 @@ from namoo.engines.native.index import Index, ravel, unravel
 from namoo.engines.native.ir import Function, Value, constant, storage
 from namoo.engines.native.kernel import Place, Writer
 from namoo.engines.native.plan import ALIGNMENT, Plan, nbytes
-from namoo.engines.native.types import is_complex, part_of
+from namoo.engines.native.types import part_of, parts
 
 # Values up to this many elements may live in registers, if a body has not more work than this.
 SMALL = 64
@@ -125,7 +125,7 @@ class Registers(Writer):
         """The array in memory, where a computed index can find its elements."""
         f = self.f
         place = allocate(f, node.elem, node.shape)
-        key = ("spilled", node)
+        key = (self, "spilled", node)
         known = f.levels[-1].memo.get(key)
         if known is not None:
             return known
@@ -146,8 +146,11 @@ class Registers(Writer):
         """The elements of the graph's outputs."""
         for node in self.graph.nodes:
             if node.kind is CALL:
-                results = node.data.in_registers(self.driver, [self.array(x) for x in node.operands],
-                                                 self, node.operands)  # fmt: skip
+                operands = [
+                    None if x in self.places and x.size > SMALL else self.array(x)
+                    for x in node.operands
+                ]
+                results = node.data.in_registers(self.driver, operands, self, node.operands)
                 self.arrays[node] = results
             elif node.kind is PART and node.operands[0].kind is CALL:
                 self.arrays[node] = self.arrays[node.operands[0]][node.data]
@@ -160,8 +163,8 @@ class Registers(Writer):
 
 def allocate(f: Function, elem: str, shape: tuple[int, ...]) -> Place:
     """Memory on the stack."""
-    part = part_of(elem) if is_complex(elem) else elem
-    count = math.prod(shape) * (2 if is_complex(elem) else 1)
+    part = part_of(elem)
+    count = math.prod(shape) * parts(elem)
     name = f.fresh()
     f.line(f"  {name} = alloca [{max(count, 1)} x {storage(part)}], align 64", 0)
     return Place(Value(name, "ptr"), elem, shape)
@@ -268,6 +271,8 @@ class ScanStep(ControlStep):
         f, body = driver.f, self.body
         a, b = self.n_consts, self.n_consts + self.n_carry
         n_in = len(body.inputs)
+        if isinstance(outer, Registers):
+            return self._unrolled(driver, operands, outer, nodes)
         with f.loop(0, max(self.length, 1)) as i:
             if self.reverse:
                 i = f.sub(constant("i64", self.length - 1), i)
@@ -298,6 +303,38 @@ class ScanStep(ControlStep):
                 _carried(f, phi, new) for phi, new in zip(phis, outs[: self.n_carry], strict=True)
             ]
         return [*finals, *([None] * (len(body.graph.outputs) - self.n_carry))]
+
+    def _unrolled(self, driver, operands, outer, nodes):
+        """All turns written out: within another body in registers, stacks are registers too."""
+        body = self.body
+        a, b = self.n_consts, self.n_consts + self.n_carry
+        n_in = len(body.inputs)
+        carry = operands[a:b]
+        turns: list[Any] = [None] * self.length
+        for i in reversed(range(self.length)) if self.reverse else range(self.length):
+            w = Registers(driver, body.graph)
+            for node, array, source in zip(body.inputs[:a], operands[:a], nodes[:a], strict=True):
+                _bind(w, node, array, outer, source)
+            consts = zip(body.graph.consts, operands[n_in:], nodes[n_in:], strict=True)
+            for (node, _), array, source in consts:
+                _bind(w, node, array, outer, source)
+            for node, array in zip(body.inputs[a:b], carry, strict=True):
+                w.arrays[node] = array
+            xs = zip(body.inputs[b:], operands[b:n_in], nodes[b:n_in], strict=True)
+            for node, array, source in xs:
+                if array is None:
+                    place = outer.places[source]
+                    pointer = driver.f.offset(place.pointer, i * nbytes(node), "i8")
+                    w.places[node] = Place(pointer, node.elem, node.shape)
+                else:
+                    w.arrays[node] = array[i * node.size : (i + 1) * node.size]
+            outs = w.run()
+            carry, turns[i] = outs[: self.n_carry], outs[self.n_carry :]
+        stacks = [
+            [v for turn in turns for v in turn[j]]
+            for j in range(len(body.graph.outputs) - self.n_carry)
+        ]
+        return [*carry, *stacks]
 
     def stacked(self, outer):
         """The nodes that are stacked, and the pointers to their stacks."""
