@@ -1,14 +1,40 @@
-"""Contractions: matrix products by BLAS, over loops of their batch axes."""
+"""Contractions: matrix products in generated kernels, or by BLAS where they are large."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 from namoo.engines.native.graph import Node
-from namoo.engines.native.ir import Value, constant
-from namoo.engines.native.matrices import BLAS, Operand
+from namoo.engines.native.ir import Function, Value, constant
+from namoo.engines.native.kernel import Emitted, Spec
+from namoo.engines.native.matmul import ProductKernel, Tile, choose
+from namoo.engines.native.matrices import BLAS, Axis, Operand, Product
 from namoo.engines.native.types import size_of
+
+# From this many multiplications on, BLAS computes a product in blocks of its own.
+LARGE = 1 << 31
+# Rows and columns of the blocks in which BLAS computes a large product.
+BLOCK = 512
+
+
+def product(node: Node) -> Product:
+    """The axes of a `dot` node."""
+    if isinstance(node.data, Product):
+        return node.data
+    x, y = node.operands
+    left, right = sides(node)
+    batch, m, n, k = sizes(node)
+    assert left.free is not None and right.free is not None
+    assert left.contract is not None and right.contract is not None
+    return Product(
+        node.elem,
+        [Axis(*numbers) for numbers in zip(batch, left.batch, right.batch, strict=True)],
+        [Axis(m, left.free, 0)],
+        Axis(n, 0, right.free),
+        [Axis(k, left.contract, right.contract)],
+    )
 
 
 def sides(node: Node) -> tuple[Operand, Operand]:
@@ -29,47 +55,142 @@ def sizes(node: Node) -> tuple[tuple[int, ...], int, int, int]:
     return batch, m, n, k
 
 
+def generated(node: Node) -> bool:
+    """Whether a `dot` node is a kernel of our own, into which other work can be fused."""
+    return tile(node) is not None
+
+
+def tile(node: Node) -> Tile | None:
+    """How the kernel of a `dot` node is cut; None if BLAS computes it."""
+    if node.size == 0:
+        return None
+    p = product(node)
+    if not isinstance(node.data, Product):
+        _, m, n, k = p.sizes
+        if m * n * k >= LARGE:
+            return None
+    return choose(p)
+
+
+def kernel(spec: Spec, name: str) -> Emitted:
+    """The kernel of a `dot` node and of what is fused into it."""
+    node = spec.roots[0]
+    cut = tile(node)
+    assert cut is not None
+    return ProductKernel(spec, name, product(node), cut).emit()
+
+
 def emit(driver: Any, node: Node, operands: list[Value], out: Value) -> None:
-    """Write the products, one for each point of the batch axes."""
-    f = driver.f
+    """Write the products by BLAS, in blocks that threads share."""
     batch, m, n, k = sizes(node)
-    x, y = sides(node)
-    elem = node.elem
-    size = size_of(elem)
-
-    def nest(axes: int, a: Value, b: Value, c: Value) -> None:
-        if axes == len(batch):
-            gemm(driver, elem, m, n, k, (a, x), (b, y), c)
-            return
-        if batch[axes] == 1:
-            nest(axes + 1, a, b, c)
-            return
-        step = math.prod(batch[axes + 1 :]) * m * n
-        with f.loop(0, batch[axes]) as i:
-
-            def moved(pointer, stride):
-                return f.offset(pointer, f.mul(i, constant("i64", stride * size)), "i8")
-
-            nest(axes + 1, moved(a, x.batch[axes]), moved(b, y.batch[axes]), moved(c, step))
-
-    nest(0, *operands, out)
-
-
-def gemm(driver, elem, m, n, k, left, right, out: Value) -> None:
-    """out = left · right by BLAS, whose matrices lie by columns: it computes the transposes."""
+    left, right = sides(node)
+    key = ("blas", node.elem, batch, m, n, k, tuple(left.batch), tuple(right.batch),
+           left.free, left.contract, right.free, right.contract)  # fmt: skip
     module = driver.module
-    (a, x), (b, y) = left, right
-    name = f"namoo_{BLAS[elem]}"
-    module.declarations[name] = f"declare void @{name}({', '.join(['ptr'] * 13)})"
-    ta, lda = _layout(x.free, x.contract, m, k)
-    tb, ldb = _layout(y.contract, y.free, k, n)
-    arguments = [
-        module.letter(tb), module.letter(ta),
-        module.number(n), module.number(m), module.number(k),
-        module.real(elem, 1), b, module.number(ldb), a, module.number(lda),
-        module.real(elem, 0), out, module.number(n),
-    ]  # fmt: skip
-    driver.f.line(f"  call void @{name}({', '.join(map(repr, arguments))})")
+    if key not in module.kernels:
+        name = f"k{len(module.kernels)}"
+        module.kernels[key] = Blocks(module, node.elem, name).emit(batch, m, n, k, left, right)
+    driver.call(module.kernels[key], driver.table([*operands, out]))
+
+
+class Blocks:
+    """A kernel that calls BLAS for blocks of the result."""
+
+    def __init__(self, module: Any, elem: str, name: str):
+        self.module = module
+        self.elem = elem
+        self.f = Function(name, ["ptr", "i64", "i64"])
+
+    def emit(self, batch, m: int, n: int, k: int, left: Operand, right: Operand) -> Emitted:
+        f = self.f
+        table, begin, end = f.parameters
+        a, b, c = (f.load(f.offset(table, i, "ptr"), "ptr") for i in range(3))
+        rows, columns = _cuts(m), _cuts(n)
+        counts = [*batch, len(rows), len(columns)]
+        with f.loop(begin, end) as unit:
+            at, rest = [], unit
+            for size in reversed(counts):
+                at.insert(0, f.irem(rest, constant("i64", size)) if size > 1 else None)
+                rest = f.idiv(rest, constant("i64", size)) if size > 1 else rest
+            for i, (place, left_step, right_step) in enumerate(
+                zip(at, left.batch, right.batch, strict=False)
+            ):
+                out_step = math.prod(batch[i + 1 :]) * m * n
+                a, b, c = (
+                    self._moved(p, place, s)
+                    for p, s in zip((a, b, c), (left_step, right_step, out_step), strict=True)
+                )
+            i, j = at[-2:]
+            # The blocks are of one size but for the last ones.
+            for height, some_rows in _kinds(rows, i):
+                for width, some_columns in _kinds(columns, j):
+                    self._block(
+                        (height, width, k, n), left, right, (a, b, c),
+                        (i, rows[0], some_rows), (j, columns[0], some_columns),
+                    )  # fmt: skip
+        f.line("  ret void")
+        units = math.prod(counts)
+        return Emitted(f.name, f.text(), f.declarations, units, math.prod(batch) * m * n * k // 4)
+
+    def _moved(self, pointer: Value, i: Value | None, stride: int | None) -> Value:
+        if i is None:
+            return pointer
+        step = constant("i64", (stride or 0) * size_of(self.elem))
+        return self.f.offset(pointer, self.f.mul(i, step), "i8")
+
+    def _block(self, sizes, left, right, pointers, row, column) -> None:
+        f, (height, width, k, n), (a, b, c) = self.f, sizes, pointers
+        (i, high, some_rows), (j, wide, some_columns) = row, column
+        conditions = [
+            f.compare(relation, at, constant("i64", bound))
+            for at, (relation, bound) in ((i, some_rows), (j, some_columns))
+            if relation
+        ]
+
+        def write():
+            x = self._moved(a, i, (left.free or 0) * high)
+            y = self._moved(b, j, (right.free or 0) * wide)
+            out = self._moved(self._moved(c, i, high * n), j, wide)
+            self._gemm(height, width, k, n, (x, left), (y, right), out)
+
+        if not conditions:
+            write()
+            return
+        with f.branch(functools.reduce(f.and_, conditions)):
+            write()
+
+    def _gemm(self, m, n, k, ldc, left, right, out: Value) -> None:
+        """out = left · right; BLAS has matrices by columns: it computes the transposes."""
+        module = self.module
+        (a, x), (b, y) = left, right
+        name = f"namoo_{BLAS[self.elem]}"
+        module.declarations[name] = f"declare void @{name}({', '.join(['ptr'] * 13)})"
+        ta, lda = _layout(x.free, x.contract, m, k)
+        tb, ldb = _layout(y.contract, y.free, k, n)
+        arguments = [
+            module.letter(tb), module.letter(ta),
+            module.number(n), module.number(m), module.number(k),
+            module.real(self.elem, 1), b, module.number(ldb), a, module.number(lda),
+            module.real(self.elem, 0), out, module.number(ldc),
+        ]  # fmt: skip
+        self.f.line(f"  call void @{name}({', '.join(map(repr, arguments))})")
+
+
+def _cuts(size: int) -> list[int]:
+    """Lengths of the blocks of an axis: all alike but the last."""
+    count = max(1, round(size / BLOCK))
+    block = -(-size // count)
+    block = -(-block // 16) * 16 if count > 1 else block
+    out = [block] * (size // block)
+    return out + [size % block] if size % block else out
+
+
+def _kinds(cuts: list[int], at: Value | None):
+    """The different lengths of blocks, and the comparison by which they are known."""
+    if cuts[0] == cuts[-1]:
+        return [(cuts[0], ("", 0))]
+    last = len(cuts) - 1
+    return [(cuts[0], ("lt", last)), (cuts[-1], ("eq", last))]
 
 
 def _layout(rows: int, columns: int, m: int, n: int) -> tuple[str, int]:

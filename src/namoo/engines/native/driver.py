@@ -96,7 +96,7 @@ class Driver:
                 first.data.emit(self, operands, results, self.f.offset(arena, offset, "i8"))
             elif first.size == 0:
                 continue
-            elif first.kind is DOT:
+            elif first.kind is DOT and not contract.generated(first):
                 contract.emit(self, first, [pointer(x) for x in first.operands], pointer(first))
             elif 0 not in cluster.space:
                 self.kernel(specification(plan.fusion, cluster), pointer)
@@ -107,7 +107,11 @@ class Driver:
         kernel = self.module.kernels.get(key)
         if kernel is None:
             name = f"k{len(self.module.kernels)}"
-            kernel = self.module.kernels[key] = KernelEmitter(spec, name).emit()
+            if spec.roots[0].kind is DOT:
+                kernel = contract.kernel(spec, name)
+            else:
+                kernel = KernelEmitter(spec, name).emit()
+            self.module.kernels[key] = kernel
         table = self.table([pointer(n) for n in (*spec.inputs, *spec.stored)])
         self.call(kernel, table)
 

@@ -420,8 +420,10 @@ class Spec:
         def name(node: Node) -> int:
             if node in names:
                 return names[node]
-            if node in inputs or node.kind is LITERAL:
-                row = (node.kind, node.shape, node.dtype, node.key if node.kind is LITERAL else ())
+            if node.kind is LITERAL:
+                row = (node.kind, node.shape, node.dtype, node.key)
+            elif node in inputs:  # how it was computed does not matter
+                row = ("input", node.shape, node.dtype)
             else:
                 row = (node.kind, node.key, node.shape, node.dtype, tuple(map(name, node.operands)))
             names[node] = len(names)

@@ -51,6 +51,11 @@ def _blas() -> dict[str, int]:
     """The functions of BLAS, by the names that the code uses."""
     from scipy.linalg import cython_blas
 
+    # Threads are shared out by the program: a product of theirs is for one of them.
+    library = ctypes.CDLL(cython_blas.__file__)
+    for name in ("scipy_openblas_set_num_threads", "openblas_set_num_threads"):
+        if set_num_threads := getattr(library, name, None):
+            set_num_threads(1)
     return {
         f"namoo_{name}": capsule_address(cython_blas.__pyx_capi__[name])
         for name in ("sgemm", "dgemm", "cgemm", "zgemm")

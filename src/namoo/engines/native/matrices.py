@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 BLAS = {"f32": "sgemm", "f64": "dgemm", "c64": "cgemm", "c128": "zgemm"}
 
@@ -34,3 +36,65 @@ def _merged(shape, strides, axes) -> int | None:
         if strides[i] != strides[j] * shape[j]:
             return None
     return strides[axes[-1]] if axes else 0
+
+
+class Axis(NamedTuple):
+    """An axis of a product: its length, and its strides in the left and the right operand."""
+
+    size: int
+    left: int
+    right: int
+
+
+class Product:
+    """Sums of products of two operands, as axes with strides.
+
+    result[batch, row, column] = Σ left[batch, row, inner] · right[batch, inner, column], where
+    batch, row and inner are any number of axes each, and column is one axis.  The result is
+    contiguous.
+    """
+
+    __slots__ = ("batch", "columns", "elem", "inner", "rows")
+
+    def __init__(
+        self,
+        elem: str,
+        batch: Sequence[Axis],
+        rows: Sequence[Axis],
+        columns: Axis,
+        inner: Sequence[Axis],
+    ):
+        self.elem = elem
+        self.batch = merge(batch)
+        self.rows = merge(rows) or (Axis(1, 0, 0),)
+        self.columns = columns
+        self.inner = merge(inner) or (Axis(1, 0, 0),)
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Points of the batch axes, rows, columns, and terms of a sum."""
+        return length(self.batch), length(self.rows), self.columns.size, length(self.inner)
+
+    @property
+    def multiplications(self) -> int:
+        return math.prod(self.sizes)
+
+
+def length(axes: Sequence[Axis]) -> int:
+    """Points of several axes."""
+    return math.prod(a.size for a in axes)
+
+
+def merge(axes: Sequence[Axis]) -> tuple[Axis, ...]:
+    """Axes without those of length 1, neighbours made one where both operands allow it."""
+    out: list[Axis] = []
+    for axis in axes:
+        if axis.size == 1:
+            continue
+        if out:
+            before = out[-1]
+            if (before.left, before.right) == (axis.left * axis.size, axis.right * axis.size):
+                out[-1] = Axis(before.size * axis.size, axis.left, axis.right)
+                continue
+        out.append(axis)
+    return tuple(out)

@@ -1,0 +1,543 @@
+"""Matrix products in registers: kernels written for one shape.
+
+A tile of the result stays in vector registers while the sum runs: each step multiplies some
+vectors of a row of the right operand with single elements of the left one.  What is computed of the
+result elementwise is computed from the registers, before anything is stored.
+
+The right operand's columns are cut into *panels*, as wide as a tile.  A panel that is read often,
+or whose columns are not neighbours in memory, is first copied to the stack in the order in which it
+is read.  A *unit* of work is some tiles below one another in one panel.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import NamedTuple
+
+import llvmlite.binding as llvm
+
+from namoo.engines.native.graph import Node
+from namoo.engines.native.index import Index, Loop, unravel
+from namoo.engines.native.ir import Function, Value, bits_of, constant, storage, suffix, vector_type
+from namoo.engines.native.kernel import Emitted, Place, Spec, Writer
+from namoo.engines.native.matrices import Axis, Product, length
+
+# Fused multiply-adds that can be under way at once: fewer sums than these leave units idle.
+LATENCY = 8
+# A panel on the stack has at most so many bytes.
+PANEL_LIMIT = 1 << 18
+# From this many rows and terms on, a panel is copied even if its columns are neighbours in memory.
+ROWS_TO_PACK = 128
+TERMS_TO_PACK = 256
+# A product is cut into at least so many units, if its tiles are as many.
+UNITS = 32
+# Multiplications of vectors in the body of a loop; as many are written out without a loop.
+BODY = 32
+WRITTEN_OUT = 160
+# Operations on a tile's elements beyond which they are a loop over its rows.
+EPILOGUE_LIMIT = 160
+
+
+class Machine(NamedTuple):
+    """What matters of a processor's vectors."""
+
+    vector_bytes: int
+    registers: int
+
+
+@functools.cache
+def machine() -> Machine:
+    """This processor's vectors."""
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512vl"):
+        return Machine(64, 32)
+    if features.get("avx2"):
+        return Machine(32, 16)
+    return Machine(16, 16 if features.get("sse2") else 32)
+
+
+class Tile(NamedTuple):
+    """How a product is cut: `rows` × `vectors` of `lanes`.
+
+    A tile's rows are `count` points of the row axis number `axis` and all points of the later ones.
+    """
+
+    lanes: int
+    axis: int
+    count: int
+    vectors: int
+    packed: bool
+    block: int
+    """Tiles of one unit."""
+
+
+@functools.lru_cache(512)
+def _best(sizes: tuple[int, ...], columns: int, terms: int, lanes: int, registers: int, most: int):
+    """The tile of least estimated cycles: (cycles, axis, count, vectors); at most `most` rows."""
+    wide = -(-columns // lanes)
+    out = []
+    for vectors in range(1, min(wide, 4) + 1):
+        limit = min(most, (registers - 1 - vectors) // vectors)
+        full, rest = divmod(wide, vectors)
+        for axis, size in enumerate(sizes):
+            after = math.prod(sizes[axis + 1 :])
+            for count in range(1, size + 1):
+                if count * after > limit:
+                    break
+                down, left = divmod(size, count)
+                cycles = 0.0
+                for panels, v in ((full, vectors), (1, rest)):
+                    if not panels * v:
+                        continue
+                    for tiles, c in ((down, count), (1, left)):
+                        if tiles * c:
+                            rows = c * after
+                            # Loads: a vector a cycle, two single elements a cycle.
+                            step = max(rows * v, LATENCY, v + rows / 2)
+                            # What begins and ends a tile counts too.
+                            cycles += panels * tiles * (step * terms + 2 * rows * v + 12)
+                cycles *= math.prod(sizes[:axis])
+                rows = count * after
+                variants = (1 + bool(rest and full)) * (1 + bool(left))
+                # Loads are not free; few rows a tile read the panel more often; and all the
+                # code is to be compiled.
+                cycles *= 1 + 0.1 * (rows + vectors) / (rows * vectors) + 0.1 / rows
+                cycles *= 1 + 0.02 * (variants - 1) + 0.002 * rows * vectors
+                out.append((cycles, axis, count, vectors))
+    return min(out, default=None)
+
+
+def choose(product: Product) -> Tile | None:
+    """How to cut a product; None if there is no good way."""
+    if product.elem not in ("f32", "f64"):
+        return None
+    size = bits_of(product.elem) // 8
+    lanes = machine().vector_bytes // size
+    columns = product.columns.size
+    while lanes // 2 >= columns and lanes > 2:
+        lanes //= 2
+    _, rows, _, terms = product.sizes
+    sizes = tuple(a.size for a in product.rows)
+    # Rows that lie a page apart would drive one another out of the nearest cache.
+    most = 8 if product.rows[-1].left * size % 2048 == 0 else 16
+    best = _best(sizes, columns, terms, lanes, machine().registers, most)
+    if best is None:
+        return None
+    _, axis, count, vectors = best
+    bytes_of_panel = terms * vectors * lanes * size
+    scattered = product.columns.right != 1 and columns > 1
+    packed = scattered or (rows >= ROWS_TO_PACK and terms >= TERMS_TO_PACK)
+    if packed and bytes_of_panel > PANEL_LIMIT:
+        if scattered:
+            return None
+        packed = False
+    tiles = -(-product.rows[axis].size // count)
+    others = rows * length(product.batch) * -(-columns // (vectors * lanes))
+    # Units as large as leaves enough of them to be shared; but copying a panel for each unit must
+    # not cost much.
+    least = max(64 if packed else 1, min(256, others // UNITS))
+    block = max(1, -(-least // (count * length(product.rows[axis + 1 :]))))
+    return Tile(lanes, axis, count, vectors, packed, min(block, tiles))
+
+
+class ProductKernel:
+    """Writes the kernel of a product and of what is computed from it elementwise."""
+
+    def __init__(self, spec: Spec, name: str, product: Product, tile: Tile):
+        self.spec = spec
+        self.name = name
+        self.product = product
+        self.tile = tile
+        self.node: Node = spec.roots[0]
+        self.elem = product.elem
+        size = product.rows[tile.axis].size
+        self.after = length(product.rows[tile.axis + 1 :])
+        self.full, self.left = divmod(size, tile.count)
+        self.width = tile.vectors * tile.lanes
+        self.panels, self.rest = divmod(product.columns.size, self.width)
+
+    def emit(self) -> Emitted:
+        spec, product, tile = self.spec, self.product, self.tile
+        f = self.f = Function(self.name, ["ptr", "i64", "i64"])
+        table, begin, end = f.parameters
+        places: dict[Node, Place] = {}
+        for i, node in enumerate([*spec.inputs, *spec.stored]):
+            slot = f.offset(table, i, "ptr")
+            places.setdefault(node, Place(f.load(slot, "ptr"), node.elem, node.shape))
+        self.targets = {n: places[n] for n in spec.stored}
+        w = self.w = Writer(f, {n: places[n] for n in spec.inputs})
+        w.lanes = tile.lanes
+        left, right = (places[x].pointer for x in self.node.operands)
+        terms = length(product.inner)
+        self.buffer = self._stack(terms * self.width) if tile.packed else None
+        self.tile_buffer: Value | None = None
+        outer = length(product.rows[: tile.axis])
+        self.blocks = -(-self.full // tile.block) if self.full else 1
+        counts = (length(product.batch), self.panels + bool(self.rest), outer, self.blocks)
+        units = math.prod(counts)
+        with f.loop(begin, end) as u:
+            unit = Index.of(Loop(u, 0, units - 1))
+            batch, panel, row, block = unravel(unit, counts)
+            fresh = f.compare("eq", u, begin)
+            if outer * self.blocks > 1:
+                first = w.integer(unit % (outer * self.blocks))
+                fresh = f.or_(fresh, f.compare("eq", first, constant("i64", 0)))
+            else:
+                fresh = constant("i1", True)
+            a, b = self._moved(left, right, product.batch, batch)
+            a, _ = self._moved(a, b, product.rows[: tile.axis], row)
+            for count, number, columns in self._panel_kinds():
+                with ExitStack() as stack:
+                    if 0 < count < counts[1]:
+                        relation = "lt" if number is None else "eq"
+                        at = w.integer(panel)
+                        stack.enter_context(
+                            f.branch(f.compare(relation, at, constant("i64", self.panels)))
+                        )
+                    elif not count:
+                        continue
+                    start = panel * self.width if number is None else Index.of(number)
+                    self._panel(a, b, start, columns, fresh, (batch, row, block))
+        f.line("  ret void")
+        return Emitted(self.name, f.text(), f.declarations, units, product.multiplications // 4)
+
+    def _panel_kinds(self):
+        """Whole panels, and the one that is left: how many, where it starts, its columns."""
+        yield self.panels, None, self.width
+        yield bool(self.rest), self.panels * self.width, self.rest
+
+    def _moved(self, a: Value, b: Value, axes: Sequence[Axis], position: Index):
+        """Pointers of both operands at a point of some axes."""
+        f = self.f
+        at = unravel(position, tuple(axis.size for axis in axes)) if axes else []
+        for pointer in ("left", "right"):
+            total = Index({})
+            for i, axis in zip(at, axes, strict=True):
+                total = total + i * getattr(axis, pointer)
+            moved = f.offset(a if pointer == "left" else b, self.w._sum(total, False), self.elem)
+            a, b = (moved, b) if pointer == "left" else (a, moved)
+        return a, b
+
+    def _stack(self, count: int) -> Value:
+        name = self.f.fresh()
+        self.f.line(f"  {name} = alloca [{count} x {storage(self.elem)}], align 64", 0)
+        return Value(name, "ptr")
+
+    # ---- a panel
+
+    def _panel(self, a, b, start: Index, columns: int, fresh: Value, point) -> None:
+        f, tile, product = self.f, self.tile, self.product
+        lanes = tile.lanes
+        vectors = -(-columns // lanes)
+        b = f.offset(b, self.w._sum(start * product.columns.right, False), self.elem)
+        if self.buffer is not None:
+            with ExitStack() as stack:
+                if fresh.constant is None:
+                    stack.enter_context(f.branch(fresh))
+                Packing(f, product, lanes, columns, vectors).write(b, self.buffer)
+            b = Value(self.buffer.name, "ptr", 0, f.depth)
+        batch, row, block = point
+        last = product.columns.size - 1 - (vectors - 1) * lanes
+        column = Loop(self.w._sum(start, False), start.constant, last, True)
+        size = product.rows[tile.axis].size
+        base = (batch * length(product.rows[: tile.axis]) + row) * size
+
+        def tiles(first: Value | int, last: Value | int):
+            with f.loop(first, last) as i:
+                at = Index.of(Loop(i, 0, self.full - 1))
+                self._tile(a, b, base, at * tile.count, tile.count, column, vectors, columns)
+
+        if self.full and self.blocks == 1:
+            tiles(0, self.full)
+        elif self.full:
+            first = self.w._sum(block * tile.block, False)
+            last = f.add(first, constant("i64", tile.block))
+            tiles(first, f.minimum(last, constant("i64", self.full)))
+        if self.left:
+            with ExitStack() as stack:
+                if self.blocks > 1:
+                    number = self.w.integer(block)
+                    last = f.compare("eq", number, constant("i64", self.blocks - 1))
+                    stack.enter_context(f.branch(last))
+                at = Index.of(self.full * tile.count)
+                self._tile(a, b, base, at, self.left, column, vectors, columns)
+
+    # ---- a tile
+
+    def _tile(self, a, b, base, at: Index, count: int, column: Loop, vectors, columns) -> None:
+        """Sum, then compute and store what depends on it."""
+        f, product, tile = self.f, self.product, self.tile
+        axes = product.rows[tile.axis :]
+        rows = count * self.after
+        offsets = [
+            sum(i.constant * axis.left for i, axis in zip(point, axes, strict=True))
+            for point in (
+                unravel(Index.of(r), (count, *(x.size for x in axes[1:]))) for r in range(rows)
+            )
+        ]
+        a = f.offset(a, self.w._sum(at * axes[0].left, False), self.elem)
+        part = columns % tile.lanes if columns < self.width or not tile.packed else 0
+        mask = _mask(tile.lanes, columns % tile.lanes) if columns % tile.lanes else None
+        step = Step(f, self.elem, tile.lanes, offsets, vectors)
+        step.last = mask if part and not tile.packed else None
+        zero = Value(f"splat ({constant(self.elem, 0.0)!r})", self.elem, tile.lanes)
+        inner = product.inner
+        if tile.packed:
+            width = vectors * tile.lanes
+            inner = tuple(
+                Axis(x.size, x.left, length(inner[i + 1 :]) * width) for i, x in enumerate(inner)
+            )
+        sums = step.run(a, b, inner, [zero] * (rows * vectors))
+        row = (base + at) * self.after
+        self._finish(sums, row, rows, column, vectors, mask)
+
+    def _finish(self, sums, row: Index, rows: int, column: Loop, vectors: int, mask) -> None:
+        f, w = self.f, self.w
+        cost = sum(n.cost for n in _between(self.spec))
+        if cost * rows * vectors <= EPILOGUE_LIMIT:
+            for r in range(rows):
+                for v in range(vectors):
+                    self._store(sums[r * vectors + v], row + r, column, v, vectors, mask)
+            return
+        lanes = self.tile.lanes
+        if self.tile_buffer is None:
+            most = self.tile.count * self.after
+            self.tile_buffer = self._stack(max(most, self.left * self.after) * self.width)
+        for i, value in enumerate(sums):
+            f.store(value, f.offset(self.tile_buffer, i * lanes, self.elem))
+        with f.loop(0, rows) as r:
+            at = row + Index.of(Loop(r, 0, rows - 1))
+            line = f.offset(self.tile_buffer, f.mul(r, constant("i64", vectors * lanes)), self.elem)
+            for v in range(vectors):
+                address = f.offset(line, v * lanes, self.elem)
+                size = bits_of(self.elem) // 8
+                kind = vector_type(self.elem, lanes)
+                value = f.emit_here(
+                    self.elem, lanes, f"load {kind}, ptr {address.name}, align {size}"
+                )
+                self._store(value, at, column, v, vectors, mask)
+        w.registers = {}
+
+    def _store(self, value, row: Index, column: Loop, v: int, vectors: int, mask) -> None:
+        """Compute and store the roots at some neighbouring elements of the result."""
+        w, node = self.w, self.node
+        _, rows, columns, _ = self.product.sizes
+        position = row * columns + Index({column: 1}, v * self.tile.lanes)
+        index = unravel(position, node.shape)
+        w.mask = mask if v == vectors - 1 else None
+        w.registers = {node: value}
+        for root in self.spec.roots:
+            value = w.at(root, index)
+            if root in self.targets:
+                w.store(self.targets[root], index, value)
+        w.mask = None
+
+
+def _between(spec: Spec) -> list[Node]:
+    """The nodes that are computed from a product."""
+    seen: set[Node] = set()
+    stop = {*spec.inputs, spec.roots[0]}
+    stack = [r for r in spec.roots[1:]]
+    while stack:
+        node = stack.pop()
+        if node not in seen and node not in stop:
+            seen.add(node)
+            stack += node.operands
+    return list(seen)
+
+
+class Step:
+    """The sum of a tile: loops over the terms, with the sums in registers."""
+
+    def __init__(self, f: Function, elem: str, lanes: int, offsets: list[int], vectors: int):
+        self.f = f
+        self.elem = elem
+        self.lanes = lanes
+        self.offsets = offsets
+        self.vectors = vectors
+        self.last: Value | None = None
+        """Which lanes of the last vector there are."""
+
+    def run(self, a: Value, b: Value, inner: Sequence[Axis], sums: list[Value]) -> list[Value]:
+        """The sums over some axes."""
+        f, (axis, *rest) = self.f, inner
+        if length(inner) * len(sums) <= WRITTEN_OUT or length(inner) < 4:
+            return self._written_out(a, b, inner, sums)
+        if not rest:
+            return self._innermost(a, b, axis, sums)
+        with f.loop(0, axis.size) as i:
+            phis = [f.carry(s) for s in sums]
+            out = self.run(self._at(a, i, axis.left), self._at(b, i, axis.right), rest, phis)
+            return_value = [f.carried(p, s) for p, s in zip(phis, out, strict=True)]
+        return return_value
+
+    def _at(self, pointer: Value, i: Value, stride: int) -> Value:
+        f = self.f
+        return f.offset(pointer, f.mul(i, constant("i64", stride)), self.elem)
+
+    def _written_out(self, a, b, inner, sums):
+        for n in range(length(inner)):
+            at = unravel(Index.of(n), tuple(x.size for x in inner))
+            left = sum(i.constant * x.left for i, x in zip(at, inner, strict=True))
+            right = sum(i.constant * x.right for i, x in zip(at, inner, strict=True))
+            sums = self.term(a, b, left, right, sums)
+        return sums
+
+    def _innermost(self, a, b, axis: Axis, sums):
+        f = self.f
+        most = min(axis.size, max(1, BODY // len(sums)))
+        unroll = next(u for u in range(most, 0, -1) if axis.size % u == 0 or u == most // 2)
+        turns = axis.size // unroll
+        with f.loop(0, turns * unroll, unroll) as i:
+            phis = [f.carry(s) for s in sums]
+            left, right = self._at(a, i, axis.left), self._at(b, i, axis.right)
+            out = phis
+            for u in range(unroll):
+                out = self.term(left, right, u * axis.left, u * axis.right, out)
+            sums = [f.carried(p, s) for p, s in zip(phis, out, strict=True)]
+        for u in range(turns * unroll, axis.size):
+            sums = self.term(a, b, u * axis.left, u * axis.right, sums)
+        return sums
+
+    def term(self, a: Value, b: Value, left: int, right: int, sums: list[Value]) -> list[Value]:
+        """Add one term to all sums."""
+        f, n = self.f, self.vectors
+        row = []
+        for v in range(n):
+            mask = self.last if v == n - 1 else None
+            address = f.offset(b, right + v * self.lanes, self.elem)
+            row.append(f.load(address, self.elem, self.lanes, mask))
+        out = []
+        for r, offset in enumerate(self.offsets):
+            x = f.load(f.offset(a, left + offset, self.elem), self.elem)
+            x = f.splat(x, self.lanes)
+            out += [f.fma(x, row[v], sums[r * n + v]) for v in range(n)]
+        return out
+
+
+class Packing:
+    """Copies a panel of the right operand: for each term, `vectors` vectors of its columns."""
+
+    def __init__(self, f: Function, product: Product, lanes: int, columns: int, vectors: int):
+        self.f = f
+        self.elem = product.elem
+        self.inner = product.inner
+        self.stride = product.columns.right
+        self.lanes = lanes
+        self.columns = columns
+        self.vectors = vectors
+
+    def write(self, source: Value, target: Value) -> None:
+        """Write the loops."""
+        self._nest(source, target, self.inner)
+
+    def _nest(self, source: Value, target: Value, inner: Sequence[Axis]) -> None:
+        f, (axis, *rest) = self.f, inner
+        width = self.vectors * self.lanes
+        if not rest:
+            if self.stride == 1 or self.columns == 1:
+                self._rows(source, target, axis)
+            elif axis.right == 1 and axis.size >= self.lanes:
+                self._transposed(source, target, axis)
+            else:
+                self._gathered(source, target, axis)
+            return
+        with f.loop(0, axis.size) as i:
+            step = constant("i64", length(rest) * width)
+            self._nest(
+                f.offset(source, f.mul(i, constant("i64", axis.right)), self.elem),
+                f.offset(target, f.mul(i, step), self.elem),
+                rest,
+            )
+
+    def _load(self, address: Value, mask: Value | None) -> Value:
+        return self.f.load(address, self.elem, self.lanes, mask)
+
+    def _masks(self) -> list[Value | None]:
+        rest = self.columns % self.lanes
+        return [None] * (self.vectors - 1) + [_mask(self.lanes, rest) if rest else None]
+
+    def _rows(self, source: Value, target: Value, axis: Axis) -> None:
+        f, elem, width = self.f, self.elem, self.vectors * self.lanes
+        with f.loop(0, axis.size) as i:
+            row = f.offset(source, f.mul(i, constant("i64", axis.right)), elem)
+            out = f.offset(target, f.mul(i, constant("i64", width)), elem)
+            for v, mask in enumerate(self._masks()):
+                value = self._load(f.offset(row, v * self.lanes, elem), mask)
+                f.store(value, f.offset(out, v * self.lanes, elem))
+
+    def _transposed(self, source: Value, target: Value, axis: Axis) -> None:
+        """Square blocks of the operand, whose terms are neighbours, turned in registers."""
+        f, elem, n = self.f, self.elem, self.lanes
+        whole, rest = axis.size // n * n, axis.size % n
+        vectors, columns = divmod(self.columns, n)
+
+        def rows(source: Value, target: Value, columns: int) -> None:
+            with f.loop(0, whole, n) as i:
+                self._square(source, target, i, n, columns)
+            if rest:
+                self._square(source, target, constant("i64", whole), rest, columns)
+
+        if vectors:
+            with f.loop(0, vectors) as v:
+                step = constant("i64", n * self.stride)
+                first = f.offset(source, f.mul(v, step), elem)
+                rows(first, f.offset(target, f.mul(v, constant("i64", n)), elem), n)
+        if columns:
+            first = f.offset(source, vectors * n * self.stride, elem)
+            rows(first, f.offset(target, vectors * n, elem), columns)
+
+    def _square(self, source: Value, target: Value, i: Value, terms: int, columns: int) -> None:
+        """The block that begins at term `i`."""
+        f, elem, n = self.f, self.elem, self.lanes
+        width = self.vectors * n
+        mask = _mask(n, terms) if terms < n else None
+        zero = Value(f"splat ({constant(elem, 0.0)!r})", elem, n)
+        row = f.offset(source, i, elem)
+        square = [self._load(f.offset(row, j * self.stride, elem), mask) for j in range(columns)]
+        out = f.offset(target, f.mul(i, constant("i64", width)), elem)
+        for j, value in enumerate(transposed(f, square + [zero] * (n - columns))[:terms]):
+            f.store(value, f.offset(out, j * width, elem))
+
+    def _gathered(self, source: Value, target: Value, axis: Axis) -> None:
+        f, elem, n, width = self.f, self.elem, self.lanes, self.vectors * self.lanes
+        kind, size = vector_type(elem, n), bits_of(elem) // 8
+        name = f"llvm.masked.gather.{suffix(elem, n)}.v{n}p0"
+        f.declarations[name] = f"declare {kind} @{name}(<{n} x ptr>, <{n} x i1>, {kind})"
+        with f.loop(0, axis.size) as i:
+            row = f.offset(source, f.mul(i, constant("i64", axis.right)), elem)
+            out = f.offset(target, f.mul(i, constant("i64", width)), elem)
+            for v, mask in enumerate(self._masks()):
+                mask = mask or f.splat(constant("i1", True), n)
+                first = f.offset(row, v * n * self.stride, elem)
+                steps = ", ".join(f"i64 {j * self.stride}" for j in range(n))
+                text = f"getelementptr {storage(elem)}, ptr {first.name}, <{n} x i64> <{steps}>"
+                addresses = f.emit("ptr", n, text, (first,))
+                text = (
+                    f"call {kind} @{name}(<{n} x ptr> align {size} {addresses.name}, {mask!r}, "
+                    f"{kind} zeroinitializer)"
+                )
+                f.store(f.emit(elem, n, text, (addresses,)), f.offset(out, v * n, elem))
+
+
+def transposed(f: Function, rows: list[Value]) -> list[Value]:
+    """A square of vectors with rows and columns exchanged: halves of blocks change places."""
+    n, half = len(rows), len(rows) // 2
+    while half:
+        out = list(rows)
+        for i in range(n):
+            if not i & half:
+                x, y = rows[i], rows[i + half]
+                low = [j if not j & half else n + j - half for j in range(n)]
+                high = [j + half if not j & half else n + j for j in range(n)]
+                out[i], out[i + half] = f.shuffle(x, low, y), f.shuffle(x, high, y)
+        rows, half = out, half // 2
+    return rows
+
+
+def _mask(lanes: int, count: int) -> Value:
+    bits = ", ".join(f"i1 {'true' if i < count else 'false'}" for i in range(lanes))
+    return Value(f"<{bits}>", "i1", lanes)

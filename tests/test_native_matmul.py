@@ -1,0 +1,150 @@
+"""Matrix products of the native engine against NumPy."""
+
+import numpy as np
+import pytest
+
+import namoo
+from namoo import lax
+from namoo.engines.native import contract
+from namoo.engines.native.engine import native
+
+SIZES = [1, 3, 17, 33, 100]
+
+
+def random(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    out = rng.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        out = out + 1j * rng.standard_normal(shape)
+    return out.astype(dtype)
+
+
+def compiled(f, *args):
+    """The results of a program of the native engine, which must not ask the host for anything."""
+    with namoo.enable_x64(True):
+        program = native.compile(namoo.make_jaxpr(f)(*args))
+    assert not program.host.equations
+    return program(list(args))
+
+
+def close(actual, expected, terms):
+    expected = np.asarray(expected)
+    scale = np.finfo(expected.dtype).eps * max(1, terms) ** 0.5 * 8
+    np.testing.assert_allclose(actual, expected, rtol=scale, atol=scale * np.abs(expected).max())
+
+
+def exact(x, y):
+    wide = np.complex128 if x.dtype.kind == "c" else np.float64
+    return (x.astype(wide) @ y.astype(wide)).astype(x.dtype)
+
+
+def sides(m, k, n, transposed, dtype, batch=()):
+    left, right = transposed
+    x = random(batch + ((k, m) if left else (m, k)), dtype, 1)
+    y = random(batch + ((n, k) if right else (k, n)), dtype, 2)
+    axes = len(batch)
+    dims = (((axes + (not left),), (axes + right,)), (tuple(range(axes)),) * 2)
+    a = np.swapaxes(x, -1, -2) if left else x
+    b = np.swapaxes(y, -1, -2) if right else y
+    return x, y, dims, exact(a, b)
+
+
+@pytest.mark.parametrize("transposed", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
+def test_transpositions_and_odd_sizes(transposed, dtype):
+    shapes = [(17, 33, 100), (100, 17, 33), (3, 100, 17), (33, 3, 3), (40, 40, 40)]
+    cases = [sides(m, k, n, transposed, dtype) for m, k, n in shapes]
+    dims = cases[0][2]
+
+    def f(*xs):
+        return [lax.dot_general(x, y, dims) for x, y in zip(xs[::2], xs[1::2], strict=True)]
+
+    outs = compiled(f, *[v for x, y, _, _ in cases for v in (x, y)])
+    for (_, k, _), out, (_, _, _, expected) in zip(shapes, outs, cases, strict=True):
+        close(out, expected, k)
+
+
+@pytest.mark.parametrize("m", SIZES)
+def test_sizes_of_all_axes(m):
+    pairs = [(k, n) for k in SIZES for n in SIZES if (k + n) % 3 == m % 3]
+    cases = [sides(m, k, n, (0, (k + n) % 2), "f4") for k, n in pairs]
+
+    def f(*xs):
+        return [
+            lax.dot_general(x, y, dims)
+            for x, y, (_, _, dims, _) in zip(xs[::2], xs[1::2], cases, strict=True)
+        ]
+
+    outs = compiled(f, *[v for x, y, _, _ in cases for v in (x, y)])
+    for (k, _), out, (_, _, _, expected) in zip(pairs, outs, cases, strict=True):
+        close(out, expected, k)
+
+
+@pytest.mark.parametrize("transposed", [(0, 0), (0, 1), (1, 0)])
+@pytest.mark.parametrize("dtype", ["f4", "c8"])
+def test_batches(transposed, dtype):
+    x, y, dims, expected = sides(19, 35, 21, transposed, dtype, batch=(2, 3))
+    (out,) = compiled(lambda x, y: lax.dot_general(x, y, dims), x, y)
+    close(out, expected, 35)
+
+
+@pytest.mark.parametrize(
+    "text, left, right",
+    [
+        ("bqhd,bkhd->bhqk", (2, 9, 3, 20), (2, 11, 3, 20)),
+        ("bhqk,bkhd->bqhd", (2, 3, 9, 11), (2, 11, 3, 20)),
+        ("bshi,hij->bsj", (2, 5, 3, 8), (3, 8, 36)),
+        ("ijk,kl->ijl", (4, 30, 20), (20, 18)),
+        ("ij,jk->ki", (12, 20), (20, 25)),
+        ("aib,bic->ac", (7, 5, 6), (6, 5, 40)),
+    ],
+)
+def test_strides(text, left, right):
+    import namoo.numpy as jnp
+
+    x, y = random(left, "f4", 1), random(right, "f4", 2)
+    (out,) = compiled(lambda x, y: jnp.einsum(text, x, y), x, y)
+    close(out, np.einsum(text, x.astype("f8"), y.astype("f8")).astype("f4"), 64)
+
+
+def test_one_operand_on_both_sides():
+    x = random((30, 40), "f4")
+    (out,) = compiled(lambda x: lax.dot_general(x, x, (((1,), (1,)), ((), ()))), x)
+    close(out, exact(x, x.T), 40)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_panels_on_the_stack(dtype):
+    shapes = [(150, 300, 70), (200, 260, 33)]
+    cases = [sides(*s, (i, 1 - i), dtype) for i, s in enumerate(shapes)]
+
+    def f(*xs):
+        return [
+            lax.dot_general(x, y, dims)
+            for x, y, (_, _, dims, _) in zip(xs[::2], xs[1::2], cases, strict=True)
+        ]
+
+    outs = compiled(f, *[v for x, y, _, _ in cases for v in (x, y)])
+    for (_, k, _), out, (_, _, _, expected) in zip(shapes, outs, cases, strict=True):
+        close(out, expected, k)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+def test_blocks_of_large_products(dtype, monkeypatch):
+    monkeypatch.setattr(contract, "LARGE", 1)
+    monkeypatch.setattr(contract, "BLOCK", 24)
+    x, y, dims, expected = sides(70, 20, 100, (1, 1), dtype, batch=(3,))
+    (out,) = compiled(lambda x, y: lax.dot_general(x, y, dims), x, y)
+    close(out, expected, 20)
+
+
+def test_equal_shapes_are_one_kernel():
+    x, y = random((20, 20), "f4", 1), random((20, 20), "f4", 2)
+
+    def f(x, y):
+        for _ in range(6):
+            x = lax.dot(x, y)
+        return x
+
+    program = native.compile(namoo.make_jaxpr(f)(x, y))
+    assert program.kernels == 1
