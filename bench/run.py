@@ -39,7 +39,7 @@ FRAMEWORKS = ("namoo", "jax", "torch", "torch-compiled", "numpy")
 QUIET = {"JAX_PLATFORMS": "cpu", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 TIME_LIMIT = 300.0  # seconds for one answer of one process
 REST = 0.05  # seconds in which the threads of the process before go to sleep
-QUIET_CORES, PATIENCE = 0.25, 120.0  # cores that others may use; seconds to wait for that
+QUIET_CORES, PATIENCE = 0.25, 30.0  # cores that others may use; seconds to wait for that
 FRESH_ROUNDS = 3  # at most, where each round costs whole processes
 
 

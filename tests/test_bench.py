@@ -64,6 +64,12 @@ def test_wrong_results_are_named(tmp_path):
     assert list(run.agree(Row("any"), files)) == ["namoo"]
 
 
+def test_peak_is_the_childs_own():
+    ballast = np.ones(40_000_000)  # 320 MB that a child must not be charged with
+    small = run.once(ROWS["peak memory, MLP step"], "namoo", {})
+    assert 20e6 < small < ballast.nbytes
+
+
 def goals_met(goal, **best):
     row = Row("any", program=lambda jax, jnp: abs, torch=lambda *_: abs, numpy=abs, goal=goal)
     return table.verdict(table.goals(row, best, {"other": {"best": {"namoo": 2.0}}}))
