@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import namoo
+import namoo.numpy as jnp
 from namoo import lax
 from namoo.engines.native import contract
 from namoo.engines.native.engine import native
@@ -100,8 +101,6 @@ def test_batches(transposed, dtype):
     ],
 )
 def test_strides(text, left, right):
-    import namoo.numpy as jnp
-
     x, y = random(left, "f4", 1), random(right, "f4", 2)
     (out,) = compiled(lambda x, y: jnp.einsum(text, x, y), x, y)
     close(out, np.einsum(text, x.astype("f8"), y.astype("f8")).astype("f4"), 64)
@@ -148,3 +147,39 @@ def test_equal_shapes_are_one_kernel():
 
     program = native.compile(namoo.make_jaxpr(f)(x, y))
     assert program.kernels == 1
+
+
+def adamw(x, g, w, m, v):
+    d = jnp.matmul(x.T, g)
+    m = 0.9 * m + 0.1 * d
+    v = 0.99 * v + 0.01 * d * d
+    return w - 0.1 * (m / (jnp.sqrt(v) + 1e-8) + 0.01 * w), m, v
+
+
+FUSED = {
+    "bias": (lambda x, w, b: x @ w + b, [(33, 20), (20, 50), (50,)], 1),
+    "activation": (lambda x, w, b: jnp.tanh(x @ w + b), [(2, 17, 20), (20, 33), (33,)], 1),
+    "value kept": (lambda x, w: (x @ w, jnp.exp(x @ w)), [(33, 20), (20, 50)], 1),
+    "residual": (lambda x, w: x + jnp.maximum(x @ w, 0), [(30, 30), (30, 30)], 1),
+    "update": (adamw, [(32, 40), (32, 70), (40, 70), (40, 70), (40, 70)], 1),
+    "reshaped": (lambda x, w: (x @ w).reshape(3, 11, 50) * 2, [(33, 20), (20, 50)], 1),
+    "transposed": (lambda x, w: (x @ w).T * 2, [(33, 20), (20, 50)], 2),
+    "bool": (lambda x, w: x @ w > 0, [(33, 20), (20, 50)], 1),
+    "two products": (
+        lambda x, w, h, u: jnp.tanh(x @ w + h @ u),
+        [(9, 20), (20, 40), (9, 17), (17, 40)],
+        2,
+    ),
+    "sum": (lambda x, w: jnp.sum(jnp.maximum(x @ w, 0), axis=1), [(33, 20), (20, 50)], 2),
+}
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_what_follows_is_computed_in_the_same_kernel(name):
+    f, shapes, kernels = FUSED[name]
+    args = [np.abs(random(s, "f4", i)) for i, s in enumerate(shapes)]
+    args[0] = random(shapes[0], "f4", 9)
+    program = native.compile(namoo.make_jaxpr(f)(*args))
+    assert program.kernels == kernels
+    for out, expected in zip(program(args), namoo.tree.leaves(f(*args)), strict=True):
+        np.testing.assert_allclose(out, np.asarray(expected), rtol=2e-5, atol=2e-5)

@@ -324,12 +324,11 @@ class ProductKernel:
     def _store(self, value, row: Index, column: Loop, v: int, vectors: int, mask) -> None:
         """Compute and store the roots at some neighbouring elements of the result."""
         w, node = self.w, self.node
-        _, rows, columns, _ = self.product.sizes
-        position = row * columns + Index({column: 1}, v * self.tile.lanes)
-        index = unravel(position, node.shape)
+        position = row * self.product.columns.size + Index({column: 1}, v * self.tile.lanes)
         w.mask = mask if v == vectors - 1 else None
         w.registers = {node: value}
         for root in self.spec.roots:
+            index = unravel(position, root.shape)
             value = w.at(root, index)
             if root in self.targets:
                 w.store(self.targets[root], index, value)

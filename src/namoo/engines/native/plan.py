@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from namoo.engines.native import contract
 from namoo.engines.native.graph import (
     CALL,
     COMPUTE,
@@ -23,7 +24,7 @@ from namoo.engines.native.graph import (
     Graph,
     Node,
 )  # fmt: skip
-from namoo.engines.native.index import Index, Loop
+from namoo.engines.native.index import Index, Loop, ravel
 from namoo.engines.native.ir import Value
 from namoo.engines.native.kernel import Place, Spec, _Probe, reduction_axes
 from namoo.engines.native.types import size_of
@@ -52,7 +53,8 @@ class Cluster:
 
     @property
     def step(self) -> bool:
-        return self.roots[0].kind in (CALL, DOT)
+        first = self.roots[0]
+        return first.kind is CALL or first.kind is DOT and not contract.generated(first)
 
 
 def nbytes(node: Node) -> int:
@@ -126,7 +128,19 @@ class Fusion:
             home = self.home.get(node)
             if home is not None and home is not cluster and home.ancestors & cluster.bit:
                 return False
+        if cluster.roots[0].kind is DOT:
+            return root.kind is COMPUTE and self._follows(cluster, root)
         return self._fits(cluster, root) and self._aligned(cluster, root)
+
+    def _follows(self, cluster: Cluster, root: Node) -> bool:
+        """Whether each element of the root depends on one of a product, in the same order."""
+        if root.size != cluster.roots[0].size or not root.elem:
+            return False
+        index = [Index.of(Loop(Value("%i", "i64"), 0, n - 1)) for n in root.shape]
+        probe = _Access(self.reads(root))
+        probe.at(root, index)
+        place, members = ravel(index, root.shape), set(cluster.roots)
+        return all(ravel(at, n.shape) == place for n, at in probe.found if n in members)
 
     @staticmethod
     def _fits(cluster: Cluster, root: Node) -> bool:
