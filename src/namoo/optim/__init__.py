@@ -54,13 +54,32 @@ _TABLE = {
     ),
     "optim.constraining": "NonNegativeParamsState ZeroNansState keep_params_nonnegative zero_nans",
     "optim.contrib": ".",
+    "optim.contrib.adaptive_rates": (
+        "COCOBState MadgradState ScaleByAdemamixState ScaleBySimplifiedAdEMAMixState acprop "
+        "ademamix adopt cocob madgrad scale_by_acprop scale_by_ademamix scale_by_adopt "
+        "scale_by_cocob scale_by_madgrad scale_by_simplified_ademamix simplified_ademamix"
+    ),
     "optim.contrib.averaging": (
         "ScheduleFreeState schedule_free schedule_free_adamw schedule_free_eval_params "
         "schedule_free_sgd"
     ),
+    "optim.contrib.complex_values": (
+        "SplitRealAndImaginaryArrays SplitRealAndImaginaryState split_real_and_imaginary"
+    ),
+    "optim.contrib.hessian_diagonals": (
+        "HutchinsonState SophiaState hutchinson_estimator_diag_hessian scale_by_sophia sophia"
+    ),
     "optim.contrib.orthogonal": (
         "MuonDimensionNumbers MuonState muon orthogonalize_via_newton_schulz scale_by_muon "
         "scale_by_shape"
+    ),
+    "optim.contrib.parameter_free": (
+        "DAdaptAdamWState DoGState DoWGState MechanicState MomoAdamState MomoState ProdigyState "
+        "dadapt_adamw dog dowg mechanize momo momo_adam prodigy scale_by_dog scale_by_dowg"
+    ),
+    "optim.contrib.plateau": "ReduceLROnPlateauState reduce_on_plateau",
+    "optim.contrib.privacy": (
+        "DifferentiallyPrivateAggregateState differentially_private_aggregate dpsgd"
     ),
     "optim.contrib.sharpness": "NormalizeState SAMState normalize sam",
     "optim.freezing": "freeze selective_transform",
@@ -69,6 +88,7 @@ _TABLE = {
         "WrappedScheduleState inject_hyperparams inject_stateful_hyperparams"
     ),
     "optim.layouts": "flatten",
+    "optim.linear_algebra": "matrix_inverse_pth_root nnls power_iteration",
     "optim.losses": ".",
     "optim.losses.classification": (
         "hinge_loss make_fenchel_young_loss multiclass_hinge_loss multiclass_perceptron_loss "

@@ -1,0 +1,305 @@
+"""Every optimiser, wrapper and piece against real Optax: one table, the same code run by both.
+
+A case is a function of a module, `optax` or `namoo.optim`, that makes a transformation. Each library
+makes twenty steps in one compiled scan; parameters, states and the states' layout must agree.
+"""
+
+import functools
+from types import SimpleNamespace
+
+import jax
+import jax.numpy
+import numpy as np
+import optax
+import optax.contrib
+import pytest
+
+import namoo
+import namoo.lax
+import namoo.numpy
+import namoo.random
+import namoo.tree_util
+from namoo import optim
+
+# Compiling takes most of the time here: without optimisation it takes half as long.
+QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+THEIRS = SimpleNamespace(jax=jax, optim=optax, jit={"compiler_options": QUICKLY})
+OURS = SimpleNamespace(jax=namoo, optim=optim, jit={})
+STEPS = 20
+
+RNG = np.random.default_rng(0)
+PARAMS = {
+    "layer": {"w": RNG.normal(size=(4, 3)), "b": RNG.normal(size=3)},
+    "stack": [RNG.normal(size=(2, 3, 2)), None],
+}
+TARGETS = jax.tree.map(lambda p: RNG.normal(size=p.shape), PARAMS)
+
+
+LABELS = {"layer": {"w": "fast", "b": "slow"}, "stack": "fast"}
+MASK = {"layer": {"w": True, "b": False}, "stack": True}
+
+
+def warm(o):
+    return o.warmup_cosine_decay_schedule(0.0, 0.1, 5, 15, 0.01)
+
+
+OPTIMISERS = {
+    "sgd": lambda o: o.sgd(0.1),
+    "sgd momentum": lambda o: o.sgd(0.1, momentum=0.9),
+    "sgd nesterov": lambda o: o.sgd(0.1, momentum=0.9, nesterov=True),
+    "sgd schedule": lambda o: o.sgd(warm(o), 0.9, accumulator_dtype="float64"),
+    "adam": lambda o: o.adam(0.1),
+    "adam eps_root": lambda o: o.adam(0.1, 0.8, 0.99, 1e-3, 1e-2),
+    "nadam": lambda o: o.nadam(0.1),
+    "adamw": lambda o: o.adamw(0.1, weight_decay=0.1),
+    "adamw mask": lambda o: o.adamw(0.1, weight_decay=0.1, mask=MASK),
+    "nadamw": lambda o: o.nadamw(warm(o), weight_decay=0.1),
+    "adamax": lambda o: o.adamax(0.1),
+    "adamaxw": lambda o: o.adamaxw(0.1, weight_decay=0.1, mask=MASK),
+    "amsgrad": lambda o: o.amsgrad(0.1),
+    "amsgrad biased": lambda o: o.amsgrad(
+        0.1, bias_correction_mu=False, bias_correction_nu=False, eps=1e-3
+    ),
+    "adan": lambda o: o.adan(0.1, weight_decay=0.1),
+    "adabelief": lambda o: o.adabelief(0.1),
+    "adabelief nesterov": lambda o: o.adabelief(0.1, nesterov=True),
+    "adagrad": lambda o: o.adagrad(0.1),
+    "adadelta": lambda o: o.adadelta(0.5, weight_decay=0.1, weight_decay_mask=MASK),
+    "adafactor": lambda o: o.adafactor(0.1, min_dim_size_to_factor=2, momentum=0.9),
+    "adafactor whole": lambda o: o.adafactor(warm(o), weight_decay_rate=0.1, factored=False),
+    "yogi": lambda o: o.yogi(0.1),
+    "radam": lambda o: o.radam(0.1),
+    "radam nesterov": lambda o: o.radam(0.1, threshold=2.0, nesterov=True),
+    "novograd": lambda o: o.novograd(0.1, weight_decay=0.1),
+    "lion": lambda o: o.lion(0.1, weight_decay=0.1, mask=MASK),
+    "rmsprop": lambda o: o.rmsprop(0.1),
+    "rmsprop outside": lambda o: o.rmsprop(0.1, eps_in_sqrt=False, bias_correction=True),
+    "rmsprop centered": lambda o: o.rmsprop(0.1, centered=True, momentum=0.9, nesterov=True),
+    "rmsprop centered corrected": lambda o: o.rmsprop(
+        0.1, centered=True, eps_in_sqrt=False, bias_correction=True, initial_scale=0.1, eps=1e-2
+    ),
+    "lamb": lambda o: o.lamb(0.1, weight_decay=0.1, mask=MASK),
+    "lars": lambda o: o.lars(10.0, weight_decay=0.1, trust_ratio_mask=MASK),
+    "fromage": lambda o: o.fromage(0.1),
+    "fromage schedule": lambda o: o.fromage(warm(o)),
+    "noisy_sgd": lambda o: o.noisy_sgd(0.1, key=3),
+    "sign_sgd": lambda o: o.sign_sgd(0.1),
+    "signum": lambda o: o.signum(0.1),
+    "rprop": lambda o: o.rprop(0.1),
+    "optimistic_gradient_descent": lambda o: o.optimistic_gradient_descent(0.1, 0.7, 0.3),
+    "optimistic_adam_v2": lambda o: o.optimistic_adam_v2(0.1, alpha=0.9, beta=0.5),
+    "polyak_sgd": lambda o: o.polyak_sgd(0.5, f_min=-5.0),
+    "polyak_sgd +": lambda o: o.polyak_sgd(0.5, f_min=1.0, variant="sps+"),
+    "lbfgs": lambda o: o.lbfgs(memory_size=3),
+    "lbfgs backtracking": lambda o: o.lbfgs(
+        linesearch=o.scale_by_backtracking_linesearch(10, store_grad=True)
+    ),
+    "fixed lbfgs": lambda o: o.lbfgs(0.1, scale_init_precond=False, linesearch=None),
+    "zoom": lambda o: o.chain(o.sgd(1.0), o.scale_by_zoom_linesearch(15)),
+    "zoom strict": lambda o: o.chain(
+        o.sgd(3.0),
+        o.scale_by_zoom_linesearch(4, 2.0, curv_rtol=0.1, approx_dec_rtol=None, tol=1e-3),
+    ),
+    "backtracking": lambda o: o.chain(
+        o.sgd(9.0), o.scale_by_backtracking_linesearch(15, rtol=1e-3, decrease_factor=0.5)
+    ),
+    "muon": lambda o: o.contrib.muon(0.1),
+    "muon options": lambda o: o.contrib.muon(
+        0.1, "dion", weight_decay=0.1, adaptive=True, nesterov=False, consistent_rms=0.2
+    ),
+    "muon aol": lambda o: o.contrib.muon(0.1, preconditioning="aol"),
+    "muon schatten": lambda o: o.contrib.muon(0.1, preconditioning="schatten"),
+    "muon spectral": lambda o: o.contrib.muon(
+        0.1,
+        preconditioning="spectral",
+        muon_weight_dimension_numbers={
+            "layer": {"w": o.contrib.MuonDimensionNumbers(), "b": None},
+            "stack": [o.contrib.MuonDimensionNumbers((0, 2), 1), None],
+        },
+    ),
+    "sam": lambda o: o.contrib.sam(o.adam(0.1), o.chain(o.contrib.normalize(), o.sgd(0.05))),
+    "sam long": lambda o: o.contrib.sam(o.sgd(0.1), o.adam(0.05), 3, reset_state=False),
+    "schedule_free": lambda o: o.contrib.schedule_free(o.adamw(0.1, b1=0.0), 0.1, b1=0.8),
+    "schedule_free_sgd": lambda o: o.contrib.schedule_free_sgd(0.1, 5, weight_decay=0.1),
+    "schedule_free_adamw": lambda o: o.contrib.schedule_free_adamw(0.1, 5, weight_decay=0.1),
+}
+
+YOUNGER = {
+    "acprop": lambda o: o.contrib.acprop(0.1, weight_decay=0.1),
+    "ademamix": lambda o: o.contrib.ademamix(0.1, b3=0.9, weight_decay=0.1),
+    "simplified_ademamix": lambda o: o.contrib.simplified_ademamix(0.01, alpha=2.0),
+    "adopt": lambda o: o.contrib.adopt(0.1),
+    "adopt nesterov": lambda o: o.contrib.adopt(0.1, nesterov=True, use_clipping=False),
+    "cocob": lambda o: o.contrib.cocob(weight_decay=0.1),
+    "dadapt_adamw": lambda o: o.contrib.dadapt_adamw(1.0, estim_lr0=0.1, weight_decay=0.1),
+    "dog": lambda o: o.contrib.dog(1.0, weight_decay=0.1),
+    "dog rate": lambda o: o.contrib.dog(1.0, ("learning_rate", 0.1)),
+    "dowg": lambda o: o.contrib.dowg(1.0, weight_decay=0.1),
+    "madgrad": lambda o: o.contrib.madgrad(0.1, weight_decay=0.1),
+    "mechanize": lambda o: o.contrib.mechanize(o.sgd(1.0), s_init=0.1),
+    "momo": lambda o: o.contrib.momo(0.5, lower_bound=-9.0, weight_decay=0.1),
+    "momo adapt": lambda o: o.contrib.momo(0.5, adapt_lower_bound=True),
+    "momo_adam": lambda o: o.contrib.momo_adam(0.5, lower_bound=-9.0, weight_decay=0.1),
+    "momo_adam adapt": lambda o: o.contrib.momo_adam(0.5, adapt_lower_bound=True),
+    "prodigy": lambda o: o.contrib.prodigy(1.0, estim_lr0=0.1, weight_decay=0.1),
+    "prodigy guarded": lambda o: o.contrib.prodigy(1.0, estim_lr0=0.1, safeguard_warmup=True),
+    "plateau": lambda o: o.chain(
+        o.sgd(0.1), o.contrib.reduce_on_plateau(0.5, 2, 0.1, cooldown=1, accumulation_size=2)
+    ),
+    "sophia": lambda o: o.contrib.sophia(0.1, update_interval=3),
+}
+
+PIECES = {
+    "clip": lambda o: o.chain(o.clip(0.3), o.sgd(0.1)),
+    "clip_by_global_norm": lambda o: o.chain(o.clip_by_global_norm(1.0), o.sgd(0.1)),
+    "clip_by_block_rms": lambda o: o.chain(o.clip_by_block_rms(0.3), o.sgd(0.1)),
+    "adaptive_grad_clip": lambda o: o.chain(o.adaptive_grad_clip(0.1), o.sgd(0.1)),
+    "adaptive_grad_clip axis": lambda o: o.masked(
+        o.chain(o.adaptive_grad_clip(0.1, axis=(0, 1)), o.sgd(0.1)), MASK
+    ),
+    "add_decayed_weights": lambda o: o.chain(o.add_decayed_weights(warm(o), MASK), o.sgd(0.1)),
+    "centralize": lambda o: o.chain(o.centralize(), o.sgd(0.1)),
+    "ema": lambda o: o.chain(o.ema(0.9), o.sgd(0.1)),
+    "ema biased": lambda o: o.chain(o.ema(0.9, debias=False), o.sgd(0.1)),
+    "scale_by_lion smooth": lambda o: o.chain(o.scale_by_lion(mode="smooth"), o.sgd(0.1)),
+    "scale_by_lion refined": lambda o: o.chain(o.scale_by_lion(mode="refined"), o.sgd(0.1)),
+    "scale_by_sm3": lambda o: o.masked(o.chain(o.scale_by_sm3(b2=0.9), o.scale(-0.1)), MASK),
+    "sm3": lambda o: o.masked(o.sm3(0.1), MASK),
+    "scale_by_param_block_norm": lambda o: o.chain(o.scale_by_param_block_norm(), o.sgd(0.1)),
+    "scale_by_param_block_rms": lambda o: o.chain(o.scale_by_param_block_rms(), o.sgd(0.1)),
+    "normalize_by_update_norm": lambda o: o.chain(o.normalize_by_update_norm(2.0), o.sgd(0.1)),
+    "scale_by_distance_over_gradients": lambda o: o.masked(
+        o.chain(o.scale_by_distance_over_gradients(0.1, param_dtype="float64"), o.scale(-1.0)), MASK
+    ),
+    "keep_params_nonnegative": lambda o: o.chain(o.sgd(0.1), o.keep_params_nonnegative()),
+    "zero_nans": lambda o: o.chain(o.zero_nans(), o.sgd(0.1)),
+    "set_to_zero": lambda o: o.chain(o.sgd(0.1), o.masked(o.set_to_zero(), MASK)),
+    "freeze": lambda o: o.chain(o.adam(0.1), o.freeze(MASK)),
+    "selective_transform": lambda o: o.selective_transform(o.adam(0.1), freeze_mask=MASK),
+    "partition": lambda o: o.partition({"fast": o.adam(0.1), "slow": o.sgd(0.01, 0.9)}, LABELS),
+    "multi_transform": lambda o: o.multi_transform(
+        {"fast": o.adam(0.1), "slow": o.set_to_zero()}, lambda tree: LABELS
+    ),
+    "masked function": lambda o: o.masked(o.adam(0.1), lambda tree: MASK),
+    "named_chain": lambda o: o.named_chain(("z", o.clip(0.3)), ("a", o.adam(0.1))),
+    "flatten": lambda o: o.flatten(o.lamb(0.1)),
+    "apply_every": lambda o: o.chain(o.sgd(0.1), o.apply_every(3)),
+    "MultiSteps": lambda o: o.MultiSteps(
+        o.adam(0.1), 3, accumulator_dtype="float64"
+    ).gradient_transformation(),
+    "MultiSteps sum": lambda o: o.MultiSteps(
+        o.adam(0.1),
+        lambda step: 1 + step % 3,
+        use_grad_mean=False,
+        accumulator_dtype="float64",
+        should_skip_update_fn=functools.partial(o.skip_large_updates, max_squared_norm=9.0),
+    ).gradient_transformation(),
+    "apply_if_finite": lambda o: o.apply_if_finite(o.adam(0.1), 2),
+    "conditionally_transform": lambda o: o.chain(
+        o.conditionally_transform(o.scale_by_adam(), lambda step: step % 3 != 0), o.scale(-0.1)
+    ),
+    "conditionally_mask": lambda o: o.conditionally_mask(o.adam(0.1), lambda step: step % 3 != 0),
+    "inject_hyperparams": lambda o: o.inject_hyperparams(o.adamw)(
+        warm(o), b1=0.8, weight_decay=0.1
+    ),
+    "lookahead": lambda o: o.lookahead(o.adam(0.1), 4, 0.5),
+    "lookahead reset": lambda o: o.lookahead(o.sgd(0.1, 0.9), 4, 0.5, reset_state=True),
+    "snapshot": lambda o: o.chain(o.snapshot("norm", o.tree.norm), o.sgd(0.1)),
+    "stateless": lambda o: o.chain(
+        o.stateless_with_tree_map(lambda g, p: g + 0.1 * p), o.identity(), o.sgd(0.1)
+    ),
+}
+
+# Cases whose steps need the loss, or a loss that is the same at every step.
+NEEDS_VALUE = ("polyak", "lbfgs", "zoom", "backtracking", "momo", "plateau")
+FIXED_LOSS = ("lbfgs", "zoom", "backtracking")
+
+
+# After more steps there is nothing left to do but rounding.
+FEWER_STEPS = {"lbfgs": 6, "lbfgs backtracking": 8, "zoom": 10}
+
+# Schedules, and Adafactor's decay, are computed in single precision from the step's number.
+SINGLE = {"adafactor", "adafactor whole", "sgd schedule", "nadamw", "fromage schedule"}
+SINGLE |= {"schedule_free_sgd", "schedule_free_adamw", "inject_hyperparams", "add_decayed_weights"}
+
+
+def run(lib, make, name, dtype, compiled=True):
+    """Parameters and state after some steps, made by a library."""
+    jnp, tree = lib.jax.numpy, lib.jax.tree
+    tx = make(lib.optim)
+    targets = tree.map(lambda x: jnp.asarray(x, dtype), TARGETS)
+    has_value = name.startswith(NEEDS_VALUE)
+    fixed = name.startswith(FIXED_LOSS)
+    two = name.startswith("lookahead")
+
+    def loss(params, t):
+        errors = tree.map(lambda p, q: p - q, params, targets)
+        terms = [jnp.sum(0.5 * e**2 + 0.2 * jnp.sin(3 * e)) for e in tree.leaves(errors)]
+        return (1 + 0.3 * jnp.sin(t).astype(dtype)) * sum(terms)
+
+    def gradient(params, t):
+        factor = 1 + 0.3 * jnp.sin(t).astype(dtype)
+        slope = lambda p, q: factor * (p - q + 0.6 * jnp.cos(3 * (p - q)))  # noqa: E731
+        return tree.map(slope, params, targets)
+
+    def step(carry, t):
+        params, state = carry
+        t = 0 * t if fixed else t
+        grads = gradient(params.fast if two else params, t)
+        extra = {"value": loss(params, t)} if has_value else {}
+        if fixed:
+            extra |= {"grad": grads, "value_fn": loss, "t": t}
+        if name == "sophia":
+            extra = {"obj_fn": lambda p: loss(p, t)}
+        updates, state = tx.update(grads, state, params, **extra)
+        return (lib.optim.apply_updates(params, updates), state), None
+
+    params = tree.map(lambda x: jnp.asarray(x, dtype), PARAMS)
+    if two:
+        params = lib.optim.LookaheadParams.init_synced(params)
+    start = (params, tx.init(params))
+    steps = FEWER_STEPS.get(name, STEPS)
+    times = jnp.arange(steps, dtype=dtype)
+    if not compiled:
+        for i in range(steps):
+            start, _ = step(start, times[i])
+        return start
+    (params, state), _ = lib.jax.jit(lambda c: lib.jax.lax.scan(step, c, times), **lib.jit)(start)
+    return params, state
+
+
+def flat(lib, tree):
+    """Paths and values, with the bits of keys."""
+    leaves = lib.jax.tree_util.tree_flatten_with_path(tree)[0]
+
+    def value(x):
+        if lib.jax.numpy.issubdtype(x.dtype, lib.jax.dtypes.prng_key):
+            x = lib.jax.random.key_data(x)
+        return np.asarray(x)
+
+    return {lib.jax.tree_util.keystr(path): value(x) for path, x in leaves}
+
+
+def assert_alike(got, want, tolerance):
+    assert list(got) == list(want)
+    for path, w in want.items():
+        g = got[path]
+        assert (g.shape, g.dtype) == (w.shape, w.dtype), path
+        if w.dtype.kind == "f":
+            size = max(np.max(np.abs(w[np.isfinite(w)]), initial=0.0), 1e-3)
+            np.testing.assert_allclose(g, w, rtol=tolerance, atol=tolerance * size, err_msg=path)
+        else:
+            np.testing.assert_array_equal(g, w, err_msg=path)
+
+
+CASES = OPTIMISERS | YOUNGER | PIECES
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_like_optax_in_double_precision(name):
+    """Twenty compiled steps, far closer than 1e-6: each ε has to stand in the right place."""
+    with jax.enable_x64(True):
+        want = flat(THEIRS, run(THEIRS, CASES[name], name, "float64"))
+    with namoo.enable_x64(True):
+        got = flat(OURS, run(OURS, CASES[name], name, "float64"))
+    assert_alike(got, want, 1e-6 if name in SINGLE else 1e-9)
