@@ -10,14 +10,9 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-_lock = threading.RLock()
+from namoo.engines.native import cache, threads
 
-PARALLEL = """
-define internal void @namoo_parallel(ptr %fn, ptr %table, i64 %units, i64 %grain) {
-  call void %fn(ptr %table, i64 0, i64 %units)
-  ret void
-}
-"""
+_lock = threading.RLock()
 
 
 def _new_machine() -> Any:
@@ -84,11 +79,36 @@ def optimised(text: str) -> Any:
 
 
 def object_code(text: str) -> bytes:
-    """Machine code for LLVM text."""
-    if "@namoo_parallel" in text:
-        text = text.replace("declare void @namoo_parallel(ptr, ptr, i64, i64)", PARALLEL)
+    """Machine code for LLVM text: from the disk, if it was made before."""
+    name = cache.key(text, *_surroundings())
+    data = cache.load(name)
+    if data is None:
+        with _lock:
+            data = target_machine().emit_object(optimised(text))
+        cache.save(name, data)
+    return data
+
+
+@functools.cache
+def _surroundings() -> tuple[str, ...]:
+    """What else decides the code: the machine and the compiler."""
+    machine = target_machine()
+    version = ".".join(map(str, llvm.llvm_version_info))
+    features = llvm.get_host_cpu_features().flatten()
+    return machine.triple, llvm.get_host_cpu_name(), features, version
+
+
+@functools.cache
+def pool() -> threads.Pool:
+    """The threads that share the work of kernels."""
+    names = ("namoo_parallel", "worker", "set_limit", "reset")
+    library = llvm.JITLibraryBuilder().add_object_img(object_code(threads.pool_text()))
+    for name in names:
+        library.export_symbol(name)
+    library.add_current_process()
     with _lock:
-        return target_machine().emit_object(optimised(text))
+        linked = library.link(_linker(), "namoo_pool")
+    return threads.Pool({name: linked[name] for name in names}, linked)
 
 
 class Code:
@@ -102,5 +122,9 @@ class Code:
             library.add_current_process()
             for name, address in _blas().items() if b"gemm" in data else ():
                 library.import_symbol(name, address)
+            if b"namoo_parallel" in data:
+                shared = pool()
+                shared.resize(threads.get_num_threads())
+                library.import_symbol("namoo_parallel", shared.parallel)
             self.library = library.link(_linker(), f"namoo{next(self._numbers)}")
             self.entry = self.library["entry"]

@@ -1,0 +1,119 @@
+"""Machine code on disk, so that a program is compiled once and not once a process.
+
+An entry's name is the hash of all that decides the code: the text, the processor, LLVM's version
+and this package's.  An entry carries the hash of its content.  Whatever is odd about an entry, or
+about the folder, means that it is not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+MAGIC = b"namoo machine code 1\n"
+LIMIT = 512 * 1024 * 1024
+
+
+def folder() -> Path | None:
+    """Where entries lie; None if they are not wanted, or the folder is not ours alone."""
+    if os.environ.get("NAMOO_CACHE", "").lower() in ("off", "0", "no", "false"):
+        return None
+    chosen = os.environ.get("NAMOO_CACHE_DIR")
+    if chosen:
+        path = Path(chosen)
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        path = Path(base) / "namoo"
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path if _private(os.stat(path)) else None
+    except OSError:
+        return None
+
+
+def _private(info: os.stat_result) -> bool:
+    """Whether nobody else could have written it."""
+    if not hasattr(os, "geteuid"):
+        return True
+    return info.st_uid == os.geteuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def key(*parts: str) -> str:
+    """The name of an entry."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def load(name: str) -> bytes | None:
+    """An entry's content, if it is there and as it was written."""
+    path = folder()
+    if path is None:
+        return None
+    try:
+        handle = os.open(path / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return None
+    with os.fdopen(handle, "rb") as file:
+        info = os.fstat(handle)
+        if not stat.S_ISREG(info.st_mode) or not _private(info) or info.st_size > LIMIT:
+            return None
+        try:
+            data = file.read()
+        except OSError:
+            return None
+    head = len(MAGIC) + 32
+    if data[: len(MAGIC)] != MAGIC or len(data) < head:
+        return None
+    content = data[head:]
+    if hashlib.sha256(name.encode() + content).digest() != data[len(MAGIC) : head]:
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path / name)
+    return content
+
+
+def save(name: str, content: bytes) -> None:
+    """Write an entry whole or not at all; a full disk is no reason to fail."""
+    path = folder()
+    if path is None:
+        return
+    digest = hashlib.sha256(name.encode() + content).digest()
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path, prefix=".new-")
+    except OSError:
+        return
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(MAGIC + digest + content)
+        os.replace(temporary, path / name)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        return
+    if int(name[:2], 16) < 8:  # about one time in thirty
+        prune(path)
+
+
+def prune(path: Path, limit: int = LIMIT) -> None:
+    """Remove the entries that were used the longest ago, until the rest fits."""
+    entries = []
+    with contextlib.suppress(OSError), os.scandir(path) as found:
+        for entry in found:
+            with contextlib.suppress(OSError):
+                info = entry.stat(follow_symlinks=False)
+                entries.append((info.st_mtime, info.st_size, entry.path))
+    total = sum(size for _, size, _ in entries)
+    for _, size, name in sorted(entries):
+        if total <= limit:
+            return
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        total -= size

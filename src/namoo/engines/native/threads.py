@@ -1,0 +1,264 @@
+"""A pool of threads for kernels: work is taken in pieces of fixed size, by whoever is free.
+
+`namoo_parallel(fn, table, units, grain)` calls `fn(table, begin, end)` for all units and returns
+when they are done.  Which thread runs a piece changes nothing in what is computed, so results are
+equal in every bit for any number of threads.  While one caller uses the pool, another runs its own
+pieces alone.  Threads that find nothing to do look again for a while, then sleep.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+import threading
+
+_LOOKS = 20000
+
+# The kernel's number of the call `futex`, by which threads sleep and are woken.
+_FUTEX = {("Linux", "x86_64"): 202, ("Linux", "aarch64"): 98}
+
+_POOL = """
+@job_fn = internal global ptr null
+@job_table = internal global ptr null
+@job_units = internal global i64 0
+@job_grain = internal global i64 0
+@next = internal global i64 0, align 64
+@finished = internal global i64 0, align 64
+@generation = internal global i32 0, align 64
+@open = internal global i32 0, align 64
+@active = internal global i32 0
+@busy = internal global i32 0
+@sleepers = internal global i32 0
+@limit = internal global i32 0
+
+{declarations}
+
+define internal void @take(ptr %fn, ptr %table, i64 %units, i64 %grain) {{
+entry:
+  br label %more
+more:
+  %b = atomicrmw add ptr @next, i64 %grain monotonic
+  %left = icmp slt i64 %b, %units
+  br i1 %left, label %run, label %done
+run:
+  %far = add i64 %b, %grain
+  %inside = icmp slt i64 %far, %units
+  %e = select i1 %inside, i64 %far, i64 %units
+  call void %fn(ptr %table, i64 %b, i64 %e)
+  %n = sub i64 %e, %b
+  %old = atomicrmw add ptr @finished, i64 %n release
+  br label %more
+done:
+  ret void
+}}
+
+define void @namoo_parallel(ptr %fn, ptr %table, i64 %units, i64 %grain) {{
+entry:
+  %limit = load atomic i32, ptr @limit monotonic, align 4
+  %alone = icmp eq i32 %limit, 0
+  %small = icmp sle i64 %units, %grain
+  %either = or i1 %alone, %small
+  br i1 %either, label %serial, label %try
+try:
+  %pair = cmpxchg ptr @busy, i32 0, i32 1 acquire monotonic
+  %mine = extractvalue {{ i32, i1 }} %pair, 1
+  br i1 %mine, label %shared, label %serial
+serial:
+  call void %fn(ptr %table, i64 0, i64 %units)
+  ret void
+shared:
+  store ptr %fn, ptr @job_fn
+  store ptr %table, ptr @job_table
+  store i64 %units, ptr @job_units
+  store i64 %grain, ptr @job_grain
+  store atomic i64 0, ptr @next monotonic, align 8
+  store atomic i64 0, ptr @finished monotonic, align 8
+  store atomic i32 1, ptr @open seq_cst, align 4
+  %g = atomicrmw add ptr @generation, i32 1 seq_cst
+  %asleep = load atomic i32, ptr @sleepers seq_cst, align 4
+  %any = icmp ne i32 %asleep, 0
+  br i1 %any, label %wake, label %work
+wake:
+  {wake}
+  br label %work
+work:
+  call void @take(ptr %fn, ptr %table, i64 %units, i64 %grain)
+  br label %wait
+wait:
+  %f = load atomic i64, ptr @finished acquire, align 8
+  %complete = icmp eq i64 %f, %units
+  br i1 %complete, label %close, label %look
+look:
+  {pause}
+  br label %wait
+close:
+  ; A thread that came late must be gone before the next job is written down.
+  store atomic i32 0, ptr @open seq_cst, align 4
+  br label %leave
+leave:
+  %a = load atomic i32, ptr @active seq_cst, align 4
+  %gone = icmp eq i32 %a, 0
+  br i1 %gone, label %end, label %again
+again:
+  {pause}
+  br label %leave
+end:
+  store atomic i32 0, ptr @busy release, align 4
+  ret void
+}}
+
+define void @worker(i32 %id) {{
+entry:
+  %first = load atomic i32, ptr @generation acquire, align 4
+  br label %rest
+rest:
+  %seen = phi i32 [%first, %entry], [%now, %out], [%now, %awake], [%seen, %slept]
+  br label %look
+look:
+  %count = phi i32 [0, %rest], [%following, %same]
+  %now = load atomic i32, ptr @generation acquire, align 4
+  %new = icmp ne i32 %now, %seen
+  br i1 %new, label %awake, label %same
+same:
+  {pause}
+  %following = add i32 %count, 1
+  %tired = icmp ugt i32 %following, {looks}
+  br i1 %tired, label %sleep, label %look
+sleep:
+  %s = atomicrmw add ptr @sleepers, i32 1 seq_cst
+  {sleep}
+  %t = atomicrmw sub ptr @sleepers, i32 1 seq_cst
+  br label %slept
+slept:
+  br label %rest
+awake:
+  %limit = load atomic i32, ptr @limit monotonic, align 4
+  %wanted = icmp slt i32 %id, %limit
+  br i1 %wanted, label %enter, label %rest
+enter:
+  %x = atomicrmw add ptr @active, i32 1 seq_cst
+  %is_open = load atomic i32, ptr @open seq_cst, align 4
+  %go = icmp ne i32 %is_open, 0
+  br i1 %go, label %run, label %out
+run:
+  %fn = load ptr, ptr @job_fn
+  %table = load ptr, ptr @job_table
+  %units = load i64, ptr @job_units
+  %grain = load i64, ptr @job_grain
+  call void @take(ptr %fn, ptr %table, i64 %units, i64 %grain)
+  br label %out
+out:
+  %y = atomicrmw sub ptr @active, i32 1 seq_cst
+  br label %rest
+}}
+
+define void @set_limit(i32 %n) {{
+  store atomic i32 %n, ptr @limit seq_cst, align 4
+  ret void
+}}
+
+define void @reset() {{
+  store i32 0, ptr @active
+  store i32 0, ptr @busy
+  store i32 0, ptr @open
+  store i32 0, ptr @sleepers
+  ret void
+}}
+"""
+
+
+def pool_text() -> str:
+    """The pool as LLVM reads it, for this system."""
+    declarations, pause = [], ""
+    if platform.machine() in ("x86_64", "AMD64"):
+        declarations.append("declare void @llvm.x86.sse2.pause()")
+        pause = "call void @llvm.x86.sse2.pause()"
+    number = _FUTEX.get((platform.system(), platform.machine()))
+    if number is not None:
+        declarations.append("declare i64 @syscall(i64, ...)")
+        # 128 + 0 waits while the word is as it was seen, 128 + 1 wakes all who wait.
+        call = f"call i64 (i64, ...) @syscall(i64 {number}, ptr @generation, "
+        sleep = f"{call} i32 128, i32 %seen, ptr null)"
+        wake = f"{call} i32 129, i32 2147483647, ptr null)"
+    else:
+        declarations.append("declare i32 @usleep(i32)")
+        sleep, wake = "call i32 @usleep(i32 50)", ""
+    return _POOL.format(
+        declarations="\n".join(declarations),
+        pause=pause,
+        sleep=sleep.replace("call", "%r1 = call", 1),
+        wake=wake.replace("call", "%r2 = call", 1),
+        looks=_LOOKS,
+    )
+
+
+class Pool:
+    """The threads of this process."""
+
+    def __init__(self, functions: dict[str, int], library: object):
+        self._library = library  # the code lives as long as this object
+        self.parallel = functions["namoo_parallel"]
+        self._worker = ctypes.CFUNCTYPE(None, ctypes.c_int32)(functions["worker"])
+        self._set_limit = ctypes.CFUNCTYPE(None, ctypes.c_int32)(functions["set_limit"])
+        self._reset = ctypes.CFUNCTYPE(None)(functions["reset"])
+        self._started = 0
+        self._lock = threading.Lock()
+        os.register_at_fork(after_in_child=self._forked)
+
+    def resize(self, count: int) -> None:
+        """Use `count` threads, the caller's included."""
+        with self._lock:
+            while self._started < count - 1:
+                thread = threading.Thread(
+                    target=self._worker, args=(self._started,), daemon=True, name="namoo"
+                )
+                thread.start()
+                self._started += 1
+            self._set_limit(count - 1)
+
+    def _forked(self) -> None:
+        """A child has none of its parent's threads; it starts its own with its next program."""
+        self._lock = threading.Lock()
+        self._reset()
+        self._started = 0
+        self._set_limit(0)
+
+
+@functools.cache
+def _count() -> list[int]:
+    """The number of threads that is wanted, in a list so that it can be changed."""
+    text = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if text.strip().isdigit() and int(text) > 0:
+        return [int(text)]
+    if hasattr(os, "sched_getaffinity"):
+        return [len(os.sched_getaffinity(0))]
+    return [os.cpu_count() or 1]
+
+
+def get_num_threads() -> int:
+    """How many threads compiled programs use.
+
+    >>> get_num_threads() >= 1
+    True
+    """
+    return _count()[0]
+
+
+def set_num_threads(count: int) -> None:
+    """Let compiled programs use `count` threads; results do not depend on it.
+
+    >>> before = get_num_threads()
+    >>> set_num_threads(1)
+    >>> get_num_threads()
+    1
+    >>> set_num_threads(before)
+    """
+    if not isinstance(count, int) or count < 1:
+        raise ValueError(f"set_num_threads needs a positive integer, got {count!r}.")
+    _count()[0] = count
+    from namoo.engines.native import link
+
+    if link.pool.cache_info().currsize:
+        link.pool().resize(count)
