@@ -326,7 +326,7 @@ def todense(arr: Any) -> Any:
     >>> todense(eye(1))
     Array([[1.]], dtype=float32)
     """
-    return arr.todense() if isinstance(arr, BCOO) else jnp.asarray(arr)
+    return arr.todense() if hasattr(arr, "todense") else jnp.asarray(arr)
 
 
 def bcoo_extract(sparr: BCOO, arr: Any) -> BCOO:
