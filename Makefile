@@ -34,9 +34,7 @@ sanitize: .venv/installed-test
 	cmake -S runtime -B build/sanitize -DNAMOO_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
 	  -DPython_EXECUTABLE=$(CURDIR)/$(BIN)/python
 	cmake --build build/sanitize --parallel 2
-	rm -rf build/sanitized && mkdir -p build/sanitized && cp -r src/namoo build/sanitized/
-	cp build/sanitize/_runtime*.so build/sanitized/namoo/
-	$(TEST_ENV) PYTHONPATH=build/sanitized PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
+	$(TEST_ENV) PYTHONPATH=runtime/sanitize PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_runtime*.py
 

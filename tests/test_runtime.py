@@ -292,7 +292,8 @@ def test_many_calls_leave_memory_flat():
         state = f(state)
     gc.collect()
     assert len(gc.get_objects()) - objects < 200
-    assert resident() - memory < 4 << 20
+    # AddressSanitizer keeps what was freed, to see who still uses it.
+    assert resident() - memory < 4 << 20 or "ASAN_OPTIONS" in os.environ
 
 
 # ---- entries
