@@ -202,7 +202,8 @@ def measure(row: Row, frameworks: list[str], rounds: int) -> dict:
     with tempfile.TemporaryDirectory() as scratch:
         runner = measure_calls if row.measure == "call" else measure_fresh
         times, failures = runner(row, wanted, rounds, Path(scratch))
-    best = {framework: min(figures) for framework, figures in times.items()}
+    # What failed in any round has no figure: the rounds before it prove nothing.
+    best = {name: min(found) for name, found in times.items() if name not in failures}
     compiled = best.pop("torch-compiled", None)
     if compiled is not None and compiled < best.get("torch", float("inf")):
         best["torch"] = compiled
