@@ -62,7 +62,7 @@ class Point:
         self.x, self.kind = x, kind
 
 
-tree_util.register_pytree_node(Point, lambda p: ((p.x,), p.kind), lambda kind, c: Point(*c, kind))
+tree_util.register_pytree_node(Point, lambda p: ((p.x,), p.kind), lambda kind, c: Point(c[0], kind))
 
 
 def double(value):
@@ -173,7 +173,8 @@ def test_numbers_that_do_not_fit_are_refused_every_time():
 def test_settings_transformations_and_cleared_caches_are_seen():
     f = namoo.jit(lambda x: x * 2)
     x = jnp.ones(3)
-    f(x), f(x)
+    for _ in range(2):
+        f(x)
     with counted() as general:
         with namoo.enable_x64(True):
             assert f(np.ones(3)).dtype == np.float64
@@ -221,7 +222,8 @@ def test_errors_of_recognised_calls_show_only_the_users_lines():
         return x
 
     f = namoo.jit(lambda x: namoo.pure_callback(host, namoo.ShapeDtypeStruct((), np.float32), x))
-    f(jnp.float32(0.0)), f(jnp.float32(1.0))
+    for number in (0.0, 1.0):
+        f(jnp.float32(number))
     with counted() as general, pytest.raises(Exception, match="too large") as caught:
         f(jnp.float32(2.0))
     assert general == [0]
@@ -248,7 +250,8 @@ def test_a_function_under_jit_is_collected():
         holder: dict[str, Any] = {}
         f = namoo.jit(lambda x: x * 2 if holder else x)
         holder["f"] = f  # a cycle
-        f(jnp.ones(2)), f(jnp.ones(2))
+        for _ in range(2):
+            f(jnp.ones(2))
         return weakref.ref(f)
 
     found = make()
@@ -357,7 +360,7 @@ def test_an_entry_computes(quick):
         ([np.ones((2, 3), np.float64)], ValueError),
         ([np.ones((2, 3), np.int32)], ValueError),
         ([np.ones((2, 4), np.float32)], ValueError),
-        ([[1.0]], TypeError),
+        ([[1.0]], ValueError),
         (3, TypeError),
     ],
 )
@@ -539,8 +542,8 @@ def test_arrays_have_the_buffer_protocol(dtype):
     assert view.readonly and view.shape == (2, 3) and view.nbytes == x.nbytes
     np.testing.assert_array_equal(np.asarray(view), np.asarray(x))
     assert bytes(view) == x.tobytes()
-    with pytest.raises(TypeError):
-        io.BytesIO(b"abcd").readinto(x)  # asks for memory to write to
+    with pytest.raises(TypeError):  # it asks for memory to write to
+        io.BytesIO(b"abcd").readinto(x)  # type: ignore[arg-type]
 
 
 def test_a_view_keeps_the_memory():

@@ -15,8 +15,9 @@ PyTypeObject* entry_type = nullptr;
 // The array itself if native code can read it as it is, else a copy that it can.
 nb::object readable(PyObject* value, const ArrayType& type, size_t place) {
   if (!PyArray_Check(value)) {
-    PyErr_Format(PyExc_TypeError, "value %zu is not a NumPy array but %R", place, Py_TYPE(value));
-    throw Raised();
+    // What is no array may become one, or say why it cannot.
+    nb::object array = owned(PyArray_FromAny(value, nullptr, 0, 0, 0, nullptr));
+    return readable(array.ptr(), type, place);
   }
   auto* array = reinterpret_cast<PyArrayObject*>(value);
   bool same_size = PyArray_DESCR(array) == type.descr()

@@ -118,13 +118,13 @@ attach_late(Array)
 
 
 # Python code can give a class the buffer protocol from Python 3.12 on; C++ can everywhere.
-if native is None:
+if TYPE_CHECKING or native is None:
 
     class _Buffered:
         __slots__ = ()
 
 else:
-    _Buffered: Any = native.Buffered
+    _Buffered = native.Buffered
 
 
 class EagerArray(Array, _Buffered):
