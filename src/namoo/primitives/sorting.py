@@ -118,6 +118,9 @@ class Sort(Primitive):
         ]
         return self.bind(*xs, dimension=dimension + 1, **params), [0] * len(xs)
 
+    def native(self, emit, *xs, dimension, is_stable, num_keys):
+        return emit.sort(xs, dimension, num_keys)
+
 
 _SORTED = (*ordered, np.complexfloating)
 _SORTED_TYPES = accepted(_SORTED)
@@ -249,6 +252,9 @@ class TopK(Primitive):
     def batch(self, xs, dims, *, k, axis):
         (x,), (d,) = xs, dims
         return self.bind(x, k=k, axis=axis + (axis >= d)), [d, d]
+
+    def native(self, emit, x, *, k, axis):
+        return emit.sort([x], axis, 1, top=k)
 
 
 top_k_p = TopK()

@@ -117,6 +117,10 @@ class ReduceWindow(Primitive):
         (x,), (d,) = xs, dims
         return self.bind(x, **with_axis(params, d)), d
 
+    def native(self, emit, x, **params):
+        operation = "add" if self.kind == "sum" else self.kind
+        return emit.window("reduce", x, operation, identity(self.kind, x.dtype), params)
+
 
 def with_axis(params: Params, d: int) -> Params:
     """Parameters for arrays with one more axis, along which windows have length 1."""
@@ -335,6 +339,11 @@ class SelectAndGatherAdd(Primitive):
     def transpose(self, ct, t, x, **params):
         return [select_and_scatter_add_p.bind(ct, x, **params), None]
 
+    def native(self, emit, t, x, *, select_prim, **params):
+        select = select_prim.name
+        worst = identity(_WORST[select], x.dtype)
+        return emit.window("select_and_gather", t, x, select, worst, params)
+
     def batch(self, xs, dims, **params):
         xs = _together(xs, dims)
         return self.bind(*xs, **with_axis(params, 0)), 0
@@ -400,6 +409,11 @@ class SelectAndScatterAdd(Primitive):
 
     def transpose(self, ct, source, x, **params):
         return [select_and_gather_add_p.bind(ct, x, **params), None]
+
+    def native(self, emit, source, x, *, select_prim, **params):
+        select = select_prim.name
+        worst = identity(_WORST[select], x.dtype)
+        return emit.window("select_and_scatter", source, x, select, worst, params)
 
     def batch(self, xs, dims, **params):
         xs = _together(xs, dims)

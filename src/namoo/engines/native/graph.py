@@ -25,9 +25,9 @@ import numpy as np
 
 from namoo.core.array import to_numpy
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce
-from namoo.engines.native import generators, indexing, matrices, ops
+from namoo.engines.native import generators, indexing, matrices, ops, pooling
 from namoo.engines.native.index import Index, ravel, unravel
-from namoo.engines.native.types import elem_of, is_complex, numpy_dtype
+from namoo.engines.native.types import elem_of, is_complex, is_key, numpy_dtype
 
 INPUT, LITERAL, COMPUTE, REDUCE, DOT, CALL, PART = (
     "input", "literal", "compute", "reduce", "dot", "call", "part",
@@ -502,6 +502,20 @@ class Emitter:
     def scatter(self, x: Node, indices: Node, updates: Node, numbers, name, clip: bool) -> Node:
         """`x` with windows written into it; see `indexing`."""
         return indexing.scatter(self, x, indices, updates, numbers, name, clip)
+
+    def sort(self, xs: Sequence[Node], axis: int, keys: int, top: int | None = None) -> list[Node]:
+        """Operands sorted by the first `keys`; or the `top` greatest elements and their places."""
+        from namoo.engines.native.sorting import rows_step
+
+        if not all(x.elem for x in xs) or any(is_key(x.elem) for x in xs[:keys]):
+            raise Unsupported
+        if xs[0].size == 0 or xs[0].shape[axis] >= 2**32:
+            raise Unsupported
+        return self.call(rows_step(xs, axis, keys, top), xs, self.avals)
+
+    def window(self, name: str, *args: Any) -> Node:
+        """Reductions over sliding windows, by a function of `pooling`."""
+        return getattr(pooling, name)(self, *args)
 
     def random(self, name: str, *args: Any) -> Any:
         """Keys, or what is drawn with them, by a function of `generators`."""

@@ -339,6 +339,32 @@ def convert(f: Function, x, *, elem: str):
     return f.convert(x, elem)
 
 
+@operation("reduce_precision", cost=8)
+def reduce_precision(f: Function, x, *, exponent_bits: int, mantissa_bits: int):
+    width = bits_of(x.elem)
+    bits = f"u{width}"
+    fraction, exponent = (23, 8) if width == 32 else (52, 11)
+
+    def word(value: int) -> Value:
+        return constant(bits, value)
+
+    code = f.bitcast(f.fabs(x), bits)
+    drop = fraction - mantissa_bits
+    if drop > 0:
+        # To nearest, ties to even: what is kept grows by one where the rest is more than half.
+        last = f.and_(f.lshr(code, word(drop)), word(1))
+        code = f.add(f.add(code, word((1 << drop - 1) - 1)), last)
+        code = f.and_(code, word((1 << width) - (1 << drop)))
+    if exponent_bits < exponent:
+        bias, reach = (1 << exponent - 1) - 1, (1 << exponent_bits - 1) - 1
+        high = f.lshr(code, word(fraction))
+        infinity = word(((1 << exponent) - 1) << fraction)
+        code = f.select(f.compare("gt", high, word(bias + reach)), infinity, code)
+        code = f.select(f.compare("le", high, word(bias - reach)), word(0), code)
+    out = f.intrinsic("copysign", f.bitcast(code, x.elem), x)
+    return f.select(f.unordered(x), x, out)
+
+
 @operation("real", complex=True)
 def real(f: Function, x):
     return x[0]

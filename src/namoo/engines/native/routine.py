@@ -23,7 +23,8 @@ class Routine(Step):
         raise NotImplementedError
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
-        """Write the body: `places` are those of the operands, then those of the results."""
+        """Write the body: `places` are those of the operands, then those of the results, and the
+        memory that it asked for."""
         raise NotImplementedError
 
     def emit(self, driver, operands, results, scratch):
@@ -40,11 +41,14 @@ class Routine(Step):
                 Place(f.load(f.offset(table, i, "ptr"), "ptr"), n.elem, n.shape)
                 for i, (n, _) in enumerate(both)
             ]
+            if self.scratch:
+                places.append(Place(f.load(f.offset(table, len(both), "ptr"), "ptr"), "u8", ()))
             self.write(f, places, begin, end)
             f.line("  ret void")
             kernel = Emitted(f.name, f.text(), f.declarations, self.units, self.work)
             kernels[key] = kernel
-        driver.call(kernel, driver.table([p for _, p in both]))
+        extra = [scratch] if self.scratch else []
+        driver.call(kernel, driver.table([*(p for _, p in both), *extra]))
 
 
 def integer(x: int) -> Value:
