@@ -241,6 +241,11 @@ class ConvGeneralDilated(Primitive):
             return _fold(out, out_axis + 1, out_axis + 1), 0
         return _unfold(out, out_axis, size), out_axis
 
+    def native(self, emit, x, w, *, precision, preferred_element_type, **params):
+        if is_algorithm(precision):
+            raise emit.unsupported()
+        return emit.convolution(x, w, **params)
+
 
 def _fold(x: Any, src: int, dst: int, groups: int = 1) -> Any:
     """Merge the axis `src` into another one, as its slower part.

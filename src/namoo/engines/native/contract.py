@@ -28,11 +28,12 @@ def product(node: Node) -> Product:
     batch, m, n, k = sizes(node)
     assert left.free is not None and right.free is not None
     assert left.contract is not None and right.contract is not None
+    steps = [math.prod(batch[i + 1 :]) * m * n for i in range(len(batch))]
     return Product(
         node.elem,
-        [Axis(*numbers) for numbers in zip(batch, left.batch, right.batch, strict=True)],
-        [Axis(m, left.free, 0)],
-        Axis(n, 0, right.free),
+        [Axis(*numbers) for numbers in zip(batch, left.batch, right.batch, steps, strict=True)],
+        [Axis(m, left.free, 0, n)],
+        Axis(n, 0, right.free, 1),
         [Axis(k, left.contract, right.contract)],
     )
 

@@ -25,7 +25,7 @@ import numpy as np
 
 from namoo.core.array import to_numpy
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce
-from namoo.engines.native import generators, indexing, matrices, ops, pooling
+from namoo.engines.native import conv, generators, indexing, matrices, ops, pooling
 from namoo.engines.native.index import Index, ravel, unravel
 from namoo.engines.native.types import elem_of, is_complex, is_key, numpy_dtype
 
@@ -465,6 +465,14 @@ class Emitter:
         )
         nb, nk = len(batch), len(contract)
         return v, list(range(nb)), list(range(len(order) - nk, len(order)))
+
+    def product(self, x: Node, y: Node, data: matrices.Product, shape: tuple[int, ...]) -> Node:
+        """Sums of products, by the strides of their axes."""
+        return self.add(Node(DOT, shape, x.dtype, (x, y), data=data, key=("product", data.key)))
+
+    def convolution(self, x: Node, w: Node, **params: Any) -> Node:
+        """Sums of products under a window: the parameters are those of the primitive."""
+        return conv.convolution(self, x, w, params)
 
     def update_slice(self, x: Node, update: Node, starts: Sequence[Node]) -> Node:
         """`x` with `update` written at `starts`, which are moved so that it fits."""

@@ -18,6 +18,7 @@ from namoo.engines.native.graph import (
 from namoo.engines.native.index import Index, ravel, unravel
 from namoo.engines.native.ir import Function, Value, constant, storage
 from namoo.engines.native.kernel import Place, Writer
+from namoo.engines.native.matrices import Product
 from namoo.engines.native.plan import ALIGNMENT, Plan, nbytes
 from namoo.engines.native.types import part_of, parts
 
@@ -76,6 +77,8 @@ class Body:
                     return WORK + 1
                 total += node.data.work()
             elif node.kind is DOT:
+                if isinstance(node.data, Product):
+                    return WORK + 1
                 total += node.size * math.prod(
                     node.operands[0].shape[i] for i in node.data.contract[0]
                 )

@@ -187,8 +187,11 @@ class ProductKernel:
                 fresh = f.or_(fresh, f.compare("eq", first, constant("i64", 0)))
             else:
                 fresh = constant("i1", True)
-            a, b = self._moved(left, right, product.batch, batch)
-            a, _ = self._moved(a, b, product.rows[: tile.axis], row)
+            outer_rows = product.rows[: tile.axis]
+            a = self._moved(left, product.batch, batch, "left")
+            a = self._moved(a, outer_rows, row, "left")
+            b = self._moved(right, product.batch, batch, "right")
+            place = _position(product.batch, batch, "out") + _position(outer_rows, row, "out")
             for count, number, columns in self._panel_kinds():
                 with ExitStack() as stack:
                     if 0 < count < counts[1]:
@@ -200,7 +203,7 @@ class ProductKernel:
                     elif not count:
                         continue
                     start = panel * self.width if number is None else Index.of(number)
-                    self._panel(a, b, start, columns, fresh, (batch, row, block))
+                    self._panel(a, b, start, columns, fresh, (place, block))
         f.line("  ret void")
         return Emitted(self.name, f.text(), f.declarations, units, product.multiplications // 4)
 
@@ -209,17 +212,10 @@ class ProductKernel:
         yield self.panels, None, self.width
         yield bool(self.rest), self.panels * self.width, self.rest
 
-    def _moved(self, a: Value, b: Value, axes: Sequence[Axis], position: Index):
-        """Pointers of both operands at a point of some axes."""
+    def _moved(self, pointer: Value, axes: Sequence[Axis], point: Index, side: str) -> Value:
+        """The pointer of an operand at a point of some axes."""
         f = self.f
-        at = unravel(position, tuple(axis.size for axis in axes)) if axes else []
-        for pointer in ("left", "right"):
-            total = Index({})
-            for i, axis in zip(at, axes, strict=True):
-                total = total + i * getattr(axis, pointer)
-            moved = f.offset(a if pointer == "left" else b, self.w._sum(total, False), self.elem)
-            a, b = (moved, b) if pointer == "left" else (a, moved)
-        return a, b
+        return f.offset(pointer, self.w._sum(_position(axes, point, side), False), self.elem)
 
     def _stack(self, count: int) -> Value:
         name = self.f.fresh()
@@ -239,16 +235,14 @@ class ProductKernel:
                     stack.enter_context(f.branch(fresh))
                 Packing(f, product, lanes, columns, vectors).write(b, self.buffer)
             b = Value(self.buffer.name, "ptr", 0, f.depth)
-        batch, row, block = point
+        place, block = point
         last = product.columns.size - 1 - (vectors - 1) * lanes
         column = Loop(self.w._sum(start, False), start.constant, last, True)
-        size = product.rows[tile.axis].size
-        base = (batch * length(product.rows[: tile.axis]) + row) * size
 
         def tiles(first: Value | int, last: Value | int):
             with f.loop(first, last) as i:
                 at = Index.of(Loop(i, 0, self.full - 1))
-                self._tile(a, b, base, at * tile.count, tile.count, column, vectors, columns)
+                self._tile(a, b, place, at * tile.count, tile.count, column, vectors, columns)
 
         if self.full and self.blocks == 1:
             tiles(0, self.full)
@@ -263,21 +257,18 @@ class ProductKernel:
                     last = f.compare("eq", number, constant("i64", self.blocks - 1))
                     stack.enter_context(f.branch(last))
                 at = Index.of(self.full * tile.count)
-                self._tile(a, b, base, at, self.left, column, vectors, columns)
+                self._tile(a, b, place, at, self.left, column, vectors, columns)
 
     # ---- a tile
 
-    def _tile(self, a, b, base, at: Index, count: int, column: Loop, vectors, columns) -> None:
+    def _tile(self, a, b, place, at: Index, count: int, column: Loop, vectors, columns) -> None:
         """Sum, then compute and store what depends on it."""
         f, product, tile = self.f, self.product, self.tile
         axes = product.rows[tile.axis :]
-        rows = count * self.after
-        offsets = [
-            sum(i.constant * axis.left for i, axis in zip(point, axes, strict=True))
-            for point in (
-                unravel(Index.of(r), (count, *(x.size for x in axes[1:]))) for r in range(rows)
-            )
-        ]
+        box = [Axis(count, *axes[0][1:]), *axes[1:]]
+        rows = length(box)
+        offsets = [_position(box, Index.of(r), "left").constant for r in range(rows)]
+        outs = [_position(box, Index.of(r), "out").constant for r in range(rows)]
         a = f.offset(a, self.w._sum(at * axes[0].left, False), self.elem)
         part = columns % tile.lanes if columns < self.width or not tile.packed else 0
         mask = _mask(tile.lanes, columns % tile.lanes) if columns % tile.lanes else None
@@ -291,16 +282,16 @@ class ProductKernel:
                 Axis(x.size, x.left, length(inner[i + 1 :]) * width) for i, x in enumerate(inner)
             )
         sums = step.run(a, b, inner, [zero] * (rows * vectors))
-        row = (base + at) * self.after
-        self._finish(sums, row, rows, column, vectors, mask)
+        self._finish(sums, place + at * axes[0].out, outs, column, vectors, mask)
 
-    def _finish(self, sums, row: Index, rows: int, column: Loop, vectors: int, mask) -> None:
-        f, w = self.f, self.w
+    def _finish(self, sums, place: Index, outs: list[int], column: Loop, vectors, mask) -> None:
+        f, w, rows = self.f, self.w, len(outs)
         cost = sum(n.cost for n in _between(self.spec))
-        if cost * rows * vectors <= EPILOGUE_LIMIT:
-            for r in range(rows):
+        step = outs[1] if rows > 1 else 0
+        if cost * rows * vectors <= EPILOGUE_LIMIT or outs != [r * step for r in range(rows)]:
+            for r, out in enumerate(outs):
                 for v in range(vectors):
-                    self._store(sums[r * vectors + v], row + r, column, v, vectors, mask)
+                    self._store(sums[r * vectors + v], place + out, column, v, vectors, mask)
             return
         lanes = self.tile.lanes
         if self.tile_buffer is None:
@@ -309,7 +300,7 @@ class ProductKernel:
         for i, value in enumerate(sums):
             f.store(value, f.offset(self.tile_buffer, i * lanes, self.elem))
         with f.loop(0, rows) as r:
-            at = row + Index.of(Loop(r, 0, rows - 1))
+            at = place + Index.of(Loop(r, 0, rows - 1)) * step
             line = f.offset(self.tile_buffer, f.mul(r, constant("i64", vectors * lanes)), self.elem)
             for v in range(vectors):
                 address = f.offset(line, v * lanes, self.elem)
@@ -321,10 +312,10 @@ class ProductKernel:
                 self._store(value, at, column, v, vectors, mask)
         w.registers = {}
 
-    def _store(self, value, row: Index, column: Loop, v: int, vectors: int, mask) -> None:
+    def _store(self, value, place: Index, column: Loop, v: int, vectors: int, mask) -> None:
         """Compute and store the roots at some neighbouring elements of the result."""
         w, node = self.w, self.node
-        position = row * self.product.columns.size + Index({column: 1}, v * self.tile.lanes)
+        position = place + Index({column: 1}, v * self.tile.lanes) * self.product.columns.out
         w.mask = mask if v == vectors - 1 else None
         w.registers = {node: value}
         for root in self.spec.roots:
@@ -333,6 +324,14 @@ class ProductKernel:
             if root in self.targets:
                 w.store(self.targets[root], index, value)
         w.mask = None
+
+
+def _position(axes: Sequence[Axis], point: Index, side: str) -> Index:
+    """Where a point of some axes lies in an operand or in the result."""
+    total = Index({})
+    for i, axis in zip(unravel(point, tuple(a.size for a in axes)), axes, strict=True):
+        total = total + i * getattr(axis, side)
+    return total
 
 
 def _between(spec: Spec) -> list[Node]:

@@ -39,19 +39,19 @@ def _merged(shape, strides, axes) -> int | None:
 
 
 class Axis(NamedTuple):
-    """An axis of a product: its length, and its strides in the left and the right operand."""
+    """An axis of a product: its length, and its strides in the operands and in the result."""
 
     size: int
     left: int
     right: int
+    out: int = 0
 
 
 class Product:
     """Sums of products of two operands, as axes with strides.
 
     result[batch, row, column] = Σ left[batch, row, inner] · right[batch, inner, column], where
-    batch, row and inner are any number of axes each, and column is one axis.  The result is
-    contiguous.
+    batch, row and inner are any number of axes each, and column is one axis.
     """
 
     __slots__ = ("batch", "columns", "elem", "inner", "rows")
@@ -71,6 +71,11 @@ class Product:
         self.inner = merge(inner) or (Axis(1, 0, 0),)
 
     @property
+    def key(self) -> tuple:
+        """Equal keys mean equal products."""
+        return self.elem, self.batch, self.rows, self.columns, self.inner
+
+    @property
     def sizes(self) -> tuple[int, int, int, int]:
         """Points of the batch axes, rows, columns, and terms of a sum."""
         return length(self.batch), length(self.rows), self.columns.size, length(self.inner)
@@ -86,15 +91,13 @@ def length(axes: Sequence[Axis]) -> int:
 
 
 def merge(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """Axes without those of length 1, neighbours made one where both operands allow it."""
+    """Axes without those of length 1, neighbours made one where all arrays allow it."""
     out: list[Axis] = []
     for axis in axes:
         if axis.size == 1:
             continue
-        if out:
-            before = out[-1]
-            if (before.left, before.right) == (axis.left * axis.size, axis.right * axis.size):
-                out[-1] = Axis(before.size * axis.size, axis.left, axis.right)
-                continue
+        if out and tuple(out[-1][1:]) == tuple(stride * axis.size for stride in axis[1:]):
+            out[-1] = Axis(out[-1].size * axis.size, *axis[1:])
+            continue
         out.append(axis)
     return tuple(out)

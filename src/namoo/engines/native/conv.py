@@ -1,0 +1,271 @@
+"""Convolutions as products: windows are not copied, they are axes with strides.
+
+y[n, o, p] = Σ x[n, c, p·stride + k·step] · w[o, c, k] over c and k, where x has its padding: each
+index of the sum is an axis of x, of w, of y, or of two of them.  Any such axis can be the vector's:
+the output features, where they are neighbours in the result, or its last spatial axis.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from namoo.engines.native import ops
+from namoo.engines.native.matrices import Axis, Product, length
+from namoo.engines.native.types import elem_of
+
+# About how many multiplications of vectors an element costs that is stored by itself.
+SCATTERED = 2
+# Sums of more terms than these are computed in parts, if there are few of them.
+LONG_SUM = 1 << 13
+PARTS = 32
+PARTS_BYTES = 1 << 22
+
+
+class Window(NamedTuple):
+    """One spatial axis: sizes of input, kernel and result, and how they are related."""
+
+    size: int
+    kernel: int
+    out: int
+    stride: int
+    gap: int
+    """How far apart elements of the input stand, zeros between them."""
+    step: int
+    """How far apart elements of the kernel stand."""
+    low: int
+    """Zeros before the input."""
+
+    @property
+    def needed(self) -> int:
+        """Length of the padded input, as far as it is read."""
+        return (self.out - 1) * self.stride + (self.kernel - 1) * self.step + 1
+
+
+class Convolution:
+    """A convolution of two nodes, in the layouts they have."""
+
+    def __init__(self, emit: Any, x, w, params: dict[str, Any]):
+        self.emit = emit
+        self.lhs, self.rhs, self.out = params["dimension_numbers"]
+        self.shape = tuple(emit.avals[0].shape)
+        self.feature_groups = params["feature_group_count"]
+        self.batch_groups = params["batch_group_count"]
+        self.groups = self.feature_groups * self.batch_groups
+        self.windows = [
+            Window(x.shape[i], w.shape[j], self.shape[k], stride, gap, step, low)
+            for i, j, k, stride, gap, step, (low, _) in zip(
+                self.lhs[2:], self.rhs[2:], self.out[2:], params["window_strides"],
+                params["lhs_dilation"], params["rhs_dilation"], params["padding"], strict=True,
+            )
+        ]  # fmt: skip
+        self.batch = x.shape[self.lhs[0]] // self.batch_groups
+        self.features = w.shape[self.rhs[1]]
+        self.outs = w.shape[self.rhs[0]] // self.groups
+        self.x, self.w = x, w
+
+    def node(self):
+        """The result."""
+        emit = self.emit
+        if 0 in self.shape or 0 in self.x.shape or 0 in self.w.shape:
+            return emit.filled(0, self.x.dtype, self.shape)
+        x = self.padded()
+        places = math.prod(w.out for w in self.windows)
+        terms = self.features * math.prod(w.kernel for w in self.windows)
+        lanes = 64 // self.x.dtype.itemsize
+        if self.x.elem not in ("f32", "f64"):
+            return self.sums_of_products(x)
+        rows = self.groups * self.batch * places
+        by_features = rows * -(-self.outs // lanes) * terms
+        if self.out[1] != len(self.shape) - 1:
+            by_features += rows * self.outs * SCATTERED
+        choices = [(by_features, -1)]
+        for i, (axis, window) in enumerate(zip(self.lhs[2:], self.windows, strict=True)):
+            if axis == len(x.shape) - 1 and window.stride == 1:
+                others = self.groups * self.batch * places // window.out
+                cost = others * -(-window.out // lanes) * self.outs * terms
+                if self.out[2 + i] != len(self.shape) - 1:
+                    cost += rows * self.outs * SCATTERED
+                choices.append((cost, i))
+        cost, chosen = min(choices)
+        # A vector that is nearly empty is worse than sums along other axes.
+        if cost > 6 * rows * self.outs * terms / lanes:
+            return self.sums_of_products(x)
+        return self.product(x, chosen)
+
+    def padded(self):
+        """The input with its zeros, cut to what is read."""
+        x, emit, spatial = self.x, self.emit, self.lhs[2:]
+        if all(w.gap == 1 and w.low == 0 and w.needed == w.size for w in self.windows):
+            return x
+        if all(w.gap == 1 and w.low <= 0 and w.needed - w.low <= w.size for w in self.windows):
+            zero = None
+        else:
+            zero = emit.literal(0, x.dtype)
+        shape = list(x.shape)
+        for axis, window in zip(spatial, self.windows, strict=True):
+            shape[axis] = window.needed
+        windows = tuple(zip(spatial, self.windows, strict=True))
+        key = tuple((axis, w.low, w.gap, w.needed) for axis, w in windows)
+
+        def element(k, index):
+            at, inside = list(index), None
+            for axis, window in windows:
+                i = index[axis] - window.low
+                checks = [k.within(i, 0, (window.size - 1) * window.gap + 1)]
+                if window.gap > 1:
+                    between = k.integer(k.clamp(i, 0, (window.size - 1) * window.gap) % window.gap)
+                    checks.append(k.f.compare("eq", between, ops.number(between, 0)))
+                for check in checks:
+                    if check is not None:
+                        inside = check if inside is None else k.f.and_(inside, check)
+                at[axis] = k.clamp(i, 0, (window.size - 1) * window.gap) // window.gap
+            value = k.at(x, at)
+            return value if inside is None else k.choose(inside, value, k.at(zero, []))
+
+        operands = [x] if zero is None else [x, zero]
+        return emit.compute(
+            operands, element, shape=tuple(shape), dtype=x.dtype, key=("windows", key), cost=2
+        )
+
+    # ---- as a product of matrices
+
+    def product(self, x, chosen: int):
+        """By a kernel whose vectors run along the output features, or a spatial axis."""
+        w, w_strides = self.kernel(chosen)
+        xs, ys = _strides(x.shape), _strides(self.shape)
+        n, c, *space = (xs[i] for i in self.lhs)
+        o, i, *taps = w_strides
+        y_n, y_o, *places = (ys[j] for j in self.out)
+        by_batch = self.batch_groups > 1
+        group = n * self.batch if by_batch else c * self.features
+        axes = {
+            "group": (self.groups, group, o * self.outs, y_o * self.outs),
+            "batch": (self.batch, n, 0, y_n),
+            "outs": (self.outs, 0, o, y_o),
+            "features": (self.features, c, i, 0),
+        }
+        for d, window in enumerate(self.windows):
+            axes[f"place{d}"] = (window.out, space[d] * window.stride, 0, places[d])
+            axes[f"tap{d}"] = (window.kernel, space[d] * window.step, taps[d], 0)
+        spatial = range(len(self.windows))
+        inner = ["features", *(f"tap{d}" for d in spatial)]
+        if chosen < 0:
+            operands = (x, w)
+            columns, batch, rows = "outs", ["group"], ["batch", *(f"place{d}" for d in spatial)]
+            chosen_axes = {name: Axis(*numbers) for name, numbers in axes.items()}
+        else:
+            operands = (w, x)
+            columns, rows = f"place{chosen}", ["outs"]
+            batch = ["group", "batch", *(f"place{d}" for d in spatial if d != chosen)]
+            chosen_axes = {
+                name: Axis(size, right, left, out)
+                for name, (size, left, right, out) in axes.items()
+            }
+
+        def ordered(names, side):
+            return sorted((chosen_axes[n] for n in names), key=lambda a: -getattr(a, side))
+
+        parts = [
+            ordered(batch, "out"),
+            ordered(rows, "out"),
+            chosen_axes[columns],
+            ordered(inner, "right"),
+        ]
+        return self._in_parts(operands, parts)
+
+    def kernel(self, chosen: int):
+        """The kernel in memory and its strides: by features, if these are to be the vector."""
+        w, emit = self.w, self.emit
+        strides = _strides(w.shape)
+        if chosen >= 0 or strides[self.rhs[0]] == 1 or self.outs == 1:
+            return w, [strides[i] for i in self.rhs]
+        order = sorted(range(len(w.shape)), key=lambda i: (i == self.rhs[0], i))
+        places = [order.index(i) for i in range(len(order))]
+        w = emit.reindex(
+            w,
+            lambda index: [index[i] for i in places],
+            key=("transpose", tuple(order)),
+            shape=tuple(w.shape[i] for i in order),
+        )
+        strides = _strides(w.shape)
+        return w, [strides[places[i]] for i in self.rhs]
+
+    def _in_parts(self, operands, axes):
+        """A product whose sums are cut where there are few of them, and they are long."""
+        emit, elem = self.emit, self.x.elem
+        batch, rows, columns, inner = axes
+        count, size = _parts(length(batch) * length(rows) * columns.size, inner)
+        if count == 1:
+            product = Product(elem, batch, rows, columns, inner)
+            return emit.product(*operands, product, self.shape)
+        first, *rest = inner
+        total = math.prod(self.shape)
+        split = Axis(count, first.left * size, first.right * size, total)
+        inner = [Axis(size, first.left, first.right), *rest]
+        product = Product(elem, [split, *batch], rows, columns, inner)
+        out = emit.product(*operands, product, (count, *self.shape))
+        return emit.sum(out, (0,))
+
+    # ---- as a sum
+
+    def sums_of_products(self, x):
+        """Element by element: for integers, and where each group has few features."""
+        emit, w = self.emit, self.w
+        rank, spatial = len(self.shape), range(len(self.windows))
+
+        def element(k, index):
+            feature, *taps = index[rank:]
+            o = index[self.out[1]]
+            group = o // self.outs
+            at_x: list[Any] = [None] * rank
+            at_w: list[Any] = [None] * rank
+            at_x[self.lhs[0]] = index[self.out[0]]
+            at_x[self.lhs[1]] = feature
+            if self.batch_groups > 1:
+                at_x[self.lhs[0]] = at_x[self.lhs[0]] + group * self.batch
+            elif self.groups > 1:
+                at_x[self.lhs[1]] = feature + group * self.features
+            at_w[self.rhs[0]], at_w[self.rhs[1]] = o, feature
+            for d in spatial:
+                window = self.windows[d]
+                place = index[self.out[2 + d]] * window.stride
+                at_x[self.lhs[2 + d]] = place + taps[d] * window.step
+                at_w[self.rhs[2 + d]] = taps[d]
+            return ops.mul(k.f, k.at(x, at_x), k.at(w, at_w))
+
+        terms = (self.features, *(w.kernel for w in self.windows))
+        key = ("convolution", self.lhs, self.rhs, self.out, self.groups, self.batch_groups)
+        products = emit.compute(
+            [x, w], element, shape=self.shape + terms, dtype=x.dtype, cost=2,
+            key=(*key, tuple(self.windows)),
+        )  # fmt: skip
+        return emit.sum(products, range(rank, rank + len(terms)))
+
+
+def convolution(emit: Any, x, w, params: dict[str, Any]):
+    """The result of `conv_general_dilated`."""
+    dtype = np.dtype(emit.avals[0].dtype)
+    elem = elem_of(dtype)
+    if not x.elem or not w.elem or not elem or elem == "i1":
+        raise emit.unsupported()
+    wide = np.dtype(np.float32) if elem in ("f16", "bf16") else dtype
+    x, w = emit.convert(x, wide), emit.convert(w, wide)
+    return emit.convert(Convolution(emit, x, w, params).node(), dtype)
+
+
+def _strides(shape: tuple[int, ...]) -> list[int]:
+    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+
+
+def _parts(results: int, inner: list[Axis]) -> tuple[int, int]:
+    """Into how many parts the first axis of long sums is cut, and of what size they are."""
+    terms = length(inner)
+    if terms < LONG_SUM or not inner:
+        return 1, terms
+    size = inner[0].size
+    most = min(PARTS, max(1, PARTS_BYTES // (4 * results)), terms * 4 // LONG_SUM)
+    count = next(c for c in range(min(most, size), 0, -1) if size % c == 0)
+    return count, size // count
