@@ -1,7 +1,7 @@
 """Every optimiser, wrapper and piece against real Optax: one table, the same code run by both.
 
-A case is a function of a module, `optax` or `namoo.optim`, that makes a transformation. Each library
-makes twenty steps in one compiled scan; parameters, states and the states' layout must agree.
+A case is a function of a module, `optax` or `namoo.optim`, that makes a transformation. Each of
+them makes twenty steps in one compiled scan; parameters, states and the states' layout must agree.
 """
 
 import functools
@@ -169,7 +169,7 @@ PIECES = {
     "scale_by_param_block_rms": lambda o: o.chain(o.scale_by_param_block_rms(), o.sgd(0.1)),
     "normalize_by_update_norm": lambda o: o.chain(o.normalize_by_update_norm(2.0), o.sgd(0.1)),
     "scale_by_distance_over_gradients": lambda o: o.masked(
-        o.chain(o.scale_by_distance_over_gradients(0.1, param_dtype="float64"), o.scale(-1.0)), MASK
+        o.chain(o.scale_by_distance_over_gradients(0.1), o.scale(-1.0)), MASK
     ),
     "keep_params_nonnegative": lambda o: o.chain(o.sgd(0.1), o.keep_params_nonnegative()),
     "zero_nans": lambda o: o.chain(o.zero_nans(), o.sgd(0.1)),
@@ -220,7 +220,13 @@ FEWER_STEPS = {"lbfgs": 6, "lbfgs backtracking": 8, "zoom": 10}
 
 # Schedules, and Adafactor's decay, are computed in single precision from the step's number.
 SINGLE = {"adafactor", "adafactor whole", "sgd schedule", "nadamw", "fromage schedule"}
-SINGLE |= {"schedule_free_sgd", "schedule_free_adamw", "inject_hyperparams", "add_decayed_weights"}
+SINGLE |= {
+    "scale_by_distance_over_gradients",
+    "schedule_free_sgd",
+    "schedule_free_adamw",
+    "inject_hyperparams",
+    "add_decayed_weights",
+}
 
 
 def run(lib, make, name, dtype, compiled=True):
@@ -303,3 +309,92 @@ def test_like_optax_in_double_precision(name):
     with namoo.enable_x64(True):
         got = flat(OURS, run(OURS, CASES[name], name, "float64"))
     assert_alike(got, want, 1e-6 if name in SINGLE else 1e-9)
+
+
+def shapes_of(lib, name, dtype):
+    """The updates and the state of one step, as types only."""
+    jnp, tree = lib.jax.numpy, lib.jax.tree
+
+    def step(params):
+        tx = CASES[name](lib.optim)
+        if name.startswith("lookahead"):
+            params = lib.optim.LookaheadParams.init_synced(params)
+        state = tx.init(params)
+        extra = {"value": jnp.zeros([], dtype)} if name.startswith(NEEDS_VALUE) else {}
+        grads = params.fast if name.startswith("lookahead") else params
+        if name.startswith(FIXED_LOSS):
+
+            def value_fn(params):
+                return sum(jnp.sum(p**2) for p in tree.leaves(params))
+
+            extra |= {"grad": grads, "value_fn": value_fn}
+        if name == "sophia":
+            extra = {"obj_fn": lambda p: sum(jnp.sum(x**2) for x in tree.leaves(p))}
+        updates, new_state = tx.update(grads, state, params, **extra)
+        return lib.optim.apply_updates(params, updates), state, new_state
+
+    example = tree.map(lambda p: lib.jax.ShapeDtypeStruct(p.shape, jnp.dtype(dtype)), PARAMS)
+    leaves = lib.jax.tree_util.tree_flatten_with_path(lib.jax.eval_shape(step, example))[0]
+    return {lib.jax.tree_util.keystr(k): (x.shape, str(x.dtype)) for k, x in leaves}
+
+
+# Where Optax's own types change from step to step, or do not fit each other, and ours do not.
+STEADIER = {"zoom", "zoom strict", "lbfgs", "lbfgs backtracking", "backtracking"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_types_are_kept(name):
+    """Half precision stays half precision, in parameters and state, as it does in Optax."""
+    got = shapes_of(OURS, name, "bfloat16")
+    params = {k: v for k, v in got.items() if k.startswith("[0]")}
+    assert {dtype for _, dtype in params.values()} == {"bfloat16"}
+    if name not in STEADIER:
+        assert got == shapes_of(THEIRS, name, "bfloat16")
+
+
+@pytest.mark.parametrize("name", ["adam", "adamw mask", "partition", "muon", "lbfgs", "MultiSteps"])
+def test_without_compiling(name):
+    """A Python loop over eager steps is the compiled scan."""
+    with namoo.enable_x64(True):
+        eager = flat(OURS, run(OURS, CASES[name], name, "float64", compiled=False))
+        assert_alike(eager, flat(OURS, run(OURS, CASES[name], name, "float64")), 1e-9)
+
+
+SINGLE_PRECISION = [
+    "sgd momentum",
+    "adam",
+    "adamw",
+    "rmsprop",
+    "adagrad",
+    "lion",
+    "lamb",
+    "adafactor",
+]
+
+
+@pytest.mark.parametrize("name", SINGLE_PRECISION)
+def test_like_optax_in_single_precision(name):
+    """Twenty steps in the type people train in, to 1e-6 of the parameters' size."""
+    want = flat(THEIRS, run(THEIRS, CASES[name], name, "float32")[0])
+    got = flat(OURS, run(OURS, CASES[name], name, "float32")[0])
+    for path, w in want.items():
+        assert np.max(np.abs(got[path] - w)) <= 2e-6 * np.max(np.abs(w)), path
+
+
+def test_every_name_of_optax_is_there():
+    """Only what Optax itself has given up, or keeps as modules of their own, is left out."""
+    left_out = {"assignment", "experimental", "microbatch", "microbatching", "second_order"}
+    left_out |= {"perturbations", "transforms", "multi_normal", "TransformUpdateExtraArgsFn"}
+
+    def public(module):
+        return {name for name in dir(module) if not name.startswith("_")}
+
+    assert public(optax) - set(dir(optim)) <= left_out
+    assert public(optax.losses) <= set(dir(optim.losses))
+    assert public(optax.tree) <= set(dir(optim.tree))
+    assert public(optax.projections) <= set(dir(optim.projections))
+    modules = {"functools", "typing"}
+    assert public(optax.tree_utils) - modules <= set(dir(optim.tree_utils))
+    galore = {"galore", "scale_by_galore", "GaLoreState", "GaLoreDimensionNumbers"}
+    assert public(optax.contrib) - galore <= set(dir(optim.contrib))
+    assert public(optax.schedules) - set(dir(optim)) == set()

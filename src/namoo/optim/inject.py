@@ -20,6 +20,7 @@ from namoo.optim.base import (
     with_extra_args_support,
 )
 from namoo.optim.numerics import safe_increment
+from namoo.paths import Paths
 
 
 class InjectHyperparamsState(NamedTuple):
@@ -93,8 +94,8 @@ def inject_hyperparams(
 
     Args:
       inner_factory: makes an optimiser, such as `adam`.
-      static_args: names of arguments that stay outside; those that are neither numbers nor
-        schedules do so by themselves.
+      static_args: names of arguments that stay outside, such as masks that are functions; those
+        that are neither numbers nor functions, and `Paths`, do so by themselves.
       hyperparam_dtype: the type of the numbers; the highest of the parameters' by default.
 
     Returns:
@@ -129,7 +130,7 @@ def inject_hyperparams(
         numbers: dict[str, Any] = {}
         others: dict[str, Any] = {}
         for name, value in bound.arguments.items():
-            if name in static or isinstance(value, bool):
+            if name in static or isinstance(value, bool | Paths):
                 others[name] = value
             elif isinstance(value, StatefulSchedule):
                 schedules[name] = value
