@@ -67,14 +67,19 @@ def capsule_address(capsule: Any) -> int:
     return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
 
 
+# The code is written as it should be: only what inlining and stack slots leave is tidied up.
+PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg")
+
+
 def optimised(text: str) -> Any:
-    """The module of LLVM's after a light list of passes."""
+    """The module of LLVM's after a short list of passes."""
     with _lock:
         module = llvm.parse_assembly(text)
+        passes = llvm.create_new_module_pass_manager()
+        for name in PASSES:
+            getattr(passes, f"add_{name}_pass")()
         options = llvm.create_pipeline_tuning_options(speed_level=1)
-        builder = llvm.create_pass_builder(target_machine(), options)
-        passes = builder.getModulePassManager()
-        passes.run(module, builder)
+        passes.run(module, llvm.create_pass_builder(target_machine(), options))
         return module
 
 
@@ -95,7 +100,7 @@ def _surroundings() -> tuple[str, ...]:
     machine = target_machine()
     version = ".".join(map(str, llvm.llvm_version_info))
     features = llvm.get_host_cpu_features().flatten()
-    return machine.triple, llvm.get_host_cpu_name(), features, version
+    return machine.triple, llvm.get_host_cpu_name(), features, version, *PASSES
 
 
 @functools.cache

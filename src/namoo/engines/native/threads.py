@@ -87,11 +87,18 @@ work:
   call void @take(ptr %fn, ptr %table, i64 %units, i64 %grain)
   br label %wait
 wait:
+  %looks = phi i32 [0, %work], [%looked, %look], [%looked, %yield]
   %f = load atomic i64, ptr @finished acquire, align 8
   %complete = icmp eq i64 %f, %units
   br i1 %complete, label %close, label %look
 look:
   {pause}
+  %looked = add i32 %looks, 1
+  %long = icmp ugt i32 %looked, 2000
+  br i1 %long, label %yield, label %wait
+yield:
+  ; Somebody else may need this processor to finish.
+  %y = call i32 @sched_yield()
   br label %wait
 close:
   ; A thread that came late must be gone before the next job is written down.
@@ -171,7 +178,7 @@ define void @reset() {{
 
 def pool_text() -> str:
     """The pool as LLVM reads it, for this system."""
-    declarations, pause = [], ""
+    declarations, pause = ["declare i32 @sched_yield()"], ""
     if platform.machine() in ("x86_64", "AMD64"):
         declarations.append("declare void @llvm.x86.sse2.pause()")
         pause = "call void @llvm.x86.sse2.pause()"
