@@ -25,7 +25,7 @@ import numpy as np
 
 from namoo.core.array import to_numpy
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce
-from namoo.engines.native import conv, generators, indexing, matrices, ops, pooling
+from namoo.engines.native import casts, conv, generators, indexing, matrices, ops, pooling
 from namoo.engines.native.index import Index, ravel, unravel
 from namoo.engines.native.types import elem_of, is_complex, is_key, numpy_dtype
 
@@ -166,7 +166,7 @@ class Emitter:
 
     def literal(self, value: Any, dtype: Any) -> Node:
         """A scalar constant."""
-        dtype = np.dtype(dtype)
+        dtype = numpy_dtype(dtype)
         value = np.asarray(value, dtype)
         # Zeros of either sign, and NaNs, are told apart by their bits.
         return self.add(Node(LITERAL, (), dtype, data=value[()], key=value.tobytes()))
@@ -354,19 +354,8 @@ class Emitter:
         return self.map("convert", x, dtype=dtype, elem=elem)
 
     def bitcast(self, x: Node, dtype: Any) -> Node:
-        """The bits of elements as another type of the same size."""
-        dtype = numpy_dtype(dtype)
-        elem, old = elem_of(dtype), x.elem
-        usual = not any(e in ("i1", "f16", "bf16") or is_complex(e) for e in (elem, old) if e)
-        if not elem or not old or not usual or dtype.itemsize != x.dtype.itemsize:
-            raise Unsupported
-        return self.compute(
-            [x],
-            lambda k, index: k.f.bitcast(k.at(x, index), elem),
-            shape=x.shape,
-            dtype=dtype,
-            key=("bitcast", elem),
-        )
+        """The bits of elements as another type; see `casts`."""
+        return casts.bitcast(self, x, dtype)
 
     def iota(self, dtype: Any, shape: tuple[int, ...], axis: int) -> Node:
         """0, 1, 2, … along an axis."""
