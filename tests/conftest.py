@@ -8,12 +8,45 @@ from pathlib import Path
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import hypothesis
+import pytest
+
+import namoo
 
 PACKAGE = Path(__file__).parents[1] / "src" / "namoo"
 
 # The same examples on every run and on every machine; a slow machine is not a failure.
 hypothesis.settings.register_profile("namoo", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("namoo")
+
+
+# What these files test is how programs run.  The others are about what functions mean, in
+# thousands of small programs: the interpreter is quicker to compile those.
+ON_THE_DEFAULT_ENGINE = {
+    "test_bench",
+    "test_compositions",
+    "test_control",
+    "test_examples",
+    "test_grad",
+    "test_jit",
+    "test_layers",
+    "test_lessons",
+    "test_random_programs",
+    "test_runtime_calls",
+    "test_vmap",
+}
+
+
+@pytest.fixture(autouse=True)
+def engine(request):
+    """Run programs by the engine that suits the file."""
+    name = request.path.stem
+    if name in ON_THE_DEFAULT_ENGINE or name.startswith("test_native"):
+        yield
+        return
+    before = namoo.config.engine
+    namoo.config.update("engine", "interpreter")
+    yield
+    namoo.config.update("engine", before)
 
 
 def lines_by_room() -> Counter[str]:

@@ -51,6 +51,7 @@ _TABLE = {
     "dlpack": ".",
     "dtypes": ".",
     "engines.base": "Device",
+    "engines.native.threads": "get_num_threads set_num_threads",
     "errors": ". hide_frames",
     "example_libraries": ".",
     "experimental": ".",

@@ -95,6 +95,8 @@ from namoo.api.map import vmap as vmap
 from namoo.control.callback import pure_callback as pure_callback
 from namoo.core.avals import ShapeDtypeStruct as ShapeDtypeStruct
 from namoo.engines.base import Device as Device
+from namoo.engines.native.threads import get_num_threads as get_num_threads
+from namoo.engines.native.threads import set_num_threads as set_num_threads
 from namoo.errors import hide_frames as hide_frames
 from namoo.numpy._methods import Array as Array
 from namoo.paths import paths as paths

@@ -508,7 +508,10 @@ class Transpose(Primitive):
     def native(self, emit, x, *, permutation):
         places = [permutation.index(i) for i in range(len(permutation))]
         return emit.reindex(
-            x, lambda index: [index[i] for i in places], key=("transpose", tuple(permutation))
+            x,
+            lambda index: [index[i] for i in places],
+            key=("transpose", tuple(permutation)),
+            shape=tuple(x.shape[i] for i in permutation),
         )
 
 

@@ -1,0 +1,387 @@
+"""The native engine against eager evaluation: every primitive, threads, memory and the disk."""
+
+import ctypes
+import mmap
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import namoo
+import namoo.numpy as jnp
+from conformance.harness import load
+from namoo import lax
+from namoo.core.array import to_numpy
+from namoo.core.avals import aval_of
+from namoo.engines.native import cache, threads
+from namoo.engines.native.engine import native
+from namoo.transforms.stage import close, stage
+
+SAMPLES, _ = load()
+
+# Relative to the largest element: functions of several steps round where NumPy does not.
+TOLERANCE = {
+    "float32": 3e-5, "complex64": 3e-5, "float64": 1e-10, "complex128": 1e-10,
+    "float16": 6e-3, "bfloat16": 4e-2,
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def wide_types():
+    with namoo.enable_x64(True):
+        yield
+
+
+def compiled(fun, *args):
+    """A function's program for arguments, and its inputs."""
+    jaxpr, consts = stage(fun, [aval_of(x) for x in args], "f", [f"x{i}" for i in range(len(args))])
+    closed, consts = close(jaxpr, consts)
+    return native.compile(closed), [to_numpy(x) for x in (*consts, *args)]
+
+
+def operands(sample, dtype):
+    values = sample.operands()
+    if dtype is None:
+        return values
+    with np.errstate(over="ignore"):
+        return [x.astype(dtype) if getattr(x, "dtype", None) == np.float64 else x for x in values]
+
+
+def groups(size=25):
+    """Samples of all primitives, many in one program: compiling one by one would take long."""
+    jobs = [(s, d) for s in SAMPLES for d in (None, *s.dtypes)]
+    return [jobs[i : i + size] for i in range(0, len(jobs), size)]
+
+
+@pytest.mark.parametrize("jobs", groups(), ids=lambda jobs: str(jobs[0][0]))
+def test_every_primitive_has_the_value_of_eager_mode(jobs):
+    args = [operands(*job) for job in jobs]
+    ends = np.cumsum([len(a) for a in args]).tolist()
+
+    def program(*flat):
+        return [
+            out
+            for (sample, _), own, end in zip(jobs, args, ends, strict=True)
+            for out in sample.run(*flat[end - len(own) : end])
+        ]
+
+    run, inputs = compiled(program, *[x for own in args for x in own])
+    found = iter(run(inputs))
+    for (sample, dtype), own in zip(jobs, args, strict=True):
+        for wanted in map(to_numpy, sample.run(*own)):
+            close_to(next(found), wanted, f"{sample} {dtype or ''}")
+
+
+def close_to(found, wanted, where):
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), where
+    if wanted.dtype.names or wanted.dtype.kind not in "fcV":
+        assert found.tobytes() == wanted.tobytes(), where
+        return
+    tolerance = TOLERANCE.get(str(wanted.dtype), 0.3)
+    if wanted.dtype.itemsize < 4:
+        found, wanted = found.astype(np.float32), wanted.astype(np.float32)
+    finite = np.abs(np.where(np.isfinite(wanted), wanted, 0))
+    scale = finite.max() if finite.size else 0
+    np.testing.assert_allclose(found, wanted, tolerance, tolerance * scale, err_msg=where)
+
+
+# ---- programs
+
+
+def softmax(x):
+    return namoo.nn.softmax(x, axis=1)
+
+
+def norm(x):
+    return (x - x.mean(1, keepdims=True)) / jnp.sqrt(x.var(1, keepdims=True) + 1e-5)
+
+
+def mixed(x):
+    y = jnp.tanh(x @ x.T / 100)
+    return y.sum(0), jnp.argmax(y, 1), jnp.cumsum(y, 1)[:, ::2], jnp.sort(y, 0)
+
+
+def loop(x):
+    def body(c, row):
+        c = jnp.sin(c) * 0.5 + row
+        return c, c.max()
+
+    return lax.scan(body, x[0], x)
+
+
+PROGRAMS = {f.__name__: f for f in (softmax, norm, mixed, loop)}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("shape", [(3, 5), (40, 17), (300, 257)], ids=str)
+def test_programs_agree_with_eager_mode(name, shape):
+    x = jnp.asarray(np.random.default_rng(0).normal(size=shape), jnp.float32)
+    run, inputs = compiled(lambda x: namoo.tree.leaves(PROGRAMS[name](x)), x)
+    for found, wanted in zip(run(inputs), namoo.tree.leaves(PROGRAMS[name](x)), strict=True):
+        close_to(found, np.asarray(wanted), name)
+
+
+def test_fusion():
+    x = jnp.ones((64, 32), jnp.float32)
+    counts = {}
+    for name, fun in {
+        "chain": lambda x: jnp.tanh(x * 2 + 1) - jnp.exp(x),
+        "softmax": softmax,
+        "norm": norm,
+        "layer": lambda x: namoo.nn.relu(x @ x.T + 1.0),
+    }.items():
+        run, _ = compiled(lambda x, fun=fun: [fun(x)], x)
+        counts[name] = run.kernels
+    assert counts == {"chain": 1, "softmax": 1, "norm": 1, "layer": 1}
+
+
+def test_equal_layers_are_one_kernel():
+    def layers(n):
+        def f(x, *ws):
+            for w in ws:
+                x = namoo.nn.relu(x @ w)
+            return [x]
+
+        ws = [jnp.ones((32, 32), jnp.float32)] * n
+        return compiled(f, jnp.ones((8, 32), jnp.float32), *ws)[0].kernels
+
+    assert layers(2) == layers(9)
+
+
+# ---- threads
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(700, 900)), jnp.float32)
+
+    def f(x):
+        return [x.sum(), x.sum(0), softmax(x), x @ x.T, jnp.cumsum(x), jnp.exp(x).max(1)]
+
+    run, inputs = compiled(f, x)
+    before = threads.get_num_threads()
+    try:
+        results = []
+        for count in (1, 2, 5):
+            threads.set_num_threads(count)
+            results.append([y.tobytes() for y in run(inputs)])
+    finally:
+        threads.set_num_threads(before)
+    assert results[0] == results[1] == results[2]
+
+
+def test_many_threads_call_one_function():
+    x = jnp.arange(200_000, dtype=jnp.float32)
+    run, inputs = compiled(lambda x: [jnp.sin(x) * 2, x.sum()], x)
+    wanted = [y.tobytes() for y in run(inputs)]
+    wrong = []
+
+    def work():
+        for _ in range(20):
+            if [y.tobytes() for y in run(inputs)] != wanted:
+                wrong.append(1)
+
+    pool = [threading.Thread(target=work) for _ in range(8)]
+    for thread in pool:
+        thread.start()
+    for thread in pool:
+        thread.join()
+    assert not wrong
+
+
+def test_after_fork():
+    code = """
+import os, numpy as np, namoo, namoo.numpy as jnp
+namoo.set_num_threads(2)
+f = namoo.jit(lambda x: jnp.tanh(x).sum())
+x = jnp.ones(1_000_000)
+first = float(f(x))
+child = os.fork()
+if child == 0:
+    os._exit(0 if float(f(x)) == first and float(namoo.jit(lambda x: x.max())(x)) == 1 else 1)
+assert os.waitpid(child, 0)[1] == 0 and float(f(x)) == first
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=60)
+
+
+# ---- memory
+
+
+def guarded(value, before):
+    """A copy of an array that ends (or starts) at a page that may not be touched."""
+    page = mmap.PAGESIZE
+    size = -(-max(value.nbytes, 1) // page) * page
+    memory = mmap.mmap(-1, size + 2 * page)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    assert protect(base, page, 0) == 0 and protect(base + page + size, page, 0) == 0
+    start = page if before else page + size - value.nbytes
+    out = np.frombuffer(memory, np.uint8)[start : start + value.nbytes].view(value.dtype)
+    out[...] = value.ravel()
+    return out.reshape(value.shape)
+
+
+GUARDED = {
+    "elementwise": lambda x: [jnp.tanh(x) + x],
+    "rows": lambda x: [softmax(x)],
+    "columns": lambda x: [x.sum(0)],
+    "transposed": lambda x: [x.T + 1],
+    "product": lambda x: [x @ x.T, x.T @ x],
+    "gather": lambda x: [x[jnp.array([0, -1, 2]), :], jnp.take(x, jnp.array([1, 99]), 1)],
+    "slices": lambda x: [x[1:, ::-1], jnp.pad(x, 2), lax.dynamic_slice(x, (9, 9), (2, 2))],
+    "scans": lambda x: [
+        jnp.cumsum(x, 0),
+        jnp.cumsum(x, 1),
+        lax.scan(lambda c, r: (c + r, c), x[0], x)[1],
+    ],
+    "booleans": lambda x: [(x > 0).all(1), x > 0],
+}
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="uses mprotect")
+@pytest.mark.parametrize("name", GUARDED)
+def test_no_kernel_leaves_its_arrays(name):
+    """Inputs and outputs lie against pages that may not be touched: a step beyond is a crash."""
+    code = f"""
+import sys; sys.path[:0] = {sys.path!r}
+import test_native
+test_native.run_guarded({name!r})
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120)
+    assert result.returncode == 0, result.stderr.decode()[-2000:]
+
+
+def run_guarded(name):
+    for shape in [(3, 5), (4, 16), (7, 33)]:
+        x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+        run, inputs = compiled(GUARDED[name], jnp.asarray(x))
+        wanted = run(inputs)
+        for before in (False, True):
+            ins = [guarded(v, before) for v in (*inputs, *run.consts)]
+            outs = [guarded(np.zeros_like(v), before) for v in wanted]
+            arena = guarded(np.zeros(-(-(run.arena_size + 1) // 64) * 64, np.uint8), before)
+            arrays = [*ins, *outs]
+            table = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+            run.entry(ctypes.addressof(table), arena.ctypes.data, run.host.callback)
+            for found, value in zip(outs, wanted, strict=True):
+                np.testing.assert_array_equal(found, value)
+
+
+def test_code_is_freed_with_its_function():
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * mmap.PAGESIZE
+
+    def several(start, count):
+        for n in range(start, start + count):
+            run, inputs = compiled(lambda x: [x * 2 + 1], jnp.ones(n, jnp.float32))
+            run(inputs)
+
+    several(1, 60)
+    before = resident()
+    several(61, 150)
+    assert resident() - before < 20e6
+
+
+# ---- the disk
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    path = tmp_path / "code"
+    monkeypatch.setenv("NAMOO_CACHE_DIR", str(path))
+    monkeypatch.delenv("NAMOO_CACHE", raising=False)
+    return path
+
+
+def entries(folder):
+    return sorted(p for p in folder.iterdir() if not p.name.startswith("."))
+
+
+def truncated(path):
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def flipped(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def emptied(path):
+    path.write_bytes(b"")
+
+
+def renamed(path):
+    os.replace(path, path.with_name("f" * 64))
+
+
+def linked(path):
+    target = path.with_name("elsewhere")
+    os.replace(path, target)
+    path.symlink_to(target)
+
+
+def writable(path):
+    path.chmod(0o666)
+
+
+CONTENT = bytes(range(256))
+
+
+@pytest.mark.parametrize("harm", [truncated, flipped, emptied, renamed, linked, writable])
+def test_a_harmed_entry_is_not_there(folder, harm):
+    cache.save("a" * 64, CONTENT)
+    assert cache.load("a" * 64) == CONTENT
+    harm(folder / ("a" * 64))
+    assert cache.load("a" * 64) is None
+    assert cache.load("f" * 64) is None
+
+
+def test_a_folder_of_others_is_not_used(folder):
+    folder.mkdir()
+    folder.chmod(0o777)
+    assert cache.folder() is None
+    cache.save("a" * 64, CONTENT)
+    assert not entries(folder)
+
+
+def test_off(folder, monkeypatch):
+    monkeypatch.setenv("NAMOO_CACHE", "off")
+    cache.save("a" * 64, CONTENT)
+    assert not folder.exists() and cache.load("a" * 64) is None
+
+
+def test_old_entries_are_removed(folder):
+    for i in range(4):
+        cache.save(f"{i:064x}", bytes(1000))
+        os.utime(folder / f"{i:064x}", (i, i))
+    cache.prune(folder, limit=2500)
+    assert [p.name for p in entries(folder)] == [f"{i:064x}" for i in (2, 3)]
+
+
+def test_programs_come_from_the_disk(folder):
+    def program():
+        run, inputs = compiled(lambda x: [jnp.cos(x) - 3], jnp.ones(5, jnp.float32))
+        return run(inputs)[0].tolist()
+
+    first = program()
+    (entry, *_) = entries(folder)
+    written = entry.stat().st_ino
+    assert program() == first and entry.stat().st_ino == written
+    for path in entries(folder):
+        flipped(path)
+    assert program() == first
+
+
+def test_many_processes_share_the_folder(folder):
+    code = "import namoo, namoo.numpy as jnp; print(float(namoo.jit(jnp.sin)(1.0)))"
+    runs = [
+        subprocess.Popen([sys.executable, "-W", "ignore", "-c", code], stdout=subprocess.PIPE)
+        for _ in range(16)
+    ]
+    results = {run.communicate(timeout=120)[0] for run in runs}
+    assert len(results) == 1 and all(run.returncode == 0 for run in runs)
