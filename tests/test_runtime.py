@@ -546,6 +546,11 @@ def test_arrays_have_the_buffer_protocol(dtype):
         io.BytesIO(b"abcd").readinto(x)  # type: ignore[arg-type]
 
 
+def test_keys_have_no_buffer():
+    with pytest.raises(BufferError, match="key_data"):
+        memoryview(random.key(0))  # type: ignore[arg-type]
+
+
 def test_a_view_keeps_the_memory():
     view = memoryview(jnp.arange(5.0) + 1)  # type: ignore[arg-type]
     gc.collect()

@@ -576,6 +576,18 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   }
   PyObject* value = PyObject_GetAttr(self, name_value);
   if (!value) return -1;
+  try {
+    need_numpy();
+  } catch (Raised&) {
+    Py_DECREF(value);
+    return -1;
+  }
+  if (PyArray_Check(value) &&
+      PyDataType_HASFIELDS(PyArray_DESCR(reinterpret_cast<PyArrayObject*>(value)))) {
+    Py_DECREF(value);
+    PyErr_SetString(PyExc_BufferError, "random keys have no memory to read; see random.key_data");
+    return -1;
+  }
   int status = PyObject_GetBuffer(value, view, flags);
   Py_DECREF(value);
   if (status == 0) view->readonly = 1;

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes, errors
+from namoo._config import config
 from namoo.core.array import Array, Deleted, EagerArray, delete
 from namoo.core.late import settle
 from namoo.core.trace import (
@@ -91,6 +92,14 @@ _COMPARISONS: list[tuple[str, str, Method]] = [
 ]
 # A power with an integer exponent is a chain of multiplications, which NumPy's is not.
 _POWERS: fast.Scalars = {d: kinds - {int} for d, kinds in fast.INEXACT.items()}
+
+
+def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+    """The product of two matrices whose precision nobody chose; None for all else."""
+    plain = x.ndim == y.ndim == 2 and x.dtype.char in "fdFD"
+    return np.matmul(x, y) if plain and config.default_matmul_precision is None else None
+
+
 # Where NumPy computes the same, at once: its function, kinds of dtypes, Python numbers.
 _SHORT: dict[str, tuple[Method, str, fast.Scalars]] = {
     "add": (np.add, "fiucb", fast.ARITHMETIC),
@@ -98,6 +107,7 @@ _SHORT: dict[str, tuple[Method, str, fast.Scalars]] = {
     "mul": (np.multiply, "fiucb", fast.ARITHMETIC),
     "truediv": (np.true_divide, "fc", fast.INEXACT),
     "pow": (np.power, "f", _POWERS),
+    "matmul": (_matrix_product, "fc", {}),
     "and": (np.bitwise_and, "iub", fast.INTEGER),
     "or": (np.bitwise_or, "iub", fast.INTEGER),
     "xor": (np.bitwise_xor, "iub", fast.INTEGER),
