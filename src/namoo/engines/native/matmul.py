@@ -35,10 +35,10 @@ TERMS_TO_PACK = 256
 # A product is cut into at least so many units, if its tiles are as many.
 UNITS = 32
 # Multiplications of vectors in the body of a loop; as many are written out without a loop.
-BODY = 32
-WRITTEN_OUT = 160
+BODY = 16
+WRITTEN_OUT = 64
 # Operations on a tile's elements beyond which they are a loop over its rows.
-EPILOGUE_LIMIT = 160
+EPILOGUE_LIMIT = 48
 
 
 class Machine(NamedTuple):
@@ -438,7 +438,7 @@ class Packing:
         if not rest:
             if self.stride == 1 or self.columns == 1:
                 self._rows(source, target, axis)
-            elif axis.right == 1 and axis.size >= self.lanes:
+            elif axis.right == 1:
                 self._transposed(source, target, axis)
             else:
                 self._gathered(source, target, axis)
@@ -474,8 +474,9 @@ class Packing:
         vectors, columns = divmod(self.columns, n)
 
         def rows(source: Value, target: Value, columns: int) -> None:
-            with f.loop(0, whole, n) as i:
-                self._square(source, target, i, n, columns)
+            if whole:
+                with f.loop(0, whole, n) as i:
+                    self._square(source, target, i, n, columns)
             if rest:
                 self._square(source, target, constant("i64", whole), rest, columns)
 
