@@ -17,6 +17,12 @@ SPACES = [
     "namoo.numpy",
     "namoo.numpy.fft",
     "namoo.numpy.linalg",
+    "namoo.optim",
+    "namoo.optim.contrib",
+    "namoo.optim.losses",
+    "namoo.optim.transforms",
+    "namoo.optim.tree",
+    "namoo.optim.tree_utils",
     "namoo.random",
 ]
 

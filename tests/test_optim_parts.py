@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jjnp
@@ -563,6 +564,54 @@ def test_linear_algebra():
     assert_trees_close(got, optax.nnls(jjnp.asarray(a), jjnp.asarray(b), iters=200), 1e-4, 1e-4)
 
 
+def test_galore():
+    """Apart from the table: Optax's takes no None among the parameters."""
+    shapes = {"tall": (5, 3), "wide": (3, 6), "vector": (4,), "cube": (2, 3, 2)}
+    start = {name: normal(*shape) for name, shape in shapes.items()}
+
+    def run(lib, o):
+        numbers = {"tall": o.contrib.GaLoreDimensionNumbers(), "wide": None, "vector": None}
+        numbers["cube"] = o.contrib.GaLoreDimensionNumbers((2, 0), 1)
+        makers = [
+            o.contrib.galore(0.1, rank=2, update_proj_gap=2, weight_decay=0.1),
+            o.contrib.galore(0.1, 2, base_optimizer=o.trace(0.9), weight_dimension_numbers=numbers),
+        ]
+
+        def steps(params):
+            results = []
+            for opt in makers:
+                p, state = params, opt.init(params)
+                for _ in range(3):
+                    updates, state = opt.update(lib.tree.map(lambda x: x**3 + x, p), state, p)
+                    p = o.apply_updates(p, updates)
+                results.append(p)
+            return results
+
+        return steps
+
+    want = jax.jit(run(jax, optax), compiler_options=QUICKLY)(start)
+    got = run(namoo, optim)(namoo.tree.map(jnp.asarray, start))
+    assert_trees_close(got, want, 1e-4, 1e-4)
+
+
+def test_perturbed_functions():
+    def gradient(lib, o, x):
+        hard = lambda x: (x > 0).astype("float32")  # noqa: E731
+        soft = o.perturbations.make_perturbed_fun(hard, 50, 0.5, o.perturbations.Normal())
+        run = lib.value_and_grad(lambda x: (soft(lib.random.key(0), x) ** 2).sum())
+        return run(x)
+
+    want = jax.jit(lambda x: gradient(jax, optax, x), compiler_options=QUICKLY)(A[0])
+    assert_trees_close(gradient(namoo, optim, jnp.asarray(A[0])), want, 1e-5, 1e-5)
+
+
+def test_independent_normal_variables():
+    ours, theirs = (o.multi_normal(A[0], B[0]) for o in (optim, optax))
+    assert_trees_close(ours.log_prob(jnp.asarray(A)), theirs.log_prob(A), 1e-5)
+    got = ours.sample((2,), namoo.random.key(0))
+    assert_trees_close(got, theirs.sample((2,), jax.random.key(0)), 1e-5)
+
+
 def test_scaled_gradients():
     for scale in (0.0, 0.5, 1.0):
         assert (
@@ -600,7 +649,8 @@ def test_extra_arguments_reach_optax_inside_our_chain():
 
 def test_ours_inside_a_chain_of_optax():
     """The pair is the same, so Optax runs ours outside of `jax.jit`."""
-    mixed = optax.chain(optim.to_optax(optim.scale_by_adam()), optax.scale(-0.1))
+    ours: Any = optim.to_optax(optim.scale_by_adam())
+    mixed = optax.chain(ours, optax.scale(-0.1))
     plain = optax.adam(0.1)
     x = jjnp.asarray(A[0])
     state, jstate = mixed.init(x), plain.init(x)
@@ -632,7 +682,7 @@ def test_operators_alone_need_no_bridge():
         (lambda: optim.contrib.muon(0.1, "fast"), "'standard', 'dion'"),
         (lambda: optim.contrib.reduce_on_plateau(2.0), "between 0 and 1"),
         (lambda: optim.losses.dice_loss(A, P, reduction="max"), "'mean', 'sum', 'none'"),
-        (lambda: optim.adaptive_grad_clip(0.1, axis=None) and optim.clipping.unitwise_norm(
+        (lambda: optim.adaptive_grad_clip(0.1, axis=None) and optim.unitwise_norm(
             jnp.ones([2] * 6)), "axis=(...)"),
         (lambda: optim.add_noise(1.0, 1.0, key=1, seed=2), "either `key` or `seed`"),
     ],

@@ -25,6 +25,10 @@ _TABLE = {
         "ScaleByNovogradState scale_by_adam scale_by_adamax scale_by_adan scale_by_amsgrad "
         "scale_by_belief scale_by_lion scale_by_novograd scale_by_radam scale_by_yogi"
     ),
+    "optim.adaptive": (
+        "adabelief adadelta adafactor adagrad adam adamax adamaxw adamw adan amsgrad lamb lion "
+        "nadam nadamw novograd optimistic_adam optimistic_adam_v2 radam rmsprop sm3 yogi"
+    ),
     "optim.adding": (
         "AddDecayedWeightsState AddNoiseState WeightDecaySchedule add_decayed_weights add_noise"
     ),
@@ -69,6 +73,7 @@ _TABLE = {
     "optim.contrib.hessian_diagonals": (
         "HutchinsonState SophiaState hutchinson_estimator_diag_hessian scale_by_sophia sophia"
     ),
+    "optim.contrib.low_rank": "GaLoreDimensionNumbers GaLoreState galore scale_by_galore",
     "optim.contrib.orthogonal": (
         "MuonDimensionNumbers MuonState muon orthogonalize_via_newton_schulz scale_by_muon "
         "scale_by_shape"
@@ -82,6 +87,11 @@ _TABLE = {
         "DifferentiallyPrivateAggregateState differentially_private_aggregate dpsgd"
     ),
     "optim.contrib.sharpness": "NormalizeState SAMState normalize sam",
+    "optim.descent": (
+        "fromage lars lbfgs noisy_sgd optimistic_gradient_descent polyak_sgd rprop sgd sign_sgd "
+        "signum"
+    ),
+    "optim.distributions": "MultiNormalDiagFromLogScale multi_normal",
     "optim.freezing": "freeze selective_transform",
     "optim.inject": (
         "InjectHyperparamsState InjectStatefulHyperparamsState WrappedSchedule "
@@ -112,11 +122,7 @@ _TABLE = {
     "optim.numerics": (
         "safe_increment safe_int32_increment safe_norm safe_root_mean_squares scale_gradient"
     ),
-    "optim.optimizers": (
-        "adabelief adadelta adafactor adagrad adam adamax adamaxw adamw adan amsgrad fromage lamb "
-        "lars lbfgs lion nadam nadamw noisy_sgd novograd optimistic_adam optimistic_adam_v2 "
-        "optimistic_gradient_descent polyak_sgd radam rmsprop rprop sgd sign_sgd signum sm3 yogi"
-    ),
+    "optim.perturbations": ".",
     "optim.projections": ".",
     "optim.quasi_newton": "ScaleByLBFGSState scale_by_lbfgs",
     "optim.scaling": (
@@ -140,6 +146,7 @@ _TABLE = {
     ),
     "optim.sign_steps": "ScaleByRpropState scale_by_rprop",
     "optim.slow_weights": "LookaheadParams LookaheadState lookahead",
+    "optim.transforms": ".",
     "optim.tree": ".",
     "optim.tree_utils": ".",
     "optim.tree_utils.arithmetic": (

@@ -1,7 +1,9 @@
 from namoo.optim import contrib as contrib
 from namoo.optim import losses as losses
+from namoo.optim import perturbations as perturbations
 from namoo.optim import projections as projections
 from namoo.optim import schedules as schedules
+from namoo.optim import transforms as transforms
 from namoo.optim import tree as tree
 from namoo.optim import tree_utils as tree_utils
 from namoo.optim.accumulation import ApplyEvery as ApplyEvery
@@ -26,6 +28,27 @@ from namoo.optim.adams import scale_by_lion as scale_by_lion
 from namoo.optim.adams import scale_by_novograd as scale_by_novograd
 from namoo.optim.adams import scale_by_radam as scale_by_radam
 from namoo.optim.adams import scale_by_yogi as scale_by_yogi
+from namoo.optim.adaptive import adabelief as adabelief
+from namoo.optim.adaptive import adadelta as adadelta
+from namoo.optim.adaptive import adafactor as adafactor
+from namoo.optim.adaptive import adagrad as adagrad
+from namoo.optim.adaptive import adam as adam
+from namoo.optim.adaptive import adamax as adamax
+from namoo.optim.adaptive import adamaxw as adamaxw
+from namoo.optim.adaptive import adamw as adamw
+from namoo.optim.adaptive import adan as adan
+from namoo.optim.adaptive import amsgrad as amsgrad
+from namoo.optim.adaptive import lamb as lamb
+from namoo.optim.adaptive import lion as lion
+from namoo.optim.adaptive import nadam as nadam
+from namoo.optim.adaptive import nadamw as nadamw
+from namoo.optim.adaptive import novograd as novograd
+from namoo.optim.adaptive import optimistic_adam as optimistic_adam
+from namoo.optim.adaptive import optimistic_adam_v2 as optimistic_adam_v2
+from namoo.optim.adaptive import radam as radam
+from namoo.optim.adaptive import rmsprop as rmsprop
+from namoo.optim.adaptive import sm3 as sm3
+from namoo.optim.adaptive import yogi as yogi
 from namoo.optim.adding import AddDecayedWeightsState as AddDecayedWeightsState
 from namoo.optim.adding import AddNoiseState as AddNoiseState
 from namoo.optim.adding import WeightDecaySchedule as WeightDecaySchedule
@@ -131,6 +154,10 @@ from namoo.optim.contrib.hessian_diagonals import (
 )
 from namoo.optim.contrib.hessian_diagonals import scale_by_sophia as scale_by_sophia
 from namoo.optim.contrib.hessian_diagonals import sophia as sophia
+from namoo.optim.contrib.low_rank import GaLoreDimensionNumbers as GaLoreDimensionNumbers
+from namoo.optim.contrib.low_rank import GaLoreState as GaLoreState
+from namoo.optim.contrib.low_rank import galore as galore
+from namoo.optim.contrib.low_rank import scale_by_galore as scale_by_galore
 from namoo.optim.contrib.orthogonal import MuonDimensionNumbers as MuonDimensionNumbers
 from namoo.optim.contrib.orthogonal import MuonState as MuonState
 from namoo.optim.contrib.orthogonal import muon as muon
@@ -168,6 +195,18 @@ from namoo.optim.contrib.sharpness import NormalizeState as NormalizeState
 from namoo.optim.contrib.sharpness import SAMState as SAMState
 from namoo.optim.contrib.sharpness import normalize as normalize
 from namoo.optim.contrib.sharpness import sam as sam
+from namoo.optim.descent import fromage as fromage
+from namoo.optim.descent import lars as lars
+from namoo.optim.descent import lbfgs as lbfgs
+from namoo.optim.descent import noisy_sgd as noisy_sgd
+from namoo.optim.descent import optimistic_gradient_descent as optimistic_gradient_descent
+from namoo.optim.descent import polyak_sgd as polyak_sgd
+from namoo.optim.descent import rprop as rprop
+from namoo.optim.descent import sgd as sgd
+from namoo.optim.descent import sign_sgd as sign_sgd
+from namoo.optim.descent import signum as signum
+from namoo.optim.distributions import MultiNormalDiagFromLogScale as MultiNormalDiagFromLogScale
+from namoo.optim.distributions import multi_normal as multi_normal
 from namoo.optim.freezing import freeze as freeze
 from namoo.optim.freezing import selective_transform as selective_transform
 from namoo.optim.inject import InjectHyperparamsState as InjectHyperparamsState
@@ -241,37 +280,6 @@ from namoo.optim.numerics import safe_int32_increment as safe_int32_increment
 from namoo.optim.numerics import safe_norm as safe_norm
 from namoo.optim.numerics import safe_root_mean_squares as safe_root_mean_squares
 from namoo.optim.numerics import scale_gradient as scale_gradient
-from namoo.optim.optimizers import adabelief as adabelief
-from namoo.optim.optimizers import adadelta as adadelta
-from namoo.optim.optimizers import adafactor as adafactor
-from namoo.optim.optimizers import adagrad as adagrad
-from namoo.optim.optimizers import adam as adam
-from namoo.optim.optimizers import adamax as adamax
-from namoo.optim.optimizers import adamaxw as adamaxw
-from namoo.optim.optimizers import adamw as adamw
-from namoo.optim.optimizers import adan as adan
-from namoo.optim.optimizers import amsgrad as amsgrad
-from namoo.optim.optimizers import fromage as fromage
-from namoo.optim.optimizers import lamb as lamb
-from namoo.optim.optimizers import lars as lars
-from namoo.optim.optimizers import lbfgs as lbfgs
-from namoo.optim.optimizers import lion as lion
-from namoo.optim.optimizers import nadam as nadam
-from namoo.optim.optimizers import nadamw as nadamw
-from namoo.optim.optimizers import noisy_sgd as noisy_sgd
-from namoo.optim.optimizers import novograd as novograd
-from namoo.optim.optimizers import optimistic_adam as optimistic_adam
-from namoo.optim.optimizers import optimistic_adam_v2 as optimistic_adam_v2
-from namoo.optim.optimizers import optimistic_gradient_descent as optimistic_gradient_descent
-from namoo.optim.optimizers import polyak_sgd as polyak_sgd
-from namoo.optim.optimizers import radam as radam
-from namoo.optim.optimizers import rmsprop as rmsprop
-from namoo.optim.optimizers import rprop as rprop
-from namoo.optim.optimizers import sgd as sgd
-from namoo.optim.optimizers import sign_sgd as sign_sgd
-from namoo.optim.optimizers import signum as signum
-from namoo.optim.optimizers import sm3 as sm3
-from namoo.optim.optimizers import yogi as yogi
 from namoo.optim.quasi_newton import ScaleByLBFGSState as ScaleByLBFGSState
 from namoo.optim.quasi_newton import scale_by_lbfgs as scale_by_lbfgs
 from namoo.optim.scaling import (
@@ -329,7 +337,18 @@ from namoo.optim.slow_weights import LookaheadParams as LookaheadParams
 from namoo.optim.slow_weights import LookaheadState as LookaheadState
 from namoo.optim.slow_weights import lookahead as lookahead
 from namoo.optim.tree_utils.arithmetic import global_norm as global_norm
+from namoo.optim.tree_utils.arithmetic import (
+    tree_bias_correction,
+    tree_update_infinity_moment,
+    tree_update_moment,
+    tree_update_moment_per_elem_norm,
+)
 from namoo.optim.tree_utils.states import tree_map_params as tree_map_params
 from namoo.optim.zoom import ScaleByZoomLinesearchState as ScaleByZoomLinesearchState
 from namoo.optim.zoom import ZoomLinesearchInfo as ZoomLinesearchInfo
 from namoo.optim.zoom import scale_by_zoom_linesearch as scale_by_zoom_linesearch
+
+bias_correction = tree_bias_correction
+update_infinity_moment = tree_update_infinity_moment
+update_moment = tree_update_moment
+update_moment_per_elem_norm = tree_update_moment_per_elem_norm

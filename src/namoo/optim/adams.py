@@ -266,7 +266,8 @@ def scale_by_adan(
     """
 
     def init(params):
-        return ScaleByAdanState(*[otu.tree_zeros_like(params) for _ in range(4)], _zero())
+        m, v, n, g = (otu.tree_zeros_like(params) for _ in range(4))
+        return ScaleByAdanState(m, v, n, g, _zero())
 
     def update(updates, state, params=None):
         del params

@@ -15,7 +15,7 @@ from namoo.optim.base import (
 from namoo.optim.masking import masked
 
 
-def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
+def chain(*args: Any) -> GradientTransformationExtraArgs:
     """Apply transformations one after the other.
 
     Args:
@@ -52,7 +52,7 @@ def chain(*args: GradientTransformation) -> GradientTransformationExtraArgs:
     return GradientTransformationExtraArgs(init, update)
 
 
-def named_chain(*args: tuple[str, GradientTransformation]) -> GradientTransformationExtraArgs:
+def named_chain(*args: tuple[str, Any]) -> GradientTransformationExtraArgs:
     """Apply transformations one after the other, with a state that is read by name.
 
     Args:

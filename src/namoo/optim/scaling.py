@@ -93,7 +93,8 @@ def scale_by_learning_rate(
         return identity()
     sign = -1 if flip_sign else 1
     if callable(learning_rate):
-        return scale_by_schedule(lambda count: sign * learning_rate(count))
+        schedule: Schedule = learning_rate
+        return scale_by_schedule(lambda count: sign * schedule(count))
     return scale(sign * learning_rate)
 
 

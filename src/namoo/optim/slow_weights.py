@@ -65,7 +65,7 @@ def lookahead(
             fast_optimizer.init(getattr(params, "fast", params)), jnp.zeros([], jnp.int32)
         )
 
-    def update(updates, state, params=None):
+    def update(updates, state, params: Any = None):
         require_params("lookahead", params)
         updates, fast_state = fast_optimizer.update(updates, state.fast_state, params.fast)
         meet = state.steps_since_sync == sync_period - 1

@@ -18,6 +18,7 @@ _TABLE = {
     "optim.contrib.hessian_diagonals": (
         "HutchinsonState SophiaState hutchinson_estimator_diag_hessian scale_by_sophia sophia"
     ),
+    "optim.contrib.low_rank": "GaLoreDimensionNumbers GaLoreState galore scale_by_galore",
     "optim.contrib.orthogonal": (
         "MuonDimensionNumbers MuonState muon orthogonalize_via_newton_schulz scale_by_muon "
         "scale_by_shape"

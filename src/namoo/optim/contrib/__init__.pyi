@@ -37,6 +37,10 @@ from namoo.optim.contrib.hessian_diagonals import (
 )
 from namoo.optim.contrib.hessian_diagonals import scale_by_sophia as scale_by_sophia
 from namoo.optim.contrib.hessian_diagonals import sophia as sophia
+from namoo.optim.contrib.low_rank import GaLoreDimensionNumbers as GaLoreDimensionNumbers
+from namoo.optim.contrib.low_rank import GaLoreState as GaLoreState
+from namoo.optim.contrib.low_rank import galore as galore
+from namoo.optim.contrib.low_rank import scale_by_galore as scale_by_galore
 from namoo.optim.contrib.orthogonal import MuonDimensionNumbers as MuonDimensionNumbers
 from namoo.optim.contrib.orthogonal import MuonState as MuonState
 from namoo.optim.contrib.orthogonal import muon as muon

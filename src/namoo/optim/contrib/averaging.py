@@ -18,8 +18,8 @@ from namoo.optim.base import (
     with_extra_args_support,
 )
 from namoo.optim.combine import chain
+from namoo.optim.descent import sgd
 from namoo.optim.numerics import safe_increment
-from namoo.optim.optimizers import sgd
 from namoo.optim.scaling import scale_by_learning_rate
 from namoo.optim.schedules import warmup_constant_schedule
 from namoo.optim.second_moments import scale_by_rms

@@ -11,6 +11,7 @@ from namoo import numpy as jnp
 from namoo.api.map import vmap
 from namoo.optim import tree_utils as otu
 from namoo.optim.adams import first_moment
+from namoo.optim.adaptive import adamw
 from namoo.optim.adding import add_decayed_weights
 from namoo.optim.base import (
     GradientTransformation,
@@ -22,7 +23,6 @@ from namoo.optim.base import (
 from namoo.optim.combine import chain, partition
 from namoo.optim.masking import MaskedNode
 from namoo.optim.numerics import safe_increment
-from namoo.optim.optimizers import adamw
 from namoo.optim.scaling import scale_by_learning_rate
 from namoo.optim.tree_utils.casting import canonical
 

@@ -69,12 +69,13 @@ def dadapt_adamw(
 
     def init(params):
         dtype = otu.tree_dtype(params, "lowest")
-        zeros = [otu.tree_zeros_like(params) for _ in range(3)]
         return DAdaptAdamWState(
-            *zeros,
-            jnp.asarray(estim_lr0, dtype),
-            jnp.zeros([], dtype),
-            jnp.zeros([], jnp.int32),
+            exp_avg=otu.tree_zeros_like(params),
+            exp_avg_sq=otu.tree_zeros_like(params),
+            grad_sum=otu.tree_zeros_like(params),
+            estim_lr=jnp.asarray(estim_lr0, dtype),
+            numerator_weighted=jnp.zeros([], dtype),
+            count=jnp.zeros([], jnp.int32),
         )
 
     def update(updates, state, params=None, **extra_args):
@@ -146,13 +147,14 @@ def prodigy(
 
     def init(params):
         dtype = otu.tree_dtype(params, "lowest")
-        zeros = [otu.tree_zeros_like(params) for _ in range(3)]
         return ProdigyState(
-            *zeros,
-            params,
-            jnp.asarray(estim_lr0, dtype),
-            jnp.zeros([], dtype),
-            jnp.zeros([], jnp.int32),
+            exp_avg=otu.tree_zeros_like(params),
+            exp_avg_sq=otu.tree_zeros_like(params),
+            grad_sum=otu.tree_zeros_like(params),
+            params0=params,
+            estim_lr=jnp.asarray(estim_lr0, dtype),
+            numerator_weighted=jnp.zeros([], dtype),
+            count=jnp.zeros([], jnp.int32),
         )
 
     def update(updates, state, params=None, **extra_args):
@@ -434,9 +436,9 @@ def momo_adam(
     def init(params):
         dtype = otu.tree_dtype(params, "lowest")
         zero = jnp.zeros([], dtype)
-        zeros = [otu.tree_zeros_like(params) for _ in range(2)]
+        mu, nu = otu.tree_zeros_like(params), otu.tree_zeros_like(params)
         bound = jnp.array(lower_bound, dtype)
-        return MomoAdamState(*zeros, zero, zero, bound, jnp.zeros([], jnp.int32))
+        return MomoAdamState(mu, nu, zero, zero, bound, jnp.zeros([], jnp.int32))
 
     def update(updates, state, params=None, *, value, **extra_args):
         del extra_args
