@@ -508,7 +508,14 @@ class Emitter:
             raise Unsupported
         if xs[0].size == 0 or xs[0].shape[axis] >= 2**32:
             raise Unsupported
-        return self.call(rows_step(xs, axis, keys, top), xs, self.avals)
+        writes: list[int | None] = [0, None]
+        if top is None:
+            # Numbers of the places need not be read: they are known.
+            known = [x.key == ("iota", axis) and x.dtype.kind in "iu" for x in xs]
+            given = [x for i, x in enumerate(xs) if i < keys or not known[i]]
+            writes = [given.index(x) if x in given else None for x in xs]
+            xs = given
+        return self.call(rows_step(xs, axis, keys, writes, top), xs, self.avals)
 
     def window(self, name: str, *args: Any) -> Node:
         """Reductions over sliding windows, by a function of `pooling`."""

@@ -24,7 +24,7 @@ from namoo.engines.native.types import computed_in, part_of, parts
 # Rows are shared among threads in this many parts, each with memory of its own.
 PARTS = 8
 # From this length on wide digits pay, whose counts are more work.
-LONG = 1 << 14
+LONG = 700
 
 
 class Memory:
@@ -48,11 +48,18 @@ class Memory:
 
 
 class RadixRows(Routine):
-    """Sort operands along an axis by the first `keys` of them; `top` as in `SortRows`."""
+    """Sort operands along an axis by the first `keys` of them; the rest as in `SortRows`."""
 
-    def __init__(self, xs: Sequence[Node], axis: int, keys: int, top: int | None = None):
+    def __init__(
+        self,
+        xs: Sequence[Node],
+        axis: int,
+        keys: int,
+        writes: Sequence[int | None],
+        top: int | None = None,
+    ):
         shape = xs[0].shape
-        self.axis, self.keys, self.top = axis, keys, top
+        self.axis, self.keys, self.writes, self.top = axis, keys, tuple(writes), top
         self.count = n = shape[axis]
         self.inner = math.prod(shape[axis + 1 :])
         self.rows = math.prod(shape[:axis]) * self.inner
@@ -60,7 +67,7 @@ class RadixRows(Routine):
         narrow = len(widths) == 1 and widths[0] <= 32 and parts(xs[0].elem) == 1
         self.form = "places"
         if narrow:
-            self.form = "values" if len(xs) == 1 and top is None else "pairs"
+            self.form = "values" if self.writes == (0,) and top is None else "pairs"
         self.moved = {"values": "u32", "pairs": "u64", "places": "u32"}[self.form]
         self.digit = 11 if n >= LONG else 8
         self.units = min(PARTS, self.rows)
@@ -71,12 +78,12 @@ class RadixRows(Routine):
         self.work = self.rows * n * 16 * sum(-(-w // self.digit) for w in widths)
 
     def key(self):
-        return self.axis, self.keys, self.top
+        return self.axis, self.keys, self.writes, self.top
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
         *places, scratch = places
-        number = len(places) // 2 if self.top is None else 1
         self.f = f
+        number = len(places) - len(self.writes)
         self.sources, self.targets = places[:number], places[number:]
         passes = max(-(-bits // self.digit) for bits in (self._bits(s) for s in self._key_parts()))
         name = f.fresh()
@@ -262,8 +269,9 @@ class RadixRows(Routine):
             place = f.convert(sorted_.read(j), "u32")
             source = self._at(f.bitcast(f.convert(place, "u64"), "i64"))
             target = f.add(self.out_base, f.mul(j, integer(self.inner)))
-            for x, y in zip(self.sources, self.targets, strict=False):
-                value: Any = routine.read(f, x.pointer, x.elem, source)
+            for number, y in zip(self.writes, self.targets, strict=True):
+                value: Any = place
+                if number is not None:
+                    x = self.sources[number]
+                    value = routine.read(f, x.pointer, x.elem, source)
                 routine.write(f, y.pointer, y.elem, target, value)
-            if self.top is not None:
-                routine.write(f, self.targets[1].pointer, "i32", target, f.bitcast(place, "i32"))

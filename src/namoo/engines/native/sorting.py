@@ -77,34 +77,46 @@ def rank(f: Function, x: Value, total: bool) -> Value:
     return f.xor(bits, flip)
 
 
-def rows_step(xs: Sequence[Node], axis: int, keys: int, top: int | None) -> Routine:
-    """The step that sorts rows of this length best."""
+def rows_step(
+    xs: Sequence[Node], axis: int, keys: int, writes: Sequence[int | None], top: int | None
+) -> Routine:
+    """The step that sorts rows of this length best; the arguments are those of `SortRows`."""
     from namoo.engines.native.radix import RadixRows
 
     n = xs[0].shape[axis]
     rows = xs[0].size // n
     if n <= SHORT or n <= LONGEST and rows >= 8:
-        return SortRows(xs, axis, keys, top)
-    return RadixRows(xs, axis, keys, top)
+        return SortRows(xs, axis, keys, writes, top)
+    return RadixRows(xs, axis, keys, writes, top)
 
 
 class SortRows(Routine):
     """Sort operands along an axis by the first `keys` of them.
 
-    With `top`, one operand is sorted in decreasing total order; the results are its first `top`
-    elements and their places.
+    For each result, `writes` has the number of an operand, or None for the places that elements
+    come from.  With `top`, the order is total and decreasing, and of it there are as many elements.
     """
 
-    def __init__(self, xs: Sequence[Node], axis: int, keys: int, top: int | None = None):
+    def __init__(
+        self,
+        xs: Sequence[Node],
+        axis: int,
+        keys: int,
+        writes: Sequence[int | None],
+        top: int | None = None,
+    ):
         shape = xs[0].shape
-        self.axis, self.keys, self.top = axis, keys, top
+        self.axis, self.keys, self.writes, self.top = axis, keys, tuple(writes), top
         self.count = shape[axis]
         self.inner = math.prod(shape[axis + 1 :])
         self.rows = math.prod(shape[:axis]) * self.inner
         key_bits = [bits_of(computed_in(part_of(x.elem))) for x in xs[:keys]]
         key_parts = sum(parts(x.elem) for x in xs[:keys])
         self.plain = (
-            len(xs) == 1 and top is None and not is_float(part_of(xs[0].elem)) and key_parts == 1
+            self.writes == (0,)
+            and top is None
+            and key_parts == 1
+            and not is_float(part_of(xs[0].elem))
         )
         """Whether equal elements cannot be told apart: then values are sorted, without places."""
         self.packed = not self.plain and key_parts == 1 and max(key_bits) <= 32
@@ -113,11 +125,10 @@ class SortRows(Routine):
         self.work = self.rows * len(network(self.count)) * (2 if self.packed or self.plain else 8)
 
     def key(self):
-        return self.axis, self.keys, self.top
+        return self.axis, self.keys, self.writes, self.top
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
-        number = len(places) // 2 if self.top is None else 1
-        sources, targets = places[:number], places[number:]
+        sources, targets = places[: -len(self.writes)], places[-len(self.writes) :]
         n, lanes = self.count, self.lanes
         elems = self._elems(sources)
         memory = [] if n <= UNROLLED else [self._scratch(f, e) for e in elems]
@@ -149,15 +160,13 @@ class SortRows(Routine):
                 if self.plain:
                     rows.write(targets[0], rows.at(j, n), values[0])
                     return
-                place = (
-                    f.convert(f.bitcast(values[-1], "u64"), "u32") if self.packed else values[-1]
-                )
-                where = rows.at(f.convert(f.bitcast(place, "u32"), "u64"), n)
-                size = n if self.top is None else self.top
-                for source, target in zip(sources, targets, strict=False):
-                    rows.write(target, rows.at(j, size), rows.read(source, where, chosen=True))
-                if self.top is not None:
-                    rows.write(targets[1], rows.at(j, size), f.bitcast(place, "i32"))
+                place = f.bitcast(f.convert(values[-1], "i32"), "u32")
+                where = rows.at(f.bitcast(f.convert(place, "u64"), "i64"), n)
+                for number, target in zip(self.writes, targets, strict=True):
+                    value = place
+                    if number is not None:
+                        value = rows.read(sources[number], where, chosen=True)
+                    rows.write(target, rows.at(j, size), value)
 
             size = n if self.top is None else self.top
             if n <= UNROLLED:
