@@ -64,10 +64,7 @@ def make_jaxpr(
 
     >>> import namoo.numpy as jnp
     >>> make_jaxpr(lambda x: jnp.sin(x) * 2.0)(1.0)
-    { lambda ; a:f32[]. let
-        b:f32[] = sin a
-        c:f32[] = mul b 2.0:f32[]
-      in (c,) }
+    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
     require_callable(fun, "make_jaxpr")
     nums = argnums_tuple(static_argnums, "static_argnums")

@@ -48,11 +48,11 @@ class _Names:
 
 def format_jaxpr(jaxpr: Jaxpr, source: bool = False) -> str:
     """A program as text; with `source`, each equation ends with the user's line."""
-    return _jaxpr(jaxpr, _Names(), source)
+    return _jaxpr(jaxpr, _Names(), source, _WIDTH)
 
 
 def format_eqn(eqn: JaxprEqn) -> str:
-    return _eqn(eqn, _Names(), False)
+    return _eqn(eqn, _Names(), False, _WIDTH)
 
 
 def _typed(names: _Names, variables: list[Var]) -> str:
@@ -67,25 +67,26 @@ def _atom(names: _Names, atom: Any) -> str:
     return names(atom)
 
 
-def _jaxpr(jaxpr: Jaxpr, names: _Names, source: bool) -> str:
+def _jaxpr(jaxpr: Jaxpr, names: _Names, source: bool, room: int, used: int = 0) -> str:
+    """A program in one line where there is room for it, after what is used of the line already."""
     consts = _typed(names, jaxpr.constvars)
     head = f"{{ lambda {consts}; {_typed(names, jaxpr.invars)}. let"
-    eqns = [_eqn(eqn, names, source) for eqn in jaxpr.eqns]
+    eqns = [_eqn(eqn, names, source, room - 4) for eqn in jaxpr.eqns]
     outs = ", ".join(_atom(names, v) for v in jaxpr.outvars)
     tail = f"in ({outs}{',' if len(jaxpr.outvars) == 1 else ''}) }}"
-    line = " ".join([head, *eqns, tail]) if eqns else f"{head}  {tail}"
-    if len(eqns) <= 1 and "\n" not in line and len(line) <= _WIDTH - 2:
+    line = " ".join([head, "; ".join(eqns), tail])
+    if "\n" not in line and used + len(line) <= room and not (source and len(eqns) > 1):
         return line
     return "\n".join([head, *(_indent(e, 4) for e in eqns), "  " + tail])
 
 
-def _eqn(eqn: JaxprEqn, names: _Names, source: bool) -> str:
+def _eqn(eqn: JaxprEqn, names: _Names, source: bool, room: int) -> str:
     operands = "".join(" " + _atom(names, a) for a in eqn.invars)
     # Results are named before the variables of inner programs.
     start = f"{_typed(names, eqn.outvars)} = {eqn.primitive.name}"
-    items = _params(eqn, names.inside(eqn) if eqn.primitive.name == "jit" else names, source)
+    items = _params(eqn, names.inside(eqn) if eqn.primitive.name == "jit" else names, source, room)
     text = f"{start}[{' '.join(items)}]{operands}" if items else start + operands
-    if items and (any("\n" in item for item in items) or len(text) > _WIDTH - 4):
+    if items and (any("\n" in item for item in items) or len(text) > room):
         lines = "\n".join(_indent(item, 2) for item in items)
         text = f"{start}[\n{lines}\n]{operands}"
     if source and eqn.source is not None:
@@ -93,23 +94,23 @@ def _eqn(eqn: JaxprEqn, names: _Names, source: bool) -> str:
     return text
 
 
-def _params(eqn: JaxprEqn, names: _Names, source: bool) -> list[str]:
+def _params(eqn: JaxprEqn, names: _Names, source: bool, room: int) -> list[str]:
     """The parameters as text, a name first."""
     prim = eqn.primitive
     return [
-        f"{key}={_value(value, names, source)}"
+        f"{key}={_value(value, names, source, room - 2, len(key) + 1)}"
         for key, value in sorted(eqn.params.items(), key=lambda item: (item[0] != "name", item[0]))
         if key not in prim.implied_params and not (key in prim.quiet_params and value in (None, ()))
     ]
 
 
-def _value(value: Any, names: _Names, source: bool) -> str:
+def _value(value: Any, names: _Names, source: bool, room: int, used: int = 0) -> str:
     if isinstance(value, ClosedJaxpr):
-        return _jaxpr(value.jaxpr, names, source)
+        return _jaxpr(value.jaxpr, names, source, room, used)
     if isinstance(value, Jaxpr):
-        return _jaxpr(value, names, source)
+        return _jaxpr(value, names, source, room, used)
     if isinstance(value, tuple) and any(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
-        inner = "\n".join(_indent(_value(v, names, source), 2) for v in value)
+        inner = "\n".join(_indent(_value(v, names, source, room - 2), 2) for v in value)
         return f"(\n{inner}\n)"
     if isinstance(value, np.dtype):
         return value.name

@@ -81,7 +81,7 @@ _TABLE = {
     "primitives.shape": (
         "broadcast broadcast_in_dim broadcast_in_dim_p broadcasted_iota convert_element_type "
         "convert_element_type_p copy_p expand_dims full iota iota_p reduce_sum reduce_sum_p "
-        "reshape reshape_p rev rev_p squeeze stop_gradient_p transpose transpose_p"
+        "reshape reshape_p rev rev_p squeeze squeeze_p stop_gradient_p transpose transpose_p"
     ),
     "primitives.slicing": (
         "concatenate concatenate_p dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim "

@@ -293,6 +293,7 @@ from namoo.primitives.shape import reshape_p as reshape_p
 from namoo.primitives.shape import rev as rev
 from namoo.primitives.shape import rev_p as rev_p
 from namoo.primitives.shape import squeeze as squeeze
+from namoo.primitives.shape import squeeze_p as squeeze_p
 from namoo.primitives.shape import stop_gradient_p as stop_gradient_p
 from namoo.primitives.shape import transpose as transpose
 from namoo.primitives.shape import transpose_p as transpose_p
