@@ -183,3 +183,10 @@ def test_what_follows_is_computed_in_the_same_kernel(name):
     assert program.kernels == kernels
     for out, expected in zip(program(args), namoo.tree.leaves(f(*args)), strict=True):
         np.testing.assert_allclose(out, np.asarray(expected), rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("transposed", [(0, 0), (1, 0), (0, 1)])
+def test_long_sums_are_cut(transposed):
+    x, y, dims, expected = sides(5, 30_000, 20, transposed, "f4")
+    (out,) = compiled(lambda x, y: lax.dot_general(x, y, dims), x, y)
+    close(out, expected, 30_000)

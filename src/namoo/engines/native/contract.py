@@ -10,7 +10,7 @@ from namoo.engines.native.graph import Node
 from namoo.engines.native.ir import Function, Value, constant
 from namoo.engines.native.kernel import Emitted, Spec
 from namoo.engines.native.matmul import ProductKernel, Tile, choose
-from namoo.engines.native.matrices import BLAS, Axis, Operand, Product
+from namoo.engines.native.matrices import BLAS, Operand, Product, sides, sizes
 from namoo.engines.native.types import size_of
 
 # From this many multiplications on, BLAS computes a product in blocks of its own.
@@ -23,37 +23,7 @@ def product(node: Node) -> Product:
     """The axes of a `dot` node."""
     if isinstance(node.data, Product):
         return node.data
-    x, y = node.operands
-    left, right = sides(node)
-    batch, m, n, k = sizes(node)
-    assert left.free is not None and right.free is not None
-    assert left.contract is not None and right.contract is not None
-    steps = [math.prod(batch[i + 1 :]) * m * n for i in range(len(batch))]
-    return Product(
-        node.elem,
-        [Axis(*numbers) for numbers in zip(batch, left.batch, right.batch, steps, strict=True)],
-        [Axis(m, left.free, 0, n)],
-        Axis(n, 0, right.free, 1),
-        [Axis(k, left.contract, right.contract)],
-    )
-
-
-def sides(node: Node) -> tuple[Operand, Operand]:
-    """Both sides of a `dot` node."""
-    x, y = node.operands
-    (cx, cy), (bx, by) = node.data.contract, node.data.batch
-    return Operand(x.shape, bx, cx), Operand(y.shape, by, cy)
-
-
-def sizes(node: Node) -> tuple[tuple[int, ...], int, int, int]:
-    """Sizes of the batch axes, and m, n, k."""
-    x, y = node.operands
-    (cx, _), (bx, _) = node.data.contract, node.data.batch
-    batch = tuple(x.shape[i] for i in bx)
-    k = math.prod(x.shape[i] for i in cx)
-    m = x.size // math.prod(batch) // k
-    n = y.size // math.prod(batch) // k
-    return batch, m, n, k
+    return Product.of(node)
 
 
 def generated(node: Node) -> bool:

@@ -13,15 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo.engines.native import ops
-from namoo.engines.native.matrices import Axis, Product, length
+from namoo.engines.native.matrices import Axis, Product, length, parts, split
 from namoo.engines.native.types import elem_of
 
 # About how many multiplications of vectors an element costs that is stored by itself.
 SCATTERED = 2
-# Sums of more terms than these are computed in parts, if there are few of them.
-LONG_SUM = 1 << 13
-PARTS = 32
-PARTS_BYTES = 1 << 22
 
 
 class Window(NamedTuple):
@@ -197,17 +193,13 @@ class Convolution:
         """A product whose sums are cut where there are few of them, and they are long."""
         emit, elem = self.emit, self.x.elem
         batch, rows, columns, inner = axes
-        count, size = _parts(length(batch) * length(rows) * columns.size, inner)
-        if count == 1:
-            product = Product(elem, batch, rows, columns, inner)
-            return emit.product(*operands, product, self.shape)
-        first, *rest = inner
-        total = math.prod(self.shape)
-        split = Axis(count, first.left * size, first.right * size, total)
-        inner = [Axis(size, first.left, first.right), *rest]
-        product = Product(elem, [split, *batch], rows, columns, inner)
-        out = emit.product(*operands, product, (count, *self.shape))
-        return emit.sum(out, (0,))
+        results = length(batch) * length(rows) * columns.size
+        if (count := parts(results, length(inner), inner[0].size)) > 1:
+            cut, *inner = split(count, inner, math.prod(self.shape))
+            product = Product(elem, [cut, *batch], rows, columns, inner)
+            return emit.sum(emit.product(*operands, product, (count, *self.shape)), (0,))
+        product = Product(elem, batch, rows, columns, inner)
+        return emit.product(*operands, product, self.shape)
 
     # ---- as a sum
 
@@ -258,14 +250,3 @@ def convolution(emit: Any, x, w, params: dict[str, Any]):
 
 def _strides(shape: tuple[int, ...]) -> list[int]:
     return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-
-
-def _parts(results: int, inner: list[Axis]) -> tuple[int, int]:
-    """Into how many parts the first axis of long sums is cut, and of what size they are."""
-    terms = length(inner)
-    if terms < LONG_SUM or not inner:
-        return 1, terms
-    size = inner[0].size
-    most = min(PARTS, max(1, PARTS_BYTES // (4 * results)), terms * 4 // LONG_SUM)
-    count = next(c for c in range(min(most, size), 0, -1) if size % c == 0)
-    return count, size // count

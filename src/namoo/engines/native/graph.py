@@ -439,7 +439,17 @@ class Emitter:
         for v, c, b in sides:
             shape += tuple(n for i, n in enumerate(v.shape) if i not in c and i not in b)
         key = ("dot", data.contract, data.batch)
-        return self.add(Node(DOT, shape, x.dtype, (x, y), data=data, key=key))
+        node = Node(DOT, shape, x.dtype, (x, y), data=data, key=key)
+        terms = math.prod(x.shape[i] for i in cx)
+        count = matrices.parts(node.size, terms, terms)
+        product = matrices.Product.of(node) if count > 1 and not is_complex(node.elem) else None
+        if product is None or product.columns.right > 1:
+            return self.add(node)
+        cut, *inner = matrices.split(count, product.inner, node.size)
+        product = matrices.Product(
+            node.elem, [cut, *product.batch], product.rows, product.columns, inner
+        )
+        return self.sum(self.product(x, y, product, (count, *shape)), (0,))
 
     def _by_rows(self, v: Node, batch, contract):
         """An operand with its batch axes first and its contracted axes last."""

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+# Sums of more terms than these are computed in parts, if there are few of them: then there is work
+# for several threads, and the operands of a part have room in a cache.
+LONG_SUM = 1 << 13
+PARTS = 32
+PARTS_SIZE = 1 << 18
 
 BLAS = {"f32": "sgemm", "f64": "dgemm", "c64": "cgemm", "c128": "zgemm"}
 
@@ -36,6 +42,24 @@ def _merged(shape, strides, axes) -> int | None:
         if strides[i] != strides[j] * shape[j]:
             return None
     return strides[axes[-1]] if axes else 0
+
+
+def sides(node: Any) -> tuple[Operand, Operand]:
+    """Both sides of a `dot` node."""
+    x, y = node.operands
+    (cx, cy), (bx, by) = node.data.contract, node.data.batch
+    return Operand(x.shape, bx, cx), Operand(y.shape, by, cy)
+
+
+def sizes(node: Any) -> tuple[tuple[int, ...], int, int, int]:
+    """Sizes of the batch axes, and m, n, k."""
+    x, y = node.operands
+    (cx, _), (bx, _) = node.data.contract, node.data.batch
+    batch = tuple(x.shape[i] for i in bx)
+    k = math.prod(x.shape[i] for i in cx)
+    m = x.size // math.prod(batch) // k
+    n = y.size // math.prod(batch) // k
+    return batch, m, n, k
 
 
 class Axis(NamedTuple):
@@ -70,6 +94,22 @@ class Product:
         self.columns = columns
         self.inner = merge(inner) or (Axis(1, 0, 0),)
 
+    @classmethod
+    def of(cls, node: Any) -> Product:
+        """The axes of a `dot` node."""
+        left, right = sides(node)
+        batch, m, n, k = sizes(node)
+        assert left.free is not None and right.free is not None
+        assert left.contract is not None and right.contract is not None
+        steps = [math.prod(batch[i + 1 :]) * m * n for i in range(len(batch))]
+        return cls(
+            node.elem,
+            [Axis(*numbers) for numbers in zip(batch, left.batch, right.batch, steps, strict=True)],
+            [Axis(m, left.free, 0, n)],
+            Axis(n, 0, right.free, 1),
+            [Axis(k, left.contract, right.contract)],
+        )
+
     @property
     def key(self) -> tuple:
         """Equal keys mean equal products."""
@@ -101,3 +141,19 @@ def merge(axes: Sequence[Axis]) -> tuple[Axis, ...]:
             continue
         out.append(axis)
     return tuple(out)
+
+
+def parts(results: int, terms: int, size: int) -> int:
+    """Into how many equal parts the first axis of sums, of length `size`, is cut."""
+    if terms < LONG_SUM:
+        return 1
+    most = min(PARTS, PARTS_SIZE // results, terms * 4 // LONG_SUM, size)
+    return next((count for count in range(most, 0, -1) if size % count == 0), 1)
+
+
+def split(count: int, inner: Sequence[Axis], out: int) -> list[Axis]:
+    """Axes of a sum whose first is cut into `count` parts, which are an axis of the result."""
+    first, *rest = inner
+    size = first.size // count
+    part = Axis(count, first.left * size, first.right * size, out)
+    return [part, Axis(size, first.left, first.right), *rest]
