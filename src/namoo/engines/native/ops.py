@@ -6,12 +6,13 @@ complex value is a pair of real ones.  Values of the narrow float types are floa
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from namoo.engines.native import math
+from namoo.engines.native import complexes, math
 from namoo.engines.native.ir import (
     Function,
     Value,
@@ -46,7 +47,7 @@ def accepts(name: str, dtypes: Sequence[np.dtype]) -> bool:
     """Whether an operation is known for these types."""
     elems = [elem_of(d) for d in dtypes]
     if not all(elems) or any(map(is_key, elems)):
-        return all(elems) and name == "select_n"
+        return all(elems) and name in ("select_n", "eq", "ne")
     return name in COMPLEX or not any(map(is_complex, elems))
 
 
@@ -90,7 +91,7 @@ def mul(f: Function, x, y):
 @operation("div", complex=True, cost=4)
 def div(f: Function, x, y):
     if isinstance(x, tuple):
-        return _complex_div(f, x, y)
+        return complexes.divide(f, x, y)
     if is_float(x.elem):
         return f.fdiv(x, y)
     zero = f.compare("eq", y, number(y, 0))
@@ -108,19 +109,6 @@ def _safe(f, divide, x, y, zero, by_minus_one):
     if is_signed(x.elem):
         out = f.select(minus, by_minus_one(x), out)
     return out
-
-
-def _complex_div(f, x, y):
-    # Smith's way: divide by the part of the greater size, so that squares do not overflow.
-    (a, b), (c, d) = x, y
-    wide = f.compare("ge", f.fabs(c), f.fabs(d))
-    big, small = f.select(wide, c, d), f.select(wide, d, c)
-    ratio = f.fdiv(small, big)
-    denominator = f.add(big, f.mul(small, ratio))
-    p, q = f.select(wide, a, b), f.select(wide, b, a)
-    re = f.fdiv(f.add(p, f.mul(q, ratio)), denominator)
-    im = f.fdiv(f.sub(q, f.mul(p, ratio)), denominator)
-    return re, f.select(wide, im, f.neg(im))
 
 
 @operation("rem", cost=8)
@@ -230,7 +218,7 @@ def _comparison(relation):
     def run(f: Function, x, y):
         if isinstance(x, tuple):
             parts = [f.compare(relation, a, b) for a, b in zip(x, y, strict=True)]
-            return f.or_(*parts) if relation == "ne" else f.and_(*parts)
+            return functools.reduce(f.or_ if relation == "ne" else f.and_, parts)
         return f.compare(relation, x, y)
 
     return run
@@ -390,3 +378,8 @@ def pow(f: Function, x, y):
     if y.elem != x.elem:
         y = f.convert(y, x.elem)
     return math.FUNCTIONS["pow"](f, x, y)
+
+
+for _name, _fun in complexes.FUNCTIONS.items():
+    TABLE[_name] = complexes.either(TABLE[_name], _fun)
+    COMPLEX.add(_name)
