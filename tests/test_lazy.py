@@ -30,19 +30,21 @@ SPACES = [
 def names_in_stub(module) -> dict[str, tuple[str, str]]:
     """Each name of the stub with the module and the name it is imported from."""
     path = Path(module.__file__).with_suffix(".pyi")
-    found = {}
+    found, private = {}, set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             # `import x` without `as x` is for the stub itself.
             for alias in node.names:
                 found[alias.asname or alias.name] = (node.module, alias.name)
+                if alias.asname is None:
+                    private.add(alias.name)
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
             [target], source = node.targets, node.value
             assert isinstance(target, ast.Name) and isinstance(source, ast.Name)
             found[target.id] = found[source.id]
-    return found
+    return {name: source for name, source in found.items() if name not in private}
 
 
 @pytest.mark.parametrize("space", SPACES)
