@@ -41,7 +41,7 @@ from namoo.primitives.slicing import slice as lax_slice
 from namoo.transforms.batch import Axis, batch, batch_to
 from namoo.transforms.jvp import jvp
 from namoo.transforms.program import ProgramPrimitive
-from namoo.transforms.stage import close
+from namoo.transforms.stage import close, stage_closed
 
 
 class FoldPrimitive(ProgramPrimitive):
@@ -88,6 +88,11 @@ class FoldPrimitive(ProgramPrimitive):
         arrays = [batch_to(axis, x, d) for x, d in zip(arrays, array_dims, strict=True)]
         outs = self.bind(*consts, *arrays, *inits, jaxpr=jaxpr, **self.with_axis(params))
         return outs, [0] * len(outs)
+
+    def native(self, emit, *operands, **params):
+        avals = [v.aval for v in emit.eqn.invars]
+        closed = stage_closed(lambda *xs: self.expand(*xs, **params), avals, self.name)
+        return emit.inline(closed, operands)
 
 
 def _split(jaxpr: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list, list, list]:
