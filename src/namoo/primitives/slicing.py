@@ -253,29 +253,7 @@ class Pad(Primitive):
         return select(inside, out, broadcast_to(column, shape_of(out))), 0
 
     def native(self, emit, x, value, *, padding_config):
-        def element(k, index):
-            inside, at = None, []
-            for i, n, (low, _, interior) in zip(index, x.shape, padding_config, strict=True):
-                i = i - low
-                span = (n - 1) * (interior + 1) + 1
-                checks = [k.within(i, 0, span)]
-                i = k.clamp(i, 0, span - 1)
-                if interior:
-                    checks.append(k.within(i % (interior + 1), 0, 1))
-                    i = i // (interior + 1)
-                for check in checks:
-                    if check is not None:
-                        inside = check if inside is None else k.f.and_(inside, check)
-                at.append(i)
-            if inside is None:
-                return k.at(x, at)
-            if inside.constant is not None:
-                return k.at(x, at) if inside.constant else k.at(value, [])
-            return k.choose(inside, k.at(x, at), k.at(value, []))
-
-        if 0 in x.shape:
-            return emit.broadcast(value, tuple(emit.avals[0].shape))
-        return emit.compute([x, value], element, key=("pad", tuple(map(tuple, padding_config))))
+        return emit.pad(x, value, padding_config)
 
 
 pad_p = Pad()
@@ -370,29 +348,7 @@ class Concatenate(Primitive):
         return self.bind(*xs, dimension=dimension + 1), 0
 
     def native(self, emit, *xs, dimension):
-        pieces, start = [], 0
-        for x in xs:
-            if x.shape[dimension]:
-                pieces.append((start, x))
-            start += x.shape[dimension]
-
-        def element(k, index):
-            out = None
-            for start, x in reversed(pieces):
-                i = index[dimension] - start
-                at = [*index]
-                inside = k.within(i, 0, x.shape[dimension])
-                if inside is not None and inside.constant is False:
-                    continue
-                at[dimension] = k.clamp(i, 0, x.shape[dimension] - 1)
-                value = k.at(x, at)
-                out = value if out is None or inside is None else k.choose(inside, value, out)
-                if inside is not None and inside.constant is True:
-                    return value
-            return out
-
-        key = ("concatenate", dimension)
-        return emit.compute([x for _, x in pieces], element, key=key, cost=2 * len(pieces))
+        return emit.concatenate(xs, dimension)
 
 
 concatenate_p = Concatenate()

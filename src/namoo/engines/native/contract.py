@@ -36,11 +36,9 @@ def tile(node: Node) -> Tile | None:
     if node.size == 0:
         return None
     p = product(node)
-    if not isinstance(node.data, Product):
-        _, m, n, k = p.sizes
-        if m * n * k >= LARGE:
-            return None
-    return choose(p)
+    plain = p is not node.data
+    _, m, n, k = p.sizes
+    return None if plain and m * n * k >= LARGE else choose(p, plain)
 
 
 def kernel(spec: Spec, name: str) -> Emitted:

@@ -13,9 +13,9 @@ from typing import Any
 from namoo.engines.native import ops, routine
 from namoo.engines.native.graph import Node, _limit
 from namoo.engines.native.ir import Function, Value, bits_of, constant, is_float
-from namoo.engines.native.kernel import Place, literal_of
 from namoo.engines.native.routine import Routine, integer
 from namoo.engines.native.types import computed_in, elem_of, is_complex, part_of
+from namoo.engines.native.writer import Place, literal_of
 
 UNROLL = 4
 # A sum of n terms one after the other loses log₁₀(n) digits; in the wider type it loses none.

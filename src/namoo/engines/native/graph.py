@@ -97,6 +97,8 @@ class Step:
 
     scratch = 0
     """Bytes of memory that it needs for itself."""
+    reuses: int | None = None
+    """The operand whose memory the result may take, if nothing else needs it."""
 
     def emit(self, driver: Any, operands: list, results: list, scratch: Any) -> None:
         """Write the code: `operands` and `results` are pairs of a node and its pointer."""
@@ -473,33 +475,23 @@ class Emitter:
         """Sums of products under a window: the parameters are those of the primitive."""
         return conv.convolution(self, x, w, params)
 
+    def concatenate(self, xs: Sequence[Node], axis: int) -> Node:
+        """Arrays one after another along an axis."""
+        from namoo.engines.native import assemble
+
+        return assemble.concatenate(self, xs, axis)
+
+    def pad(self, x: Node, value: Node, config) -> Node:
+        """An array with `value` around and between its elements."""
+        from namoo.engines.native import assemble
+
+        return assemble.pad(self, x, value, tuple(map(tuple, config)))
+
     def update_slice(self, x: Node, update: Node, starts: Sequence[Node]) -> Node:
         """`x` with `update` written at `starts`, which are moved so that it fits."""
-        if not x.elem or not all(s.elem for s in starts):
-            raise Unsupported
-        if 0 in update.shape:
-            return x
+        from namoo.engines.native import assemble
 
-        def element(k, index):
-            inside, at = None, []
-            for i, start, n, size in zip(index, starts, x.shape, update.shape, strict=True):
-                i = i - k.start(start, n - size)
-                check = k.within(i, 0, size)
-                if check is not None:
-                    inside = check if inside is None else k.f.and_(inside, check)
-                at.append(k.clamp(i, 0, size - 1))
-            if inside is None:
-                return k.at(update, at)
-            return k.choose(inside, k.at(update, at), k.at(x, index))
-
-        return self.compute(
-            [x, update, *starts],
-            element,
-            shape=x.shape,
-            dtype=x.dtype,
-            key=("update_slice", update.shape),
-            cost=4,
-        )
+        return assemble.update_slice(self, x, update, starts)
 
     def gather(self, x: Node, indices: Node, numbers, slice_sizes, fill: Any) -> Node:
         """Windows of `x` at starts that `indices` hold; see `indexing`."""

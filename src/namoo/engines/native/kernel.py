@@ -11,12 +11,10 @@ of them become one loop, and the axis along which most are contiguous becomes th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from namoo.engines.native import ops
-from namoo.engines.native.graph import COMPUTE, DOT, LITERAL, PART, REDUCE, Node
+from namoo.engines.native.graph import LITERAL, REDUCE, Node
 from namoo.engines.native.index import Index, Loop, Quotient, Symbol, unravel
 from namoo.engines.native.ir import (
     Function,
@@ -24,377 +22,12 @@ from namoo.engines.native.ir import (
     bits_of,
     constant,
     storage,
-    suffix,
-    vector_type,
 )
-from namoo.engines.native.types import computed_in, is_complex, is_compound, is_key, part_of, parts
+from namoo.engines.native.types import computed_in, is_complex, is_compound, part_of, parts
+from namoo.engines.native.writer import Place, Probe, Writer, literal_of
 
 VECTOR_BYTES = 64
 UNROLL = 4
-# A row that one stage leaves for another stays on the stack up to this size in bytes.
-ROW_LIMIT = 32768
-
-
-class Place:
-    """Where a node's elements lie: a pointer, and how many leading indices it does not need."""
-
-    __slots__ = ("elem", "pointer", "shape", "skip")
-
-    def __init__(self, pointer: Value, elem: str, shape: tuple[int, ...], skip: int = 0):
-        self.pointer = pointer
-        self.elem = elem
-        self.shape = shape
-        self.skip = skip
-
-    def position(self, index: Sequence[Index]) -> Index:
-        """The element's number in memory."""
-        total, stride = Index({}), 1
-        for i, n in zip(reversed(index[self.skip :]), reversed(self.shape), strict=True):
-            if n > 1:
-                total = total + i * stride
-            stride *= n
-        return total
-
-
-class Writer:
-    """Computes nodes at indices: what the function of a `compute` node gets as `k`."""
-
-    def __init__(self, f: Function, places: dict[Node, Place]):
-        self.f = f
-        self.places = places
-        self.registers: dict[Node, Any] = {}
-        """Values that are at hand: sums of the current row, for one."""
-        self.lanes = 0
-        self.mask: Value | None = None
-
-    # ---- values
-
-    def at(self, node: Node, index: Sequence[Index]) -> Any:
-        """The element of a node at an index: computed here, or loaded."""
-        if node.kind is LITERAL:
-            return literal(node)
-        if node in self.registers:
-            return self.registers[node]
-        place = self.places.get(node)
-        if place is not None:
-            return self.load(place, index)
-        key = (self, node, self.mask, *(i.key() for i in index))
-        levels = self.f.levels
-        for level in levels:
-            if (known := level.memo.get(key)) is not None:
-                return known
-        if node.kind is COMPUTE:
-            value = node.fn(self, list(index))  # type: ignore[misc]
-        else:
-            value = self.unrolled(node, index)
-        levels[_depth(value)].memo[key] = value
-        return value
-
-    def unrolled(self, node: Node, index: Sequence[Index]) -> Any:
-        """An element of a small reduction or contraction, written out."""
-        if node.kind is PART:
-            return self.at(node.operands[0], index)[node.data]
-        if node.kind is REDUCE:
-            return self._unrolled_reduction(node, index)
-        assert node.kind is DOT
-        return self._unrolled_dot(node, index)
-
-    def _unrolled_reduction(self, node, index):
-        reduction = node.data
-        shape = node.operands[0].shape
-        axes = [shape[i] for i in reduction.axes]
-        rows = []
-        for position in range(math.prod(axes)):
-            inner = iter(unravel(Index.of(position), tuple(axes)))
-            outer = iter(index)
-            at = [next(inner) if i in reduction.axes else next(outer) for i in range(len(shape))]
-            rows.append(tuple(self.at(x, at) for x in node.operands))
-        while len(rows) > 1:
-            rows = [
-                reduction.combine(self.f, rows[i], rows[i + 1]) if i + 1 < len(rows) else rows[i]
-                for i in range(0, len(rows), 2)
-            ]
-        return rows[0] if len(node.operands) > 1 else rows[0][0]
-
-    def _unrolled_dot(self, node, index):
-        x, y = node.operands
-        (cx, cy), (bx, by) = node.data.contract, node.data.batch
-        free = iter(index)
-        batch = [next(free) for _ in bx]
-        sides = []
-        for operand, contracted, batched in ((x, cx, bx), (y, cy, by)):
-            at: list[Any] = [None] * len(operand.shape)
-            for i, b in zip(batched, batch, strict=True):
-                at[i] = b
-            for i in range(len(at)):
-                if at[i] is None and i not in contracted:
-                    at[i] = next(free)
-            sides.append(at)
-        sizes = tuple(x.shape[i] for i in cx)
-        total = None
-        for position in range(math.prod(sizes)):
-            for i, j, at in zip(cx, cy, unravel(Index.of(position), sizes), strict=True):
-                sides[0][i] = sides[1][j] = at
-            a = self._in(self.at(x, sides[0]), node)
-            b = self._in(self.at(y, sides[1]), node)
-            if total is None:
-                total = ops.mul(self.f, a, b)
-            elif isinstance(a, tuple) or a.elem[0] != "f":
-                total = ops.TABLE["add"](self.f, total, ops.mul(self.f, a, b))
-            else:
-                total = self.f.fma(a, b, total)
-        return literal_of(0, node.elem) if total is None else total
-
-    def _in(self, value, node):
-        return ops.convert(self.f, value, elem=computed_in(node.elem))
-
-    # ---- indices
-
-    def symbol(self, value: Value, low: int, high: int) -> Index:
-        """A computed integer as an index; it must lie within `low` and `high`."""
-        value = self.f.convert(value, "i64")
-        if value.constant is not None and not value.lanes:
-            return Index.of(value.constant)
-        return Index.of(Symbol(value, low, high, bool(value.lanes)))
-
-    def integer(self, index: Index, elem: str = "i64") -> Value:
-        """The value of an index: a vector where it differs from lane to lane."""
-        return self.f.convert(self._sum(index, lanes=True), elem)
-
-    def _sum(self, index: Index, lanes: bool) -> Value:
-        f = self.f
-        values = []
-        for symbol, factor in index.terms.items():
-            value = self._symbol(symbol, lanes)
-            values.append(f.mul(value, constant("i64", factor)))
-        values.sort(key=lambda v: (v.depth, v.lanes))
-        total = constant("i64", index.constant)
-        for value in values:
-            total = f.add(total, value)
-        return total
-
-    def _symbol(self, symbol: Symbol, lanes: bool) -> Value:
-        f = self.f
-        if isinstance(symbol, Quotient):
-            base = self._sum(symbol.base, lanes)
-            low, high = symbol.base.range()
-            n = symbol.divisor
-            if low < 0:  # make it positive: the quotient of a shifted number is shifted
-                shift = -(low // n)
-                base = f.add(base, constant("i64", shift * n))
-                high += shift * n
-            narrow = "u32" if high < 2**31 else "u64"
-            base = f.convert(base, narrow)
-            divisor = constant(narrow, n)
-            out = f.irem(base, divisor) if symbol.remainder else f.idiv(base, divisor)
-            out = f.convert(f.bitcast(out, narrow), "i64" if narrow == "u64" else "u64")
-            out = f.bitcast(out, "i64")
-            if low < 0 and not symbol.remainder:
-                out = f.sub(out, constant("i64", shift))
-            return out
-        if isinstance(symbol, Loop) and symbol.vector and lanes:
-            return f.add(symbol.value, f.iota("i64", self.lanes))
-        return symbol.value
-
-    def choose(self, condition: Value, x: Any, y: Any) -> Any:
-        """`x` where the condition holds, else `y`; of complex values too."""
-        return ops.choose(self.f, condition, x, y)
-
-    def start(self, node: Node, last: int) -> Index:
-        """A scalar node as the start of a slice: moved into [0, last]."""
-        if last == 0:
-            return Index.of(0)
-        value = self.f.convert(self.at(node, []), "i64")
-        if value.constant is not None:
-            return Index.of(min(max(value.constant, 0), last))
-        value = self.f.minimum(self.f.maximum(value, constant("i64", 0)), constant("i64", last))
-        return self.symbol(value, 0, last)
-
-    def within(self, index: Index, low: int, high: int) -> Value | None:
-        """Whether an index is in [low, high); None if that is always so."""
-        least, greatest = index.range()
-        conditions = []
-        if least < low:
-            conditions.append(("ge", low))
-        if greatest >= high:
-            conditions.append(("lt", high))
-        if not conditions:
-            return None
-        value = self.integer(index)
-        out = None
-        for relation, bound in conditions:
-            holds = self.f.compare(relation, value, constant("i64", bound))
-            if value.constant is not None and not value.lanes:
-                number = value.constant
-                holds = constant("i1", number >= bound if relation == "ge" else number < bound)
-            out = holds if out is None else self.f.and_(out, holds)
-        return out
-
-    def clamp(self, index: Index, low: int, high: int) -> Index:
-        """The nearest index in [low, high]."""
-        least, greatest = index.range()
-        if low <= least and greatest <= high:
-            return index
-        if not index.terms:
-            return Index.of(min(max(index.constant, low), high))
-        value = self.integer(index)
-        if least < low:
-            value = self.f.maximum(value, constant("i64", low))
-        if greatest > high:
-            value = self.f.minimum(value, constant("i64", high))
-        return self.symbol(value, low, high)
-
-    # ---- memory
-
-    def _vector_step(self, position: Index) -> int | None:
-        """By how much the position grows from lane to lane; None where that is irregular."""
-        step = 0
-        for symbol, factor in position.terms.items():
-            if symbol.vector:
-                if not isinstance(symbol, Loop):
-                    return None
-                step = factor
-        return step
-
-    def load(self, place: Place, index: Sequence[Index]) -> Any:
-        """Read an element, or as many as there are lanes."""
-        if is_compound(place.elem):
-            return self._load_parts(place, index)
-        value = self._load(place.pointer, place.elem, place.position(index))
-        return self.f.convert(value, computed_in(place.elem))
-
-    def _load(self, pointer: Value, elem: str, position: Index) -> Value:
-        f = self.f
-        step = self._vector_step(position)
-        if step == 0:
-            return f.load(f.offset(pointer, self._sum(position, False), elem), elem)
-        if step == 1:
-            address = f.offset(pointer, self._sum(position, False), elem)
-            return f.load(address, elem, self.lanes, self.mask)
-        if step == -1 and self.mask is None:
-            first = position - (self.lanes - 1)
-            address = f.offset(pointer, self._sum(first, False), elem)
-            return f.shuffle(f.load(address, elem, self.lanes), range(self.lanes)[::-1])
-        return self._gather(pointer, elem, position)
-
-    def _gather(self, pointer: Value, elem: str, position: Index) -> Value:
-        f, n = self.f, self.lanes
-        stored = "u8" if elem == "i1" else elem
-        addresses = self._addresses(pointer, elem, position)
-        kind = vector_type(stored, n)
-        name = f"llvm.masked.gather.{suffix(stored, n)}.v{n}p0"
-        f.declarations[name] = f"declare {kind} @{name}(<{n} x ptr>, <{n} x i1>, {kind})"
-        size = bits_of(stored) // 8
-        text = (
-            f"call {kind} @{name}(<{n} x ptr> align {size} {addresses.name}, "
-            f"<{n} x i1> {self._all_lanes().name}, {kind} zeroinitializer)"
-        )
-        value = f.emit(stored, n, text, (addresses, self._all_lanes()))
-        return f.convert(value, "i1") if elem == "i1" else value
-
-    def _addresses(self, pointer: Value, elem: str, position: Index) -> Value:
-        f = self.f
-        offsets = f.splat(self._sum(position, True), self.lanes)
-        text = f"getelementptr {storage(elem)}, ptr {pointer.name}, {offsets!r}"
-        return f.emit("ptr", self.lanes, text, (pointer, offsets))
-
-    def _all_lanes(self) -> Value:
-        return self.mask or self.f.splat(constant("i1", True), self.lanes)
-
-    def _load_parts(self, place: Place, index: Sequence[Index]):
-        part, n, count = part_of(place.elem), self.lanes, parts(place.elem)
-        position = place.position(index) * count
-        step = self._vector_step(position)
-        if step == count and self.mask is None:
-            f = self.f
-            address = f.offset(place.pointer, self._sum(position, False), part)
-            both = f.load(address, part, count * n)
-            return tuple(f.shuffle(both, range(i, count * n, count)) for i in range(count))
-        return tuple(self._load(place.pointer, part, position + i) for i in range(count))
-
-    def store(self, place: Place, index: Sequence[Index], value: Any) -> None:
-        """Write an element, or as many as there are lanes."""
-        position = place.position(index)
-        if not is_compound(place.elem):
-            self._store(place.pointer, place.elem, position, value)
-            return
-        part, n, f = part_of(place.elem), self.lanes, self.f
-        step = self._vector_step(position)
-        if step == 1 and self.mask is None and is_complex(place.elem):
-            re, im = (f.splat(v, n) for v in value)
-            both = f.shuffle(re, [i // 2 + n * (i % 2) for i in range(2 * n)], im)
-            f.store(both, f.offset(place.pointer, self._sum(position * 2, False), part))
-            return
-        for i, one in enumerate(value):
-            self._store(place.pointer, part, position * len(value) + i, one)
-
-    def _store(self, pointer: Value, elem: str, position: Index, value: Value) -> None:
-        f = self.f
-        value = f.convert(value, elem)
-        step = self._vector_step(position)
-        if step == 0:
-            f.store(f.lane(value, 0), f.offset(pointer, self._sum(position, False), elem))
-            return
-        value = f.splat(value, self.lanes)
-        if step == 1:
-            address = f.offset(pointer, self._sum(position, False), elem)
-            f.store(value, address, self.mask)
-            return
-        if elem == "i1":
-            value = f.convert(value, "u8")
-        n = self.lanes
-        addresses = self._addresses(pointer, elem, position)
-        name = f"llvm.masked.scatter.{suffix(value.elem, n)}.v{n}p0"
-        f.declarations[name] = f"declare void @{name}({value.type}, <{n} x ptr>, <{n} x i1>)"
-        size = bits_of(value.elem) // 8
-        f.line(
-            f"  call void @{name}({value!r}, <{n} x ptr> align {size} {addresses.name}, "
-            f"<{n} x i1> {self._all_lanes().name})"
-        )
-
-
-def literal(node: Node) -> Any:
-    """The value of a scalar constant."""
-    if is_key(node.elem):
-        return tuple(constant("u32", int(word)) for word in node.data.item())
-    return literal_of(node.data, node.elem)
-
-
-def literal_of(number: Any, elem: str) -> Any:
-    if is_complex(elem):
-        part, number = part_of(elem), complex(number)
-        return constant(part, number.real), constant(part, number.imag)
-    return constant(computed_in(elem), number)
-
-
-def _depth(value: Any) -> int:
-    if isinstance(value, tuple):
-        return max(map(_depth, value), default=0)
-    return value.depth
-
-
-class _Nowhere(Function):
-    """Takes operations and forgets them: to see which elements a kernel touches."""
-
-    def emit(self, elem, lanes, text, operands):
-        return Value("%", elem, lanes)
-
-    def line(self, text, depth=None):
-        pass
-
-
-class _Probe(Writer):
-    """Notes the positions that are loaded."""
-
-    def __init__(self, places):
-        super().__init__(_Nowhere("probe", ()), places)
-        self.positions: list[Index] = []
-
-    def load(self, place, index):
-        self.positions.append(place.position(index))
-        if is_compound(place.elem):
-            return (Value("%", part_of(place.elem)),) * parts(place.elem)
-        return Value("%", computed_in(place.elem))
 
 
 class Spec:
@@ -508,7 +141,7 @@ class KernelEmitter:
         """Positions of loads and of stores, in terms of one symbol an axis."""
         nowhere = Value("%p", "ptr")
         places = {n: Place(nowhere, n.elem, n.shape) for n in self.spec.inputs}
-        probe = _Probe(places)
+        probe = Probe(places)
         symbols: list[Symbol] = [Loop(Value("%i", "i64"), 0, n - 1) for n in self.spec.space]
         index = [Index.of(s) for s in symbols]
         outer, inner = index[: self.spec.split], index[self.spec.split :]
@@ -524,8 +157,8 @@ class KernelEmitter:
                 at = self._index_of(root, outer, inner)
                 probe.registers[root] = probe.at(root, at)
             if root in self.spec.stored:
-                stores.append(Place(nowhere, root.elem, root.shape).position(
-                    outer if root.kind is REDUCE else self._index_of(root, outer, inner)))  # fmt: skip
+                at = outer if root.kind is REDUCE else self._index_of(root, outer, inner)
+                stores.append(Place(nowhere, root.elem, root.shape).position(at))
         return probe.positions, stores, symbols
 
     def _merge(self, positions, symbols) -> list[list[int]]:
@@ -828,11 +461,14 @@ class KernelEmitter:
         del self.symbols[g]
         while len(tracks) > 1:
             half = (len(tracks) + 1) // 2
+            pairs = zip(tracks, tracks[half:], strict=False)
             tracks = [
-                [a.pair(f, x, y) for a, x, y in zip(accumulators, tracks[i], tracks[i + half], strict=True)]
-                if i + half < len(tracks) else tracks[i]
-                for i in range(half)
-            ]  # fmt: skip
+                *(
+                    [a.pair(f, x, y) for a, x, y in zip(accumulators, *pair, strict=True)]
+                    for pair in pairs
+                ),
+                *tracks[len(tracks) - half : half],
+            ]
         return tracks[0]
 
 

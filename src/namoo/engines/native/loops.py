@@ -13,14 +13,24 @@ from typing import Any
 
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.engines.native.graph import (
-    CALL, COMPUTE, DOT, INPUT, LITERAL, PART, REDUCE, Emitter, Graph, Node, Step,
+    CALL,
+    COMPUTE,
+    DOT,
+    INPUT,
+    LITERAL,
+    PART,
+    REDUCE,
+    Emitter,
+    Graph,
+    Node,
+    Step,
 )  # fmt: skip
 from namoo.engines.native.index import Index, ravel, unravel
 from namoo.engines.native.ir import Function, Value, constant, storage
-from namoo.engines.native.kernel import Place, Writer
 from namoo.engines.native.matrices import Product
 from namoo.engines.native.plan import ALIGNMENT, Plan, nbytes
 from namoo.engines.native.types import part_of, parts
+from namoo.engines.native.writer import Place, Writer
 
 # Values up to this many elements may live in registers, if a body has not more work than this.
 SMALL = 64
@@ -44,15 +54,15 @@ class Body:
         self.consts = [parent.const(value) for _, value in emitter.graph.consts]
         """Arrays that the program holds: operands of the step."""
         self._plan: Plan | None = None
-        self._donated: set[int] = set()
+        self._donated: dict[int, int] = {}
 
     @property
     def graph(self) -> Graph:
         return self.emitter.graph
 
     def donate(self, inputs: Sequence[int]) -> None:
-        """Say which inputs may be overwritten once nothing reads them any more."""
-        self._donated = set(inputs)
+        """Say which inputs may be overwritten by the outputs that are carried in their place."""
+        self._donated = {j: i for i, j in enumerate(inputs)}
 
     @property
     def plan(self) -> Plan:

@@ -22,8 +22,9 @@ import llvmlite.binding as llvm
 from namoo.engines.native.graph import Node
 from namoo.engines.native.index import Index, Loop, unravel
 from namoo.engines.native.ir import Function, Value, bits_of, constant, storage, suffix, vector_type
-from namoo.engines.native.kernel import Emitted, Place, Spec, Writer
+from namoo.engines.native.kernel import Emitted, Spec
 from namoo.engines.native.matrices import Axis, Product, length
+from namoo.engines.native.writer import Place, Writer
 
 # Fused multiply-adds that can be under way at once: fewer sums than these leave units idle.
 LATENCY = 8
@@ -75,12 +76,11 @@ class Tile(NamedTuple):
 
 
 @functools.lru_cache(512)
-def _best(sizes: tuple[int, ...], columns: int, terms: int, lanes: int, registers: int, most: int):
-    """The tile of least estimated cycles: (cycles, axis, count, vectors); at most `most` rows."""
-    wide = -(-columns // lanes)
+def _best(sizes: tuple[int, ...], wide: int, terms: int, most_rows: int, most_vectors: int):
+    """The tile of least estimated cycles: (cycles, axis, count, vectors); `wide` vectors a row."""
     out = []
-    for vectors in range(1, min(wide, 4) + 1):
-        limit = min(most, (registers - 1 - vectors) // vectors)
+    for vectors in range(1, min(wide, most_vectors) + 1):
+        limit = min(most_rows, (machine().registers - 1 - vectors) // vectors)
         full, rest = divmod(wide, vectors)
         for axis, size in enumerate(sizes):
             after = math.prod(sizes[axis + 1 :])
@@ -107,11 +107,11 @@ def _best(sizes: tuple[int, ...], columns: int, terms: int, lanes: int, register
                 cycles *= 1 + 0.1 * (rows + vectors) / (rows * vectors) + 0.1 / rows
                 cycles *= 1 + 0.02 * (variants - 1) + 0.002 * rows * vectors
                 out.append((cycles, axis, count, vectors))
-    return min(out, default=None)
+    return min(out)
 
 
-def choose(product: Product) -> Tile | None:
-    """How to cut a product; None if there is no good way."""
+def choose(product: Product, others_can: bool) -> Tile | None:
+    """How to cut a product; None for other types, and for long sums if others do these better."""
     if product.elem not in ("f32", "f64"):
         return None
     size = bits_of(product.elem) // 8
@@ -120,20 +120,18 @@ def choose(product: Product) -> Tile | None:
     while lanes // 2 >= columns and lanes > 2:
         lanes //= 2
     _, rows, _, terms = product.sizes
-    sizes = tuple(a.size for a in product.rows)
-    # Rows that lie a page apart would drive one another out of the nearest cache.
-    most = 8 if product.rows[-1].left * size % 2048 == 0 else 16
-    best = _best(sizes, columns, terms, lanes, machine().registers, most)
-    if best is None:
-        return None
-    _, axis, count, vectors = best
-    bytes_of_panel = terms * vectors * lanes * size
     scattered = product.columns.right != 1 and columns > 1
     packed = scattered or (rows >= ROWS_TO_PACK and terms >= TERMS_TO_PACK)
-    if packed and bytes_of_panel > PANEL_LIMIT:
-        if scattered:
+    most_vectors = min(4, PANEL_LIMIT // (terms * lanes * size)) if packed else 4
+    if most_vectors == 0:
+        if scattered or others_can:
             return None
-        packed = False
+        packed, most_vectors = False, 4
+    # Rows that lie a page apart would drive one another out of the nearest cache.
+    most_rows = 8 if product.rows[-1].left * size % 2048 == 0 else 16
+    wide = -(-columns // lanes)
+    sizes = tuple(a.size for a in product.rows)
+    _, axis, count, vectors = _best(sizes, wide, terms, most_rows, most_vectors)
     tiles = -(-product.rows[axis].size // count)
     others = rows * length(product.batch) * -(-columns // (vectors * lanes))
     # Units as large as leaves enough of them to be shared; but copying a panel for each unit must

@@ -8,7 +8,7 @@ as soon as nothing needs it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 
 from namoo.engines.native import contract
 from namoo.engines.native.graph import (
@@ -26,8 +26,9 @@ from namoo.engines.native.graph import (
 )  # fmt: skip
 from namoo.engines.native.index import Index, Loop, ravel
 from namoo.engines.native.ir import Value
-from namoo.engines.native.kernel import Place, Spec, _Probe, reduction_axes
+from namoo.engines.native.kernel import Spec, reduction_axes
 from namoo.engines.native.types import size_of
+from namoo.engines.native.writer import Place, Probe
 
 ALIGNMENT = 64
 # How many operations are written one into the other before a value is kept after all.
@@ -215,7 +216,7 @@ class Fusion:
         return out
 
 
-class _Access(_Probe):
+class _Access(Probe):
     """Notes which nodes are read, and where."""
 
     def __init__(self, stop):
@@ -351,7 +352,7 @@ class Plan:
     A place is `("in", i)`, `("const", i)`, `("out", i)` or `("arena", offset)`.
     """
 
-    def __init__(self, emitter: Emitter, donated: Collection[int] = ()):
+    def __init__(self, emitter: Emitter, donated: Mapping[int, int] | None = None):
         self.graph = graph = prepare(emitter)
         self.fusion = fusion = Fusion(graph)
         self.steps = fusion.ordered()
@@ -365,7 +366,8 @@ class Plan:
             self.places[node] = ("out", i)
         self.kept: set[int] = set()
         """Inputs whose memory the result that takes their place is written into."""
-        self.donated = set(donated)
+        self.donated = dict(donated or {})
+        """Inputs that may be overwritten, and the outputs that come in their place."""
         arena = Arena()
         last: dict[Node, int] = {}
         for i, cluster in enumerate(self.steps):
@@ -378,6 +380,7 @@ class Plan:
         self.scratch: list[int] = []
         for i, cluster in enumerate(self.steps):
             taken = []
+            self._take_over(cluster, i, last)
             for node in self.written(cluster):
                 if node not in self.places:
                     offset = arena.take(nbytes(node))
@@ -395,6 +398,23 @@ class Plan:
             for place in taken:
                 arena.give(*place)
         self.arena_size = arena.size
+
+    def _take_over(self, cluster: Cluster, step: int, last: dict[Node, int]) -> None:
+        """Let a step's result have the memory of an operand that nothing needs any more."""
+        first = cluster.roots[0]
+        if first.kind is not CALL or first.data.reuses is None:
+            return
+        operand = first.operands[first.data.reuses]
+        (result, *_) = self.parts.get(first, [None])
+        if result is None or last.get(operand) != step or operand in self.graph.outputs:
+            return
+        kind, i = self.places[operand]
+        if kind == "arena" and result not in self.places:
+            self.places[result] = self.places[operand]
+            del last[operand]
+        elif kind == "in" and self.places.get(result) == ("out", self.donated.get(i)):
+            self.places[result] = self.places[operand]
+            self.kept.add(i)
 
     def written(self, cluster: Cluster) -> list[Node]:
         """The nodes that a step stores."""

@@ -16,10 +16,10 @@ from typing import Any
 from namoo.engines.native import routine
 from namoo.engines.native.graph import Node
 from namoo.engines.native.ir import Function, Value, bits_of, constant, is_float, is_signed, storage
-from namoo.engines.native.kernel import Place
 from namoo.engines.native.routine import Routine, integer
 from namoo.engines.native.sorting import rank
 from namoo.engines.native.types import computed_in, part_of, parts
+from namoo.engines.native.writer import Place
 
 # Rows are shared among threads in this many parts, each with memory of its own.
 PARTS = 8

@@ -15,9 +15,9 @@ import numpy as np
 from namoo.engines.native import ops, routine
 from namoo.engines.native.graph import Node
 from namoo.engines.native.ir import Function, Value, constant
-from namoo.engines.native.kernel import Place, literal
 from namoo.engines.native.routine import Routine, integer
 from namoo.engines.native.types import is_complex, is_compound, part_of, parts, size_of
+from namoo.engines.native.writer import Place, literal
 
 # The result's rows are cut into this many parts: each part reads all indices.
 PARTS = 16

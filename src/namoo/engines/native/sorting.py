@@ -25,9 +25,9 @@ from namoo.engines.native.ir import (
     suffix,
     vector_type,
 )
-from namoo.engines.native.kernel import Place
 from namoo.engines.native.routine import Routine, integer
 from namoo.engines.native.types import computed_in, is_compound, part_of, parts
+from namoo.engines.native.writer import Place
 
 # Rows up to this length are sorted by a network, where most lanes have a row.
 LONGEST = 256

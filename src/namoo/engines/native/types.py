@@ -71,3 +71,7 @@ def size_of(elem: str) -> int:
     if is_key(elem):
         return 4 * parts(elem)
     return {"i1": 1, "c64": 8, "c128": 16, "bf16": 2}.get(elem) or int(elem[1:]) // 8
+
+
+def is_signed_integer(elem: str) -> bool:
+    return elem[0] == "i" and elem != "i1"
