@@ -202,6 +202,45 @@ def test_scatter_in_batches():
     check(writes, x, i, u)
 
 
+def test_loops_write_in_place():
+    x = normal(80, 3)
+
+    def loops(x):
+        def set_one(i, x):
+            return x.at[i, 1].set(x[i, 0] + i)
+
+        def from_itself(i, x):
+            # The windows are those of the array as it was before.
+            return x.at[jnp.array([1, 0, 2])].set(x[:3]).at[i].add(x[i + 1])
+
+        def running(i, x):
+            return jnp.cumsum(x, 0) / 80 + x[i]
+
+        return [
+            lax.fori_loop(0, 70, set_one, x),
+            lax.fori_loop(0, 70, from_itself, x),
+            lax.fori_loop(0, 5, lambda i, x: x.at[::-1].set(x), x),
+            lax.fori_loop(0, 5, running, x),
+            x,
+        ]
+
+    check(loops, x, ulps=4)
+
+
+def test_fills_of_other_values():
+    i, u = RNG.integers(0, 5, 40).astype(I32), normal(40, 37)
+
+    def writes(i, u):
+        return [
+            jnp.full((5, 37), -jnp.inf).at[i].max(u),
+            jnp.full(5, -jnp.inf).at[i].max(u[:, 0]),
+            jnp.full((5, 37), 2 + 1j).at[i].multiply(u + 1j),
+            jnp.ones((5, 37), bool).at[i].min(u > 0),
+        ]
+
+    check(writes, i, u, ulps=16)
+
+
 def test_cross_entropy_reads_and_writes_no_array_for_its_labels():
     logits, labels = normal(33, 50), RNG.integers(0, 50, 33).astype(I32)
 

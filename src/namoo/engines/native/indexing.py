@@ -76,9 +76,10 @@ def scatter(
         return x
     window, _, _, _, indices_batching = numbers
     count = math.prod(n for d, n in enumerate(indices.shape[:-1]) if d not in indices_batching)
-    if count == 1:
+    from namoo.engines.native.scatter import IN_PLACE, Scatter
+
+    if count == 1 and (indices_batching or x.size <= IN_PLACE):
         return _one_each(emit, x, indices, updates, numbers, name, clip)
-    from namoo.engines.native.scatter import Scatter
 
     fill = constant_of(x)
     step = Scatter(x, indices, updates, tuple(numbers), name, clip, fill)

@@ -103,6 +103,10 @@ def write(f: Function, pointer: Value, elem: str, position: Value, value: Any, m
 
 def along(f: Function, count: int, lanes: int, body) -> None:
     """Run `body(start, lanes, mask)` over `count` neighbours in vectors; the last may be short."""
+    if lanes == 1:
+        with f.loop(0, count) as i:
+            body(i, 0, None)
+        return
     main = count // lanes * lanes
     if main == lanes:
         body(integer(0), lanes, None)

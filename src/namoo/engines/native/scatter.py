@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +17,13 @@ from namoo.engines.native import ops, routine
 from namoo.engines.native.graph import Node
 from namoo.engines.native.ir import Function, Value, constant
 from namoo.engines.native.routine import Routine, integer
-from namoo.engines.native.types import is_complex, is_compound, part_of, parts, size_of
+from namoo.engines.native.types import is_complex, is_compound, is_key, part_of, parts, size_of
 from namoo.engines.native.writer import Place, literal
 
 # The result's rows are cut into this many parts: each part reads all indices.
 PARTS = 16
+# From this many elements on one window is written in place, too: it need not touch the others.
+IN_PLACE = 64
 # Windows of fewer elements than this cost less than reading their indices again.
 SHARED_WINDOW = 32
 
@@ -54,6 +57,14 @@ def merged(axes: Sequence[Axis]) -> list[Axis]:
     return out
 
 
+def _repeated(f: Function, value: Any, lanes: int) -> Any:
+    return (
+        tuple(f.splat(v, lanes) for v in value)
+        if isinstance(value, tuple)
+        else f.splat(value, lanes)
+    )
+
+
 class Scatter(Routine):
     """Combine windows `updates` with an array at starts that `indices` hold.
 
@@ -64,6 +75,8 @@ class Scatter(Routine):
 
     def __init__(self, x: Node, indices: Node, updates: Node, numbers, name, clip, fill):
         self.name, self.clip, self.fill = name, clip, fill
+        # Where windows of the array itself are written, it must not change under their hands.
+        self.reuses = None if fill is not None or x in (indices, updates) else 0
         self.numbers = numbers
         window, inserted, starts, batching, indices_batching = numbers
         sizes = iter(updates.shape[d] for d in window)
@@ -153,16 +166,26 @@ class Scatter(Routine):
         target = f.offset(out.pointer, f.mul(low, integer(size)), "i8")
         count = f.mul(f.sub(high, low), integer(size))
         if source:
-            routine.copy(
-                f, target, f.offset(source[0].pointer, f.mul(low, integer(size)), "i8"), count
-            )
+            own, old = out.pointer, source[0].pointer
+            apart = f.emit("i1", 0, f"icmp ne ptr {own.name}, {old.name}", (own, old))
+            with f.branch(apart):
+                routine.copy(f, target, f.offset(old, f.mul(low, integer(size)), "i8"), count)
         elif not any(self.fill.key):
             routine.clear(f, target, count)
         else:
             value = literal(self.fill)
-            elements = f.mul(low, integer(self.row_size))
-            with f.loop(elements, f.mul(high, integer(self.row_size))) as i:
-                routine.write(f, out.pointer, out.elem, i, value)
+            with f.loop(low, high) as row:
+                first = f.mul(row, integer(self.row_size))
+
+                def body(i, lanes, mask):
+                    values = value
+                    if lanes:
+                        values = _repeated(f, value, lanes)
+                    routine.write(f, out.pointer, out.elem, f.add(first, i), values, mask)
+
+                # Words of keys are stored one by one.
+                wide = 1 if is_key(out.elem) else routine.lanes_of(out.elem)
+                routine.along(f, self.row_size, wide, body)
 
     def _window(self, f: Function, out: Place, at_x: Value, updates: Place, at_updates: Value):
         axes, elem = list(self.window), out.elem
