@@ -6,7 +6,7 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from namoo import lax
-from namoo.engines.native import contract
+from namoo.engines.native import contract, threads
 from namoo.engines.native.engine import native
 
 SIZES = [1, 3, 17, 33, 100]
@@ -128,13 +128,15 @@ def test_panels_on_the_stack(dtype):
         close(out, expected, k)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "c16"])
+@pytest.mark.parametrize("dtype", ["f4", "c8"])
 def test_blocks_of_large_products(dtype, monkeypatch):
     monkeypatch.setattr(contract, "LARGE", 1)
+    monkeypatch.setattr(contract, "LARGE_TURNED", 1)
     monkeypatch.setattr(contract, "BLOCK", 24)
-    x, y, dims, expected = sides(70, 20, 100, (1, 1), dtype, batch=(3,))
-    (out,) = compiled(lambda x, y: lax.dot_general(x, y, dims), x, y)
-    close(out, expected, 20)
+    x, y, dims, expected = sides(70, 20, 101, (1, 1), dtype, batch=(3,))
+    program = native.compile(namoo.make_jaxpr(lambda x, y: lax.dot_general(x, y, dims))(x, y))
+    assert "gemm" in program.text
+    close(program([x, y])[0], expected, 20)
 
 
 def test_equal_shapes_are_one_kernel():
@@ -190,3 +192,24 @@ def test_long_sums_are_cut(transposed):
     x, y, dims, expected = sides(5, 30_000, 20, transposed, "f4")
     (out,) = compiled(lambda x, y: lax.dot_general(x, y, dims), x, y)
     close(out, expected, 30_000)
+
+
+def test_threads_do_not_change_a_bit():
+    x, y = random((300, 200), "f4", 1), random((200, 130), "f4", 2)
+    z = random((130, 9000), "f4", 3)
+
+    def f(x, y, z):
+        return jnp.tanh(x @ y), x.T @ (x @ y), jnp.matmul(z, z.T)
+
+    program = native.compile(namoo.make_jaxpr(f)(x, y, z))
+    before = threads.get_num_threads()
+    results = []
+    try:
+        for count in (1, 2, 3):
+            threads.set_num_threads(count)
+            results.append(program([x, y, z]))
+    finally:
+        threads.set_num_threads(before)
+    for out in results[1:]:
+        for a, b in zip(results[0], out, strict=True):
+            np.testing.assert_array_equal(a, b)

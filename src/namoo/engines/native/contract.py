@@ -13,10 +13,13 @@ from namoo.engines.native.matmul import ProductKernel, Tile, choose
 from namoo.engines.native.matrices import BLAS, Operand, Product, sides, sizes
 from namoo.engines.native.types import size_of
 
-# From this many multiplications on, BLAS computes a product in blocks of its own.
-LARGE = 1 << 31
-# Rows and columns of the blocks in which BLAS computes a large product.
-BLOCK = 512
+# From this many multiplications on, BLAS computes a product in blocks of its own; earlier where the
+# rows of the left operand are neighbours in memory and its terms lie far apart: BLAS copies those.
+LARGE = 1 << 34
+LARGE_TURNED = 1 << 30
+# Into how many blocks BLAS's products are cut, unless they would be smaller than this.
+BLOCKS = 8
+BLOCK = 384
 
 
 def product(node: Node) -> Product:
@@ -37,8 +40,10 @@ def tile(node: Node) -> Tile | None:
         return None
     p = product(node)
     plain = p is not node.data
+    turned = p.rows[-1].left == 1 and p.inner[-1].left > 1
     _, m, n, k = p.sizes
-    return None if plain and m * n * k >= LARGE else choose(p, plain)
+    large = m * n * k >= (LARGE_TURNED if turned else LARGE)
+    return None if plain and large else choose(p, plain)
 
 
 def kernel(spec: Spec, name: str) -> Emitted:
@@ -74,7 +79,7 @@ class Blocks:
         f = self.f
         table, begin, end = f.parameters
         a, b, c = (f.load(f.offset(table, i, "ptr"), "ptr") for i in range(3))
-        rows, columns = _cuts(m), _cuts(n)
+        rows, columns = _cuts(math.prod(batch), m, n)
         counts = [*batch, len(rows), len(columns)]
         with f.loop(begin, end) as unit:
             at, rest = [], unit
@@ -145,11 +150,23 @@ class Blocks:
         self.f.line(f"  call void @{name}({', '.join(map(repr, arguments))})")
 
 
-def _cuts(size: int) -> list[int]:
-    """Lengths of the blocks of an axis: all alike but the last."""
-    count = max(1, round(size / BLOCK))
-    block = -(-size // count)
-    block = -(-block // 16) * 16 if count > 1 else block
+def _cuts(batch: int, m: int, n: int) -> tuple[list[int], list[int]]:
+    """Lengths of the blocks of rows and of columns: all alike but the last."""
+    high, wide = m, n
+    while batch * -(-m // high) * -(-n // wide) < BLOCKS and max(high, wide) >= 2 * BLOCK:
+        if high >= wide:
+            high = _half(high)
+        else:
+            wide = _half(wide)
+    return _lengths(m, high), _lengths(n, wide)
+
+
+def _half(size: int) -> int:
+    """About a half, in whole vectors."""
+    return -(-size // 32) * 16
+
+
+def _lengths(size: int, block: int) -> list[int]:
     out = [block] * (size // block)
     return out + [size % block] if size % block else out
 
