@@ -359,6 +359,20 @@ def test_sort_keeps_the_signs_of_zeros_in_order():
         np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
 
 
+@pytest.mark.parametrize("k", [1, 2, 5, 64])
+@pytest.mark.parametrize("n", [260, 1000])
+def test_few_greatest_of_many(n, k):
+    x = RNG.choice(np.append(SPECIAL, normal(20)), (3, n))
+    up = np.arange(3 * n, dtype=F32).reshape(3, n)
+
+    def tops(x, up):
+        half = (x * 3).astype(jnp.float16)
+        whole = (up % 37).astype(jnp.uint8)
+        return [y for v in (x, up, -up, half, whole, whole > 3) for y in lax.top_k(v, k)]
+
+    check(tops, x, up)
+
+
 def test_sort_of_wide_types():
     x = RNG.standard_normal((3, 90))
     big = RNG.integers(-(2**62), 2**62, (3, 90))

@@ -81,12 +81,15 @@ def rows_step(
     xs: Sequence[Node], axis: int, keys: int, writes: Sequence[int | None], top: int | None
 ) -> Routine:
     """The step that sorts rows of this length best; the arguments are those of `SortRows`."""
+    from namoo.engines.native import topk
     from namoo.engines.native.radix import RadixRows
 
     n = xs[0].shape[axis]
     rows = xs[0].size // n
     if n <= SHORT or n <= LONGEST and rows >= 8:
         return SortRows(xs, axis, keys, writes, top)
+    if top is not None and topk.suits(xs[0], axis, top):
+        return topk.TopRows(xs[0], top)
     return RadixRows(xs, axis, keys, writes, top)
 
 
