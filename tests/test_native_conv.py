@@ -50,6 +50,18 @@ CASES = {
         (2, 6, 7, 5), (3, 4, 5, 20), NHWC,
         {"padding": ((2, 1), (3, 0)), "lhs_dilation": (2, 3)},
     ),
+    "gaps on one side": (
+        (2, 6, 7, 5), (5, 2, 5, 20), NHWC,
+        {"padding": ((4, -1), (0, 3)), "lhs_dilation": (3, 1), "window_strides": (1, 2)},
+    ),
+    "gaps and groups": (
+        (2, 8, 6, 7), (12, 4, 3, 3), NCHW,
+        {"padding": ((1, 2), (2, 2)), "lhs_dilation": (2, 2), "feature_group_count": 2},
+    ),
+    "wider gaps than the kernel": (
+        (2, 4, 5, 3), (2, 2, 3, 9), NHWC,
+        {"padding": ((1, 1), (-3, 2)), "lhs_dilation": (3, 4)},
+    ),
     "cut": ((2, 9, 9, 5), (3, 3, 5, 20), NHWC, {"padding": ((-1, 1), (2, -2))}),
     "groups": ((2, 9, 9, 8), (3, 3, 4, 20), NHWC, {"feature_group_count": 2}),
     "groups first": ((2, 8, 9, 19), (20, 2, 3, 3), NCHW, {"feature_group_count": 4}),

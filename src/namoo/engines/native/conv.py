@@ -40,6 +40,32 @@ class Window(NamedTuple):
         return (self.out - 1) * self.stride + (self.kernel - 1) * self.step + 1
 
 
+class Spread(NamedTuple):
+    """One spatial axis of a convolution with gaps, as one without: see `Convolution.spread`."""
+
+    window: Window
+    classes: int
+    first: int
+    """The place of the first result among those that are computed."""
+
+
+def _sparse(window: Window) -> bool:
+    return window.gap > 1 and window.stride == 1 and window.step == 1
+
+
+def _spread(window: Window) -> Spread:
+    """With gap g, result p = g·v + low - r sees the elements r, r + g, … of the kernel, and these
+    meet the inputs v, v + 1, …, for r from 0 to g - 1."""
+    if not _sparse(window):
+        return Spread(window, 1, 0)
+    gap, low = window.gap, window.low
+    begin = -(low // gap)
+    end = (window.out - 1 - low + gap - 1) // gap
+    taps = -(-window.kernel // gap)
+    plain = Window(window.size, taps, end - begin + 1, 1, 1, 1, -begin)
+    return Spread(plain, gap, gap - 1 - low - gap * begin)
+
+
 class Convolution:
     """A convolution of two nodes, in the layouts they have."""
 
@@ -67,11 +93,14 @@ class Convolution:
         emit = self.emit
         if 0 in self.shape or 0 in self.x.shape or 0 in self.w.shape:
             return emit.filled(0, self.x.dtype, self.shape)
-        x = self.padded()
+        floats, few = self.x.elem in ("f32", "f64"), self.groups > 1 and self.outs < 4
+        if floats and not few and any(_sparse(w) for w in self.windows):
+            return self.spread()
+        x = self.padded(self.windows)
         places = math.prod(w.out for w in self.windows)
         terms = self.features * math.prod(w.kernel for w in self.windows)
         lanes = 64 // self.x.dtype.itemsize
-        if self.x.elem not in ("f32", "f64"):
+        if not floats:
             return self.sums_of_products(x)
         rows = self.groups * self.batch * places
         by_features = rows * -(-self.outs // lanes) * terms
@@ -91,24 +120,24 @@ class Convolution:
             return self.sums_of_products(x)
         return self.product(x, chosen)
 
-    def padded(self):
+    def padded(self, windows: list[Window]):
         """The input with its zeros, cut to what is read."""
         x, emit, spatial = self.x, self.emit, self.lhs[2:]
-        if all(w.gap == 1 and w.low == 0 and w.needed == w.size for w in self.windows):
+        if all(w.gap == 1 and w.low == 0 and w.needed == w.size for w in windows):
             return x
-        if all(w.gap == 1 and w.low <= 0 and w.needed - w.low <= w.size for w in self.windows):
+        if all(w.gap == 1 and w.low <= 0 and w.needed - w.low <= w.size for w in windows):
             zero = None
         else:
             zero = emit.literal(0, x.dtype)
         shape = list(x.shape)
-        for axis, window in zip(spatial, self.windows, strict=True):
+        for axis, window in zip(spatial, windows, strict=True):
             shape[axis] = window.needed
-        windows = tuple(zip(spatial, self.windows, strict=True))
-        key = tuple((axis, w.low, w.gap, w.needed) for axis, w in windows)
+        axes = tuple(zip(spatial, windows, strict=True))
+        key = tuple((axis, w.low, w.gap, w.needed) for axis, w in axes)
 
         def element(k, index):
             at, inside = list(index), None
-            for axis, window in windows:
+            for axis, window in axes:
                 i = index[axis] - window.low
                 checks = [k.within(i, 0, (window.size - 1) * window.gap + 1)]
                 if window.gap > 1:
@@ -130,8 +159,11 @@ class Convolution:
 
     def product(self, x, chosen: int):
         """By a kernel whose vectors run along the output features, or a spatial axis."""
-        w, w_strides = self.kernel(chosen)
-        xs, ys = _strides(x.shape), _strides(self.shape)
+        return self._product(x, *self.kernel(chosen), self.windows, self.shape, chosen)
+
+    def _product(self, x, w, w_strides, windows, shape, chosen: int, classes=()):
+        """`classes` are axes of the kernel and of the result; see `spread`."""
+        xs, ys = _strides(x.shape), _strides(shape)
         n, c, *space = (xs[i] for i in self.lhs)
         o, i, *taps = w_strides
         y_n, y_o, *places = (ys[j] for j in self.out)
@@ -143,34 +175,85 @@ class Convolution:
             "outs": (self.outs, 0, o, y_o),
             "features": (self.features, c, i, 0),
         }
-        for d, window in enumerate(self.windows):
+        for d, (count, stride) in enumerate(classes):
+            axes[f"class{d}"] = (count, 0, stride, places[d])
+            places[d] *= count
+        for d, window in enumerate(windows):
             axes[f"place{d}"] = (window.out, space[d] * window.stride, 0, places[d])
             axes[f"tap{d}"] = (window.kernel, space[d] * window.step, taps[d], 0)
-        spatial = range(len(self.windows))
+        spatial = range(len(windows))
         inner = ["features", *(f"tap{d}" for d in spatial)]
         if chosen < 0:
             operands = (x, w)
-            columns, batch, rows = "outs", ["group"], ["batch", *(f"place{d}" for d in spatial)]
-            chosen_axes = {name: Axis(*numbers) for name, numbers in axes.items()}
+            columns, batch = "outs", ["group", *(f"class{d}" for d in range(len(classes)))]
+            rows = ["batch", *(f"place{d}" for d in spatial)]
+            strided = {name: Axis(*numbers) for name, numbers in axes.items()}
         else:
             operands = (w, x)
             columns, rows = f"place{chosen}", ["outs"]
             batch = ["group", "batch", *(f"place{d}" for d in spatial if d != chosen)]
-            chosen_axes = {
+            strided = {
                 name: Axis(size, right, left, out)
                 for name, (size, left, right, out) in axes.items()
             }
 
         def ordered(names, side):
-            return sorted((chosen_axes[n] for n in names), key=lambda a: -getattr(a, side))
+            return sorted((strided[n] for n in names), key=lambda a: -getattr(a, side))
 
-        parts = [
-            ordered(batch, "out"),
-            ordered(rows, "out"),
-            chosen_axes[columns],
-            ordered(inner, "right"),
-        ]
-        return self._in_parts(operands, parts)
+        parts = ordered(batch, "out"), ordered(rows, "out"), strided[columns]
+        return self._in_parts(operands, (*parts, ordered(inner, "right")), shape)
+
+    def spread(self):
+        """A convolution of an input with gaps, without ever multiplying by the zeros in them.
+
+        Results that stand `gap` apart see the same elements of the kernel, and all others meet
+        zeros: the kernel is cut into so many classes of elements, each of them for one class of
+        results.
+        """
+        emit, w, rank = self.emit, self.w, len(self.windows)
+        cuts = [_spread(window) for window in self.windows]
+        windows = [c.window for c in cuts]
+        counts = [c.classes for c in cuts]
+        taps = [c.window.kernel for c in cuts]
+        zero = emit.literal(0, w.dtype)
+
+        def element(k, index):
+            at: list[Any] = [None] * len(w.shape)
+            at[self.rhs[1]], at[self.rhs[0]] = index[2 * rank :]
+            inside = None
+            for d, window in enumerate(self.windows):
+                i = index[rank + d] * counts[d] + (counts[d] - 1 - index[d])
+                check = k.within(i, 0, window.kernel)
+                if check is not None:
+                    inside = check if inside is None else k.f.and_(inside, check)
+                at[self.rhs[2 + d]] = k.clamp(i, 0, window.kernel - 1)
+            value = k.at(w, at)
+            return value if inside is None else k.choose(inside, value, k.at(zero, []))
+
+        shape = (*counts, *taps, self.features, self.outs * self.groups)
+        kernel = emit.compute(
+            [w, zero], element, shape=shape, dtype=w.dtype, cost=2,
+            key=("classes", self.rhs, tuple(counts)),
+        )  # fmt: skip
+        strides = _strides(shape)
+        wide = list(self.shape)
+        for axis, count, window in zip(self.out[2:], counts, windows, strict=True):
+            wide[axis] = count * window.out
+        out = self._product(
+            self.padded(windows), kernel, [strides[-1], strides[-2], *strides[rank:-2]], windows,
+            tuple(wide), -1, list(zip(counts, strides[:rank], strict=True)),
+        )  # fmt: skip
+        first = [0] * len(wide)
+        for axis, cut in zip(self.out[2:], cuts, strict=True):
+            first[axis] = cut.first
+        if out.shape == self.shape and not any(first):
+            return out
+        return emit.reindex(
+            out,
+            lambda index: [i + f for i, f in zip(index, first, strict=True)],
+            key=("from", tuple(first)),
+            shape=self.shape,
+        )
 
     def kernel(self, chosen: int):
         """The kernel in memory and its strides: by features, if these are to be the vector."""
@@ -189,17 +272,17 @@ class Convolution:
         strides = _strides(w.shape)
         return w, [strides[places[i]] for i in self.rhs]
 
-    def _in_parts(self, operands, axes):
+    def _in_parts(self, operands, axes, shape):
         """A product whose sums are cut where there are few of them, and they are long."""
         emit, elem = self.emit, self.x.elem
         batch, rows, columns, inner = axes
         results = length(batch) * length(rows) * columns.size
         if (count := parts(results, length(inner), inner[0].size)) > 1:
-            cut, *inner = split(count, inner, math.prod(self.shape))
+            cut, *inner = split(count, inner, math.prod(shape))
             product = Product(elem, [cut, *batch], rows, columns, inner)
-            return emit.sum(emit.product(*operands, product, (count, *self.shape)), (0,))
+            return emit.sum(emit.product(*operands, product, (count, *shape)), (0,))
         product = Product(elem, batch, rows, columns, inner)
-        return emit.product(*operands, product, self.shape)
+        return emit.product(*operands, product, shape)
 
     # ---- as a sum
 
