@@ -351,6 +351,18 @@ def test_sort_lengths(n):
     check(sorts, x, y, z)
 
 
+@pytest.mark.parametrize("rows", [1, 16, 37])
+def test_sort_of_rows_in_memory(rows):
+    def sorts(*xs):
+        return [lax.sort(x) for x in xs]
+
+    floats = [normal(rows, n) for n in (3, 16, 25, 32, 70 if rows > 8 else 20)]
+    floats[1][0, 3] = np.nan
+    floats[3][rows // 2, :2] = 0.0, -0.0
+    whole = [(x * 1e9).astype(I32) for x in floats]
+    check(sorts, *floats, *whole, *(x.view(np.uint32) for x in whole))
+
+
 def test_sort_keeps_the_signs_of_zeros_in_order():
     for n in (20, 500):
         x = RNG.choice(np.array([0.0, -0.0, 1.0, -1.0], F32), n)

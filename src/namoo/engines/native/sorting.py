@@ -81,13 +81,14 @@ def rows_step(
     xs: Sequence[Node], axis: int, keys: int, writes: Sequence[int | None], top: int | None
 ) -> Routine:
     """The step that sorts rows of this length best; the arguments are those of `SortRows`."""
-    from namoo.engines.native import topk
+    from namoo.engines.native import near, topk
     from namoo.engines.native.radix import RadixRows
 
     n = xs[0].shape[axis]
     rows = xs[0].size // n
     if n <= SHORT or n <= LONGEST and rows >= 8:
-        return SortRows(xs, axis, keys, writes, top)
+        kind = near.NearRows if near.suits(xs, axis, writes, top) else SortRows
+        return kind(xs, axis, keys, writes, top)
     if top is not None and topk.suits(xs[0], axis, top):
         return topk.TopRows(xs[0], top)
     return RadixRows(xs, axis, keys, writes, top)
@@ -132,58 +133,62 @@ class SortRows(Routine):
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
         sources, targets = places[: -len(self.writes)], places[-len(self.writes) :]
+        with f.loop(begin, end) as unit:
+            self._unit(f, sources, targets, unit)
+
+    def _unit(self, f: Function, sources, targets, unit: Value) -> None:
+        """As many rows as there are lanes."""
         n, lanes = self.count, self.lanes
         elems = self._elems(sources)
         memory = [] if n <= UNROLLED else [self._scratch(f, e) for e in elems]
-        with f.loop(begin, end) as unit:
-            rows = Rows(f, unit, self)
-            values: list[list[Value]] = []
+        rows = Rows(f, unit, self)
+        values: list[list[Value]] = []
 
-            def load(j: Value) -> list[Value]:
-                found = []
-                for source in sources[: self.keys]:
-                    value = rows.read(source, rows.at(j, n))
-                    for v in value if isinstance(value, tuple) else (value,):
-                        found.append(v if self.plain else rank(f, v, self.top is not None))
-                if self.top is not None:
-                    found = [f.not_(v) for v in found]
-                return self._joined(f, found, j)
+        def load(j: Value) -> list[Value]:
+            found = []
+            for source in sources[: self.keys]:
+                value = rows.read(source, rows.at(j, n))
+                for v in value if isinstance(value, tuple) else (value,):
+                    found.append(v if self.plain else rank(f, v, self.top is not None))
+            if self.top is not None:
+                found = [f.not_(v) for v in found]
+            return self._joined(f, found, j)
 
-            if n <= UNROLLED:
-                values = [load(integer(j)) for j in range(n)]
-                for a, b in network(n):
-                    values[a], values[b] = self._exchange(f, values[a], values[b])
-            else:
-                with f.loop(0, n) as j:
-                    for pointer, value in zip(memory, load(j), strict=True):
-                        f.store(f.splat(value, lanes), self._slot(f, pointer, value.elem, j))
-                self._run(f, memory, elems)
+        if n <= UNROLLED:
+            values = [load(integer(j)) for j in range(n)]
+            for a, b in network(n):
+                values[a], values[b] = self._exchange(f, values[a], values[b])
+        else:
+            with f.loop(0, n) as j:
+                for pointer, value in zip(memory, load(j), strict=True):
+                    f.store(f.splat(value, lanes), self._slot(f, pointer, value.elem, j))
+            self._run(f, memory, elems)
 
-            def store(j: Value, values: list[Value]) -> None:
-                if self.plain:
-                    rows.write(targets[0], rows.at(j, n), values[0])
-                    return
-                place = f.bitcast(f.convert(values[-1], "i32"), "u32")
-                where = rows.at(f.bitcast(f.convert(place, "u64"), "i64"), n)
-                for number, target in zip(self.writes, targets, strict=True):
-                    value = place
-                    if number is not None:
-                        value = rows.read(sources[number], where, chosen=True)
-                    rows.write(target, rows.at(j, size), value)
+        def store(j: Value, values: list[Value]) -> None:
+            if self.plain:
+                rows.write(targets[0], rows.at(j, n), values[0])
+                return
+            place = f.bitcast(f.convert(values[-1], "i32"), "u32")
+            where = rows.at(f.bitcast(f.convert(place, "u64"), "i64"), n)
+            for number, target in zip(self.writes, targets, strict=True):
+                value = place
+                if number is not None:
+                    value = rows.read(sources[number], where, chosen=True)
+                rows.write(target, rows.at(j, size), value)
 
-            size = n if self.top is None else self.top
-            if n <= UNROLLED:
-                for j in range(size):
-                    store(integer(j), values[j])
-            else:
-                with f.loop(0, size) as j:
-                    store(
-                        j,
-                        [
-                            f.load(self._slot(f, routine.here(f, p), e, j), e, lanes)
-                            for p, e in zip(memory, elems, strict=True)
-                        ],
-                    )
+        size = n if self.top is None else self.top
+        if n <= UNROLLED:
+            for j in range(size):
+                store(integer(j), values[j])
+        else:
+            with f.loop(0, size) as j:
+                store(
+                    j,
+                    [
+                        f.load(self._slot(f, routine.here(f, p), e, j), e, lanes)
+                        for p, e in zip(memory, elems, strict=True)
+                    ],
+                )
 
     def _elems(self, sources: Sequence[Place]) -> list[str]:
         """The types of what is sorted."""
