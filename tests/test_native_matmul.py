@@ -165,7 +165,23 @@ FUSED = {
     "residual": (lambda x, w: x + jnp.maximum(x @ w, 0), [(30, 30), (30, 30)], 1),
     "update": (adamw, [(32, 40), (32, 70), (40, 70), (40, 70), (40, 70)], 1),
     "reshaped": (lambda x, w: (x @ w).reshape(3, 11, 50) * 2, [(33, 20), (20, 50)], 1),
-    "transposed": (lambda x, w: (x @ w).T * 2, [(33, 20), (20, 50)], 2),
+    "transposed": (lambda x, w: (x @ w).T * 2, [(33, 20), (20, 50)], 1),
+    "update of a transposed matrix": (
+        lambda x, g, w: w - 0.1 * (x.T @ g).T,
+        [(32, 40), (32, 70), (70, 40)],
+        1,
+    ),
+    "also transposed": (lambda x, w: (x @ w, (x @ w).T), [(33, 20), (20, 50)], 2),
+    "heads": (
+        lambda x, v: jnp.einsum("bhqk,bkhd->bqhd", x, v).reshape(2, 9, 60) + 1,
+        [(2, 3, 9, 11), (2, 11, 3, 20)],
+        1,
+    ),
+    "heads of one operand": (
+        lambda x, w: jnp.einsum("bsi,ihd->bhsd", x, w) * 2,
+        [(2, 9, 12), (12, 3, 20)],
+        1,
+    ),
     "bool": (lambda x, w: x @ w > 0, [(33, 20), (20, 50)], 1),
     "two products": (
         lambda x, w, h, u: jnp.tanh(x @ w + h @ u),

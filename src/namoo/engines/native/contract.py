@@ -6,11 +6,20 @@ import functools
 import math
 from typing import Any
 
-from namoo.engines.native.graph import Node
+from namoo.engines.native.graph import COMPUTE, DOT, Graph, Node
 from namoo.engines.native.ir import Function, Value, constant
 from namoo.engines.native.kernel import Emitted, Spec
 from namoo.engines.native.matmul import ProductKernel, Tile, choose
-from namoo.engines.native.matrices import BLAS, Operand, Product, sides, sizes
+from namoo.engines.native.matrices import (
+    BLAS,
+    Axis,
+    Operand,
+    Product,
+    contiguous,
+    merge,
+    sides,
+    sizes,
+)
 from namoo.engines.native.types import size_of
 
 # From this many multiplications on, BLAS computes a product in blocks of its own; earlier where the
@@ -52,6 +61,59 @@ def kernel(spec: Spec, name: str) -> Emitted:
     cut = tile(node)
     assert cut is not None
     return ProductKernel(spec, name, product(node), cut).emit()
+
+
+def turn(graph: Graph) -> None:
+    """Let products store their results in the order in which they are read.
+
+    A transposition that is the only use of a product becomes that product, with other strides.
+    """
+    uses: dict[Node, int] = dict.fromkeys(graph.outputs, 1)
+    for node in graph.nodes:
+        for x in set(node.operands):
+            uses[x] = uses.get(x, 0) + 1
+    for node in graph.nodes:
+        if node.kind is not COMPUTE or node.key[0] != "transpose":
+            continue
+        (dot,) = node.operands
+        if dot.kind is DOT and uses[dot] == 1 and generated(dot) and product(dot) is not dot.data:
+            operands, data = _turned(dot, node.key[1])
+            if choose(data, False) is not None:
+                node.kind, node.fn, node.cost = DOT, None, dot.cost
+                node.operands, node.data, node.key = operands, data, ("product", data.key)
+
+
+def _turned(dot: Node, permutation: tuple[int, ...]) -> tuple[tuple[Node, ...], Product]:
+    """The operands and axes of a `dot` node whose result has its axes in another order."""
+    x, y = dot.operands
+    (cx, cy), (bx, by) = dot.data.contract, dot.data.batch
+    shape = tuple(dot.shape[i] for i in permutation)
+    steps = [contiguous(shape)[permutation.index(i)] for i in range(len(shape))]
+    xs, ys = contiguous(x.shape), contiguous(y.shape)
+    out = iter(steps)
+    batch = [Axis(x.shape[i], xs[i], ys[j], next(out)) for i, j in zip(bx, by, strict=True)]
+    rows = [
+        Axis(n, xs[i], 0, next(out)) for i, n in enumerate(x.shape) if i not in bx and i not in cx
+    ]
+    columns = [
+        Axis(n, 0, ys[i], next(out)) for i, n in enumerate(y.shape) if i not in by and i not in cy
+    ]
+    inner = [Axis(x.shape[i], xs[i], ys[j]) for i, j in zip(cx, cy, strict=True)]
+    groups = [batch, rows, columns, inner]
+    operands = (x, y)
+    if min(a.out for a in rows) < min(a.out for a in columns):
+        # The rows are neighbours in the result: vectors run along them.
+        turned = [[Axis(a.size, a.right, a.left, a.out) for a in group] for group in groups]
+        groups, operands = [turned[0], turned[2], turned[1], turned[3]], (y, x)
+    batch, rows, columns, inner = groups
+    *others, last = merge(sorted(columns, key=lambda a: -a.out))
+    return operands, Product(
+        dot.elem,
+        sorted([*batch, *others], key=lambda a: -a.out),
+        sorted(rows, key=lambda a: -a.out),
+        last,
+        inner,
+    )
 
 
 def emit(driver: Any, node: Node, operands: list[Value], out: Value) -> None:

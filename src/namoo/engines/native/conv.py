@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo.engines.native import ops
-from namoo.engines.native.matrices import Axis, Product, length, parts, split
+from namoo.engines.native.matrices import Axis, Product, contiguous, length, parts, split
 from namoo.engines.native.types import elem_of
 
 # About how many multiplications of vectors an element costs that is stored by itself.
@@ -163,7 +163,7 @@ class Convolution:
 
     def _product(self, x, w, w_strides, windows, shape, chosen: int, classes=()):
         """`classes` are axes of the kernel and of the result; see `spread`."""
-        xs, ys = _strides(x.shape), _strides(shape)
+        xs, ys = contiguous(x.shape), contiguous(shape)
         n, c, *space = (xs[i] for i in self.lhs)
         o, i, *taps = w_strides
         y_n, y_o, *places = (ys[j] for j in self.out)
@@ -235,7 +235,7 @@ class Convolution:
             [w, zero], element, shape=shape, dtype=w.dtype, cost=2,
             key=("classes", self.rhs, tuple(counts)),
         )  # fmt: skip
-        strides = _strides(shape)
+        strides = contiguous(shape)
         wide = list(self.shape)
         for axis, count, window in zip(self.out[2:], counts, windows, strict=True):
             wide[axis] = count * window.out
@@ -258,7 +258,7 @@ class Convolution:
     def kernel(self, chosen: int):
         """The kernel in memory and its strides: by features, if these are to be the vector."""
         w, emit = self.w, self.emit
-        strides = _strides(w.shape)
+        strides = contiguous(w.shape)
         if chosen >= 0 or strides[self.rhs[0]] == 1 or self.outs == 1:
             return w, [strides[i] for i in self.rhs]
         order = sorted(range(len(w.shape)), key=lambda i: (i == self.rhs[0], i))
@@ -269,7 +269,7 @@ class Convolution:
             key=("transpose", tuple(order)),
             shape=tuple(w.shape[i] for i in order),
         )
-        strides = _strides(w.shape)
+        strides = contiguous(w.shape)
         return w, [strides[places[i]] for i in self.rhs]
 
     def _in_parts(self, operands, axes, shape):
@@ -329,7 +329,3 @@ def convolution(emit: Any, x, w, params: dict[str, Any]):
     wide = np.dtype(np.float32) if elem in ("f16", "bf16") else dtype
     x, w = emit.convert(x, wide), emit.convert(w, wide)
     return emit.convert(Convolution(emit, x, w, params).node(), dtype)
-
-
-def _strides(shape: tuple[int, ...]) -> list[int]:
-    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]

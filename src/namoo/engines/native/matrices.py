@@ -21,7 +21,7 @@ class Operand:
     __slots__ = ("batch", "contract", "free")
 
     def __init__(self, shape: tuple[int, ...], batch, contract):
-        strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+        strides = contiguous(shape)
         free = [i for i in range(len(shape)) if i not in batch and i not in contract]
         self.batch = [strides[i] for i in batch]
         self.free = _merged(shape, strides, free)
@@ -33,6 +33,11 @@ class Operand:
         if self.free is None or self.contract is None:
             return False
         return self.free <= 1 or self.contract <= 1
+
+
+def contiguous(shape: Sequence[int]) -> list[int]:
+    """Strides of a contiguous array, in elements."""
+    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
 def _merged(shape, strides, axes) -> int | None:

@@ -292,6 +292,7 @@ def prepare(emitter: Emitter) -> Graph:
         seen.add(node)
         outputs.append(node)
     graph.outputs = outputs
+    contract.turn(graph)
     return graph
 
 
