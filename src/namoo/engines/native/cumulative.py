@@ -160,7 +160,7 @@ class Row:
             carry = one(integer((turns * UNROLL + u) * lanes), carry)
         return f.lane(carry, 0)
 
-    def _prefixes(self, f: Function, value: Value) -> Value:
+    def _prefixes(self, f: Function, value: Any) -> Value:
         lanes, shift = self.lanes, 1
         neutral = f.splat(self.kind.identity, lanes)
         while shift < lanes:

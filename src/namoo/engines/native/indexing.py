@@ -89,7 +89,7 @@ def scatter(
 
 def constant_of(x: Node) -> Node | None:
     """The literal that all elements of a node are."""
-    while x.kind == "compute" and len(x.operands) == 1 and x.key[0] in _MOVES:
+    while x.kind == "compute" and len(x.operands) == 1 and x.key and x.key[0] in _MOVES:
         x = x.operands[0]
     return x if x.kind == "literal" else None
 
