@@ -6,7 +6,7 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from namoo import lax
-from namoo.engines.native import contract, threads
+from namoo.engines.native import contract, matmul, threads
 from namoo.engines.native.engine import native
 
 SIZES = [1, 3, 17, 33, 100]
@@ -104,6 +104,23 @@ def test_strides(text, left, right):
     x, y = random(left, "f4", 1), random(right, "f4", 2)
     (out,) = compiled(lambda x, y: jnp.einsum(text, x, y), x, y)
     close(out, np.einsum(text, x.astype("f8"), y.astype("f8")).astype("f4"), 64)
+
+
+@pytest.mark.parametrize("machine", [(32, 16), (16, 32)])
+def test_other_processors(machine, monkeypatch):
+    monkeypatch.setattr(matmul, "machine", lambda: matmul.Machine(*machine))
+    shapes = [(33, 17, 100), (20, 40, 33), (9, 300, 13)]
+    cases = [sides(*s, (i % 2, 1 - i % 2), "f4") for i, s in enumerate(shapes)]
+
+    def f(*xs):
+        return [
+            lax.dot_general(x, y, dims)
+            for x, y, (_, _, dims, _) in zip(xs[::2], xs[1::2], cases, strict=True)
+        ]
+
+    outs = compiled(f, *[v for x, y, _, _ in cases for v in (x, y)])
+    for (_, k, _), out, (_, _, _, expected) in zip(shapes, outs, cases, strict=True):
+        close(out, expected, k)
 
 
 def test_one_operand_on_both_sides():

@@ -76,11 +76,13 @@ class Tile(NamedTuple):
 
 
 @functools.lru_cache(512)
-def _best(sizes: tuple[int, ...], wide: int, terms: int, most_rows: int, most_vectors: int):
+def _best(
+    sizes: tuple[int, ...], wide: int, terms: int, registers: int, most_rows: int, most_vectors: int
+) -> tuple[float, int, int, int]:
     """The tile of least estimated cycles: (cycles, axis, count, vectors); `wide` vectors a row."""
     out = []
     for vectors in range(1, min(wide, most_vectors) + 1):
-        limit = min(most_rows, (machine().registers - 1 - vectors) // vectors)
+        limit = min(most_rows, (registers - 1 - vectors) // vectors)
         full, rest = divmod(wide, vectors)
         for axis, size in enumerate(sizes):
             after = math.prod(sizes[axis + 1 :])
@@ -131,7 +133,9 @@ def choose(product: Product, others_can: bool) -> Tile | None:
     most_rows = 8 if product.rows[-1].left * size % 2048 == 0 else 16
     wide = -(-columns // lanes)
     sizes = tuple(a.size for a in product.rows)
-    _, axis, count, vectors = _best(sizes, wide, terms, most_rows, most_vectors)
+    _, axis, count, vectors = _best(
+        sizes, wide, terms, machine().registers, most_rows, most_vectors
+    )
     tiles = -(-product.rows[axis].size // count)
     others = rows * length(product.batch) * -(-columns // (vectors * lanes))
     # Units as large as leaves enough of them to be shared; but copying a panel for each unit must
