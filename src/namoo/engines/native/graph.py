@@ -48,8 +48,8 @@ class Node:
         self.dtype: np.dtype = dtype
         self.operands: tuple[Node, ...] = operands
         self.fn: Callable[..., Any] | None = fn
-        self.data = data
-        self.key = key
+        self.data: Any = data
+        self.key: Any = key
         """What it is, apart from its operands: equal keys compute the same."""
         self.cost: int = cost
         self.number = -1
@@ -139,6 +139,8 @@ class Emitter:
         self.eqn: JaxprEqn | None = None
         self.avals: list[Any] = []
         """Types of the results of the equation whose rule is running."""
+        self.used: set[Var] = set()
+        """Variables that something needs, of the program that is being written."""
 
     @staticmethod
     def unsupported() -> Unsupported:
@@ -504,7 +506,7 @@ class Emitter:
 
     def sort(self, xs: Sequence[Node], axis: int, keys: int, top: int | None = None) -> list[Node]:
         """Operands sorted by the first `keys`; or the `top` greatest elements and their places."""
-        from namoo.engines.native.sorting import rows_step
+        from namoo.engines.native.sorting import UNUSED, rows_step
 
         if not all(x.elem for x in xs) or any(is_key(x.elem) for x in xs[:keys]):
             raise Unsupported
@@ -517,6 +519,11 @@ class Emitter:
             given = [x for i, x in enumerate(xs) if i < keys or not known[i]]
             writes = [given.index(x) if x in given else None for x in xs]
             xs = given
+        if self.eqn is not None:
+            writes = [
+                w if v in self.used else UNUSED
+                for v, w in zip(self.eqn.outvars, writes, strict=True)
+            ]
         return self.call(rows_step(xs, axis, keys, writes, top), xs, self.avals)
 
     def window(self, name: str, *args: Any) -> Node:
@@ -600,12 +607,14 @@ class Emitter:
                 return self.const(np.asarray(atom.val, numpy_dtype(atom.aval.dtype)))
             return env[atom]
 
-        outer = self.eqn, self.avals
+        outer = self.eqn, self.avals, self.used
+        self.used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
+        self.used |= {v for v in jaxpr.outvars if type(v) is not Literal}
         for eqn in jaxpr.eqns:
             self.eqn, self.avals = eqn, [v.aval for v in eqn.outvars]
             results = self.equation(eqn, [read(a) for a in eqn.invars])
             env.update(zip(eqn.outvars, results, strict=True))
-        self.eqn, self.avals = outer
+        self.eqn, self.avals, self.used = outer
         return [read(a) for a in jaxpr.outvars]
 
     def equation(self, eqn: JaxprEqn, operands: Sequence[Node]) -> list[Node]:

@@ -18,6 +18,8 @@ from namoo.engines.native.sorting import UNROLLED, SortRows, network, rank
 from namoo.engines.native.writer import Place
 
 LANES = 16
+# Rows up to this length are sorted this way, where there are enough of them.
+LONGEST = 1024
 _LEAST = -(1 << 31)
 
 

@@ -17,7 +17,7 @@ from namoo.engines.native import routine
 from namoo.engines.native.graph import Node
 from namoo.engines.native.ir import Function, Value, bits_of, constant, is_float, is_signed, storage
 from namoo.engines.native.routine import Routine, integer
-from namoo.engines.native.sorting import rank
+from namoo.engines.native.sorting import UNUSED, rank
 from namoo.engines.native.types import computed_in, part_of, parts
 from namoo.engines.native.writer import Place
 
@@ -270,6 +270,8 @@ class RadixRows(Routine):
             source = self._at(f.bitcast(f.convert(place, "u64"), "i64"))
             target = f.add(self.out_base, f.mul(j, integer(self.inner)))
             for number, y in zip(self.writes, self.targets, strict=True):
+                if number == UNUSED:
+                    continue
                 value: Any = place
                 if number is not None:
                     x = self.sources[number]

@@ -29,6 +29,8 @@ from namoo.engines.native.routine import Routine, integer
 from namoo.engines.native.types import computed_in, is_compound, part_of, parts
 from namoo.engines.native.writer import Place
 
+# Stands for a result that nothing needs.
+UNUSED = -1
 # Rows up to this length are sorted by a network, where most lanes have a row.
 LONGEST = 256
 # Rows up to this length are, in any case.
@@ -86,9 +88,10 @@ def rows_step(
 
     n = xs[0].shape[axis]
     rows = xs[0].size // n
-    if n <= SHORT or n <= LONGEST and rows >= 8:
-        kind = near.NearRows if near.suits(xs, axis, writes, top) else SortRows
-        return kind(xs, axis, keys, writes, top)
+    beside = near.suits(xs, axis, writes, top)
+    longest = near.LONGEST if beside else LONGEST
+    if n <= SHORT or n <= longest and rows >= 8:
+        return (near.NearRows if beside else SortRows)(xs, axis, keys, writes, top)
     if top is not None and topk.suits(xs[0], axis, top):
         return topk.TopRows(xs[0], top)
     return RadixRows(xs, axis, keys, writes, top)
@@ -97,8 +100,9 @@ def rows_step(
 class SortRows(Routine):
     """Sort operands along an axis by the first `keys` of them.
 
-    For each result, `writes` has the number of an operand, or None for the places that elements
-    come from.  With `top`, the order is total and decreasing, and of it there are as many elements.
+    For each result, `writes` has the number of an operand, None for the places that elements come
+    from, or `UNUSED`.  With `top`, the order is total and decreasing, and of it there are as many
+    elements.
     """
 
     def __init__(
@@ -171,6 +175,8 @@ class SortRows(Routine):
             place = f.bitcast(f.convert(values[-1], "i32"), "u32")
             where = rows.at(f.bitcast(f.convert(place, "u64"), "i64"), n)
             for number, target in zip(self.writes, targets, strict=True):
+                if number == UNUSED:
+                    continue
                 value = place
                 if number is not None:
                     value = rows.read(sources[number], where, chosen=True)
