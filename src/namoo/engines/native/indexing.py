@@ -10,7 +10,7 @@ import numpy as np
 
 from namoo.engines.native import ops
 from namoo.engines.native.index import Index
-from namoo.engines.native.ir import bits_of, constant
+from namoo.engines.native.ir import bits_of, constant, is_signed
 
 if TYPE_CHECKING:
     from namoo.engines.native.graph import Emitter, Node
@@ -27,11 +27,13 @@ def start_at(k: Any, indices: Node, at: list[Index], last: int) -> tuple[Any, In
         number = int(raw.constant)
         inside = None if 0 <= number <= last else constant("i1", False)
         return raw, Index.of(min(max(number, 0), last)), inside
-    value = raw
+    value, elem = raw, "i64"
     if raw.elem == "u64":  # what does not fit is out of bounds in any case
         value = f.minimum(raw, constant("u64", np.iinfo(np.int64).max))
-    value = f.convert(value, "i64")
-    moved = f.minimum(f.maximum(value, constant("i64", 0)), constant("i64", last))
+    elif is_signed(raw.elem) and bits_of(raw.elem) <= 32 and last < 2**31:
+        elem = "i32"  # twice as many lanes
+    value = f.convert(value, elem)
+    moved = f.minimum(f.maximum(value, constant(elem, 0)), constant(elem, last))
     return raw, k.symbol(moved, 0, last), f.compare("eq", moved, value)
 
 
