@@ -123,7 +123,10 @@ def choose(product: Product, others_can: bool) -> Tile | None:
         lanes //= 2
     _, rows, _, terms = product.sizes
     scattered = product.columns.right != 1 and columns > 1
-    packed = scattered or (rows >= ROWS_TO_PACK and terms >= TERMS_TO_PACK)
+    # Rows of the right operand that lie one after the other need no copy to be read in order.
+    dense = product.inner[-1].right == columns <= 4 * lanes
+    often = rows >= ROWS_TO_PACK and terms >= TERMS_TO_PACK
+    packed = scattered or often and not dense
     most_vectors = min(4, PANEL_LIMIT // (terms * lanes * size)) if packed else 4
     if most_vectors == 0:
         if scattered or others_can:
