@@ -47,6 +47,7 @@ _TABLE = {
     "core.avals": "ShapeDtypeStruct",
     "custom_batching": ".",
     "custom_derivatives": ".",
+    "data": ".",
     "debug": ".",
     "dlpack": ".",
     "dtypes": ".",

@@ -1,6 +1,7 @@
 from namoo import ad_checkpoint as ad_checkpoint
 from namoo import custom_batching as custom_batching
 from namoo import custom_derivatives as custom_derivatives
+from namoo import data as data
 from namoo import debug as debug
 from namoo import dlpack as dlpack
 from namoo import dtypes as dtypes

@@ -1,0 +1,112 @@
+"""The order of examples: drawn on the host from a key and the number of the epoch alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from namoo import dtypes, random
+
+
+def typed(key: Any) -> Any:
+    """A key of `random.key`, from that or from the raw numbers of `random.PRNGKey`."""
+    if dtypes.issubdtype(key.dtype, dtypes.prng_key):
+        return key
+    return random.wrap_key_data(key)
+
+
+def permutation(key: Any, epoch: int, size: int) -> np.ndarray:
+    """The order of an epoch: `random.permutation(random.fold_in(key, epoch), size)`.
+
+    Args:
+      key: a key.
+      epoch: the number of the epoch.
+      size: how many examples there are.
+
+    Returns:
+      The numbers of the examples, each once.
+
+    >>> from namoo import random
+    >>> permutation(random.key(0), 0, 5)
+    array([0, 2, 4, 1, 3], dtype=int32)
+    """
+    return np.asarray(random.permutation(random.fold_in(key, epoch), size))
+
+
+def _uniform(key: Any, size: int) -> np.ndarray:
+    """Numbers of [0, 1) with 53 random bits, whatever precision namoo computes in."""
+    high, low = np.asarray(random.bits(key, (2, size), np.uint32)).astype(np.uint64)
+    return ((high << np.uint64(21)) ^ (low >> np.uint64(11))) * 2.0**-53
+
+
+def weighted(
+    key: Any, epoch: int, weights: Any, samples: int | None = None, replace: bool = True
+) -> np.ndarray:
+    """Draws examples with probabilities in proportion to their weights.
+
+    Args:
+      key: a key.
+      epoch: the number of the epoch.
+      weights: one number ≥ 0 for each example; they need not sum to 1.
+      samples: how many to draw; as many as there are examples (of positive weight, without
+        replacement) by default.
+      replace: whether an example can be drawn more than once.
+
+    Returns:
+      The numbers of the examples.
+
+    Raises:
+      ValueError: if weights are negative, not finite, or all zero; or if more examples are drawn
+        without replacement than have a positive weight.
+
+    >>> from namoo import random
+    >>> weighted(random.key(0), 0, [0.0, 1.0, 3.0], samples=6)
+    array([2, 1, 1, 1, 1, 2])
+    """
+    weights = np.asarray(weights, np.float64)
+    if weights.ndim != 1 or not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError(
+            "weights must be one finite number >= 0 for each example; got "
+            f"an array of shape {weights.shape} with minimum {np.min(weights, initial=np.inf)}."
+        )
+    positive = np.flatnonzero(weights)
+    if not len(positive):
+        raise ValueError("all weights are zero: no example can be drawn.")
+    key = random.fold_in(key, epoch)
+    if replace:
+        ends = np.cumsum(weights[positive])
+        points = _uniform(key, len(weights) if samples is None else samples) * ends[-1]
+        return positive[np.searchsorted(ends[:-1], points, side="right")]
+    samples = len(positive) if samples is None else samples
+    if samples > len(positive):
+        raise ValueError(
+            f"{samples} samples without replacement from {len(positive)} examples of positive "
+            "weight. Draw fewer, or use replace=True."
+        )
+    # Efraimidis and Spirakis (2006): the largest u^(1/w) are a weighted sample.
+    scores = np.log1p(-_uniform(key, len(positive))) / weights[positive]
+    return positive[np.argsort(-scores, kind="stable")[:samples]]
+
+
+def shuffled(items: Iterable[Any], size: int, key: Any) -> Iterator[Any]:
+    """A stream in random order, as far as a buffer of `size` items lets it."""
+    buffer: list[Any] = []
+    slots = _slots(size, key)
+    for item in items:
+        if len(buffer) < size:
+            buffer.append(item)
+        else:
+            slot = next(slots)
+            buffer[slot], item = item, buffer[slot]
+            yield item
+    yield from (buffer[i] for i in permutation(key, 0, len(buffer)))
+
+
+def _slots(size: int, key: Any) -> Iterator[int]:
+    """Random places in a buffer, without end; drawn in blocks, which costs little for each."""
+    block = 0
+    while True:
+        block += 1
+        yield from (_uniform(random.fold_in(key, block), 4096) * size).astype(np.int64).tolist()

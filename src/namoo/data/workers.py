@@ -1,0 +1,112 @@
+"""Threads or processes that make batches, whose results come in the order they were asked for."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import signal
+import traceback
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+_UNSENDABLE = (
+    "a worker process cannot receive {what}: {error}. Functions and datasets must be importable by "
+    "name (no lambdas, nothing defined inside a function or at a prompt); or use threads: "
+    "Loader(..., worker_kind='thread')."
+)
+_DIED = (
+    "a worker process ended before its work was done: it was killed (often for lack of memory), or "
+    "it could not start. A program that starts processes needs `if __name__ == '__main__':` "
+    "around what it runs."
+)
+
+_work: Callable[[Any], Any]
+
+
+def _begin(pickled: bytes) -> None:
+    # An interrupt is for the main process, which ends its workers itself.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    global _work
+    _work = pickle.loads(pickled)
+
+
+def _run(task: Any) -> Any:
+    try:
+        return _work(task)
+    except Exception as error:
+        # One that cannot be sent would break the pool and hide what happened.
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            text = "".join(traceback.format_exception(error))
+            raise RuntimeError(f"{type(error).__name__} in a worker process:\n{text}") from None
+        raise
+
+
+class Workers:
+    """A pool that applies one function to tasks.
+
+    Args:
+      work: the function of a task.
+      count: how many threads or processes.
+      kind: "thread" or "process".
+    """
+
+    def __init__(self, work: Callable[[Any], Any], count: int, kind: str):
+        self.pool: Executor
+        if kind == "thread":
+            self.pool, self.function = ThreadPoolExecutor(count, "namoo-data"), work
+        else:
+            try:
+                pickled = pickle.dumps(work)
+            except (pickle.PicklingError, AttributeError, TypeError) as error:
+                raise TypeError(_UNSENDABLE.format(what="what it works on", error=error)) from error
+            # A fork of a process with threads can hang; a new process cannot.
+            context = multiprocessing.get_context("spawn")
+            self.pool = ProcessPoolExecutor(count, context, _begin, (pickled,))
+            self.function = _run
+        self.reader: ThreadPoolExecutor | None = None
+        self.close = weakref.finalize(self, _close, self.pool)
+
+    def in_order(self, tasks: Iterator[Any], ahead: int) -> Iterator[Any]:
+        """The results of tasks in their order, with so many under way at a time.
+
+        The tasks are read by a thread of their own, so that a slow iterator waits beside the work.
+        """
+        end: Any = object()
+
+        def submit() -> Future | None:
+            task = next(tasks, end)
+            return None if task is end else self.pool.submit(self.function, task)
+
+        reader = ThreadPoolExecutor(1, "namoo-data-reader")
+        waiting: deque[Future] = deque()
+        try:
+            waiting.extend(reader.submit(submit) for _ in range(ahead))
+            while (made := waiting.popleft().result()) is not None:
+                waiting.append(reader.submit(submit))
+                try:
+                    yield made.result()
+                except BrokenProcessPool as error:
+                    raise RuntimeError(_DIED) from error
+        except BrokenProcessPool as error:
+            raise RuntimeError(_DIED) from error
+        finally:
+            reader.shutdown(wait=False, cancel_futures=True)
+            for read in waiting:
+                read.cancel()
+                read.add_done_callback(_cancel)
+
+
+def _cancel(read: Future) -> None:
+    """Take back what was asked for and is no longer wanted."""
+    if not read.cancelled() and read.exception() is None and (made := read.result()) is not None:
+        made.cancel()
+
+
+def _close(pool: Executor) -> None:
+    pool.shutdown(wait=True, cancel_futures=True)
