@@ -569,7 +569,7 @@ class TestClasses:
 
             @property
             def twice(self):
-                return self.content * 2
+                return self.content * 2  # pyright: ignore[reportOperatorIssue]
 
             @classmethod
             def of(cls, x):

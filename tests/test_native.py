@@ -385,3 +385,26 @@ def test_many_processes_share_the_folder(folder):
     ]
     results = {run.communicate(timeout=120)[0] for run in runs}
     assert len(results) == 1 and all(run.returncode == 0 for run in runs)
+
+
+# ---- settings that look at every value
+
+
+@pytest.mark.parametrize(
+    ("setting", "fun", "value", "operation"),
+    [
+        ("debug_nans", jnp.log, -1.0, "log"),
+        (
+            "debug_nans",
+            lambda x: lax.scan(lambda c, _: (jnp.sqrt(c - 1), c), x, None, 3),
+            1.5,
+            "sqrt",
+        ),
+        ("debug_infs", lambda x: 1 / x, 0.0, "div"),
+    ],
+)
+def test_bad_values_are_found_where_they_arise(setting, fun, value, operation):
+    wanted = rf"encountered in {operation}.*\n  at .*test_native.py:\d+"
+    with getattr(namoo, setting)(True), pytest.raises(FloatingPointError, match=wanted):
+        namoo.jit(lambda x: fun(x))(jnp.float32(value))
+    namoo.jit(lambda x: fun(x))(jnp.float32(value))

@@ -10,8 +10,14 @@ from namoo.engines.base import Executable
 
 
 def compile(program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Executable:
-    """A program made ready by the engine of `config.engine`; engines are loaded when needed."""
-    if config.engine == "interpreter":
+    """A program made ready by the engine of `config.engine`; engines are loaded when needed.
+
+    While a setting asks to check every value, programs run in the interpreter: native code pays
+    nothing for what is off.
+    """
+    # Looking at every value needs an engine that has every value.
+    looking = config.debug_nans or config.debug_infs or config.debug_key_reuse
+    if looking or config.engine == "interpreter":
         from namoo.engines.interpreter import interpreter
 
         return interpreter.compile(program, options)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo._config import config
 from namoo.core.array import to_numpy
 from namoo.core.jaxpr import ClosedJaxpr, Literal, dce, last_uses
 from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
@@ -41,26 +42,52 @@ class Program:
             drop = [slot(v) for v in dead]
             self.steps.append((eqn.primitive.evaluate, ins, eqn.params, outs, many, drop))
         self.results = [slot(v) for v in jaxpr.outvars]
+        self.checks = _checks()
+        self.equations = jaxpr.eqns
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         env = self.template.copy()
         for i, value in zip(self.inputs, values, strict=True):
             env[i] = value
         with set_trace(eval_trace), floating_errors_ignored():
-            for evaluate, ins, params, outs, many, drop in self.steps:
+            for number, (evaluate, ins, params, outs, many, drop) in enumerate(self.steps):
                 out = evaluate(*[env[i] for i in ins], **params)
                 if many:
                     for i, x in zip(outs, out, strict=True):
                         env[i] = x
                 else:
                     env[outs[0]] = out if type(out) is np.ndarray else np.asarray(out)
+                for name, test in self.checks:
+                    for i in outs:
+                        self._check(name, test, env[i], number)
                 for i in drop:
                     env[i] = None
         return [env[i] for i in self.results]
 
+    def _check(self, name: str, test: Any, value: np.ndarray, number: int) -> None:
+        """Raise if a value has elements that are not wanted, naming the operation and its line."""
+        if value.dtype.kind not in "fc" or not test(value).any():
+            return
+        eqn = self.equations[number]
+        where = f"\n  at {eqn.source}" if eqn.source else ""
+        raise FloatingPointError(
+            f"invalid value ({name}) encountered in {eqn.primitive.name}: {int(test(value).sum())} "
+            f"of {value.size} elements of its result {eqn.outvars[0].aval.str_short()}.{where}"
+        )
+
     def as_text(self) -> str:
         """The program itself."""
         return str(self.closed)
+
+
+def _checks() -> list[tuple[str, Any]]:
+    """What every value is tested for, as the settings are now."""
+    checks: list[tuple[str, Any]] = []
+    if config.debug_nans:
+        checks.append(("nan", np.isnan))
+    if config.debug_infs:
+        checks.append(("inf", np.isinf))
+    return checks
 
 
 class Interpreter:

@@ -282,7 +282,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     aval = aval_of(fill_value)
     if isinstance(dtype, _dtypes.ExtendedDType) and aval.dtype != dtype:
         # Every word of the keys has the value.
-        return broadcast(EagerArray(np.asarray(to_numpy(fill_value)[()], dtype.numpy)), shape)
+        kind = dtype.numpy  # pyright: ignore[reportAttributeAccessIssue]
+        return broadcast(EagerArray(np.asarray(to_numpy(fill_value)[()], kind)), shape)
     weak = dtype is None and aval.weak_type
     value = convert_element_type(fill_value, aval.dtype if dtype is None else dtype, weak)
     return broadcast(value, shape)

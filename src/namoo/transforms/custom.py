@@ -333,7 +333,7 @@ class _Custom:
 
     def __reduce__(self):
         """Pickled by name, as functions are."""
-        return self.__qualname__
+        return self.__qualname__  # pyright: ignore[reportAttributeAccessIssue]
 
     def __get__(self, instance, owner=None):
         """A custom function defined in a class is a method."""

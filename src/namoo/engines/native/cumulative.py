@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from namoo.engines.native import ops, routine
 from namoo.engines.native.graph import Node, _limit
@@ -142,7 +142,7 @@ class Row:
             start = f.sub(integer(n - lanes), first) if self.reverse else first
             position = f.add(base, start)
             value = routine.read(f, source.pointer, source.elem, position, lanes)
-            value = self._prefixes(f, ops.convert(f, value, elem=kind.elem))
+            value = self._prefixes(f, cast(Value, ops.convert(f, value, elem=kind.elem)))
             whole = kind.combine(f, carry, value)
             out = ops.convert(f, whole, elem=target.elem)
             routine.write(f, target.pointer, target.elem, position, out)

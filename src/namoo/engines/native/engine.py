@@ -71,7 +71,7 @@ def view(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     if size == 0:
         return np.empty(shape, dtype)
     memory = (ctypes.c_char * size).from_address(address)
-    return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
+    return np.ndarray(shape, dtype, memory)
 
 
 class Program:

@@ -318,6 +318,9 @@ class Function:
         if value.elem == "i1":
             value = self.convert(value, "u8")
         size = bits_of(value.elem) // 8
+        if mask is not None and _only_first(mask):
+            # LLVM would store the whole word of a number that was narrowed: beyond its end.
+            value, mask = self.lane(value, 0), None
         if mask is None:
             self.line(f"  store {value!r}, ptr {address.name}, align {size}")
             return
@@ -593,6 +596,11 @@ def suffix(elem: str, lanes: int) -> str:
 def storage(elem: str) -> str:
     """The type in memory: booleans are bytes."""
     return "i8" if elem == "i1" else llvm_name(elem)
+
+
+def _only_first(mask: Value) -> bool:
+    """Whether a constant mask has its first lane alone."""
+    return mask.name.startswith("<i1 true") and mask.name.count("true") == 1
 
 
 def _int(x: Value | int) -> Value:

@@ -151,7 +151,7 @@ class KernelEmitter:
                 at = self._operand_index(root, outer, inner)
                 for x in root.operands:
                     probe.at(x, at)
-                value = tuple(_dummy(x) for x in root.operands)
+                value: Any = tuple(_dummy(x) for x in root.operands)
                 probe.registers[root] = value if len(value) > 1 else value[0]
             else:
                 at = self._index_of(root, outer, inner)
@@ -377,11 +377,11 @@ class KernelEmitter:
         for a, value in zip(accumulators, finals, strict=True):
             if self._inner_vector(inner):
                 value = a.folded(f, value)
-            value = value if len(value) > 1 else value[0]
-            w.registers[a.node] = value
+            total: Any = value if len(value) > 1 else value[0]
+            w.registers[a.node] = total
             index = self._indices()[: self.spec.split]
             if a.node in self.targets:
-                self._put(a.node, index, value)
+                self._put(a.node, index, total)
         for root, place in kept.items():
             w.places[root] = place
 

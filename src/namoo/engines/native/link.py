@@ -44,7 +44,7 @@ def _linker() -> Any:
 @functools.cache
 def _blas() -> dict[str, int]:
     """The functions of BLAS, by the names that the code uses."""
-    from scipy.linalg import cython_blas
+    from scipy.linalg import cython_blas  # pyright: ignore[reportAttributeAccessIssue]
 
     # Threads are shared out by the program: a product of theirs is for one of them.
     library = ctypes.CDLL(cython_blas.__file__)
