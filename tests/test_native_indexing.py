@@ -5,6 +5,9 @@ what eager mode computes; nothing may be left to the host.
 """
 
 import importlib
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -455,3 +458,18 @@ def test_bits_and_rounding():
         ]
 
     check(casts, x)
+
+
+# ---- memory
+
+
+def test_nothing_outside_of_arrays_is_touched():
+    script = Path(__file__).with_name("native_guard.py")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_one_narrow_element_is_left_over():
+    """Of 16·k + 1 elements the last is stored alone."""
+    x = (normal(17) * 1000).astype(I32)
+    check(lambda x: [x.astype(t) for t in ("int8", "uint8", "int16", "bfloat16", bool)], x)
