@@ -354,16 +354,17 @@ def test_sort_lengths(n):
     check(sorts, x, y, z)
 
 
-@pytest.mark.parametrize("rows", [1, 16, 37])
-def test_sort_of_rows_in_memory(rows):
+@pytest.mark.parametrize("rows, n", [(700, 3), (128, 16), (131, 16), (100, 25), (37, 70)])
+def test_sort_of_rows_in_memory(rows, n):
+    plain, special = normal(rows, n), normal(rows, n)
+    special[3, 1] = np.nan
+    special[rows // 2, :2] = 0.0, -0.0
+    whole = RNG.integers(-(2**31), 2**31, (rows, n)).astype(I32)
+
     def sorts(*xs):
         return [lax.sort(x) for x in xs]
 
-    floats = [normal(rows, n) for n in (3, 16, 25, 32, 70 if rows > 8 else 20)]
-    floats[1][0, 3] = np.nan
-    floats[3][rows // 2, :2] = 0.0, -0.0
-    whole = [RNG.integers(-(2**31), 2**31, x.shape).astype(I32) for x in floats]
-    check(sorts, *floats, *whole, *(x.view(np.uint32) for x in whole))
+    check(sorts, plain, special, whole, whole.view(np.uint32))
 
 
 def test_sort_keeps_the_signs_of_zeros_in_order():
@@ -467,6 +468,33 @@ def test_nothing_outside_of_arrays_is_touched():
     script = Path(__file__).with_name("native_guard.py")
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_results_do_not_depend_on_threads():
+    x, i = normal(400, 300), RNG.integers(0, 400, 9000).astype(I32)
+    u = normal(9000, 300)
+
+    def work(x, i, u):
+        return [
+            x.at[i].add(u),
+            jnp.cumsum(x, 1),
+            jnp.cumsum(x, 0),
+            jnp.sort(x),
+            jnp.argsort(x, 0),
+            *lax.top_k(x, 7),
+            random.normal(random.key(0), (1000, 300)),
+        ]
+
+    program = native.compile(namoo.make_jaxpr(work)(x, i, u))
+    before = namoo.get_num_threads()
+    try:
+        results = []
+        for count in (1, 2, 3):
+            namoo.set_num_threads(count)
+            results.append([y.tobytes() for y in program([x, i, u])])
+    finally:
+        namoo.set_num_threads(before)
+    assert results[0] == results[1] == results[2]
 
 
 def test_one_narrow_element_is_left_over():

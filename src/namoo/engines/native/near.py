@@ -20,7 +20,9 @@ from namoo.engines.native.writer import Place
 LANES = 16
 # Rows up to this length are sorted this way, where there are enough of them.
 LONGEST = 1024
-_LEAST = -(1 << 31)
+# The code is long: it pays from this many elements on.
+LEAST = 2048
+_SIGN = -(1 << 31)
 
 
 def suits(xs: Sequence[Node], axis: int, writes: Sequence[int | None], top: int | None) -> bool:
@@ -30,6 +32,7 @@ def suits(xs: Sequence[Node], axis: int, writes: Sequence[int | None], top: int 
         and top is None
         and axis == len(xs[0].shape) - 1
         and xs[0].elem in ("i32", "u32", "f32")
+        and xs[0].size >= LEAST
     )
 
 
@@ -100,7 +103,7 @@ class NearRows(SortRows):
         ]
         columns = transposed(f, vectors)[:count]
         for column in columns if is_float(elem) else []:
-            minus = f.compare("eq", f.bitcast(column, "i32"), constant("i32", _LEAST))
+            minus = f.compare("eq", f.bitcast(column, "i32"), constant("i32", _SIGN))
             special = f.or_(special, f.or_(minus, f.unordered(column)))
         return [rank(f, column, True) for column in columns], special
 
@@ -154,7 +157,7 @@ class NearRows(SortRows):
     def _value(f: Function, number: Value, elem: str) -> Value:
         """The element of a rank."""
         if elem == "u32":
-            return f.bitcast(f.xor(number, constant("i32", _LEAST)), "u32")
+            return f.bitcast(f.xor(number, constant("i32", _SIGN)), "u32")
         if elem == "i32":
             return number
         flip = f.and_(f.ashr(number, constant("i32", 31)), constant("i32", (1 << 31) - 1))
