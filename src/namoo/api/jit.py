@@ -621,9 +621,27 @@ class Compiled:
     args_info = property(lambda self: self._traced.args_info)
     donate_argnums = property(lambda self: self._traced.donate_argnums)
 
-    def as_text(self) -> str:
-        """The program as the engine runs it."""
-        return self._run.as_text()  # type: ignore[attr-defined]
+    def as_text(self, stage: str = "jaxpr") -> str:
+        """The program at a stage: "jaxpr", "fused" (kernels and memory), "llvm" or "assembly".
+
+        >>> import namoo.numpy as jnp
+        >>> compiled = jit(lambda x: jnp.tanh(x) * 2.0).lower(jnp.ones(8)).compile()
+        >>> print(compiled.as_text("fused"))
+        0: kernel over [8]
+            %3: float32[8] = ('map', 'mul') %1 %2  [out 0]
+        """
+        return self._run.as_text(stage)  # type: ignore[attr-defined]
+
+    def cost_analysis(self) -> dict[str, float] | None:
+        """About how many operations a call is ("flops") and how many bytes it moves.
+
+        None where the engine does not know.
+        """
+        return self._run.costs  # type: ignore[attr-defined]
+
+    def memory_analysis(self) -> Any:
+        """The bytes that a call needs: arguments, results, intermediate values and code."""
+        return self._run.memory  # type: ignore[attr-defined]
 
     @errors.boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

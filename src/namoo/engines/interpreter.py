@@ -75,8 +75,11 @@ class Program:
             f"of {value.size} elements of its result {eqn.outvars[0].aval.str_short()}.{where}"
         )
 
-    def as_text(self) -> str:
-        """The program itself."""
+    costs: dict[str, float] | None = None
+    memory: Any = None
+
+    def as_text(self, stage: str = "jaxpr") -> str:
+        """The program itself, which is the only stage that it has here."""
         return str(self.closed)
 
 

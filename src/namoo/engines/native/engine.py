@@ -12,10 +12,10 @@ from namoo._accelerator import native as runtime
 from namoo.core.array import to_numpy
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
-from namoo.engines.native import link
+from namoo.engines.native import analysis, link
 from namoo.engines.native.driver import write_program
 from namoo.engines.native.graph import Emitter
-from namoo.engines.native.plan import Plan
+from namoo.engines.native.plan import Plan, nbytes
 from namoo.engines.native.types import numpy_dtype
 
 _HOST = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)
@@ -85,7 +85,19 @@ class Program:
         plan = Plan(emitter)
         module = write_program(plan)
         self.text = module.text()
-        self.code = link.Code(link.object_code(self.text))
+        self.fused = plan.text()
+        machine_code = link.object_code(self.text)
+        self.code = link.Code(machine_code)
+        self.costs = {
+            "flops": float(analysis.operations(plan.graph)),
+            "bytes accessed": float(analysis.traffic(plan)),
+        }
+        self.memory = analysis.MemoryAnalysis(
+            sum(map(nbytes, plan.graph.inputs)),
+            sum(map(nbytes, plan.graph.outputs)),
+            plan.arena_size,
+            len(machine_code),
+        )
         self.entry = _ENTRY(self.code.entry)
         self.host = Host(module.host)
         self.arena_size = plan.arena_size
@@ -121,7 +133,13 @@ class Program:
         return outs
 
     def as_text(self, stage: str = "jaxpr") -> str:
-        """The program at one of its stages: "jaxpr", "llvm" or "assembly"."""
+        """The program at one of its stages: "jaxpr", "fused", "llvm" or "assembly"."""
+        if stage not in ("jaxpr", "fused", "llvm", "assembly"):
+            raise ValueError(
+                f"A program has the stages 'jaxpr', 'fused', 'llvm' and 'assembly', not {stage!r}."
+            )
+        if stage == "fused":
+            return self.fused
         if stage == "llvm":
             return self.text
         if stage == "assembly":

@@ -417,6 +417,21 @@ class Plan:
             self.places[result] = self.places[operand]
             self.kept.add(i)
 
+    def text(self) -> str:
+        """The steps in order: what each computes, and where its results are."""
+        lines = []
+        for number, cluster in enumerate(self.steps):
+            first = cluster.roots[0]
+            kind = type(first.data).__name__.lower() if first.kind is CALL else "kernel"
+            lines.append(f"{number}: {kind} over {list(cluster.space)}")
+            for node in cluster.roots:
+                reads = " ".join(f"%{x.number}" for x in node.operands)
+                place = " ".join(map(str, self.places.get(node, ("registers",))))
+                what = node.key[:2] if node.key else kind
+                shape = f"{node.dtype}{list(node.shape)}"
+                lines.append(f"    %{node.number}: {shape} = {what} {reads}  [{place}]")
+        return "\n".join(lines)
+
     def written(self, cluster: Cluster) -> list[Node]:
         """The nodes that a step stores."""
         first = cluster.roots[0]
