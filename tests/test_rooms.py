@@ -48,7 +48,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "stages",
         "typing",
     ),
-    "models": ("mixed", "optim", "data", "train"),
+    "models": ("checkpoints", "mixed", "optim", "data", "train"),
     "compat": ("compat",),
     "public": ("",),
 }

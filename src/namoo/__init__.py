@@ -43,6 +43,7 @@ _TABLE = {
     ),
     "api.jit": "clear_caches jit",
     "api.map": "pmap vmap",
+    "checkpoints": ".",
     "control.callback": "pure_callback",
     "core.avals": "ShapeDtypeStruct",
     "custom_batching": ".",

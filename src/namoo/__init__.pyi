@@ -1,4 +1,5 @@
 from namoo import ad_checkpoint as ad_checkpoint
+from namoo import checkpoints as checkpoints
 from namoo import custom_batching as custom_batching
 from namoo import custom_derivatives as custom_derivatives
 from namoo import data as data

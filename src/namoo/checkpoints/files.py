@@ -1,0 +1,144 @@
+"""Files that are there whole or not at all, and are opened without trust.
+
+What is written is on the disk before its name is: contents, `fsync`, rename, `fsync` of the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from namoo.checkpoints.errors import CheckpointError
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks; one process at a time writes there.
+    fcntl = None
+
+# As in the reference implementation of safetensors: what describes data is not itself that large.
+MAX_JSON = 100_000_000
+
+
+def sync_folder(path: Path) -> None:
+    """Makes the names in a folder last."""
+    if os.name == "nt":
+        return
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def make_folder(path: Path) -> None:
+    """Makes a folder, and those around it, so that they last."""
+    missing = [p for p in (path, *path.parents) if not p.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for p in missing:
+        sync_folder(p.parent)
+
+
+def write_synced(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Writes a new file, and waits until it is on the disk."""
+    with open(path, "xb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Puts a file in the place of another, at once: a reader sees the old or the new."""
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        write_synced(temporary, write)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, exclusive: bool) -> Iterator[None]:
+    """Holds a folder against others: one writer, or any number of readers.
+
+    The lock goes with its process, however that ends.
+    """
+    if fcntl is None:
+        yield
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        except OSError as error:
+            # Some network file systems have no locks; a single writer is safe without.
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EBADF):
+                raise
+        yield
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def opened(path: Path, follow: bool = False) -> Iterator[tuple[BinaryIO, int]]:
+    """Opens a regular file to read.
+
+    Args:
+      path: the file.
+      follow: whether it may be a symbolic link.
+
+    Yields:
+      The file and its size.
+
+    Raises:
+      FileNotFoundError: if there is none.
+      CheckpointError: if it is a link, a folder, a pipe or a device.
+    """
+    # A pipe would wait for a writer without O_NONBLOCK; regular files do not heed it.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        fd = os.open(path, flags if follow else flags | getattr(os, "O_NOFOLLOW", 0))
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise CheckpointError(
+                f"{path} is a symbolic link, which a checkpoint may not hold: it could name any "
+                "file of the machine. Copy the file itself into its place."
+            ) from None
+        raise
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(fd)
+        raise CheckpointError(f"{path} is not a regular file")
+    with open(fd, "rb") as file:
+        yield file, status.st_size
+
+
+def parse_json(data: bytes, where: str) -> Any:
+    """Reads JSON without trust: no repeated names, no endless nesting."""
+    try:
+        return json.loads(data, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+    except RecursionError:
+        raise CheckpointError(f"{where} is nested too deeply to be read") from None
+    except (ValueError, MemoryError) as error:
+        raise CheckpointError(f"{where} cannot be read as JSON: {error}") from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the name {repeated!r} is there twice")
+    return out
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,461 @@
+"""`save` and `load`: a tree as a folder of safetensors files and one JSON file.
+
+    model/tree.json                            the structure, numbers and text, checksums
+    model/data-8f3a62c1-00000.safetensors      the arrays, named by their paths
+
+The arrays are written first, under names that nothing refers to yet; then `tree.json` is replaced,
+which is one step of the file system. Before that step the folder is the old checkpoint, after it
+the new one, whenever the process is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from namoo import tree as _tree
+from namoo._tree.keys import keystr
+from namoo.checkpoints import files, tensors
+from namoo.checkpoints.errors import CheckpointError
+from namoo.checkpoints.fit import Rename, chosen, fit, pairs_of
+from namoo.checkpoints.leaves import (
+    Missing,
+    Tensor,
+    name_of,
+    read_leaf,
+    spec_of,
+    write_leaf,
+)
+from namoo.checkpoints.structure import read_structure, write_structure
+
+MANIFEST = "tree.json"
+FORMAT = "namoo.checkpoint"
+VERSION = 1
+_DATA_FILE = re.compile(r"data-[0-9a-f]{8}-[0-9]{5}\.safetensors")
+_LEFT_OVER = re.compile(rf"({_DATA_FILE.pattern}|{re.escape(MANIFEST)}\.[0-9a-f]{{8}}\.tmp)")
+_SHARD = 4 * 2**30
+
+
+class Saving:
+    """A save that goes on in the background."""
+
+    def __init__(self, path: Path, work: Callable[[], None]):
+        self.path = path
+        self._error: BaseException | None = None
+        # Not a daemon: a program that ends waits for what it saves.
+        self._thread = threading.Thread(target=self._run, args=(work,), name=f"save {path.name}")
+        self._thread.start()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:  # raised again where the user waits
+            self._error = error
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended, well or not."""
+        return not self._thread.is_alive()
+
+    def wait(self) -> None:
+        """Waits until the checkpoint is on the disk.
+
+        Raises:
+          Exception: what went wrong in the background; once.
+        """
+        self._thread.join()
+        _pending.pop(self.path, None)
+        error, self._error = self._error, None
+        if error is not None:
+            error.add_note(f"while {self.path} was saved in the background")
+            raise error
+
+
+_pending: dict[Path, Saving] = {}
+
+
+def _settle(path: Path) -> None:
+    """Ends an earlier save to the same place, and reports what went wrong with it."""
+    earlier = _pending.get(path)
+    if earlier is not None:
+        earlier.wait()
+
+
+def save(
+    path: str | os.PathLike[str],
+    tree: Any,
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    background: bool = False,
+    max_file_bytes: int = _SHARD,
+) -> Saving | None:
+    """Saves a tree, whole or not at all.
+
+    A checkpoint that is there already is replaced; until the new one is complete and on the disk,
+    the old one stays as it is, even if the process is killed or the machine stops.
+
+    Args:
+      path: a folder to make or to replace.
+      tree: any tree. Its leaves are arrays of namoo and NumPy, random keys, numbers, strings and
+        bytes. Functions are not saved; `load` takes them from a template.
+      metadata: what JSON can hold, to be found by `info`.
+      background: copy the arrays and return; the rest is done by a thread.
+      max_file_bytes: start another file where the arrays of one would exceed this.
+
+    Returns:
+      None, or with `background` a `Saving`, whose `wait()` returns when all is on the disk. An
+      error in the background is raised by `wait()`, or by the next `save` or `load` of this path.
+
+    Raises:
+      TypeError: if a leaf cannot be saved; it names its path.
+
+    >>> import tempfile, namoo.numpy as jnp
+    >>> folder = tempfile.mkdtemp()
+    >>> save(f"{folder}/model", {"w": jnp.arange(3.0), "step": 7})
+    >>> load(f"{folder}/model")
+    {'step': 7, 'w': Array([0., 1., 2.], dtype=float32)}
+    """
+    folder = Path(os.path.abspath(path))
+    _settle(folder)
+    manifest, arrays = _describe(tree, metadata, copy=background)
+    if not background:
+        _write(folder, manifest, arrays, max_file_bytes)
+        return None
+    saving = Saving(folder, lambda: _write(folder, manifest, arrays, max_file_bytes))
+    _pending[folder] = saving
+    return saving
+
+
+def _describe(
+    tree: Any, metadata: Mapping[str, Any] | None, copy: bool
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What `tree.json` says, and the arrays by name."""
+    pairs, treedef = _tree.flatten_with_path(tree)
+    arrays: dict[str, np.ndarray] = {}
+    leaves: dict[str, Any] = {}
+    # One array in two places is written once, and is one array again when loaded.
+    name_of_object: dict[int, str] = {}
+    for path, leaf in pairs:
+        name = name_of(path)
+        if name in leaves:
+            raise ValueError(
+                f"two leaves have the path {name!r}, one of them {keystr(path)}: the keys of a "
+                "mapping must differ as text"
+            )
+
+        def add(leaf: Any, array: np.ndarray, name: str = name) -> str:
+            known = name_of_object.get(id(leaf))
+            if known is not None:
+                return known
+            # The format keeps this name for itself; a backslash is in no other path's place.
+            free = name if name != "__metadata__" else "\\__metadata__"
+            name_of_object[id(leaf)] = free
+            arrays[free] = array.copy() if copy else array
+            return free
+
+        leaves[name] = write_leaf(path, leaf, add)
+    manifest = {
+        "structure": write_structure(treedef),
+        "leaves": [[name, leaf] for name, leaf in leaves.items()],
+        "metadata": dict(metadata or {}),
+    }
+    json.dumps(manifest["metadata"], allow_nan=False)  # refused here rather than in a thread
+    return manifest, arrays
+
+
+def _write(
+    folder: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray], limit: int
+) -> None:
+    files.make_folder(folder)
+    with files.locked(folder, exclusive=True):
+        _clean(folder)
+        token = secrets.token_hex(4)
+        listed, sums = {}, {}
+        for i, names in enumerate(_shards(arrays, limit)):
+            part = {name: arrays[name] for name in names}
+            file = f"data-{token}-{i:05d}.safetensors"
+            files.write_synced(folder / file, lambda f, part=part: tensors.write_tensors(f, part))
+            listed[file] = names
+            sums.update({name: tensors.digest(array) for name, array in part.items()})
+        files.sync_folder(folder)
+        body = {"format": FORMAT, "version": VERSION, **manifest, "files": listed, "sha256": sums}
+        text = _canonical({"checkpoint": body, "sha256": _digest(body)})
+        if len(text) > files.MAX_JSON:
+            raise ValueError(
+                f"the description of the tree has {len(text)} bytes, above the limit of "
+                f"{files.MAX_JSON}: put long text and many numbers into arrays"
+            )
+        files.replace_file(folder / MANIFEST, lambda f: f.write(text))
+        _clean(folder)
+
+
+def _shards(arrays: dict[str, np.ndarray], limit: int) -> list[list[str]]:
+    shards: list[list[str]] = []
+    room = 0
+    for name, array in arrays.items():
+        if not shards or array.nbytes > room:
+            shards.append([])
+            room = limit
+        shards[-1].append(name)
+        room -= array.nbytes
+    return shards
+
+
+def _canonical(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(_canonical(value)).hexdigest()
+
+
+def _clean(folder: Path) -> None:
+    """Removes what a save that was killed left behind; for who holds the lock."""
+    kept: set[str] = set()
+    with contextlib.suppress(FileNotFoundError):
+        # A manifest that cannot be read may still be mended: its files stay.
+        try:
+            kept = set(read_manifest(folder)["files"])
+        except CheckpointError:
+            return
+    for name in os.listdir(folder):
+        if _LEFT_OVER.fullmatch(name) and name not in kept:
+            os.unlink(folder / name)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Reads and checks `tree.json`."""
+    path = folder / MANIFEST
+    with files.opened(path) as (file, size):
+        if size > files.MAX_JSON:
+            raise CheckpointError(f"{path} has {size} bytes, above the limit of {files.MAX_JSON}")
+        outer = files.parse_json(file.read(size), str(path))
+    body = outer.get("checkpoint") if isinstance(outer, dict) else None
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise CheckpointError(f"{path} is not the description of a namoo checkpoint")
+    if body.get("version") != VERSION:
+        raise CheckpointError(
+            f"{path} has version {body.get('version')!r:.40}; this namoo reads {VERSION}"
+        )
+    try:
+        is_whole = outer.get("sha256") == _digest(body)
+    except (RecursionError, ValueError):
+        is_whole = False
+    if not is_whole:
+        raise CheckpointError(f"{path} is damaged: its checksum is not that of its contents")
+    kinds = {"structure": list, "leaves": list, "metadata": dict, "files": dict, "sha256": dict}
+    for key, kind in kinds.items():
+        if not isinstance(body.get(key), kind):
+            raise CheckpointError(f"{path} has no {key}")
+    leaves = body["leaves"]
+    if not all(isinstance(x, list) and len(x) == 2 and isinstance(x[0], str) for x in leaves):
+        raise CheckpointError(f"{path} has leaves without a path")
+    body["leaves"] = {name: read_leaf(entry) for name, entry in leaves}
+    if len(body["leaves"]) != len(leaves):
+        raise CheckpointError(f"{path} has two leaves of one path")
+    for name, names in body["files"].items():
+        if not _DATA_FILE.fullmatch(name):
+            raise CheckpointError(f"{path} names a file that no checkpoint has: {name!r:.80}")
+        if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+            raise CheckpointError(f"{path} does not say which arrays are in {name}")
+    return body
+
+
+class Opened:
+    """A checkpoint that is being read: its leaves by path, and the arrays on demand."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.body = read_manifest(folder)
+        self.leaves: dict[str, Any] = self.body["leaves"]
+        self._file_of = {n: file for file, names in self.body["files"].items() for n in names}
+
+    def read(self, names: Iterable[str]) -> dict[str, Any]:
+        """The leaves with some paths; each array is read and checked once."""
+        wanted: dict[str, dict[str, Tensor]] = {}
+        out: dict[str, Any] = {}
+        for name in names:
+            leaf = self.leaves[name]
+            out[name] = leaf
+            if isinstance(leaf, Tensor):
+                file = self._file_of.get(leaf.name)
+                if file is None:
+                    raise CheckpointError(f"{self.folder}: no file has the array {leaf.name!r:.80}")
+                wanted.setdefault(file, {})[name] = leaf
+        made: dict[Tensor, Any] = {}
+        for file, leaves in wanted.items():
+            self._read_file(self.folder / file, leaves, made)
+            out.update({name: made[leaf] for name, leaf in leaves.items()})
+        return out
+
+    def _read_file(self, path: Path, leaves: dict[str, Tensor], made: dict[Tensor, Any]) -> None:
+        try:
+            with files.opened(path) as (file, size):
+                places, _ = tensors.read_header(file, size, path)
+                for leaf in leaves.values():
+                    if leaf in made:
+                        continue
+                    place = places.get(leaf.name)
+                    if place is None or (place.dtype, place.shape) != leaf.stored:
+                        raise CheckpointError(
+                            f"{path} should have {leaf.name!r:.80} as {leaf.spec}, but has "
+                            f"{place and (place.dtype, place.shape)}"
+                        )
+                    array = tensors.read_tensor(file, place, leaf.name, path)
+                    if tensors.digest(array) != self.body["sha256"].get(leaf.name):
+                        raise CheckpointError(
+                            f"{path} is damaged: the checksum of {leaf.name!r:.80} is not that of "
+                            "its bytes"
+                        )
+                    made[leaf] = leaf.make(array)
+        except FileNotFoundError:
+            raise CheckpointError(f"{path} is missing: the checkpoint is not complete") from None
+
+
+def _open(path: str | os.PathLike[str]) -> Path:
+    folder = Path(os.path.abspath(path))
+    _settle(folder)
+    if not folder.is_dir() or not os.path.lexists(folder / MANIFEST):
+        raise FileNotFoundError(
+            f"there is no checkpoint at {folder}"
+            + (f": the folder has no {MANIFEST}" if folder.is_dir() else "")
+            + ". Files of other programs are read by load_safetensors."
+        )
+    return folder
+
+
+def load(
+    path: str | os.PathLike[str],
+    like: Any = None,
+    *,
+    only: Any = None,
+    rename: Rename = None,
+    missing: str = "error",
+    extra: str = "error",
+    cast: bool = False,
+    types: Iterable[type] = (),
+) -> Any:
+    """Loads a tree that `save` saved.
+
+    Without a template the tree comes back as it was: containers, named tuples, dataclasses and
+    modules of classes that are imported, random keys, weak types. With one, each leaf of the
+    template is replaced by the leaf of the same path; static fields, functions and the kinds of
+    containers are the template's. A template is as good with shapes for leaves
+    (`namoo.eval_shape`).
+
+    Args:
+      path: the folder.
+      like: a template.
+      only: a pattern, or a `namoo.paths`, of the leaves to load; no other array is read. The others
+        stay as the template has them; without a template they are None.
+      rename: from paths in the file to paths in the template, of leaves or whole subtrees; or a
+        function of a path.
+      missing: 'error', or 'keep' the template's leaves that the file does not have.
+      extra: 'error', or 'ignore' leaves that the template does not have.
+      cast: convert arrays to the types of the template.
+      types: classes to rebuild nodes of, beside those that imported modules have.
+
+    Returns:
+      The tree.
+
+    Raises:
+      FileNotFoundError: if there is no checkpoint.
+      CheckpointError: if it is damaged, or needs a template.
+      TreeMismatchError: if it does not fit the template. Its `differences` lists where.
+
+    >>> import tempfile, namoo.numpy as jnp
+    >>> folder = tempfile.mkdtemp()
+    >>> save(folder, {"encoder": {"w": jnp.ones(2)}, "head": {"w": jnp.zeros(2)}})
+    >>> load(folder, only="head/**")
+    {'encoder': {'w': None}, 'head': {'w': Array([0., 0.], dtype=float32)}}
+    >>> load(folder, like={"enc": {"w": jnp.zeros(2)}}, rename={"encoder": "enc"}, extra="ignore")
+    {'enc': {'w': Array([1., 1.], dtype=float32)}}
+    >>> load(folder, like={"encodr": {"w": jnp.zeros(2)}, "head": {"w": jnp.zeros(3)}})
+    Traceback (most recent call last):
+      ...
+    namoo._tree.diff.TreeMismatchError: the tree in ... does not fit the template; ...
+      at the root: missing key 'encodr'; unexpected key 'encoder' (did you mean 'encodr'?)
+      at ['head']['w']: expected float32[3], found float32[2]
+    """
+    folder = _open(path)
+    with files.locked(folder, exclusive=False):
+        checkpoint = Opened(folder)
+        if like is not None:
+            return fit(
+                like,
+                checkpoint.leaves,
+                checkpoint.read,
+                str(folder),
+                only=only,
+                rename=rename,
+                missing=missing,
+                extra=extra,
+                cast=cast,
+            )
+        if rename is not None:
+            raise ValueError("rename needs a template: load(path, like=tree, rename=…)")
+        treedef = read_structure(checkpoint.body["structure"], types)
+        if treedef.num_leaves != len(checkpoint.leaves):
+            raise CheckpointError(f"{folder / MANIFEST} has other leaves than its structure has")
+        flags = chosen(only, pairs_of(checkpoint.leaves))
+        kept = [name for name, flag in zip(checkpoint.leaves, flags, strict=True) if flag]
+        for name in kept:
+            leaf = checkpoint.leaves[name]
+            if isinstance(leaf, Missing):
+                raise CheckpointError(
+                    f"the leaf {name!r} of {folder} is a {leaf.what}, and functions are not saved: "
+                    "load it into a template, load(path, like=tree)"
+                )
+        values = checkpoint.read(kept)
+    try:
+        return treedef.unflatten([values.get(name) for name in checkpoint.leaves])
+    except Exception as error:
+        raise CheckpointError(f"the tree in {folder} cannot be rebuilt: {error}") from error
+
+
+class Info(NamedTuple):
+    """What a checkpoint holds.
+
+    Attributes:
+      leaves: by path, the shape and type of each array, and the value of each other leaf.
+      metadata: what was given to `save`.
+    """
+
+    leaves: dict[str, Any]
+    metadata: dict[str, Any]
+
+
+def info(path: str | os.PathLike[str]) -> Info:
+    """Says what a checkpoint holds, without reading its arrays.
+
+    Args:
+      path: the folder.
+
+    Returns:
+      The leaves by path, and the metadata.
+
+    Raises:
+      FileNotFoundError: if there is no checkpoint.
+      CheckpointError: if its description is damaged.
+
+    >>> import tempfile, namoo.numpy as jnp
+    >>> folder = tempfile.mkdtemp()
+    >>> save(folder, {"w": jnp.ones((2, 3)), "step": 7}, metadata={"loss": 0.5})
+    >>> info(folder)
+    Info(leaves={'step': 7, 'w': ShapeDtypeStruct(shape=(2, 3), dtype=float32)}, \
+metadata={'loss': 0.5})
+    """
+    folder = _open(path)
+    with files.locked(folder, exclusive=False):
+        body = read_manifest(folder)
+    return Info({name: spec_of(x) for name, x in body["leaves"].items()}, body["metadata"])
