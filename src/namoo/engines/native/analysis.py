@@ -40,7 +40,7 @@ def operations(graph: Graph) -> int:
         elif node.kind is REDUCE:
             total += node.operands[0].size
         elif node.kind is DOT:
-            product = Product.of(node)
+            product = node.data if isinstance(node.data, Product) else Product.of(node)
             axes = (*product.batch, *product.rows, product.columns, *product.inner)
             total += 2 * math.prod(axis.size for axis in axes)
         elif node.kind is CALL:

@@ -72,6 +72,7 @@ class Driver:
         self.f = f
         self.host = host
         self.fails = False
+        self.widest = 1
 
     def run(
         self,
@@ -133,11 +134,10 @@ class Driver:
         )
 
     def table(self, pointers: Sequence[Value]) -> Value:
-        """Pointers in a row, in memory."""
+        """Pointers in a row, in memory: the same for all steps, since each ends before the next."""
         f = self.f
-        name = f.fresh()
-        f.line(f"  {name} = alloca [{max(len(pointers), 1)} x ptr], align 8", 0)
-        table = Value(name, "ptr")
+        self.widest = max(self.widest, len(pointers))
+        table = Value("%table", "ptr")
         for i, p in enumerate(pointers):
             f.line(f"  store ptr {p.name}, ptr {f.offset(table, i, 'ptr').name}, align 8")
         return table
@@ -170,6 +170,7 @@ class Driver:
     def finish(self) -> str:
         """The function's text."""
         f = self.f
+        f.preamble.append(f"  %table = alloca [{self.widest} x ptr], align 8")
         f.line("  ret i32 0")
         if self.fails:
             f.start_block("FAIL")

@@ -108,6 +108,8 @@ class Function:
         self.counter = 0
         self.parameters = [Value(f"%a{i}", elem) for i, elem in enumerate(parameters)]
         self.levels = [_Level("entry")]
+        self.preamble: list[str] = []
+        """Lines at the function's start, whenever they are written."""
         self.epoch = 0
         """Grows when memory may have changed: what was loaded before is not loaded still."""
         self.declarations: dict[str, str] = {}
@@ -154,6 +156,9 @@ class Function:
         """The finished function."""
         (level,) = self.levels
         level.chunks.append(_block(level.label, level.lines))
+        if self.preamble:
+            label, *rest = level.chunks[0].split("\n", 1)
+            level.chunks[0] = "\n".join([label, *self.preamble, *rest])
         parameters = ", ".join(repr(p) for p in self.parameters)
         return "\n".join(
             [

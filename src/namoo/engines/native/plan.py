@@ -393,8 +393,8 @@ class Plan:
             self.scratch.append(offset)
             if extra:
                 taken.append((offset, extra))
-            for node, when in last.items():
-                if when == i and self.places.get(node, ("",))[0] == "arena":
+            for node in cluster.inputs:
+                if last.get(node) == i and self.places.get(node, ("",))[0] == "arena":
                     taken.append((self.places[node][1], nbytes(node)))
             for place in taken:
                 arena.give(*place)
