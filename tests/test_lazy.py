@@ -12,6 +12,7 @@ from namoo._lazy import names_of
 
 SPACES = [
     "namoo",
+    "namoo.data",
     "namoo.lax",
     "namoo.nn",
     "namoo.numpy",
@@ -24,6 +25,7 @@ SPACES = [
     "namoo.optim.tree",
     "namoo.optim.tree_utils",
     "namoo.random",
+    "namoo.train",
 ]
 
 

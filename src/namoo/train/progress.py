@@ -1,0 +1,159 @@
+"""`progress`: how far a loop has come, on a terminal and nowhere else."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+
+class progress:
+    """Shows how far a loop has come, how fast it is, what is left, and numbers such as the loss.
+
+    The line is drawn a few times a second, by tqdm if it is installed. A number is read only when
+    it is drawn. Nothing at all is written to what is not a terminal.
+
+    Args:
+      iterable: what to loop over.
+      total: how many items there are; its length by default, if it has one.
+      description: words in front.
+      file: where to draw; the standard error by default.
+      interval: how many seconds between two drawings, at least.
+
+    >>> shown = progress(range(3), description="epoch 1")
+    >>> for step in shown:
+    ...     shown(loss=1 / (step + 1))
+    >>> shown.count
+    3
+    """
+
+    def __init__(
+        self,
+        iterable: Iterable[Any],
+        total: int | None = None,
+        *,
+        description: str = "",
+        file: TextIO | None = None,
+        interval: float = 0.1,
+    ):
+        self.iterable, self.description, self.interval = iterable, description, interval
+        self.file = sys.stderr if file is None else file
+        self.total = _length(iterable) if total is None else total
+        self.count = 0
+        self.numbers: dict[str, Any] = {}
+
+    def __call__(self, **numbers: Any) -> None:
+        """Shows these numbers from now on."""
+        self.numbers.update(numbers)
+
+    def __len__(self) -> int:
+        if self.total is None:
+            raise TypeError("the total is not known.")
+        return self.total
+
+    def __iter__(self) -> Iterator[Any]:
+        self.count = 0
+        # A program without a console has no standard error at all.
+        if self.file is None or not self.file.isatty():
+            for item in self.iterable:
+                yield item
+                self.count += 1
+            return
+        draw = _tqdm(self) if importlib.util.find_spec("tqdm") else _Line(self)
+        due = 0.0
+        try:
+            for item in self.iterable:
+                if (now := time.perf_counter()) >= due:
+                    draw(self.count)
+                    due = now + self.interval
+                yield item
+                self.count += 1
+        finally:
+            draw(self.count)
+            draw.close()
+
+    def shown_numbers(self) -> str:
+        """The numbers as they are drawn."""
+        return ", ".join(f"{name} {_short(value)}" for name, value in self.numbers.items())
+
+
+def _length(iterable: Any) -> int | None:
+    try:
+        return len(iterable)
+    except TypeError:
+        return None
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else f"{float(value):.4g}"
+
+
+class _Line:
+    """A line that is written over itself."""
+
+    def __init__(self, of: progress):
+        self.of, self.start, self.first = of, time.perf_counter(), of.count
+        self.width = 0
+
+    def __call__(self, count: int) -> None:
+        self.write(line(self.of, count - self.first, time.perf_counter() - self.start))
+
+    def write(self, text: str) -> None:
+        self.of.file.write("\r" + text.ljust(self.width))
+        self.of.file.flush()
+        self.width = len(text)
+
+    def close(self) -> None:
+        self.of.file.write("\n")
+        self.of.file.flush()
+
+
+def line(of: progress, done: int, seconds: float) -> str:
+    """The line of a loop that has done so many steps in so many seconds.
+
+    >>> line(progress(range(4), description="fit"), 1, 2.0)
+    'fit  1/4  25%  0.50 steps/s  0:06 left'
+    """
+    rate = done / seconds if seconds > 0 else 0.0
+    parts = [of.description] if of.description else []
+    if of.total is None:
+        parts.append(str(of.count or done))
+    else:
+        parts += [f"{done}/{of.total}", f"{done / max(of.total, 1):.0%}"]
+    parts.append(f"{rate:.{0 if rate >= 100 else 2}f} steps/s")
+    if of.total is not None and rate > 0:
+        parts.append(f"{clock((of.total - done) / rate)} left")
+    if of.numbers:
+        parts.append(of.shown_numbers())
+    return "  ".join(parts)
+
+
+def clock(seconds: float) -> str:
+    """Seconds as a clock shows them.
+
+    >>> clock(59.6), clock(3725)
+    ('1:00', '1:02:05')
+    """
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+class _tqdm:
+    """tqdm's bar."""
+
+    def __init__(self, of: progress):
+        from tqdm import tqdm
+
+        self.of = of
+        self.bar = tqdm(total=of.total, desc=of.description or None, file=of.file, unit="step")
+
+    def __call__(self, count: int) -> None:
+        self.bar.set_postfix_str(self.of.shown_numbers(), refresh=False)
+        self.bar.n = count
+        self.bar.refresh()
+
+    def close(self) -> None:
+        self.bar.close()
