@@ -76,6 +76,20 @@ def places(x, i, u):
     ]
 
 
+def strides(x, i, u):
+    flat = x.reshape(-1)
+    parts = [flat[:n] for n in (5, 16, 17, 28, 33, 77)]
+    return [
+        *(v[::2] for v in parts),
+        *(v[1::2] for v in parts),
+        *(jnp.repeat(v, 2) for v in parts),
+        *(jnp.repeat(v, 4) for v in parts),
+        *((v > 0)[::-2] for v in parts),
+        *(v.astype(jnp.bfloat16)[::2] for v in parts),
+        *(v[::2].sum() for v in parts),
+    ]
+
+
 def scans(x, i, u):
     return [lax.cumsum(x, a, r) for a in (0, 1) for r in (False, True)] + [
         lax.cumprod(x, 1),
@@ -128,7 +142,7 @@ def main() -> None:
     x = rng.standard_normal((11, 7)).astype(np.float32)
     i = rng.integers(-13, 13, 11).astype(np.int32)
     u = rng.standard_normal((11, 7)).astype(np.float32)
-    for fun in (places, scans, sorts, windows, draws):
+    for fun in (places, strides, scans, sorts, windows, draws):
         program = native.compile(namoo.make_jaxpr(fun)(x, i, u))
         wanted = [to_numpy(y) for y in fun(jnp.asarray(x), jnp.asarray(i), jnp.asarray(u))]
         for at_end in (False, True):

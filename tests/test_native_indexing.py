@@ -135,6 +135,24 @@ def test_gather_of_types_and_windows():
     check(reads, x, i, keys, ulps=4)
 
 
+@pytest.mark.parametrize("n", [1, 3, 14, 16, 28, 33, 47, 100])
+def test_strides_and_repeats(n):
+    x = normal(3, n)
+
+    def reads(x):
+        return [
+            *(x[:, start::step] for start in (0, 1) for step in (1, 2, 3, -1, -2)),
+            *(jnp.repeat(x, times, 1) for times in (2, 3, 4, 16)),
+            (x > 0)[:, ::2],
+            x.astype(jnp.bfloat16)[:, ::2],
+            (x + 1j * x)[:, ::2],
+            x[:, ::2].sum(1),
+            (jnp.repeat(x, 2, 1) * jnp.arange(2.0 * n)).sum(1),
+        ]
+
+    check(reads, x, ulps=16)
+
+
 # ---- scatter
 
 

@@ -61,6 +61,19 @@ class Value:
         return f"{self.type} {self.name}"
 
 
+class Mask(Value):
+    """A constant mask: the first `count` lanes."""
+
+    __slots__ = ("count",)
+
+
+def mask_of(lanes: int, count: int) -> Mask:
+    bits = ", ".join(f"i1 {'true' if i < count else 'false'}" for i in range(lanes))
+    mask = Mask(f"<{bits}>", "i1", lanes)
+    mask.count = count
+    return mask
+
+
 def vector_type(elem: str, lanes: int) -> str:
     return f"<{lanes} x {llvm_name(elem)}>" if lanes else llvm_name(elem)
 
@@ -323,7 +336,7 @@ class Function:
         if value.elem == "i1":
             value = self.convert(value, "u8")
         size = bits_of(value.elem) // 8
-        if mask is not None and _only_first(mask):
+        if isinstance(mask, Mask) and mask.count == 1:
             # LLVM would store the whole word of a number that was narrowed: beyond its end.
             value, mask = self.lane(value, 0), None
         if mask is None:
@@ -601,11 +614,6 @@ def suffix(elem: str, lanes: int) -> str:
 def storage(elem: str) -> str:
     """The type in memory: booleans are bytes."""
     return "i8" if elem == "i1" else llvm_name(elem)
-
-
-def _only_first(mask: Value) -> bool:
-    """Whether a constant mask has its first lane alone."""
-    return mask.name.startswith("<i1 true") and mask.name.count("true") == 1
 
 
 def _int(x: Value | int) -> Value:

@@ -21,6 +21,7 @@ from namoo.engines.native.ir import (
     Value,
     bits_of,
     constant,
+    mask_of,
     storage,
 )
 from namoo.engines.native.types import computed_in, is_complex, is_compound, part_of, parts
@@ -549,11 +550,6 @@ def _dummy(node: Node) -> Any:
     if is_compound(node.elem):
         return (Value("%", part_of(node.elem)),) * parts(node.elem)
     return Value("%", computed_in(node.elem))
-
-
-def mask_of(lanes: int, count: int) -> Value:
-    bits = ", ".join(f"i1 {'true' if i < count else 'false'}" for i in range(lanes))
-    return Value(f"<{bits}>", "i1", lanes)
 
 
 def _symbols(index: Index) -> set[Symbol]:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 
 from namoo.engines.native import routine
 from namoo.engines.native.graph import Node
-from namoo.engines.native.ir import Function, Value, constant, is_float
-from namoo.engines.native.kernel import mask_of
+from namoo.engines.native.ir import Function, Value, constant, is_float, mask_of
 from namoo.engines.native.routine import integer
 from namoo.engines.native.sorting import UNROLLED, SortRows, network, rank
 from namoo.engines.native.writer import Place

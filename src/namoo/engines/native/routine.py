@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from namoo.engines.native.graph import Step
-from namoo.engines.native.ir import Function, Value, bits_of, constant
-from namoo.engines.native.kernel import VECTOR_BYTES, Emitted, mask_of
+from namoo.engines.native.ir import Function, Value, bits_of, constant, mask_of
+from namoo.engines.native.kernel import VECTOR_BYTES, Emitted
 from namoo.engines.native.types import computed_in, is_compound, part_of, parts
 from namoo.engines.native.writer import Place
 

@@ -15,9 +15,11 @@ from namoo.engines.native.graph import COMPUTE, DOT, LITERAL, PART, REDUCE, Node
 from namoo.engines.native.index import Index, Loop, Quotient, Symbol, unravel
 from namoo.engines.native.ir import (
     Function,
+    Mask,
     Value,
     bits_of,
     constant,
+    mask_of,
     storage,
     suffix,
     vector_type,
@@ -265,17 +267,53 @@ class Writer:
             first = position - (self.lanes - 1)
             address = f.offset(pointer, self._sum(first, False), elem)
             return f.shuffle(f.load(address, elem, self.lanes), range(self.lanes)[::-1])
-        if step == 2 and self.mask is None and self.lanes % 2 == 0:
-            return self._every_second(pointer, elem, position)
+        if self.mask is None or isinstance(self.mask, Mask):
+            if step == 2 and self.lanes % 2 == 0:
+                return self._every_second(pointer, elem, position)
+            if step is None and (times := self._repeats(position)):
+                return self._repeated(pointer, elem, position, times)
         return self._gather(pointer, elem, position)
+
+    def _count(self) -> int:
+        """How many lanes are in use."""
+        return self.mask.count if isinstance(self.mask, Mask) else self.lanes
 
     def _every_second(self, pointer: Value, elem: str, position: Index) -> Value:
         """Neighbours but one: two vectors that meet, and touch nothing beyond the last element."""
         f, n = self.f, self.lanes
+        last = 2 * (self._count() - 1)
         first = f.offset(pointer, self._sum(position, False), elem)
-        second = f.offset(pointer, self._sum(position + (n - 1), False), elem)
+        low = f.load(first, elem, n, None if last >= n - 1 else mask_of(n, last + 1))
         order = [*range(0, n, 2), *range(n + 1, 2 * n, 2)]
-        return f.shuffle(f.load(first, elem, n), order, f.load(second, elem, n))
+        if last < n:
+            return f.shuffle(low, order, low)
+        second = f.offset(pointer, self._sum(position + (n - 1), False), elem)
+        rest = last - (n - 1) + 1
+        high = f.load(second, elem, n, None if rest == n else mask_of(n, rest))
+        return f.shuffle(low, order, high)
+
+    def _repeats(self, position: Index) -> int:
+        """How many lanes in a row read the same neighbour; 0 if they do not."""
+        varying = [(s, factor) for s, factor in position.terms.items() if s.vector]
+        (symbol, factor), *others = varying
+        if others or factor != 1 or not isinstance(symbol, Quotient) or symbol.remainder:
+            return 0
+        base, times = symbol.base, symbol.divisor
+        # Loops over vectors start at multiples of their lanes.
+        if len(base.terms) != 1 or base.constant % times or self.lanes % times:
+            return 0
+        ((inner, step),) = base.terms.items()
+        return times if isinstance(inner, Loop) and inner.vector and step == 1 else 0
+
+    def _repeated(self, pointer: Value, elem: str, position: Index, times: int) -> Value:
+        """Neighbours, each as often as `times`."""
+        f, n = self.f, self.lanes
+        address = f.offset(pointer, self._sum(position, False), elem)
+        if times == n:
+            return f.load(address, elem)
+        used = -(-self._count() // times)
+        mask = None if used == n // times else mask_of(n // times, used)
+        return f.shuffle(f.load(address, elem, n // times, mask), [i // times for i in range(n)])
 
     def _gather(self, pointer: Value, elem: str, position: Index) -> Value:
         f, n = self.f, self.lanes
