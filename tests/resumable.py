@@ -1,11 +1,8 @@
-"""A training run that goes on from its last checkpoint: `python resumable.py FOLDER [KILL_AT]`.
+"""A training run that goes on from its last checkpoint: `python resumable.py FOLDER`.
 
-It prints the loss of each step as bits, and at the end the parameters; where it is told to, it
-kills itself in the middle of a step.
+It prints the loss of each step as bits, and at the end the parameters. `kill_training.py` kills it.
 """
 
-import os
-import signal
 import sys
 
 import namoo
@@ -14,7 +11,7 @@ from namoo import optim
 from namoo.checkpoints import Checkpoints
 from namoo.train import TrainState
 
-STEPS = 10
+STEPS = 40
 
 
 @namoo.jit
@@ -29,7 +26,7 @@ def train_step(state, key, order):
     return state.apply_gradients(grads=grads), key, value
 
 
-def main(folder: str, kill_at: int | None) -> None:
+def main(folder: str) -> None:
     w, v = namoo.random.split(namoo.random.key(1))
     params = {"w": namoo.random.normal(w, (3, 5)), "v": namoo.random.normal(v, (5,))}
     state = TrainState.create(params=params, tx=optim.adam(0.05))
@@ -38,10 +35,8 @@ def main(folder: str, kill_at: int | None) -> None:
     checkpoints = Checkpoints(folder, keep=2, background=True)
     if checkpoints.latest is not None:
         run = checkpoints.load(like=run)
-    data = jnp.arange(40.0)
+    data = jnp.arange(4.0 * STEPS) / STEPS
     for step in range(int(run["state"].step), STEPS):
-        if step == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
         position = run["position"]
         batch = data[position : position + 4]
         state, key, loss = train_step(run["state"], run["key"], batch)
@@ -54,4 +49,4 @@ def main(folder: str, kill_at: int | None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None)
+    main(sys.argv[1])

@@ -82,7 +82,13 @@ def locked(folder: Path, exclusive: bool) -> Iterator[None]:
             # Some network file systems have no locks; a single writer is safe without.
             if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EBADF):
                 raise
-        yield
+            yield
+            return
+        try:
+            yield
+        finally:
+            # Closing is not enough: a process forked meanwhile would hold on to the lock.
+            fcntl.flock(fd, fcntl.LOCK_UN)
     finally:
         os.close(fd)
 

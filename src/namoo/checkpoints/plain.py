@@ -131,6 +131,7 @@ def load_safetensors(
             source[slashed] = file, place
 
     def read(names: list[str]) -> dict[str, Any]:
+        tensors.check_memory((source[name][1] for name in names), parts[0].parent)
         out: dict[str, Any] = {}
         for part in parts:
             here = [name for name in names if source[name][0] == part]

@@ -282,44 +282,52 @@ class Opened:
 
     def read(self, names: Iterable[str]) -> dict[str, Any]:
         """The leaves with some paths; each array is read and checked once."""
-        wanted: dict[str, dict[str, Tensor]] = {}
-        out: dict[str, Any] = {}
-        for name in names:
-            leaf = self.leaves[name]
-            out[name] = leaf
+        leaves = {name: self.leaves[name] for name in names}
+        wanted: dict[str, set[Tensor]] = {}
+        for leaf in leaves.values():
             if isinstance(leaf, Tensor):
                 file = self._file_of.get(leaf.name)
                 if file is None:
                     raise CheckpointError(f"{self.folder}: no file has the array {leaf.name!r:.80}")
-                wanted.setdefault(file, {})[name] = leaf
-        made: dict[Tensor, Any] = {}
-        for file, leaves in wanted.items():
-            self._read_file(self.folder / file, leaves, made)
-            out.update({name: made[leaf] for name, leaf in leaves.items()})
-        return out
+                wanted.setdefault(file, set()).add(leaf)
+        places = {file: self._places(file, found) for file, found in wanted.items()}
+        tensors.check_memory((p for table in places.values() for p in table.values()), self.folder)
+        made: dict[Any, Any] = {}
+        for file, table in places.items():
+            made.update(self._arrays(file, table))
+        return {n: made[x] if isinstance(x, Tensor) else x for n, x in leaves.items()}
 
-    def _read_file(self, path: Path, leaves: dict[str, Tensor], made: dict[Tensor, Any]) -> None:
+    def _places(self, name: str, leaves: set[Tensor]) -> dict[Tensor, tensors.Place]:
+        """Where arrays lie in a file, which must have them as the description says."""
+        path = self.folder / name
         try:
             with files.opened(path) as (file, size):
-                places, _ = tensors.read_header(file, size, path)
-                for leaf in leaves.values():
-                    if leaf in made:
-                        continue
-                    place = places.get(leaf.name)
-                    if place is None or (place.dtype, place.shape) != leaf.stored:
-                        raise CheckpointError(
-                            f"{path} should have {leaf.name!r:.80} as {leaf.spec}, but has "
-                            f"{place and (place.dtype, place.shape)}"
-                        )
-                    array = tensors.read_tensor(file, place, leaf.name, path)
-                    if tensors.digest(array) != self.body["sha256"].get(leaf.name):
-                        raise CheckpointError(
-                            f"{path} is damaged: the checksum of {leaf.name!r:.80} is not that of "
-                            "its bytes"
-                        )
-                    made[leaf] = leaf.make(array)
+                header, _ = tensors.read_header(file, size, path)
         except FileNotFoundError:
             raise CheckpointError(f"{path} is missing: the checkpoint is not complete") from None
+        out = {}
+        for leaf in leaves:
+            place = header.get(leaf.name)
+            if place is None or (place.dtype, place.shape) != leaf.stored:
+                raise CheckpointError(
+                    f"{path} should have {leaf.name!r:.80} as {leaf.spec}, but has "
+                    f"{place and (place.dtype, place.shape)}"
+                )
+            out[leaf] = place
+        return out
+
+    def _arrays(self, name: str, places: dict[Tensor, tensors.Place]) -> dict[Tensor, Any]:
+        path, out = self.folder / name, {}
+        with files.opened(path) as (file, _):
+            for leaf, place in places.items():
+                array = tensors.read_tensor(file, place, leaf.name, path)
+                if tensors.digest(array) != self.body["sha256"].get(leaf.name):
+                    raise CheckpointError(
+                        f"{path} is damaged: the checksum of {leaf.name!r:.80} is not that of its "
+                        "bytes"
+                    )
+                out[leaf] = leaf.make(array)
+        return out
 
 
 def _open(path: str | os.PathLike[str]) -> Path:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -156,6 +157,22 @@ def _place(name: str, entry: Any, start: int, where: Path) -> Place:
 
 def _are_sizes(numbers: Any) -> bool:
     return isinstance(numbers, list) and all(type(n) is int and 0 <= n < 2**62 for n in numbers)
+
+
+def check_memory(places: Iterable[Place], where: Path) -> None:
+    """Refuses to read more than the machine has memory for.
+
+    A file with holes takes no room on the disk, however long it is.
+    """
+    if not hasattr(os, "sysconf"):
+        return
+    needed = sum(place.end - place.begin for place in places)
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > memory:
+        raise CheckpointError(
+            f"the arrays of {where} have {needed} bytes, and the machine has {memory} bytes of "
+            "memory. Load a part: only='pattern/**'."
+        )
 
 
 def read_tensor(file: BinaryIO, place: Place, name: str, where: Path) -> np.ndarray:
