@@ -38,6 +38,11 @@ class Window:
         self.steps = tuple(window_dilation)
         self.key = (self.sizes, self.strides, tuple(map(tuple, padding)), self.gaps, self.steps)
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether an element may be in several windows."""
+        return any(n > stride for n, stride in zip(self.sizes, self.strides, strict=True))
+
     def place(self, k: Any, shape, window: Sequence[Index], at: Sequence[Any]):
         """The operand's index at place `at` of a window, and whether there is an element."""
         inside, index = None, []
@@ -69,6 +74,13 @@ class Window:
         return level(())
 
 
+def _rereading(node: Node, again: bool) -> Node:
+    """Say that a node reads elements several times: they should not be computed each time."""
+    if again:
+        node.data = "rereads"
+    return node
+
+
 def reduce(emit: Emitter, x: Node, name: str, identity: Any, params: dict) -> Node:
     """An operation of `ops` over every window."""
     if not ops.accepts(name, [x.dtype]) or 0 in x.shape:
@@ -88,13 +100,14 @@ def reduce(emit: Emitter, x: Node, name: str, identity: Any, params: dict) -> No
         def element(k, index):
             return window.folded(lambda at: read(k, index, at), lambda a, b: combine(k.f, a, b))
 
-        return emit.compute(
+        out = emit.compute(
             [x],
             element,
             dtype=x.dtype,
             key=("reduce_window", name, window.key),
             cost=2 * math.prod(window.sizes),
         )
+        return _rereading(out, window.overlaps)
     rank = len(shape)
     wide = [d for d in range(rank) if window.sizes[d] > 1]
 
@@ -152,13 +165,14 @@ def select_and_gather(emit: Emitter, t: Node, x: Node, relation: str, worst, par
 
         return _chosen(k, x, window, index, relation, least, carry)
 
-    return emit.compute(
+    out = emit.compute(
         [t, x],
         element,
         dtype=t.dtype,
         key=("select_and_gather", relation, window.key),
         cost=4 * math.prod(window.sizes),
     )
+    return _rereading(out, window.overlaps)
 
 
 def select_and_scatter(emit: Emitter, source: Node, x: Node, relation: str, worst, params) -> Node:
@@ -186,6 +200,7 @@ def select_and_scatter(emit: Emitter, source: Node, x: Node, relation: str, wors
         key=("select_place", relation, window.key),
         cost=4 * math.prod(window.sizes),
     )
+    _rereading(places, window.overlaps)
 
     def element(k, index):
         f = k.f
@@ -208,7 +223,7 @@ def select_and_scatter(emit: Emitter, source: Node, x: Node, relation: str, wors
         return total
 
     zero = emit.literal(0, source.dtype)
-    return emit.compute(
+    out = emit.compute(
         [source, places],
         element,
         shape=x.shape,
@@ -216,3 +231,4 @@ def select_and_scatter(emit: Emitter, source: Node, x: Node, relation: str, wors
         key=("select_and_scatter", x.shape, window.key),
         cost=6 * math.prod(reach),
     )
+    return _rereading(out, math.prod(reach) > 1)
