@@ -4,6 +4,7 @@
 # pyright: reportArgumentType=false
 
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 
 import namoo.numpy as jnp
 from namoo import data, random, struct, tree
+from namoo.data import sources
 
 KEY = random.key(7)
 
@@ -238,6 +240,55 @@ def same(a, b):
     assert len(a) == len(b)
     for x, y in zip(a, b, strict=True):
         tree.map(np.testing.assert_array_equal, x, y)
+
+
+def test_every_example_has_a_key_of_its_own():
+    seen = []
+    for index in range(2):
+        loader = data.Loader(
+            list(range(8)), 2, key=KEY, map=lambda x, key: random.bits(key), shard=(index, 2)
+        )
+        seen += flat(loader.steps(4))
+    assert len(set(seen)) == len(seen) == 16
+
+
+def test_the_places_of_a_buffer_do_not_repeat():
+    loader = data.Loader(lambda: range(9000), 9000, key=KEY, shuffle_buffer=100)
+    [order] = ids(loader)
+    late = np.array(order) - np.arange(9000)
+    assert sorted(order) == list(range(9000)) and (late[:4096] != late[4096:8192]).any()
+    # An example stays for as long as the buffer is large, on average.
+    assert abs(np.mean(np.abs(late[200:8800])) - 100) < 40
+
+
+def test_a_mapped_file_is_sent_as_its_name(tmp_path):
+    np.save(tmp_path / "x.npy", np.arange(100_000))
+    whole = sources.Arrays({"a": data.mapped(tmp_path / "x.npy"), "b": np.arange(100_000)[::-1]})
+    alone = pickle.dumps(sources.Arrays(data.mapped(tmp_path / "x.npy")))
+    assert len(alone) < 2000
+    where = np.array([3, 99_999])
+    for source in (whole, sources.Arrays(data.mapped(tmp_path / "x.npy")[10:])):
+        again = pickle.loads(pickle.dumps(source))
+        where = where % len(source)
+        tree.map(np.testing.assert_array_equal, source.batch(where), again.batch(where))
+
+
+def test_what_is_no_longer_wanted_is_not_made():
+    made = []
+
+    def slowly(x):
+        time.sleep(0.005)
+        made.append(x)
+        return x
+
+    for source in (list(range(100)), lambda: range(100)):
+        made.clear()
+        with data.Loader(source, 1, map=slowly, workers=1, prefetch=60) as loader:
+            for _ in loader:
+                break
+            for _ in loader:
+                break
+            assert len(made) < 30
 
 
 @pytest.mark.parametrize("name", LOADERS)

@@ -363,6 +363,10 @@ def test_checksums(data_, crc):
     assert events.crc32c(data_) == crc
 
 
+def test_the_checksum_of_a_length_is_that_of_every_file_of_events():
+    assert events.masked_crc32c(binary.pack("<Q", 24)) == 0x224B7FA3
+
+
 def plain_reader(raw: bytes):
     """TensorBoard's records, read with nothing but their description."""
     while raw:

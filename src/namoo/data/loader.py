@@ -263,15 +263,15 @@ class Loader:
     def _run(self, turn: object) -> Iterator[Any]:
         epoch, at = self._epoch, self._batch
         tasks = self._tasks(epoch, at)
+        is_stream = self._stream is not None
+        length = 0 if is_stream else len(self)
         if self._worker_count:
             if self._pool is None:
                 self._pool = Workers(self._make, self._worker_count, self._worker_kind)
-            batches = self._pool.in_order(tasks, self._worker_count * self._prefetch)
+            ahead = self._worker_count * self._prefetch
+            batches = self._pool.in_order(tasks, ahead, takes_time=is_stream)
         else:
             batches = map(self._make, tasks)
-        is_stream = self._stream is not None
-        length = 0 if is_stream else len(self)
-        batches = iter(batches)
         try:
             batch = self._next(batches, epoch, at)
             while batch is not _END:

@@ -47,6 +47,18 @@ def _run(task: Any) -> Any:
         raise
 
 
+class _AtOnce(Executor):
+    """Runs what it is given before it returns."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        done: Future = Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
+
 class Workers:
     """A pool that applies one function to tasks.
 
@@ -69,13 +81,15 @@ class Workers:
             context = multiprocessing.get_context("spawn")
             self.pool = ProcessPoolExecutor(count, context, _begin, (pickled,))
             self.function = _run
-        self.reader: ThreadPoolExecutor | None = None
         self.close = weakref.finalize(self, _close, self.pool)
 
-    def in_order(self, tasks: Iterator[Any], ahead: int) -> Iterator[Any]:
+    def in_order(self, tasks: Iterator[Any], ahead: int, takes_time: bool) -> Iterator[Any]:
         """The results of tasks in their order, with so many under way at a time.
 
-        The tasks are read by a thread of their own, so that a slow iterator waits beside the work.
+        Args:
+          tasks: the tasks.
+          ahead: how many are begun before their results are asked for.
+          takes_time: whether it takes time to get a task; then a thread of its own does so.
         """
         end: Any = object()
 
@@ -83,7 +97,7 @@ class Workers:
             task = next(tasks, end)
             return None if task is end else self.pool.submit(self.function, task)
 
-        reader = ThreadPoolExecutor(1, "namoo-data-reader")
+        reader = ThreadPoolExecutor(1, "namoo-data-reader") if takes_time else _AtOnce()
         waiting: deque[Future] = deque()
         try:
             waiting.extend(reader.submit(submit) for _ in range(ahead))
