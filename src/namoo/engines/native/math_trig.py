@@ -58,6 +58,11 @@ _SIN = {
         2.720270450157284e-15,
     ),
 }
+# (cos(r) - 1 + r²/2) / r⁴ in r² for |r| ≤ π/4, by Taylor's series; 2⁻³⁴ and 2⁻⁶⁷.
+_COS = {
+    elem: tuple((-1) ** n / math.factorial(2 * n) for n in range(2, 2 + terms))
+    for elem, terms in (("f32", 4), ("f64", 8))
+}
 # (tan(r)/r - 1) / r² in r² for |r| ≤ π/4; 2⁻³³ and 2⁻⁵⁵.
 _TAN_SHORT = (
     0.3333333170514025,
@@ -176,9 +181,9 @@ def _two_sum(x: Number, y: Number) -> tuple[Number, Number]:
 
 
 def _far_function(outer: Function, name: str, lanes: int, unit: float, phase: float) -> None:
-    """Write the reduction of any double: x/unit - phase = k + r/unit, with k modulo 2.
+    """Write the reduction of any double: x/unit - phase = k + r/unit, with k modulo 4.
 
-    Every piece of 1/π times x is exact, and loses its multiples of 2 at once.
+    Every piece of 1/π times x is exact, and loses its multiples of 4 at once.
     """
     f = Function(name, [])
     x = Value("%x", "f64", lanes)
@@ -195,8 +200,8 @@ def _far_function(outer: Function, name: str, lanes: int, unit: float, phase: fl
         piece = Number(f, f.load(f.offset(table, i, "f64"), "f64"))
         for part in (high, low):
             product = part * (piece * (math.pi / unit))
-            turns = Number(f, f.intrinsic("rint", (product * 0.5).value))
-            term = fma(turns, -2.0, product)
+            turns = Number(f, f.intrinsic("rint", (product * 0.25).value))
+            term = fma(turns, -4.0, product)
             sums[0], term = _two_sum(sums[0], term)
             sums[1], term = _two_sum(sums[1], term)
             sums[2] = sums[2] + term
@@ -310,26 +315,35 @@ def sin_series(r: Number) -> Number:
     return fma(r * z, horner(z, _SIN[r.elem]), r)
 
 
+def cos_series(r: Number) -> Number:
+    """cos(r) for |r| ≤ π/4, by Taylor's series: exactly 1 at 0."""
+    z = r * r
+    return fma(z * z, horner(z, _COS[r.elem]), fma(z, -0.5, 1.0))
+
+
+def _quarters(size: Number) -> tuple[Number, Number]:
+    """r and the bits that hold k, where size = k·π/2 + r and |r| ≤ π/4."""
+    k, bits = nearest(size, 2 / math.pi)
+    r = reduced(size, k, parts_of(size.elem, _HALF_PI))
+    return _with_far(size, r, bits, "quarter", math.pi / 2, 0.0)
+
+
 @vector_rule
 def sin(x: Number) -> Number:
     """sin(x) with at most 2 ulp of error, for any x."""
     size = abs(x)
-    k, bits = nearest(size, 1 / math.pi)
-    r = reduced(size, k, parts_of(x.elem, _PI))
-    r, bits = _with_far(size, r, bits, "sin", math.pi, 0.0)
+    r, bits = _quarters(size)
+    value = where((bits & 1).differs(0), cos_series(r), sin_series(r))
     sign = x.bits() ^ size.bits()
-    return (sin_series(r).bits() ^ _sign_of(bits) ^ sign).as_float()
+    return (value.bits() ^ _sign_of(bits >> 1) ^ sign).as_float()
 
 
 @vector_rule
 def cos(x: Number) -> Number:
     """cos(x) with at most 2 ulp of error, for any x."""
-    # -sin(r) for x = (k + 1/2)·π + r: the zeros are met with all bits of r.
-    size = abs(x)
-    k, bits = nearest(fma(size, 1 / math.pi, -0.5), 1.0)
-    r = reduced(size, k + 0.5, parts_of(x.elem, _PI))
-    r, bits = _with_far(size, r, bits, "cos", math.pi, 0.5)
-    return (sin_series(-r).bits() ^ _sign_of(bits)).as_float()
+    r, bits = _quarters(abs(x))
+    value = where((bits & 1).differs(0), sin_series(r), cos_series(r))
+    return (value.bits() ^ _sign_of((bits + 1) >> 1)).as_float()
 
 
 @vector_rule
