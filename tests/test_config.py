@@ -52,7 +52,7 @@ def test_options_and_defaults_are_those_of_jax():
         dict(line.split("\t") for line in run(source + SHOW_ALL).splitlines())
         for source in ("from namoo._config import config", "from jax import config")
     )
-    assert ours.keys() - {"engine"} == theirs.keys()
+    assert ours.keys() - {"jax_engine"} == theirs.keys()
     for name, value in theirs.items():
         if value.startswith("<"):  # an enumeration of JAX's, whose word is the value here
             assert ours[name].strip("'") in value.lower(), name
