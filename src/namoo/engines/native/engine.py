@@ -70,7 +70,7 @@ def view(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     size = int(np.prod(shape)) * dtype.itemsize
     if size == 0:
         return np.empty(shape, dtype)
-    memory = (ctypes.c_char * size).from_address(address)
+    memory: Any = (ctypes.c_char * size).from_address(address)
     return np.ndarray(shape, dtype, memory)
 
 

@@ -139,7 +139,7 @@ class Emitter:
         self.eqn: JaxprEqn | None = None
         self.avals: list[Any] = []
         """Types of the results of the equation whose rule is running."""
-        self.used: set[Var] = set()
+        self.used: set[Any] = set()
         """Variables that something needs, of the program that is being written."""
 
     @staticmethod

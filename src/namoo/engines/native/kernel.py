@@ -29,6 +29,8 @@ from namoo.engines.native.writer import Place, Probe, Writer, literal_of
 
 VECTOR_BYTES = 64
 UNROLL = 4
+# Operations of at least this cost are functions of many steps.
+SLOW = 16
 
 
 class Spec:
@@ -99,6 +101,8 @@ class KernelEmitter:
         self.name = name
         self.levels = self._stage_numbers()
         self.stages = sorted(set(self.levels.values()))
+        self.reduces = spec.split < len(spec.space)
+        self.unroll = UNROLL
 
     def _stage_numbers(self) -> dict[Node, int]:
         """The stage of each root: after those of the reductions it needs."""
@@ -254,15 +258,30 @@ class KernelEmitter:
         return seen
 
     def _lanes(self, size: int) -> int:
+        """How wide vectors are, for an axis of this size: several registers where that pays.
+
+        Sums over the leading axes read a short piece of every row, so the pieces should be long;
+        functions of many steps wait for one another, so two vectors should be under way at once.
+        """
+        computed = self._computed()
         widest = 1
-        for node in (*self._computed(), *self.spec.inputs):
+        for node in (*computed, *self.spec.inputs):
             elem = computed_in(node.elem) if node.elem else "f64"
-            width = bits_of(part_of(elem))
-            widest = max(widest, width // 8)
+            widest = max(widest, bits_of(part_of(elem)) // 8)
         lanes = min(16, VECTOR_BYTES // max(widest, 4))
         while lanes // 2 >= size and lanes > 2:
             lanes //= 2
+        columns = self.vector_group is not None and self._vector_is_outer() and self.reduces
+        wanted = 8 if columns else 2 if max((n.cost for n in computed), default=0) >= SLOW else 1
+        registers = 1
+        while registers < wanted and size >= 2 * lanes and size % (2 * lanes) == 0:
+            registers *= 2
+            lanes *= 2
+        self.unroll = max(1, UNROLL // registers)
         return lanes
+
+    def _vector_is_outer(self) -> bool:
+        return self.groups[self.vector_group][-1] < self.spec.split  # type: ignore[index]
 
     def _outer(self, loops: list[int], inner: list[int], first: bool = False) -> None:
         """Open the loops of the outer axes, then run the stages."""
@@ -376,9 +395,8 @@ class KernelEmitter:
         initial = [a.initial(lanes) for a in accumulators]
         finals = self._loops(inner, initial, point, accumulators)
         for a, value in zip(accumulators, finals, strict=True):
-            if self._inner_vector(inner):
-                value = a.folded(f, value)
-            total: Any = value if len(value) > 1 else value[0]
+            total: Any = a.folded(f, value) if self._inner_vector(inner) else value
+            total = total if len(total) > 1 else total[0]
             w.registers[a.node] = total
             index = self._indices()[: self.spec.split]
             if a.node in self.targets:
@@ -433,23 +451,24 @@ class KernelEmitter:
         vector = g == self.vector_group
         step = self.lanes if vector else 1
         whole = n // step
-        turns, extra = divmod(whole, UNROLL)
+        turns, extra = divmod(whole, self.unroll)
         if turns <= 1:
             turns, extra = 0, whole
         tracks = [values] + [
-            [a.initial(self.lanes) for a in accumulators] for _ in range(min(UNROLL, whole) - 1)
+            [a.initial(self.lanes) for a in accumulators]
+            for _ in range(min(self.unroll, whole) - 1)
         ]
         if turns:
-            with f.loop(0, turns * UNROLL * step, UNROLL * step) as i:
+            with f.loop(0, turns * self.unroll * step, self.unroll * step) as i:
                 phis = [[tuple(f.carry(v) for v in value) for value in t] for t in tracks]
-                base = Loop(i, 0, (turns - 1) * UNROLL * step + step - 1, vector)
+                base = Loop(i, 0, (turns - 1) * self.unroll * step + step - 1, vector)
                 outs = []
                 for u, track in enumerate(phis):
                     self.symbols[g] = _Shifted(base, u * step)
                     outs.append(point(track))
                 tracks = [_carried(f, p, o) for p, o in zip(phis, outs, strict=True)]
         for u in range(extra):
-            at = (turns * UNROLL + u) * step
+            at = (turns * self.unroll + u) * step
             last = at + step - 1
             self.symbols[g] = Loop(constant("i64", at), at, last, True) if vector else at
             tracks[u % len(tracks)] = point(tracks[u % len(tracks)])
