@@ -2,7 +2,7 @@
 
 The text is `data/psalms.txt`, from the King James Version; the last tenth is kept for validation.
 
-    python examples/char_gpt.py            # 1500 steps, some minutes
+    python examples/char_gpt.py            # 1500 steps, about a minute
     python examples/char_gpt.py --short    # a few steps, to see that everything runs
 """
 
