@@ -27,6 +27,7 @@ ON_THE_DEFAULT_ENGINE = {
     "test_control",
     "test_examples",
     "test_grad",
+    "test_guide",
     "test_jit",
     "test_layers",
     "test_lessons",

@@ -5,11 +5,15 @@ from pathlib import Path
 
 import pytest
 
-GUIDES = sorted((Path(__file__).parents[1] / "docs").glob("models.md"))
+GUIDES = sorted(
+    path
+    for path in (Path(__file__).parents[1] / "docs").glob("*.md")
+    if ">>>" in path.read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
 def test_guide(path):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     found = doctest.testfile(str(path), module_relative=False, optionflags=flags)
-    assert found.attempted > 10 and found.failed == 0
+    assert found.attempted > 3 and found.failed == 0
