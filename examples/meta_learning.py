@@ -109,7 +109,7 @@ def main(steps=6000, *, picture):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Learn to learn sine waves.")
-    parser.add_argument("--short", action="store_true", help="100 steps")
+    parser.add_argument("--short", action="store_true", help="600 steps")
     parser.add_argument("--out", default=HERE / "out" / "meta_learning.svg", help="the picture")
     args = parser.parse_args()
-    main(**({"steps": 100} if args.short else {}), picture=args.out)
+    main(**({"steps": 600} if args.short else {}), picture=args.out)

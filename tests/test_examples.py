@@ -1,6 +1,7 @@
 """What a user starts first: the import, the README's example, the demo."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,49 @@ def test_the_demo_learns():
     assert found, demo.stdout
     # Thirty steps of a network that had learned nothing would leave one digit in ten.
     assert float(found[1]) > 70
+
+
+# What each example prints with --short, and a bound that one that had learned nothing would miss.
+EXAMPLES = {
+    "mnist_cnn": (r"test accuracy: ([\d.]+)%", lambda accuracy: accuracy > 60),
+    "char_gpt": (r"validation loss: ([\d.]+)", lambda nats: nats < 3.1),  # log(63) is 4.1
+    "per_example_grads": (r"noise 1 accuracy: ([\d.]+)%", lambda accuracy: accuracy > 60),
+    "vae": (r"test bound: ([\d.]+)", lambda nats: nats < 250),  # all pixels by chance: 543
+    "meta_learning": (
+        r"meta-learned: error [\d.]+, ([\d.]+)",
+        lambda error: error < 2.0,
+    ),  # plain: 2.95
+    "ode_fit": (r"error: ([\d.]+)", lambda error: error < 0.3),  # 0.51 before the first step
+    "ppo_cartpole": (r"stands for (\d+)", lambda steps: steps > 100),  # untrained: 10
+    "lbfgs_fit": (r"L-BFGS: loss ([\d.]+)", lambda loss: loss < 0.25),  # by descent: 0.96
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_learns_and_draws(name, tmp_path):
+    pattern, learned = EXAMPLES[name]
+    picture = tmp_path / ("picture.png" if name == "vae" else "picture.svg")
+    done = run(ROOT / "examples" / f"{name}.py", "--short", "--out", picture)
+    assert done.returncode == 0, done.stderr
+    found = re.search(pattern, done.stdout)
+    assert found and learned(float(found[1])), done.stdout
+    assert picture.read_bytes().startswith((b"<svg", b"\x89PNG"))
+
+
+def test_a_stopped_example_goes_on_as_if_it_had_not(tmp_path):
+    command = ROOT / "examples" / "mnist_cnn.py", "--short", "--out", tmp_path / "picture.svg"
+    whole = run(*command)
+    shutil.rmtree(tmp_path / "mnist_cnn_40_steps" / "checkpoints" / "step-0000000040")
+    resumed = run(*command)
+    assert "resumed at step 20\n" in resumed.stdout, resumed.stderr
+    # The last two lines: loss and accuracy of step 40, and the result.
+    assert resumed.stdout.splitlines()[-2:] == whole.stdout.splitlines()[-2:]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_an_example_can_be_read_in_one_sitting(path):
+    assert path.stem in {"mnist_mlp", *EXAMPLES}
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 120
 
 
 def first_example(readme: str) -> tuple[str, str]:
