@@ -13,7 +13,8 @@ GUIDES = sorted(
 
 
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
-def test_guide(path):
+def test_guide(path, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[1])  # a guide names files as a reader would
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     found = doctest.testfile(str(path), module_relative=False, optionflags=flags)
     assert found.attempted > 3 and found.failed == 0
