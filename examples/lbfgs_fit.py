@@ -91,8 +91,8 @@ def main(steps=300, size=8000, tolerance=1e-4, *, picture):
     print(f"descent: loss {slow_values[-1]:.6f}, gradient {slow_norms[-1]:.1e}, {count} steps")
 
     logs = {
-        "L-BFGS log10 norm": jnp.log10(norms[:count]),
-        "descent log10 norm": jnp.log10(slow_norms),
+        "L-BFGS/log10 norm": jnp.log10(norms[:count]),
+        "descent/log10 norm": jnp.log10(slow_norms),
     }
     curves = {name: curve.tolist() for name, curve in logs.items()}
     train.plot(curves, picture, title="The length of the gradient")

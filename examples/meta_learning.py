@@ -102,7 +102,7 @@ def main(steps=6000, *, picture):
         print(f"{name}-learned: error {shown} after 0, 1, 10 steps on {SHOTS} points")
         for n in (0, 1, 10):
             y = namoo.vmap(adapt(model, seen, n))(x)[:, 0]
-            curves[f"after {n} steps, {name}"] = y.tolist()
+            curves[f"after {n} steps/{name}"] = y.tolist()
     train.plot(curves, picture, x="x", title="One new wave, before and after a step on ten points")
     return results
 

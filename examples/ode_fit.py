@@ -105,8 +105,8 @@ def main(steps=500, *, picture):
     state, losses = fit(params, seen, steps)
     birth, hunted, fed, death = np.exp(state.params["rates"]).tolist()
     fitted = trajectory(state.params, len(seen))
-    curves = {"seen hares": seen[:, 0], "fitted hares": fitted[:, 0]}
-    curves |= {"seen lynxes": seen[:, 1], "fitted lynxes": fitted[:, 1]}
+    curves = {"seen/hares": seen[:, 0], "fitted/hares": fitted[:, 0]}
+    curves |= {"seen/lynxes": seen[:, 1], "fitted/lynxes": fitted[:, 1]}
     train.plot({"year": table[:, 0], **curves}, picture, x="year", title="Thousands of pelts")
     print(f"hares' = {birth:.3f} h - {hunted:.4f} h l,  lynxes' = {fed:.4f} h l - {death:.3f} l")
     print(f"error: {losses[-1] ** 0.5:.3f} of the logarithm; {picture}")
