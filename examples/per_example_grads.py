@@ -105,9 +105,8 @@ def main(steps=600, size=200, clip=1.0, lr=1.0, check_every=30, *, picture):
             params = train_step(params, random.fold_in(random.key(1), step), noise)
             if step % check_every == 0:
                 curves.setdefault(name, []).append(float(accuracy(params, *test)))
-        print(
-            f"noise {noise:g}: accuracy {curves[name][-1]:.2%}, ε = {epsilon(noise, rate, steps):.2f}"
-        )
+        spent = epsilon(noise, rate, steps)
+        print(f"noise {noise:g}: accuracy {curves[name][-1]:.2%}, ε = {spent:.2f}")
     at = [*range(check_every, steps + 1, check_every)]
     train.plot({"step": at, **curves}, picture, title="Test accuracy with differential privacy")
     return curves
