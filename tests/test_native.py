@@ -1,6 +1,5 @@
 """The native engine against eager evaluation: every primitive, threads, memory and the disk."""
 
-import ctypes
 import mmap
 import os
 import subprocess
@@ -12,6 +11,7 @@ import pytest
 
 import namoo
 import namoo.numpy as jnp
+import native_guard
 from conformance.harness import load
 from namoo import lax
 from namoo.core.array import to_numpy
@@ -209,21 +209,6 @@ assert os.waitpid(child, 0)[1] == 0 and float(f(x)) == first
 # ---- memory
 
 
-def guarded(value, before):
-    """A copy of an array that ends (or starts) at a page that may not be touched."""
-    page = mmap.PAGESIZE
-    size = -(-max(value.nbytes, 1) // page) * page
-    memory = mmap.mmap(-1, size + 2 * page)
-    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    protect = ctypes.CDLL(None, use_errno=True).mprotect
-    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    assert protect(base, page, 0) == 0 and protect(base + page + size, page, 0) == 0
-    start = page if before else page + size - value.nbytes
-    out = np.frombuffer(memory, np.uint8)[start : start + value.nbytes].view(value.dtype)
-    out[...] = value.ravel()
-    return out.reshape(value.shape)
-
-
 GUARDED = {
     "elementwise": lambda x: [jnp.tanh(x) + x],
     "rows": lambda x: [softmax(x)],
@@ -259,14 +244,8 @@ def run_guarded(name):
         x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
         run, inputs = compiled(GUARDED[name], jnp.asarray(x))
         wanted = run(inputs)
-        for before in (False, True):
-            ins = [guarded(v, before) for v in (*inputs, *run.consts)]
-            outs = [guarded(np.zeros_like(v), before) for v in wanted]
-            arena = guarded(np.zeros(-(-(run.arena_size + 1) // 64) * 64, np.uint8), before)
-            arrays = [*ins, *outs]
-            table = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
-            run.entry(ctypes.addressof(table), arena.ctypes.data, run.host.callback)
-            for found, value in zip(outs, wanted, strict=True):
+        for at_end in (False, True):
+            for found, value in zip(native_guard.run(run, inputs, at_end), wanted, strict=True):
                 np.testing.assert_array_equal(found, value)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo import _dtypes
 from namoo._config import config
 from namoo.core.array import to_numpy
 from namoo.core.jaxpr import ClosedJaxpr, Literal, dce, last_uses
@@ -43,7 +44,6 @@ class Program:
             self.steps.append((eqn.primitive.evaluate, ins, eqn.params, outs, many, drop))
         self.results = [slot(v) for v in jaxpr.outvars]
         self.checks = _checks()
-        self.equations = jaxpr.eqns
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         env = self.template.copy()
@@ -66,9 +66,9 @@ class Program:
 
     def _check(self, name: str, test: Any, value: np.ndarray, number: int) -> None:
         """Raise if a value has elements that are not wanted, naming the operation and its line."""
-        if value.dtype.kind not in "fc" or not test(value).any():
+        if not _dtypes.issubdtype(value.dtype, np.inexact) or not test(value).any():
             return
-        eqn = self.equations[number]
+        eqn = self.closed.jaxpr.eqns[number]
         where = f"\n  at {eqn.source}" if eqn.source else ""
         raise FloatingPointError(
             f"invalid value ({name}) encountered in {eqn.primitive.name}: {int(test(value).sum())} "

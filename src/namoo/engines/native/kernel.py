@@ -371,9 +371,7 @@ class KernelEmitter:
         reductions = [r for r in roots if r.kind is REDUCE]
         plain = [r for r in roots if r.kind is not REDUCE]
         kept = self._rows_kept(plain)
-        accumulators = [
-            _Accumulator(r, self.lanes if self.vector_group is not None else 0) for r in reductions
-        ]
+        accumulators = [_Accumulator(r) for r in reductions]
 
         def point(values: list[Any]) -> list[Any]:
             index = self._indices()
@@ -511,7 +509,7 @@ def _of_loop(symbol: Any) -> Index:
 class _Accumulator:
     """A reduction in progress: as many values as it has results, each perhaps a vector."""
 
-    def __init__(self, node: Node, lanes: int):
+    def __init__(self, node: Node):
         self.node = node
         self.reduction = node.data
 

@@ -60,6 +60,11 @@ class Body:
     def graph(self) -> Graph:
         return self.emitter.graph
 
+    @property
+    def held(self) -> list[Node]:
+        """The nodes of the arrays that the program holds."""
+        return [node for node, _ in self.graph.consts]
+
     def donate(self, inputs: Sequence[int]) -> None:
         """Say which inputs may be overwritten by the outputs that are carried in their place."""
         self._donated = {j: i for i, j in enumerate(inputs)}
@@ -257,12 +262,13 @@ def _round(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def _bind(registers: Registers, node: Node, array: Any, outer: Writer, source: Node) -> None:
-    """Give an input of a body its elements, or its place if it is large."""
-    if array is not None:
-        registers.arrays[node] = array
-    else:
-        registers.places[node] = outer.places[source]
+def _bind(registers: Registers, inputs, arrays, outer: Writer, sources) -> None:
+    """Give inputs of a body their elements, or the places of those that are large."""
+    for node, array, source in zip(inputs, arrays, sources, strict=True):
+        if array is not None:
+            registers.arrays[node] = array
+        else:
+            registers.places[node] = outer.places[source]
 
 
 class ScanStep(ControlStep):
@@ -286,15 +292,12 @@ class ScanStep(ControlStep):
         n_in = len(body.inputs)
         if isinstance(outer, Registers):
             return self._unrolled(driver, operands, outer, nodes)
-        with f.loop(0, max(self.length, 1)) as i:
+        with f.loop(0, self.length) as i:
             if self.reverse:
                 i = f.sub(constant("i64", self.length - 1), i)
             w = Registers(driver, body.graph)
-            for node, array, source in zip(body.inputs[:a], operands[:a], nodes[:a], strict=True):
-                _bind(w, node, array, outer, source)
-            consts = zip(body.graph.consts, operands[n_in:], nodes[n_in:], strict=True)
-            for (node, _), array, source in consts:
-                _bind(w, node, array, outer, source)
+            _bind(w, body.inputs[:a], operands[:a], outer, nodes[:a])
+            _bind(w, body.held, operands[n_in:], outer, nodes[n_in:])
             phis = []
             for node, array in zip(body.inputs[a:b], operands[a:b], strict=True):
                 phi = _map(f.carry, array)
@@ -306,7 +309,7 @@ class ScanStep(ControlStep):
                 pointer = f.offset(place.pointer, step, "i8")
                 w.places[node] = Place(pointer, node.elem, node.shape)
             outs = w.run()
-            for (node, place), array in zip(self.stacked(outer), outs[self.n_carry :], strict=True):
+            for (node, place), array in zip(self.stacked(), outs[self.n_carry :], strict=True):
                 step = f.mul(i, constant("i64", nbytes(node)))
                 pointer = f.offset(place, step, "i8")
                 for j, value in enumerate(array):
@@ -326,11 +329,8 @@ class ScanStep(ControlStep):
         turns: list[Any] = [None] * self.length
         for i in reversed(range(self.length)) if self.reverse else range(self.length):
             w = Registers(driver, body.graph)
-            for node, array, source in zip(body.inputs[:a], operands[:a], nodes[:a], strict=True):
-                _bind(w, node, array, outer, source)
-            consts = zip(body.graph.consts, operands[n_in:], nodes[n_in:], strict=True)
-            for (node, _), array, source in consts:
-                _bind(w, node, array, outer, source)
+            _bind(w, body.inputs[:a], operands[:a], outer, nodes[:a])
+            _bind(w, body.held, operands[n_in:], outer, nodes[n_in:])
             for node, array in zip(body.inputs[a:b], carry, strict=True):
                 w.arrays[node] = array
             xs = zip(body.inputs[b:], operands[b:n_in], nodes[b:n_in], strict=True)
@@ -349,7 +349,7 @@ class ScanStep(ControlStep):
         ]
         return [*carry, *stacks]
 
-    def stacked(self, outer):
+    def stacked(self):
         """The nodes that are stacked, and the pointers to their stacks."""
         return zip(self.body.graph.outputs[self.n_carry :], self.targets, strict=True)
 
@@ -443,11 +443,8 @@ class WhileStep(ControlStep):
         def written(body, consts, sources, carry, arrays, array_nodes):
             w = Registers(driver, body.graph)
             n = len(consts)
-            for node, array, source in zip(body.inputs[:n], consts, sources, strict=True):
-                _bind(w, node, array, outer, source)
-            held = zip(body.graph.consts, arrays, array_nodes, strict=True)
-            for (node, _), array, source in held:
-                _bind(w, node, array, outer, source)
+            _bind(w, body.inputs[:n], consts, outer, sources)
+            _bind(w, body.held, arrays, outer, array_nodes)
             for node, array in zip(body.inputs[n:], carry, strict=True):
                 w.arrays[node] = array
             return w.run()
@@ -534,15 +531,8 @@ class CondStep(ControlStep):
         ):
             with f.branch(holds):
                 w = Registers(driver, body.graph)
-                sources = zip(body.inputs, operands[1 : n + 1], nodes[1 : n + 1], strict=True)
-                for node, array, source in sources:
-                    _bind(w, node, array, outer, source)
-                held = zip(
-                    body.graph.consts, self._held(operands, number), self._held(nodes, number),
-                    strict=True,
-                )  # fmt: skip
-                for (node, _), array, source in held:
-                    _bind(w, node, array, outer, source)
+                _bind(w, body.inputs, operands[1 : n + 1], outer, nodes[1 : n + 1])
+                _bind(w, body.held, self._held(operands, number), outer, self._held(nodes, number))
                 for place, array in zip(places, w.run(), strict=True):
                     for i, value in enumerate(array):
                         w.store(place, unravel(Index.of(i), place.shape), value)

@@ -321,9 +321,6 @@ def convert(f: Function, x, *, elem: str):
     narrow = computed_in(elem)
     if narrow != elem:
         return f.convert(f.convert(f.convert(x, "f32"), elem), narrow)
-    if x.elem == "f64" and elem == "i1" or is_float(x.elem) and elem == "i1":
-        # NaN is not zero.
-        return f.compare("ne", x, number(x, 0))
     return f.convert(x, elem)
 
 
