@@ -35,8 +35,14 @@ README = HERE.parent / "README.md"
 MARKERS = "<!-- bench -->", "<!-- /bench -->"
 # torch-compiled is PyTorch too: the better of both is what the table shows.
 FRAMEWORKS = ("namoo", "jax", "torch", "torch-compiled", "numpy")
-# No pool of compiling processes beside the one that is measured.
-QUIET = {"JAX_PLATFORMS": "cpu", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+QUIET = {
+    "JAX_PLATFORMS": "cpu",
+    # No pool of compiling processes beside the one that is measured.
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    # Whoever installs a package has its bytecode, as the others have theirs; without it, a process
+    # compiles all of namoo's source before it starts.
+    "PYTHONDONTWRITEBYTECODE": "",
+}
 TIME_LIMIT = 300.0  # seconds for one answer of one process
 REST = 0.05  # seconds in which the threads of the process before go to sleep
 QUIET_CORES, PATIENCE = 0.25, 30.0  # cores that others may use; seconds to wait for that
