@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo import errors, tree_util
+from namoo import engines, errors, tree_util
 from namoo._config import config
 from namoo.api import dispatch
 from namoo.api.arguments import (
@@ -39,6 +39,7 @@ from namoo.transforms.stage import close, stage
 from namoo.tree import diff
 
 ProgramPrimitive.compiler = staticmethod(compile_program)
+engines.base.stage = stage
 
 
 def _leaf_key(x: Any) -> Any:

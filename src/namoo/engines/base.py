@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from namoo.core.jaxpr import ClosedJaxpr
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr
+
+
+stage: Callable[..., tuple[Jaxpr, list[Any]]]
+"""Traces a function of arrays to a program, for engines that write some primitives as functions of
+others; `api.jit` puts it here."""
 
 
 class Executable(Protocol):
@@ -61,6 +66,8 @@ class Device:
     process_index = 0
     host_id = 0
     task_id = 0
+    # Whether this process has the device, and can read what lies on it.
+    is_addressable = True
 
     def __init__(self, id: int = 0):
         self.id = id

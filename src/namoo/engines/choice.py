@@ -21,6 +21,10 @@ def compile(program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Exec
         from namoo.engines.interpreter import interpreter
 
         return interpreter.compile(program, options)
+    if config.engine == "xla":
+        from namoo.engines.xla.engine import xla
+
+        return xla.compile(program, options)
     from namoo.engines.native.engine import native
 
     return native.compile(program, options)

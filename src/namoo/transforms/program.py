@@ -65,6 +65,8 @@ def jaxpr_axes(jaxpr: Jaxpr) -> tuple:
 class Call(ProgramPrimitive):
     """A call of the program in the parameter `jaxpr`; transformed calls are calls again."""
 
+    value_params = ("jaxpr",)
+
     def evaluate(self, *values, jaxpr, **params):
         return self.executable(jaxpr)(values)
 
@@ -111,3 +113,6 @@ class Call(ProgramPrimitive):
 
     def native(self, emit, *operands, jaxpr, **params):
         return emit.inline(jaxpr, operands)
+
+    def stablehlo(self, hlo, *operands, jaxpr, **params):
+        return hlo.call(jaxpr, operands, jaxpr.jaxpr.name)

@@ -1,0 +1,421 @@
+"""StableHLO as text: values, types, and the vocabulary that rules of primitives use.
+
+A rule `stablehlo(hlo, *operands, **params)` gets an `Emitter` and values, and returns values.  The
+generic form of MLIR's syntax is used throughout, since one function writes all of it:
+
+    %2 = "stablehlo.add"(%0, %1) : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes
+from namoo.core.avals import ShapedArray
+
+_ELEMENTS = {
+    "bool": "i1",
+    "float0": "i1",
+    "bfloat16": "bf16",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+}
+for _bits in (2, 4, 8, 16, 32, 64):
+    _ELEMENTS[f"int{_bits}"] = f"i{_bits}"
+    _ELEMENTS[f"uint{_bits}"] = f"ui{_bits}"
+for _bits in (16, 32, 64):
+    _ELEMENTS[f"float{_bits}"] = f"f{_bits}"
+for _name in (
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float4_e2m1fn",
+):
+    _ELEMENTS[_name] = "f" + _name[5:].replace("_", "").upper()
+
+
+def physical(dtype: Any) -> np.dtype:
+    """The type in which elements travel: random keys of 64 and 128 bits do as one number each."""
+    numpy = getattr(dtype, "numpy", dtype)
+    if numpy == _dtypes.float0:
+        return np.dtype(bool)
+    if numpy.names is not None:
+        return np.dtype({8: np.uint64, 16: np.complex128}[numpy.itemsize])
+    return numpy
+
+
+def element(dtype: np.dtype) -> str:
+    """A type of elements in MLIR's words."""
+    return _ELEMENTS[dtype.name]
+
+
+def tensor(shape: Sequence[int], dtype: np.dtype) -> str:
+    """A type of arrays in MLIR's words.
+
+    >>> tensor((2, 3), np.dtype("float32"))
+    'tensor<2x3xf32>'
+    """
+    return f"tensor<{''.join(f'{n}x' for n in shape)}{element(dtype)}>"
+
+
+def ints(values: Sequence[int]) -> str:
+    """A list of integers as an attribute."""
+    return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
+
+
+def flags(values: Sequence[bool]) -> str:
+    """A list of booleans as an attribute."""
+    return f"array<i1: {', '.join('true' if v else 'false' for v in values)}>"
+
+
+def matrix(rows: Sequence[Sequence[int]]) -> str:
+    """Rows of integers as an attribute."""
+    array = np.asarray(rows, np.int64)
+    shape = "x".join(map(str, array.shape)) + "xi64"
+    return f"dense<{array.tolist() if array.size else ''}> : tensor<{shape}>"
+
+
+def dense(value: np.ndarray) -> str:
+    """The numbers of a constant, exactly: floats by their bits."""
+    if value.size == 0:
+        return f"dense<> : {tensor(value.shape, value.dtype)}"
+    first = value.reshape(-1)[:1]
+    one = value.size == 1 or bool((_bits_of(value) == _bits_of(first)).all())
+    if one:
+        return f"dense<{_number(first[0])}> : {tensor(value.shape, value.dtype)}"
+    return f'dense<"0x{np.ascontiguousarray(value).tobytes().hex()}"> : ' + tensor(
+        value.shape, value.dtype
+    )
+
+
+def _bits_of(value: np.ndarray) -> np.ndarray:
+    """Bytes of the elements, so that -0.0 differs from 0.0 and NaN equals itself."""
+    return np.ascontiguousarray(value).view(np.uint8).reshape(value.size, value.dtype.itemsize)
+
+
+def _number(x: Any) -> str:
+    dtype = x.dtype
+    if dtype == bool:
+        return "true" if x else "false"
+    if dtype.kind == "c":
+        return f"({_number(x.real)}, {_number(x.imag)})"
+    if _dtypes.issubdtype(dtype, np.integer):
+        return str(int(x))
+    return f"0x{int.from_bytes(x.tobytes(), 'little'):0{2 * dtype.itemsize}X}"
+
+
+class Value:
+    """A value of the module: its name, and its type."""
+
+    __slots__ = ("dtype", "name", "shape")
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype):
+        self.name = name
+        self.shape = shape
+        self.dtype = dtype
+
+    @property
+    def type(self) -> str:
+        return tensor(self.shape, self.dtype)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.type}"
+
+
+Kind = tuple[tuple[int, ...], np.dtype]
+"""Shape and dtype of a result."""
+
+
+def kind_of(x: Any) -> Kind:
+    """Shape and (physical) dtype of a value or an abstract value."""
+    return tuple(x.shape), physical(x.dtype)
+
+
+class Writer:
+    """Lines of one function; names are its own."""
+
+    def __init__(self):
+        self.lines: list[str] = []
+        self.count = 0
+
+    def name(self) -> str:
+        self.count += 1
+        return f"%{self.count - 1}"
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Value],
+        results: Sequence[Kind],
+        attributes: dict[str, str] | None = None,
+        regions: Sequence[str] = (),
+    ) -> list[Value]:
+        """Write one operation."""
+        values = []
+        left = ""
+        if len(results) == 1:
+            values = [Value(self.name(), *results[0])]
+            left = f"{values[0].name} = "
+        elif results:
+            base = self.name()
+            values = [Value(f"{base}#{i}", *kind) for i, kind in enumerate(results)]
+            left = f"{base}:{len(results)} = "
+        text = f'{left}"{name}"({", ".join(x.name for x in operands)})'
+        if attributes:
+            text += f" <{{{', '.join(f'{k} = {v}' for k, v in attributes.items())}}}>"
+        if regions:
+            text += f" ({', '.join(regions)})"
+        types = ", ".join(x.type for x in operands)
+        self.lines.append(f"{text} : ({types}) -> ({', '.join(tensor(*k) for k in results)})")
+        return values
+
+    @contextmanager
+    def region(self, kinds: Sequence[Kind]) -> Iterator[tuple[list[Value], list[str]]]:
+        """A region with arguments; its text is the only item of the list, afterwards."""
+        outer, self.lines = self.lines, []
+        arguments = [Value(self.name(), *kind) for kind in kinds]
+        text: list[str] = []
+        try:
+            yield arguments, text
+        finally:
+            inner, self.lines = self.lines, outer
+        head = ", ".join(map(repr, arguments))
+        head = f"^bb0({head}):\n" if head else ""
+        text.append("{\n" + head + "\n".join(inner) + "\n}")
+
+
+class Emitter:
+    """What rules of primitives write programs with.
+
+    `avals` are the types of the results of the equation at hand.
+    """
+
+    def __init__(self, module: Any, writer: Writer):
+        self.module = module
+        self.writer = writer
+        self.avals: list[ShapedArray] = []
+
+    # --- operations -------------------------------------------------------------------------------
+
+    def op(
+        self,
+        name: str,
+        *operands: Value,
+        result: Any = None,
+        attributes: dict[str, str] | None = None,
+        regions: Sequence[str] = (),
+    ) -> Any:
+        """An operation of StableHLO, or of another dialect if `name` has a dot.
+
+        Args:
+          result: shape and dtype (or anything that has them) of the result, or a list of them; by
+            default of the equation's own results.
+
+        Returns:
+          the value, or a list of values where `result` is a list or the equation has several.
+        """
+        full = name if "." in name else f"stablehlo.{name}"
+        wanted = self.avals if result is None else result
+        many = isinstance(wanted, list) and not (result is None and len(wanted) == 1)
+        kinds = [_kind(w) for w in wanted] if isinstance(wanted, list) else [_kind(wanted)]
+        values = self.writer.op(full, operands, kinds, attributes, regions)
+        return values if many else values[0]
+
+    def elementwise(self, name: str, *operands: Value, **options: Any) -> Value:
+        """An operation on equal shapes; scalars are repeated as needed."""
+        shape = self.avals[0].shape
+        return self.op(name, *(self.broadcast(x, shape) for x in operands), **options)
+
+    def constant(self, value: Any, dtype: Any = None, shape: Sequence[int] = ()) -> Value:
+        """A constant; a number is repeated to `shape`."""
+        array = np.asarray(value)
+        if dtype is not None:
+            array = array.astype(physical(dtype))
+        if array.ndim == 0 and shape:
+            array = np.broadcast_to(array, tuple(shape))
+        return self._constant(array)
+
+    def _constant(self, array: np.ndarray) -> Value:
+        kind = array.shape, physical(array.dtype)
+        if array.dtype.names is not None or array.dtype == _dtypes.float0:
+            array = np.ascontiguousarray(array).view(kind[1]).reshape(array.shape)
+        first = array.reshape(-1)[:1]
+        splat = array.size > 1 and bool((_bits_of(array) == _bits_of(first)).all())
+        packed = array.dtype == bool or array.dtype.name in ("int2", "uint2", "int4", "uint4")
+        if packed and array.size > 1 and not splat:
+            # Elements that share bytes have a raw form of their own: write bytes, and convert.
+            wide = self._constant(array.astype(np.int8))
+            return self.convert(wide, array.dtype)
+        if splat:
+            # A number and its repetition print shorter, and are read faster.
+            return self.broadcast(self._constant(first.reshape(())), array.shape)
+        return self.op("constant", result=kind, attributes={"value": dense(array)})
+
+    def broadcast(self, x: Value, shape: Sequence[int], dims: Sequence[int] | None = None) -> Value:
+        """`x` repeated to a shape; its axes become `dims` (by default the last ones)."""
+        shape = tuple(shape)
+        if x.shape == shape:
+            return x
+        if dims is None:
+            dims = range(len(shape) - x.ndim, len(shape))
+        attributes = {"broadcast_dimensions": ints(list(dims))}
+        return self.op("broadcast_in_dim", x, result=(shape, x.dtype), attributes=attributes)
+
+    def convert(self, x: Value, dtype: Any) -> Value:
+        """`x` in another type of elements."""
+        dtype = physical(dtype)
+        return x if x.dtype == dtype else self.op("convert", x, result=(x.shape, dtype))
+
+    def bitcast(self, x: Value, dtype: Any, shape: Sequence[int]) -> Value:
+        """The bits of `x` as elements of another type."""
+        return self.op("bitcast_convert", x, result=(tuple(shape), physical(dtype)))
+
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+        shape = tuple(shape)
+        return x if x.shape == shape else self.op("reshape", x, result=(shape, x.dtype))
+
+    def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
+        shape = tuple(x.shape[i] for i in permutation)
+        attributes = {"permutation": ints(list(permutation))}
+        return self.op("transpose", x, result=(shape, x.dtype), attributes=attributes)
+
+    def compare(self, x: Value, y: Value, direction: str, total: bool = False) -> Value:
+        """Booleans: `direction` is EQ, NE, LT, LE, GT or GE; `total` orders NaN and zeros, too."""
+        if x.dtype.kind in "ui" or x.dtype == bool or _dtypes.issubdtype(x.dtype, np.integer):
+            unsigned = x.dtype == bool or _dtypes.issubdtype(x.dtype, np.unsignedinteger)
+            how = "UNSIGNED" if unsigned else "SIGNED"
+        else:
+            how = "TOTALORDER" if total else "FLOAT"
+        attributes = {
+            "comparison_direction": f"#stablehlo<comparison_direction {direction}>",
+            "compare_type": f"#stablehlo<comparison_type {how}>",
+        }
+        return self.op("compare", x, y, result=(x.shape, np.dtype(bool)), attributes=attributes)
+
+    def select(self, condition: Value, x: Value, y: Value) -> Value:
+        """`x` where the condition holds, else `y`."""
+        return self.op("select", condition, x, y, result=x)
+
+    def slice(
+        self, x: Value, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None
+    ) -> Value:
+        strides = [1] * x.ndim if strides is None else list(strides)
+        shape = tuple(-(-(b - a) // s) for a, b, s in zip(starts, limits, strides, strict=True))
+        attributes = {
+            "start_indices": ints(list(starts)),
+            "limit_indices": ints(list(limits)),
+            "strides": ints(strides),
+        }
+        return self.op("slice", x, result=(shape, x.dtype), attributes=attributes)
+
+    def iota(self, shape: Sequence[int], dtype: Any, axis: int) -> Value:
+        """Indices along an axis."""
+        attributes = {"iota_dimension": f"{axis} : i64"}
+        return self.op("iota", result=(tuple(shape), physical(dtype)), attributes=attributes)
+
+    def concatenate(self, xs: Sequence[Value], axis: int) -> Value:
+        shape = list(xs[0].shape)
+        shape[axis] = sum(x.shape[axis] for x in xs)
+        attributes = {"dimension": f"{axis} : i64"}
+        return self.op(
+            "concatenate", *xs, result=(tuple(shape), xs[0].dtype), attributes=attributes
+        )
+
+    def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence[int]) -> Value:
+        attributes = {"slice_sizes": ints(list(sizes))}
+        return self.op(
+            "dynamic_slice", x, *starts, result=(tuple(sizes), x.dtype), attributes=attributes
+        )
+
+    def dynamic_update_slice(self, x: Value, update: Value, starts: Sequence[Value]) -> Value:
+        return self.op("dynamic_update_slice", x, update, *starts, result=x)
+
+    # --- regions ----------------------------------------------------------------------------------
+
+    def region(self, kinds: Sequence[Any], body: Callable[..., Sequence[Value]]) -> str:
+        """A region: `body` gets its arguments, of these types, and returns its results."""
+        with self.writer.region([_kind(k) for k in kinds]) as (arguments, text):
+            self.give(body(*arguments))
+        return text[0]
+
+    def give(self, values: Sequence[Value]) -> None:
+        """End a region with its results."""
+        self.writer.op("stablehlo.return", list(values), [])
+
+    def combiner(self, name: str, dtype: Any) -> str:
+        """A region of two scalars of one type, combined by an operation."""
+        kind = ((), physical(dtype))
+        return self.region([kind, kind], lambda x, y: [self.op(name, x, y, result=kind)])
+
+    def reduce(self, name: str, x: Value, start: Any, axes: Sequence[int]) -> Value:
+        """`x` combined along axes by an operation, beginning with the number `start`."""
+        shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+        return self.op(
+            "reduce",
+            x,
+            self.constant(start, x.dtype),
+            result=(shape, x.dtype),
+            attributes={"dimensions": ints(list(axes))},
+            regions=[self.combiner(name, x.dtype)],
+        )
+
+    def while_loop(
+        self,
+        start: Sequence[Value],
+        condition: Callable[..., Value],
+        body: Callable[..., Sequence[Value]],
+    ) -> list[Value]:
+        """A loop over values; both functions may use values from outside."""
+        kinds = [kind_of(x) for x in start]
+        regions = [self.region(kinds, lambda *xs: [condition(*xs)]), self.region(kinds, body)]
+        return self.op("while", *start, result=kinds, regions=regions)
+
+    def case(
+        self,
+        index: Value,
+        branches: Sequence[Callable[[], Sequence[Value]]],
+        results: Sequence[Any],
+    ) -> list[Value]:
+        """The results of the branch that an int32 index chooses; the last for any other index."""
+        regions = [self.region([], branch) for branch in branches]
+        return self.op("case", index, result=[_kind(r) for r in results], regions=regions)
+
+    # --- programs ---------------------------------------------------------------------------------
+
+    def inline(self, closed: Any, operands: Sequence[Value]) -> list[Value]:
+        """The equations of a program, in this place."""
+        return self.module.inline(self, closed, operands)
+
+    def call(self, closed: Any, operands: Sequence[Value], name: str = "") -> list[Value]:
+        """A call of a program as a function of its own; equal programs are one function."""
+        return self.module.call(self, closed, operands, name)
+
+    def apply(self, function: Callable[..., Any], *operands: Value) -> Any:
+        """A function of arrays, traced for these operands: for what is made of other primitives."""
+        return self.module.apply(self, function, operands)
+
+    def host(self, function: Callable[..., Any], *operands: Value, result: Any = None) -> Any:
+        """A Python function of NumPy arrays, called when the program runs."""
+        return self.module.host(self, function, operands, result)
+
+
+def _kind(x: Any) -> Kind:
+    return (tuple(x[0]), physical(x[1])) if isinstance(x, tuple) else kind_of(x)

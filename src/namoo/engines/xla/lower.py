@@ -1,0 +1,215 @@
+"""From a program to the text of a StableHLO module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo.core.array import to_numpy
+from namoo.core.avals import ShapedArray
+from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from namoo.engines import base
+from namoo.engines.xla.hlo import Emitter, Kind, Value, Writer, _kind, kind_of, tensor
+
+
+class Module:
+    """A module under construction: its functions, meshes and callbacks."""
+
+    def __init__(self, partitions: int = 1):
+        self.partitions = partitions
+        self.functions: dict[tuple[str, str], str] = {}
+        """The texts of functions without their names, by the name they are to have."""
+        self.calls: dict[int, tuple[Any, str, list[Kind]]] = {}
+        """The function of a program that was called before, by the program's identity."""
+        self.callbacks: list[Callable[..., Any]] = []
+        self.meshes: dict[str, str] = {}
+        self.axes: dict[Any, Any] = {}
+        """Named axes in scope of the equations at hand, for collectives."""
+        self.failures: list[BaseException] = []
+
+    def text(self, name: str, main: str) -> str:
+        """The module with its main function."""
+        lines = [
+            f"module @{_symbol(name)} attributes {{mhlo.num_partitions = {self.partitions} : i32, "
+            "mhlo.num_replicas = 1 : i32} {"
+        ]
+        lines += [f"sdy.mesh @{mesh} = {text}" for text, mesh in self.meshes.items()]
+        lines += [main]
+        lines += [f"func.func private @{n}{text}" for (_, text), n in self.functions.items()]
+        return "\n".join([*lines, "}"])
+
+    def mesh(self, text: str) -> str:
+        """The name of a mesh, from its text in Shardy's words."""
+        return self.meshes.setdefault(text, f"mesh{len(self.meshes) or ''}")
+
+    def main(
+        self,
+        closed: ClosedJaxpr,
+        inputs: Sequence[dict[str, str]] = (),
+        results: Sequence[dict[str, str]] = (),
+    ) -> str:
+        """The main function: `inputs` and `results` have attributes of each."""
+        arguments, outs, lines = self.body(closed)
+        heads = [
+            f"{x!r}{_attributes(inputs[i]) if inputs else ''}" for i, x in enumerate(arguments)
+        ]
+        tails = [
+            f"{x.type}{_attributes(results[i]) if results else ''}" for i, x in enumerate(outs)
+        ]
+        body = "\n".join(lines)
+        return f"func.func public @main({', '.join(heads)}) -> ({', '.join(tails)}) {{\n{body}\n}}"
+
+    def body(self, closed: ClosedJaxpr) -> tuple[list[Value], list[Value], list[str]]:
+        """Arguments, results and lines of a program as a function."""
+        writer = Writer()
+        arguments = [Value(writer.name(), *kind_of(a)) for a in closed.in_avals]
+        outs = self.inline(Emitter(self, writer), closed, arguments)
+        writer.op("func.return", outs, [])
+        return arguments, outs, writer.lines
+
+    def inline(self, emit: Emitter, closed: ClosedJaxpr, operands: Sequence[Value]) -> list[Value]:
+        """Write the equations of a program where `emit` is."""
+        jaxpr = closed.jaxpr
+        env: dict[Any, Value] = dict(zip(jaxpr.invars, operands, strict=True))
+        for var, const in zip(jaxpr.constvars, closed.consts, strict=True):
+            env[var] = emit.constant(to_numpy(const))
+
+        def read(atom: Any) -> Value:
+            return emit.constant(np.asarray(atom.val)) if type(atom) is Literal else env[atom]
+
+        outer = emit.avals
+        for eqn in jaxpr.eqns:
+            emit.avals = [v.aval for v in eqn.outvars]
+            outs = _apply_rule(emit, eqn, [read(a) for a in eqn.invars])
+            env.update(zip(eqn.outvars, outs, strict=True))
+        emit.avals = outer
+        return [read(v) for v in jaxpr.outvars]
+
+    def call(
+        self, emit: Emitter, closed: ClosedJaxpr, operands: Sequence[Value], name: str
+    ) -> list[Value]:
+        """Call a program as a function of its own."""
+        found = self.calls.get(id(closed.jaxpr)) if not closed.consts else None
+        if found is None:
+            arguments, outs, lines = self.body(closed)
+            heads = ", ".join(map(repr, arguments))
+            types = ", ".join(x.type for x in outs)
+            text = f"({heads}) -> ({types}) {{\n" + "\n".join(lines) + "\n}"
+            symbol = self.functions.setdefault(
+                (name, text), f"{_symbol(name)}_{len(self.functions)}"
+            )
+            # The program is kept, so that no other gets its identity.
+            found = self.calls[id(closed.jaxpr)] = closed, symbol, [kind_of(x) for x in outs]
+        attributes = {"callee": f"@{found[1]}"}
+        return emit.writer.op("func.call", operands, found[2], attributes)
+
+    def apply(self, emit: Emitter, function: Callable[..., Any], operands: Sequence[Value]) -> Any:
+        """Trace a function for these operands, and write its equations."""
+        many = False
+
+        def flat(*tracers):
+            nonlocal many
+            out = function(*tracers)
+            many = isinstance(out, (list, tuple))
+            return list(out) if many else [out]
+
+        avals = [ShapedArray(x.shape, x.dtype) for x in operands]
+        jaxpr, consts = base.stage(flat, avals, "apply", None)
+        closed = ClosedJaxpr(jaxpr, consts)
+        outs = self.inline(emit, closed, operands)
+        return outs if many else outs[0]
+
+    def host(
+        self,
+        emit: Emitter,
+        function: Callable[..., Any],
+        operands: Sequence[Value],
+        result: Any = None,
+        effect: bool = False,
+    ) -> Any:
+        """Call a Python function of NumPy arrays when the program runs."""
+        wanted = emit.avals if result is None else result
+        many = isinstance(wanted, list) and not (result is None and len(wanted) == 1)
+        kinds = [_kind(w) for w in wanted] if isinstance(wanted, list) else [_kind(wanted)]
+
+        def called(*arrays: Any) -> tuple[np.ndarray, ...]:
+            try:
+                outs = function(*map(np.asarray, arrays))
+                outs = outs if many else [outs]
+                return tuple(
+                    np.ascontiguousarray(np.asarray(x)).view(dtype).reshape(shape)
+                    for x, (shape, dtype) in zip(outs, kinds, strict=True)
+                )
+            except BaseException as error:
+                self.failures.append(error)
+                raise
+
+        self.callbacks.append(called)
+        attributes = {
+            "call_target_name": '"xla_ffi_python_cpu_callback"',
+            "api_version": "4 : i32",
+            "backend_config": f"{{index = {len(self.callbacks) - 1} : ui64}}",
+            "has_side_effect": "true" if effect else "false",
+            "operand_layouts": _layouts([x.shape for x in operands]),
+            "result_layouts": _layouts([shape for shape, _ in kinds]),
+        }
+        values = emit.writer.op("stablehlo.custom_call", operands, kinds, attributes)
+        return values if many else values[0]
+
+
+def _apply_rule(emit: Emitter, eqn: JaxprEqn, operands: list[Value]) -> list[Value]:
+    """The results of an equation, by its primitive's rule; without one, on the host."""
+    primitive = eqn.primitive
+    rule = primitive.stablehlo
+    if isinstance(rule, str):
+        outs = emit.elementwise(rule, *operands)
+    elif rule is not None:
+        outs = rule(emit, *operands, **eqn.params)
+    else:
+        outs = _evaluate(emit, eqn, operands)
+    outs = list(outs) if primitive.multiple_results else [outs]
+    for var, out in zip(eqn.outvars, outs, strict=True):
+        if kind_of(var.aval) != kind_of(out):
+            raise AssertionError(
+                f"The stablehlo rule of {primitive.name} gave {tensor(*kind_of(out))} for "
+                f"{var.aval.str_short()}; it belongs in {type(primitive).__module__}."
+            )
+    return outs
+
+
+def _evaluate(emit: Emitter, eqn: JaxprEqn, operands: Sequence[Value]) -> Any:
+    """An equation computed by NumPy on the host."""
+    primitive, params = eqn.primitive, eqn.params
+    types = [getattr(a.aval.dtype, "numpy", a.aval.dtype) for a in eqn.invars]
+
+    def evaluate(*arrays: np.ndarray) -> Any:
+        logical = [a.view(t) if a.dtype != t else a for a, t in zip(arrays, types, strict=True)]
+        out = primitive.evaluate(*logical, **params)
+        return out if primitive.multiple_results else [out]
+
+    outs = emit.module.host(
+        emit, evaluate, operands, result=list(emit.avals), effect=primitive.effectful
+    )
+    return outs if primitive.multiple_results else outs[0]
+
+
+def _layouts(shapes: Sequence[tuple[int, ...]]) -> str:
+    """Rows first, for each of the arrays."""
+    texts = []
+    for shape in shapes:
+        order = [*range(len(shape))][::-1]
+        texts.append(f"dense<{order if order else ''}> : tensor<{len(order)}xindex>")
+    return f"[{', '.join(texts)}]"
+
+
+def _attributes(attributes: dict[str, str]) -> str:
+    if not attributes:
+        return ""
+    return f" {{{', '.join(f'{k} = {v}' for k, v in attributes.items())}}}"
+
+
+def _symbol(name: str) -> str:
+    """A name as a symbol of MLIR."""
+    return "".join(c if c.isalnum() and c.isascii() else "_" for c in name) or "program"

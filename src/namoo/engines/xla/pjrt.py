@@ -1,0 +1,234 @@
+"""jaxlib's PJRT client: the one file that knows jaxlib's names.
+
+jaxlib promises nothing about these names from version to version, so everything that the engine
+needs of it is here, behind a few functions: clients and their devices, buffers, executables.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+_INSTALL = 'pip install "namoo[xla]"'
+_VERSIONS = ((0, 10), (0, 11))
+"""The versions of jaxlib whose names these are: from the first, below the second."""
+
+
+def _load() -> Any:
+    """jaxlib's extension module, of a version that this file speaks to."""
+    # XLA writes a line about each device to stderr, unless told before it is loaded.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    try:
+        import jaxlib.version
+    except ImportError as error:
+        raise ImportError(f"The XLA engine needs jaxlib, which is not installed: {_INSTALL}") from (
+            error
+        )
+    found = tuple(map(int, jaxlib.version.__version__.split(".")[:2]))
+    if not _VERSIONS[0] <= found < _VERSIONS[1]:
+        wanted = ".".join(map(str, _VERSIONS[0])), ".".join(map(str, _VERSIONS[1]))
+        raise ImportError(
+            f"The XLA engine speaks to jaxlib from {wanted[0]} up to, not including, {wanted[1]}; "
+            f"found {jaxlib.version.__version__}. Run: {_INSTALL}"
+        )
+    from jaxlib import _jax
+
+    return _jax
+
+
+_jax = _load()
+
+from jaxlib import _hlo, xla_client  # noqa: E402
+
+
+# --- devices --------------------------------------------------------------------------------------
+
+
+def cpu_client(count: int, **distributed: Any) -> Any:
+    """A client with `count` CPU devices of this process."""
+    return xla_client.make_cpu_client(asynchronous=True, num_devices=count, **distributed)
+
+
+def device_list(devices: Sequence[Any]) -> Any:
+    """jaxlib's list of its devices."""
+    return _jax.DeviceList(tuple(devices))
+
+
+# --- buffers --------------------------------------------------------------------------------------
+
+
+class Placement(_jax.GSPMDSharding):
+    """How the pieces of a buffer lie on devices, in jaxlib's terms."""
+
+    def _to_xla_hlo_sharding(self, ndim: int) -> Any:
+        return self._hlo_sharding
+
+    @property
+    def memory_kind(self) -> Any:
+        return self._memory_kind
+
+
+def placement(devices: Sequence[Any], sharding: str | None = None) -> Placement:
+    """Of a buffer on `devices`: all of it on each, or in pieces as an HLO sharding tells."""
+    how = _hlo.HloSharding.replicate() if sharding is None else hlo_sharding(sharding)
+    return Placement(device_list(devices), how)
+
+
+def hlo_sharding(text: str) -> Any:
+    """An HLO sharding from its text, as `{devices=[4,1]<=[4]}`."""
+    return _hlo.HloSharding.from_string(text)
+
+
+def put(aval: Any, where: Placement, pieces: Sequence[Any], devices: Sequence[Any]) -> Any:
+    """A buffer from one NumPy array (or buffer) for each device, without a copy where possible."""
+    return _jax.batched_device_put(aval, where, pieces, devices, True, enable_x64=True)
+
+
+def join(aval: Any, where: Placement, pieces: list[Any]) -> Any:
+    """A buffer from the buffers of its pieces."""
+    return _jax.ArrayImpl(aval, where, pieces, True, True)
+
+
+def pieces(buffer: Any) -> list[Any]:
+    """The buffers of a buffer's pieces, of the devices of this process."""
+    return list(buffer._arrays)
+
+
+class _Shown:
+    """Memory of a buffer as NumPy's array interface; the array keeps it, and it keeps the buffer."""
+
+    __slots__ = ("__array_interface__", "buffer")
+
+    def __init__(self, buffer: Any, shape: tuple[int, ...], dtype: np.dtype):
+        self.buffer = buffer
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": shape,
+            # Types that NumPy has no letter for travel as bytes, and are viewed below.
+            "typestr": dtype.str if dtype.kind != "V" else f"|V{dtype.itemsize}",
+            "data": (buffer.unsafe_buffer_pointer(), True),
+        }
+
+
+def to_numpy(buffer: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """The numbers of a buffer on one device: its own memory where the host can read it."""
+    if buffer.platform() != "cpu" or dtype.itemsize == 0 or _sub_byte(dtype) or 0 in shape:
+        return np.asarray(buffer._single_device_array_to_np_array_did_copy()[0])
+    buffer.block_until_ready()
+    shown = np.asarray(_Shown(buffer, shape, dtype))
+    return shown if shown.dtype == dtype else shown.view(dtype)
+
+
+def _sub_byte(dtype: np.dtype) -> bool:
+    """Whether elements share bytes on the device, and do not in NumPy."""
+    return dtype.name in ("int2", "uint2", "int4", "uint4", "float4_e2m1fn")
+
+
+# --- programs -------------------------------------------------------------------------------------
+
+
+class Loaded:
+    """A compiled program on its devices: buffers in, buffers out."""
+
+    __slots__ = ("_run", "executable", "handlers")
+
+    def __init__(self, executable: Any):
+        self.executable = executable
+        self._run = executable.execute_sharded
+        self.handlers: list[Any] = []
+
+    def results(self, avals: Sequence[Any], where: Sequence[Placement]) -> None:
+        """Say what the results are, before the first call."""
+        self.handlers = [
+            _jax.array_result_handler(a, w, True, True) for a, w in zip(avals, where, strict=True)
+        ]
+
+    def __call__(self, buffers: list[Any]) -> list[Any]:
+        return self._run(buffers).consume_with_handlers(self.handlers)
+
+    def output_shardings(self) -> list[str]:
+        """How XLA decided to lay out the results, as texts of HLO shardings."""
+        found = self.executable.get_output_shardings()
+        return [] if found is None else [str(_hlo.HloSharding.from_proto(s)) for s in found]
+
+    def text(self) -> str:
+        """The program after XLA's passes."""
+        return self.executable.get_hlo_text()
+
+    def costs(self) -> dict[str, float]:
+        return dict(self.executable.cost_analysis())
+
+    def memory(self) -> Any:
+        return self.executable.get_compiled_memory_stats()
+
+
+def compile_options(devices: Sequence[Any], results: int, free_results: Sequence[bool]) -> Any:
+    """Options for one program over `devices`, each of which computes its part.
+
+    Args:
+      results: how many results there are.
+      free_results: for each, whether XLA may choose how it lies on the devices.
+    """
+    options = xla_client.CompileOptions()
+    build = options.executable_build_options
+    count = len(devices)
+    options.num_replicas = build.num_replicas = 1
+    options.num_partitions = build.num_partitions = count
+    ids = np.array([[d.id for d in devices]], np.int32)
+    build.device_assignment = _jax.DeviceAssignment.create(ids)
+    build.use_spmd_partitioning = True
+    build.use_shardy_partitioner = True
+    if results:
+        build.allow_spmd_sharding_propagation_to_output = list(free_results)
+    return options
+
+
+def compile(
+    client: Any, module: str, devices: Sequence[Any], options: Any, callbacks: Sequence[Callable]
+) -> Loaded:
+    """A program from the text of its StableHLO module."""
+    computation = _parse(module) if callbacks else module
+    placed = device_list(devices)
+    given = {"host_callbacks": list(callbacks)} if callbacks else {}
+    return Loaded(client.compile_and_load(computation, placed, options, **given))
+
+
+def serialize(client: Any, loaded: Loaded) -> bytes:
+    """A compiled program as bytes."""
+    return client.serialize_executable(loaded.executable)
+
+
+def deserialize(client: Any, data: bytes, devices: Sequence[Any], options: Any) -> Loaded:
+    """A compiled program from its bytes."""
+    return Loaded(client.deserialize_executable(data, device_list(devices), options))
+
+
+_context: Any = None
+
+
+def _parse(text: str) -> Any:
+    """A module as an object: programs with host callbacks cannot be given as text."""
+    global _context
+    from jaxlib.mlir import ir
+    from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+    from jaxlib.mlir.dialects import chlo, sdy, stablehlo
+
+    if _context is None:
+        registry = ir.DialectRegistry()
+        _jax_mlir_ext.register_dialects(registry)
+        context = ir.Context()
+        context.append_dialect_registry(registry)
+        context.load_all_available_dialects()
+        for dialect in (sdy, chlo, stablehlo):
+            dialect.register_dialect(context)
+        _context = context
+    with _context:
+        return ir.Module.parse(text)
+
+
+def versions() -> str:
+    """What decides whether a compiled program can be used again."""
+    return f"jaxlib extension {xla_client._version}, XLA_FLAGS={os.environ.get('XLA_FLAGS', '')}"
