@@ -40,6 +40,11 @@ class Cond(ProgramPrimitive):
     def native(self, emit, index, *operands, branches):
         return emit.cond(index, operands, branches)
 
+    def stablehlo(self, hlo, index, *operands, branches):
+        bodies = [lambda branch=branch: hlo.inline(branch, operands) for branch in branches]
+        effects = any(branch.effectful for branch in branches)
+        return hlo.case(hlo.convert(index, np.int32), bodies, hlo.avals, effects)
+
     def jvp(self, primals, tangents, *, branches):
         index, *primals = primals
         nonzeros = [not is_zero(t) for t in tangents[1:]]

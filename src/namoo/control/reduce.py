@@ -57,6 +57,10 @@ class FoldPrimitive(ProgramPrimitive):
         """The shape of the results."""
         raise NotImplementedError(type(self))
 
+    def attributes(self, hlo: Any, **params: Any) -> dict[str, str]:
+        """The parameters in StableHLO's words."""
+        raise NotImplementedError(type(self))
+
     def with_axis(self, params: dict[str, Any]) -> dict[str, Any]:
         """Parameters for arrays with one more axis in front."""
         raise NotImplementedError(type(self))
@@ -93,6 +97,15 @@ class FoldPrimitive(ProgramPrimitive):
         avals = [v.aval for v in emit.eqn.invars]
         closed = stage_closed(lambda *xs: self.expand(*xs, **params), avals, self.name)
         return emit.inline(closed, operands)
+
+    def stablehlo(self, hlo, *operands, jaxpr, **params):
+        consts, xs, inits = _split(jaxpr, operands)
+        scalars = [((), x.dtype) for x in (*xs, *xs)]
+        body = hlo.region(scalars, lambda *pairs: hlo.inline(jaxpr, [*consts, *pairs]))
+        options = self.attributes(hlo, **params)
+        return hlo.op(
+            self.name, *xs, *inits, result=list(hlo.avals), attributes=options, regions=[body]
+        )
 
 
 def _split(jaxpr: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list, list, list]:
@@ -146,6 +159,9 @@ class Reduce(FoldPrimitive):
     def shape(self, shape, *, dimensions):
         return reduced_shape(self.name, shape, dimensions)
 
+    def attributes(self, hlo, *, dimensions):
+        return {"dimensions": hlo.ints(dimensions)}
+
     def with_axis(self, params):
         return {"dimensions": tuple(d + 1 for d in params["dimensions"])}
 
@@ -181,6 +197,10 @@ class ReduceWindow(FoldPrimitive):
 
     def shape(self, shape, **params):
         return win.window_shape(shape, **params)
+
+    def attributes(self, hlo, *, padding, base_dilation, **sizes):
+        sizes = {name: hlo.ints(value) for name, value in sizes.items()}
+        return {**sizes, "base_dilations": hlo.ints(base_dilation), "padding": hlo.matrix(padding)}
 
     def with_axis(self, params):
         return win.with_axis(params, 0)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from namoo.core.avals import aval_of
+from namoo.core.checks import in_loop
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, dce, eval_jaxpr
 from namoo.core.primitive import Linear, Zero, is_linear, is_zero
 from namoo.primitives.families import add_any
@@ -31,11 +32,13 @@ class Scan(ProgramPrimitive):
             np.empty((length, *a.shape), getattr(a.dtype, "numpy", a.dtype))
             for a in jaxpr.out_avals[num_carry:]
         ]
-        for i in reversed(range(length)) if reverse else range(length):
-            outs = step([*consts, *carry, *(x[i, ...] for x in xs)])
-            carry = outs[:num_carry]
-            for y, out in zip(ys, outs[num_carry:], strict=True):
-                y[i] = out
+        with in_loop(self.name) as loop:
+            for i in reversed(range(length)) if reverse else range(length):
+                loop.turn = i
+                outs = step([*consts, *carry, *(x[i, ...] for x in xs)])
+                carry = outs[:num_carry]
+                for y, out in zip(ys, outs[num_carry:], strict=True):
+                    y[i] = out
         return [*carry, *ys]
 
     def abstract(self, *avals, jaxpr, length, num_carry, **rest):
@@ -55,6 +58,25 @@ class Scan(ProgramPrimitive):
             num_consts=num_consts,
             num_carry=num_carry,
         )
+
+    def stablehlo(self, hlo, *operands, jaxpr, length, reverse, num_consts, num_carry, unroll):
+        consts, carry, xs = cut(operands, num_consts, num_carry)
+        ys = [hlo.constant(0, a.dtype, a.shape) for a in hlo.avals[num_carry:]]
+        if length == 0:
+            return [*carry, *ys]
+
+        def step(i, *state):
+            place = hlo.op("subtract", hlo.constant(length - 1, i.dtype), i, result=i)
+            place = place if reverse else i
+            carry, ys = state[:num_carry], state[num_carry:]
+            outs = hlo.inline(jaxpr, [*consts, *carry, *(hlo.row(x, place) for x in xs)])
+            carry, parts = outs[:num_carry], outs[num_carry:]
+            ys = [hlo.set_row(y, part, place) for y, part in zip(ys, parts, strict=True)]
+            return [hlo.op("add", i, hlo.constant(1, i.dtype), result=i), *carry, *ys]
+
+        start = hlo.constant(0, np.int32 if length < 2**31 else np.int64)
+        goes_on = lambda i, *state: hlo.compare(i, hlo.constant(length, i.dtype), "LT")  # noqa: E731
+        return hlo.while_loop([start, *carry, *ys], goes_on, step, jaxpr.effectful)[1:]
 
     def jvp(self, primals, tangents, *, jaxpr, num_consts, num_carry, **rest):
         nonzeros, force = self._settle(

@@ -51,6 +51,10 @@ class LinearSolve(ProgramPrimitive):
         *consts, b = cut(values, *const_lengths)
         return self.executable(jaxprs.solve)([*Solve(*consts).solve, *b])
 
+    def stablehlo(self, hlo, *operands, const_lengths, jaxprs):
+        *consts, b = cut(operands, *const_lengths)
+        return hlo.call(jaxprs.solve, [*Solve(*consts).solve, *b], "solve")
+
     def abstract(self, *avals, jaxprs, **rest):
         return jaxprs.solve.out_avals
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from namoo.control.scan import cut
+from namoo.core.checks import in_loop
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var, has_io, jaxpr_as_fun
 from namoo.core.primitive import is_zero
 from namoo.primitives.elementwise import select
@@ -30,8 +31,10 @@ class While(ProgramPrimitive):
     def evaluate(self, *values, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
         cond_consts, body_consts, carry = cut(values, cond_nconsts, body_nconsts)
         condition, body = self.executable(cond_jaxpr), self.executable(body_jaxpr)
-        while condition([*cond_consts, *carry])[0]:
-            carry = body([*body_consts, *carry])
+        with in_loop(self.name) as loop:
+            while condition([*cond_consts, *carry])[0]:
+                carry = body([*body_consts, *carry])
+                loop.turn += 1
         return list(carry)
 
     def abstract(self, *avals, body_jaxpr, **rest):
@@ -42,6 +45,15 @@ class While(ProgramPrimitive):
 
     def native(self, emit, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
         return emit.while_loop(operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts)
+
+    def stablehlo(self, hlo, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        cond_consts, body_consts, carry = cut(operands, cond_nconsts, body_nconsts)
+        return hlo.while_loop(
+            carry,
+            lambda *carry: hlo.inline(cond_jaxpr, [*cond_consts, *carry])[0],
+            lambda *carry: hlo.inline(body_jaxpr, [*body_consts, *carry]),
+            cond_jaxpr.effectful or body_jaxpr.effectful,
+        )
 
     def jvp(self, primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
         cond_consts, body_consts, carry = cut(primals, cond_nconsts, body_nconsts)

@@ -113,6 +113,7 @@ class CustomProgram(ProgramPrimitive):
     The first `num_consts` operands are values that the function closes over.
     """
 
+    value_params = ("call_jaxpr",)
     call: CustomCall
 
     def evaluate(self, *values, call_jaxpr, **rules):
@@ -126,6 +127,9 @@ class CustomProgram(ProgramPrimitive):
 
     def native(self, emit, *operands, call_jaxpr, **rules):
         return emit.inline(call_jaxpr, operands)
+
+    def stablehlo(self, hlo, *operands, call_jaxpr, **rules):
+        return hlo.call(call_jaxpr, operands, call_jaxpr.jaxpr.name)
 
     def jvp(self, primals, tangents, *, call_jaxpr, num_consts, **rules):
         if not all(map(is_zero, tangents[num_consts:])):

@@ -25,6 +25,9 @@ class LinearCall(ProgramPrimitive):
     def evaluate(self, *values, callee, **params):
         return self.executable(callee)(values)
 
+    def stablehlo(self, hlo, *operands, callee, **params):
+        return hlo.call(callee, operands, callee.jaxpr.name)
+
     def abstract(self, *avals, callee, **params):
         return callee.out_avals
 

@@ -22,6 +22,12 @@ class Remat(Call):
 
     name = "checkpoint"
 
+    def stablehlo(self, hlo, *operands, jaxpr, differentiated, prevent_cse, **params):
+        if differentiated and prevent_cse and operands:
+            # Else XLA finds that the values were computed before, and keeps them after all.
+            operands = hlo.op("optimization_barrier", *operands, result=list(operands))
+        return super().stablehlo(hlo, *operands, jaxpr=jaxpr)
+
     def linearize(self, primals, tangents, *, jaxpr, policy, **params):
         nonzeros = tuple(not is_zero(t) for t in tangents)
         forward, backward, nonzero_out = derived(
@@ -209,6 +215,9 @@ class Name(Primitive):
         return x
 
     def abstract(self, x, *, name):
+        return x
+
+    def stablehlo(self, hlo, x, *, name):
         return x
 
     def transpose(self, ct, x, *, name):

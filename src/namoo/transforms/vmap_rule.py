@@ -37,6 +37,9 @@ class CustomVmapCall(ProgramPrimitive):
     def evaluate(self, *values, call, **rest):
         return self.executable(call)(values)
 
+    def stablehlo(self, hlo, *operands, call, **rest):
+        return hlo.call(call, operands, call.jaxpr.name)
+
     def abstract(self, *avals, call, **rest):
         return call.out_avals
 

@@ -39,6 +39,8 @@ class Program:
         self.loaded = pjrt.compile(
             self.device.client, self.stablehlo, [self.device], options, module.callbacks
         )
+        # Effects are over when the call returns.
+        self.run = self.loaded.finish if closed.effectful else self.loaded
         self.where = pjrt.placement([self.device])
         self.loaded.results([_Type(a) for a in closed.out_avals], [self.where] * len(self.results))
 
@@ -49,7 +51,7 @@ class Program:
             for t, x in zip(self.types, values, strict=True)
         ]
         try:
-            outs = self.loaded(buffers)
+            outs = self.run(buffers)
             return [
                 _logical(pjrt.to_numpy(x, shape, physical), dtype)
                 for x, (shape, physical, dtype) in zip(outs, self.results, strict=True)

@@ -46,7 +46,7 @@ for _name in (
 
 def physical(dtype: Any) -> np.dtype:
     """The type in which elements travel: random keys of 64 and 128 bits do as one number each."""
-    numpy = getattr(dtype, "numpy", dtype)
+    numpy = np.dtype(getattr(dtype, "numpy", dtype))
     if numpy == _dtypes.float0:
         return np.dtype(bool)
     if numpy.names is not None:
@@ -59,12 +59,14 @@ def element(dtype: np.dtype) -> str:
     return _ELEMENTS[dtype.name]
 
 
-def tensor(shape: Sequence[int], dtype: np.dtype) -> str:
-    """A type of arrays in MLIR's words.
+def tensor(shape: Sequence[int], dtype: np.dtype | None) -> str:
+    """A type of arrays in MLIR's words; without a dtype, the type of tokens.
 
     >>> tensor((2, 3), np.dtype("float32"))
     'tensor<2x3xf32>'
     """
+    if dtype is None:
+        return "!stablehlo.token"
     return f"tensor<{''.join(f'{n}x' for n in shape)}{element(dtype)}>"
 
 
@@ -105,7 +107,7 @@ def _bits_of(value: np.ndarray) -> np.ndarray:
 
 def _number(x: Any) -> str:
     dtype = x.dtype
-    if dtype == bool:
+    if dtype.kind == "b":
         return "true" if x else "false"
     if dtype.kind == "c":
         return f"({_number(x.real)}, {_number(x.imag)})"
@@ -119,7 +121,7 @@ class Value:
 
     __slots__ = ("dtype", "name", "shape")
 
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype):
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: Any):
         self.name = name
         self.shape = shape
         self.dtype = dtype
@@ -140,13 +142,16 @@ class Value:
         return f"{self.name}: {self.type}"
 
 
-Kind = tuple[tuple[int, ...], np.dtype]
+Kind = tuple[tuple[int, ...], Any]
 """Shape and dtype of a result."""
+
+TOKEN: Kind = ((), None)
+"""What stands for the order of effects: each takes the token of the one before it."""
 
 
 def kind_of(x: Any) -> Kind:
     """Shape and (physical) dtype of a value or an abstract value."""
-    return tuple(x.shape), physical(x.dtype)
+    return tuple(x.shape), None if x.dtype is None else physical(x.dtype)
 
 
 class Writer:
@@ -212,6 +217,12 @@ class Emitter:
         self.module = module
         self.writer = writer
         self.avals: list[ShapedArray] = []
+        self.token: Value | None = None
+        """The order of the effects so far."""
+
+    ints = staticmethod(ints)
+    flags = staticmethod(flags)
+    matrix = staticmethod(matrix)
 
     # --- operations -------------------------------------------------------------------------------
 
@@ -348,6 +359,16 @@ class Emitter:
     def dynamic_update_slice(self, x: Value, update: Value, starts: Sequence[Value]) -> Value:
         return self.op("dynamic_update_slice", x, update, *starts, result=x)
 
+    def row(self, x: Value, index: Value) -> Value:
+        """`x[index]`."""
+        starts = [index, *[self.constant(0, index.dtype)] * (x.ndim - 1)]
+        return self.reshape(self.dynamic_slice(x, starts, (1, *x.shape[1:])), x.shape[1:])
+
+    def set_row(self, x: Value, row: Value, index: Value) -> Value:
+        """`x` with another `x[index]`."""
+        starts = [index, *[self.constant(0, index.dtype)] * (x.ndim - 1)]
+        return self.dynamic_update_slice(x, self.reshape(row, (1, *row.shape)), starts)
+
     # --- regions ----------------------------------------------------------------------------------
 
     def region(self, kinds: Sequence[Any], body: Callable[..., Sequence[Value]]) -> str:
@@ -382,8 +403,21 @@ class Emitter:
         start: Sequence[Value],
         condition: Callable[..., Value],
         body: Callable[..., Sequence[Value]],
+        effects: bool = False,
     ) -> list[Value]:
-        """A loop over values; both functions may use values from outside."""
+        """A loop over values; both functions may use values from outside.
+
+        Args:
+          effects: the functions have effects: then the order of them goes round with the values.
+        """
+        if effects:
+            return self._in_order(
+                lambda token: self.while_loop(
+                    [token, *start],
+                    lambda token, *xs: self._after(token, lambda: [condition(*xs)])[1],
+                    lambda token, *xs: self._after(token, lambda: body(*xs)),
+                )
+            )
         kinds = [kind_of(x) for x in start]
         regions = [self.region(kinds, lambda *xs: [condition(*xs)]), self.region(kinds, body)]
         return self.op("while", *start, result=kinds, regions=regions)
@@ -393,10 +427,37 @@ class Emitter:
         index: Value,
         branches: Sequence[Callable[[], Sequence[Value]]],
         results: Sequence[Any],
+        effects: bool = False,
     ) -> list[Value]:
         """The results of the branch that an int32 index chooses; the last for any other index."""
+        if effects:
+            return self._in_order(
+                lambda token: self.case(
+                    index,
+                    [lambda b=branch: self._after(token, b) for branch in branches],
+                    [TOKEN, *results],
+                )
+            )
         regions = [self.region([], branch) for branch in branches]
         return self.op("case", index, result=[_kind(r) for r in results], regions=regions)
+
+    def order(self) -> Value:
+        """The token of the last effect."""
+        if self.token is None:
+            self.token = self.op("create_token", result=TOKEN)
+        return self.token
+
+    def _in_order(self, write: Callable[[Value], list[Value]]) -> list[Value]:
+        """What has effects within: `write` takes a token, and returns the next before its values."""
+        self.token, *values = write(self.order())
+        return values
+
+    def _after(self, token: Value, write: Callable[[], Sequence[Value]]) -> list[Value]:
+        """Values that are written with their effects after a token, and the next token."""
+        outer, self.token = self.token, token
+        values = write()
+        inner, self.token = self.token, outer
+        return [inner, *values]
 
     # --- programs ---------------------------------------------------------------------------------
 
@@ -418,4 +479,6 @@ class Emitter:
 
 
 def _kind(x: Any) -> Kind:
-    return (tuple(x[0]), physical(x[1])) if isinstance(x, tuple) else kind_of(x)
+    if isinstance(x, tuple):
+        return (tuple(x[0]), None if x[1] is None else physical(x[1]))
+    return kind_of(x)

@@ -11,7 +11,7 @@ from namoo.core.array import to_numpy
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from namoo.engines import base
-from namoo.engines.xla.hlo import Emitter, Kind, Value, Writer, _kind, kind_of, tensor
+from namoo.engines.xla.hlo import TOKEN, Emitter, Kind, Value, Writer, _kind, kind_of, tensor
 
 
 class Module:
@@ -90,7 +90,9 @@ class Module:
     def call(
         self, emit: Emitter, closed: ClosedJaxpr, operands: Sequence[Value], name: str
     ) -> list[Value]:
-        """Call a program as a function of its own."""
+        """Call a program as a function of its own, unless it has effects, which have an order."""
+        if closed.effectful or self.axes:
+            return self.inline(emit, closed, operands)
         found = self.calls.get(id(closed.jaxpr)) if not closed.consts else None
         if found is None:
             arguments, outs, lines = self.body(closed)
@@ -133,14 +135,16 @@ class Module:
         wanted = emit.avals if result is None else result
         many = isinstance(wanted, list) and not (result is None and len(wanted) == 1)
         kinds = [_kind(w) for w in wanted] if isinstance(wanted, list) else [_kind(wanted)]
+        results = kinds
 
-        def called(*arrays: Any) -> tuple[np.ndarray, ...]:
+        def called(*arrays: Any) -> tuple[Any, ...]:
+            token, arrays = arrays[:effect], arrays[effect:]
             try:
                 outs = function(*map(np.asarray, arrays))
                 outs = outs if many else [outs]
-                return tuple(
+                return *token, *(
                     np.ascontiguousarray(np.asarray(x)).view(dtype).reshape(shape)
-                    for x, (shape, dtype) in zip(outs, kinds, strict=True)
+                    for x, (shape, dtype) in zip(outs, results, strict=True)
                 )
             except BaseException as error:
                 self.failures.append(error)
@@ -152,10 +156,14 @@ class Module:
             "api_version": "4 : i32",
             "backend_config": f"{{index = {len(self.callbacks) - 1} : ui64}}",
             "has_side_effect": "true" if effect else "false",
-            "operand_layouts": _layouts([x.shape for x in operands]),
-            "result_layouts": _layouts([shape for shape, _ in kinds]),
         }
+        if effect:
+            operands, kinds = [emit.order(), *operands], [TOKEN, *kinds]
+        attributes["operand_layouts"] = _layouts([x.shape for x in operands])
+        attributes["result_layouts"] = _layouts([shape for shape, _ in kinds])
         values = emit.writer.op("stablehlo.custom_call", operands, kinds, attributes)
+        if effect:
+            emit.token, *values = values
         return values if many else values[0]
 
 

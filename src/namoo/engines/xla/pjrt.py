@@ -43,7 +43,6 @@ _jax = _load()
 
 from jaxlib import _hlo, xla_client  # noqa: E402
 
-
 # --- devices --------------------------------------------------------------------------------------
 
 
@@ -98,7 +97,7 @@ def pieces(buffer: Any) -> list[Any]:
 
 
 class _Shown:
-    """Memory of a buffer as NumPy's array interface; the array keeps it, and it keeps the buffer."""
+    """A buffer's memory as an array interface: the array keeps this, and this keeps the buffer."""
 
     __slots__ = ("__array_interface__", "buffer")
 
@@ -147,7 +146,16 @@ class Loaded:
         ]
 
     def __call__(self, buffers: list[Any]) -> list[Any]:
+        """The results, which may still be on their way."""
         return self._run(buffers).consume_with_handlers(self.handlers)
+
+    def finish(self, buffers: list[Any]) -> list[Any]:
+        """The results, after all effects have happened."""
+        outs = self._run(buffers, with_tokens=True)
+        token = outs.consume_token()
+        values = outs.consume_with_handlers(self.handlers)
+        token.block_until_ready()
+        return values
 
     def output_shardings(self) -> list[str]:
         """How XLA decided to lay out the results, as texts of HLO shardings."""
