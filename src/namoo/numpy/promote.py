@@ -129,18 +129,28 @@ def same(dtype: Any) -> Any:
 
 def promote_types(name: str, *args: Any, to: Callable[[Any], Any] = same) -> list[Array]:
     """Arguments as arrays of their common type (after `to`), with their own shapes."""
-    plain, types = [], []
+    arrays, types, special = [], [], False
     for x in args:
-        if not isinstance(x, OPERANDS) or isinstance(x, (np.str_, np.bytes_)):
-            check_arraylike(name, *args)
-            x = to_array(x)
-        plain.append(x)
-        types.append(_dtypes.dtype_and_weak(x))
-    if any(type(dtype) not in _NUMBER_TYPES for dtype, _ in types):
+        if isinstance(x, Array):
+            aval = x.aval
+            pair = aval.dtype, aval.weak_type
+        else:
+            if not is_arraylike(x):
+                check_arraylike(name, *args)
+            if not isinstance(x, OPERANDS):
+                x = to_array(x)
+            pair = _dtypes.dtype_and_weak(x)
+        arrays.append(x)
+        types.append(pair)
+        special = special or type(pair[0]) not in _NUMBER_TYPES
+    if special:
         _refuse_special(name, {dtype for dtype, _ in types})
     dtype, weak = _dtypes.join(*types)
-    dtype = to(dtype)
-    return [as_type(x, dtype, weak) for x in plain]
+    wanted = to(dtype), weak
+    for i, pair in enumerate(types):
+        if pair != wanted or not isinstance(arrays[i], Array):
+            arrays[i] = as_type(arrays[i], *wanted)
+    return arrays
 
 
 _NUMBER_TYPES = frozenset(type(dtype) for dtype in _dtypes.SUPPORTED if dtype.names is None)
@@ -195,11 +205,14 @@ def promote_complex(name: str, *args: Any) -> list[Array]:
 
 def fit_shapes(name: str, arrays: list[Array]) -> list[Array]:
     """Arrays broadcast to one shape by NumPy's rule; scalars are left as they are."""
-    if len(arrays) < 2:
-        return arrays
     shapes = [x.shape for x in arrays]
-    distinct = {s for s in shapes if s}
-    if len(distinct) < 2:
+    first = ()
+    for shape in shapes:
+        if shape and shape != first:
+            if first:
+                break
+            first = shape
+    else:
         return arrays
     check_ranks(name, shapes)
     shape = common_shape(name, shapes)

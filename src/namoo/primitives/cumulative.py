@@ -7,17 +7,16 @@ tangent), so that no element has to be divided by: zeros, infinities and ties do
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
 from namoo.core.primitive import Primitive
 from namoo.primitives import elementwise as ew
-from namoo.primitives.families import accepts, floating, inexact, number
+from namoo.primitives.families import accepted, floating, inexact, number
 from namoo.primitives.shape import broadcast_to, rev, shape_of
 from namoo.primitives.slicing import concatenate, pad
 from namoo.primitives.slicing import slice as lax_slice
@@ -25,15 +24,10 @@ from namoo.primitives.slicing import slice as lax_slice
 Pair = tuple[Any, Any]
 
 
-def accepted(kinds: Sequence[type]) -> frozenset:
-    """The types that belong to abstract kinds."""
-    return frozenset(dtype for dtype in _dtypes.SUPPORTED if accepts(dtype, kinds))
-
-
 class Cumulative(Primitive):
     """Combine all elements up to each place along `axis`; `reverse` starts from the end."""
 
-    dtypes: Sequence[type] = number
+    dtypes: tuple[type, ...] = number
 
     def __init__(self, name: str, accumulate: Callable[..., Any], combine: Any = None):
         self.name = name
@@ -54,7 +48,7 @@ class Cumulative(Primitive):
                 f"{self.name}: axis {axis} is out of bounds for array of shape {x.shape}; "
                 "axes count from 0, and may not be negative."
             )
-        if not accepts(x.dtype, self.dtypes):
+        if x.dtype not in self.accepted:
             kinds = ", ".join(kind.__name__ for kind in self.dtypes)
             raise TypeError(
                 f"{self.name} does not accept dtype {x.dtype}. "
@@ -142,7 +136,7 @@ def _narrow(x: np.ndarray) -> bool:
 
 
 def _wide(x: np.ndarray) -> Any:
-    return np.float32 if accepts(x.dtype, floating) else np.int8
+    return np.float32 if x.dtype in accepted(floating) else np.int8
 
 
 # A sum of n terms one after the other loses log₁₀(n) digits; in the wider type it loses none.

@@ -8,7 +8,8 @@ derived; `nary` operands are equal in shape, or scalars.  A jvp rule of operand 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import cache
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -44,6 +45,12 @@ def accepts(dtype: Any, kinds: Sequence[type]) -> bool:
     return any(_dtypes.issubdtype(dtype, kind) for kind in kinds)
 
 
+@cache
+def accepted(kinds: tuple[type, ...]) -> frozenset[Any]:
+    """The dtypes that belong to one of the abstract kinds."""
+    return frozenset(d for d in _dtypes.SUPPORTED if accepts(d, kinds))
+
+
 class Elementwise(Primitive):
     """An operation that computes each element of the result from those at the same place.
 
@@ -56,7 +63,7 @@ class Elementwise(Primitive):
         evaluate: Callable[..., Any],
         *,
         jvp: Sequence[Callable[..., Any] | None] | None = None,
-        dtypes: Sequence[type] = anything,
+        dtypes: tuple[type, ...] = anything,
         result: Callable[[Any], Any] | None = None,
         stablehlo: Any = None,
         same_dtypes: bool = True,
@@ -66,6 +73,7 @@ class Elementwise(Primitive):
         self.arity = arity or len(jvp or ())
         self.rules = jvp
         self.dtypes = dtypes
+        self.accepted = accepted(dtypes)
         self.result = result
         self.stablehlo = stablehlo
         self.same_dtypes = same_dtypes
@@ -74,19 +82,17 @@ class Elementwise(Primitive):
     def _strict(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
         """`evaluate`, but refusing the types that NumPy alone would convert to others."""
         # Operations on bits accept no floats, and know the widths of their integers themselves.
-        widened = NARROW_INTEGERS if accepts(np.dtype(np.float32), self.dtypes) else frozenset()
-        accepted = frozenset(
-            d for d in _dtypes.SUPPORTED if accepts(d, self.dtypes) and d not in widened
-        )
+        widened = NARROW_INTEGERS if _dtypes.float32 in self.accepted else frozenset()
+        direct = self.accepted - widened
 
         def one(x, **params):
-            if x.dtype not in accepted:
+            if x.dtype not in direct:
                 return careful(x, **params)
             return evaluate(x, **params)
 
         def two(x, y, **params):
             # Identity tells nearly always, and is cheap.
-            if x.dtype not in accepted or x.dtype is not y.dtype and x.dtype != y.dtype:
+            if x.dtype not in direct or x.dtype is not y.dtype and x.dtype != y.dtype:
                 return careful(x, y, **params)
             return evaluate(x, y, **params)
 
@@ -100,23 +106,33 @@ class Elementwise(Primitive):
         return {1: one, 2: two}.get(self.arity, careful)
 
     def abstract(self, *avals, **params):
-        dtype = avals[0].dtype
+        dtype, shape, weak = avals[0].dtype, (), True
+        if dtype not in self.accepted:
+            self._refuse_dtypes(avals)
         for aval in avals:
-            if not accepts(aval.dtype, self.dtypes):
+            # Identity tells nearly always, and is cheap.
+            if aval.dtype is not dtype and (
+                aval.dtype not in self.accepted or self.same_dtypes and aval.dtype != dtype
+            ):
+                self._refuse_dtypes(avals)
+            if aval.shape and aval.shape != shape:
+                shape = common_shape(self.name, [a.shape for a in avals]) if shape else aval.shape
+            weak = weak and aval.weak_type
+        return ShapedArray(shape, self.result(dtype) if self.result else dtype, weak)
+
+    def _refuse_dtypes(self, avals: Sequence[ShapedArray]) -> NoReturn:
+        for aval in avals:
+            if aval.dtype not in self.accepted:
                 kinds = ", ".join(kind.__name__.rstrip("_") for kind in self.dtypes)
                 raise TypeError(
                     f"{self.name} does not accept dtype {aval.dtype}. "
                     f"Accepted dtypes are subtypes of {kinds}."
                 )
-        if self.same_dtypes and any(aval.dtype != dtype for aval in avals):
-            raise TypeError(
-                f"lax.{self.name} requires arguments to have the same dtypes, got "
-                f"{', '.join(str(aval.dtype) for aval in avals)}. (The function of namoo.numpy "
-                "promotes types by itself.)"
-            )
-        shape = common_shape(self.name, [aval.shape for aval in avals])
-        weak = all(aval.weak_type for aval in avals)
-        return ShapedArray(shape, self.result(dtype) if self.result else dtype, weak)
+        raise TypeError(
+            f"lax.{self.name} requires arguments to have the same dtypes, got "
+            f"{', '.join(str(aval.dtype) for aval in avals)}. (The function of namoo.numpy "
+            "promotes types by itself.)"
+        )
 
     def jvp(self, primals, tangents, **params):
         out = self.bind(*primals, **params)

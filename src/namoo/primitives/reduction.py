@@ -15,10 +15,11 @@ from namoo import _dtypes
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero
-from namoo.primitives.cumulative import accepted, products_of_others
+from namoo.primitives.cumulative import products_of_others
 from namoo.primitives.elementwise import div, eq, mul
 from namoo.primitives.families import (
     Elementwise,
+    accepted,
     accepts,
     bits,
     floating,
@@ -41,7 +42,7 @@ Axes = Sequence[int]
 class Reduction(Primitive):
     """A reduction over `axes`, which the result does not have."""
 
-    dtypes: Sequence[type] = number
+    dtypes: tuple[type, ...] = number
 
     def __init__(self, name: str, ufunc: np.ufunc):
         self.name = f"reduce_{name}"
@@ -59,7 +60,7 @@ class Reduction(Primitive):
         raise NotImplementedError(type(self))
 
     def abstract(self, x, *, axes):
-        if not accepts(x.dtype, self.dtypes):
+        if x.dtype not in self.accepted:
             kinds = ", ".join(kind.__name__.rstrip("_") for kind in self.dtypes)
             raise TypeError(
                 f"{self.name} does not accept dtype {x.dtype}. "

@@ -76,12 +76,18 @@ class StageTrace(Trace):
     def process(self, prim, args, params):
         if prim.takes_functions:
             return prim.under(self, args, params)
-        atoms = [self.atom(x) for x in args]
-        out = prim.abstract(*(a.aval for a in atoms), **params)
-        outvars = [Var(a) for a in out] if prim.multiple_results else [Var(out)]
-        self.eqns.append(JaxprEqn(atoms, outvars, prim, params, errors.user_source()))
-        tracers = [StageTracer(self, v) for v in outvars]
-        return tracers if prim.multiple_results else tracers[0]
+        atoms = []
+        for x in args:
+            own = type(x) is StageTracer and x._trace is self
+            atoms.append(x._var if own else self.atom(x))
+        out = prim.abstract(*[a.aval for a in atoms], **params)
+        if prim.multiple_results:
+            outvars = [Var(a) for a in out]
+            self.eqns.append(JaxprEqn(atoms, outvars, prim, params, errors.user_source()))
+            return [StageTracer(self, v) for v in outvars]
+        var = Var(out)
+        self.eqns.append(JaxprEqn(atoms, [var], prim, params, errors.user_source()))
+        return StageTracer(self, var)
 
     def program(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The program that computes `outs`, and the values of its constants."""
