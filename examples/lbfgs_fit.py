@@ -90,12 +90,8 @@ def main(steps=300, size=8000, tolerance=1e-4, *, picture):
     print(f"L-BFGS: loss {values[count - 1]:.6f}, gradient {norms[count - 1]:.1e}, {count} steps")
     print(f"descent: loss {slow_values[-1]:.6f}, gradient {slow_norms[-1]:.1e}, {count} steps")
 
-    logs = {
-        "L-BFGS/log10 norm": jnp.log10(norms[:count]),
-        "descent/log10 norm": jnp.log10(slow_norms),
-    }
-    curves = {name: curve.tolist() for name, curve in logs.items()}
-    train.plot(curves, picture, title="The length of the gradient")
+    curves = {"L-BFGS/gradient": norms[:count], "descent/gradient": slow_norms}
+    train.plot(curves, picture, title="The length of the gradient", log=True)
     guesses = (test_images @ params["W"] + params["b"]).argmax(axis=-1)
     result = float(jnp.mean(guesses == test_labels))
     print(f"test accuracy: {result:.2%}; {picture}")

@@ -19,18 +19,21 @@ import namoo
 import namoo.numpy as jnp
 from namoo import lax, nn, optim, random, train
 
-HERE = Path(__file__).parent
 SHOTS = 10
 INNER_RATE = 0.02
 
 
+def wave(key, x):
+    """A random sine wave, at some places."""
+    amplitude, phase = random.uniform(key, (2,)) * jnp.array([4.9, math.pi])
+    return (0.1 + amplitude) * jnp.sin(x - phase)
+
+
 def sine_task(key):
     """Two sets of points of one random wave: to learn from, and to be judged by."""
-    amplitude_key, phase_key, x_key = random.split(key, 3)
-    amplitude = random.uniform(amplitude_key, minval=0.1, maxval=5.0)
-    phase = random.uniform(phase_key, minval=0.0, maxval=math.pi)
+    wave_key, x_key = random.split(key)
     x = random.uniform(x_key, (2, SHOTS, 1), minval=-5.0, maxval=5.0)
-    y = amplitude * jnp.sin(x - phase)
+    y = wave(wave_key, x)
     return (x[0], y[0]), (x[1], y[1])
 
 
@@ -57,8 +60,7 @@ def meta_loss(model, key):
 
 def plain_loss(model, key):
     """The loss without an inner step: what one network for all waves can do."""
-    seen, judged = sine_task(key)
-    return loss(model, judged)
+    return loss(model, sine_task(key)[1])
 
 
 @namoo.jit(static_argnames=("objective", "steps"))
@@ -92,24 +94,27 @@ def error_after(model, keys, steps):
 def main(steps=6000, *, picture):
     """Learn with and without the inner step, compare on 500 new waves, draw one of them."""
     keys, results = random.split(random.key(2), 500), {}
-    seen, _ = sine_task(keys[3])
+    seen, _ = sine_task(keys[0])
     x = np.linspace(-5, 5, 101, dtype=np.float32)[:, None]
-    curves = {"x": x[:, 0].tolist()}
+    true, dots = wave(random.split(keys[0])[0], x)[:, 0], [math.nan] * len(x)
+    # A nan is a gap, and a number between two of them a dot: the points that were seen.
+    dots += [y for point in seen[1][:, 0] for y in (math.nan, point)]
+    curves = {"x": np.concatenate([x, np.repeat(seen[0], 2, axis=0)])[:, 0]}
     for name, objective in [("plain", plain_loss), ("meta", meta_loss)]:
         model = learn(objective, steps)
         results[name] = [float(error_after(model, keys, n)) for n in (0, 1, 10)]
-        shown = ", ".join(f"{v:.3f}" for v in results[name])
-        print(f"{name}-learned: error {shown} after 0, 1, 10 steps on {SHOTS} points")
+        errors = ", ".join(f"{error:.3f}" for error in results[name])
+        print(f"{name}-learned: error {errors} after 0, 1, 10 steps on {SHOTS} points")
         for n in (0, 1, 10):
-            y = namoo.vmap(adapt(model, seen, n))(x)[:, 0]
-            curves[f"after {n} steps/{name}"] = y.tolist()
-    train.plot(curves, picture, x="x", title="One new wave, before and after a step on ten points")
+            curves[f"after {n}/{name}"] = namoo.vmap(adapt(model, seen, n))(x)[:, 0]
+        curves |= {f"the wave/{name}": true, f"seen/{name}": dots}
+    train.plot(curves, picture, x="x", title="A new wave, after some steps on ten of its points")
     return results
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Learn to learn sine waves.")
     parser.add_argument("--short", action="store_true", help="600 steps")
-    parser.add_argument("--out", default=HERE / "out" / "meta_learning.svg", help="the picture")
+    parser.add_argument("--out", default=Path(__file__).parent / "out" / "meta_learning.svg")
     args = parser.parse_args()
     main(**({"steps": 600} if args.short else {}), picture=args.out)

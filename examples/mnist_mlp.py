@@ -10,25 +10,22 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
 import namoo as jax
 import namoo.numpy as jnp
-from namoo import random
+from namoo import random, train
 
-DATA = Path(__file__).parent / "data" / "mnist10k.npz"
+HERE = Path(__file__).parent
 SIZES = [784, 128, 64, 10]
 TEST_SIZE = 2000
 
 
 def load_digits():
     """Return (train images, train labels), (test images, test labels); pixels are in [0, 1]."""
-    with np.load(DATA) as digits:
+    with np.load(HERE / "data" / "mnist10k.npz") as digits:
         images = (digits["images"].reshape(-1, 784) / 255).astype(np.float32)
         labels = digits["labels"].astype(np.int32)
-    train = images[:-TEST_SIZE], labels[:-TEST_SIZE]
-    test = images[-TEST_SIZE:], labels[-TEST_SIZE:]
-    return train, test
+    return (images[:-TEST_SIZE], labels[:-TEST_SIZE]), (images[-TEST_SIZE:], labels[-TEST_SIZE:])
 
 
 def init_mlp(key, sizes):
@@ -81,8 +78,8 @@ def accuracy(params, images, labels):
     return jnp.mean(jnp.argmax(logits, axis=-1) == labels)
 
 
-def main(epochs=12, steps_per_epoch=None, batch_size=64, lr=4e-3, seed=0):
-    """Train, show the progress, and return the accuracy on the test digits."""
+def main(epochs=12, steps_per_epoch=None, batch_size=64, lr=4e-3, seed=0, *, picture):
+    """Train, show the progress, draw it, and return the accuracy on the test digits."""
     (images, labels), test = load_digits()
     steps = steps_per_epoch or len(images) // batch_size
     key, init_key = random.split(random.PRNGKey(seed))
@@ -92,23 +89,28 @@ def main(epochs=12, steps_per_epoch=None, batch_size=64, lr=4e-3, seed=0):
     parameters = sum(x.size for x in jax.tree.leaves(params))
     print(f"{parameters:,} parameters, {len(images):,} training digits, {TEST_SIZE:,} test digits")
 
-    with tqdm(total=epochs * steps, unit="step") as bar:
-        for epoch in range(epochs):
+    history = []
+    shown = train.progress(range(epochs * steps))
+    for step in shown:
+        epoch, place = divmod(step, steps)
+        if place == 0:
             order = np.asarray(random.permutation(random.fold_in(key, epoch), len(images)))
-            loss = None
-            for step in range(steps):
-                batch = order[step * batch_size : (step + 1) * batch_size]
-                rate = lr * (1 - bar.n / bar.total)  # falls to zero in a straight line
-                params, state, loss = train_step(params, state, images[batch], labels[batch], rate)
-                bar.update()
-            bar.set_description(f"epoch {epoch + 1}/{epochs}, loss {loss:.4f}")
+        batch = order[place * batch_size : (place + 1) * batch_size]
+        rate = lr * (1 - step / len(shown))  # falls to zero in a straight line
+        params, state, loss = train_step(params, state, images[batch], labels[batch], rate)
+        if place == steps - 1:
+            history.append({"step": step + 1, "loss": loss, "accuracy": accuracy(params, *test)})
+            shown(epoch=epoch + 1, **history[-1])
 
+    train.plot(history, picture, title="Digits: the loss, and the accuracy on others")
     result = float(accuracy(params, *test))
-    print(f"test accuracy: {result:.2%}")
+    print(f"test accuracy: {result:.2%}; {picture}")
     return result
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Train a small network on handwritten digits.")
     parser.add_argument("--short", action="store_true", help="one epoch of 30 steps")
-    main(**({"epochs": 1, "steps_per_epoch": 30} if parser.parse_args().short else {}))
+    parser.add_argument("--out", default=HERE / "out" / "mnist_mlp.svg", help="the picture")
+    args = parser.parse_args()
+    main(**({"epochs": 1, "steps_per_epoch": 30} if args.short else {}), picture=args.out)

@@ -61,7 +61,7 @@ def train_step(state, images, key):
     return state.apply_gradients(grads=grads), loss
 
 
-def draw_plane(model, count=20):
+def draw_plane(model, count=15):
     """One large image of what the decoder draws, at equal steps of probability."""
     at = norm.ppf((jnp.arange(count) + 0.5) / count)
     z = jnp.stack(jnp.meshgrid(at, at), axis=-1).reshape(-1, 2)
@@ -80,7 +80,7 @@ def write_png(path, image):
     height, width = image.shape
     rows = np.pad(np.uint8(255 * image), ((0, 0), (1, 0))).tobytes()  # each begins with filter 0
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b"")]
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(path).write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*c) for c in chunks))
 

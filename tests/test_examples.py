@@ -18,17 +18,10 @@ def run(*args) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_demo_learns():
-    demo = run(ROOT / "examples" / "mnist_mlp.py", "--short")
-    assert demo.returncode == 0, demo.stderr
-    found = re.search(r"test accuracy: ([\d.]+)%", demo.stdout)
-    assert found, demo.stdout
-    # Thirty steps of a network that had learned nothing would leave one digit in ten.
-    assert float(found[1]) > 70
-
-
 # What each example prints with --short, and a bound that one that had learned nothing would miss.
 EXAMPLES = {
+    # Thirty steps of a network that had learned nothing would leave one digit in ten.
+    "mnist_mlp": (r"test accuracy: ([\d.]+)%", lambda accuracy: accuracy > 70),
     "mnist_cnn": (r"test accuracy: ([\d.]+)%", lambda accuracy: accuracy > 60),
     "char_gpt": (r"validation loss: ([\d.]+)", lambda nats: nats < 3.1),  # log(63) is 4.1
     "per_example_grads": (r"noise 1: accuracy ([\d.]+)%", lambda accuracy: accuracy > 60),
@@ -43,7 +36,7 @@ EXAMPLES = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_learns_and_draws(name, tmp_path):
     pattern, learned = EXAMPLES[name]
-    picture = tmp_path / ("picture.png" if name == "vae" else "picture.svg")
+    picture = tmp_path / "new" / ("picture.png" if name == "vae" else "picture.svg")
     done = run(ROOT / "examples" / f"{name}.py", "--short", "--out", picture)
     assert done.returncode == 0, done.stderr
     found = re.search(pattern, done.stdout)
@@ -63,7 +56,7 @@ def test_a_stopped_example_goes_on_as_if_it_had_not(tmp_path):
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
 def test_an_example_can_be_read_in_one_sitting(path):
-    assert path.stem in {"mnist_mlp", *EXAMPLES}
+    assert path.stem in EXAMPLES
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 120
 
 

@@ -406,10 +406,10 @@ def test_svg(tmp_path):
     root = ElementTree.fromstring(path.read_text())
     tag = "{http://www.w3.org/2000/svg}"
     texts = [t.text for t in root.iter(f"{tag}text")]
-    assert {"loss", "val_loss", HOSTILE, "step"} <= set(texts)
+    assert {"loss", "val", HOSTILE, "step"} <= set(texts)
     assert not list(root.iter(f"{tag}script"))
-    # One line, points with gaps between them, and a constant.
-    assert len(list(root.iter(f"{tag}polyline"))) == 2
+    # One line, points with gaps between them, a constant; and a piece of line beside each name.
+    assert len(list(root.iter(f"{tag}polyline"))) == 2 + 2
     assert len(list(root.iter(f"{tag}circle"))) == 25
     for polyline in root.iter(f"{tag}polyline"):
         for point in polyline.attrib["points"].split():
@@ -422,10 +422,66 @@ def test_svg(tmp_path):
 
 @pytest.mark.parametrize(
     "values",
-    [[1.0], [0.0, 0.0], [math.nan, math.inf], [1e-300, 2e-300], [1e30, 1e30 + 1e14], [-5, 5]],
+    [
+        *([1.0], [0.0, 0.0], [math.nan, math.inf], [1e-300, 2e-300], [1e30, 1e30 + 1e14], [-5, 5]),
+        *([-1.7e308, 1.7e308], [5e-324, 1.7e308], [1.0, 1.0 + 2e-12], [3.0, 4.0]),
+    ],
 )
-def test_any_numbers_can_be_drawn(values):
-    ElementTree.fromstring(plots.svg({"x": list(enumerate(map(float, values)))}))
+@pytest.mark.parametrize("log", [False, True])
+def test_any_numbers_can_be_drawn(values, log):
+    points = list(enumerate(map(float, values)))
+    text = plots.svg({"x": points}, log=log)
+    ElementTree.fromstring(text)
+    assert not re.search(r"nan|inf", text)
+    labels = re.findall(r'text-anchor="end">([^<]+)<', text)
+    assert len(set(labels)) == len(labels) >= 4  # three numbers at least, and "step"
+
+
+@pytest.mark.parametrize(
+    ("names", "panels"),
+    [
+        (["loss", "val_loss", "Test loss"], {"loss": ["loss", "val", "Test"]}),
+        (["loss/train", "loss/val"], {"loss": ["train", "val"]}),
+        (["train/f1", "val/f1"], {"f1": ["train", "val"]}),
+        (["sgd/log norm", "adam/log norm"], {"log norm": ["sgd", "adam"]}),
+        (["learning_rate", "error_rate"], {"learning_rate": [""], "error_rate": [""]}),
+        (["val_loss", "val/loss"], {"loss": ["val_loss", "val/loss"]}),
+        (["test/", "/", "val_"], {"test/": [""], "/": [""], "val_": [""]}),
+    ],
+)
+def test_which_curves_share_a_picture(names, panels):
+    found = plots.panels_of(dict.fromkeys(names, []))
+    expected = {k: [k] if v == [""] else v for k, v in panels.items()}
+    assert {title: list(curves) for title, curves in found.items()} == expected
+
+
+@pytest.mark.parametrize("count", [2, 5, 12])
+@pytest.mark.parametrize("name", ["a", "a name of some length", "이름", "long" * 40])
+def test_names_of_curves_stay_on_the_paper(count, name):
+    curves = {f"{name}{i}/{name}": [(0.0, 1.0), (1.0, float(i))] for i in range(count)}
+    root = ElementTree.fromstring(plots.svg(curves, title=name * 5))
+    tag = "{http://www.w3.org/2000/svg}"
+    entries = []
+    for text in root.iter(f"{tag}text"):
+        x, width = float(text.attrib["x"]), plots._width(text.text or "")
+        size = float(text.attrib.get("font-size", 12)) / 12
+        start = x - {"start": 0, "middle": 0.5, "end": 1}[text.attrib["text-anchor"]] * width * size
+        assert start >= 0 and start + width * size <= plots.WIDTH
+        if "fill" in text.attrib:
+            entries.append((float(text.attrib["y"]), start, start + width))
+    assert len(entries) == count
+    for (y, _, end), (below, start, _) in itertools.pairwise(entries):
+        assert below > y or start > end
+
+
+def test_logarithmic_axes():
+    points = [(float(i), 10.0**-i if i % 2 == 0 else 0.0) for i in range(7)]
+    root = ElementTree.fromstring(plots.svg({"loss": points}, log=True))
+    tag = "{http://www.w3.org/2000/svg}"
+    down = [float(circle.attrib["cy"]) for circle in root.iter(f"{tag}circle")]
+    assert len(down) == 4
+    assert np.diff(down) == pytest.approx(down[1] - down[0], abs=0.2)
+    assert {"1", "0.01", "1e-06"} <= {t.text for t in root.iter(f"{tag}text")}
 
 
 def test_thinned_curves_keep_their_extremes():
@@ -474,9 +530,13 @@ def test_reports(tmp_path):
     assert "<script" not in text and "&lt;script&gt;" in text
     for part in ("Curves", "Configuration", "Parameters", "Timings", "optimizer.rate", "dense/w"):
         assert part in text
+    # The last, the least and the most, with their steps; of one that is nowhere a number, nan.
+    cells = re.findall(r"<td>([^<]*)</td>", text)
+    assert cells[:7] == ["loss", "0.2", "0.2", "4", "1", "0", "5"]
+    assert cells[7:9] == ["bad", "nan"]
     # Nothing is loaded from anywhere.
     assert not re.search(r"(src|href)=", text)
-    assert "NaN" not in train.report(tmp_path / "b.html", []).read_text()
+    assert "Curves" not in train.report(tmp_path / "new" / "b.html", []).read_text()
 
 
 def test_a_whole_loop_resumes_exactly():

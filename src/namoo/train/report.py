@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import time
@@ -13,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from namoo import __version__
 from namoo._trees import summary
-from namoo.train.plots import page, series_of, svg
+from namoo.train.plots import Points, page, series_of, svg
 
 
 class Timings:
@@ -78,13 +80,9 @@ def report(
     series = {name: points for name, points in series_of(history, x).items() if points}
     parts = []
     if series:
-        numbers = [
-            (name, *(f"{v:.6g}" for v in (ys[-1], np.nanmin(ys), np.nanmax(ys))), str(len(ys)))
-            for name, points in series.items()
-            if np.any(~np.isnan(ys := [y for _, y in points]))
-        ]
+        heads = ("name", "last", "least", f"at {x}", "most", f"at {x}", "count")
         parts += ["<h2>Curves</h2>", svg(series, x)]
-        parts += ["<h2>Numbers</h2>", _table(("name", "last", "least", "most", "count"), numbers)]
+        parts += ["<h2>Numbers</h2>", _table(heads, map(_number, series.items()))]
     if config is not None:
         parts += ["<h2>Configuration</h2>", _table(("name", "value"), _flat(config))]
     if params is not None:
@@ -95,12 +93,14 @@ def report(
         parts += ["<h2>Timings</h2>", _table(heads, map(_timing, seconds.items()))]
     machine = [
         ("written", time.strftime("%Y-%m-%d %H:%M:%S %z")),
+        ("namoo", __version__),
         ("Python", platform.python_version()),
         ("NumPy", np.__version__),
         ("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"),
     ]
     parts += ["<h2>Machine</h2>", _table(("name", "value"), machine)]
     path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(page(title, "\n".join(parts)), encoding="utf-8")
     return path
 
@@ -121,6 +121,15 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
             yield from _flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", str(value)
+
+
+def _number(item: tuple[str, Points]) -> tuple[str, ...]:
+    """A curve in numbers: its end, and its extremes and their places."""
+    name, points = item
+    known = [point for point in points if not math.isnan(point[1])] or points
+    least, most = min(known, key=lambda p: p[1]), max(known, key=lambda p: p[1])
+    numbers = (points[-1][1], least[1], least[0], most[1], most[0], len(points))
+    return name, *(f"{number:.6g}" for number in numbers)
 
 
 def _timing(item: tuple[str, Any]) -> tuple[str, ...]:
