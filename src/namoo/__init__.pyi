@@ -19,6 +19,7 @@ from namoo import ops as ops
 from namoo import optim as optim
 from namoo import random as random
 from namoo import scipy as scipy
+from namoo import sharding as sharding
 from namoo import stages as stages
 from namoo import struct as struct
 from namoo import train as train
@@ -94,6 +95,7 @@ from namoo.api.jit import clear_caches as clear_caches
 from namoo.api.jit import jit as jit
 from namoo.api.map import pmap as pmap
 from namoo.api.map import vmap as vmap
+from namoo.api.mesh import make_mesh as make_mesh
 from namoo.control.callback import pure_callback as pure_callback
 from namoo.core.avals import ShapeDtypeStruct as ShapeDtypeStruct
 from namoo.engines.base import Device as Device
@@ -102,6 +104,9 @@ from namoo.engines.native.threads import set_num_threads as set_num_threads
 from namoo.errors import hide_frames as hide_frames
 from namoo.numpy._methods import Array as Array
 from namoo.paths import paths as paths
+from namoo.sharding import NamedSharding as NamedSharding
+from namoo.sharding import PartitionSpec
+from namoo.sharding import set_mesh as set_mesh
 from namoo.transforms.custom import closure_convert as closure_convert
 from namoo.transforms.custom import custom_gradient as custom_gradient
 from namoo.transforms.custom import custom_jvp as custom_jvp
@@ -113,4 +118,5 @@ __version__: str
 host_count = process_count
 host_id = process_index
 host_ids = process_indices
+P = PartitionSpec
 remat = checkpoint

@@ -353,7 +353,8 @@ _BARE = {
 for _name, _value in _BARE.items():
     _BY_NAME[_name] = Option(_name, _value, _CHECK_BY_TYPE[type(_value)], _NO_EFFECT)
 
-TRACED = tuple(option.name for option in OPTIONS if option.traced)
+# Beside the options: the meshes that `sharding.set_mesh` and `use_abstract_mesh` make current.
+TRACED = (*(option.name for option in OPTIONS if option.traced), "mesh", "abstract_mesh")
 _read_traced = operator.attrgetter(*TRACED)
 
 _lock = threading.Lock()
@@ -415,6 +416,8 @@ class Config(threading.local):
         def __getattr__(self, name: str) -> Any: ...
 
     _trace = _STALE
+    mesh: Any = None
+    abstract_mesh: Any = None
 
     # `threading.local` would take an assignment as a thread's own value, which nobody means.
     def __setattr__(self, name: str, value: Any) -> None:
@@ -536,7 +539,7 @@ config = Config()
 _ABSENT = object()
 
 
-class _Scope(contextlib.ContextDecorator):
+class Scope(contextlib.ContextDecorator):
     """Overrides one option for the current thread while it is entered; also a decorator."""
 
     __slots__ = ("_name", "_value", "_saved")
@@ -546,10 +549,10 @@ class _Scope(contextlib.ContextDecorator):
         self._value = value
         self._saved: list[Any] = []
 
-    def _recreate_cm(self) -> _Scope:
+    def _recreate_cm(self) -> Scope:
         # Each call of a decorated function has a scope of its own, so calls in several threads
         # do not restore one another's values.
-        return _Scope(self._name, self._value)
+        return Scope(self._name, self._value)
 
     def __enter__(self) -> None:
         own = config.__dict__
@@ -577,12 +580,12 @@ class Setting:
         self._option = _BY_NAME[name]
         self.__doc__ = f"Context manager for the option {_jax_name(name)!r}.\n\n{self._option.doc}"
 
-    def __call__(self, new_val: Any = _ABSENT) -> _Scope:
+    def __call__(self, new_val: Any = _ABSENT) -> Scope:
         if new_val is _ABSENT:
             if self._option.check is not _boolean:
                 raise TypeError(f"{self._option.name}() needs a value for the option")
             new_val = True
-        return _Scope(self._option.name, _checked(self._option, new_val))
+        return Scope(self._option.name, _checked(self._option, new_val))
 
     @property
     def name(self) -> str:
@@ -636,7 +639,7 @@ transfer_guard_device_to_host = Setting("transfer_guard_device_to_host")
 transfer_guard_host_to_device = Setting("transfer_guard_host_to_device")
 
 
-def disable_jit(disable: bool = True) -> _Scope:
+def disable_jit(disable: bool = True) -> Scope:
     """Context manager under which functions wrapped in `jit` run as plain Python.
 
     Args:
@@ -647,10 +650,10 @@ def disable_jit(disable: bool = True) -> _Scope:
         ...     config.jax_disable_jit
         True
     """
-    return _Scope("disable_jit", _checked(_BY_NAME["disable_jit"], disable))
+    return Scope("disable_jit", _checked(_BY_NAME["disable_jit"], disable))
 
 
-def checking_leaks() -> _Scope:
+def checking_leaks() -> Scope:
     """Context manager that raises when a traced value outlives its trace.
 
     Example:
@@ -676,5 +679,5 @@ def transfer_guard(new_val: str | None) -> Iterator[None]:
     value = _checked(_BY_NAME["transfer_guard"], new_val)
     with contextlib.ExitStack() as scopes:
         for way in ("", "_host_to_device", "_device_to_device", "_device_to_host"):
-            scopes.enter_context(_Scope(f"transfer_guard{way}", value))
+            scopes.enter_context(Scope(f"transfer_guard{way}", value))
         yield

@@ -484,39 +484,14 @@ def _later(name: str) -> Method:
 # ---- where the array lies
 
 
-class SingleDeviceSharding:
-    """How an array lies on devices: all of it on one.
-
-    Example:
-        >>> import namoo.numpy as jnp
-        >>> jnp.zeros(3).sharding.is_fully_replicated
-        True
-    """
-
-    memory_kind = "device"
-    num_devices = 1
-    is_fully_replicated = True
-    is_fully_addressable = True
-
-    def __init__(self, device: Device):
-        self._device = device
-
-    @property
-    def device_set(self) -> set[Device]:
-        """The devices, as a set."""
-        return {self._device}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingleDeviceSharding) and self._device == other._device
-
-    def __hash__(self) -> int:
-        return hash(self._device)
-
-    def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+_device = Device(0)
 
 
-_sharding = SingleDeviceSharding(Device(0))
+def _sharding(self: Array) -> Any:
+    # Loaded late: whoever never asks pays nothing for it.
+    from namoo.sharding.shardings import SingleDeviceSharding
+
+    return SingleDeviceSharding(_device)
 
 
 def _is_deleted(self: EagerArray) -> bool:
@@ -535,7 +510,7 @@ def _copy_to_host_async(self: Array) -> None:
 
 def _devices(self: Array) -> set[Device]:
     """The devices the array lies on."""
-    return {_sharding._device}
+    return {_device}
 
 
 def _to_device(self: Array, device: Any, *, stream: None = None) -> Array:
@@ -634,8 +609,8 @@ _METHODS: dict[str, Any] = {
     "flat": property(_flat),
     "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes of one element."),
     "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
-    "device": property(lambda self: _sharding._device, doc="The device the array lies on."),
-    "sharding": property(lambda self: _sharding, doc="How the array lies on devices."),
+    "device": property(lambda self: _device, doc="The device the array lies on."),
+    "sharding": property(_sharding, doc="How the array lies on devices."),
     "committed": property(lambda self: False, doc="Whether it was put on a chosen device."),
 }
 

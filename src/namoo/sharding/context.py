@@ -1,0 +1,121 @@
+"""The mesh that a bare `PartitionSpec` refers to: each thread has one, and traces depend on it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from namoo._config import Scope, config
+from namoo.core.trace import context, eval_trace
+from namoo.sharding.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, AbstractMesh, Mesh
+
+
+def _refuse_in_trace(what: str, instead: str) -> None:
+    if context.trace is not eval_trace:
+        raise ValueError(f"{what} can only be used outside of jit and other transforms; {instead}.")
+
+
+class set_mesh:
+    """Make a mesh the one that a bare `PartitionSpec` refers to, in this thread.
+
+    A call sets it for good; a `with` block for its duration.
+
+    Args:
+      mesh: the mesh; None for none.
+
+    Raises:
+      ValueError: not a mesh of devices, or inside of a transformed function.
+
+    Example:
+        >>> import namoo
+        >>> with namoo.set_mesh(namoo.make_mesh((1,), ("data",))):
+        ...     print(namoo.sharding.get_mesh())
+        Mesh('data': 1, axis_types=(Explicit,))
+    """
+
+    def __init__(self, mesh: Mesh | None):
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise ValueError(
+                f"set_mesh takes a Mesh, as from namoo.make_mesh, or None; got {mesh!r} of type "
+                f"{type(mesh).__name__}."
+            )
+        _refuse_in_trace("set_mesh", "set the mesh around the call")
+        if mesh is not None and mesh.manual_axes:
+            raise ValueError(
+                f"set_mesh: the axes {mesh.manual_axes} are of type Manual, which only shard_map "
+                "makes; give the mesh axes of type Auto or Explicit."
+            )
+        self._scopes = [Scope("mesh", mesh), Scope("abstract_mesh", None)]
+        for scope in self._scopes:
+            scope.__enter__()
+
+    def __enter__(self) -> None:
+        """The mesh is set since the call."""
+
+    def __exit__(self, *exc: object) -> None:
+        for scope in reversed(self._scopes):
+            scope.__exit__(*exc)
+
+
+def get_mesh() -> Mesh:
+    """The mesh that `set_mesh` made current; an empty one where there is none.
+
+    Raises:
+      ValueError: inside of a transformed function.
+    """
+    _refuse_in_trace("get_mesh", "write get_abstract_mesh() there")
+    return concrete_mesh()
+
+
+def concrete_mesh() -> Mesh:
+    """The current mesh of devices, also inside of a trace."""
+    return EMPTY_MESH if config.mesh is None else config.mesh
+
+
+class use_abstract_mesh:
+    """Make the names and sizes of a mesh current for a `with` block, without its devices.
+
+    Args:
+      mesh: an `AbstractMesh`; inside another one, of the same size.
+
+    Raises:
+      ValueError: something else, or of another size than the one around it.
+
+    Example:
+        >>> with use_abstract_mesh(AbstractMesh((4,), ("x",))):
+        ...     get_abstract_mesh()
+        AbstractMesh('x': 4, axis_types=(Auto,))
+    """
+
+    def __init__(self, mesh: AbstractMesh):
+        if not isinstance(mesh, AbstractMesh):
+            raise ValueError(
+                f"use_abstract_mesh takes an AbstractMesh, as mesh.abstract_mesh; got {mesh!r} of "
+                f"type {type(mesh).__name__}."
+            )
+        self._mesh = mesh
+        self._scopes: list[Any] = []
+
+    def __enter__(self) -> None:
+        around = get_abstract_mesh()
+        if not around.empty and not self._mesh.empty and around.size != self._mesh.size:
+            raise ValueError(
+                f"use_abstract_mesh cannot change the number of devices: {around} has "
+                f"{around.size}, {self._mesh} has {self._mesh.size}."
+            )
+        scope = Scope("abstract_mesh", self._mesh)
+        scope.__enter__()
+        self._scopes.append(scope)
+
+    def __exit__(self, *exc: object) -> None:
+        self._scopes.pop().__exit__(*exc)
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The names and sizes of the current mesh; an empty one where there is none.
+
+    >>> get_abstract_mesh()
+    AbstractMesh((), axis_types=())
+    """
+    if config.abstract_mesh is not None:
+        return config.abstract_mesh
+    return EMPTY_ABSTRACT_MESH if config.mesh is None else config.mesh.abstract_mesh
