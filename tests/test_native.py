@@ -1,7 +1,6 @@
-"""The native engine against eager evaluation: every primitive, threads, memory and the disk."""
+"""The native engine against eager evaluation: every primitive, threads and memory."""
 
 import mmap
-import os
 import subprocess
 import sys
 import threading
@@ -16,7 +15,7 @@ from conformance.harness import load
 from namoo import lax
 from namoo.core.array import to_numpy
 from namoo.core.avals import aval_of
-from namoo.engines.native import cache, threads
+from namoo.engines.native import threads
 from namoo.engines.native.engine import native
 from namoo.transforms.stage import close, stage
 
@@ -271,107 +270,6 @@ def compile_often():
     before = resident()
     several(61, 150)
     assert resident() - before < 20e6
-
-
-# ---- the disk
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    path = tmp_path / "code"
-    monkeypatch.setenv("NAMOO_CACHE_DIR", str(path))
-    monkeypatch.delenv("NAMOO_CACHE", raising=False)
-    return path
-
-
-def entries(folder):
-    return sorted(p for p in folder.iterdir() if not p.name.startswith("."))
-
-
-def truncated(path):
-    path.write_bytes(path.read_bytes()[:100])
-
-
-def flipped(path):
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-
-
-def emptied(path):
-    path.write_bytes(b"")
-
-
-def renamed(path):
-    os.replace(path, path.with_name("f" * 64))
-
-
-def linked(path):
-    target = path.with_name("elsewhere")
-    os.replace(path, target)
-    path.symlink_to(target)
-
-
-def writable(path):
-    path.chmod(0o666)
-
-
-CONTENT = bytes(range(256))
-
-
-@pytest.mark.parametrize("harm", [truncated, flipped, emptied, renamed, linked, writable])
-def test_a_harmed_entry_is_not_there(folder, harm):
-    cache.save("a" * 64, CONTENT)
-    assert cache.load("a" * 64) == CONTENT
-    harm(folder / ("a" * 64))
-    assert cache.load("a" * 64) is None
-    assert cache.load("f" * 64) is None
-
-
-def test_a_folder_of_others_is_not_used(folder):
-    folder.mkdir()
-    folder.chmod(0o777)
-    assert cache.folder() is None
-    cache.save("a" * 64, CONTENT)
-    assert not entries(folder)
-
-
-def test_off(folder, monkeypatch):
-    monkeypatch.setenv("NAMOO_CACHE", "off")
-    cache.save("a" * 64, CONTENT)
-    assert not folder.exists() and cache.load("a" * 64) is None
-
-
-def test_old_entries_are_removed(folder):
-    for i in range(4):
-        cache.save(f"{i:064x}", bytes(1000))
-        os.utime(folder / f"{i:064x}", (i, i))
-    cache.prune(folder, limit=2500)
-    assert [p.name for p in entries(folder)] == [f"{i:064x}" for i in (2, 3)]
-
-
-def test_programs_come_from_the_disk(folder):
-    def program():
-        run, inputs = compiled(lambda x: [jnp.cos(x) - 3], jnp.ones(5, jnp.float32))
-        return run(inputs)[0].tolist()
-
-    first = program()
-    (entry, *_) = entries(folder)
-    written = entry.stat().st_ino
-    assert program() == first and entry.stat().st_ino == written
-    for path in entries(folder):
-        flipped(path)
-    assert program() == first
-
-
-def test_many_processes_share_the_folder(folder):
-    code = "import namoo, namoo.numpy as jnp; print(float(namoo.jit(jnp.sin)(1.0)))"
-    runs = [
-        subprocess.Popen([sys.executable, "-W", "ignore", "-c", code], stdout=subprocess.PIPE)
-        for _ in range(16)
-    ]
-    results = {run.communicate(timeout=120)[0] for run in runs}
-    assert len(results) == 1 and all(run.returncode == 0 for run in runs)
 
 
 # ---- settings that look at every value

@@ -108,6 +108,7 @@ def test_strides(text, left, right):
 
 @pytest.mark.parametrize("machine", [(32, 16), (16, 32)])
 def test_other_processors(machine, monkeypatch):
+    monkeypatch.setenv("NAMOO_CACHE", "off")
     monkeypatch.setattr(matmul, "machine", lambda: matmul.Machine(*machine))
     shapes = [(33, 17, 100), (20, 40, 33), (9, 300, 13)]
     cases = [sides(*s, (i % 2, 1 - i % 2), "f4") for i, s in enumerate(shapes)]
@@ -147,6 +148,7 @@ def test_panels_on_the_stack(dtype):
 
 @pytest.mark.parametrize("dtype", ["f4", "c8"])
 def test_blocks_of_large_products(dtype, monkeypatch):
+    monkeypatch.setenv("NAMOO_CACHE", "off")
     monkeypatch.setattr(contract, "LARGE", 1)
     monkeypatch.setattr(contract, "LARGE_TURNED", 1)
     monkeypatch.setattr(contract, "BLOCK", 24)

@@ -43,6 +43,8 @@ class Primitive:
     """Parameters that are not printed when they are None or ()."""
     implied_params: tuple[str, ...] = ()
     """Parameters that are not printed, for the results' types tell them."""
+    value_params: tuple[str, ...] | None = None
+    """The parameters that results depend on, where the others are for transformations only."""
     sets_weak = False
     """`weak_result` decides the weak type; otherwise it is weak where all operands are."""
     weak_operands: slice | None = None

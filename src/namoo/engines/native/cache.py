@@ -1,8 +1,8 @@
 """Machine code on disk, so that a program is compiled once and not once a process.
 
-An entry's name is the hash of all that decides the code: the text, the processor, LLVM's version
-and this package's.  An entry carries the hash of its content.  Whatever is odd about an entry, or
-about the folder, means that it is not there.
+An entry's name is the hash of all that decides its content: for code the text, the processor and
+LLVM's version; `programs` has entries of another kind.  An entry carries the hash of its content.
+Whatever is odd about an entry, or about the folder, means that it is not there.
 """
 
 from __future__ import annotations
@@ -14,13 +14,18 @@ import stat
 import tempfile
 from pathlib import Path
 
-MAGIC = b"namoo machine code 1\n"
+MAGIC = b"namoo cache 1\n"
 LIMIT = 512 * 1024 * 1024
+
+
+def off() -> bool:
+    """Whether nothing is to be kept."""
+    return os.environ.get("NAMOO_CACHE", "").lower() in ("off", "0", "no", "false")
 
 
 def folder() -> Path | None:
     """Where entries lie; None if they are not wanted, or the folder is not ours alone."""
-    if os.environ.get("NAMOO_CACHE", "").lower() in ("off", "0", "no", "false"):
+    if off():
         return None
     chosen = os.environ.get("NAMOO_CACHE_DIR")
     if chosen:

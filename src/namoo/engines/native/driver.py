@@ -28,8 +28,8 @@ class Module:
         self.functions: list[str] = []
         self.declarations: dict[str, str] = {}
         self.globals: dict[str, str] = {}
-        self.host: list[tuple[JaxprEqn, list[Node], list[Node]]] = []
-        """Equations that Python evaluates, with their operands and results."""
+        self.host: list[JaxprEqn] = []
+        """Equations that Python evaluates."""
 
     def text(self) -> str:
         """The module as LLVM reads it."""
@@ -156,7 +156,7 @@ class Driver:
         """Let Python evaluate an equation."""
         f = self.f
         number = len(self.module.host)
-        self.module.host.append((eqn, [n for n, _ in operands], [n for n, _ in results]))
+        self.module.host.append(eqn)
         table = self.table([p for _, p in (*operands, *results)])
         self.check(
             f.emit_here("i32", 0, f"call i32 {self.host.name}(i64 {number}, ptr {table.name})")

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import functools
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from namoo._accelerator import native as runtime
-from namoo.core.array import to_numpy
-from namoo.core.jaxpr import ClosedJaxpr
+from namoo.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
 from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
-from namoo.engines.native import analysis, link
-from namoo.engines.native.driver import write_program
+from namoo.engines.native import analysis, link, programs
+from namoo.engines.native.driver import Module, write_program
+from namoo.engines.native.fingerprint import Fingerprint
 from namoo.engines.native.graph import Emitter
-from namoo.engines.native.plan import Plan, nbytes
+from namoo.engines.native.plan import Plan
 from namoo.engines.native.types import numpy_dtype
 
 _HOST = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)
@@ -25,15 +27,10 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctyp
 class Host:
     """What native code calls for an equation that Python evaluates."""
 
-    def __init__(self, equations):
+    def __init__(self, equations: Sequence[JaxprEqn]):
         self.equations = [
-            (
-                eqn.primitive,
-                eqn.params,
-                [(n.shape, n.dtype) for n in operands],
-                [(n.shape, n.dtype) for n in results],
-            )
-            for eqn, operands, results in equations
+            (eqn.primitive, eqn.params, _types(eqn.invars), _types(eqn.outvars))
+            for eqn in equations
         ]
         self.error: BaseException | None = None
         self.callback = _HOST(self.run)
@@ -65,6 +62,10 @@ class Host:
         raise error if error else RuntimeError(f"native code failed with code {code}")
 
 
+def _types(atoms: Sequence[Atom]) -> list[tuple[tuple[int, ...], np.dtype]]:
+    return [(a.aval.shape, numpy_dtype(a.aval.dtype)) for a in atoms]
+
+
 def view(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array over memory at an address."""
     size = int(np.prod(shape)) * dtype.itemsize
@@ -74,48 +75,57 @@ def view(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return np.ndarray(shape, dtype, memory)
 
 
+def write(closed: ClosedJaxpr) -> tuple[Plan, Module]:
+    """The plan of a program, and the text of its functions."""
+    emitter = Emitter()
+    inputs = [emitter.input(a) for a in closed.in_avals]
+    emitter.graph.outputs = emitter.inline(closed, inputs)
+    plan = Plan(emitter)
+    return plan, write_program(plan)
+
+
 class Program:
     """A compiled program."""
 
-    def __init__(self, closed: ClosedJaxpr):
+    def __init__(self, closed: ClosedJaxpr, options: Mapping[str, Any] | None = None):
         self.closed = closed
-        emitter = Emitter()
-        inputs = [emitter.input(a) for a in closed.in_avals]
-        emitter.graph.outputs = emitter.inline(closed, inputs)
-        plan = Plan(emitter)
-        module = write_program(plan)
-        self.text = module.text()
-        self.fused = plan.text()
-        machine_code = link.object_code(self.text)
-        self.code = link.Code(machine_code)
-        self.costs = {
-            "flops": float(analysis.operations(plan.graph)),
-            "bytes accessed": float(analysis.traffic(plan)),
-        }
-        self.memory = analysis.MemoryAnalysis(
-            sum(map(nbytes, plan.graph.inputs)),
-            sum(map(nbytes, plan.graph.outputs)),
-            plan.arena_size,
-            len(machine_code),
-        )
-        self.entry = _ENTRY(self.code.entry)
-        self.host = Host(module.host)
-        self.arena_size = plan.arena_size
-        self.consts = [np.ascontiguousarray(to_numpy(c)) for _, c in plan.graph.consts]
-        self.outputs = [(a.shape, numpy_dtype(a.dtype)) for a in closed.out_avals]
-        self.kernels = len(module.kernels)
+        mark = programs.identify(closed, options or {})
+        made = mark and programs.find(mark)
+        if mark is None or made is None:
+            made, equations, consts = self._compile(mark)
+        else:
+            equations = [mark.equations[i] for i in made.host]
+            consts = [mark.arrays[i] for i in made.consts]
+        self.made = made
+        self.entry = _ENTRY(made.code.entry)
+        self.host = Host(equations)
+        self.arena_size = made.arena
+        self.kernels = made.kernels
+        self.consts = [np.ascontiguousarray(c) for c in consts]
+        self.outputs = _types(closed.jaxpr.outvars)
         self.runtime_entry = None if runtime is None else self._runtime_entry()
+
+    def _compile(self, mark: Fingerprint | None):
+        """The program compiled, its equations for the host, and its constants."""
+        plan, module = write(self.closed)
+        code = link.Code(*link.object_code(module.text()))
+        equations = module.host
+        consts = [c for _, c in plan.graph.consts]
+        made = programs.Compiled(code, plan.arena_size, len(module.kernels))
+        if mark is not None:
+            programs.keep(mark, made, equations, consts)
+        return made, equations, consts
 
     def _runtime_entry(self) -> Any:
         """The program for the C++ runtime, which calls it without Python in between."""
         return runtime.Entry(
-            self.code.entry,
-            [(a.shape, numpy_dtype(a.dtype)) for a in self.closed.in_avals],
+            self.made.code.entry,
+            _types(self.closed.jaxpr.invars),
             self.outputs,
             consts=self.consts,
             arena=self.arena_size,
             host=ctypes.cast(self.host.callback, ctypes.c_void_p).value,
-            keep=(self.code, self.host),
+            keep=(self.made, self.host),
             handler=self.host.fail,
         )
 
@@ -131,6 +141,36 @@ class Program:
         if code := self.entry(ctypes.addressof(table), start, self.host.callback):
             self.host.fail(code)
         return outs
+
+    # What nobody asks for is not kept: a program is planned again to look at it.
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The LLVM text."""
+        return write(self.closed)[1].text()
+
+    @functools.cached_property
+    def fused(self) -> str:
+        """The steps, and what each computes."""
+        return write(self.closed)[0].text()
+
+    @functools.cached_property
+    def costs(self) -> dict[str, float]:
+        """Operations, and bytes moved."""
+        plan, _ = write(self.closed)
+        return {
+            "flops": float(analysis.operations(plan.graph)),
+            "bytes accessed": float(analysis.traffic(plan)),
+        }
+
+    @property
+    def memory(self) -> analysis.MemoryAnalysis:
+        """Bytes that a call needs."""
+        sizes = [
+            sum(math.prod(shape) * dtype.itemsize for shape, dtype in types)
+            for types in (_types(self.closed.jaxpr.invars), self.outputs)
+        ]
+        return analysis.MemoryAnalysis(*sizes, self.arena_size, self.made.code.size)
 
     def as_text(self, stage: str = "jaxpr") -> str:
         """The program at one of its stages: "jaxpr", "fused", "llvm" or "assembly"."""
@@ -153,7 +193,7 @@ class Native:
     name = "native"
 
     def compile(self, program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Program:
-        return Program(program)
+        return Program(program, options)
 
 
 native = Native()

@@ -83,19 +83,19 @@ def optimised(text: str) -> Any:
         return module
 
 
-def object_code(text: str) -> bytes:
-    """Machine code for LLVM text: from the disk, if it was made before."""
-    name = cache.key(text, *_surroundings())
+def object_code(text: str) -> tuple[str, bytes]:
+    """Machine code for LLVM text, and its name on disk, where it may be from."""
+    name = cache.key(text, *surroundings())
     data = cache.load(name)
     if data is None:
         with _lock:
             data = target_machine().emit_object(optimised(text))
         cache.save(name, data)
-    return data
+    return name, data
 
 
 @functools.cache
-def _surroundings() -> tuple[str, ...]:
+def surroundings() -> tuple[str, ...]:
     """What else decides the code: the machine and the compiler."""
     machine = target_machine()
     version = ".".join(map(str, llvm.llvm_version_info))
@@ -107,7 +107,7 @@ def _surroundings() -> tuple[str, ...]:
 def pool() -> threads.Pool:
     """The threads that share the work of kernels."""
     names = ("namoo_parallel", "worker", "set_limit", "reset")
-    library = llvm.JITLibraryBuilder().add_object_img(object_code(threads.pool_text()))
+    library = llvm.JITLibraryBuilder().add_object_img(object_code(threads.pool_text())[1])
     for name in names:
         library.export_symbol(name)
     library.add_current_process()
@@ -121,7 +121,8 @@ class Code:
 
     _numbers = itertools.count()
 
-    def __init__(self, data: bytes):
+    def __init__(self, name: str, data: bytes):
+        self.name, self.size = name, len(data)
         with _lock:
             library = llvm.JITLibraryBuilder().add_object_img(data).export_symbol("entry")
             library.add_current_process()

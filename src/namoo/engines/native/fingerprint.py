@@ -1,0 +1,173 @@
+"""What a program is, as a text that equal programs share: by it a compiled one is found again.
+
+All that a `native` rule may look at is written: primitives, parameters with the programs they
+hold, types, the content of constants.  What has no text that is surely its own (a function, an
+object of a class from elsewhere) makes a program that is compiled every time.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from namoo._dtypes import ExtendedDType
+from namoo.core.array import EagerArray, to_numpy
+from namoo.core.avals import ShapedArray
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from namoo.core.primitive import Primitive
+
+ROOMS = ("_dtypes", "control", "core", "engines", "primitives", "transforms")
+"""Parts of the package that decide what a program becomes; rules from elsewhere are not known."""
+
+
+class Unknown(Exception):
+    """Something has no text of its own."""
+
+
+class Fingerprint:
+    """The name of a program, and what it holds by number, to be referred to.
+
+    Attributes:
+      digest: the hash of the program's text.
+      equations: the equations in the order of the text, those of inner programs included.
+      arrays: the constants.
+    """
+
+    def __init__(self, closed: ClosedJaxpr, options: Mapping[str, Any]):
+        self.equations: list[JaxprEqn] = []
+        self.arrays: list[np.ndarray] = []
+        self._programs: dict[Jaxpr, str] = {}
+        self._types: dict[Any, str] = {}
+        self._primitives: dict[Primitive, tuple[str, Any]] = {}
+        self._writers = {
+            int: repr, bool: repr, type(None): repr, str: repr, float: repr, complex: repr,
+            tuple: self._items, list: self._items, dict: self._mapping,
+            ClosedJaxpr: self._closed, Jaxpr: self._program, ShapedArray: self._type,
+            EagerArray: self._array, np.ndarray: self._array,
+        }  # fmt: skip
+        text = f"{self._closed(closed)} {self._mapping(options)}"
+        self.digest = hashlib.sha256(text.encode()).hexdigest()
+
+    # Every text says where it ends: names and numbers have no blanks, the others have brackets
+    # or are quoted.  Two programs with one text are the same program.
+
+    def _value(self, value: Any) -> str:
+        writer = self._writers.get(type(value))
+        return self._other(value) if writer is None else writer(value)
+
+    def _items(self, values) -> str:
+        return f"({' '.join(map(self._value, values))})"
+
+    def _mapping(self, values: Mapping[str, Any]) -> str:
+        items = [f"{self._value(k)}:{self._value(v)}" for k, v in values.items()]
+        return "{" + " ".join(items) + "}"
+
+    def _other(self, value: Any) -> str:
+        kind = type(value)
+        if isinstance(value, (np.dtype, ExtendedDType)):
+            return self._dtype(value)
+        if isinstance(value, np.generic):
+            return self._array(np.asarray(value))
+        name = _class_name(kind)
+        if isinstance(value, enum.Enum):
+            return f"{name}.{value.name}"
+        if isinstance(value, tuple):
+            return name + self._items(value)
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return self._dtype(np.dtype(value))
+        raise Unknown(f"{name} has no text")
+
+    def _dtype(self, dtype: Any) -> str:
+        if isinstance(dtype, np.dtype) and dtype.names is not None:
+            return repr(dtype.descr)
+        return repr((_class_name(type(dtype)), dtype.name))
+
+    def _type(self, aval: Any) -> str:
+        key = aval.shape, aval.dtype, aval.weak_type
+        text = self._types.get(key)
+        if text is None:
+            text = f"{self._items(aval.shape)}{self._dtype(aval.dtype)}{aval.weak_type:d}"
+            self._types[key] = text
+        return text
+
+    def _array(self, value: Any) -> str:
+        array = value if type(value) is np.ndarray else to_numpy(value)
+        if array.dtype.hasobject:
+            raise Unknown("an array of objects has no text")
+        self.arrays.append(array)
+        data = hashlib.sha256(
+            np.ascontiguousarray(array).view(np.uint8).data if array.nbytes else b""
+        )
+        return f"[{self._items(array.shape)}{self._dtype(array.dtype)}{data.hexdigest()}]"
+
+    def _closed(self, closed: ClosedJaxpr) -> str:
+        return f"<{self._program(closed.jaxpr)} {self._items(closed.consts)}>"
+
+    def _program(self, jaxpr: Jaxpr) -> str:
+        """A program; one that was written before is named by its number."""
+        known = self._programs.get(jaxpr)
+        if known is not None:
+            return known
+        self._programs[jaxpr] = f"@{len(self._programs)}"
+        numbers: dict[Var, str] = {}
+
+        def declared(variables) -> str:
+            words = []
+            for v in variables:
+                numbers[v] = f"{len(numbers)}"
+                words.append(self._type(v.aval))
+            return " ".join(words)
+
+        def read(atoms) -> str:
+            return " ".join(
+                [
+                    f"={self._value(a.val)}{self._type(a.aval)}"
+                    if type(a) is Literal
+                    else numbers[a]
+                    for a in atoms
+                ]
+            )
+
+        lines = [f"{{{declared(jaxpr.constvars)}|{declared(jaxpr.invars)}"]
+        for eqn in jaxpr.eqns:
+            self.equations.append(eqn)
+            name, chosen = self._primitive(eqn.primitive)
+            params = eqn.params
+            if chosen is not None:
+                params = {k: v for k, v in params.items() if k in chosen}
+            effect = "!" if eqn.effectful else ""
+            operands = read(eqn.invars)
+            lines.append(f"{name}{effect}{self._mapping(params)}{operands}|{declared(eqn.outvars)}")
+        lines.append(f"{read(jaxpr.outvars)}}}")
+        return "\n".join(lines)
+
+    def _primitive(self, primitive: Primitive) -> tuple[str, Any]:
+        """A primitive's name, and the parameters that matter; None if all do."""
+        known = self._primitives.get(primitive)
+        if known is None:
+            if primitive.native is None:
+                # Python evaluates it: the one of the program at hand, with its parameters.
+                known = "host", ()
+            else:
+                words = [_class_name(type(primitive)), repr(primitive.name)]
+                for value in vars(primitive).values():
+                    if isinstance(value, types.FunctionType):
+                        words.append(_class_name(value))
+                known = ".".join(words), primitive.value_params
+            self._primitives[primitive] = known
+        return known
+
+
+def _class_name(kind: type | types.FunctionType) -> str:
+    """The name of a class or function that this package, or NumPy, defines."""
+    package, _, room = kind.__module__.partition(".")
+    if package == "namoo" and room.partition(".")[0] not in ROOMS:
+        raise Unknown(f"{kind} is from a part of the package that is not looked at")
+    if package not in ("namoo", "numpy", "ml_dtypes", "scipy"):
+        raise Unknown(f"{kind} is from elsewhere")
+    return f"{kind.__module__}.{kind.__qualname__}"

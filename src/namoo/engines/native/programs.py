@@ -1,0 +1,152 @@
+"""Compiled programs, found again by what they compute: in this process, or on disk.
+
+Besides machine code a program needs little to run: how much memory, which constants, which
+equations are Python's.  The latter two are numbers in the `Fingerprint` of the program, so an
+entry on disk is a few words of JSON.  A program with an entry is neither planned nor written.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import ml_dtypes
+import numpy as np
+
+from namoo._config import OPTIONS, config
+from namoo.core import LOADED_AT
+from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
+from namoo.engines.native import cache, fingerprint, link
+
+FORMAT = 1
+
+
+class Compiled:
+    """What a program's machine code needs to run.
+
+    Attributes:
+      code: the code in memory; it may serve several programs.
+      arena: bytes for values in between.
+      kernels: how many functions it has.
+      host: numbers of the equations that Python evaluates.
+      consts: numbers of the constants.
+    """
+
+    __slots__ = ("__weakref__", "arena", "code", "consts", "host", "kernels")
+
+    def __init__(
+        self,
+        code: link.Code,
+        arena: int,
+        kernels: int,
+        host: Sequence[int] = (),
+        consts: Sequence[int] = (),
+    ):
+        self.code = code
+        self.arena = arena
+        self.kernels = kernels
+        self.host = host
+        self.consts = consts
+
+
+_alive: weakref.WeakValueDictionary[str, Compiled] = weakref.WeakValueDictionary()
+"""Programs in use."""
+
+
+def identify(closed: ClosedJaxpr, options: Mapping[str, Any]) -> fingerprint.Fingerprint | None:
+    """A program's fingerprint; None if it has none, or is to be compiled anyway."""
+    # A strict program says where in the user's files its values arise.
+    if options.get("strict") or cache.off() or _sources() is None:
+        return None
+    try:
+        return fingerprint.Fingerprint(closed, options)
+    except fingerprint.Unknown:
+        return None
+
+
+def find(mark: fingerprint.Fingerprint) -> Compiled | None:
+    """The compiled program with this fingerprint, if there is one."""
+    name = _name(mark)
+    known = _alive.get(name)
+    if known is not None:
+        return known
+    entry = cache.load(name)
+    if entry is None:
+        return None
+    words = json.loads(entry)
+    code = words.pop("code")
+    data = cache.load(code)
+    if data is None:
+        return None
+    return _alive.setdefault(name, Compiled(link.Code(code, data), **words))
+
+
+def keep(
+    mark: fingerprint.Fingerprint,
+    compiled: Compiled,
+    equations: Sequence[JaxprEqn],
+    consts: Sequence[np.ndarray],
+) -> None:
+    """Let equal programs find this one, unless it refers to what its fingerprint does not hold."""
+    numbers = {id(x): i for held in (mark.equations, mark.arrays) for i, x in enumerate(held)}
+    if not all(id(x) in numbers for x in (*equations, *consts)):
+        return
+    compiled.host = [numbers[id(eqn)] for eqn in equations]
+    compiled.consts = [numbers[id(array)] for array in consts]
+    name = _name(mark)
+    _alive[name] = compiled
+    words = {key: getattr(compiled, key) for key in ("arena", "kernels", "host", "consts")}
+    cache.save(name, json.dumps({"code": compiled.code.name, **words}).encode())
+
+
+def _name(mark: fingerprint.Fingerprint) -> str:
+    settings = repr([(o.name, getattr(config, o.name)) for o in OPTIONS if o.traced])
+    return cache.key(f"program {FORMAT}", mark.digest, settings, *_surroundings())
+
+
+@functools.cache
+def _surroundings() -> tuple[str, ...]:
+    """What else decides the code: this package, what it computes constants with, the machine."""
+    versions = (np, ml_dtypes, llvmlite)
+    return (
+        sys.version,
+        *(module.__version__ for module in versions),
+        _sources() or "",
+        *link.surroundings(),
+    )
+
+
+@functools.cache
+def _sources() -> str | None:
+    """Size and time of the files that decide the code, by which Python knows modules too.
+
+    None if there are no files, or if they are not what was loaded.
+    """
+    root = Path(__file__).parents[2]
+    found: list[str] = []
+    newest = 0
+
+    def look(folder: str) -> None:
+        nonlocal newest
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    info = entry.stat()
+                    newest = max(newest, info.st_mtime_ns)
+                    found.append(f"{entry.path} {info.st_size} {info.st_mtime_ns}")
+                elif entry.is_dir() and entry.name != "__pycache__":
+                    look(entry.path)
+
+    try:
+        for room in fingerprint.ROOMS:
+            look(os.fspath(root / room))
+    except OSError:
+        return None
+    return "\n".join(sorted(found)) if newest < LOADED_AT else None
