@@ -5,18 +5,29 @@ from __future__ import annotations
 import builtins
 import functools
 import logging
+import os
 import pdb
 import re
 import string
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from namoo import errors, tree_util
+from namoo._config import config
 from namoo.control.callback import bind_debug, debug_callback_p, debug_print_p
 from namoo.control.callback import debug_callback as callback
 from namoo.core.trace import Tracer
 
-__all__ = ["breakpoint", "callback", "log", "print"]
+__all__ = [
+    "breakpoint",
+    "callback",
+    "inspect_array_sharding",
+    "log",
+    "print",
+    "visualize_array_sharding",
+    "visualize_sharding",
+]
 
 _log = logging.getLogger("namoo.debug")
 
@@ -199,3 +210,98 @@ def breakpoint(
         exec(code, globals_, {**static, **values, "_debugger": debugger})
 
     bind_debug(debug_callback_p, stop, (traced,), {}, ordered=bool(ordered))
+
+
+def visualize_sharding(
+    shape: Sequence[int],
+    sharding: Any,
+    *,
+    use_color: bool = True,
+    scale: float = 1.0,
+    min_width: int = 9,
+    max_width: int = 80,
+    color_map: Callable[[float], Sequence[float]] | None = None,
+) -> None:
+    """Print which part of an array of some shape lies on which devices, as a picture.
+
+    Of an array with more than two dimensions those that are split are shown.
+
+    Args:
+      shape: the shape of the array.
+      sharding: how it lies on devices.
+      use_color: colour the parts, where the output is a terminal.
+      scale: how large the picture is.
+      min_width: the least width of a part, in letters.
+      max_width: the greatest width of the picture, in letters.
+      color_map: gives a colour (red, green, blue, each up to 1) for a number from 0 to 1.
+
+    Raises:
+      ValueError: more than two dimensions are split, or one cannot be split evenly.
+
+    Example:
+        >>> import namoo
+        >>> from namoo.sharding import NamedSharding, PartitionSpec as P
+        >>> mesh = namoo.make_mesh((1,), ("x",))
+        >>> visualize_sharding((8, 4), NamedSharding(mesh, P("x")), scale=0.2, max_width=20)
+        ┌───────┐
+        │ CPU 0 │
+        └───────┘
+    """
+    from namoo.sharding.picture import colors_wanted, picture
+
+    drawn = picture(
+        shape,
+        sharding,
+        color_map=color_map,
+        use_color=use_color and colors_wanted(sys.stdout, os.environ),
+        scale=scale,
+        min_width=min_width,
+        max_width=max_width,
+    )
+    builtins.print(drawn)
+
+
+def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
+    """Call a function with an array's sharding.
+
+    Args:
+      value: an array, or a tree of them.
+      callback: called with the sharding of each.
+
+    Raises:
+      ValueError: a traced array, of a program whose compiler is yet to choose its sharding.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> found = []
+        >>> inspect_array_sharding(jnp.ones(3), callback=found.append)
+        >>> found
+        [SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)]
+    """
+    for leaf in tree_util.tree_leaves(value):
+        if isinstance(leaf, Tracer) and config.engine == "xla":
+            raise ValueError(
+                f"debug.inspect_array_sharding: {leaf} is traced, and its sharding is chosen when "
+                "the program is compiled. Return the array and look at its .sharding, or fix it "
+                "with lax.with_sharding_constraint." + errors.at_user_line()
+            )
+        callback(leaf.sharding)
+
+
+def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
+    """Print which part of an array lies on which devices, as a picture.
+
+    Args:
+      arr: the array.
+      **kwargs: as for `visualize_sharding`.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> visualize_array_sharding(jnp.ones(3))
+        ┌───────┐
+        │ CPU 0 │
+        └───────┘
+    """
+    inspect_array_sharding(
+        arr, callback=lambda sharding: visualize_sharding(arr.shape, sharding, **kwargs)
+    )
