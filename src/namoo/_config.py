@@ -190,6 +190,13 @@ OPTIONS = (
     Option("debug_key_reuse", False, _boolean, "Raise when a random key is used twice.", True),
     Option("debug_nans", False, _boolean, "Raise where an operation first gives NaN.", True),
     Option("debug_infs", False, _boolean, "Raise where an operation first gives infinity.", True),
+    Option(
+        "strict",
+        False,
+        _boolean,
+        "Raise where an index is out of bounds or an integer is divided by zero.",
+        True,
+    ),
     Option("disable_jit", False, _boolean, "Run functions under jit as plain Python.", True),
     Option("softmax_custom_jvp", False, _boolean, "softmax has its own derivative rule.", True),
     Option(
@@ -357,6 +364,23 @@ for _name, _value in _BARE.items():
 TRACED = (*(option.name for option in OPTIONS if option.traced), "mesh", "abstract_mesh")
 _read_traced = operator.attrgetter(*TRACED)
 
+# Settings that look at every eager operation.
+CHECKS = ("debug_nans", "debug_infs", "strict")
+_notified: list[Callable[[], None]] = []
+
+
+def on_checks(notify: Callable[[], None]) -> None:
+    """Call a function now, and whenever one of `CHECKS` may have changed for this thread."""
+    _notified.append(notify)
+    notify()
+
+
+def _changed(name: str) -> None:
+    if name in CHECKS:
+        for notify in _notified:
+            notify()
+
+
 _lock = threading.Lock()
 # Counts changes that all threads see, so that a thread knows its remembered trace key is old.
 _generation = 0
@@ -449,6 +473,7 @@ class Config(threading.local):
         with _lock:
             setattr(Config, option.name, value)
             _generation += 1
+        _changed(option.name)
 
     def read(self, name: str) -> Any:
         """The current value of an option, given its name with or without the prefix `jax_`.
@@ -559,6 +584,7 @@ class Scope(contextlib.ContextDecorator):
         self._saved.append(own.get(self._name, _ABSENT))
         own[self._name] = self._value
         own["_trace"] = _STALE
+        _changed(self._name)
 
     def __exit__(self, *_: object) -> None:
         own = config.__dict__
@@ -568,6 +594,7 @@ class Scope(contextlib.ContextDecorator):
         else:
             own[self._name] = saved
         own["_trace"] = _STALE
+        _changed(self._name)
 
 
 class Setting:
@@ -631,6 +658,7 @@ numpy_dtype_promotion = Setting("numpy_dtype_promotion")
 numpy_rank_promotion = Setting("numpy_rank_promotion")
 remove_size_one_mesh_axis_from_type = Setting("remove_size_one_mesh_axis_from_type")
 softmax_custom_jvp = Setting("softmax_custom_jvp")
+strict = Setting("strict")
 thread_guard = Setting("thread_guard")
 threefry_partitionable = Setting("threefry_partitionable")
 traceback_filtering = Setting("traceback_filtering")

@@ -119,13 +119,30 @@ def user_frame() -> FrameType | None:
     return frame
 
 
+# The functions, by the id of their code, that run equations one by one as their variable `eqn`.
+_replaying: set[int] = set()
+
+
+def replays_equations(function: Any) -> Any:
+    """Decorate a function that binds, in a loop over `eqn`, what was traced before: operations
+    that come from an equation come from the line it was traced at."""
+    _replaying.add(id(function.__code__))
+    return function
+
+
 def user_source() -> Source | None:
-    """Where the user's program is now."""
-    frame = user_frame()
-    if frame is None:
-        return None
-    code = frame.f_code
-    return Source(code.co_filename, frame.f_lineno, code.co_qualname)
+    """Where the user's program is now; for an equation that runs again, where it was written."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_hidden):
+            return Source(code.co_filename, frame.f_lineno, code.co_qualname)
+        if id(code) in _replaying:
+            source = getattr(frame.f_locals.get("eqn"), "source", None)
+            if source is not None:
+                return source
+        frame = frame.f_back
+    return None
 
 
 def at_user_line(source: Source | None = None) -> str:

@@ -35,7 +35,7 @@ def _segment(name: str, update: str, start: Callable[[Any], Any]):
         )
         target = out.at[segment_ids]
         return getattr(target, update)(
-            data, indices_are_sorted=sorted_, unique_indices=unique, mode=mode
+            data, indices_are_sorted=sorted_, unique_indices=unique, mode=mode or "drop"
         )
 
     return reduce

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _config, errors, tree_util
+from namoo import errors, tree_util
+from namoo._config import config
+from namoo.control.scan import one_by_one
 from namoo.control.trees import Staged, as_arrays, share_consts, type_differences
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
@@ -103,6 +105,13 @@ class Cond(ProgramPrimitive):
                     "branches are run, so an io_callback in one of them would happen too often. "
                     "Use lax.map in place of vmap."
                 )
+            if config.strict:
+                alone = one_by_one(
+                    self, [index, *xs], [index_dim, *(0 if b else None for b in batched)], axis,
+                    branches=branches,
+                )  # fmt: skip
+                if alone is not None:
+                    return alone
             programs = [batch_jaxpr(b, axis, batched, force=True)[0] for b in branches]
             results = [jaxpr_as_fun(p)(*xs) for p in programs]
             chosen = [_select(index, cases) for cases in zip(*results, strict=True)]
@@ -256,7 +265,7 @@ def cond(
     dtype = aval_of(pred).dtype
     if dtype != np.bool_ and dtype.kind not in "iuf":
         raise TypeError(f"cond: pred must be boolean or a number, got dtype {dtype}.")
-    if _config.config.disable_jit and not isinstance(pred, Tracer):
+    if config.disable_jit and not isinstance(pred, Tracer):
         return (true_fun if pred else false_fun)(*as_arrays(operands))
     branches, args, out_tree = _branch_programs("cond", [false_fun, true_fun], operands)
     if dtype != np.bool_:
@@ -296,7 +305,7 @@ def switch(
         raise ValueError("switch: the sequence of branches is empty.")
     if len(branches) == 1:
         return branches[0](*operands)
-    if _config.config.disable_jit and not isinstance(index, Tracer):
+    if config.disable_jit and not isinstance(index, Tracer):
         return branches[min(max(int(index), 0), len(branches) - 1)](*as_arrays(operands))
     programs, args, out_tree = _branch_programs("switch", branches, operands)
     last = EagerArray(np.asarray(len(branches) - 1, np.int32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, dce, eval_jaxpr
 from namoo.core.primitive import Linear, Zero, is_linear, is_zero
 from namoo.primitives.families import add_any
 from namoo.primitives.shape import instantiate, moveaxis, zeros
-from namoo.transforms.batch import batch_jaxpr, batch_to
+from namoo.transforms.batch import Axis, batch_jaxpr, batch_to, to_front
 from namoo.transforms.jvp import jvp_jaxpr
 from namoo.transforms.linear import backward_pass, linearize_jaxpr, tangents_out
 from namoo.transforms.program import ProgramPrimitive
@@ -336,6 +337,47 @@ class Scan(ProgramPrimitive):
 
 
 scan_p = Scan()
+
+
+def one_by_one(
+    prim: ProgramPrimitive,
+    operands: Sequence[Any],
+    dims: Sequence[int | None],
+    axis: Axis,
+    **params,
+) -> tuple[list[Any], list[int]] | None:
+    """The results of an operation for a batch, by a loop over its examples.
+
+    Where examples take different branches or stop apart, others are computed for nothing when they
+    are computed together, and what `config.strict` finds there is no mistake.
+
+    Returns:
+      None if the programs in `params` combine examples, so that they must run together.
+    """
+    if axis.name is not None and axis.name in prim.collective_axes(params):
+        return None
+    moved, batched = to_front(operands, dims)
+    fixed = [i for i, b in enumerate(batched) if not b]
+    order = [*fixed, *(i for i, b in enumerate(batched) if b)]
+    avals = [aval_of(moved[i]) for i in order]
+    examples = [
+        a if i in fixed else a.update(shape=a.shape[1:]) for i, a in zip(order, avals, strict=True)
+    ]
+
+    def example(*args):
+        given = dict(zip(order, args, strict=True))
+        return prim.bind(*(given[i] for i in range(len(given))), **params)
+
+    outs = scan_p.bind(
+        *(moved[i] for i in order),
+        jaxpr=stage_closed(example, examples),
+        length=axis.size,
+        reverse=False,
+        num_consts=len(fixed),
+        num_carry=0,
+        unroll=1,
+    )
+    return outs, [0] * len(outs)
 
 
 def cut(items, *sizes):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from namoo.control.scan import cut
+from namoo._config import config
+from namoo.control.scan import cut, one_by_one
 from namoo.core.checks import in_loop
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var, has_io, jaxpr_as_fun
 from namoo.core.primitive import is_zero
@@ -129,6 +130,19 @@ class While(ProgramPrimitive):
                 "body is run for all examples until the last one stops. Use lax.map in place of "
                 "vmap."
             )
+        if config.strict:
+            alone = one_by_one(
+                self,
+                operands,
+                dims,
+                axis,
+                cond_jaxpr=cond_jaxpr,
+                body_jaxpr=body_jaxpr,
+                cond_nconsts=cond_nconsts,
+                body_nconsts=body_nconsts,
+            )
+            if alone is not None:
+                return alone
         condition, _ = batch_jaxpr(cond_jaxpr, axis, [*c_b, *k_b])
         run_condition, run_body = jaxpr_as_fun(condition), jaxpr_as_fun(body)
 

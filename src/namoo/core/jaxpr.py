@@ -166,6 +166,7 @@ def has_io(jaxpr: Jaxpr) -> bool:
     )
 
 
+@errors.replays_equations
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Run a program by binding each of its operations under the current trace."""
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))

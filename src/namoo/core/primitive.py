@@ -10,16 +10,21 @@
 | `linearize` | `(primals, tangents, **params)` | only for primitives that hold programs        |
 | `native`    | `(emit, *operands, **params)`   | how the native engine computes it             |
 | `stablehlo` | `(hlo, *operands, **params)`    | how XLA computes it                           |
+| `guards`    | `(*avals, **params)`            | what `config.strict` wants of the operands    |
 
 With `multiple_results` the results (and `ct`, and the output dims) are lists.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.trace import Trace, context
+
+if TYPE_CHECKING:
+    from namoo.core.checks import Guard
 
 
 class Primitive:
@@ -63,6 +68,10 @@ class Primitive:
 
     def abstract(self, *avals: ShapedArray, **params: Any) -> Any:
         raise self._missing("abstract")
+
+    def guards(self, *avals: Any, **params: Any) -> Sequence[Guard]:
+        """Conditions on the operands, which `config.strict` checks; see `core.checks`."""
+        return ()
 
     def weak_result(self, weak: bool, params: dict) -> bool:
         """Weak type of the result, given whether all operands are weak."""

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from namoo import _dtypes, errors
+from namoo import _config, _dtypes, errors
 from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import aval_of
 
@@ -109,13 +109,45 @@ eval_trace = EvalTrace()
 
 
 class _Context(threading.local):
-    """What a thread is doing: its current trace, and the sizes of the named axes in scope."""
+    """What a thread is doing: its current trace, and the sizes of the named axes in scope.
+
+    The class holds the bottom trace of all threads that have no other.
+    """
 
     trace: Trace = eval_trace
     axes: dict[Any, int] = {}
 
 
 context = _Context()
+
+
+def _bottom(settings: Any) -> EvalTrace:
+    """The bottom trace that settings ask for: one that checks, or the one with short ways."""
+    if not any(getattr(settings, name) for name in _config.CHECKS):
+        return eval_trace
+    from namoo.core.checks import checking_trace
+
+    return checking_trace
+
+
+def _settle() -> None:
+    """Make the bottom trace the one that the settings ask for now."""
+    _Context.trace = _bottom(_config.Config)
+    wanted, top = _bottom(_config.config), context.trace
+    if isinstance(top, EvalTrace):
+        if wanted is _Context.trace:
+            context.__dict__.pop("trace", None)
+        else:
+            context.trace = wanted
+        return
+    while (parent := getattr(top, "parent", None)) is not None:
+        if isinstance(parent, EvalTrace):
+            top.parent = wanted
+            return
+        top = parent
+
+
+_config.on_checks(_settle)
 
 
 class set_trace:
@@ -131,7 +163,11 @@ class set_trace:
         context.trace = self.trace
 
     def __exit__(self, *exc):
-        context.trace = self.previous
+        if self.previous is eval_trace:
+            # The class knows better, if settings have changed in the meantime.
+            context.__dict__.pop("trace", None)
+        else:
+            context.trace = self.previous
 
 
 class named_axis:

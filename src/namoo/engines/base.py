@@ -35,6 +35,7 @@ class Engine(Protocol):
         Options:
           aliases: input → result; the caller gives these inputs up, so where `sole_owner` agrees
             at the call the engine may write the result into the input's memory.
+          strict: check indices and divisors, as the rule `guards` of the primitives asks.
         """
         ...
 

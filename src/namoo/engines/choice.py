@@ -27,4 +27,4 @@ def compile(program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Exec
         return xla.compile(program, options)
     from namoo.engines.native.engine import native
 
-    return native.compile(program, options)
+    return native.compile(program, {**(options or {}), "strict": config.strict})

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
 from namoo._config import config
 from namoo.core.array import to_numpy
-from namoo.core.jaxpr import ClosedJaxpr, Literal, dce, last_uses
+from namoo.core.checks import Guard, check_operands, check_value, value_tests
+from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, dce, last_uses
 from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
 
 
@@ -43,7 +43,8 @@ class Program:
             drop = [slot(v) for v in dead]
             self.steps.append((eqn.primitive.evaluate, ins, eqn.params, outs, many, drop))
         self.results = [slot(v) for v in jaxpr.outvars]
-        self.checks = _checks()
+        self.tests = value_tests()
+        self.guards = [_guards(eqn) for eqn in jaxpr.eqns] if config.strict else []
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         env = self.template.copy()
@@ -51,29 +52,28 @@ class Program:
             env[i] = value
         with set_trace(eval_trace), floating_errors_ignored():
             for number, (evaluate, ins, params, outs, many, drop) in enumerate(self.steps):
+                if self.guards and self.guards[number]:
+                    self._check_operands(number, [env[i] for i in ins])
                 out = evaluate(*[env[i] for i in ins], **params)
                 if many:
                     for i, x in zip(outs, out, strict=True):
                         env[i] = x
                 else:
                     env[outs[0]] = out if type(out) is np.ndarray else np.asarray(out)
-                for name, test in self.checks:
-                    for i in outs:
-                        self._check(name, test, env[i], number)
+                if self.tests:
+                    self._check_values(number, [env[i] for i in outs])
                 for i in drop:
                     env[i] = None
         return [env[i] for i in self.results]
 
-    def _check(self, name: str, test: Any, value: np.ndarray, number: int) -> None:
-        """Raise if a value has elements that are not wanted, naming the operation and its line."""
-        if not _dtypes.issubdtype(value.dtype, np.inexact) or not test(value).any():
-            return
+    def _check_operands(self, number: int, values: Sequence[np.ndarray]) -> None:
         eqn = self.closed.jaxpr.eqns[number]
-        where = f"\n  at {eqn.source}" if eqn.source else ""
-        raise FloatingPointError(
-            f"invalid value ({name}) encountered in {eqn.primitive.name}: {int(test(value).sum())} "
-            f"of {value.size} elements of its result {eqn.outvars[0].aval.str_short()}.{where}"
-        )
+        check_operands(eqn.primitive.name, self.guards[number], values, eqn.source)
+
+    def _check_values(self, number: int, values: Sequence[np.ndarray]) -> None:
+        eqn = self.closed.jaxpr.eqns[number]
+        for value in values:
+            check_value(eqn.primitive.name, self.tests, value, eqn.source)
 
     costs: dict[str, float] | None = None
     memory: Any = None
@@ -83,14 +83,9 @@ class Program:
         return str(self.closed)
 
 
-def _checks() -> list[tuple[str, Any]]:
-    """What every value is tested for, as the settings are now."""
-    checks: list[tuple[str, Any]] = []
-    if config.debug_nans:
-        checks.append(("nan", np.isnan))
-    if config.debug_infs:
-        checks.append(("inf", np.isinf))
-    return checks
+def _guards(eqn: JaxprEqn) -> Sequence[Guard]:
+    """What `config.strict` wants of an equation's operands."""
+    return eqn.primitive.guards(*(a.aval for a in eqn.invars), **eqn.params)
 
 
 class Interpreter:

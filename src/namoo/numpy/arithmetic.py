@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes
+from namoo._config import config
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer
 from namoo.numpy import fast
@@ -217,7 +218,7 @@ def remainder(x1: Any, x2: Any, /) -> Array:
     """
     x, y = promote_numeric("remainder", x1, x2)
     zero = const(x, 0)
-    if is_kind(x, np.integer):
+    if is_kind(x, np.integer) and not config.strict:
         y = choose(lax.eq(y, zero), const(y, 1), y)
     rest = lax.rem(x, y)
     opposite = bits.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(y, zero)), lax.ne(rest, zero))
@@ -239,7 +240,7 @@ def fmod(x1: Any, x2: Any, /) -> Array:
         Array([-1,  1], dtype=int32)
     """
     x, y = promote_numeric("fmod", x1, x2)
-    if is_kind(x, np.integer):
+    if is_kind(x, np.integer) and not config.strict:
         y = choose(lax.eq(y, const(y, 0)), const(y, 1), y)
     return lax.rem(x, y)
 

@@ -249,7 +249,7 @@ def gcd(x1: Any, x2: Any) -> Array:
     def step(pair):
         x, y = pair
         more = lax.ne(y, const(y, 0))
-        return choose(more, y, x), choose(more, lax.rem(x, y), const(y, 0))
+        return choose(more, y, x), lax.rem(x, choose(more, y, const(y, 1)))
 
     return while_loop(going, step, (x, y))[0]
 

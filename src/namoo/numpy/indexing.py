@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo import _dtypes, errors
+from namoo._config import config
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer, context, eval_trace
 from namoo.numpy.promote import to_array
@@ -336,7 +337,8 @@ def get(
     if 0 in layout.batch_shape:
         # Nothing is read, possibly from an axis of length 0, where no window fits.
         return zeros(x.aval.update(shape=layout.result_shape))
-    if arrays and layout.batch_shape == () and mode in (PROMISE_IN_BOUNDS, CLIP):
+    as_slice = mode is PROMISE_IN_BOUNDS or mode is CLIP and not config.strict
+    if arrays and layout.batch_shape == () and as_slice:
         x = _at_scalars(x, arrays, wrap)
     elif arrays:
         indexed = tuple(item.axis for item in arrays)
@@ -512,19 +514,20 @@ def _at_scalars(x: Any, arrays: Sequence[Item], wrap: bool) -> Any:
 
 def component(value: Any, n: int, wrap: bool) -> Any:
     """An array of places on an axis of length n, as non-negative integers where it is inside."""
+    # Beside the axis is as good as far outside, and fits the type; but an error tells the value.
+    least, most = (-(2**31), 2**31 - 1) if config.strict else (-1, n)
     if not isinstance(value, Tracer):
         value = np.asarray(value)
         if value.dtype.kind != "u":
             value = value.astype(np.int64)
             if wrap:
                 value = np.where(value < 0, value + n, value)
-        # Beside the axis is as good as far outside, and fits the type.
-        return np.clip(value, -1 if value.dtype.kind == "i" else 0, n).astype(np.int32)
+        return np.clip(value, least if value.dtype.kind == "i" else 0, most).astype(np.int32)
     dtype = value.dtype
     if _dtypes.issubdtype(dtype, np.unsignedinteger):
         if dtype.itemsize < 4:
             return convert_element_type(value, np.int32)
-        return convert_element_type(min(value, np.asarray(n, dtype)), np.int32)
+        return convert_element_type(min(value, np.asarray(most, dtype)), np.int32)
     if dtype.itemsize < 4:
         value = convert_element_type(value, np.int32)
     if not wrap:

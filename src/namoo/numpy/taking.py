@@ -110,7 +110,8 @@ def take(
         return get(x, key, "clip", None, *flags, wrap=False)
     if mode == "wrap":
         return get(x, key, PROMISE_IN_BOUNDS, None, *flags, wrap=False)
-    return get(x, key, FILL_OR_DROP, fill_value, *flags)
+    chosen = FILL_OR_DROP if fill_value is not None else GatherScatterMode.from_any(mode)
+    return get(x, key, chosen, fill_value, *flags)
 
 
 def take_along_axis(
@@ -162,8 +163,10 @@ def take_along_axis(
             f"{index.shape} and {x.shape}."
         )
     axis = canonical_axis(axis, x.ndim)
-    kind = GatherScatterMode.from_any(mode)
-    wrap = kind is not PROMISE_IN_BOUNDS if wrap_negative_indices is None else wrap_negative_indices
+    kind = GatherScatterMode.from_any(mode if fill_value is None else mode or "fill")
+    wrap = wrap_negative_indices
+    if wrap is None:
+        wrap = mode is None or kind is not PROMISE_IN_BOUNDS
     if type(x) is EagerArray and type(index) is EagerArray and context.trace is eval_trace:
         places, n = index._value.astype(np.intp), x.shape[axis]
         least = -n if wrap else 0

@@ -9,13 +9,15 @@ import numpy as np
 
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
+from namoo.core.checks import Guard
 from namoo.core.primitive import Primitive, is_linear
 from namoo.primitives import families as fam
 from namoo.primitives.compare import eq, ge, lt, select
 from namoo.primitives.families import (
     Elementwise,
-    binary,
+    accepts,
     floating,
+    integer,
     number,
     operands,
     unary,
@@ -146,7 +148,14 @@ def _divide(x, y):
     return np.where(zero, np.array(-1).astype(x.dtype), quotient).astype(x.dtype)
 
 
-class Div(Elementwise):
+class Quotient(Elementwise):
+    """An operation that divides by its second operand."""
+
+    def guards(self, x, y):
+        return [Guard(1)] if accepts(y.dtype, integer) else []
+
+
+class Div(Quotient):
     def transpose(self, ct, x, y):
         return [unbroadcast(div(ct, y), x.aval.shape), None]
 
@@ -177,7 +186,7 @@ def _remainder(x, y):
     return np.where(zero, x, np.fmod(x, np.where(zero, 1, y))).astype(x.dtype)
 
 
-rem_p = binary(
+rem_p = Quotient(
     "rem",
     _remainder,
     jvp=[lambda t, o, x, y: t, lambda t, o, x, y: mul(neg(t), trunc(div(x, y)))],

@@ -9,6 +9,7 @@ import numpy as np
 
 from namoo import _dtypes
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
+from namoo.core.checks import Guard
 from namoo.core.primitive import Primitive, is_linear
 from namoo.primitives.elementwise import add, div, eq, mul, neg, select
 from namoo.primitives.shape import (
@@ -26,6 +27,7 @@ from namoo.primitives.windows import (
     CLIP,
     FILL_OR_DROP,
     ONE_HOT,
+    PROMISE_IN_BOUNDS,
     Dims,
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -177,6 +179,17 @@ class Gather(Primitive):
             value = np.zeros((), x.dtype)
         return emit.gather(x, indices, dimension_numbers, slice_sizes, value)
 
+    def guards(self, x, indices, *, dimension_numbers, slice_sizes, mode, **params):
+        return _guards(x.shape, dimension_numbers, slice_sizes, mode)
+
+
+def _guards(shape: Dims, numbers: Any, sizes: Dims, mode: GatherScatterMode) -> list[Guard]:
+    """What is promised of the indices, which are operand 1: a window at each of them fits."""
+    if mode is not PROMISE_IN_BOUNDS:
+        return []
+    starts = numbers[2]  # the axis of the array that each component of an index is a place of
+    return [Guard(1, d, shape[d], sizes[d], component=c) for c, d in enumerate(starts)]
+
 
 gather_p = Gather()
 
@@ -228,7 +241,7 @@ def gather(
     Array([[ 8.,  9., 10., 11.],
            [ 0.,  1.,  2.,  3.]], dtype=float32)
     """
-    mode = GatherScatterMode.from_any(mode)
+    mode = GatherScatterMode.from_any("fill" if mode is None and fill_value is not None else mode)
     dtype = aval_of(operand).dtype
     if mode is not FILL_OR_DROP:
         fill_value = None
@@ -450,6 +463,10 @@ class Scatter(Primitive):
     ):
         operation = self.name.removeprefix("scatter").removeprefix("-") or None
         return emit.scatter(x, indices, updates, dimension_numbers, operation, mode is CLIP)
+
+    def guards(self, x, indices, updates, *, dimension_numbers, mode, **params):
+        numbers, sizes = _gather_form(dimension_numbers, x.shape, updates.shape)
+        return _guards(x.shape, numbers, sizes, mode)
 
 
 def _are_distinct(plan: Any, index: tuple[np.ndarray, ...]) -> bool:

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from namoo._config import config
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
+from namoo.core.checks import Guard
 from namoo.core.primitive import Primitive, Zero, is_linear
 from namoo.core.trace import Tracer, context, eval_trace
 from namoo.primitives.elementwise import select, sub
@@ -29,7 +31,13 @@ from namoo.primitives.shape import (
     zeros,
 )
 from namoo.primitives.starts import box, check_starts, eager_box, normal_starts
-from namoo.primitives.windows import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
+from namoo.primitives.windows import (
+    CLIP,
+    PROMISE_IN_BOUNDS,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
 
 Sizes = Sequence[int]
 _range = builtins.slice
@@ -492,7 +500,7 @@ class DynamicSlice(Primitive):
             slice_sizes=slice_sizes,
             indices_are_sorted=True,
             unique_indices=True,
-            mode=CLIP,
+            mode=_mode(),
             fill_value=None,
         )
 
@@ -505,11 +513,20 @@ class DynamicSlice(Primitive):
 
         return emit.compute([x, *starts], element, key=("dynamic_slice", tuple(slice_sizes)))
 
+    def guards(self, x, *starts, slice_sizes):
+        boxes = zip(x.shape, slice_sizes, strict=True)
+        return [Guard(i + 1, i, n, size) for i, (n, size) in enumerate(boxes)]
+
 
 def _start_like(starts: Sequence[Any]) -> Any:
     """The start 0, of the dtype of the others."""
     dtype = aval_of(starts[0]).dtype if starts else np.int32
     return np.zeros((), dtype)
+
+
+def _mode() -> GatherScatterMode:
+    """How gather and scatter do what slices at computed starts do."""
+    return PROMISE_IN_BOUNDS if config.strict else CLIP
 
 
 def _batched_starts(starts: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
@@ -583,11 +600,15 @@ class DynamicUpdateSlice(Primitive):
             dimension_numbers=ScatterDimensionNumbers(every, (), every),
             indices_are_sorted=True,
             unique_indices=True,
-            mode=CLIP,
+            mode=_mode(),
         )
 
     def native(self, emit, x, update, *starts):
         return emit.update_slice(x, update, starts)
+
+    def guards(self, x, update, *starts):
+        boxes = zip(x.shape, update.shape, strict=True)
+        return [Guard(i + 2, i, n, size) for i, (n, size) in enumerate(boxes)]
 
 
 dynamic_update_slice_p = DynamicUpdateSlice()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes
+from namoo._config import config
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.primitives.elementwise import add, lt, select
@@ -112,4 +113,5 @@ def _concrete_start(name: str, start: Any, n: int, from_end: bool, dtype: Any) -
             )
     kind = dtype if python and dtype is not None else own.dtype
     # A start far outside means the nearest place inside: no need to fit it into the type.
-    return EagerArray(np.asarray(min(max(place, -1), n)).astype(kind))
+    least, most = (np.iinfo(kind).min, np.iinfo(kind).max) if config.strict else (-1, n)
+    return EagerArray(np.asarray(min(max(place, least), most)).astype(kind))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from namoo import _dtypes
+from namoo._config import config
 from namoo.core.avals import ShapedArray
 
 Dims = tuple[int, ...]
@@ -77,9 +78,14 @@ class GatherScatterMode(enum.Enum):
 
     @staticmethod
     def from_any(mode: str | GatherScatterMode | None) -> GatherScatterMode:
-        """The mode of that name: 'clip', 'fill', 'drop', 'promise_in_bounds' or 'one_hot'."""
+        """The mode of that name: 'clip', 'fill', 'drop', 'promise_in_bounds' or 'one_hot'.
+
+        None fills and drops; where `config.strict` checks promises, it is one.
+        """
         if isinstance(mode, GatherScatterMode):
             return mode
+        if mode is None and config.strict:
+            return GatherScatterMode.PROMISE_IN_BOUNDS
         try:
             return _MODES[mode]
         except (KeyError, TypeError):

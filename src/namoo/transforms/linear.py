@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from namoo import errors
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, literal_value
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
@@ -216,6 +217,7 @@ def backward_pass(
         for var, x in zip(jaxpr.invars, inputs, strict=True)
         if type(x) is Linear
     ]
+@errors.replays_equations
 
 
 def transpose_jaxpr(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from namoo._config import CHECKS, config
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, subjaxprs
 from namoo.core.primitive import Primitive, Zero, is_linear, is_zero
@@ -47,9 +48,11 @@ class ProgramPrimitive(Primitive):
     def executable(closed: ClosedJaxpr) -> Executable:
         """A program made ready to run, once."""
         cache = closed.jaxpr.cache
-        run = cache.get("executable")
+        checks = any(getattr(config, name) for name in CHECKS)
+        key = ("executable", config.trace_id()) if checks else "executable"
+        run = cache.get(key)
         if run is None:
-            run = cache["executable"] = ProgramPrimitive.compiler(closed)
+            run = cache[key] = ProgramPrimitive.compiler(closed)
         return run
 
 

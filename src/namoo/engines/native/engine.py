@@ -75,9 +75,9 @@ def view(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return np.ndarray(shape, dtype, memory)
 
 
-def write(closed: ClosedJaxpr) -> tuple[Plan, Module]:
+def write(closed: ClosedJaxpr, strict: bool) -> tuple[Plan, Module]:
     """The plan of a program, and the text of its functions."""
-    emitter = Emitter()
+    emitter = Emitter(strict)
     inputs = [emitter.input(a) for a in closed.in_avals]
     emitter.graph.outputs = emitter.inline(closed, inputs)
     plan = Plan(emitter)
@@ -89,6 +89,7 @@ class Program:
 
     def __init__(self, closed: ClosedJaxpr, options: Mapping[str, Any] | None = None):
         self.closed = closed
+        self.strict = bool(options and options.get("strict"))
         mark = programs.identify(closed, options or {})
         made = mark and programs.find(mark)
         if mark is None or made is None:
@@ -107,7 +108,7 @@ class Program:
 
     def _compile(self, mark: Fingerprint | None):
         """The program compiled, its equations for the host, and its constants."""
-        plan, module = write(self.closed)
+        plan, module = write(self.closed, self.strict)
         code = link.Code(*link.object_code(module.text()))
         equations = module.host
         consts = [c for _, c in plan.graph.consts]
@@ -147,17 +148,17 @@ class Program:
     @functools.cached_property
     def text(self) -> str:
         """The LLVM text."""
-        return write(self.closed)[1].text()
+        return write(self.closed, self.strict)[1].text()
 
     @functools.cached_property
     def fused(self) -> str:
         """The steps, and what each computes."""
-        return write(self.closed)[0].text()
+        return write(self.closed, self.strict)[0].text()
 
     @functools.cached_property
     def costs(self) -> dict[str, float]:
         """Operations, and bytes moved."""
-        plan, _ = write(self.closed)
+        plan, _ = write(self.closed, self.strict)
         return {
             "flops": float(analysis.operations(plan.graph)),
             "bytes accessed": float(analysis.traffic(plan)),

@@ -133,8 +133,10 @@ class Unsupported(Exception):
 class Emitter:
     """Builds a graph: what a `native` rule speaks to."""
 
-    def __init__(self) -> None:
+    def __init__(self, strict: bool = False) -> None:
         self.graph = Graph()
+        self.strict = strict
+        """Whether operands are checked; see `checks`."""
         self.known: dict[Any, Node] = {}
         self.eqn: JaxprEqn | None = None
         self.avals: list[Any] = []
@@ -619,6 +621,10 @@ class Emitter:
 
     def equation(self, eqn: JaxprEqn, operands: Sequence[Node]) -> list[Node]:
         """The results of an equation, by its primitive's rule or by the host."""
+        if self.strict:
+            from namoo.engines.native import checks
+
+            checks.check(self, eqn, operands)
         rule = eqn.primitive.native
         if rule is not None:
             if self._foldable(eqn, operands):

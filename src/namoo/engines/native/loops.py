@@ -41,7 +41,7 @@ class Body:
     """A program that a step runs: a graph of its own."""
 
     def __init__(self, closed: ClosedJaxpr, parent: Emitter, operands: Sequence[Node]):
-        emitter = self.emitter = Emitter()
+        emitter = self.emitter = Emitter(parent.strict)
         inputs = [emitter.input(a) for a in closed.in_avals]
         # What the surrounding program knows as a number, the body knows too.
         given = [
@@ -409,7 +409,8 @@ class ScanStep(ControlStep):
                 for p, n in zip(results[self.n_carry :], outputs[self.n_carry :], strict=True)
             ]
             inputs = [*operands[:a], *now, *xs]
-            driver.run(body.plan, inputs, operands[n_in:], [*following, *ys], scratch)
+            with driver.turn("scan", at):
+                driver.run(body.plan, inputs, operands[n_in:], [*following, *ys], scratch)
 
 
 def carry_buffers(f: Function, scratch: Value, nodes: Sequence[Node], offset: int) -> list[Value]:
@@ -485,10 +486,15 @@ class WhileStep(ControlStep):
                 following.append(f.carry(one[j]))
                 f.carried(now[-1], following[-1])
                 f.carried(following[-1], now[-1])
-            driver.run(self.condition.plan, [*cc, *now], cond_arrays, [flag], scratch)
-            byte = f.emit_here("u8", 0, f"load i8, ptr {flag.name}")
-            f.proceed_while(number, f.compare("ne", byte, constant("u8", 0)))
-            driver.run(self.body.plan, [*bc, *now], body_arrays, following, scratch)
+            turn = constant("i64", 0)
+            if self.body.emitter.strict:
+                turn = f.carry(turn)
+                f.carried(turn, f.add(turn, constant("i64", 1)))
+            with driver.turn("while", turn):
+                driver.run(self.condition.plan, [*cc, *now], cond_arrays, [flag], scratch)
+                byte = f.emit_here("u8", 0, f"load i8, ptr {flag.name}")
+                f.proceed_while(number, f.compare("ne", byte, constant("u8", 0)))
+                driver.run(self.body.plan, [*bc, *now], body_arrays, following, scratch)
         for j, node in enumerate(outputs):
             if now[j] is not results[j]:
                 last = Value(now[j].name, "ptr", 0, f.depth)

@@ -1,0 +1,189 @@
+"""What settings look at while operations run: operands (`strict`), and values (`debug_nans`, …).
+
+An operation says in its rule `guards` what must hold for its operands: indices lie inside their
+axis, integers are not divided by zero.  Eager mode and the interpreter look at them here, native
+code in `engines.native.checks`; all raise the same errors.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from namoo import _dtypes, errors
+from namoo._config import config
+from namoo.core.array import to_numpy
+from namoo.core.avals import aval_of
+from namoo.core.trace import EvalTrace, context, eval_trace
+
+
+class Guard(NamedTuple):
+    """A condition on an operand: its elements are divisors, or places along an axis.
+
+    Attributes:
+      operand: the number of the operand.
+      axis: the axis that its elements are places of; None for divisors, which must not be 0.
+      size: the length of that axis.
+      window: how many elements are read or written from a place on.
+      component: which elements of the operand's last axis are meant; None for all elements.
+    """
+
+    operand: int
+    axis: int | None = None
+    size: int = 0
+    window: int = 1
+    component: int | None = None
+
+    def elements(self, operand: np.ndarray) -> np.ndarray:
+        """The elements of an operand that the condition is about."""
+        return operand if self.component is None else operand[..., self.component]
+
+    def wrong(self, elements: np.ndarray) -> np.ndarray:
+        """Which elements break the condition."""
+        if self.axis is None:
+            return elements == 0
+        return (elements < 0) | (elements > self.size - self.window)
+
+    def error(self, operation: str, value: int, position: tuple[int, ...]) -> Exception:
+        """What to raise for an element; where it came from is added by `located`."""
+        where = f"encountered in {operation}"
+        if position:
+            where += f" at {list(position)} of its operand {self.operand}"
+        if self.axis is None:
+            return ZeroDivisionError(f"integer division by zero {where}")
+        if self.window == 1:
+            what = f"index {value} is out of bounds for axis {self.axis} with size {self.size}"
+        else:
+            what = (
+                f"a window of {self.window} elements at {value} is out of bounds for axis "
+                f"{self.axis} with size {self.size}"
+            )
+        if value < 0:
+            what += f" (of x[i] with a negative i, this is {self.size} + i)"
+        return IndexError(f"{what}, {where}")
+
+
+class _Loops(threading.local):
+    running: tuple[in_loop, ...] = ()
+
+
+_loops = _Loops()
+
+
+class in_loop:
+    """Says which turn of a loop runs, for the errors of checks: set `turn` in every turn.
+
+    >>> with in_loop("scan") as loop:
+    ...     loop.turn = 3
+    ...     turns()
+    ', in turn 3 of scan'
+    """
+
+    __slots__ = ("name", "outer", "turn")
+
+    def __init__(self, name: str):
+        self.name = name
+        self.turn = 0
+
+    def __enter__(self) -> in_loop:
+        self.outer = _loops.running
+        _loops.running = (self, *self.outer)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _loops.running = self.outer
+
+
+def turns(inner: Sequence[tuple[str, int]] = ()) -> str:
+    """The loops that are running, the innermost first, with those of `inner` inside them."""
+    loops = [*inner, *((loop.name, loop.turn) for loop in _loops.running)]
+    return "".join(f", in turn {turn} of {name}" for name, turn in loops)
+
+
+def located(
+    error: Exception, source: errors.Source | None, inner: Sequence[tuple[str, int]] = ()
+) -> Exception:
+    """An error whose message also names the turns of loops and the user's line."""
+    advice = "" if type(error) is not IndexError else _ADVICE
+    return type(error)(f"{error}{turns(inner)}.{advice}{errors.at_user_line(source)}")
+
+
+def check_operands(
+    operation: str,
+    guards: Sequence[Guard],
+    operands: Sequence[np.ndarray] | Mapping[int, np.ndarray],
+    source: errors.Source | None = None,
+) -> None:
+    """Raise unless all conditions on operands, which are found by their numbers, hold."""
+    for guard in guards:
+        elements = guard.elements(operands[guard.operand])
+        wrong = guard.wrong(elements)
+        if np.any(wrong):
+            position = tuple(int(i) for i in np.unravel_index(np.argmax(wrong), wrong.shape))
+            error = guard.error(operation, int(elements[position]), position)
+            raise located(error, source)
+
+
+_ADVICE = (
+    " Where indices may be outside, say what they mean: x.at[i].get(mode='fill') or mode='clip', "
+    "x.at[i].set(y, mode='drop')."
+)
+
+Test = tuple[str, Callable[[Any], Any]]
+
+
+def value_tests() -> list[Test]:
+    """What every value is tested for, as the settings are now."""
+    tests: list[Test] = []
+    if config.debug_nans:
+        tests.append(("nan", np.isnan))
+    if config.debug_infs:
+        tests.append(("inf", np.isinf))
+    return tests
+
+
+def check_value(
+    operation: str, tests: Sequence[Test], value: np.ndarray, source: errors.Source | None = None
+) -> None:
+    """Raise if a value has elements that are not wanted."""
+    if not _dtypes.issubdtype(value.dtype, np.inexact):
+        return
+    for name, test in tests:
+        found = test(value)
+        if found.any():
+            kind = f"{value.dtype}[{','.join(map(str, value.shape))}]"
+            error = FloatingPointError(
+                f"invalid value ({name}) encountered in {operation}: {int(found.sum())} of "
+                f"{value.size} elements of its result {kind}"
+            )
+            raise located(error, source)
+
+
+class CheckingTrace(EvalTrace):
+    """The bottom interpreter while a setting looks at operands or values.
+
+    The short ways of eager mode ask for `eval_trace` itself, so every operation comes here.
+    """
+
+    def process(self, prim, args, params):
+        tests = value_tests()
+        if not tests and not config.strict and context.trace is self:
+            # Another thread switched the settings off.
+            context.trace = eval_trace
+        out = super().process(prim, args, params)
+        if prim.takes_functions or prim.holds_program:
+            return out  # what they run is checked itself
+        if config.strict:
+            guards = prim.guards(*map(aval_of, args), **params)
+            if guards:
+                check_operands(prim.name, guards, [to_numpy(x) for x in args])
+        if tests:
+            for result in out if prim.multiple_results else [out]:
+                check_value(prim.name, tests, result._value)
+        return out
+
+
+checking_trace = CheckingTrace()
