@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -105,6 +106,33 @@ def test_sources(source, expected):
     tree.map(np.testing.assert_array_equal, tree.map(np.asarray, expected, is_leaf=is_leaf), batch)
 
 
+def tensors():
+    """What PyTorch has for arrays, with what NumPy has for the same."""
+    torch = pytest.importorskip("torch")
+    x = np.arange(6, dtype=np.float32)
+    yield torch.tensor(x), x
+    yield torch.tensor(x, requires_grad=True), x
+    yield torch.tensor(x).to(torch.bfloat16)[::2], x.astype(ml_dtypes.bfloat16)[::2]
+    yield torch.tensor(x).to(torch.float8_e5m2), x.astype(ml_dtypes.float8_e5m2)
+
+
+def test_tensors_and_datasets_of_pytorch():
+    from_torch = pytest.importorskip("torch.utils.data")
+    for given, expected in tensors():
+        pair = given, given.detach()
+        columns = from_torch.TensorDataset(*pair)
+        for source in (pair, columns, from_torch.Subset(columns, range(len(given)))):
+            (found, _), *_ = data.Loader(source, 3)
+            assert found.dtype == expected.dtype
+            np.testing.assert_array_equal(found, expected[:3])
+
+    class Stream(from_torch.IterableDataset):
+        def __iter__(self):
+            return ({"x": given} for given, _ in tensors())
+
+    assert next(iter(data.Loader(Stream(), 1)))["x"].shape == (1, 6)
+
+
 def test_batches_of_arrays_are_copies():
     x = np.zeros(4)
     for batch in data.Loader(x, 2):
@@ -163,6 +191,46 @@ def test_shards_and_last_batches(size, count, last, kind):
         for index, shard in enumerate(shards):
             loader = data.Loader(source, 2, last=last, shard=(index, count))
             assert len(loader) == len(shard)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 17, 64, 1000, 4097])
+def test_an_order_by_parts_has_every_number_once(size):
+    found = order.Feistel(KEY, size)(np.arange(size))
+    assert sorted(found.tolist()) == list(range(size))
+    for part in (slice(None, None, 3), slice(5, 6)):
+        np.testing.assert_array_equal(found[part], order.Feistel(KEY, size)(np.arange(size)[part]))
+
+
+def test_an_order_by_parts_is_random():
+    # 5 numbers have 120 orders: each should come about 20 times in 2400, by chi-squared.
+    made = [order.Feistel(key, 5)(np.arange(5)) for key in random.split(KEY, 2400)]
+    counts = np.unique(np.stack(made) @ 10 ** np.arange(5), return_counts=True)[1]
+    assert len(counts) == 120
+    assert abs(np.sum((counts - 20) ** 2 / 20) - 119) < 5 * (2 * 119) ** 0.5
+    # And neighbours in a large one are far apart, without a trend.
+    large = order.Feistel(KEY, 10**12)(np.arange(20_000)) / 10**12
+    assert abs(np.corrcoef(large[1:], large[:-1])[0, 1]) < 0.04
+    assert np.histogram(large, 10, (0, 1))[0] == pytest.approx(2000, abs=250)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("size", [2**20, 2**20 + 1, 10**12, 2**63 - 1])
+def test_large_sources(size, shuffle):
+    """Neither the order nor the source is ever in memory."""
+    at = {"epoch": 3, "batch": size // 64 - 2, "batch_size": 32, "shards": 2, "key": KEY}
+    found = []
+    for index in range(2):
+        loader = data.Loader(range(size), 32, key=KEY, shuffle=shuffle, shard=(index, 2))
+        loader.restore(at)
+        found.append(flat(loader))
+    places = np.arange(64 * (size // 64 - 2), 64 * (size // 64))
+    if not shuffle:
+        expected = places
+    elif size < 2**21:
+        expected = data.permutation(KEY, 3, size)[places]
+    else:
+        expected = order.Feistel(random.fold_in(KEY, 3), size)(places)
+    assert found == [expected[0::2].tolist(), expected[1::2].tolist()]
 
 
 def test_shards_of_a_shuffled_epoch_are_disjoint():
@@ -473,6 +541,7 @@ def test_a_program_ends_though_its_loader_is_under_way():
         (range_of_23, {"key": KEY, "weights": X}, ValueError, "not a stream"),
         ((X, X[:4]), {}, ValueError, "0 has 10, 1 has 4"),
         ({"a": 1}, {}, TypeError, "Every leaf"),
+        ({"train": [1], "test": [2]}, {}, TypeError, "give one: source\\['train'\\]"),
         ("text", {}, TypeError, "a loader reads"),
         (3, {}, TypeError, "cannot read from int"),
     ],
@@ -485,6 +554,11 @@ def test_arguments_that_cannot_be(source, options, error, message):
 def test_other_errors():
     with pytest.raises(ValueError, match=r"at x: \(1,\) and \(2,\)"):
         list(data.Loader([{"x": np.ones(1)}, {"x": np.ones(2)}], 2))
+    with pytest.raises(TypeError, match="a object cannot be part of a batch"):
+        list(data.Loader([object()], 1))
+    with pytest.raises(ValueError, match="expected a dict") as caught:
+        list(data.Loader([{"x": 1}, None], 2))
+    assert "to_iter_dataset" in caught.value.__notes__[0]
     with pytest.raises(ValueError, match="no batch of 20"):
         list(data.Loader(X, 20).steps(1))
     with pytest.raises(TypeError, match="no length"):

@@ -331,22 +331,32 @@ class Loader:
             yield part, real, keys
 
     def _indexed(self, epoch: int, at: int) -> Iterator[tuple[np.ndarray, int]]:
-        index, count, size = self.shard_index, self.shard_count, self._drawn()
+        """The numbers of the examples of each batch, and how many of them are real."""
+        index, count, size = self.shard_index, self.shard_count, self.batch_size
+        ours, end = len(range(index, self._drawn(), count)), len(self) * size
+        order_of = self._order(epoch)
+        # Some batches at a time: the order of each alone would cost more than the batch.
+        block = max(1, _BLOCK // size) * size
+        for begin in range(at * size, end, block):
+            last = min(begin + block, end)
+            numbers = order_of(np.arange(begin, min(last, ours)) * count + index)
+            for start in range(0, last - begin, size):
+                part = numbers[start : start + size]
+                real = len(part)
+                if self.last == "pad" and real < size:
+                    filler = part[-1] if real else order_of(np.zeros(1, int))[0]
+                    part = np.append(part, np.full(size - real, filler, part.dtype))
+                yield part, real
+
+    def _order(self, epoch: int) -> Callable[[np.ndarray], np.ndarray]:
+        """From places in the epoch to numbers of examples."""
         if self._weights is not None:
             key = order.typed(self._key)
-            numbers = order.weighted(key, epoch, self._weights, self._samples, self._replace)
-        elif self._shuffles:
-            numbers = order.permutation(order.typed(self._key), epoch, size)
-        else:
-            numbers = np.arange(size)
-        ours = numbers[index::count]
-        for start in range(at * self.batch_size, len(self) * self.batch_size, self.batch_size):
-            part = ours[start : start + self.batch_size]
-            real = len(part)
-            if self.last == "pad" and real < self.batch_size:
-                filler = part[-1] if real else numbers[0]
-                part = np.append(part, np.full(self.batch_size - real, filler, part.dtype))
-            yield part, real
+            drawn = order.weighted(key, epoch, self._weights, self._samples, self._replace)
+            return drawn.__getitem__
+        if self._shuffles:
+            return order.places(order.typed(self._key), epoch, self._size)
+        return lambda places: places
 
     def _streamed(self, epoch: int) -> Iterator[tuple[list[Any], int]]:
         index, count = self.shard_index, self.shard_count
@@ -382,6 +392,7 @@ class Loader:
 
 
 _END: Any = object()
+_BLOCK = 4096
 
 
 class _Failed:

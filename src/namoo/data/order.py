@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,16 @@ def typed(key: Any) -> Any:
     return random.wrap_key_data(key)
 
 
+# Up to here an order is drawn as a whole; a larger one would take seconds, and memory to hold it.
+LARGE = 2**20
+
+
 def permutation(key: Any, epoch: int, size: int) -> np.ndarray:
-    """The order of an epoch: `random.permutation(random.fold_in(key, epoch), size)`.
+    """The order of an epoch.
+
+    It is `random.permutation(random.fold_in(key, epoch), size)` for up to 2²⁰ examples. Of more, it
+    is one whose parts can be computed alone, so a loader holds none of it in memory: a Feistel
+    network (Luby and Rackoff, 1988), applied until the result is below `size`.
 
     Args:
       key: a key.
@@ -32,7 +40,56 @@ def permutation(key: Any, epoch: int, size: int) -> np.ndarray:
     >>> permutation(random.key(0), 0, 5)
     array([0, 2, 4, 1, 3], dtype=int32)
     """
-    return np.asarray(random.permutation(random.fold_in(key, epoch), size))
+    return places(key, epoch, size)(np.arange(size))
+
+
+def places(key: Any, epoch: int, size: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The order of an epoch as a function of places in it."""
+    key = random.fold_in(key, epoch)
+    if size > LARGE:
+        return Feistel(key, size)
+    return np.asarray(random.permutation(key, size)).__getitem__
+
+
+class Feistel:
+    """A random permutation of the numbers below `size`, each computed by itself.
+
+    Args:
+      key: a key.
+      size: how many numbers; at most 2⁶³.
+    """
+
+    ROUNDS = 6
+
+    def __init__(self, key: Any, size: int):
+        self.size = size
+        self.half = np.uint64(((size - 1).bit_length() + 1) // 2)
+        self.mask = np.uint64((1 << int(self.half)) - 1)
+        high, low = np.asarray(random.bits(key, (2, self.ROUNDS), np.uint32)).astype(np.uint64)
+        self.keys = high << np.uint64(32) | low
+
+    def __call__(self, numbers: np.ndarray) -> np.ndarray:
+        out = self._once(np.asarray(numbers).astype(np.uint64))
+        # The network permutes a power of four. From outside of `size` its cycle leads back inside,
+        # to a number that nothing else leads to.
+        outside = np.flatnonzero(out >= self.size)
+        while len(outside):
+            out[outside] = self._once(out[outside])
+            outside = outside[out[outside] >= self.size]
+        return out.astype(np.int64)
+
+    def _once(self, x: np.ndarray) -> np.ndarray:
+        left, right = x >> self.half, x & self.mask
+        for key in self.keys:
+            left, right = right, left ^ (_mixed(right ^ key) & self.mask)
+        return left << self.half | right
+
+
+def _mixed(x: np.ndarray) -> np.ndarray:
+    """Numbers whose every bit depends on all of theirs (Stafford, 2011, variant 13)."""
+    x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return x ^ x >> np.uint64(31)
 
 
 def _uniform(key: Any, size: int) -> np.ndarray:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+import ml_dtypes
 import numpy as np
 
 from namoo import tree
@@ -33,7 +34,7 @@ class Arrays:
 
     def __init__(self, arrays: Any):
         pairs, self.treedef = tree.flatten_with_path(arrays)
-        self.leaves = [x if isinstance(x, np.ndarray) else np.asarray(x) for _, x in pairs]
+        self.leaves = [as_numpy(x) for _, x in pairs]
         sizes = [len(x) for x in self.leaves]
         for (path, _), size in zip(pairs, sizes, strict=True):
             if size != sizes[0]:
@@ -199,6 +200,13 @@ def mapped(
     return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
+_OF_ONE_STRUCTURE = (
+    "The examples of a batch must have one structure; make them alike with `map`, or give a "
+    "`collate`. A dataset that leaves out examples by None, as Grain's MapDataset.filter does, is "
+    "read as a stream: Loader(dataset.to_iter_dataset(), ...)."
+)
+
+
 def stack(examples: list[Any]) -> Any:
     """Puts examples of one structure into one tree with a new first axis.
 
@@ -215,8 +223,12 @@ def stack(examples: list[Any]) -> Any:
     {'tokens': array([[5, 6], [7, 8]]), 'x': (array([1., 3.]), array([2., 4.]))}
     """
     first, treedef = tree.flatten(examples[0], _is_row)
-    rows = [first, *(treedef.flatten_up_to(example) for example in examples[1:])]
-    columns = [[np.asarray(x) for x in column] for column in zip(*rows, strict=True)]
+    try:
+        rows = [first, *(treedef.flatten_up_to(example) for example in examples[1:])]
+    except ValueError as error:
+        error.add_note(_OF_ONE_STRUCTURE)
+        raise
+    columns = [[as_numpy(x) for x in column] for column in zip(*rows, strict=True)]
     for i, column in enumerate(columns):
         shapes = sorted({x.shape for x in column})
         if len(shapes) > 1:
@@ -238,7 +250,36 @@ def _is_row(x: Any) -> bool:
 
 
 def _is_array(x: Any) -> bool:
-    return isinstance(x, (np.ndarray, Array)) and x.ndim > 0
+    """Whether it is an array in memory, of any library; those in files are read by number."""
+    is_other = hasattr(x, "__array__") and hasattr(x, "ndim") and not hasattr(x, "chunks")
+    return (is_other or isinstance(x, (np.ndarray, Array))) and x.ndim > 0
+
+
+# Types that PyTorch and ml_dtypes have, by the name of integers of their size in PyTorch.
+_NARROW = {"bfloat16": "short", "float8_e4m3fn": "byte", "float8_e5m2": "byte"}
+
+
+def as_numpy(x: Any) -> np.ndarray:
+    """An array of any library, or a number, as NumPy's, in the same memory where that can be.
+
+    Raises:
+      TypeError: if it is neither.
+    """
+    if isinstance(x, np.ndarray):
+        return x
+    if hasattr(x, "detach"):  # PyTorch's may be part of a gradient, or on a device
+        x = x.detach().cpu()
+        if (name := str(x.dtype).rpartition(".")[2]) in _NARROW:
+            integers = getattr(x.new_empty(0), _NARROW[name])().dtype
+            return np.asarray(x.view(integers)).view(getattr(ml_dtypes, name))
+    array = np.asarray(x)
+    if array.dtype == object:
+        raise TypeError(
+            f"a {type(x).__name__} cannot be part of a batch: {x!r:.60} is no array of numbers or "
+            "texts. Make one with `map`; of a table, give the columns as arrays: "
+            "{name: table[name].to_numpy() for name in table.columns}."
+        )
+    return array
 
 
 def source_of(given: Any) -> Any:
@@ -254,9 +295,11 @@ def source_of(given: Any) -> Any:
     if leaves and not isinstance(given, list) and all(map(_is_array, leaves)):
         return Arrays(given)
     if isinstance(given, (str, bytes, dict)):
+        parts = [repr(key) for key in given] if isinstance(given, dict) else []
         raise TypeError(
             f"a loader reads arrays, trees of arrays, datasets and iterables, not {given!r:.60}. "
             "Every leaf of a tree must be an array with at least one axis."
+            + (f" Of several datasets give one: source[{parts[0]}]." if parts else "")
         )
     if hasattr(given, "__getitem__") and hasattr(given, "__len__") and not _only_iterates(given):
         return Items(given)
