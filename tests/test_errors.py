@@ -257,6 +257,29 @@ def test_hide_frames_hides_a_library_too(tmp_path):
     assert "test_errors.py" in str(error) and "library.py" not in str(error)
 
 
+def written_on_several_lines(x):
+    y = jnp.sin(
+        x,
+    ) * jnp.cos(x)
+    for _ in range(2):
+        y = (y + jnp.tan(x)) * 2
+    return (lambda z: jnp.exp(z))(y)
+
+
+def test_an_equation_knows_its_line():
+    first = written_on_several_lines.__code__.co_firstlineno
+    eqns = namoo.make_jaxpr(written_on_several_lines)(1.0).eqns
+    found = [(eqn.primitive.name, eqn.source.line - first) for eqn in eqns]
+    loop = [("tan", 5), ("add", 5), ("mul", 5)]
+    assert found == [("sin", 1), ("cos", 3), ("mul", 1), *loop, *loop, ("exp", 6)]
+    assert {eqn.source.file for eqn in eqns} == {__file__}
+    assert eqns[0].source.function == "written_on_several_lines"
+    assert eqns[-1].source.function == "written_on_several_lines.<locals>.<lambda>"
+    # A place is the line: not what stands where on it.
+    assert len({eqn.source for eqn in eqns[3:9]}) == 1
+    assert eqns[3].source != eqns[2].source
+
+
 def write_snapshots():
     parts = []
     for case, (mistake, error) in CASES.items():

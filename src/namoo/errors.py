@@ -10,8 +10,8 @@ import functools
 import os
 import sys
 from collections.abc import Callable
-from types import FrameType, FunctionType, TracebackType
-from typing import Any, NamedTuple, TypeVar
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any, TypeVar
 
 from namoo._config import config
 
@@ -69,12 +69,42 @@ class JaxRuntimeError(RuntimeError):
     """A compiled program failed while it ran."""
 
 
-class Source(NamedTuple):
-    """A place in the user's program."""
+class Source:
+    """A place in the user's program.
 
-    file: str
-    line: int
-    function: str
+    One is made for every operation that is traced, and few are ever looked at: a place is the
+    code and the instruction in it, and the line is found when it is asked for.
+    """
+
+    __slots__ = ("_code", "_instruction")
+
+    def __init__(self, code: CodeType, instruction: int):
+        self._code = code
+        self._instruction = instruction
+
+    @property
+    def file(self) -> str:
+        return self._code.co_filename
+
+    @property
+    def function(self) -> str:
+        return self._code.co_qualname
+
+    @property
+    def line(self) -> int:
+        for start, end, line in self._code.co_lines():
+            if start <= self._instruction < end and line is not None:
+                return line
+        return self._code.co_firstlineno
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __repr__(self) -> str:
+        return f"Source({str(self)!r})"
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} ({self.function})"
@@ -119,14 +149,18 @@ def user_frame() -> FrameType | None:
     return frame
 
 
-# The functions, by the id of their code, that run equations one by one as their variable `eqn`.
+# The functions, by the id of their code, that run equations one by one as their variable `eqn`; the
+# files they are in; and files that are known to be hidden and have no such function.
 _replaying: set[int] = set()
+_replaying_files: set[str] = set()
+_known_hidden: set[str] = set()
 
 
 def replays_equations(function: Any) -> Any:
     """Decorate a function that binds, in a loop over `eqn`, what was traced before: operations
     that come from an equation come from the line it was traced at."""
     _replaying.add(id(function.__code__))
+    _replaying_files.add(function.__code__.co_filename)
     return function
 
 
@@ -135,12 +169,15 @@ def user_source() -> Source | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_hidden):
-            return Source(code.co_filename, frame.f_lineno, code.co_qualname)
-        if id(code) in _replaying:
-            source = getattr(frame.f_locals.get("eqn"), "source", None)
-            if source is not None:
-                return source
+        if code.co_filename not in _known_hidden:
+            if not code.co_filename.startswith(_hidden):
+                return Source(code, frame.f_lasti)
+            if code.co_filename not in _replaying_files:
+                _known_hidden.add(code.co_filename)
+            elif id(code) in _replaying:
+                source = getattr(frame.f_locals.get("eqn"), "source", None)
+                if source is not None:
+                    return source
         frame = frame.f_back
     return None
 
