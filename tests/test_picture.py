@@ -12,9 +12,9 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from namoo import debug
+from namoo._terminal import colors_wanted
 from namoo.engines.base import Device
 from namoo.sharding import Mesh, NamedSharding, PartitionSpec
-from namoo.sharding.picture import colors_wanted
 
 P = PartitionSpec
 
@@ -120,8 +120,12 @@ class Terminal:
         (object(), {}, False),
     ],
 )
-def test_colours_are_for_terminals(stream, environment, wanted):
-    assert colors_wanted(stream, environment) is wanted
+def test_colours_are_for_terminals(stream, environment, wanted, monkeypatch):
+    for name in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert colors_wanted(stream) is wanted
 
 
 def test_colours(monkeypatch, capsys):

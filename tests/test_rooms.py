@@ -19,14 +19,23 @@ SOURCE = ROOT / "src"
 # A row imports from itself and from the rows above it. A module belongs to the entry that names it
 # or the closest package around it; "" is namoo/__init__.py, so `import namoo` is allowed to no row.
 ROWS: dict[str, tuple[str, ...]] = {
-    "base": ("_accelerator", "_config", "_dtypes", "_lazy", "_runtime", "dtypes", "errors"),
+    "base": (
+        "_accelerator",
+        "_config",
+        "_dtypes",
+        "_lazy",
+        "_runtime",
+        "_terminal",
+        "dtypes",
+        "errors",
+    ),
     "tree": ("_tree", "paths", "tree", "tree_util"),
     "core": ("core",),
     "primitives": ("primitives",),
     "transforms": ("transforms",),
     "control": ("control",),
     "engines": ("engines",),
-    "devices": ("sharding", "distributed"),
+    "devices": ("sharding", "distributed", "launch"),
     "api": ("api",),
     "lax": ("lax",),
     "numpy": ("numpy",),

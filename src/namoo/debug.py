@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import functools
 import logging
-import os
 import pdb
 import re
 import string
@@ -15,6 +14,7 @@ from typing import Any
 
 from namoo import errors, tree_util
 from namoo._config import config
+from namoo._terminal import colors_wanted
 from namoo.control.callback import bind_debug, debug_callback_p, debug_print_p
 from namoo.control.callback import debug_callback as callback
 from namoo.core.trace import Tracer
@@ -247,13 +247,13 @@ def visualize_sharding(
         │ CPU 0 │
         └───────┘
     """
-    from namoo.sharding.picture import colors_wanted, picture
+    from namoo.sharding.picture import picture
 
     drawn = picture(
         shape,
         sharding,
         color_map=color_map,
-        use_color=use_color and colors_wanted(sys.stdout, os.environ),
+        use_color=use_color and colors_wanted(sys.stdout),
         scale=scale,
         min_width=min_width,
         max_width=max_width,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import colorsys
 import textwrap
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from namoo.sharding.shardings import Sharding
 
@@ -112,9 +111,3 @@ def picture(
         out += [f"├{'┼'.join(bars)}┤"] if i else []
         out += row(i)
     return "\n".join([*out, f"└{'┴'.join(bars)}┘"])
-
-
-def colors_wanted(stream: Any, environment: Any) -> bool:
-    """Whether a stream is a terminal whose user did not refuse colours."""
-    is_terminal = getattr(stream, "isatty", lambda: False)()
-    return is_terminal and "NO_COLOR" not in environment and environment.get("TERM") != "dumb"
