@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import UserDict
 
 import ml_dtypes
 import numpy as np
@@ -55,6 +56,16 @@ class Many(Dataset):
         return [Dataset.__getitem__(self, i) for i in indices]
 
 
+class InFile:
+    """As HDF5 has arrays: rows by increasing numbers only, each once, and nothing at large."""
+
+    chunks, ndim, dtype, shape = (2, 2), 2, np.dtype(int), (10, 2)
+
+    def __getitem__(self, numbers):
+        assert np.all(np.diff(numbers) > 0)
+        return np.stack([numbers, -numbers], 1)
+
+
 class OnlyIterates:
     """As PyTorch's IterableDataset: `[i]` is there, and is not."""
 
@@ -96,6 +107,9 @@ X = np.arange(10)
         (lambda: iter(range(5)), [0, 1, 2]),
         ([{"ids": [i, i]} for i in range(3)], {"ids": [[0, 0], [1, 1], [2, 2]]}),
         ([("a", 1), ("b", 2), ("c", 3)], (["a", "b", "c"], [1, 2, 3])),
+        ((InFile(), X), (np.array([[0, 0], [1, -1], [2, -2]]), np.arange(3))),
+        (data.windows(InFile(), 2, 4), [[[0, 0], [1, -1]], [[4, -4], [5, -5]], [[8, -8], [9, -9]]]),
+        (UserDict({"a": X}), {"a": np.arange(3)}),
         (data.windows(X, 4, 3), [[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9]]),
         (data.windows({"t": X}, 2), {"t": [[0, 1], [1, 2], [2, 3]]}),
     ],
@@ -138,6 +152,14 @@ def test_batches_of_arrays_are_copies():
     for batch in data.Loader(x, 2):
         batch += 1
     assert not x.any()
+
+
+def test_arrays_in_files_are_read_where_they_are_asked_for():
+    weights = np.arange(10) // 8
+    loader = data.Loader(InFile(), 4, key=KEY, weights=weights, samples=8)
+    assert flat(batch[:, 0] for batch in loader) == order.weighted(KEY, 0, weights, 8).tolist()
+    mapped_one = data.Loader(InFile(), 5, map=lambda row: row[1])
+    assert flat(mapped_one) == list(range(0, -10, -1))
 
 
 def test_mapped_files(tmp_path):

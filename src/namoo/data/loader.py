@@ -28,9 +28,9 @@ class Loader:
     prepared beyond it, so a state saved after a step continues with the next one.
 
     Args:
-      source: a tree of arrays (a tuple, a dict, a dataclass; mapped files too), anything with `len`
-        and `[i]` (lists, datasets of Hugging Face, PyTorch and Grain), an iterable, or a function
-        that returns one.
+      source: a tree of arrays (a tuple, a dict, a dataclass; arrays of other libraries too, mapped
+        files, HDF5 and Zarr), anything with `len` and `[i]` (lists, datasets of Hugging Face,
+        PyTorch and Grain), an iterable, or a function that returns one.
       batch_size: the number of examples in a batch.
       key: a key, for all that is random.
       shuffle: whether to change the order in each epoch; so if there is a key, unless said

@@ -59,7 +59,7 @@ class Feistel:
       size: how many numbers; at most 2⁶³.
     """
 
-    ROUNDS = 6
+    ROUNDS = 8
 
     def __init__(self, key: Any, size: int):
         self.size = size

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import ml_dtypes
@@ -34,8 +35,8 @@ class Arrays:
 
     def __init__(self, arrays: Any):
         pairs, self.treedef = tree.flatten_with_path(arrays)
-        self.leaves = [as_numpy(x) for _, x in pairs]
-        sizes = [len(x) for x in self.leaves]
+        self.leaves = [x if _is_stored(x) else as_numpy(x) for _, x in pairs]
+        sizes = [x.shape[0] for x in self.leaves]
         for (path, _), size in zip(pairs, sizes, strict=True):
             if size != sizes[0]:
                 raise ValueError(
@@ -43,34 +44,46 @@ class Arrays:
                     f"their first axes: {path_string(pairs[0][0]) or 'the array'} has {sizes[0]}, "
                     f"{path_string(path)} has {size}."
                 )
-        # `take` copies an array that is not contiguous as a whole before it reads from it.
-        self.takes = [x.flags.c_contiguous for x in self.leaves]
+        self.readers = [_reader(x) for x in self.leaves]
 
     def __len__(self) -> int:
-        return len(self.leaves[0])
+        return self.leaves[0].shape[0]
 
     def batch(self, indices: np.ndarray, collate: Any = None) -> Any:
-        return self.treedef.unflatten(
-            [
-                x.take(indices, 0) if takes else x[indices]
-                for x, takes in zip(self.leaves, self.takes, strict=True)
-            ]
-        )
+        return self.treedef.unflatten([read(indices) for read in self.readers])
 
     def examples(self, indices: np.ndarray) -> list[Any]:
-        columns = [x[indices] for x in self.leaves]
+        columns = [read(indices) for read in self.readers]
         return [self.treedef.unflatten(row) for row in zip(*columns, strict=True)]
 
     def __getstate__(self) -> dict[str, Any]:
         # A mapped file is opened again by the process that receives it; it is not read and sent.
-        state = {**self.__dict__, "leaves": [_reference(x) for x in self.leaves]}
-        del state["treedef"]
-        return {**state, "like": self.treedef.unflatten([0] * len(self.leaves))}
+        like = self.treedef.unflatten([0] * len(self.leaves))
+        return {"leaves": [_reference(x) for x in self.leaves], "like": like}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.treedef = tree.structure(state.pop("like"))
-        leaves = [x.open() if isinstance(x, _Mapped) else x for x in state.pop("leaves")]
-        self.__dict__.update(state, leaves=leaves)
+        self.treedef = tree.structure(state["like"])
+        self.leaves = [x.open() if isinstance(x, _Mapped) else x for x in state["leaves"]]
+        self.readers = [_reader(x) for x in self.leaves]
+
+
+def _reader(x: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """What reads rows of an array by their numbers."""
+    if _is_stored(x):
+        return partial(_rows, x)
+    # `take` copies an array that is not contiguous as a whole before it reads from it.
+    return partial(x.take, axis=0) if x.flags.c_contiguous else x.__getitem__
+
+
+def _is_stored(x: Any) -> bool:
+    """Whether it is an array in a file, of HDF5 or Zarr: what is asked for is read from there."""
+    return hasattr(x, "chunks") and hasattr(x, "dtype") and hasattr(x, "ndim")
+
+
+def _rows(x: Any, indices: np.ndarray) -> np.ndarray:
+    """Rows of an array in a file, each read once, in the file's order: HDF5 allows no other."""
+    numbers, inverse = np.unique(indices, return_inverse=True)
+    return as_numpy(getattr(x, "oindex", x)[numbers])[inverse.reshape(indices.shape)]
 
 
 class _Mapped:
@@ -92,8 +105,10 @@ class _Mapped:
         )
 
 
-def _reference(x: np.ndarray) -> Any:
+def _reference(x: Any) -> Any:
     """A whole mapped array as its place on disk; a part of one has lost it, and is data."""
+    if _is_stored(x):
+        return x
     whole = isinstance(x, np.memmap) and isinstance(x.base, mmap.mmap) and x.filename is not None
     return _Mapped(x) if whole else np.asarray(x)  # type: ignore[arg-type]
 
@@ -250,8 +265,8 @@ def _is_row(x: Any) -> bool:
 
 
 def _is_array(x: Any) -> bool:
-    """Whether it is an array in memory, of any library; those in files are read by number."""
-    is_other = hasattr(x, "__array__") and hasattr(x, "ndim") and not hasattr(x, "chunks")
+    """Whether it is an array with axes, of any library."""
+    is_other = (hasattr(x, "__array__") or _is_stored(x)) and hasattr(x, "ndim")
     return (is_other or isinstance(x, (np.ndarray, Array))) and x.ndim > 0
 
 
@@ -290,6 +305,8 @@ def source_of(given: Any) -> Any:
     """
     if isinstance(given, (Arrays, Items, Windows)):
         return given
+    if isinstance(given, Mapping) and not isinstance(given, dict):
+        given = {name: given[name] for name in given}  # an archive of NumPy, a file of HDF5
     leaves = tree.leaves(given)
     # A list is a sequence of examples, also where each is an array.
     if leaves and not isinstance(given, list) and all(map(_is_array, leaves)):
