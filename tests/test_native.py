@@ -1,5 +1,6 @@
 """The native engine against eager evaluation: every primitive, threads and memory."""
 
+import ctypes
 import mmap
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from conformance.harness import load
 from namoo import lax
 from namoo.core.array import to_numpy
 from namoo.core.avals import aval_of
-from namoo.engines.native import threads
+from namoo.engines.native import link, threads
 from namoo.engines.native.engine import native
 from namoo.transforms.stage import close, stage
 
@@ -169,6 +170,27 @@ def test_results_do_not_depend_on_the_number_of_threads():
     finally:
         threads.set_num_threads(before)
     assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("units, least", [(1, 1), (7, 1), (100_000, 1), (100_000, 60_000), (50, 9)])
+def test_work_is_shared_in_few_pieces(count, units, least):
+    """All units once, and no more pieces than a few for each thread."""
+    pieces = []
+    piece = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    note = piece(lambda table, begin, end: pieces.append((begin, end)))
+    shared = link.pool()
+    run = ctypes.CFUNCTYPE(None, piece, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    before = threads.get_num_threads()
+    try:
+        threads.set_num_threads(count)
+        run(shared.parallel)(note, None, units, least)
+    finally:
+        threads.set_num_threads(before)
+    pieces.sort()
+    assert [b for b, _ in pieces] == [0, *(e for _, e in pieces[:-1])] and pieces[-1][1] == units
+    assert len(pieces) < 16 * count
+    assert all(e - b >= least for b, e in pieces[:-1])
 
 
 def test_many_threads_call_one_function():

@@ -5,12 +5,14 @@ import dataclasses
 import gc
 import io
 import os
+import re
 import subprocess
 import sys
 import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -456,6 +458,29 @@ def test_the_pool_gives_memory_again_and_is_bounded(limited):
     large = native.empty(1 << 20, "f4")
     del large
     assert native.pool_info()["cached"] <= 1 << 20
+
+
+def flags_of_memory(address):
+    """What the system was told of the memory at an address."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if limits := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            inside = int(limits[1], 16) <= address < int(limits[2], 16)
+        elif inside and line.startswith("VmFlags:"):
+            return line.split()[1:]
+    raise AssertionError(f"nothing at {address:#x}")
+
+
+@pytest.mark.skipif(
+    not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="there are no large pages"
+)
+def test_large_arrays_lie_in_large_pages_and_begin_at_different_lines():
+    limit = native.pool_info()["limit"]
+    native.pool_limit(0)  # memory of the system
+    native.pool_limit(limit)
+    arrays = [native.empty(3 << 20, "f4") for _ in range(8)]
+    assert all("hg" in flags_of_memory(a.ctypes.data + (4 << 20)) for a in arrays)
+    assert len({a.ctypes.data % 4096 for a in arrays}) == len(arrays)
 
 
 def test_pooled_arrays_can_be_resized():

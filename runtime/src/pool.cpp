@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <new>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 namespace namoo {
 
 // What stands before the memory that is given out.
 struct Pool::Block {
+  void* memory;  // as the system gave it
   size_t capacity;
   int number;           // of the size class
   Block *previous, *next;  // free blocks of the same class
@@ -35,12 +40,36 @@ SizeClass size_class(size_t bytes) {
   return {64 + (doubling - 12) * 4 + (int)steps - 1, (size_t{1} << doubling) + steps * quarter};
 }
 
+// Large arrays lie in large pages, which need few entries of the processor's tables of addresses.
+constexpr size_t kLargePage = size_t{2} << 20;
+
+std::align_val_t alignment_of(size_t capacity) {
+  return std::align_val_t(capacity < kLargePage ? Pool::kAlignment : kLargePage);
+}
+
+// Arrays that are read together must not begin at the same lines of the caches, of which each
+// holds only a few: large ones are moved by one of several distances.
+constexpr size_t kDistance = 17 * Pool::kAlignment;
+constexpr size_t kDistances = 16;
+
+void* from_system(size_t bytes, size_t capacity) {
+  size_t room = kHeader + capacity + (capacity < kLargePage ? 0 : kDistances * kDistance);
+  void* memory = ::operator new(room, alignment_of(capacity), std::nothrow);
+#ifdef MADV_HUGEPAGE
+  // Only pages that are used to their end: the rest of the last one would be memory for nothing.
+  size_t used = (kHeader + bytes) / kLargePage * kLargePage;
+  if (memory && used) madvise(memory, used, MADV_HUGEPAGE);
+#endif
+  return memory;
+}
+
 }  // namespace
 
 void* Pool::allocate(size_t bytes) {
   static_assert(sizeof(Block) <= kHeader, "the header holds a block");
   if (bytes > (size_t{1} << 46)) return nullptr;
   SizeClass wanted = size_class(bytes);
+  size_t distance = 0;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     in_use_ += wanted.capacity;
@@ -48,23 +77,25 @@ void* Pool::allocate(size_t bytes) {
       detach(block);
       return reinterpret_cast<char*>(block) + kHeader;
     }
+    if (wanted.capacity >= kLargePage) distance = large_++ % kDistances * kDistance;
   }
-  void* memory =
-      ::operator new(kHeader + wanted.capacity, std::align_val_t(kAlignment), std::nothrow);
+  void* memory = from_system(bytes, wanted.capacity);
   if (!memory) {
     // What is kept for later is needed now.
     std::lock_guard<std::mutex> lock(mutex_);
     shrink(0);
-    memory = ::operator new(kHeader + wanted.capacity, std::align_val_t(kAlignment), std::nothrow);
+    memory = from_system(bytes, wanted.capacity);
     if (!memory) {
       in_use_ -= wanted.capacity;
       return nullptr;
     }
   }
-  Block* block = new (memory) Block();
+  char* start = static_cast<char*>(memory) + distance;
+  Block* block = new (start) Block();
+  block->memory = memory;
   block->capacity = wanted.capacity;
   block->number = wanted.number;
-  return static_cast<char*>(memory) + kHeader;
+  return start + kHeader;
 }
 
 void Pool::release(void* data) {
@@ -100,7 +131,7 @@ void Pool::shrink(size_t limit) {
   while (cached_ > limit) {
     Block* block = oldest_;
     detach(block);
-    ::operator delete(static_cast<void*>(block), std::align_val_t(kAlignment));
+    ::operator delete(block->memory, alignment_of(block->capacity));
   }
 }
 

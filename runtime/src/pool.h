@@ -29,7 +29,6 @@ class Pool {
   struct Block;
   static constexpr int kClasses = 256;
 
-  Block* detach_oldest();
   void detach(Block* block);
   void shrink(size_t limit);
 
@@ -40,6 +39,7 @@ class Pool {
   size_t limit_ = size_t{256} << 20;
   size_t cached_ = 0;
   size_t in_use_ = 0;
+  size_t large_ = 0;  // blocks in large pages so far
 };
 
 // An array whose memory comes from the pool, and returns to it; takes `descr` over.

@@ -1,9 +1,10 @@
-"""A pool of threads for kernels: work is taken in pieces of fixed size, by whoever is free.
+"""A pool of threads for kernels: work is taken in pieces of equal size, by whoever is free.
 
-`namoo_parallel(fn, table, units, grain)` calls `fn(table, begin, end)` for all units and returns
-when they are done.  Which thread runs a piece changes nothing in what is computed, so results are
-equal in every bit for any number of threads.  While one caller uses the pool, another runs its own
-pieces alone.  Threads that find nothing to do look again for a while, then sleep.
+`namoo_parallel(fn, table, units, least)` calls `fn(table, begin, end)` for all units, in pieces of
+`least` or more, and returns when they are done.  Which thread runs which piece changes nothing in
+what is computed, so results are equal in every bit for any number of threads.  While one caller uses
+the pool, another runs its own pieces alone.  Threads that find nothing to do look again for a while,
+then sleep.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ import platform
 import threading
 
 _LOOKS = 20000
+# How many pieces there are for each thread: enough to end together, and few, so that each thread
+# goes through memory in long runs and seldom asks for the next.
+_PIECES = 8
 
 # The kernel's number of the call `futex`, by which threads sleep and are woken.
 _FUTEX = {("Linux", "x86_64"): 202, ("Linux", "aarch64"): 98}
@@ -54,11 +58,11 @@ done:
   ret void
 }}
 
-define void @namoo_parallel(ptr %fn, ptr %table, i64 %units, i64 %grain) {{
+define void @namoo_parallel(ptr %fn, ptr %table, i64 %units, i64 %least) {{
 entry:
   %limit = load atomic i32, ptr @limit monotonic, align 4
   %alone = icmp eq i32 %limit, 0
-  %small = icmp sle i64 %units, %grain
+  %small = icmp sle i64 %units, %least
   %either = or i1 %alone, %small
   br i1 %either, label %serial, label %try
 try:
@@ -69,6 +73,12 @@ serial:
   call void %fn(ptr %table, i64 0, i64 %units)
   ret void
 shared:
+  %threads = add i32 %limit, 1
+  %wanted = mul i32 %threads, {pieces}
+  %pieces = zext i32 %wanted to i64
+  %even = udiv i64 %units, %pieces
+  %long = icmp ugt i64 %even, %least
+  %grain = select i1 %long, i64 %even, i64 %least
   store ptr %fn, ptr @job_fn
   store ptr %table, ptr @job_table
   store i64 %units, ptr @job_units
@@ -94,8 +104,8 @@ wait:
 look:
   {pause}
   %looked = add i32 %looks, 1
-  %long = icmp ugt i32 %looked, 2000
-  br i1 %long, label %yield, label %wait
+  %late = icmp ugt i32 %looked, 2000
+  br i1 %late, label %yield, label %wait
 yield:
   ; Somebody else may need this processor to finish.
   %y = call i32 @sched_yield()
@@ -198,6 +208,7 @@ def pool_text() -> str:
         sleep=sleep.replace("call", "%r1 = call", 1),
         wake=wake.replace("call", "%r2 = call", 1),
         looks=_LOOKS,
+        pieces=_PIECES,
     )
 
 
