@@ -2,9 +2,9 @@
 
 `namoo_parallel(fn, table, units, least)` calls `fn(table, begin, end)` for all units, in pieces of
 `least` or more, and returns when they are done.  Which thread runs which piece changes nothing in
-what is computed, so results are equal in every bit for any number of threads.  While one caller uses
-the pool, another runs its own pieces alone.  Threads that find nothing to do look again for a while,
-then sleep.
+what is computed, so results are equal in every bit for any number of threads.  While one caller
+uses the pool, another runs its own pieces alone.  Threads that find nothing to do look again for a
+while, then sleep.
 """
 
 from __future__ import annotations
