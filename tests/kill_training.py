@@ -1,7 +1,8 @@
-"""Kills a training run at random moments and resumes it: `python kill_training.py 20`.
+"""Kills training runs at random steps and resumes them: `python kill_training.py 20`.
 
 Every line that any of the runs prints, a loss or the parameters, must be one that the run which
-nobody disturbed has printed: the same step, the same bits.
+nobody disturbed has printed: the same step, the same bits, from the same examples. A run that is
+resumed may have other workers than the one that was killed.
 """
 
 import random
@@ -11,40 +12,53 @@ import tempfile
 import time
 from pathlib import Path
 
-SCRIPT = Path(__file__).with_name("resumable.py")
+import resumable
+
+SCRIPT = Path(resumable.__file__)
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, SCRIPT, folder], stdout=subprocess.PIPE, text=True)
+def start(folder: Path, source: str, workers: str) -> subprocess.Popen[str]:
+    command = [sys.executable, SCRIPT, folder, source, workers]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
-def lines_of(run: subprocess.Popen[str]) -> set[str]:
-    """What a run printed; a line that the kill cut in two has no end."""
-    return {line for line in run.communicate()[0].splitlines(keepends=True) if line[-1] == "\n"}
+def lines_of(run: subprocess.Popen[str]) -> list[str]:
+    """What a run still prints; a line that the kill cut in two has no end."""
+    return [line for line in run.communicate()[0].splitlines(keepends=True) if line[-1] == "\n"]
 
 
-def main(kills: int) -> None:
+def killed(folder: Path, source: str, choose: random.Random) -> tuple[list[str], int]:
+    """A run with any workers, killed after a random step: what it printed, and how it ended."""
+    run = start(folder, source, choose.choice(list(resumable.WORKERS)))
+    assert run.stdout is not None
+    lines = [run.stdout.readline() for _ in range(choose.randint(1, resumable.STEPS // 2))]
+    time.sleep(choose.uniform(0, 0.02))
+    run.kill()
+    # Workers that outlived the run would hold its output open, and this would wait for them.
+    return [*filter(None, lines), *lines_of(run)], run.returncode
+
+
+def main(kills: int, sources: list[str]) -> None:
     choose = random.Random(0)
+    done = runs = count = 0
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        whole = lines_of(start(folder / "whole"))
-        done, runs, printed = 0, 0, set()
-        while done < kills:
-            # Once a run ends before it is killed, another begins.
-            run = start(folder / f"killed-{runs}")
-            assert run.stdout is not None
-            first = run.stdout.readline()
-            time.sleep(choose.uniform(0, 0.2))
-            run.kill()
-            printed |= lines_of(run) | ({first} if first.endswith("\n") else set())
-            assert printed <= whole, printed - whole
-            done += run.returncode == -9
-            runs += run.returncode == 0
-        last = start(folder / f"killed-{runs}")
-        printed |= lines_of(last)
-        assert last.returncode == 0 and printed == whole, printed ^ whole
-    print(f"{done} kills of {runs + 1} runs, {len(whole)} lines: all the same")
+        for i, source in enumerate(sources):
+            whole = lines_of(start(Path(name) / source, source, "none"))
+            assert len(whole) > resumable.STEPS
+            printed: set[str] = set()
+            while done < kills * (i + 1) // len(sources):
+                # Once a run ends before it is killed, another begins.
+                lines, code = killed(Path(name) / f"killed-{runs}", source, choose)
+                printed.update(lines)
+                assert printed <= set(whole), printed - set(whole)
+                done += code == -9
+                runs += code == 0
+            last = start(Path(name) / f"killed-{runs}", source, "threads")
+            printed.update(lines_of(last))
+            assert last.returncode == 0 and printed == set(whole), printed ^ set(whole)
+            runs, count = runs + 1, count + len(whole)
+    print(f"{done} kills of {runs} runs, {count} lines: all the same")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20, sys.argv[2:] or list(resumable.SOURCES))

@@ -1,52 +1,86 @@
-"""A training run that goes on from its last checkpoint: `python resumable.py FOLDER`.
+"""A training run that goes on from its last checkpoint: `resumable.py FOLDER SOURCE WORKERS`.
 
-It prints the loss of each step as bits, and at the end the parameters. `kill_training.py` kills it.
+It prints the loss of each step as bits, with what it was computed from, and at the end the
+parameters. `kill_training.py` kills it.
 """
 
+import hashlib
 import sys
+
+import numpy as np
 
 import namoo
 import namoo.numpy as jnp
-from namoo import optim
+from namoo import data, nn, optim, random
 from namoo.checkpoints import Checkpoints
 from namoo.train import TrainState
 
 STEPS = 40
+SIZE = 50  # seven batches of six in an epoch, and two left over: the run ends in its sixth
+
+
+def examples():
+    return [{"x": np.full(3, i / SIZE, np.float32), "y": np.float32(i % 7)} for i in range(SIZE)]
+
+
+def noisy(example, key):
+    return {**example, "x": example["x"] + np.asarray(random.normal(key, (3,)))}
+
+
+# Arrays and a list are read by number, a stream from its start.
+SOURCES = {
+    "arrays": lambda: data.Loader(data.stack(examples()), 6, key=random.key(3), **OPTIONS),
+    "list": lambda: data.Loader(examples(), 6, key=random.key(3), last="keep", **OPTIONS),
+    "stream": lambda: data.Loader(
+        lambda: iter(examples()), 6, key=random.key(3), shuffle_buffer=9, **OPTIONS
+    ),
+}
+# Each way to make batches must make the same.
+WORKERS = {
+    "none": {},
+    "threads": {"workers": 3},
+    "processes": {"workers": 2, "worker_kind": "process", "prefetch": 3},
+}
+OPTIONS: dict = {"map": noisy}
 
 
 @namoo.jit
-def train_step(state, key, order):
-    key, noise = namoo.random.split(key)
-    x = namoo.random.normal(noise, (4, 3)) + order[:, None]
+def train_step(state, key, batch):
+    key, noise = random.split(key)
 
-    def loss(params):
-        return jnp.mean((jnp.tanh(x @ params["w"]) @ params["v"] - x.sum(1)) ** 2)
+    def loss(model):
+        keys = random.split(noise, len(batch["y"]))
+        guess = namoo.vmap(lambda x, k: model(x, key=k))(batch["x"], keys)
+        return jnp.mean((guess[:, 0] - batch["y"]) ** 2)
 
     value, grads = namoo.value_and_grad(loss)(state.params)
     return state.apply_gradients(grads=grads), key, value
 
 
-def main(folder: str) -> None:
-    w, v = namoo.random.split(namoo.random.key(1))
-    params = {"w": namoo.random.normal(w, (3, 5)), "v": namoo.random.normal(v, (5,))}
-    state = TrainState.create(params=params, tx=optim.adam(0.05))
+def main(folder: str, source: str, workers: str) -> None:
+    OPTIONS.update(WORKERS[workers])
+    first, last = random.split(random.key(1))
+    layers = [nn.Linear(3, 8, key=first), nn.relu, nn.Dropout(0.1), nn.Linear(8, 1, key=last)]
+    state = TrainState.create(params=nn.Sequential(layers), tx=optim.adam(0.05))
+    loader = SOURCES[source]()
     # The random state and the position in the data are part of what is saved.
-    run = {"state": state, "key": namoo.random.key(2), "position": 0}
+    run = {"state": state, "key": random.key(2), "position": loader.state()}
     checkpoints = Checkpoints(folder, keep=2, background=True)
     if checkpoints.latest is not None:
         run = checkpoints.load(like=run)
-    data = jnp.arange(4.0 * STEPS) / STEPS
-    for step in range(int(run["state"].step), STEPS):
-        position = run["position"]
-        batch = data[position : position + 4]
+        loader.restore(run["position"])
+    start = int(run["state"].step)
+    for step, batch in enumerate(loader.steps(STEPS - start), start):
         state, key, loss = train_step(run["state"], run["key"], batch)
-        print(step, float(loss).hex(), flush=True)
-        run = {"state": state, "key": key, "position": position + 4}
+        seen = hashlib.sha256(b"".join(np.ascontiguousarray(batch[k]) for k in "xy")).hexdigest()
+        print(step, float(loss).hex(), seen[:12], random.key_data(key), flush=True)
+        run = {"state": state, "key": key, "position": loader.state()}
         checkpoints.save(step, run)
     checkpoints.wait()
-    for name, value in sorted(run["state"].params.items()):
-        print(name, value.tobytes().hex())
+    for leaf in namoo.tree.leaves(run["state"]):
+        print(np.asarray(leaf).tobytes().hex())
+    print(loader.state(), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

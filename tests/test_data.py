@@ -544,6 +544,24 @@ def test_a_program_ends_though_its_loader_is_under_way():
     assert run.stdout.split() == ["[0", "1]"] * 2 and not run.stderr
 
 
+def test_workers_end_with_a_program_that_is_killed():
+    code = (
+        "import numpy as np, time\n"
+        "from namoo import data\n"
+        "if __name__ == '__main__':\n"
+        "    loader = data.Loader(np.arange(100), 2, workers=2, worker_kind='process')\n"
+        "    print(next(iter(loader)), flush=True)\n"
+        "    time.sleep(100)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as run:
+        assert run.stdout is not None and run.stdout.readline() == b"[0 1]\n"
+        run.kill()
+        # They have its output too: while one of them lives, it is open.
+        run.communicate(timeout=20)
+
+
 @pytest.mark.parametrize(
     ("source", "options", "error", "message"),
     [

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
+import threading
 import traceback
 import weakref
 from collections import deque
@@ -30,8 +32,17 @@ _work: Callable[[Any], Any]
 def _begin(pickled: bytes) -> None:
     # An interrupt is for the main process, which ends its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     global _work
     _work = pickle.loads(pickled)
+
+
+def _end_with_parent() -> None:
+    """End when the main process does: one that was killed has not told its workers to."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _run(task: Any) -> Any:
