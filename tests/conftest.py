@@ -33,6 +33,7 @@ ON_THE_DEFAULT_ENGINE = {
     "test_lessons",
     "test_random_programs",
     "test_runtime_calls",
+    "test_strict",
     "test_vmap",
 }
 

@@ -52,7 +52,7 @@ def test_options_and_defaults_are_those_of_jax():
         dict(line.split("\t") for line in run(source + SHOW_ALL).splitlines())
         for source in ("from namoo._config import config", "from jax import config")
     )
-    assert ours.keys() - {"jax_engine"} == theirs.keys()
+    assert ours.keys() - {"jax_engine", "jax_strict"} == theirs.keys()
     for name, value in theirs.items():
         if value.startswith("<"):  # an enumeration of JAX's, whose word is the value here
             assert ours[name].strip("'") in value.lower(), name
@@ -62,7 +62,7 @@ def test_options_and_defaults_are_those_of_jax():
 
 def test_scopes_are_those_of_jax():
     theirs = {n for n in dir(jax) if type(getattr(jax, n)).__name__ == "State"}
-    ours = SCOPED.keys() - {"explicit_x64_dtypes", "traceback_filtering"}
+    ours = SCOPED.keys() - {"explicit_x64_dtypes", "strict", "traceback_filtering"}
     assert ours == theirs
     for name in ("disable_jit", "checking_leaks", "transfer_guard"):
         assert callable(getattr(settings, name)) and callable(getattr(jax, name))

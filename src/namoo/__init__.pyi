@@ -44,6 +44,7 @@ from namoo._config import log_compiles as log_compiles
 from namoo._config import numpy_dtype_promotion as numpy_dtype_promotion
 from namoo._config import numpy_rank_promotion as numpy_rank_promotion
 from namoo._config import softmax_custom_jvp as softmax_custom_jvp
+from namoo._config import strict as strict
 from namoo._config import threefry_partitionable as threefry_partitionable
 from namoo._config import transfer_guard as transfer_guard
 from namoo._config import transfer_guard_device_to_device as transfer_guard_device_to_device

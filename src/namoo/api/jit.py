@@ -32,7 +32,7 @@ from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.trace import Tracer, context, eval_trace, wrap
-from namoo.engines.base import require_device
+from namoo.engines.base import HostOperation, require_device
 from namoo.engines.choice import compile as compile_program
 from namoo.transforms.program import ProgramPrimitive
 from namoo.transforms.stage import close, stage
@@ -643,6 +643,18 @@ class Compiled:
     def memory_analysis(self) -> Any:
         """The bytes that a call needs: arguments, results, intermediate values and code."""
         return self._run.memory  # type: ignore[attr-defined]
+
+    def host_operations(self) -> list[HostOperation]:
+        """The operations that Python evaluates from within the program, with the user's lines.
+
+        They wait for the interpreter's lock and copy their operands; the others are native code.
+
+        >>> import namoo.numpy as jnp
+        >>> compiled = jit(lambda a: jnp.linalg.eigvals(a) + 1).lower(jnp.eye(2)).compile()
+        >>> [operation.name for operation in compiled.host_operations()]
+        ['eig']
+        """
+        return self._run.host_operations()  # type: ignore[attr-defined]
 
     @errors.boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -4,16 +4,43 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr
-
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
+from namoo.errors import Source
 
 stage: Callable[..., tuple[Jaxpr, list[Any]]]
 """Traces a function of arrays to a program, for engines that write some primitives as functions of
 others; `api.jit` puts it here."""
+
+
+class HostOperation(NamedTuple):
+    """An operation of a compiled program that Python evaluates, with NumPy.
+
+    Attributes:
+      name: the name of the operation.
+      operands, results: their types, as programs print them.
+      source: the user's line that it comes from.
+    """
+
+    name: str
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    source: Source | None
+
+    @staticmethod
+    def of(eqn: JaxprEqn) -> HostOperation:
+        """What is told of an equation."""
+        operands, results = (
+            tuple(atom.aval.str_short() for atom in atoms) for atoms in (eqn.invars, eqn.outvars)
+        )
+        return HostOperation(eqn.primitive.name, operands, results, eqn.source)
+
+    def __str__(self) -> str:
+        where = f"  at {self.source}" if self.source else ""
+        return f"{self.name}({', '.join(self.operands)}) -> {', '.join(self.results)}{where}"
 
 
 class Executable(Protocol):
@@ -22,6 +49,8 @@ class Executable(Protocol):
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]: ...
 
     def as_text(self, stage: str = "jaxpr") -> str: ...
+
+    def host_operations(self) -> list[HostOperation]: ...
 
 
 class Engine(Protocol):

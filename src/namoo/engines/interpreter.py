@@ -12,6 +12,7 @@ from namoo.core.array import to_numpy
 from namoo.core.checks import Guard, check_operands, check_value, value_tests
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, dce, last_uses
 from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
+from namoo.engines.base import HostOperation
 
 
 class Program:
@@ -74,6 +75,10 @@ class Program:
         eqn = self.closed.jaxpr.eqns[number]
         for value in values:
             check_value(eqn.primitive.name, self.tests, value, eqn.source)
+
+    def host_operations(self) -> list[HostOperation]:
+        """All operations: the host is all there is."""
+        return [HostOperation.of(eqn) for eqn in self.closed.jaxpr.eqns]
 
     costs: dict[str, float] | None = None
     memory: Any = None

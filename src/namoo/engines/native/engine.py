@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -13,6 +14,7 @@ import numpy as np
 from namoo._accelerator import native as runtime
 from namoo.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
 from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
+from namoo.engines.base import HostOperation
 from namoo.engines.native import analysis, link, programs
 from namoo.engines.native.driver import Module, write_program
 from namoo.engines.native.fingerprint import Fingerprint
@@ -32,7 +34,8 @@ class Host:
             (eqn.primitive, eqn.params, _types(eqn.invars), _types(eqn.outvars))
             for eqn in equations
         ]
-        self.error: BaseException | None = None
+        self.errors: dict[int, BaseException] = {}
+        """What made a call stop, by its thread."""
         self.callback = _HOST(self.run)
 
     def run(self, number: int, table: int) -> int:
@@ -52,13 +55,13 @@ class Host:
             for target, value in zip(arrays[len(operands) :], out, strict=True):
                 target[...] = value
         except BaseException as error:
-            self.error = error
+            self.errors[threading.get_ident()] = error
             return 1
         return 0
 
     def fail(self, code: int) -> NoReturn:
         """Raise what made the program stop."""
-        error, self.error = self.error, None
+        error = self.errors.pop(threading.get_ident(), None)
         raise error if error else RuntimeError(f"native code failed with code {code}")
 
 
@@ -100,6 +103,7 @@ class Program:
         self.made = made
         self.entry = _ENTRY(made.code.entry)
         self.host = Host(equations)
+        self.host_equations = equations
         self.arena_size = made.arena
         self.kernels = made.kernels
         self.consts = [np.ascontiguousarray(c) for c in consts]
@@ -172,6 +176,16 @@ class Program:
             for types in (_types(self.closed.jaxpr.invars), self.outputs)
         ]
         return analysis.MemoryAnalysis(*sizes, self.arena_size, self.made.code.size)
+
+    def host_operations(self) -> list[HostOperation]:
+        """The operations without a native rule, or in a case that their rule leaves out."""
+        from namoo.engines.native.checks import Failure
+
+        return [
+            HostOperation.of(eqn)
+            for eqn in self.host_equations
+            if not isinstance(eqn.primitive, Failure)
+        ]
 
     def as_text(self, stage: str = "jaxpr") -> str:
         """The program at one of its stages: "jaxpr", "fused", "llvm" or "assembly"."""
