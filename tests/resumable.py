@@ -72,7 +72,7 @@ def main(folder: str, source: str, workers: str) -> None:
     start = int(run["state"].step)
     for step, batch in enumerate(loader.steps(STEPS - start), start):
         state, key, loss = train_step(run["state"], run["key"], batch)
-        seen = hashlib.sha256(b"".join(np.ascontiguousarray(batch[k]) for k in "xy")).hexdigest()
+        seen = hashlib.sha256(batch["x"].tobytes() + batch["y"].tobytes()).hexdigest()
         print(step, float(loss).hex(), seen[:12], random.key_data(key), flush=True)
         run = {"state": state, "key": key, "position": loader.state()}
         checkpoints.save(step, run)
