@@ -4,6 +4,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import namoo
 import namoo.numpy as jnp
 from namoo import lax
 from namoo.core.array import to_numpy
-from namoo.engines.native import cache, driver, engine, fingerprint, link, programs
+from namoo.engines.native import cache, engine, fingerprint, link, programs
 from namoo.engines.native.engine import native
 
 
@@ -21,6 +22,8 @@ def folder(tmp_path, monkeypatch):
     path = tmp_path / "code"
     monkeypatch.setenv("NAMOO_CACHE_DIR", str(path))
     monkeypatch.delenv("NAMOO_CACHE", raising=False)
+    # Somebody may be editing them while the tests run.
+    monkeypatch.setattr(programs, "_sources", lambda: "files")
     return path
 
 
@@ -28,9 +31,8 @@ def folder(tmp_path, monkeypatch):
 def written(monkeypatch):
     """The programs that were planned and written, rather than found."""
     seen = []
-    monkeypatch.setattr(
-        engine, "write_program", lambda plan: seen.append(plan) or driver.write_program(plan)
-    )
+    write = engine.write
+    monkeypatch.setattr(engine, "write", lambda *args: seen.append(args) or write(*args))
     return seen
 
 
@@ -163,7 +165,7 @@ def test_programs_come_from_the_disk(folder, written, fun, harm):
 def test_programs_without_their_code_are_compiled(folder, written):
     first = run(jnp.sin, 1.0)
     forget()
-    (record,) = [p for p in entries(folder) if b'"code"' in p.read_bytes()]
+    (record,) = [p for p in entries(folder) if b"'code'" in p.read_bytes()]
     for path in entries(folder):
         if path != record:
             path.unlink()
@@ -264,6 +266,7 @@ def test_settings_and_options_are_part_of_the_name(folder, written):
 
 
 def test_sources_that_changed_after_they_were_loaded_are_not_trusted(monkeypatch):
+    monkeypatch.setattr(programs, "LOADED_AT", time.time_ns())
     assert programs._sources.__wrapped__() is not None
     monkeypatch.setattr(programs, "LOADED_AT", 0)
     assert programs._sources.__wrapped__() is None
@@ -303,4 +306,28 @@ def test_many_processes_share_the_folder(folder):
     ]
     results = {run.communicate(timeout=120)[0] for run in runs}
     assert len(results) == 1 and all(run.returncode == 0 for run in runs)
-    assert len([p for p in entries(folder) if b'"code"' in p.read_bytes()]) == 1
+    assert len([p for p in entries(folder) if b"'code'" in p.read_bytes()]) == 1
+
+
+@pytest.mark.parametrize("size", [8, 1024])  # of a product written out, and of one for BLAS
+def test_a_program_on_disk_needs_neither_llvm_nor_what_writes_it(folder, size):
+    code = f"""
+import sys, namoo, namoo.numpy as jnp
+print(float(namoo.jit(lambda x: jnp.tanh(x.T @ x / {size}).sum())(jnp.ones(({size}, {size})))))
+heavy = "llvmlite.binding", "scipy.linalg", "namoo.engines.native.graph", "hashlib", "tempfile"
+print(*(name for name in heavy if name in sys.modules))
+print({size} < 100 or "scipy.linalg.cython_blas" in sys.modules)
+from scipy.linalg import cython_blas
+print(cython_blas is sys.modules["scipy.linalg.cython_blas"])
+"""
+    # Somebody may be editing files while the tests run.
+    code = f"from namoo.engines.native import programs\nprograms._sources = lambda: ''\n{code}"
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        for _ in range(2)
+    ]
+    assert runs[0][0] == runs[1][0] and runs[0][2:] == runs[1][2:] == ["True", "True"]
+    assert "llvmlite.binding" in runs[0][1] and "scipy.linalg" not in runs[0][1]
+    assert runs[1][1] == ""

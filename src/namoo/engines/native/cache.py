@@ -8,11 +8,23 @@ Whatever is odd about an entry, or about the folder, means that it is not there.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import stat
-import tempfile
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
+
+
+def _quick_sha256() -> Callable[..., Any]:
+    """SHA-256 without `hashlib`, which loads OpenSSL; Python's own `random` does without it too."""
+    for module in ("_sha2", "_sha256"):  # since Python 3.12, and before
+        with contextlib.suppress(ImportError):
+            return __import__(module).sha256
+    from hashlib import sha256
+
+    return sha256
+
+
+_sha256 = _quick_sha256()
 
 MAGIC = b"namoo cache 1\n"
 LIMIT = 512 * 1024 * 1024
@@ -23,18 +35,28 @@ def off() -> bool:
     return os.environ.get("NAMOO_CACHE", "").lower() in ("off", "0", "no", "false")
 
 
-def folder() -> Path | None:
+def sha256(data: Any = b"") -> Any:
+    """A hash, as `hashlib.sha256` gives it."""
+    if memoryview(data).nbytes < 1 << 20:
+        return _sha256(data)
+    # It takes time to load, and is quicker after that.
+    import hashlib
+
+    return hashlib.sha256(data)
+
+
+def folder() -> str | None:
     """Where entries lie; None if they are not wanted, or the folder is not ours alone."""
     if off():
         return None
     chosen = os.environ.get("NAMOO_CACHE_DIR")
     if chosen:
-        path = Path(chosen)
+        path = chosen
     else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        path = Path(base) / "namoo"
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser(os.path.join("~", ".cache"))
+        path = os.path.join(base, "namoo")
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.makedirs(path, mode=0o700, exist_ok=True)
         return path if _private(os.stat(path)) else None
     except OSError:
         return None
@@ -49,7 +71,7 @@ def _private(info: os.stat_result) -> bool:
 
 def key(*parts: str) -> str:
     """The name of an entry."""
-    digest = hashlib.sha256()
+    digest = _sha256()
     for part in parts:
         data = part.encode()
         digest.update(len(data).to_bytes(8, "little"))
@@ -63,7 +85,7 @@ def load(name: str) -> bytes | None:
     if path is None:
         return None
     try:
-        handle = os.open(path / name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        handle = os.open(os.path.join(path, name), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
@@ -78,10 +100,10 @@ def load(name: str) -> bytes | None:
     if data[: len(MAGIC)] != MAGIC or len(data) < head:
         return None
     content = data[head:]
-    if hashlib.sha256(name.encode() + content).digest() != data[len(MAGIC) : head]:
+    if sha256(name.encode() + content).digest() != data[len(MAGIC) : head]:
         return None
     with contextlib.suppress(OSError):
-        os.utime(path / name)
+        os.utime(os.path.join(path, name))
     return content
 
 
@@ -90,7 +112,9 @@ def save(name: str, content: bytes) -> None:
     path = folder()
     if path is None:
         return
-    digest = hashlib.sha256(name.encode() + content).digest()
+    import tempfile
+
+    digest = sha256(name.encode() + content).digest()
     try:
         handle, temporary = tempfile.mkstemp(dir=path, prefix=".new-")
     except OSError:
@@ -98,7 +122,7 @@ def save(name: str, content: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(MAGIC + digest + content)
-        os.replace(temporary, path / name)
+        os.replace(temporary, os.path.join(path, name))
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
@@ -107,7 +131,7 @@ def save(name: str, content: bytes) -> None:
         prune(path)
 
 
-def prune(path: Path, limit: int = LIMIT) -> None:
+def prune(path: str, limit: int = LIMIT) -> None:
     """Remove the entries that were used the longest ago, until the rest fits."""
     entries = []
     with contextlib.suppress(OSError), os.scandir(path) as found:

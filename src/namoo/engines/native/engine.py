@@ -7,7 +7,7 @@ import functools
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from namoo._accelerator import native as runtime
 from namoo.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
 from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
 from namoo.engines.base import HostOperation
-from namoo.engines.native import analysis, link, programs
-from namoo.engines.native.driver import Module, write_program
+from namoo.engines.native import link, programs
 from namoo.engines.native.fingerprint import Fingerprint
-from namoo.engines.native.graph import Emitter
-from namoo.engines.native.plan import Plan
 from namoo.engines.native.types import numpy_dtype
+
+if TYPE_CHECKING:
+    from namoo.engines.native.analysis import MemoryAnalysis
+    from namoo.engines.native.driver import Module
+    from namoo.engines.native.plan import Plan
 
 _HOST = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
@@ -80,6 +82,11 @@ def view(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 def write(closed: ClosedJaxpr, strict: bool) -> tuple[Plan, Module]:
     """The plan of a program, and the text of its functions."""
+    # All that is about writing is loaded late: a program that was found needs none of it.
+    from namoo.engines.native.driver import write_program
+    from namoo.engines.native.graph import Emitter
+    from namoo.engines.native.plan import Plan
+
     emitter = Emitter(strict)
     inputs = [emitter.input(a) for a in closed.in_avals]
     emitter.graph.outputs = emitter.inline(closed, inputs)
@@ -162,6 +169,8 @@ class Program:
     @functools.cached_property
     def costs(self) -> dict[str, float]:
         """Operations, and bytes moved."""
+        from namoo.engines.native import analysis
+
         plan, _ = write(self.closed, self.strict)
         return {
             "flops": float(analysis.operations(plan.graph)),
@@ -169,13 +178,15 @@ class Program:
         }
 
     @property
-    def memory(self) -> analysis.MemoryAnalysis:
+    def memory(self) -> MemoryAnalysis:
         """Bytes that a call needs."""
+        from namoo.engines.native.analysis import MemoryAnalysis
+
         sizes = [
             sum(math.prod(shape) * dtype.itemsize for shape, dtype in types)
             for types in (_types(self.closed.jaxpr.invars), self.outputs)
         ]
-        return analysis.MemoryAnalysis(*sizes, self.arena_size, self.made.code.size)
+        return MemoryAnalysis(*sizes, self.arena_size, self.made.code.size)
 
     def host_operations(self) -> list[HostOperation]:
         """The operations without a native rule, or in a case that their rule leaves out."""
@@ -198,7 +209,7 @@ class Program:
         if stage == "llvm":
             return self.text
         if stage == "assembly":
-            return link.target_machine().emit_assembly(link.optimised(self.text))
+            return link.assembly(self.text)
         return str(self.closed)
 
 

@@ -8,7 +8,6 @@ object of a class from elsewhere) makes a program that is compiled every time.
 from __future__ import annotations
 
 import enum
-import hashlib
 import types
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +19,7 @@ from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from namoo.core.primitive import Primitive
+from namoo.engines.native.cache import sha256
 
 ROOMS = ("_dtypes", "control", "core", "engines", "primitives", "transforms")
 """Parts of the package that decide what a program becomes; rules from elsewhere are not known."""
@@ -51,7 +51,7 @@ class Fingerprint:
             EagerArray: self._array, np.ndarray: self._array,
         }  # fmt: skip
         text = f"{self._closed(closed)} {self._mapping(options)}"
-        self.digest = hashlib.sha256(text.encode()).hexdigest()
+        self.digest = sha256(text.encode()).hexdigest()
 
     # Every text says where it ends: names and numbers have no blanks, the others have brackets
     # or are quoted.  Two programs with one text are the same program.
@@ -100,9 +100,7 @@ class Fingerprint:
         if array.dtype.hasobject:
             raise Unknown("an array of objects has no text")
         self.arrays.append(array)
-        data = hashlib.sha256(
-            np.ascontiguousarray(array).view(np.uint8).data if array.nbytes else b""
-        )
+        data = sha256(np.ascontiguousarray(array).view(np.uint8).data if array.nbytes else b"")
         return f"[{self._items(array.shape)}{self._dtype(array.dtype)}{data.hexdigest()}]"
 
     def _closed(self, closed: ClosedJaxpr) -> str:

@@ -1,51 +1,108 @@
-"""From LLVM text to machine code in memory."""
+"""Machine code into memory: from LLVM text, or from the disk without LLVM."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import itertools
-import threading
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import llvmlite.binding as llvm
+from namoo.engines.native import cache, loader, threads
 
-from namoo.engines.native import cache, threads
-
-_lock = threading.RLock()
-
-
-def _new_machine() -> Any:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=2,
-        reloc="default",
-        codemodel="jitdefault",
-        jit=True,
-    )
+# The code is written as it should be: only what inlining and stack slots leave is tidied up.
+PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg")
 
 
-@functools.cache
-def target_machine() -> Any:
-    """LLVM's idea of this machine."""
-    return _new_machine()
+def object_code(text: str) -> tuple[str, bytes]:
+    """Machine code for LLVM text, and its name on disk, where it may be from."""
+    name = cache.key(text, *surroundings())
+    data = cache.load(name)
+    if data is None:
+        from namoo.engines.native import compiler
+
+        data = compiler.object_file(text, PASSES)
+        cache.save(name, data)
+    return name, data
+
+
+def assembly(text: str) -> str:
+    """Machine code for LLVM text, to be read."""
+    from namoo.engines.native import compiler
+
+    return compiler.assembly(text, PASSES)
 
 
 @functools.cache
-def _linker() -> Any:
-    # It takes the machine it is given for itself.
-    return llvm.create_lljit_compiler(_new_machine(), use_jit_link=False, suppress_errors=False)
+def surroundings() -> tuple[str, ...]:
+    """What else decides the code: the machine and the compiler."""
+    return processor(), _compiler(), *PASSES
+
+
+# The lines of /proc/cpuinfo that are about the kind of a processor.
+_KIND = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features",
+         "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision",
+         "isa", "uarch", "cpu")  # fmt: skip
+
+
+def processor() -> str:
+    """The processor and what it can do; in the kernel's words if it has any."""
+    kind = {}
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                key, _, value = map(str.strip, line.partition(":"))
+                if not key:
+                    break  # all processors are alike, and there may be hundreds
+                if key in _KIND:
+                    kind[key] = value
+    except OSError:
+        kind = {}
+    if "flags" in kind or "Features" in kind:
+        return repr((os.uname().machine, kind))
+    from namoo.engines.native import compiler
+
+    return compiler.processor()
+
+
+def _compiler() -> str:
+    """LLVM's own files, by size and time: its version would mean loading it."""
+    package = importlib.util.find_spec("llvmlite")
+    found = []
+    for folder in package.submodule_search_locations or () if package else ():
+        with os.scandir(os.path.join(folder, "binding")) as entries:
+            for entry in entries:
+                if entry.name.endswith((".so", ".dylib", ".dll")):
+                    info = entry.stat()
+                    found.append((entry.name, info.st_size, info.st_mtime_ns))
+    return repr(sorted(found))
+
+
+def _cython_blas() -> Any:
+    """SciPy's BLAS for C, without the rest of `scipy.linalg`, which takes far longer to load."""
+    import scipy
+
+    name = "scipy.linalg.cython_blas"
+    if name not in sys.modules:
+        kinds = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
+        for folder in scipy.__path__:
+            finder = importlib.machinery.FileFinder(os.path.join(folder, "linalg"), kinds)
+            spec = finder.find_spec(name)
+            if spec is not None and spec.loader is not None:
+                module = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(module)
+                # Whoever imports it later gets the same one.
+                sys.modules[name] = module
+    return importlib.import_module(name)
 
 
 @functools.cache
 def _blas() -> dict[str, int]:
     """The functions of BLAS, by the names that the code uses."""
-    from scipy.linalg import cython_blas  # pyright: ignore[reportAttributeAccessIssue]
-
+    cython_blas = _cython_blas()
     # Threads are shared out by the program: a product of theirs is for one of them.
     library = ctypes.CDLL(cython_blas.__file__)
     for name in ("scipy_openblas_set_num_threads", "openblas_set_num_threads"):
@@ -67,70 +124,35 @@ def capsule_address(capsule: Any) -> int:
     return api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
 
 
-# The code is written as it should be: only what inlining and stack slots leave is tidied up.
-PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg")
+def library(data: bytes, exports: Sequence[str], imports: Mapping[str, int]) -> Any:
+    """An object file in memory, where its attribute `addresses` tells; by LLVM if need be."""
+    try:
+        return loader.Image(data, imports)
+    except loader.Unsupported:
+        from namoo.engines.native import compiler
 
-
-def optimised(text: str) -> Any:
-    """The module of LLVM's after a short list of passes."""
-    with _lock:
-        module = llvm.parse_assembly(text)
-        passes = llvm.create_new_module_pass_manager()
-        for name in PASSES:
-            getattr(passes, f"add_{name}_pass")()
-        options = llvm.create_pipeline_tuning_options(speed_level=1)
-        passes.run(module, llvm.create_pass_builder(target_machine(), options))
-        return module
-
-
-def object_code(text: str) -> tuple[str, bytes]:
-    """Machine code for LLVM text, and its name on disk, where it may be from."""
-    name = cache.key(text, *surroundings())
-    data = cache.load(name)
-    if data is None:
-        with _lock:
-            data = target_machine().emit_object(optimised(text))
-        cache.save(name, data)
-    return name, data
-
-
-@functools.cache
-def surroundings() -> tuple[str, ...]:
-    """What else decides the code: the machine and the compiler."""
-    machine = target_machine()
-    version = ".".join(map(str, llvm.llvm_version_info))
-    features = llvm.get_host_cpu_features().flatten()
-    return machine.triple, llvm.get_host_cpu_name(), features, version, *PASSES
+        return compiler.Library(data, exports, imports)
 
 
 @functools.cache
 def pool() -> threads.Pool:
     """The threads that share the work of kernels."""
     names = ("namoo_parallel", "worker", "set_limit", "reset")
-    library = llvm.JITLibraryBuilder().add_object_img(object_code(threads.pool_text())[1])
-    for name in names:
-        library.export_symbol(name)
-    library.add_current_process()
-    with _lock:
-        linked = library.link(_linker(), "namoo_pool")
-    return threads.Pool({name: linked[name] for name in names}, linked)
+    linked = library(object_code(threads.pool_text())[1], names, {})
+    # Threads are in this code until the process ends, which Python's own end is not.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(linked))
+    return threads.Pool({name: linked.addresses[name] for name in names}, linked)
 
 
 class Code:
     """Machine code that is loaded; it is freed with this object."""
 
-    _numbers = itertools.count()
-
     def __init__(self, name: str, data: bytes):
         self.name, self.size = name, len(data)
-        with _lock:
-            library = llvm.JITLibraryBuilder().add_object_img(data).export_symbol("entry")
-            library.add_current_process()
-            for name, address in _blas().items() if b"gemm" in data else ():
-                library.import_symbol(name, address)
-            if b"namoo_parallel" in data:
-                shared = pool()
-                shared.resize(threads.get_num_threads())
-                library.import_symbol("namoo_parallel", shared.parallel)
-            self.library = library.link(_linker(), f"namoo{next(self._numbers)}")
-            self.entry = self.library["entry"]
+        imports = dict(_blas()) if b"gemm" in data else {}
+        if b"namoo_parallel" in data:
+            shared = pool()
+            shared.resize(threads.get_num_threads())
+            imports["namoo_parallel"] = shared.parallel
+        self.library = library(data, ["entry"], imports)
+        self.entry = self.library.addresses["entry"]

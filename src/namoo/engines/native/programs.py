@@ -2,21 +2,19 @@
 
 Besides machine code a program needs little to run: how much memory, which constants, which
 equations are Python's.  The latter two are numbers in the `Fingerprint` of the program, so an
-entry on disk is a few words of JSON.  A program with an entry is neither planned nor written.
+entry on disk is a few words.  A program with an entry is neither planned nor written.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
-import json
 import os
 import sys
 import weakref
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import llvmlite
 import ml_dtypes
 import numpy as np
 
@@ -80,7 +78,7 @@ def find(mark: fingerprint.Fingerprint) -> Compiled | None:
     entry = cache.load(name)
     if entry is None:
         return None
-    words = json.loads(entry)
+    words = ast.literal_eval(entry.decode())
     code = words.pop("code")
     data = cache.load(code)
     if data is None:
@@ -103,7 +101,7 @@ def keep(
     name = _name(mark)
     _alive[name] = compiled
     words = {key: getattr(compiled, key) for key in ("arena", "kernels", "host", "consts")}
-    cache.save(name, json.dumps({"code": compiled.code.name, **words}).encode())
+    cache.save(name, repr({"code": compiled.code.name, **words}).encode())
 
 
 def _name(mark: fingerprint.Fingerprint) -> str:
@@ -114,13 +112,8 @@ def _name(mark: fingerprint.Fingerprint) -> str:
 @functools.cache
 def _surroundings() -> tuple[str, ...]:
     """What else decides the code: this package, what it computes constants with, the machine."""
-    versions = (np, ml_dtypes, llvmlite)
-    return (
-        sys.version,
-        *(module.__version__ for module in versions),
-        _sources() or "",
-        *link.surroundings(),
-    )
+    versions = sys.version, np.__version__, ml_dtypes.__version__
+    return (*versions, _sources() or "", *link.surroundings())
 
 
 @functools.cache
@@ -129,7 +122,9 @@ def _sources() -> str | None:
 
     None if there are no files, or if they are not what was loaded.
     """
-    root = Path(__file__).parents[2]
+    root = os.path.abspath(__file__)
+    for _ in range(3):
+        root = os.path.dirname(root)
     found: list[str] = []
     newest = 0
 
@@ -146,7 +141,7 @@ def _sources() -> str | None:
 
     try:
         for room in fingerprint.ROOMS:
-            look(os.fspath(root / room))
+            look(os.path.join(root, room))
     except OSError:
         return None
     return "\n".join(sorted(found)) if newest < LOADED_AT else None
