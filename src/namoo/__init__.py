@@ -19,8 +19,8 @@ _TABLE = {
         "default_matmul_precision default_prng_impl disable_jit enable_checks "
         "enable_custom_prng enable_x64 explain_cache_misses legacy_prng_key log_compiles "
         "numpy_dtype_promotion numpy_rank_promotion softmax_custom_jvp strict "
-        "threefry_partitionable transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host "
-        "transfer_guard_host_to_device"
+        "threefry_partitionable transfer_guard transfer_guard_device_to_device "
+        "transfer_guard_device_to_host transfer_guard_host_to_device"
     ),
     "_dtypes": "float0",
     "_module.filters": (

@@ -8,6 +8,7 @@ import numpy as np
 
 import namoo.numpy as jnp
 from namoo import _dtypes, errors, lax
+from namoo._config import config
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import context, eval_trace
 from namoo.primitives.generators import float_form, unit_floats
@@ -154,9 +155,17 @@ def randint(
     else:
         low, span, factor = _span_of_arrays(low, high, wanted, wide, shape)
     width = 8 * wide.itemsize
-    words = lax.rem(random_bits(first, width, shape), span) * factor
-    words = words + lax.rem(random_bits(second, width, shape), span)
-    return (lax.rem(words, span).astype(wide) + low).astype(wanted)
+    words = _modulo(random_bits(first, width, shape), span) * factor
+    words = words + _modulo(random_bits(second, width, shape), span)
+    return (_modulo(words, span).astype(wide) + low).astype(wanted)
+
+
+def _modulo(words: Any, span: Any) -> Any:
+    """Words modulo a span; the words themselves where it is 0, which stands for all of them."""
+    if not config.strict:
+        return lax.rem(words, span)  # which is that
+    whole = span == 0
+    return jnp.where(whole, words, lax.rem(words, jnp.where(whole, span.dtype.type(1), span)))
 
 
 def _reduced(first: Any, second: Any, shape: Shape, span: Any, factor: Any) -> np.ndarray:
@@ -208,8 +217,8 @@ def _span_of_arrays(
     some = high > low
     span = jnp.where(some, (high - low).astype(unsigned), unsigned.type(1))
     span = jnp.where(whole & some, span + unsigned.type(1), span)
-    half = lax.rem(jnp.full_like(span, 1 << 4 * wide.itemsize), span)
-    return low, span, lax.rem(half * half, span)
+    half = _modulo(jnp.full_like(span, 1 << 4 * wide.itemsize), span)
+    return low, span, _modulo(half * half, span)
 
 
 def _as_integers(x: Array) -> Array:
