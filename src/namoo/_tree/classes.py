@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -144,6 +143,7 @@ def register_dataclass(
         already.
 
     >>> from namoo import tree
+    >>> import dataclasses
     >>> @register_dataclass
     ... @dataclasses.dataclass
     ... class Dense:
@@ -179,6 +179,8 @@ def register_dataclass(
 
 def _assigning_init(cls: type, names: tuple[str, ...]) -> Any:
     """The `__init__` that `dataclass` wrote, if it assigns all fields and does nothing else."""
+    import dataclasses  # loaded by whoever has one
+
     init: Any = cls.__init__
     code = getattr(init, "__code__", None)
     if code is None or not code.co_qualname.startswith("__create_fn__.<locals>."):
@@ -203,6 +205,8 @@ def _fields_of(
     drop_fields: Sequence[str],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names of the data and the meta fields, checked against those of the class."""
+    import dataclasses
+
     if (data_fields is None) != (meta_fields is None):
         raise TypeError(
             "register_dataclass takes data_fields and meta_fields together or neither, "

@@ -6,12 +6,10 @@ leaf where the other has a whole subtree.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import itertools
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from namoo._tree.keys import (
     DictKey,
@@ -39,8 +37,7 @@ _repr.maxstring = _repr.maxother = _repr.maxlong = 80
 NONE_HINT = "None is an empty subtree, not a leaf; is_leaf=lambda x: x is None makes it a leaf."
 
 
-@dataclasses.dataclass(frozen=True)
-class Difference:
+class Difference(NamedTuple):
     """One place where the structures of two trees differ.
 
     Attributes:
@@ -78,8 +75,7 @@ class TreeMismatchError(ValueError):
         self.differences = list(differences)
 
 
-@dataclasses.dataclass(slots=True)
-class Node:
+class Node(NamedTuple):
     """One opened node: its class, metadata, children, and how to name the children."""
 
     entry: NodeType
@@ -243,7 +239,7 @@ def _unregistered_hint(cls: type) -> str:
                 f"{cls.__name__} is a subclass of {base.__name__} and so a leaf; "
                 "tree_util.register_pytree_node makes it a node."
             )
-    if dataclasses.is_dataclass(cls):
+    if hasattr(cls, "__dataclass_fields__"):
         return f"tree_util.register_dataclass makes the dataclass {cls.__name__} a node."
     return ""
 
@@ -331,6 +327,8 @@ def _near_miss(key: Any, candidates: list[Any]) -> Any:
     for other, candidate in texts.items():
         if text and other and (other.startswith(text) or text.startswith(other)):
             return candidate
+    import difflib  # only mistakes need it
+
     close = difflib.get_close_matches(text, texts, n=1)
     return texts[close[0]] if close else None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -16,12 +15,14 @@ from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, dce
 from namoo.transforms.program import Executable, ProgramPrimitive
 
 
-@dataclasses.dataclass(frozen=True)
 class ArgInfo:
     """The type of an argument, and whether its memory may be reused."""
 
-    _aval: ShapedArray
-    donated: bool
+    __slots__ = ("_aval", "donated")
+
+    def __init__(self, aval: ShapedArray, donated: bool):
+        self._aval = aval
+        self.donated = donated
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -30,6 +31,18 @@ class ArgInfo:
     @property
     def dtype(self) -> Any:
         return self._aval.dtype
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ArgInfo) and (self._aval, self.donated) == (
+            other._aval,
+            other.donated,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._aval, self.donated))
+
+    def __repr__(self) -> str:
+        return f"ArgInfo(_aval={self._aval!r}, donated={self.donated!r})"
 
 
 class Donation:

@@ -10,7 +10,6 @@ import numpy as np
 
 from namoo import _dtypes, errors
 from namoo._config import config
-from namoo.control.scatter_apply import scatter_apply
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import context, eval_trace
 from namoo.numpy.arithmetic import power, true_divide
@@ -260,6 +259,9 @@ class IndexUpdateRef:
         >>> jnp.arange(4.0).at[1:3].apply(lambda v: v * 10)
         Array([ 0., 10., 20.,  3.], dtype=float32)
         """
+        # Loaded late: nothing else here needs loops.
+        from namoo.control.scatter_apply import scatter_apply
+
         x, place = _place(self.array, self.index, mode, wrap_negative_indices)
         out = scatter_apply(
             x,
