@@ -29,8 +29,8 @@ _TABLE = {
     "_module.module": "Module",
     "ad_checkpoint": ".",
     "api.device": (
-        "block_until_ready copy_to_host_async default_backend device_count device_get "
-        "device_put device_put_replicated devices effects_barrier host_count=process_count "
+        "block_until_ready copy_to_host_async cpu_devices default_backend device_count "
+        "device_get device_put device_put_replicated device_put_sharded devices effects_barrier host_count=process_count "
         "host_id=process_index host_ids=process_indices live_arrays local_device_count "
         "local_devices process_count process_index process_indices"
     ),
@@ -44,6 +44,11 @@ _TABLE = {
     "api.jit": "clear_caches jit",
     "api.map": "pmap vmap",
     "api.mesh": "make_mesh",
+    "api.shard_map": "shard_map",
+    "api.sharded": (
+        "make_array_from_callback make_array_from_process_local_data "
+        "make_array_from_single_device_arrays"
+    ),
     "checkpoints": ".",
     "control.callback": "pure_callback",
     "core.avals": "ShapeDtypeStruct",

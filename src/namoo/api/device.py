@@ -2,40 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from namoo import tree_util
+from namoo._config import config
 from namoo.api.arguments import is_array, to_array
-from namoo.core.array import Array, EagerArray
+from namoo.control.constraint import sharding_constraint_p
+from namoo.core.array import Array, EagerArray, PlacedArray, delete, to_numpy
 from namoo.core.trace import Tracer
+from namoo.engines import devices as registry
 from namoo.engines.base import Device, require_device
-
-_cpu = Device(0)
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices.
+    """All devices, those of other processes included.
+
+    Args:
+      backend: a platform, as "cpu" or "gpu"; by default the best there is.
+
+    Raises:
+      RuntimeError: there are no devices of that platform.
 
     >>> devices()
     [CpuDevice(id=0)]
     """
-    if backend not in (None, "cpu"):
+    found = [d for provider in registry.others for d in provider()]
+    cpus = [d for d in found if d.platform == "cpu"] or registry.cpus()
+    rest = [d for d in found if d.platform != "cpu"]
+    if backend is None:
+        first = rest[0].platform if rest else "cpu"
+        return [d for d in (*rest, *cpus) if d.platform == first]
+    wanted = {"cuda": "gpu", "rocm": "gpu"}.get(backend, backend)
+    chosen = [d for d in (*rest, *cpus) if d.platform == wanted]
+    if not chosen:
+        known = sorted({d.platform for d in (*rest, *cpus)})
         raise RuntimeError(
-            f"Unknown backend {backend!r}. Available backends are ['cpu']; others come with the "
-            "XLA engine."
+            f"Unknown backend {backend!r}. Available backends are {known}; GPUs and TPUs come with "
+            "the PJRT plug-in of their maker and the XLA engine."
         )
-    return [_cpu]
+    return chosen
+
+
+def cpu_devices(count: int) -> list[Device]:
+    """Let the CPU show itself as several devices, to try what many of them would do.
+
+    Args:
+      count: how many; it may be changed at any time.
+
+    Returns:
+      the devices.
+
+    >>> cpu_devices(4)
+    [CpuDevice(id=0), CpuDevice(id=1), CpuDevice(id=2), CpuDevice(id=3)]
+    >>> cpu_devices(1)
+    [CpuDevice(id=0)]
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ValueError(f"cpu_devices: count must be a positive integer, got {count!r}.")
+    config.update("num_cpu_devices", count)
+    return registry.cpus()
 
 
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
     """The devices of this process."""
-    if process_index not in (None, 0):
-        raise ValueError(f"Unknown process_index {process_index}: there is one process, 0.")
-    return devices(backend)
+    own = _own_index() if process_index is None else process_index
+    everyone = devices(backend)
+    if process_index is not None and own not in {d.process_index for d in everyone}:
+        raise ValueError(
+            f"Unknown process_index {process_index}: there are "
+            f"{sorted({d.process_index for d in everyone})}."
+        )
+    return [d for d in everyone if d.process_index == own]
 
 
 def device_count(backend: str | None = None) -> int:
@@ -45,27 +87,27 @@ def device_count(backend: str | None = None) -> int:
 
 def local_device_count(backend: str | None = None) -> int:
     """How many devices this process has."""
-    return len(devices(backend))
+    return len(local_devices(backend=backend))
 
 
 def process_index(backend: str | None = None) -> int:
     """The number of this process among all that work together."""
-    return 0
+    return _own_index()
 
 
 def process_count(backend: str | None = None) -> int:
     """How many processes work together."""
-    return 1
+    return registry.processes()[1]
 
 
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of all processes."""
-    return [0]
+    return list(range(process_count()))
 
 
 def default_backend() -> str:
     """The platform that programs run on."""
-    return "cpu"
+    return devices()[0].platform
 
 
 def device_put(
@@ -77,7 +119,7 @@ def device_put(
       x: a tree of arrays and numbers.
       device: a device or a sharding; or a tree of them, for parts of `x`.
       src: has no effect.
-      donate: has no effect: arrays stay where they are.
+      donate: the array may be given up: it is deleted where it moves to other devices.
       may_alias: has no effect.
 
     Raises:
@@ -90,24 +132,76 @@ def device_put(
 
     for path, place in tree_util.tree_leaves_with_path(device):
         require_device(f"device_put, device{tree_util.keystr(path)}", place)
-    tree_util.broadcast_prefix(device, x, is_leaf=lambda place: place is None)
+    places = iter(tree_util.broadcast_prefix(device, x, is_leaf=lambda place: place is None))
 
     def put(path, leaf):
+        place = next(places)
         if not is_array(leaf):
             raise TypeError(
                 f"device_put: {tree_util.keystr(path) or 'the argument'} is {leaf!r} of type "
                 f"{type(leaf).__name__}, which is not an array."
             )
-        return to_array(leaf)
+        if isinstance(leaf, Tracer):
+            if place is None:
+                return leaf
+            return sharding_constraint_p.bind(leaf, sharding=_as_sharding(place))
+        if place is None or (type(leaf) is not PlacedArray and _is_here(place)):
+            return to_array(leaf)
+        from namoo.api import placement
+
+        moved = placement.put(leaf, place)
+        if donate and isinstance(leaf, Array) and moved is not leaf:
+            delete(leaf)
+        return moved
 
     return tree_util.tree_map_with_path(put, x)
 
 
-def device_put_replicated(x: Any, devices: list[Device]) -> Any:
+def _as_sharding(place: Any) -> Any:
+    from namoo.sharding import SingleDeviceSharding
+
+    return SingleDeviceSharding(place) if isinstance(place, Device) else place
+
+
+def _is_here(place: Any) -> bool:
+    """Whether a place is where all arrays are anyway: there is but one device."""
+    one = place if isinstance(place, Device) else None
+    if one is None and len(place.device_set) == 1:
+        (one,) = place.device_set
+    return one is not None and one.platform == "cpu" and len(devices()) == 1
+
+
+def _own_index() -> int:
+    """The number of this process."""
+    return registry.processes()[0]
+
+
+def device_put_replicated(x: Any, devices: Sequence[Device]) -> Any:
     """A tree of arrays copied to several devices, stacked along a new leading axis."""
-    return tree_util.tree_map(
-        lambda leaf: EagerArray(np.stack([np.asarray(leaf)] * len(devices))), x
-    )
+    return device_put_sharded([x] * len(devices), devices)
+
+
+def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
+    """One of several equal trees of arrays on each device, stacked along a new leading axis.
+
+    >>> device_put_sharded([np.arange(2)], devices())
+    Array([[0, 1]], dtype=int32)
+    """
+    if len(shards) != len(devices) or not devices:
+        raise ValueError(
+            f"device_put_sharded: {len(shards)} shards for {len(devices)} devices; give one each."
+        )
+
+    def put(*leaves: Any) -> Any:
+        whole = EagerArray(np.stack([to_numpy(to_array(x)) for x in leaves]))
+        if len(devices) == 1:
+            return device_put(whole, devices[0])
+        from namoo.sharding import Mesh, NamedSharding, PartitionSpec
+
+        mesh = Mesh(np.array(devices, object), ("devices",))
+        return device_put(whole, NamedSharding(mesh, PartitionSpec("devices")))
+
+    return tree_util.tree_map(put, *shards)
 
 
 def device_get(x: Any) -> Any:
@@ -121,7 +215,10 @@ def device_get(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait until the arrays of a tree are computed: on a CPU they always are."""
+    """Wait until the arrays of a tree are computed; those of the host always are."""
+    for leaf in tree_util.tree_leaves(x):
+        if hasattr(leaf, "block_until_ready"):
+            leaf.block_until_ready()
     return x
 
 

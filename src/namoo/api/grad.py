@@ -202,7 +202,7 @@ def _check_ct(aval, ct):
 def _linearize(fun: Callable, primals: Sequence[Any], kwargs: dict, has_aux: bool):
     """What `vjp`, `grad` and `linearize` share: values, and the linear program."""
     flat = _Flat(fun, primals, kwargs, has_aux)
-    nonzeros = [aval_of(x).tangent().dtype != _dtypes.float0 for x in flat.leaves]
+    nonzeros = [_is_inexact(x) or aval_of(x).tangent().dtype != _dtypes.float0 for x in flat.leaves]
     outs, nonzero_out, jaxpr, residuals = linearize_flat(flat, flat.leaves, nonzeros)
     n = flat.num_outs
     if any(nonzero_out[n:]):  # tangents of auxiliary results are dropped
@@ -350,6 +350,14 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Cal
     return transposed
 
 
+def _is_inexact(x: Any) -> bool:
+    """Whether a leaf is, at first sight, an array to differentiate by."""
+    return isinstance(x, Array) and x.dtype in _INEXACT or type(x) is float
+
+
+_INEXACT = frozenset(d for d in _dtypes.SUPPORTED if _dtypes.issubdtype(d, np.inexact))
+
+
 def _check_input(x: Any, path: str, what: str, holomorphic: bool, allow_int: bool) -> None:
     dtype = aval_of(x).dtype
     if isinstance(dtype, _dtypes.ExtendedDType):
@@ -456,11 +464,12 @@ def value_and_grad(
     @functools.wraps(fun)
     def value_and_grad_f(*args, **kwargs):
         of_selected, selected, nums = _select_args(fun, args, argnums, "grad")
-        for i, value in zip(nums, selected, strict=True):
-            for path, leaf in tree_util.tree_leaves_with_path(value):
-                if is_array(leaf):
-                    place = f"argument {i}{keystr(path)}"
-                    _check_input(leaf, place, "grad", holomorphic, allow_int)
+        if holomorphic or not all(map(_is_inexact, tree_util.tree_leaves(selected))):
+            for i, value in zip(nums, selected, strict=True):
+                for path, leaf in tree_util.tree_leaves_with_path(value):
+                    if is_array(leaf):
+                        place = f"argument {i}{keystr(path)}"
+                        _check_input(leaf, place, "grad", holomorphic, allow_int)
         flat, nonzeros, outs, nonzero_out, jaxpr, residuals, aux = _linearize(
             of_selected, selected, kwargs, has_aux
         )

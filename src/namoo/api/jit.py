@@ -26,9 +26,10 @@ from namoo.api.arguments import (
 )
 from namoo.api.donation import ArgInfo, Donation, donated_leaves
 from namoo.api.identity import function_key
+from namoo.api.layout import Shardings, speaks_of_devices
 from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
 from namoo.control.call import jit_p
-from namoo.core.array import Array, EagerArray, to_numpy
+from namoo.core.array import Array, EagerArray, PlacedArray, to_numpy
 from namoo.core.avals import ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.trace import Tracer, context, eval_trace, wrap
@@ -50,7 +51,8 @@ def _leaf_key(x: Any) -> Any:
         return value.shape, value.dtype, x._weak
     if isinstance(x, (Array, np.ndarray, np.generic, ShapeDtypeStruct)):
         aval = aval_of(x)
-        return aval.shape, getattr(aval.dtype, "numpy", aval.dtype), aval.weak_type
+        key = aval.shape, getattr(aval.dtype, "numpy", aval.dtype), aval.weak_type
+        return (*key, aval.vma) if aval.vma else key
     if kind is int:
         aval_of(x)  # refuses what does not fit
     if kind in (bool, int, float, complex):
@@ -74,6 +76,7 @@ class _Program:
         "fixed_out",
         "lessons",
         "out_tree",
+        "placed",
         "weak_out",
     )
 
@@ -86,6 +89,7 @@ class _Program:
         self.cost = cost
         self.donation: Donation | None = donation
         self.lessons = 0
+        self.placed: bool | None = None
 
 
 class _Cache:
@@ -164,9 +168,13 @@ class Jitted(dispatch.Dispatcher):
         self._donated = _chosen_arguments(fun, "donate", *options["donate"])
         _refuse_overlap(self._nums, self._names, *self._donated)
         self._keep_unused = options["keep_unused"]
+        self._engine = options["engine"]
+        self._shardings = Shardings.of(*options["shardings"])
         self._options = (self._nums, self._names, self._inline)
         if any(self._donated):
             self._options += (self._donated, self._keep_unused)
+        if self._engine is not None or self._shardings is not None:
+            self._options += (self._engine, self._shardings)
         self._cache_or_none: _Cache | None = None
 
     @property
@@ -223,9 +231,10 @@ class Jitted(dispatch.Dispatcher):
         traced = self._program(leaves, tree, args, kwargs, static)
         operands = leaves if not any(map(_is_fixed, leaves)) else [x for x in leaves if is_array(x)]
         if context.trace is eval_trace:
+            if self._is_placed(traced, operands):
+                return self._placed_call(traced, operands, args, kwargs)
             if traced.donation is None:
-                closed = traced.closed
-                run = closed.jaxpr.cache.get("executable") or ProgramPrimitive.executable(closed)
+                run = self._executable(traced.closed)
                 outs = run([to_numpy(x) for x in (*traced.consts, *operands)])
             else:
                 outs = traced.donation((*traced.consts, *operands))
@@ -238,6 +247,36 @@ class Jitted(dispatch.Dispatcher):
             outs = jit_p.bind(*traced.consts, *operands, jaxpr=traced.closed, name=self._name)
         return traced.out_tree.unflatten(traced.fixed_out.join(outs))
 
+    def _executable(self, closed: ClosedJaxpr) -> Any:
+        """The program made ready by the engine of this function, or by the one of the settings."""
+        cache = closed.jaxpr.cache
+        if self._engine is None:
+            return cache.get("executable") or ProgramPrimitive.executable(closed)
+        run = cache.get(("executable", self._engine))
+        if run is None:
+            run = compile_program(closed, {"engine": self._engine})
+            cache["executable", self._engine] = run
+        return run
+
+    def _is_placed(self, traced: _Program, operands: Sequence[Any]) -> bool:
+        """Whether the program runs on devices of its own."""
+        if traced.placed is None:
+            # Whether the program itself speaks of devices; arguments are asked each time.
+            traced.placed = self._shardings is not None or speaks_of_devices(traced.closed.jaxpr)
+        return traced.placed or any(type(x) is PlacedArray for x in operands)
+
+    def _placed_call(self, traced: _Program, operands: Sequence[Any], args: Any, kwargs: Any):
+        from namoo.api import placement
+
+        given = wanted = None
+        paths = argument_paths(self._fun, args, kwargs)
+        if self._shardings is not None:
+            given, wanted = self._shardings.leaves(args, kwargs, traced)
+        donated = traced.donation.aliases if traced.donation is not None else None
+        values = [*traced.consts, *operands]
+        outs = placement.run(traced.closed, values, given, wanted, donated, paths)
+        return traced.out_tree.unflatten(traced.fixed_out.join(outs))
+
     def _learn(self, traced, leaves, tree, static):
         """Recognise these arguments from now on."""
         traced.lessons += 1
@@ -245,7 +284,7 @@ class Jitted(dispatch.Dispatcher):
             return
         run, takes_arrays = traced.donation, True
         if run is None:
-            run, takes_arrays = ProgramPrimitive.executable(traced.closed), False
+            run, takes_arrays = self._executable(traced.closed), False
         dispatch.remember(
             self.calls,
             leaves,
@@ -263,7 +302,8 @@ class Jitted(dispatch.Dispatcher):
         """The program for these arguments, traced if there is none yet."""
         axes = tuple(context.axes.items()) if context.axes else ()
         try:
-            key = (tree, tuple(map(_leaf_key, leaves)), static, axes, config.trace_id())
+            scope = (*axes, context.checked) if axes else ()
+            key = (tree, tuple(map(_leaf_key, leaves)), static, scope, config.trace_id())
             traced = self._cache.programs.get(key)
         except TypeError:
             self._refuse_unhashable(args, kwargs)
@@ -459,6 +499,7 @@ def jit(
     inline: bool = False,
     device: Any = None,
     backend: str | None = None,
+    engine: str | None = None,
     in_shardings: Any = None,
     out_shardings: Any = None,
     abstracted_axes: Any = None,
@@ -478,6 +519,12 @@ def jit(
       donate_argnames: the same, by name.
       keep_unused: take donated arguments that the program does not use, too.
       inline: write the program into the one that calls it.
+      device: the device to run on.
+      backend: the platform to run on, as "cpu" or "gpu".
+      engine: "native", "xla" or "interpreter", in place of `namoo.config.engine`.
+      in_shardings: how the arguments lie on devices: a sharding, or a tree of them (and of None,
+        for arguments that stay as they are) that is a prefix of the arguments' structure.
+      out_shardings: how the results shall lie, likewise.
 
     Returns:
       a function with the same results. `f.explain()` tells when and why it was traced;
@@ -495,9 +542,16 @@ def jit(
         donate=(donate_argnums, donate_argnames),
         keep_unused=keep_unused,
         inline=inline,
+        engine=engine,
+        shardings=(in_shardings, out_shardings, device, backend),
     )
 
     require_device("jit", device)
+    if engine not in (None, "native", "xla", "interpreter"):
+        raise ValueError(
+            f"jit: engine must be 'native', 'xla' or 'interpreter', or None for the one of "
+            f"namoo.config.engine; got {engine!r}."
+        )
 
     def decorate(f: Callable) -> Jitted:
         require_callable(f, "jit")

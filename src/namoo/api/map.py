@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from namoo import errors, tree_util
+from namoo._config import config
 from namoo.api.arguments import (
     Static,
     argnums_tuple,
@@ -16,8 +17,10 @@ from namoo.api.arguments import (
     require_callable,
     to_array,
 )
+from namoo.core.array import PlacedArray
 from namoo.core.avals import aval_of
-from namoo.primitives.shape import broadcast, moveaxis
+from namoo.core.trace import EvalTrace, context
+from namoo.primitives.shape import broadcast, moveaxis, shape_of
 from namoo.transforms.batch import Axis, batch
 from namoo.tree_util import keystr
 
@@ -44,6 +47,35 @@ def _check_axes(axes: Any, what: str) -> None:
                 f"vmap {what} must be an int, None, or (nested) container with those types as "
                 f"leaves, but got {leaf!r} at {what}{keystr(path)}."
             )
+
+
+_known_axes: dict[Any, list[int | None]] = {}
+
+
+def _remembered_axes(axes: Any, structure: Any, tree: Callable[[], Any], what: str):
+    """`_axes_for` a tree, which depends on its structure alone."""
+    key = axes, structure, what
+    try:
+        found = _known_axes.get(key)
+    except TypeError:  # axes, or something in the structure, without a hash
+        return _axes_for(axes, tree(), what)
+    if found is None:
+        if len(_known_axes) >= 1024:
+            _known_axes.clear()
+        found = _known_axes[key] = _axes_for(axes, tree(), what)
+    return found
+
+
+def _size(leaves: Sequence[Any], dims: Sequence[int | None], axis_size: int | None) -> int | None:
+    """The length of the mapped axes, where all are in order: counted from the front, and equal."""
+    size = axis_size
+    for x, d in zip(leaves, dims, strict=True):
+        if d is not None:
+            shape = shape_of(x)
+            if not 0 <= d < len(shape) or size is not None and shape[d] != size:
+                return None
+            size = shape[d]
+    return size
 
 
 def _axis_size(
@@ -140,14 +172,19 @@ def vmap(
                 f" len(args)={len(args)}."
             )
         leaves, in_tree = tree_util.tree_flatten((args, kwargs))
-        dims = _axes_for(in_axes, args, "in_axes")
-        dims = [*dims, *[0] * (len(leaves) - len(dims))]
+        dims = _remembered_axes(in_axes, in_tree, lambda: args, "in_axes")
+        if kwargs:
+            dims = [*dims, *[0] * (len(leaves) - len(dims))]
         static = Static(leaves)
-        paths = static.dynamic(argument_paths(fun, args, kwargs))
-        dims = [d for i, d in enumerate(dims) if i not in static.places]
-        leaves = static.dynamic(leaves)
-        dims = [_place(x, d, p) for x, d, p in zip(leaves, dims, paths, strict=True)]
-        axis = Axis(_axis_size(leaves, dims, paths, axis_size), axis_name)
+        if static.places:
+            dims = static.dynamic(dims)
+            leaves = static.dynamic(leaves)
+        size = _size(leaves, dims, axis_size)
+        if size is None:
+            paths = static.dynamic(argument_paths(fun, args, kwargs))
+            dims = [_place(x, d, p) for x, d, p in zip(leaves, dims, paths, strict=True)]
+            size = _axis_size(leaves, dims, paths, axis_size)
+        axis = Axis(size, axis_name)
         out_tree: Any = None
         out_static: Any = None
 
@@ -159,9 +196,8 @@ def vmap(
             return out_static.dynamic(outs)
 
         outs, out_dims = batch(flat, axis, leaves, dims)
-        structure = out_tree.unflatten(range(out_tree.num_leaves))
-        wanted = _axes_for(out_axes, structure, "out_axes")
-        wanted = [w for i, w in enumerate(wanted) if i not in out_static.places]
+        structure = lambda: out_tree.unflatten(range(out_tree.num_leaves))  # noqa: E731
+        wanted = out_static.dynamic(_remembered_axes(out_axes, out_tree, structure, "out_axes"))
         results = [_put(axis, x, d, w, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)]
         return out_tree.unflatten(out_static.join(results))
 
@@ -177,6 +213,8 @@ def _put(axis: Axis, x: Any, dim: int | None, wanted: int | None, fun: Callable)
                 "differs between examples, so it needs an axis in out_axes."
             )
         return to_array(x)
+    if dim == wanted:
+        return x
     ndim = aval_of(x).ndim + (dim is None)
     if not -ndim <= wanted < ndim:
         raise ValueError(
@@ -216,12 +254,15 @@ def pmap(
 
     Returns:
       the function on stacked arguments; the mapped axis is at most as long as there are devices.
+      With the native engine the cores of the CPU are the devices: the work is divided over them.
 
     >>> import namoo.numpy as jnp
     >>> pmap(lambda x: x**2)(jnp.array([3.0]))
     Array([9.], dtype=float32)
     """
     from namoo.api.device import device_count
+    from namoo.api.device import devices as all_devices
+    from namoo.api.device_map import over_devices
     from namoo.api.jit import jit
 
     require_callable(fun, "pmap")
@@ -245,8 +286,10 @@ def pmap(
         if isinstance(axes, (tuple, list)):
             axes = tuple(a for i, a in enumerate(axes) if i not in nums)
         _check_devices(axes, dynamic, kwargs, fun, devices, device_count)
+        placed = _on_devices(dynamic)
+        key = (len(args), statics, placed and tuple(devices or all_devices()))
         try:
-            run = compiled.get((len(args), statics))
+            run = compiled.get(key)
         except TypeError:
             raise ValueError(
                 "pmap: static_broadcasted_argnums must be hashable, got "
@@ -261,13 +304,24 @@ def pmap(
                 return fun(*full, **kw)
 
             of_dynamic.__name__ = function_name(fun)
-            mapped = vmap(of_dynamic, axes, out_axes, name, axis_size)
+            mapped: Callable = vmap(of_dynamic, axes, out_axes, name, axis_size)
+            if placed:
+                mapped = over_devices(of_dynamic, axes, out_axes, name, devices, mapped)
             given = [i for i in range(len(args)) if i not in nums]
             places = [j for j, i in enumerate(given) if i in donated or i - len(args) in donated]
-            run = compiled[len(args), statics] = jit(mapped, donate_argnums=places)
+            run = compiled[key] = jit(mapped, donate_argnums=places)
         return run(*dynamic, **kwargs)
 
     return pmap_f
+
+
+def _on_devices(args: Sequence[Any]) -> bool:
+    """Whether `pmap` divides its work over XLA's devices, and not over the cores of the CPU."""
+    if not isinstance(context.trace, EvalTrace):
+        return False
+    return config.engine == "xla" or any(
+        type(x) is PlacedArray for x in tree_util.tree_leaves(args)
+    )
 
 
 class _PmapAxis:

@@ -16,6 +16,7 @@ from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive
 from namoo.core.trace import axis_size as size_of_axis
+from namoo.core.trace import context
 from namoo.primitives.elementwise import div, eq, full_like, mul, select
 from namoo.primitives.gather import gather
 from namoo.primitives.reduction import reduce_max, reduce_min
@@ -32,6 +33,7 @@ from namoo.primitives.shape import (
 )
 from namoo.primitives.slicing import concatenate, index_in_dim
 from namoo.primitives.windows import GatherDimensionNumbers
+from namoo.transforms import linear
 
 Groups = tuple[tuple[int, ...], ...] | None
 
@@ -118,6 +120,9 @@ class Reduce(Collective):
     def collective_axes(self, params):
         return params["axes"]
 
+    def varies(self, vma, params):
+        return vma if params["axis_index_groups"] else vma - set(params["axes"])
+
     def abstract(self, x, *, axes, axis_index_groups):
         check_groups(self.name, axis_index_groups, size_of_axis(axes), equal=False)
         return x
@@ -140,6 +145,10 @@ class Reduce(Collective):
         """The result where all examples hold the same `x`."""
         return x
 
+    def stablehlo(self, hlo, x, *, axes, axis_index_groups):
+        operation = {"psum": "add", "pmax": "maximum", "pmin": "minimum"}[self.name]
+        return hlo.all_reduce(operation, x, axes, axis_index_groups)
+
 
 class Sum(Reduce):
     linear = True
@@ -148,6 +157,10 @@ class Sum(Reduce):
         return mul(x, full_like(x, size))
 
     def transpose(self, ct, x, **params):
+        # Where it is known that all devices hold the same cotangent, it belongs to each term as it
+        # is; else what each of them holds is a part of it.
+        if context.checked.issuperset(params["axes"]) and not aval_of(ct).vma & {*params["axes"]}:
+            return [vary_p.bind(ct, axes=params["axes"])]
         return [self.bind(ct, **params)]
 
 
@@ -191,6 +204,9 @@ class Permute(Collective):
             out = select(broadcast_in_dim(gets, shape_of(x), (0,)), out, zeros(aval_of(out)))
         return out
 
+    def stablehlo(self, hlo, x, *, axis_name, perm):
+        return hlo.permute(x, axis_name[0], perm)
+
     def transpose(self, ct, x, *, axis_name, perm):
         return [self.bind(ct, axis_name=axis_name, perm=tuple((j, i) for i, j in perm))]
 
@@ -221,6 +237,11 @@ class Broadcast(Collective):
     def batch_collective(self, axis, xs, dims, *, axis_name, source):
         (x,), (d,) = xs, dims
         return (x if d is None else index_in_dim(x, source, d, keepdims=False)), None
+
+    def stablehlo(self, hlo, x, *, axis_name, source):
+        here = hlo.compare(hlo.axis_index(axis_name), hlo.constant(source, np.int32), "EQ")
+        own = hlo.select(hlo.broadcast(here, x.shape, ()), x, hlo.constant(0, x.dtype, x.shape))
+        return hlo.all_reduce("or" if x.dtype == bool else "add", own, (axis_name,))
 
     def transpose(self, ct, x, *, axis_name, source):
         total = psum_p.bind(ct, axes=(axis_name,), axis_index_groups=None)
@@ -267,6 +288,12 @@ class AllGather(Collective):
             )
         return self.gathered(_stacked(xs[0], dims[0], axis.size), **params), None
 
+    def stablehlo(self, hlo, x, *, all_gather_dimension, axis_name, axis_index_groups, **sizes):
+        dim = all_gather_dimension
+        if not sizes["tiled"]:
+            x = hlo.reshape(x, (*x.shape[:dim], 1, *x.shape[dim:]))
+        return hlo.all_gather(x, dim, axis_name, axis_index_groups)
+
     def transpose(self, ct, x, *, all_gather_dimension, **params):
         return [reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, **params)]
 
@@ -297,6 +324,10 @@ class ReduceScatter(Collective):
         if tiled:
             total = _split_axis(total, scatter_dimension, size)
         return moveaxis(total, scatter_dimension, 0)
+
+    def stablehlo(self, hlo, x, *, axis_name, axis_index_groups, scatter_dimension, **sizes):
+        out = hlo.reduce_scatter(x, scatter_dimension, axis_name, axis_index_groups)
+        return hlo.reshape(out, hlo.avals[0].shape)
 
     def transpose(self, ct, x, *, scatter_dimension, **params):
         return [all_gather_p.bind(ct, all_gather_dimension=scatter_dimension, **params)]
@@ -338,6 +369,14 @@ class AllToAll(Collective):
             x = reshape(x, shape)
         return x
 
+    def stablehlo(self, hlo, x, *, axis_index_groups, axis_name, concat_axis, split_axis, tiled):
+        if tiled:
+            return hlo.all_to_all(x, split_axis, concat_axis, (axis_name,), axis_index_groups)
+        out = hlo.all_to_all(x, split_axis, split_axis, (axis_name,), axis_index_groups)
+        order = [i for i in range(x.ndim) if i != split_axis]
+        order.insert(concat_axis, split_axis)
+        return hlo.transpose(out, order)
+
     def transpose(self, ct, x, *, concat_axis, split_axis, **params):
         return [self.bind(ct, concat_axis=split_axis, split_axis=concat_axis, **params)]
 
@@ -349,6 +388,36 @@ class AllToAll(Collective):
 all_to_all_p = AllToAll()
 
 
+class Vary(Primitive):
+    """The identity, of a value that from now on counts as different along mesh axes."""
+
+    name, linear = "pvary", True
+
+    def evaluate(self, x, *, axes):
+        return x
+
+    def abstract(self, x, *, axes):
+        return x
+
+    def varies(self, vma, params):
+        return vma | (context.checked & set(params["axes"]))
+
+    def transpose(self, ct, x, *, axes):
+        return [psum_p.bind(ct, axes=axes, axis_index_groups=None)]
+
+    def batch(self, xs, dims, **params):
+        return self.bind(*xs, **params), dims[0]
+
+    def native(self, emit, x, *, axes):
+        return x
+
+    def stablehlo(self, hlo, x, *, axes):
+        return x
+
+
+vary_p = Vary()
+
+
 class AxisIndex(Collective):
     """The number of the example along the axis."""
 
@@ -358,8 +427,14 @@ class AxisIndex(Collective):
         size_of_axis((axis_name,))
         return ShapedArray((), np.dtype(np.int32))
 
+    def varies(self, vma, params):
+        return vma | (context.checked & {params["axis_name"]})
+
     def batch_collective(self, axis, xs, dims, *, axis_name):
         return iota(np.int32, axis.size), 0
+
+    def stablehlo(self, hlo, *, axis_name):
+        return hlo.axis_index(axis_name)
 
 
 axis_index_p = AxisIndex()
@@ -369,3 +444,10 @@ def _split_axis(x: Any, axis: int, parts: int) -> Any:
     """`x` with one axis cut into (parts, length of a part)."""
     shape = shape_of(x)
     return reshape(x, (*shape[:axis], parts, shape[axis] // parts, *shape[axis + 1 :]))
+
+
+def _add_up(x: Any, axes: tuple) -> Any:
+    return psum_p.bind(x, axes=axes, axis_index_groups=None)
+
+
+linear.sum_over = _add_up

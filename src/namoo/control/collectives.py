@@ -28,10 +28,11 @@ from namoo.control.axes import (
     ppermute_p,
     psum_p,
     reduce_scatter_p,
+    vary_p,
 )
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.trace import Tracer
+from namoo.core.trace import Tracer, context
 from namoo.core.trace import axis_size as size_of_axis
 from namoo.primitives.bits import bitwise_and
 from namoo.primitives.elementwise import add, div, full_like, ge, lt, mul, select, sub
@@ -606,7 +607,10 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     if to not in ("varying", "unreduced", "reduced"):
         raise ValueError(f"pcast: `to` must be 'varying', 'unreduced' or 'reduced', got {to!r}.")
     size_of_axis(_names(axis_name))
-    return _leaves(lambda leaf: leaf, x)
+    names = tuple(n for n in _names(axis_name) if n in context.checked)
+    if to != "varying" or not names:
+        return _leaves(lambda leaf: leaf, x)
+    return _leaves(lambda leaf: vary_p.bind(leaf, axes=names), x)
 
 
 @errors.boundary

@@ -6,7 +6,7 @@ first of them is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -138,7 +138,11 @@ class EagerArray(Array, _Buffered):
 
     @property
     def aval(self) -> ShapedArray:  # type: ignore[override]
-        return ShapedArray(self._value.shape, self.dtype, self._weak)
+        value = self._value
+        dtype = value.dtype
+        if dtype.names is not None:
+            dtype = _dtypes.of_numpy(dtype)
+        return ShapedArray(value.shape, dtype, self._weak)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -165,6 +169,41 @@ class EagerArray(Array, _Buffered):
         return _rebuild, (np.ascontiguousarray(self._value).reshape(self.shape), self._weak)
 
 
+class PlacedArray(EagerArray):
+    """A concrete array on devices of its own: others than the host's first, or several of them.
+
+    Computation follows data: operations on it run where it lies.
+    """
+
+    __slots__ = ("_buffer", "_host", "_sharding", "_type")
+
+    apply: Callable[..., Any]
+    """Runs an operation where its operands lie; `api.placement` puts it here."""
+    fetch: Callable[[PlacedArray], np.ndarray]
+    """The numbers, on the host; `api.placement` puts it here."""
+
+    def __init__(self, aval: ShapedArray, sharding: Any, buffer: Any):
+        self._type = aval
+        self._weak = aval.weak_type
+        self._sharding = sharding
+        self._buffer = buffer
+        self._host: np.ndarray | None = None
+
+    @property
+    def _value(self) -> np.ndarray:  # type: ignore[override]
+        if self._host is None:
+            if self._buffer is None:
+                Deleted(np.empty(self.shape, getattr(self.dtype, "numpy", self.dtype)))._refuse()
+            self._host = PlacedArray.fetch(self)
+        return self._host
+
+    aval = property(lambda self: self._type)  # type: ignore[assignment]
+    shape = property(lambda self: self._type.shape)  # type: ignore[assignment]
+    dtype = property(lambda self: self._type.dtype)  # type: ignore[assignment]
+    ndim = property(lambda self: self._type.ndim)  # type: ignore[assignment]
+    size = property(lambda self: self._type.size)  # type: ignore[assignment]
+
+
 class Deleted:
     """In place of the value of an array that was given up: its type, and no numbers."""
 
@@ -189,6 +228,9 @@ class Deleted:
 
 def delete(x: EagerArray) -> None:
     """Give up an array's memory; it cannot be used any more."""
+    if isinstance(x, PlacedArray):
+        x._buffer = x._host = None
+        return
     if type(x._value) is not Deleted:
         x._value = Deleted(x._value)  # type: ignore[assignment]
 
@@ -203,6 +245,8 @@ def to_numpy(x: Any) -> np.ndarray:
         return x._value
     if isinstance(x, (np.ndarray, np.generic)) or _dtypes.is_python_scalar(x):
         return np.asarray(x, _dtypes.dtype_of(x))
+    if isinstance(x, PlacedArray):
+        return x._value
     if isinstance(x, Array):  # a tracer where no transformation is going on
         x.escaped()  # type: ignore[attr-defined]
     raise TypeError(

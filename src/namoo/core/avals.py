@@ -19,6 +19,10 @@ class ShapedArray:
 
     __slots__ = ("dtype", "shape", "weak_type")
 
+    vma: frozenset = frozenset()
+    """The mesh axes along which the value differs between devices, where `shard_map` keeps track
+    of them ("varying manual axes")."""
+
     def __init__(self, shape: tuple[int, ...], dtype: Any, weak_type: bool = False):
         self.shape = shape
         self.dtype = dtype
@@ -65,6 +69,30 @@ class ShapedArray:
 
     def __hash__(self) -> int:
         return hash((self.shape, self.dtype, self.weak_type))
+
+
+class VaryingArray(ShapedArray):
+    """Shape, dtype and weak type of a value inside `shard_map`, and where it differs."""
+
+    __slots__ = ("vma",)
+
+    def __init__(self, aval: ShapedArray, vma: frozenset):
+        super().__init__(aval.shape, aval.dtype, aval.weak_type)
+        self.vma = vma
+
+    def update(self, **changes: Any) -> ShapedArray:
+        return VaryingArray(super().update(**changes), changes.get("vma", self.vma))
+
+    def tangent(self) -> ShapedArray:
+        aval = super().tangent()
+        return self if aval is self else VaryingArray(aval, self.vma)
+
+    def strong(self) -> ShapedArray:
+        return VaryingArray(super().strong(), self.vma)
+
+    def str_short(self) -> str:
+        names = f"{{V:{','.join(sorted(map(str, self.vma)))}}}" if self.vma else ""
+        return super().str_short() + names
 
 
 class ShapeDtypeStruct:

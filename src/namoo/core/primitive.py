@@ -17,7 +17,8 @@ With `multiple_results` the results (and `ct`, and the output dims) are lists.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from namoo.core.avals import ShapedArray, aval_of
@@ -66,6 +67,14 @@ class Primitive:
     def evaluate(self, *values: Any, **params: Any) -> Any:
         raise self._missing("evaluate")
 
+    def kernel(self, *avals: ShapedArray, **params: Any) -> Callable[..., Any]:
+        """`evaluate` for operands of known types: what types decide is decided here, once."""
+        return partial(self.evaluate, **params) if params else self.evaluate
+
+    def inlined(self, params: dict) -> Any:
+        """The program that a call of this operation is, where nothing is lost by its operations."""
+        return None
+
     def abstract(self, *avals: ShapedArray, **params: Any) -> Any:
         raise self._missing("abstract")
 
@@ -92,12 +101,17 @@ class Primitive:
 
     linearize: Any = None
     native: Any = None
+    stablehlo: Any = None
 
     def transpose(self, ct: Any, *operands: Any, **params: Any) -> list:
         raise self._missing("transpose")
 
     def batch(self, operands: Any, dims: Any, **params: Any) -> Any:
         raise self._missing("batch")
+
+    def varies(self, vma: frozenset, params: dict) -> frozenset:
+        """The mesh axes along which the result differs, given those of all operands."""
+        return vma
 
     def collective_axes(self, params: dict) -> tuple:
         """The named axes a collective works over; none for ordinary operations."""

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from namoo import _config, _dtypes, errors
-from namoo.core.array import Array, EagerArray, to_numpy
+from namoo.core.array import Array, EagerArray, PlacedArray, to_numpy
 from namoo.core.avals import aval_of
 
 
@@ -77,6 +77,8 @@ class EvalTrace(Trace):
                 weak = weak and x._weak
             elif isinstance(x, Tracer):
                 x.escaped()
+            elif isinstance(x, PlacedArray):
+                return PlacedArray.apply(prim, args, params)
             else:
                 values.append(to_numpy(x))
                 weak = weak and not isinstance(x, (np.ndarray, np.generic, bool))
@@ -116,6 +118,8 @@ class _Context(threading.local):
 
     trace: Trace = eval_trace
     axes: dict[Any, int] = {}
+    checked: frozenset = frozenset()
+    """The axes of a `shard_map` that keeps track of what differs along them."""
 
 
 context = _Context()

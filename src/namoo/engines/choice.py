@@ -16,12 +16,14 @@ def compile(program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Exec
     nothing for what is off.
     """
     # Looking at every value needs an engine that has every value.
+    engine = (options or {}).get("engine") or config.engine
     looking = config.debug_nans or config.debug_infs or config.debug_key_reuse
-    if looking or config.engine == "interpreter":
+    looking = looking or config.strict and engine == "xla"
+    if looking or engine == "interpreter":
         from namoo.engines.interpreter import interpreter
 
         return interpreter.compile(program, options)
-    if config.engine == "xla":
+    if engine == "xla":
         from namoo.engines.xla.engine import xla
 
         return xla.compile(program, options)

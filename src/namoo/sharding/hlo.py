@@ -53,6 +53,11 @@ def sdy_sharding(sharding: Sharding, ndim: int, mesh_name: str = "mesh") -> str:
     >>> sdy_sharding(NamedSharding(mesh, PartitionSpec("x", PartitionSpec.UNCONSTRAINED)), 3)
     '<@mesh, [{"x"}, {?}, {}]>'
     """
+    return f"<@{mesh_name}, {sdy_dims(sharding, ndim)}>"
+
+
+def sdy_dims(sharding: Sharding, ndim: int) -> str:
+    """What a sharding says of the dimensions of an array, in Shardy's words."""
     sharding.check_compatible_aval((1,) * ndim)
     entries: list[Any] = [None] * ndim
     unreduced = ""
@@ -65,7 +70,7 @@ def sdy_sharding(sharding: Sharding, ndim: int, mesh_name: str = "mesh") -> str:
         "{?}" if entry is UNCONSTRAINED else f"{{{', '.join(map(_quoted, axes_of(entry)))}}}"
         for entry in entries
     ]
-    return f"<@{mesh_name}, [{', '.join(dims)}]{unreduced}>"
+    return f"[{', '.join(dims)}]{unreduced}"
 
 
 def hlo_text(sharding: Sharding, ndim: int) -> str:

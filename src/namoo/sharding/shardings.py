@@ -135,6 +135,27 @@ class Sharding:
         found = _indices(self, tuple(global_shape))
         return {device: found[device] for device in self._addressable_device_assignment}
 
+    def with_free_dimension(self, dim: int) -> Sharding:
+        """The same for arrays with one more dimension, of which it says nothing."""
+        return self
+
+    def shardy(self, ndim: int, devices: Sequence[Device]) -> tuple[str, str]:
+        """The mesh, and what the sharding says of an array's dimensions, in Shardy's words.
+
+        Args:
+          devices: the devices of the program, in its order.
+        """
+        from namoo.sharding.hlo import sdy_dims, sdy_mesh
+
+        mesh = self.mesh if isinstance(self, NamedSharding) else Mesh(devices, ("all",))
+        return sdy_mesh(mesh, devices), sdy_dims(self, ndim)
+
+    def hlo_text(self, ndim: int) -> str:
+        """The sharding of an array with `ndim` dimensions as the text of an HLO sharding."""
+        from namoo.sharding.hlo import hlo_text
+
+        return hlo_text(self, ndim)
+
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether both put the same parts of arrays with `ndim` dimensions on the same devices."""
         return self.memory_kind == other.memory_kind and _placed(self, ndim) == _placed(other, ndim)
@@ -337,6 +358,13 @@ class NamedSharding(Sharding):
         if not isinstance(given["spec"], PartitionSpec):
             given["spec"] = PartitionSpec(*given["spec"])
         return NamedSharding(**given)
+
+    def with_free_dimension(self, dim: int) -> NamedSharding:
+        entries = [*self.spec.partitions]
+        if dim > len(entries):
+            entries += [None] * (dim - len(entries))
+        entries.insert(dim, UNCONSTRAINED)
+        return self.update(spec=PartitionSpec(*entries))
 
     @property
     def num_devices(self) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.trace import Trace, Tracer, context, named_axis, set_trace
 from namoo.primitives.shape import broadcast, moveaxis, shape_of
+from namoo.transforms.replay import is_eager, replay
 from namoo.transforms.stage import derived, stage_closed
 
 
@@ -22,17 +24,15 @@ class Axis(NamedTuple):
 class BatchTracer(Tracer):
     """A value whose axis `dim` is the mapped one; its type is that of one example."""
 
-    __slots__ = ("dim", "value")
+    __slots__ = ("aval", "dim", "value")
 
     def __init__(self, trace: Trace, value: Any, dim: int):
         self._trace = trace
         self.value = value
         self.dim = dim
-
-    @property
-    def aval(self) -> ShapedArray:  # type: ignore[override]
-        aval = aval_of(self.value)
-        return aval.update(shape=aval.shape[: self.dim] + aval.shape[self.dim + 1 :])
+        aval = aval_of(value)
+        shape = aval.shape
+        self.aval = ShapedArray(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type)
 
     def origin(self) -> str:
         if isinstance(self.value, Tracer) and (outer := self.value.origin()):
@@ -51,6 +51,7 @@ class BatchTrace(Trace):
     def __init__(self, parent: Trace, axis: Axis):
         self.parent = parent
         self.axis = axis
+        self.eager = is_eager(parent)
 
     def pair(self, x: Any) -> tuple[Any, int | None]:
         """A value and the place of the mapped axis in it, None where it has none."""
@@ -61,13 +62,41 @@ class BatchTrace(Trace):
     def join(self, value: Any, dim: int | None) -> Any:
         return value if dim is None else BatchTracer(self, value, dim)
 
+    def replay(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+        """The results of a program without collectives, under this trace."""
+        values, batched = [], []
+        for x in args:
+            own = type(x) is BatchTracer and x._trace is self
+            if own and x.dim:
+                with set_trace(self.parent):
+                    values.append(moveaxis(x.value, x.dim, 0))
+            else:
+                values.append(x.value if own else x)
+            batched.append(own)
+        if True not in batched:
+            return replay(self.parent, closed, values)
+        key = ("replay", self.axis.size, *batched)
+        entry = closed.jaxpr.cache.get(key)
+        if entry is None:
+            entry = closed.jaxpr.cache[key] = batch_jaxpr(closed, Axis(self.axis.size), batched)
+        program, batched_out = entry
+        outs = replay(self.parent, program, values)
+        return [
+            BatchTracer(self, x, 0) if b else x for x, b in zip(outs, batched_out, strict=True)
+        ]
+
     def process(self, prim, args, params):
         if prim.takes_functions:
             return prim.under(self, args, params)
-        values, dims = zip(*map(self.pair, args), strict=True) if args else ((), ())
+        values: list[Any] = []
+        dims: list[int | None] = []
+        for x in args:
+            own = type(x) is BatchTracer and x._trace is self
+            values.append(x.value if own else x)
+            dims.append(x.dim if own else None)
         collective = self.axis.name is not None and self.axis.name in prim.collective_axes(params)
         with set_trace(self.parent):
-            if not collective and all(d is None for d in dims):
+            if not collective and dims.count(None) == len(dims):
                 return prim.bind(*values, **params)
             if collective and not prim.holds_program:
                 out, dim = prim.batch_collective(self.axis, values, dims, **params)
@@ -80,6 +109,9 @@ class BatchTrace(Trace):
         return self.join(out, dim)
 
 
+_unnamed = nullcontext()
+
+
 def batch(
     fun: Callable[..., Sequence[Any]],
     axis: Axis,
@@ -89,7 +121,7 @@ def batch(
     """Run a flat function on batched arguments; results, and where their mapped axis is."""
     trace = BatchTrace(context.trace, axis)
     try:
-        with set_trace(trace), named_axis(axis.name, axis.size):
+        with set_trace(trace), _unnamed if axis.name is None else named_axis(*axis[::-1]):
             outs = fun(*map(trace.join, args, dims))
             pairs = [trace.pair(x) for x in outs]
     finally:
@@ -112,15 +144,16 @@ def batch_jaxpr(
     Results in `force` have it in any case.
     """
     batched = tuple(batched)
-    force = (force,) * len(closed.out_avals) if isinstance(force, bool) else tuple(force)
+    force = force if isinstance(force, bool) else tuple(force)
 
     def make():
         batched_out: list[bool] = []
+        forced = (force,) * len(closed.out_avals) if isinstance(force, bool) else force
 
         def fun(*args):
             run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
             outs, dims = batch(run, axis, args, [0 if b else None for b in batched])
-            batched_out[:] = [d is not None or f for d, f in zip(dims, force, strict=True)]
+            batched_out[:] = [d is not None or f for d, f in zip(dims, forced, strict=True)]
             return [
                 batch_to(axis, x, d) if b else x
                 for x, d, b in zip(outs, dims, batched_out, strict=True)
@@ -133,13 +166,13 @@ def batch_jaxpr(
         return stage_closed(fun, avals, closed.jaxpr.name), batched_out
 
     # Programs with collectives read the sizes of other named axes while they are batched.
-    axes = tuple(sorted(context.axes.items(), key=repr))
+    axes = (*sorted(context.axes.items(), key=repr), context.checked)
     return derived(closed.jaxpr, ("batch", axis, batched, force, axes), make)
 
 
 def to_front(xs: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], list[bool]]:
     """Operands with the mapped axis first, and which of them have it."""
-    moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(xs, dims, strict=True)]
+    moved = [moveaxis(x, d, 0) if d else x for x, d in zip(xs, dims, strict=True)]
     return moved, [d is not None for d in dims]
 
 

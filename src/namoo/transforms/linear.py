@@ -12,12 +12,22 @@ from typing import Any
 
 from namoo import errors
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, literal_value
+from namoo.core.jaxpr import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    dce,
+    eval_jaxpr,
+    literal_value,
+)
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
 from namoo.core.trace import Trace, context, set_trace
 from namoo.primitives.families import add_any
 from namoo.primitives.shape import instantiate
-from namoo.transforms.jvp import JVPTrace
+from namoo.transforms.jvp import JVPTrace, JVPTracer
+from namoo.transforms.replay import is_eager, replay
 from namoo.transforms.stage import StageTrace, StageTracer, derived, stage_closed
 
 
@@ -27,9 +37,17 @@ class TangentTrace(StageTrace):
     def __init__(self, parent: Trace):
         super().__init__(how="grad")
         self.parent = parent
+        self.eager = is_eager(parent)
 
     def owns(self, x: Any) -> bool:
         return isinstance(x, StageTracer) and x._trace is self
+
+    def replay(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+        """The results of a program, written down where it has to do with tangents."""
+        if not any(map(self.owns, args)):
+            return replay(self.parent, closed, args)
+        with set_trace(self):
+            return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
     def process(self, prim, args, params):
         if any(map(self.owns, args)):
@@ -48,9 +66,69 @@ class LinearizeTrace(JVPTrace):
     def rule(self, prim: Primitive):
         return prim.linearize or prim.jvp
 
+    def replay(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+        """The results of a program, whose derivative is written down as one step."""
+        primals, tangents, nonzeros = [], [], []
+        for x in args:
+            own = type(x) is JVPTracer and x._trace is self
+            nonzeros.append(own)
+            primals.append(x.primal if own else x)
+            if own:
+                tangents.append(x.tangent)
+        trace = self.tangents
+        if not tangents:
+            return replay(trace.parent, closed, primals)
+        key = ("replay", *nonzeros)
+        split = closed.jaxpr.cache.get(key)
+        if split is None:
+            split = closed.jaxpr.cache[key] = linearize_jaxpr(closed, nonzeros)
+        outs = replay(trace.parent, split.primal, primals)
+        if True not in split.nonzero_out:
+            return outs[: len(split.nonzero_out)]
+        residuals = split.residuals(primals, outs[len(split.nonzero_out) :])
+        operands = [trace.atom(x) for x in (*residuals, *tangents)]
+        outvars = [Var(a) for a in split.tangent.out_avals]
+        trace.eqns.append(JaxprEqn(operands, outvars, linear_step_p, {"jaxpr": split.tangent}))
+        rest = iter(outvars)
+        return [
+            JVPTracer(self, x, StageTracer(trace, next(rest))) if nz else x
+            for x, nz in zip(outs, split.nonzero_out, strict=False)
+        ]
+
     def finish(self):
         self.tangents.finish()
         super().finish()
+
+
+class LinearStep(Primitive):
+    """The derivative of a program that was replayed: a linear program, in one equation.
+
+    Bound again under other transformations it becomes its own operations.
+    """
+
+    name = "linear_step"
+    multiple_results = True
+    holds_program = True
+
+    def bind(self, *args, jaxpr):
+        return replay(context.trace, jaxpr, args)
+
+    def abstract(self, *avals, jaxpr):
+        return jaxpr.out_avals
+
+    def transpose(self, cts, *operands, jaxpr):
+        linear = tuple([type(x) is Linear for x in operands])
+        nonzeros = tuple([type(ct) is not Zero for ct in cts])
+        program, nonzero_out = transpose_jaxpr(jaxpr, linear, nonzeros)
+        known = [x for x in operands if type(x) is not Linear]
+        outs = replay(context.trace, program, [*known, *(c for c in cts if type(c) is not Zero)])
+        rest, nonzero = iter(outs), iter(nonzero_out)
+        return [
+            next(rest) if lin and next(nonzero) else None for lin in linear
+        ]
+
+
+linear_step_p = LinearStep()
 
 
 def linearize(
@@ -110,6 +188,7 @@ class Linearized:
         def fun(*args):
             run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
             outs, self.nonzero_out, jaxpr, residuals = linearize(run, args, nonzeros, force)
+            jaxpr, residuals = _needed(jaxpr, residuals)
             places = {id(x): i for i, x in enumerate(args)}
             residual_avals[:] = map(aval_of, residuals)
             forwarded[:] = [places.get(id(r)) for r in residuals]
@@ -118,7 +197,8 @@ class Linearized:
             )
             return [*outs, *(r for r, f in zip(residuals, forwarded, strict=True) if f is None)]
 
-        self.primal = stage_closed(fun, closed.in_avals, closed.jaxpr.name)
+        primal = stage_closed(fun, closed.in_avals, closed.jaxpr.name)
+        self.primal = ClosedJaxpr(dce(primal.jaxpr, [True] * len(primal.out_avals)), primal.consts)
         self.forwarded = forwarded
         self.residual_avals = residual_avals
 
@@ -126,6 +206,14 @@ class Linearized:
         """All residuals, from the inputs of `primal` and the residuals that it computed."""
         rest = iter(computed)
         return [next(rest) if f is None else inputs[f] for f in self.forwarded]
+
+
+def _needed(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+    """A program without the equations, and the constants, that its results do without."""
+    jaxpr = dce(jaxpr, [True] * len(jaxpr.outvars))
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars} | set(jaxpr.outvars)
+    kept = [(v, x) for v, x in zip(jaxpr.constvars, consts, strict=True) if v in used]
+    return jaxpr.replace(constvars=[v for v, _ in kept]), [x for _, x in kept]
 
 
 def linearize_jaxpr(
@@ -148,6 +236,21 @@ def tangents_out(nonzero_out: Sequence[bool], avals: Sequence[Any], tangents: Se
     ]
 
 
+def settle(ct: Any, aval: ShapedArray) -> Any:
+    """A cotangent of a value that is the same along some mesh axes: what differs is added up."""
+    extra = aval_of(ct).vma - aval.vma
+    return sum_over(ct, tuple(sorted(extra, key=str))) if extra else ct
+
+
+def _no_axes(x: Any, axes: tuple) -> Any:
+    raise AssertionError(f"there are no collectives to add over {axes} with")
+
+
+sum_over: Callable[[Any, tuple], Any] = _no_axes
+"""Adds a value over mesh axes; `control.axes` puts it here."""
+
+
+@errors.replays_equations
 def backward_pass(
     jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], cts: Sequence[Any]
 ) -> list[Any]:
@@ -188,6 +291,8 @@ def backward_pass(
     def accumulate(atom, ct):
         if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
             return
+        if context.checked:
+            ct = settle(ct, atom.aval)
         ct_env[atom] = add_any(ct_env[atom], ct) if atom in ct_env else ct
 
     for var, ct in zip(jaxpr.outvars, cts, strict=True):
@@ -217,7 +322,6 @@ def backward_pass(
         for var, x in zip(jaxpr.invars, inputs, strict=True)
         if type(x) is Linear
     ]
-@errors.replays_equations
 
 
 def transpose_jaxpr(

@@ -7,9 +7,10 @@ from typing import Any
 
 from namoo import _dtypes, errors
 from namoo.core.array import EagerArray, to_numpy
-from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.avals import ShapedArray, VaryingArray, aval_of
 from namoo.core.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
-from namoo.core.trace import Trace, Tracer, set_trace
+from namoo.core.primitive import Primitive
+from namoo.core.trace import Trace, Tracer, context, set_trace
 
 # Names of the inputs, for messages; a function where making them costs time.
 ArgNames = Sequence[str] | Callable[[], Sequence[str]] | None
@@ -81,6 +82,8 @@ class StageTrace(Trace):
             own = type(x) is StageTracer and x._trace is self
             atoms.append(x._var if own else self.atom(x))
         out = prim.abstract(*[a.aval for a in atoms], **params)
+        if context.checked:
+            out = _varying(prim, atoms, out, params)
         if prim.multiple_results:
             outvars = [Var(a) for a in out]
             self.eqns.append(JaxprEqn(atoms, outvars, prim, params, errors.user_source()))
@@ -125,6 +128,18 @@ class StageTrace(Trace):
         if sources and sources[0].source is not None:
             text += f"; it was computed by '{sources[0].primitive.name}' at {sources[0].source}"
         return text + "."
+
+
+def _varying(prim: Primitive, atoms: Sequence[Atom], out: Any, params: dict) -> Any:
+    """The types of results with the mesh axes along which they differ."""
+    union = frozenset().union(*(a.aval.vma for a in atoms))
+    vma = prim.varies(union, params)
+
+    def typed(aval: ShapedArray) -> ShapedArray:
+        # Of a program that an operation holds, the types tell it already.
+        return aval if type(aval) is VaryingArray else VaryingArray(aval, vma)
+
+    return [typed(a) for a in out] if prim.multiple_results else VaryingArray(out, vma)
 
 
 def stage(

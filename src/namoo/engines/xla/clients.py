@@ -6,10 +6,23 @@ import threading
 from typing import Any
 
 from namoo.engines.base import Device
+from namoo.engines.devices import cpu_count
 from namoo.engines.xla import pjrt
 
 _lock = threading.Lock()
 _clients: dict[Any, Any] = {}
+_devices: dict[Any, dict[int, Any]] = {}
+
+
+_shared: dict[str, Any] = {}
+
+
+def share(options: dict[str, Any]) -> None:
+    """Let the client of CPUs be one of several processes' from now on."""
+    with _lock:
+        _shared.clear()
+        _shared.update(options)
+        _clients.pop("cpu", None)
 
 
 def client(platform: str = "cpu", count: int = 1) -> Any:
@@ -18,10 +31,16 @@ def client(platform: str = "cpu", count: int = 1) -> Any:
         found = _clients.get(platform)
         if found is None or (platform == "cpu" and found.local_device_count() < count):
             # Buffers of a smaller client live on: each keeps the client that made it.
-            found = _clients[platform] = pjrt.cpu_client(count)
+            found = _clients[platform] = pjrt.cpu_client(count, **_shared)
         return found
 
 
 def raw(device: Device) -> Any:
     """jaxlib's device of one of ours."""
-    return {d.id: d for d in client(device.platform, device.id + 1).devices()}[device.id]
+    # Among several processes the numbers of devices do not tell how many this one has.
+    count = cpu_count() if _shared else max(cpu_count(), device.id + 1)
+    owner = client(device.platform, count)
+    found = _devices.get(owner)
+    if found is None:
+        found = _devices[owner] = {d.id: d for d in owner.devices()}
+    return found[device.id]

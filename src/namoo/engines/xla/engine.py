@@ -14,7 +14,7 @@ from namoo.engines.xla.hlo import kind_of
 from namoo.engines.xla.lower import Module
 
 
-class _Type:
+class Type:
     """What jaxlib wants to know of a buffer."""
 
     __slots__ = ("dtype", "shape", "weak_type")
@@ -33,7 +33,7 @@ class Program:
         module = Module()
         self.stablehlo = module.text(closed.jaxpr.name or "main", module.main(closed))
         self.failures = module.failures
-        self.types = [_Type(a) for a in closed.in_avals]
+        self.types = [Type(a) for a in closed.in_avals]
         self.results = [(*kind_of(a), getattr(a.dtype, "numpy", a.dtype)) for a in closed.out_avals]
         options = pjrt.compile_options([self.device], len(self.results), [True] * len(self.results))
         self.loaded = pjrt.compile(
@@ -42,18 +42,18 @@ class Program:
         # Effects are over when the call returns.
         self.run = self.loaded.finish if closed.effectful else self.loaded
         self.where = pjrt.placement([self.device])
-        self.loaded.results([_Type(a) for a in closed.out_avals], [self.where] * len(self.results))
+        self.loaded.results([Type(a) for a in closed.out_avals], [self.where] * len(self.results))
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         devices = [self.device]
         buffers = [
-            pjrt.put(t, self.where, [x if x.dtype == t.dtype else _physical(x, t)], devices)
+            pjrt.put(t, self.where, [physical_value(x, t)], devices)
             for t, x in zip(self.types, values, strict=True)
         ]
         try:
             outs = self.run(buffers)
             return [
-                _logical(pjrt.to_numpy(x, shape, physical), dtype)
+                logical(pjrt.to_numpy(x, shape, physical), dtype)
                 for x, (shape, physical, dtype) in zip(outs, self.results, strict=True)
             ]
         except Exception:
@@ -81,12 +81,13 @@ class Program:
         return self.loaded.memory()
 
 
-def _physical(x: np.ndarray, t: _Type) -> np.ndarray:
-    """Keys as numbers."""
-    return np.ascontiguousarray(x).view(t.dtype).reshape(t.shape)
+def physical_value(x: np.ndarray, t: Type) -> np.ndarray:
+    """Numbers as they are, and keys as numbers."""
+    return x if x.dtype == t.dtype else np.ascontiguousarray(x).view(t.dtype).reshape(x.shape)
 
 
-def _logical(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def logical(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Numbers as they are, or as the keys that they stand for."""
     return x if x.dtype == dtype else x.view(dtype)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from namoo import _dtypes
 from namoo.core.avals import ShapedArray
+from namoo.engines.xla.collectives import Collectives
 
 _ELEMENTS = {
     "bool": "i1",
@@ -50,12 +51,14 @@ def physical(dtype: Any) -> np.dtype:
     if numpy == _dtypes.float0:
         return np.dtype(bool)
     if numpy.names is not None:
-        return np.dtype({8: np.uint64, 16: np.complex128}[numpy.itemsize])
+        return np.dtype({4: np.uint32, 8: np.uint64, 16: np.complex128}[numpy.itemsize])
     return numpy
 
 
 def element(dtype: np.dtype) -> str:
     """A type of elements in MLIR's words."""
+    if dtype.name not in _ELEMENTS:
+        raise TypeError(f"XLA has no elements of type {dtype}: convert them to another type first.")
     return _ELEMENTS[dtype.name]
 
 
@@ -81,10 +84,24 @@ def flags(values: Sequence[bool]) -> str:
 
 
 def matrix(rows: Sequence[Sequence[int]]) -> str:
-    """Rows of integers as an attribute."""
-    array = np.asarray(rows, np.int64)
+    """Rows of integers as an attribute; where there are none, they would be pairs."""
+    array = np.asarray(rows, np.int64).reshape(len(rows), -1 if rows else 2)
     shape = "x".join(map(str, array.shape)) + "xi64"
     return f"dense<{array.tolist() if array.size else ''}> : tensor<{shape}>"
+
+
+def attribute(value: Any) -> str:
+    """A Python value as an attribute; a text is one already."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, (int, np.integer)):
+        return f"{value} : i64"
+    values = list(value)
+    if values and isinstance(values[0], (bool, np.bool_)):
+        return flags(values)
+    return ints(values)
 
 
 def dense(value: np.ndarray) -> str:
@@ -207,16 +224,17 @@ class Writer:
         text.append("{\n" + head + "\n".join(inner) + "\n}")
 
 
-class Emitter:
+class Emitter(Collectives):
     """What rules of primitives write programs with.
 
-    `avals` are the types of the results of the equation at hand.
+    `avals` are the types of the results of the equation at hand, `inputs` those of its operands.
     """
 
     def __init__(self, module: Any, writer: Writer):
         self.module = module
         self.writer = writer
         self.avals: list[ShapedArray] = []
+        self.inputs: list[ShapedArray] = []
         self.token: Value | None = None
         """The order of the effects so far."""
 
@@ -233,10 +251,12 @@ class Emitter:
         result: Any = None,
         attributes: dict[str, str] | None = None,
         regions: Sequence[str] = (),
+        **more: Any,
     ) -> Any:
         """An operation of StableHLO, or of another dialect if `name` has a dot.
 
         Args:
+          more: attributes that are integers, booleans or lists of them.
           result: shape and dtype (or anything that has them) of the result, or a list of them; by
             default of the equation's own results.
 
@@ -247,13 +267,33 @@ class Emitter:
         wanted = self.avals if result is None else result
         many = isinstance(wanted, list) and not (result is None and len(wanted) == 1)
         kinds = [_kind(w) for w in wanted] if isinstance(wanted, list) else [_kind(wanted)]
+        if more:
+            attributes = {**(attributes or {}), **{k: attribute(v) for k, v in more.items()}}
         values = self.writer.op(full, operands, kinds, attributes, regions)
         return values if many else values[0]
 
     def elementwise(self, name: str, *operands: Value, **options: Any) -> Value:
         """An operation on equal shapes; scalars are repeated as needed."""
-        shape = self.avals[0].shape
-        return self.op(name, *(self.broadcast(x, shape) for x in operands), **options)
+        xs = self.alike(*operands)
+        if not name.startswith("chlo.") or xs[0].dtype.itemsize >= 4:
+            return self.op(name, *xs, **options)
+        # Formulas of several steps, which are to be rounded once.
+        xs = [self.widen(x) for x in xs]
+        return self.convert(self.op(name, *xs, result=xs[0], **options), self.avals[0].dtype)
+
+    def record(self, name: str, **fields: Any) -> str:
+        """An attribute of StableHLO with fields of integers, or of lists of them."""
+        texts = []
+        for key, value in fields.items():
+            if isinstance(value, int):
+                texts.append(f"{key} = {value}")
+            elif len(value):
+                texts.append(f"{key} = {[int(i) for i in value]}")
+        return f"#stablehlo.{name}<{', '.join(texts)}>"
+
+    def alike(self, *operands: Value) -> list[Value]:
+        """Operands repeated to the shape of the equation's result."""
+        return [self.broadcast(x, self.avals[0].shape) for x in operands]
 
     def constant(self, value: Any, dtype: Any = None, shape: Sequence[int] = ()) -> Value:
         """A constant; a number is repeated to `shape`."""
@@ -283,21 +323,46 @@ class Emitter:
     def broadcast(self, x: Value, shape: Sequence[int], dims: Sequence[int] | None = None) -> Value:
         """`x` repeated to a shape; its axes become `dims` (by default the last ones)."""
         shape = tuple(shape)
-        if x.shape == shape:
+        dims = range(len(shape) - x.ndim, len(shape)) if dims is None else dims
+        if x.shape == shape and list(dims) == sorted(dims):
             return x
-        if dims is None:
-            dims = range(len(shape) - x.ndim, len(shape))
-        attributes = {"broadcast_dimensions": ints(list(dims))}
-        return self.op("broadcast_in_dim", x, result=(shape, x.dtype), attributes=attributes)
+        return self.op("broadcast_in_dim", x, result=(shape, x.dtype), broadcast_dimensions=dims)
 
     def convert(self, x: Value, dtype: Any) -> Value:
         """`x` in another type of elements."""
         dtype = physical(dtype)
         return x if x.dtype == dtype else self.op("convert", x, result=(x.shape, dtype))
 
+    def widen(self, x: Value) -> Value:
+        """`x` in a type for sums of many: narrow floats in float32, narrow integers in int32."""
+        if x.dtype.itemsize >= 4:
+            return x
+        return self.convert(x, np.int32 if _dtypes.issubdtype(x.dtype, np.integer) else np.float32)
+
     def bitcast(self, x: Value, dtype: Any, shape: Sequence[int]) -> Value:
         """The bits of `x` as elements of another type."""
         return self.op("bitcast_convert", x, result=(tuple(shape), physical(dtype)))
+
+    def words(self, keys: Value) -> list[Value]:
+        """The 32-bit words of random keys, as arrays of their shape."""
+        if keys.dtype == np.uint32:
+            return [keys]
+        if keys.dtype == np.complex128:
+            halves = [self.bitcast(x, np.uint64, x.shape) for x in self.parts(keys)]
+            return [word for half in halves for word in self.words(half)]
+        pairs = self.bitcast(keys, np.uint32, (*keys.shape, 2))
+        return [self.reshape(self.part(pairs, keys.ndim, i, i + 1), keys.shape) for i in (0, 1)]
+
+    def keys(self, words: Sequence[Value]) -> Value:
+        """Random keys of their words."""
+        shape = words[0].shape
+        if len(words) == 1:
+            return words[0]
+        if len(words) == 4:
+            halves = [self.bitcast(self.keys(ws), float, shape) for ws in (words[:2], words[2:])]
+            return self.op("complex", *halves, result=(shape, np.complex128))
+        pairs = self.concatenate([self.reshape(w, (*shape, 1)) for w in words], len(shape))
+        return self.bitcast(pairs, np.uint64, shape)
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         shape = tuple(shape)
@@ -305,8 +370,7 @@ class Emitter:
 
     def transpose(self, x: Value, permutation: Sequence[int]) -> Value:
         shape = tuple(x.shape[i] for i in permutation)
-        attributes = {"permutation": ints(list(permutation))}
-        return self.op("transpose", x, result=(shape, x.dtype), attributes=attributes)
+        return self.op("transpose", x, result=(shape, x.dtype), permutation=permutation)
 
     def compare(self, x: Value, y: Value, direction: str, total: bool = False) -> Value:
         """Booleans: `direction` is EQ, NE, LT, LE, GT or GE; `total` orders NaN and zeros, too."""
@@ -325,39 +389,89 @@ class Emitter:
         """`x` where the condition holds, else `y`."""
         return self.op("select", condition, x, y, result=x)
 
+    def combine(self, name: str, x: Value, y: Value) -> Value:
+        """An operation on two values of one type, which may be complex for extremes, too."""
+        if name not in ("maximum", "minimum") or x.dtype.kind != "c":
+            return self.op(name, x, y, result=x)
+        better = self.less(y, x) if name == "maximum" else self.less(x, y)
+        keep = self.combine("or", better, self.compare(x, x, "NE"))
+        return self.select(keep, x, y)
+
+    def less(self, x: Value, y: Value, total: bool = False) -> Value:
+        """x < y; complex numbers are ordered by their real parts, then by their imaginary ones."""
+        if x.dtype.kind != "c":
+            return self.compare(x, y, "LT", total)
+        (a, b), (c, d) = self.parts(x), self.parts(y)
+        tie = self.combine("and", self.compare(a, c, "EQ", total), self.compare(b, d, "LT", total))
+        return self.combine("or", self.compare(a, c, "LT", total), tie)
+
+    def parts(self, x: Value) -> list[Value]:
+        """Real and imaginary part."""
+        kind = x.shape, np.zeros(0, x.dtype).real.dtype
+        return [self.op(name, x, result=kind) for name in ("real", "imag")]
+
     def slice(
         self, x: Value, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None
     ) -> Value:
         strides = [1] * x.ndim if strides is None else list(strides)
         shape = tuple(-(-(b - a) // s) for a, b, s in zip(starts, limits, strides, strict=True))
-        attributes = {
-            "start_indices": ints(list(starts)),
-            "limit_indices": ints(list(limits)),
-            "strides": ints(strides),
-        }
-        return self.op("slice", x, result=(shape, x.dtype), attributes=attributes)
+        return self.op(
+            "slice",
+            x,
+            result=(shape, x.dtype),
+            start_indices=starts,
+            limit_indices=limits,
+            strides=strides,
+        )
+
+    def part(self, x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
+        """A slice along one axis."""
+        starts, stops, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+        starts[axis], stops[axis], steps[axis] = start, stop, step
+        return self.slice(x, starts, stops, steps)
+
+    def pad(self, x: Value, value: Value, config: Sequence[tuple[int, int, int]]) -> Value:
+        """`x` with a value before, after and between its elements, as often along each axis."""
+        low, high, inner = zip(*config, strict=True) if config else ((), (), ())
+        shape = tuple(
+            a + b + n + max(n - 1, 0) * c for n, (a, b, c) in zip(x.shape, config, strict=True)
+        )
+        return self.op(
+            "pad",
+            x,
+            value,
+            result=(shape, x.dtype),
+            edge_padding_low=low,
+            edge_padding_high=high,
+            interior_padding=inner,
+        )
 
     def iota(self, shape: Sequence[int], dtype: Any, axis: int) -> Value:
         """Indices along an axis."""
-        attributes = {"iota_dimension": f"{axis} : i64"}
-        return self.op("iota", result=(tuple(shape), physical(dtype)), attributes=attributes)
+        return self.op("iota", result=(tuple(shape), dtype), iota_dimension=axis)
 
     def concatenate(self, xs: Sequence[Value], axis: int) -> Value:
         shape = list(xs[0].shape)
         shape[axis] = sum(x.shape[axis] for x in xs)
-        attributes = {"dimension": f"{axis} : i64"}
-        return self.op(
-            "concatenate", *xs, result=(tuple(shape), xs[0].dtype), attributes=attributes
-        )
+        return self.op("concatenate", *xs, result=(tuple(shape), xs[0].dtype), dimension=axis)
+
+    def index(self, x: Value) -> Value:
+        """Integers in a signed type that holds all places of an array."""
+        if x.dtype in (np.int32, np.int64):
+            return x
+        if x.dtype == np.uint64:
+            most = self.constant(np.iinfo(np.int64).max, x.dtype, x.shape)
+            x = self.combine("minimum", x, most)
+        return self.convert(x, np.int64 if x.dtype.itemsize >= 4 else np.int32)
 
     def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence[int]) -> Value:
-        attributes = {"slice_sizes": ints(list(sizes))}
+        starts = [self.index(s) for s in starts]
         return self.op(
-            "dynamic_slice", x, *starts, result=(tuple(sizes), x.dtype), attributes=attributes
+            "dynamic_slice", x, *starts, result=(tuple(sizes), x.dtype), slice_sizes=sizes
         )
 
     def dynamic_update_slice(self, x: Value, update: Value, starts: Sequence[Value]) -> Value:
-        return self.op("dynamic_update_slice", x, update, *starts, result=x)
+        return self.op("dynamic_update_slice", x, update, *map(self.index, starts), result=x)
 
     def row(self, x: Value, index: Value) -> Value:
         """`x[index]`."""
@@ -384,18 +498,29 @@ class Emitter:
     def combiner(self, name: str, dtype: Any) -> str:
         """A region of two scalars of one type, combined by an operation."""
         kind = ((), physical(dtype))
-        return self.region([kind, kind], lambda x, y: [self.op(name, x, y, result=kind)])
+        return self.region([kind, kind], lambda x, y: [self.combine(name, x, y)])
 
     def reduce(self, name: str, x: Value, start: Any, axes: Sequence[int]) -> Value:
         """`x` combined along axes by an operation, beginning with the number `start`."""
-        shape = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+        first = self.constant(start, x.dtype)
+        return self.reduce_by(lambda a, b: [self.combine(name, a, b)], [x], [first], axes)[0]
+
+    def reduce_by(
+        self,
+        body: Callable[..., Sequence[Value]],
+        xs: Sequence[Value],
+        starts: Sequence[Value],
+        axes: Sequence[int],
+    ) -> list[Value]:
+        """Arrays of one shape combined along axes, together, by a function of twice as many."""
+        shape = tuple(n for i, n in enumerate(xs[0].shape) if i not in axes)
         return self.op(
             "reduce",
-            x,
-            self.constant(start, x.dtype),
-            result=(shape, x.dtype),
-            attributes={"dimensions": ints(list(axes))},
-            regions=[self.combiner(name, x.dtype)],
+            *xs,
+            *starts,
+            result=[(shape, x.dtype) for x in xs],
+            dimensions=axes,
+            regions=[self.region([*starts, *starts], body)],
         )
 
     def while_loop(
@@ -448,7 +573,7 @@ class Emitter:
         return self.token
 
     def _in_order(self, write: Callable[[Value], list[Value]]) -> list[Value]:
-        """What has effects within: `write` takes a token, and returns the next before its values."""
+        """What has effects within: `write` takes a token, and returns the next and then values."""
         self.token, *values = write(self.order())
         return values
 
@@ -458,6 +583,14 @@ class Emitter:
         values = write()
         inner, self.token = self.token, outer
         return [inner, *values]
+
+    def constrain(self, x: Value, sharding: Any) -> Value:
+        """`x`, laid out over the devices as a sharding tells."""
+        text = self.module.sharding(sharding, x.ndim)
+        if text is None:
+            return x
+        attributes = {"sharding": f"#sdy.sharding{text}"}
+        return self.op("sdy.sharding_constraint", x, result=x, attributes=attributes)
 
     # --- programs ---------------------------------------------------------------------------------
 

@@ -11,22 +11,25 @@ from namoo.core.array import to_numpy
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from namoo.engines import base
+from namoo.engines.xla.collectives import Manual
 from namoo.engines.xla.hlo import TOKEN, Emitter, Kind, Value, Writer, _kind, kind_of, tensor
 
 
 class Module:
     """A module under construction: its functions, meshes and callbacks."""
 
-    def __init__(self, partitions: int = 1):
-        self.partitions = partitions
+    def __init__(self, devices: Sequence[Any] = ()):
+        self.devices = tuple(devices)
+        self.partitions = len(devices) or 1
         self.functions: dict[tuple[str, str], str] = {}
         """The texts of functions without their names, by the name they are to have."""
         self.calls: dict[int, tuple[Any, str, list[Kind]]] = {}
         """The function of a program that was called before, by the program's identity."""
         self.callbacks: list[Callable[..., Any]] = []
         self.meshes: dict[str, str] = {}
-        self.axes: dict[Any, Any] = {}
-        """Named axes in scope of the equations at hand, for collectives."""
+        self.manual: Manual | None = None
+        """What the equations at hand are one device's part of, for collectives."""
+        self.channels = 0
         self.failures: list[BaseException] = []
 
     def text(self, name: str, main: str) -> str:
@@ -43,6 +46,23 @@ class Module:
     def mesh(self, text: str) -> str:
         """The name of a mesh, from its text in Shardy's words."""
         return self.meshes.setdefault(text, f"mesh{len(self.meshes) or ''}")
+
+    def sharding(self, sharding: Any, ndim: int) -> str | None:
+        """A sharding in Shardy's words; None where there is one device, or it says nothing."""
+        if self.partitions == 1:
+            return None
+        mesh, text = sharding.shardy(ndim, self.devices)
+        return f"<@{self.mesh(mesh)}, {text}>"
+
+    def channel(self) -> str:
+        """A channel of its own, for one exchange among devices."""
+        self.channels += 1
+        return f"#stablehlo.channel_handle<handle = {self.channels}, type = 1>"
+
+    @staticmethod
+    def kinds(avals: Sequence[Any]) -> list[Kind]:
+        """Shapes and types of elements, in which values travel."""
+        return [kind_of(a) for a in avals]
 
     def main(
         self,
@@ -79,19 +99,20 @@ class Module:
         def read(atom: Any) -> Value:
             return emit.constant(np.asarray(atom.val)) if type(atom) is Literal else env[atom]
 
-        outer = emit.avals
+        outer = emit.avals, emit.inputs
         for eqn in jaxpr.eqns:
             emit.avals = [v.aval for v in eqn.outvars]
+            emit.inputs = [a.aval for a in eqn.invars]
             outs = _apply_rule(emit, eqn, [read(a) for a in eqn.invars])
             env.update(zip(eqn.outvars, outs, strict=True))
-        emit.avals = outer
+        emit.avals, emit.inputs = outer
         return [read(v) for v in jaxpr.outvars]
 
     def call(
         self, emit: Emitter, closed: ClosedJaxpr, operands: Sequence[Value], name: str
     ) -> list[Value]:
         """Call a program as a function of its own, unless it has effects, which have an order."""
-        if closed.effectful or self.axes:
+        if closed.effectful or self.manual is not None:
             return self.inline(emit, closed, operands)
         found = self.calls.get(id(closed.jaxpr)) if not closed.consts else None
         if found is None:
@@ -171,11 +192,12 @@ def _apply_rule(emit: Emitter, eqn: JaxprEqn, operands: list[Value]) -> list[Val
     """The results of an equation, by its primitive's rule; without one, on the host."""
     primitive = eqn.primitive
     rule = primitive.stablehlo
+    outs = NotImplemented
     if isinstance(rule, str):
         outs = emit.elementwise(rule, *operands)
     elif rule is not None:
         outs = rule(emit, *operands, **eqn.params)
-    else:
+    if outs is NotImplemented:
         outs = _evaluate(emit, eqn, operands)
     outs = list(outs) if primitive.multiple_results else [outs]
     for var, out in zip(eqn.outvars, outs, strict=True):

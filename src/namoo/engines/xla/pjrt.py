@@ -56,6 +56,41 @@ def device_list(devices: Sequence[Any]) -> Any:
     return _jax.DeviceList(tuple(devices))
 
 
+# --- many processes -------------------------------------------------------------------------------
+
+
+def distributed_service(address: str, count: int, heartbeat: int, timeout: int) -> Any:
+    """The service that clients of `count` processes find one another through."""
+    return _jax.get_distributed_runtime_service(
+        address, count, heartbeat_timeout=heartbeat, cluster_register_timeout=timeout
+    )
+
+
+def distributed_client(address: str, number: int, heartbeat: int, timeout: int) -> Any:
+    """The connection of process `number` to the service; returns when all processes have theirs."""
+    # A callback for missed heartbeats cannot be given: jaxlib fails to convert its argument.
+    made = _jax.get_distributed_runtime_client(
+        address,
+        number,
+        init_timeout=timeout,
+        heartbeat_timeout=heartbeat,
+        shutdown_on_destruction=False,
+        use_compression=True,
+    )
+    made.connect()
+    return made
+
+
+def distributed_options(connection: Any, number: int, count: int) -> dict[str, Any]:
+    """What makes a client one of several processes'; its collectives go over TCP."""
+    return {
+        "distributed_client": connection,
+        "node_id": number,
+        "num_nodes": count,
+        "collectives": _jax.make_gloo_tcp_collectives(connection),
+    }
+
+
 # --- buffers --------------------------------------------------------------------------------------
 
 
@@ -107,7 +142,7 @@ class _Shown:
             "version": 3,
             "shape": shape,
             # Types that NumPy has no letter for travel as bytes, and are viewed below.
-            "typestr": dtype.str if dtype.kind != "V" else f"|V{dtype.itemsize}",
+            "typestr": dtype.str if dtype.isbuiltin == 1 else f"|V{dtype.itemsize}",
             "data": (buffer.unsafe_buffer_pointer(), True),
         }
 

@@ -1,0 +1,134 @@
+"""What `jit` is told of devices: `in_shardings`, `out_shardings`, `device` and `backend`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from namoo import tree_util
+from namoo.core.jaxpr import Jaxpr, subjaxprs
+
+
+def speaks_of_devices(jaxpr: Jaxpr) -> bool:
+    """Whether a program says on which devices a value of it lies."""
+    found = jaxpr.cache.get("devices")
+    if found is None:
+        found = any(
+            _several(eqn.params.get("sharding"))
+            or _several(eqn.params.get("mesh"))
+            or any(map(speaks_of_devices, subjaxprs(eqn.params)))
+            for eqn in jaxpr.eqns
+        )
+        jaxpr.cache["devices"] = found
+    return found
+
+
+def _several(place: Any) -> bool:
+    """Whether a sharding or a mesh has devices, and more than one."""
+    place = getattr(place, "mesh", place)
+    return place is not None and hasattr(place, "device_ids") and place.size > 1
+
+
+class Shardings:
+    """The shardings of a function's arguments and results, as given: prefixes of their trees."""
+
+    def __init__(self, ins: Any, outs: Any):
+        self.ins = ins
+        self.outs = outs
+        self._key = tuple(
+            (tree_util.tree_structure(t, is_leaf=_is_none), tuple(_leaves(t))) for t in (ins, outs)
+        )
+
+    @staticmethod
+    def of(ins: Any, outs: Any, device: Any, backend: str | None) -> Shardings | None:
+        """Of the arguments of `jit`; None where they say nothing."""
+        if backend is not None and device is None:
+            from namoo.api.device import devices
+
+            found = devices(backend)
+            # Of the platform that everything runs on anyway, there is nothing to say.
+            device = found[0] if found[0].platform != devices()[0].platform else None
+        if device is not None:
+            from namoo.api.device import devices
+            from namoo.sharding import SingleDeviceSharding
+
+            if ins is not None or outs is not None:
+                raise ValueError(
+                    "jit: give either device (or backend) or in_shardings and out_shardings."
+                )
+            if hasattr(device, "device_set"):
+                ins = device
+            elif device.platform != "cpu" or len(devices()) > 1:
+                ins = SingleDeviceSharding(device)
+        if not any(leaf is not None for t in (ins, outs) for leaf in _leaves(t)):
+            return None
+        return Shardings(_named("in_shardings", ins), _named("out_shardings", outs))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Shardings) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def leaves(self, args: tuple, kwargs: dict, traced: Any) -> tuple[list[Any], list[Any]]:
+        """A sharding or None for each operand of the program, and for each result."""
+        given = self._prefix("in_shardings", self.ins, args)
+        # Keyword arguments stay as they are.
+        given += [None] * (tree_util.tree_structure(kwargs).num_leaves)
+        fixed = _places(args, kwargs)
+        given = [s for i, s in enumerate(given) if i not in fixed]
+        result = traced.out_tree.unflatten(range(traced.out_tree.num_leaves))
+        wanted = self._prefix("out_shardings", self.outs, result)
+        wanted = [s for i, s in enumerate(wanted) if i not in traced.fixed_out.places]
+        return [*[None] * len(traced.consts), *given], wanted
+
+    @staticmethod
+    def _prefix(what: str, shardings: Any, tree: Any) -> list[Any]:
+        if isinstance(shardings, list) and isinstance(tree, tuple):
+            shardings = tuple(shardings)
+        try:
+            return tree_util.broadcast_prefix(shardings, tree, is_leaf=_is_none)
+        except ValueError as error:
+            raise ValueError(
+                f"jit: {what} must be a sharding, None, or a tree of them that is a prefix of the "
+                f"structure of the {'arguments' if what[0] == 'i' else 'results'}.\n{error}"
+            ) from None
+
+
+def _places(args: tuple, kwargs: dict) -> set[int]:
+    """The leaves that are part of the program, and no data."""
+    from namoo.api.arguments import is_array
+
+    leaves = tree_util.tree_leaves((args, kwargs))
+    return {i for i, x in enumerate(leaves) if not is_array(x)}
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _leaves(tree: Any) -> list[Any]:
+    return tree_util.tree_leaves(tree, is_leaf=_is_none)
+
+
+def _named(what: str, shardings: Any) -> Any:
+    """Shardings, where bare specs get the mesh that is set."""
+    from namoo.sharding import NamedSharding, PartitionSpec, Sharding
+    from namoo.sharding.context import concrete_mesh
+
+    def one(path: Any, leaf: Any) -> Any:
+        if leaf is None or isinstance(leaf, Sharding):
+            return leaf
+        if isinstance(leaf, PartitionSpec):
+            mesh = concrete_mesh()
+            if mesh.empty:
+                raise RuntimeError(
+                    f"jit: {what}{tree_util.keystr(path)} is a PartitionSpec, {leaf}, which needs "
+                    "a mesh: set one with namoo.set_mesh(mesh), or pass NamedSharding(mesh, spec)."
+                )
+            return NamedSharding(mesh, leaf)
+        raise ValueError(
+            f"jit: {what}{tree_util.keystr(path)} must be a sharding, a PartitionSpec or None, got "
+            f"{leaf!r} of type {type(leaf).__name__}."
+        )
+
+    return tree_util.tree_map_with_path(one, shardings, is_leaf=_is_none)

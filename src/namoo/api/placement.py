@@ -1,0 +1,366 @@
+"""Computation follows data: programs on arrays that lie on devices of their own.
+
+`run` finds the devices of a program from its arguments and from what it says itself, moves the
+other arguments there, and wraps the results.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo.core.array import EagerArray, PlacedArray, delete, to_numpy
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from namoo.core.trace import Tracer
+from namoo.engines.base import Device
+from namoo.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
+from namoo.sharding.hlo import from_hlo_text
+from namoo.sharding.shardings import require_divisible
+
+
+def as_sharding(place: Any) -> Sharding:
+    """A sharding, from one or from a device."""
+    return place if isinstance(place, Sharding) else SingleDeviceSharding(place)
+
+
+def put(x: Any, place: Any) -> Any:
+    """One array on a device, or over several."""
+    sharding = as_sharding(place)
+    aval = aval_of(x)
+    if isinstance(x, PlacedArray):
+        if x._sharding.is_equivalent_to(sharding, aval.ndim):
+            return PlacedArray(aval, sharding, x._buffer)
+        if x._sharding.device_set == sharding.device_set and sharding.num_devices > 1:
+            return _move(x, sharding)
+        if not x._sharding.is_fully_addressable:
+            raise ValueError(
+                f"device_put: {aval.str_short()} lies on devices of several processes, with "
+                f"{x._sharding}, and cannot go to other devices, {sharding}."
+            )
+    if not needs_placing(sharding):
+        return EagerArray(to_numpy(x), aval.weak_type)
+    require_divisible("device_put", sharding, aval.shape)
+    return PlacedArray(aval, sharding, _xla().put(to_numpy(x), aval, sharding))
+
+
+def needs_placing(sharding: Sharding) -> bool:
+    """Whether arrays with this sharding are more than arrays of the host."""
+    from namoo.api.device import devices
+
+    first, *rest = sharding._device_assignment
+    return bool(rest) or first.platform != "cpu" or len(devices()) > 1
+
+
+def _move(x: PlacedArray, sharding: Sharding) -> PlacedArray:
+    """An array laid out anew over the devices it lies on."""
+    closed = _identity(aval_of(x))
+    return run(closed, [x], [None], [sharding])[0]
+
+
+@functools.lru_cache(256)
+def _identity(aval: ShapedArray) -> ClosedJaxpr:
+    from namoo.transforms.stage import stage_closed
+
+    return stage_closed(lambda x: [x], [aval], "move")
+
+
+def fetch(x: PlacedArray) -> np.ndarray:
+    """The numbers of an array, on the host."""
+    xla, aval, sharding = _xla(), aval_of(x), x._sharding
+    if not sharding.is_fully_addressable and not sharding.is_fully_replicated:
+        raise RuntimeError(
+            f"{aval.str_short()} lies on devices of several processes, so this process cannot read "
+            "all of it. Use x.addressable_shards for its part, or first gather it: "
+            "namoo.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))(x)."
+        )
+    parts = xla.pieces(x._buffer, sharding)
+    if sharding.is_fully_replicated:
+        return xla.to_numpy(parts[0][1], aval.shape, aval)
+    cuts = sharding.devices_indices_map(aval.shape)
+    shape = sharding.shard_shape(aval.shape)
+    out = np.empty(aval.shape, getattr(aval.dtype, "numpy", aval.dtype))
+    done = set()
+    for device, buffer in parts:
+        place = tuple((s.start, s.stop) for s in cuts[device])
+        if place not in done:
+            done.add(place)
+            out[cuts[device]] = xla.to_numpy(buffer, shape, aval)
+    return out
+
+
+def _xla() -> Any:
+    from namoo.engines.xla import placed
+
+    return placed
+
+
+# --- programs -------------------------------------------------------------------------------------
+
+
+def run(
+    closed: ClosedJaxpr,
+    operands: Sequence[Any],
+    given: Sequence[Sharding | None] | None = None,
+    wanted: Sequence[Sharding | None] | None = None,
+    donated: dict[int, int] | None = None,
+    paths: Sequence[str] = (),
+) -> list[PlacedArray]:
+    """Run a program on the devices that its arguments, or its own words, tell.
+
+    Args:
+      given: how each argument shall lie; None for those that stay as they are.
+      wanted: how each result shall lie; None where XLA may choose.
+      donated: the result whose memory each of these arguments may become.
+      paths: what the arguments are called, for messages.
+    """
+    given = given or [None] * len(operands)
+    wanted = wanted or [None] * len(closed.out_avals)
+    inputs, leader = _agree(closed, operands, given, wanted, paths)
+    donated = donated or {}
+    key = (tuple(inputs), tuple(wanted), tuple(donated.items()))
+    cache = closed.jaxpr.cache.setdefault("placed", {})
+    program = cache.get(key)
+    if program is None:
+        mesh = leader.mesh if isinstance(leader, NamedSharding) else None
+
+        def read(text: str, ndim: int) -> Sharding:
+            return leader if mesh is None else from_hlo_text(text, mesh, ndim)
+
+        program = cache[key] = _xla().PlacedProgram(
+            closed, leader._device_assignment, inputs, wanted, donated, read
+        )
+    placed = [
+        x if isinstance(x, PlacedArray) and x._sharding is s else put_for(x, s, path)
+        for x, s, path in zip(operands, inputs, _names(paths, len(operands)), strict=True)
+    ]
+    outs = program([x._buffer for x in placed])
+    for i in donated:
+        if isinstance(operands[i], EagerArray):
+            delete(operands[i])
+    return [
+        PlacedArray(a, s, b)
+        for a, s, b in zip(closed.out_avals, program.results, outs, strict=True)
+    ]
+
+
+def put_for(x: Any, sharding: Sharding, path: str) -> PlacedArray:
+    """An argument where the program wants it."""
+    if isinstance(x, PlacedArray):
+        found = put(x, sharding)
+        return found if isinstance(found, PlacedArray) else _placed(x, sharding)
+    require_divisible(path, sharding, aval_of(x).shape)
+    return _placed(x, sharding)
+
+
+def _placed(x: Any, sharding: Sharding) -> PlacedArray:
+    aval = aval_of(x)
+    return PlacedArray(aval, sharding, _xla().put(to_numpy(x), aval, sharding))
+
+
+def _names(paths: Sequence[str], count: int) -> list[str]:
+    rest = range(len(paths), count)
+    return [*(f"constant {i}" for i in range(len(rest))), *paths]
+
+
+def _agree(
+    closed: ClosedJaxpr,
+    operands: Sequence[Any],
+    given: Sequence[Sharding | None],
+    wanted: Sequence[Sharding | None],
+    paths: Sequence[str],
+) -> tuple[list[Sharding], Sharding]:
+    """How each argument lies, and the sharding whose devices lead: all must have the same."""
+    claims: list[tuple[str, Sharding]] = []
+    names = _names(paths, len(operands))
+    for x, s, name in zip(operands, given, names, strict=True):
+        if isinstance(x, PlacedArray):
+            own = x._sharding
+            if s is not None and not own.is_equivalent_to(s, x.ndim):
+                if own.device_set != s.device_set or own.num_devices > 1:
+                    raise ValueError(
+                        "Sharding passed to jit does not match the sharding on the respective arg: "
+                        f"{name}, {aval_of(x).str_short()}, lies with {own}, but in_shardings asks "
+                        f"for {s}. Move it first: namoo.device_put(x, sharding)."
+                    )
+            claims.append((f"argument {name} of {closed.jaxpr.name}", own if s is None else s))
+        elif s is not None:
+            claims.append((f"in_shardings for {name}", s))
+    claims += [(f"out_shardings[{i}]", s) for i, s in enumerate(wanted) if s is not None]
+    claims += [("a constraint in the program", s) for s in constraints(closed.jaxpr)]
+    first = claims[0][1]
+    for what, sharding in claims[1:]:
+        if sharding.device_set != first.device_set:
+            raise ValueError(
+                "Received incompatible devices for jitted computation. Got "
+                f"{claims[0][0]} on device ids {_ids(first)} and {what} on device ids "
+                f"{_ids(sharding)}. Move them to the same devices with namoo.device_put."
+            )
+    meshes = [s for _, s in claims if isinstance(s, NamedSharding)]
+    leader = meshes[0] if meshes else first
+    everywhere = leader
+    if isinstance(leader, NamedSharding):
+        everywhere = NamedSharding(leader.mesh, PartitionSpec())
+    inputs = []
+    for x, s in zip(operands, given, strict=True):
+        own = x._sharding if isinstance(x, PlacedArray) else None
+        inputs.append(s if s is not None else own if own is not None else everywhere)
+    return inputs, leader
+
+
+def _ids(sharding: Sharding) -> list[int]:
+    return [d.id for d in sharding._device_assignment]
+
+
+def constraints(jaxpr: Jaxpr) -> list[Sharding]:
+    """The shardings with devices that a program speaks of."""
+    found = jaxpr.cache.get("constraints")
+    if found is None:
+        found = []
+        for eqn in jaxpr.eqns:
+            sharding = eqn.params.get("sharding")
+            if isinstance(sharding, Sharding) and has_devices(sharding):
+                found.append(sharding)
+            mesh = eqn.params.get("mesh")
+            if isinstance(mesh, Mesh):
+                found.append(NamedSharding(mesh, PartitionSpec()))
+            for sub in subjaxprs(eqn.params):
+                found += constraints(sub)
+        jaxpr.cache["constraints"] = found
+    return found
+
+
+def has_devices(sharding: Sharding) -> bool:
+    """Whether a sharding tells which devices it means, and not only names of axes."""
+    return not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh)
+
+
+def is_placed(closed: ClosedJaxpr, operands: Sequence[Any]) -> bool:
+    """Whether a program runs on devices of its own, because of its arguments or its own words."""
+    if any(type(x) is PlacedArray for x in operands):
+        return True
+    return any(needs_placing(s) and s.num_devices > 1 for s in constraints(closed.jaxpr))
+
+
+# --- operations -----------------------------------------------------------------------------------
+
+_operations: dict[Any, Any] = {}
+
+
+def apply(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """An operation on arrays of which some lie on devices of their own."""
+    from namoo.api.jit import jit
+
+    for x in args:
+        if isinstance(x, Tracer):
+            x.escaped()
+    try:
+        key = (prim, tuple(sorted(params.items())))
+        function = _operations.get(key)
+    except TypeError:  # parameters without hash or order
+        key = function = None
+    if function is None:
+
+        def function(*xs):
+            return prim.bind(*xs, **params)
+
+        function.__name__ = prim.name
+        function = jit(function)
+        if key is not None:
+            if len(_operations) > 4096:
+                _operations.clear()
+            _operations[key] = function
+    return function(*args)
+
+
+PlacedArray.apply = staticmethod(apply)
+PlacedArray.fetch = staticmethod(fetch)
+
+
+class Shard:
+    """The part of an array on one device."""
+
+    def __init__(self, array: PlacedArray, device: Device, number: int, replica_id: int):
+        self._array = array
+        self._number = number
+        self.device = device
+        self.replica_id = replica_id
+
+    @property
+    def index(self) -> tuple[slice, ...]:
+        """The slices of the whole array that the part is."""
+        return self._array._sharding.devices_indices_map(self._array.shape)[self.device]
+
+    @property
+    def data(self) -> Any:
+        """The part as an array on its device."""
+        return addressable_data(self._array, self._number)
+
+    def __repr__(self) -> str:
+        return (
+            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
+            f"data={self.data})"
+        )
+
+
+def addressable_data(x: PlacedArray, number: int) -> Any:
+    """The part of an array on one of this process' devices."""
+    aval, sharding = aval_of(x), x._sharding
+    parts = _xla().pieces(x._buffer, sharding)
+    device, buffer = parts[number]
+    own = aval.update(shape=sharding.shard_shape(aval.shape))
+    return PlacedArray(own, SingleDeviceSharding(device), buffer)
+
+
+def shards(x: PlacedArray, local: bool) -> list[Shard]:
+    """The parts of an array, of this process' devices or of all."""
+    sharding = x._sharding
+    cuts = sharding.devices_indices_map(x.shape)
+    seen: dict[Any, int] = {}
+    out, number = [], 0
+    for device in sharding._device_assignment:
+        place = tuple((s.start, s.stop) for s in cuts[device])
+        replica = seen.get(place, 0)
+        seen[place] = replica + 1
+        if device.is_addressable or not local:
+            out.append(Shard(x, device, number if device.is_addressable else -1, replica))
+        number += device.is_addressable
+    return out
+
+
+# --- what users ask of arrays ---------------------------------------------------------------------
+
+
+def _block(x: PlacedArray) -> PlacedArray:
+    """The array itself, once it is computed."""
+    if x._buffer is not None:
+        x._buffer.block_until_ready()
+    return x
+
+
+def _device(x: PlacedArray) -> Any:
+    """The device of an array that lies on one, else its sharding."""
+    sharding = x._sharding
+    return sharding._device_assignment[0] if sharding.num_devices == 1 else sharding
+
+
+for _name, _member in {
+    "sharding": property(lambda self: self._sharding, doc="How the array lies on devices."),
+    "device": property(_device),
+    "devices": lambda self: self._sharding.device_set,
+    "committed": property(lambda self: True, doc="Whether the array was put where it lies."),
+    "_committed": property(lambda self: True),
+    "is_fully_addressable": property(lambda self: self._sharding.is_fully_addressable),
+    "is_fully_replicated": property(lambda self: self._sharding.is_fully_replicated),
+    "addressable_shards": property(lambda self: shards(self, True)),
+    "global_shards": property(lambda self: shards(self, False)),
+    "addressable_data": addressable_data,
+    "to_device": lambda self, device, *, stream=None: put(self, device),
+    "block_until_ready": _block,
+    "is_ready": lambda self: self._buffer.is_ready(),
+    "is_deleted": lambda self: self._buffer is None,
+}.items():
+    setattr(PlacedArray, _name, _member)

@@ -1,0 +1,274 @@
+"""`shard_map`: one function, run by every device of a mesh on its own parts of the arrays."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from namoo import errors, tree_util
+from namoo.api.arguments import Static, argument_paths, function_name, require_callable
+from namoo.api.jit import jit
+from namoo.control.shard_map import (
+    Layout,
+    axes_in_scope,
+    part_shape,
+    shard_map_p,
+    used,
+    varying,
+)
+from namoo.core.avals import aval_of
+from namoo.core.trace import EvalTrace, context
+from namoo.sharding import Mesh, NamedSharding, PartitionSpec
+from namoo.sharding.context import concrete_mesh
+from namoo.sharding.specs import UNCONSTRAINED, axes_of
+from namoo.transforms.stage import close, stage
+
+
+class _Infer:
+    """Specs that were not given: as the arguments lie."""
+
+    def __repr__(self) -> str:
+        return "Infer"
+
+
+Infer = _Infer()
+
+
+def shard_map(
+    f: Callable | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: Mesh | None = None,
+    axis_names: Iterable[Any] = (),
+    check_vma: bool = True,
+) -> Callable:
+    """Let every device of a mesh run a function on its own parts of the arguments.
+
+    Inside of it the axes of the mesh have names, for collectives such as `lax.psum`.
+
+    Args:
+      f: a function of trees of arrays: of the parts.
+      out_specs: how the parts of the results are joined: a `PartitionSpec`, or a tree of them that
+        is a prefix of the result's structure. Along axes that a spec does not name, all devices
+        must have the same result, and one is taken.
+      in_specs: how the arguments are cut, likewise, with an entry for each argument.
+      mesh: the devices; by default the mesh of `namoo.set_mesh`.
+      axis_names: the mesh axes that the function divides itself over; the others are left to the
+        compiler. All by default.
+      check_vma: keep track of the values that differ between devices, refuse results that are said
+        to be the same and may not be, and add gradients of what all devices share.
+
+    Returns:
+      the function of whole arrays.
+
+    Raises:
+      ValueError: the specs do not fit the arrays, or the mesh.
+
+    >>> import namoo
+    >>> import namoo.numpy as jnp
+    >>> from namoo.sharding import PartitionSpec as P
+    >>> mesh = namoo.make_mesh((1,), ("data",))
+    >>> total = shard_map(lambda x: namoo.lax.psum(x.sum(), "data"), mesh=mesh,
+    ...                   in_specs=P("data"), out_specs=P())
+    >>> total(jnp.arange(4.0))
+    Array(6., dtype=float32)
+    """
+    if f is None:
+        return functools.partial(
+            shard_map,
+            out_specs=out_specs,
+            in_specs=in_specs,
+            mesh=mesh,
+            axis_names=axis_names,
+            check_vma=check_vma,
+        )
+    require_callable(f, "shard_map")
+    if mesh is not None and not hasattr(mesh, "axis_names"):
+        raise TypeError(f"shard_map: mesh must be a namoo.sharding.Mesh, got {mesh!r}.")
+    task = _Task(f, mesh, in_specs, out_specs, tuple(axis_names), bool(check_vma))
+    compiled = jit(functools.wraps(f)(lambda *args: task(*args)))
+
+    @errors.boundary
+    @functools.wraps(f)
+    def mapped(*args):
+        return (compiled if isinstance(context.trace, EvalTrace) else task)(*args)
+
+    return mapped
+
+
+class _Task:
+    """A function, the mesh it is mapped over, and how arrays are cut and joined."""
+
+    def __init__(self, f, mesh, in_specs, out_specs, axis_names, checked):
+        self.f = f
+        self.name = function_name(f)
+        self.given_mesh = mesh
+        self.in_specs = in_specs
+        self.out_specs = out_specs
+        self.axis_names = axis_names
+        self.checked = checked
+
+    def __call__(self, *args: Any) -> Any:
+        mesh = self._mesh()
+        axes = self._axes(mesh)
+        leaves, tree = tree_util.tree_flatten(args)
+        fixed = Static(leaves)
+        paths = fixed.dynamic(argument_paths(self.f, args, {}))
+        specs = self._prefix("in_specs", self._in_specs(args), args)
+        specs = [s for i, s in enumerate(specs) if i not in fixed.places]
+        operands = fixed.dynamic(leaves)
+        whole = [aval_of(x) for x in operands]
+        ins = [
+            self._layout("in_specs", spec, aval.shape, mesh, axes, path)
+            for spec, aval, path in zip(specs, whole, paths, strict=True)
+        ]
+        avals = [
+            varying(a.update(shape=part_shape(a.shape, layout, mesh)), layout, self.checked)
+            for a, layout in zip(whole, ins, strict=True)
+        ]
+        out_tree: Any = None
+        fixed_out: Any = None
+
+        def flat(*parts):
+            nonlocal out_tree, fixed_out
+            outs, out_tree = tree_util.tree_flatten(self.f(*tree.unflatten(fixed.join(parts))))
+            fixed_out = Static(outs)
+            return fixed_out.dynamic(outs)
+
+        with axes_in_scope(mesh, axes, self.checked):
+            jaxpr, consts = stage(flat, avals, self.name, paths, "shard_map")
+        closed, consts = close(jaxpr, consts)
+        outs = self._out_layouts(closed, out_tree, fixed_out, mesh, axes)
+        results = shard_map_p.bind(
+            *consts,
+            *operands,
+            jaxpr=closed,
+            mesh=mesh,
+            axes=axes,
+            ins=(*(((),) * aval_of(c).ndim for c in consts), *ins),
+            outs=tuple(outs),
+            checked=self.checked,
+            name_sharding=name_sharding,
+        )
+        return out_tree.unflatten(fixed_out.join(results))
+
+    def _mesh(self) -> Mesh:
+        mesh = self.given_mesh if self.given_mesh is not None else concrete_mesh()
+        if mesh.empty:
+            raise ValueError(
+                f"shard_map of {self.name} needs a mesh: pass mesh=namoo.make_mesh(...), or set "
+                "one with namoo.set_mesh(mesh)."
+            )
+        return mesh
+
+    def _axes(self, mesh: Mesh) -> tuple[Any, ...]:
+        if strange := [a for a in self.axis_names if a not in mesh.axis_names]:
+            raise ValueError(
+                f"shard_map of {self.name}: axis_names has {strange}, but the mesh has the axes "
+                f"{mesh.axis_names}."
+            )
+        chosen = self.axis_names or mesh.axis_names
+        return tuple(a for a in mesh.axis_names if a in chosen)
+
+    def _in_specs(self, args: tuple) -> Any:
+        if self.in_specs is not Infer:
+            specs = self.in_specs
+            if isinstance(specs, list):
+                specs = tuple(specs)
+            if isinstance(specs, tuple) and not isinstance(specs, PartitionSpec):
+                if len(specs) != len(args):
+                    raise ValueError(
+                        f"shard_map of {self.name}: in_specs has {len(specs)} entries, but the "
+                        f"function was called with {len(args)} arguments."
+                    )
+            return specs
+
+        def own(x):
+            sharding = getattr(x, "sharding", None)
+            return sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()
+
+        return tree_util.tree_map(own, args)
+
+    def _prefix(self, what: str, specs: Any, tree: Any) -> list[Any]:
+        try:
+            found = tree_util.broadcast_prefix(specs, tree, is_leaf=_is_spec)
+        except ValueError as error:
+            raise ValueError(
+                f"shard_map of {self.name}: {what} must be a PartitionSpec, or a tree of them that "
+                f"is a prefix of the structure of the "
+                f"{'arguments' if what == 'in_specs' else 'result'}.\n{error}"
+            ) from None
+        for spec in found:
+            if spec is not None and not isinstance(spec, PartitionSpec):
+                raise TypeError(
+                    f"shard_map of {self.name}: {what} must be PartitionSpecs, such as P('data'); "
+                    f"got {spec!r} of type {type(spec).__name__}."
+                )
+        return found
+
+    def _layout(self, what, spec, shape, mesh, axes, path) -> Layout:
+        """The mesh axes of each dimension of an array, from its spec."""
+        where = f"shard_map of {self.name}: {what} {spec} for {path}"
+        entries = () if spec is None else spec.partitions
+        if len(entries) > len(shape):
+            raise ValueError(
+                f"{where} is for arrays of at least {len(entries)} dimensions, but it has the "
+                f"shape {tuple(shape)}."
+            )
+        if any(entry is UNCONSTRAINED for entry in entries):
+            raise ValueError(f"{where}: P.UNCONSTRAINED has no meaning for a shard_map.")
+        layout = [tuple(axes_of(entry)) for entry in entries]
+        layout += [()] * (len(shape) - len(layout))
+        names = [name for entry in layout for name in entry]
+        if strange := [n for n in names if n not in axes]:
+            raise ValueError(
+                f"{where} names the mesh axes {strange}; those of this shard_map are {axes}."
+            )
+        if len(set(names)) < len(names):
+            raise ValueError(f"{where} names a mesh axis twice: it can divide one dimension only.")
+        if what == "in_specs":
+            for dim, (n, own) in enumerate(zip(shape, layout, strict=True)):
+                count = 1
+                for name in own:
+                    count *= mesh.shape[name]
+                if n % count:
+                    raise ValueError(
+                        f"{where}: dimension {dim} of the shape {tuple(shape)} has size {n}, which "
+                        f"cannot be divided evenly over the {count} devices along {list(own)}. Pad "
+                        f"it to {-(-n // count) * count}, or do not divide it."
+                    )
+        return tuple(layout)
+
+    def _out_layouts(self, closed, out_tree, fixed_out, mesh, axes) -> list[Layout]:
+        structure = out_tree.unflatten(range(out_tree.num_leaves))
+        specs = self._prefix("out_specs", self.out_specs, structure)
+        paths = [tree_util.keystr(p) for p, _ in tree_util.tree_leaves_with_path(structure)]
+        chosen = [i for i in range(out_tree.num_leaves) if i not in fixed_out.places]
+        layouts = []
+        for i, aval in zip(chosen, closed.out_avals, strict=True):
+            path = f"the result{paths[i]}"
+            layout = self._layout("out_specs", specs[i], aval.shape, mesh, axes, path)
+            if extra := aval.vma - used(layout):
+                raise ValueError(
+                    f"shard_map of {self.name}: out_specs {specs[i]} says that {path} is the same "
+                    f"along the mesh axes {sorted(map(str, extra))}, but it may differ there: it "
+                    "was computed from arguments that are divided over them, or from "
+                    "lax.axis_index. Combine the parts, with lax.psum or lax.pmean for example; "
+                    "name the axes in out_specs; or pass check_vma=False if you know that they are "
+                    "the same."
+                )
+            layouts.append(layout)
+        return layouts
+
+
+def _is_spec(x: Any) -> bool:
+    return x is None or isinstance(x, PartitionSpec)
+
+
+@functools.lru_cache(4096)
+def name_sharding(mesh: Mesh, layout: Layout) -> NamedSharding:
+    """The sharding of an array that is cut as a layout tells."""
+    return NamedSharding(mesh, PartitionSpec(*(names or None for names in layout)))

@@ -1,0 +1,216 @@
+"""Arrays over several devices: constraints on how they lie, and arrays made from their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo import _dtypes, tree_util
+from namoo.api.arguments import to_array
+from namoo.api.placement import needs_placing
+from namoo.control.constraint import sharding_constraint_p
+from namoo.core.array import EagerArray, PlacedArray, to_numpy
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.trace import EvalTrace, context
+from namoo.sharding import NamedSharding, PartitionSpec, Sharding
+from namoo.sharding.context import concrete_mesh, get_abstract_mesh
+from namoo.sharding.shardings import require_divisible
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """Say how the arrays of a tree shall lie on devices, in the midst of a function under `jit`.
+
+    Args:
+      x: a tree of arrays.
+      shardings: a sharding, or a `PartitionSpec` for the mesh of `namoo.set_mesh`; or a tree of
+        these that is a prefix of `x`; None where nothing is said.
+
+    Returns:
+      `x` with the same values.
+
+    >>> import namoo
+    >>> import namoo.numpy as jnp
+    >>> from namoo.sharding import NamedSharding, PartitionSpec as P
+    >>> sharding = NamedSharding(namoo.make_mesh((1,), ("data",)), P("data"))
+    >>> namoo.jit(lambda x: with_sharding_constraint(x * 2, sharding))(jnp.arange(3))
+    Array([0, 2, 4], dtype=int32)
+    """
+    places = tree_util.broadcast_prefix(shardings, x, is_leaf=_is_place)
+    leaves, tree = tree_util.tree_flatten_with_path(x)
+    out = []
+    for (path, leaf), place in zip(leaves, places, strict=True):
+        where = f"with_sharding_constraint{tree_util.keystr(path)}"
+        sharding = _resolve(where, place)
+        if sharding is None:
+            out.append(to_array(leaf))
+            continue
+        require_divisible(where, sharding, aval_of(leaf).shape)
+        if isinstance(context.trace, EvalTrace):
+            from namoo.api.device import device_put
+
+            out.append(device_put(leaf, sharding))
+        else:
+            out.append(sharding_constraint_p.bind(leaf, sharding=sharding))
+    return tree.unflatten(out)
+
+
+def _is_place(x: Any) -> bool:
+    return x is None or isinstance(x, (PartitionSpec, Sharding))
+
+
+def _resolve(where: str, place: Any) -> Sharding | None:
+    """A sharding from what the user gave."""
+    if place is None or isinstance(place, Sharding):
+        return place
+    if isinstance(place, PartitionSpec):
+        mesh = concrete_mesh()
+        mesh = get_abstract_mesh() if mesh.empty else mesh
+        if mesh.empty:
+            raise RuntimeError(
+                f"{where}: the PartitionSpec {place} needs a mesh: set one with "
+                "namoo.set_mesh(mesh), or pass NamedSharding(mesh, spec)."
+            )
+        return NamedSharding(mesh, place)
+    raise ValueError(
+        f"{where}: expected a sharding or a PartitionSpec, got {place!r} of type "
+        f"{type(place).__name__}."
+    )
+
+
+def make_array_from_callback(
+    shape: Sequence[int],
+    sharding: Sharding,
+    data_callback: Callable[[Any], Any],
+    dtype: Any = None,
+) -> Any:
+    """An array over several devices, of which a function gives each part.
+
+    Args:
+      shape: the shape of the whole array.
+      sharding: how it lies on devices.
+      data_callback: gets the slices of a part, and returns the part; it is called for the parts of
+        this process' devices, once for each.
+      dtype: the type of the elements; by default that of the parts.
+
+    >>> import numpy as np
+    >>> import namoo
+    >>> from namoo.sharding import NamedSharding, PartitionSpec as P
+    >>> whole = np.arange(4)
+    >>> sharding = NamedSharding(namoo.make_mesh((1,), ("data",)), P("data"))
+    >>> make_array_from_callback((4,), sharding, lambda index: whole[index])
+    Array([0, 1, 2, 3], dtype=int32)
+    """
+    shape = tuple(shape)
+    require_divisible("make_array_from_callback", sharding, shape)
+    cuts = sharding.addressable_devices_indices_map(shape)
+    made: dict[Any, np.ndarray] = {}
+    parts = []
+    for index in cuts.values():
+        key = tuple((s.start, s.stop) for s in index)
+        if key not in made:
+            part = data_callback(index)
+            made[key] = to_numpy(to_array(part if dtype is None else np.asarray(part, dtype)))
+        parts.append(made[key])
+    return _from_parts("make_array_from_callback", shape, sharding, list(cuts), parts, dtype)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
+) -> Any:
+    """An array over several devices from its parts, one for each device of this process.
+
+    Args:
+      shape: the shape of the whole array.
+      sharding: how it lies on devices.
+      arrays: the parts, on their devices.
+      dtype: the type of the elements, where there are no parts to tell.
+    """
+    shape = tuple(shape)
+    require_divisible("make_array_from_single_device_arrays", sharding, shape)
+    devices = list(sharding._addressable_device_assignment)
+    if len(arrays) != len(devices):
+        raise ValueError(
+            f"make_array_from_single_device_arrays: the sharding has {len(devices)} devices of "
+            f"this process, but {len(arrays)} arrays were given: {sharding}."
+        )
+    placed = [x for x in arrays if isinstance(x, PlacedArray)]
+    if len(placed) == len(arrays) and len(devices) == sharding.num_devices:
+        by_device = {next(iter(x._sharding.device_set)): x for x in placed}
+        if set(by_device) == set(devices):
+            aval = aval_of(arrays[0]).update(shape=shape)
+            from namoo.engines.xla import placed as xla
+
+            buffer = xla.join([by_device[d]._buffer for d in devices], aval, sharding)
+            return PlacedArray(aval, sharding, buffer)
+    parts = [to_numpy(x) for x in arrays]
+    name = "make_array_from_single_device_arrays"
+    return _from_parts(name, shape, sharding, devices, parts, dtype)
+
+
+def make_array_from_process_local_data(
+    sharding: Sharding, local_data: Any, global_shape: Sequence[int | None] | None = None
+) -> Any:
+    """An array over the devices of all processes, from the part that each process has.
+
+    Args:
+      sharding: how the array lies on devices.
+      local_data: the part of this process, or all of the array.
+      global_shape: the shape of the whole array, None for dimensions to be found; by default a
+        dimension that is divided among processes is as many times larger.
+    """
+    local = to_numpy(to_array(local_data))
+    whole = tuple(global_shape) if global_shape is not None else (None,) * local.ndim
+    if len(whole) != local.ndim:
+        raise ValueError(
+            f"make_array_from_process_local_data: global_shape {whole} has {len(whole)} "
+            f"dimensions, local_data {local.ndim}."
+        )
+    parts, places = sharding._tiling(local.ndim)
+    own = [i for i, d in enumerate(sharding._device_assignment) if d.is_addressable]
+    first, last = places[own].min(0), places[own].max(0) + 1
+    shape = []
+    for dim, (n, count) in enumerate(zip(local.shape, parts, strict=True)):
+        share = int(last[dim] - first[dim])
+        found = whole[dim] if whole[dim] is not None else n * count // share
+        if found != n and found * share != n * count:
+            raise ValueError(
+                f"make_array_from_process_local_data: dimension {dim} of local_data has size {n}, "
+                f"but this process has {share} of {count} parts of a dimension of size {found}."
+            )
+        shape.append(found)
+    # Where local_data is the whole along a dimension, its parts are cut from it as they are.
+    origin = [
+        0 if local.shape[d] == n else int(first[d]) * (n // parts[d]) for d, n in enumerate(shape)
+    ]
+
+    def part(index: Any) -> np.ndarray:
+        cut = (s.indices(n) for s, n in zip(index, shape, strict=True))
+        return local[tuple(slice(a - o, b - o) for (a, b, _), o in zip(cut, origin, strict=True))]
+
+    return make_array_from_callback(tuple(shape), sharding, part, local.dtype)
+
+
+def _from_parts(
+    what: str,
+    shape: tuple[int, ...],
+    sharding: Sharding,
+    devices: Sequence[Any],
+    parts: Sequence[np.ndarray],
+    dtype: Any,
+) -> Any:
+    wanted = sharding.shard_shape(shape)
+    for part, device in zip(parts, devices, strict=True):
+        if part.shape != wanted:
+            raise ValueError(
+                f"{what}: the part for {device} has the shape {part.shape}, but each device has "
+                f"{wanted} of an array of shape {shape} with {sharding}."
+            )
+    found = parts[0].dtype if parts else np.dtype(dtype if dtype is not None else np.float32)
+    aval = ShapedArray(shape, _dtypes.of_numpy(found) if found.names else found)
+    if not needs_placing(sharding):
+        return EagerArray(parts[0])
+    from namoo.engines.xla import placed as xla
+
+    return PlacedArray(aval, sharding, xla.put_pieces(parts, aval, sharding, devices))

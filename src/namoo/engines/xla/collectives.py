@@ -1,0 +1,177 @@
+"""Exchange among the devices of a mesh, for rules of collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+class Manual:
+    """The mesh that the code at hand is written for one device of, and the axes it is divided over.
+
+    Args:
+      mesh: has `axis_names`, `axis_sizes` and `flat_devices`.
+      axes: the names of the axes that the code divides itself over.
+      devices: the devices of the program, in its order.
+    """
+
+    def __init__(self, mesh: Any, axes: Sequence[Any], devices: Sequence[Any]):
+        self.names = tuple(mesh.axis_names)
+        self.axes = tuple(axes)
+        position = {d: i for i, d in enumerate(devices)}
+        places = [position[d] for d in mesh.flat_devices]
+        self.grid = np.array(places, np.int64).reshape(mesh.axis_sizes)
+
+    def groups(self, names: Sequence[Any], parts: Any = None) -> np.ndarray:
+        """Rows of devices that differ only along some axes; `parts` divides each row further."""
+        last = [self.names.index(n) for n in names]
+        rest = [i for i in range(len(self.names)) if i not in last]
+        count = int(np.prod([self.grid.shape[i] for i in last]))
+        rows = self.grid.transpose(*rest, *last).reshape(-1, count)
+        if parts is None:
+            return rows
+        longest = max(map(len, parts))
+        # Shorter groups are filled up with -1.
+        out = [[*row[list(p)], *[-1] * (longest - len(p))] for row in rows for p in parts]
+        return np.array(out, np.int64)
+
+    def coordinates(self, name: Any) -> np.ndarray:
+        """For each device of the program, its place along an axis."""
+        along = np.indices(self.grid.shape)[self.names.index(name)]
+        out = np.zeros(self.grid.size, np.int32)
+        out[self.grid.reshape(-1)] = along.reshape(-1)
+        return out
+
+
+class Collectives:
+    """The part of `hlo.Emitter` that speaks of other devices."""
+
+    module: Any
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+    def _manual(self, names: Sequence[Any]) -> Manual:
+        manual = self.module.manual
+        if manual is None or not set(names) <= set(manual.axes):
+            raise NameError(
+                f"Found an unbound axis name: {list(names)}. A collective over it stands outside "
+                "of the function that is mapped over it."
+            )
+        return manual
+
+    def _exchange(self, names: Sequence[Any], parts: Any = None) -> dict[str, str]:
+        rows = self._manual(names).groups(names, parts)
+        return {
+            "replica_groups": self.matrix(rows.tolist()),
+            "channel_handle": self.module.channel(),
+            "use_global_device_ids": "unit",
+        }
+
+    def axis_index(self, name: Any) -> Any:
+        """The place of this device along an axis."""
+        table = self.constant(self._manual([name]).coordinates(name))
+        here = self.op("partition_id", result=((), np.uint32))
+        return self.row(table, here)
+
+    def all_reduce(self, operation: str, x: Any, names: Sequence[Any], parts: Any = None) -> Any:
+        """Values of all devices along some axes, combined."""
+        return self.op(
+            "all_reduce",
+            x,
+            result=[x],
+            attributes=self._exchange(names, parts),
+            regions=[self.combiner(operation, x.dtype)],
+        )[0]
+
+    def all_gather(self, x: Any, axis: int, names: Sequence[Any], parts: Any = None) -> Any:
+        """Values of all devices along some axes, joined along an axis of the array."""
+        attributes = self._exchange(names, parts)
+        count = self._manual(names).groups(names, parts).shape[1]
+        shape = list(x.shape)
+        shape[axis] *= count
+        attributes["all_gather_dim"] = f"{axis} : i64"
+        return self.op("all_gather", x, result=[(tuple(shape), x.dtype)], attributes=attributes)[0]
+
+    def reduce_scatter(self, x: Any, axis: int, names: Sequence[Any], parts: Any = None) -> Any:
+        """The sum over devices, of which each keeps its part along an axis of the array."""
+        attributes = self._exchange(names, parts)
+        count = self._manual(names).groups(names, parts).shape[1]
+        shape = list(x.shape)
+        shape[axis] //= count
+        attributes["scatter_dimension"] = f"{axis} : i64"
+        region = self.combiner("add", x.dtype)
+        kind = (tuple(shape), x.dtype)
+        return self.op("reduce_scatter", x, result=kind, attributes=attributes, regions=[region])
+
+    def all_to_all(
+        self, x: Any, split: int, concat: int, names: Sequence[Any], parts: Any = None
+    ) -> Any:
+        """Parts along the axis `split` go to one device each, and are joined along `concat`."""
+        attributes = self._exchange(names, parts)
+        del attributes["use_global_device_ids"]
+        count = self._manual(names).groups(names, parts).shape[1]
+        shape = list(x.shape)
+        shape[split] //= count
+        shape[concat] *= count
+        attributes |= {
+            "split_dimension": f"{split} : i64",
+            "concat_dimension": f"{concat} : i64",
+            "split_count": f"{count} : i64",
+        }
+        return self.op("all_to_all", x, result=[(tuple(shape), x.dtype)], attributes=attributes)[0]
+
+    def permute(self, x: Any, name: Any, pairs: Sequence[tuple[int, int]]) -> Any:
+        """Values sent along an axis, from the first of each pair to the second."""
+        rows = self._manual([name]).groups([name])
+        both = [(row[i], row[j]) for row in rows for i, j in pairs]
+        attributes = {
+            "source_target_pairs": self.matrix([(int(i), int(j)) for i, j in both]),
+            "channel_handle": self.module.channel(),
+        }
+        return self.op("collective_permute", x, result=x, attributes=attributes)
+
+    def manual_computation(
+        self,
+        closed: Any,
+        operands: Sequence[Any],
+        mesh: Any,
+        axes: Sequence[Any],
+        ins: Sequence[Any],
+        outs: Sequence[Any],
+    ) -> list[Any]:
+        """A program for each device of a mesh, on its own parts of the operands.
+
+        Args:
+          axes: the mesh axes that the program divides itself over.
+          ins, outs: the shardings of operands and results.
+        """
+        module = self.module
+
+        def listed(shardings: Sequence[Any], values: Sequence[Any]) -> str:
+            pairs = zip(shardings, values, strict=True)
+            texts = [module.sharding(s, len(v.shape)) for s, v in pairs]
+            return f"#sdy.sharding_per_value<[{', '.join(texts)}]>"
+
+        outer = module.manual
+        module.manual = Manual(mesh, axes, module.devices)
+        try:
+            with self.writer.region([kind for kind in module.kinds(closed.in_avals)]) as (xs, text):
+                self.writer.op("sdy.return", self.inline(closed, xs), [])
+        finally:
+            module.manual = outer
+        quoted = ", ".join(f'"{a}"' for a in mesh.axis_names if a in axes)
+        attributes = {
+            "in_shardings": listed(ins, operands),
+            "out_shardings": listed(outs, self.avals),
+            "manual_axes": f"#sdy<manual_axes{{{quoted}}}>",
+        }
+        return self.op(
+            "sdy.manual_computation",
+            *operands,
+            result=list(self.avals),
+            attributes=attributes,
+            regions=text,
+        )

@@ -1,0 +1,132 @@
+"""Programs over several devices, or on another than the host's first: buffers in, buffers out.
+
+XLA's SPMD partitioner divides the work: a program says how its inputs lie on the devices, and where
+results are to lie if that matters; XLA finds the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo.core.avals import ShapedArray
+from namoo.core.jaxpr import ClosedJaxpr
+from namoo.engines.base import Device
+from namoo.engines.xla import clients, pjrt
+from namoo.engines.xla.engine import Type, logical, physical_value
+from namoo.engines.xla.hlo import kind_of
+from namoo.engines.xla.lower import Module
+
+
+class PlacedProgram:
+    """A program compiled for its devices.
+
+    Args:
+      devices: the devices, in the order that the program numbers them.
+      inputs: how each input lies on them, as shardings.
+      results: how each result shall lie; None where XLA may choose.
+      donated: the result whose memory each of these inputs may become.
+      read: makes a sharding of the text of an HLO sharding and a number of dimensions.
+    """
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        devices: Sequence[Device],
+        inputs: Sequence[Any],
+        results: Sequence[Any],
+        donated: dict[int, int],
+        read: Callable[[str, int], Any],
+    ):
+        self.closed = closed
+        raw = [clients.raw(d) for d in devices]
+        self.client = raw[0].client
+        module = Module(devices)
+        heads = [
+            _annotation(module, s, a.ndim) for s, a in zip(inputs, closed.in_avals, strict=True)
+        ]
+        tails = [
+            _annotation(module, s, a.ndim) for s, a in zip(results, closed.out_avals, strict=True)
+        ]
+        for i, o in donated.items():
+            if len(devices) == 1 or (results[o] is not None and results[o] == inputs[i]):
+                heads[i]["tf.aliasing_output"] = f"{o} : i32"
+            else:
+                heads[i]["jax.buffer_donor"] = "true"
+        self.stablehlo = module.text(closed.jaxpr.name or "main", module.main(closed, heads, tails))
+        self.failures = module.failures
+        options = pjrt.compile_options(raw, len(results), [r is None for r in results])
+        self.loaded = pjrt.compile(self.client, self.stablehlo, raw, options, module.callbacks)
+        texts = self.loaded.output_shardings() if len(devices) > 1 else []
+        self.results = [
+            r if r is not None else read(texts[i] if texts else "{replicated}", a.ndim)
+            for i, (r, a) in enumerate(zip(results, closed.out_avals, strict=True))
+        ]
+        self.loaded.results(
+            [Type(a) for a in closed.out_avals],
+            [placement(s, a.ndim) for s, a in zip(self.results, closed.out_avals, strict=True)],
+        )
+        self.run = self.loaded.finish if closed.effectful else self.loaded
+
+    def __call__(self, buffers: list[Any]) -> list[Any]:
+        try:
+            return self.run(buffers)
+        except Exception:
+            if self.failures:
+                raise self.failures.pop() from None
+            raise
+
+
+def _annotation(module: Module, sharding: Any, ndim: int) -> dict[str, str]:
+    text = None if sharding is None else module.sharding(sharding, ndim)
+    return {} if text is None else {"sdy.sharding": f"#sdy.sharding{text}"}
+
+
+def placement(sharding: Any, ndim: int) -> pjrt.Placement:
+    """A sharding in jaxlib's terms."""
+    return pjrt.placement(
+        [clients.raw(d) for d in sharding._device_assignment], sharding.hlo_text(ndim)
+    )
+
+
+def put(value: np.ndarray, aval: ShapedArray, sharding: Any) -> Any:
+    """A buffer that holds an array of the host, cut as a sharding tells."""
+    value = physical_value(value, Type(aval))
+    cuts = sharding.addressable_devices_indices_map(aval.shape)
+    return put_pieces(
+        [np.ascontiguousarray(value[i]).reshape(value[i].shape) for i in cuts.values()],
+        aval,
+        sharding,
+        list(cuts),
+    )
+
+
+def put_pieces(
+    pieces: Sequence[np.ndarray], aval: ShapedArray, sharding: Any, devices: Sequence[Device]
+) -> Any:
+    """A buffer from the parts that each device of this process shall have."""
+    kind = Type(aval)
+    pieces = [physical_value(x, kind) for x in pieces]
+    where = placement(sharding, aval.ndim)
+    return pjrt.put(kind, where, pieces, [clients.raw(d) for d in devices])
+
+
+def join(buffers: Sequence[Any], aval: ShapedArray, sharding: Any) -> Any:
+    """A buffer from buffers that lie on their devices already, in the order of the sharding's."""
+    return pjrt.join(Type(aval), placement(sharding, aval.ndim), list(buffers))
+
+
+def pieces(buffer: Any, sharding: Any) -> list[tuple[Device, Any]]:
+    """The parts of a buffer on devices of this process."""
+    local = sharding._addressable_device_assignment
+    found = [buffer] if len(sharding._device_assignment) == 1 else pjrt.pieces(buffer)
+    return list(zip(local, found, strict=True))
+
+
+def to_numpy(buffer: Any, shape: tuple[int, ...], aval: ShapedArray) -> np.ndarray:
+    """The numbers of a part that lies on one device; `shape` is the part's."""
+    _, physical = kind_of(aval)
+    dtype = getattr(aval.dtype, "numpy", aval.dtype)
+    return logical(pjrt.to_numpy(buffer, shape, physical), dtype)
