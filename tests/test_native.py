@@ -16,7 +16,7 @@ from conformance.harness import load
 from namoo import lax
 from namoo.core.array import to_numpy
 from namoo.core.avals import aval_of
-from namoo.engines.native import link, threads
+from namoo.engines.native import calls, link, threads
 from namoo.engines.native.engine import native
 from namoo.transforms.stage import close, stage
 
@@ -315,3 +315,23 @@ def test_bad_values_are_found_where_they_arise(setting, fun, value, operation):
     with getattr(namoo, setting)(True), pytest.raises(FloatingPointError, match=wanted):
         namoo.jit(lambda x: fun(x))(jnp.float32(value))
     namoo.jit(lambda x: fun(x))(jnp.float32(value))
+
+
+def test_calls_as_numbers_are_the_calls_written_out(monkeypatch):
+    def deep(x, w):
+        for _ in range(12):
+            x = jnp.tanh(x @ w) * 0.5 + jnp.sin(x).mean()
+        y = jnp.sort(x, 0)
+        for _ in range(12):
+            y = y @ w - y.max(0)
+        return y, x
+
+    monkeypatch.setenv("NAMOO_CACHE", "off")
+    args = [to_numpy(namoo.random.uniform(namoo.random.key(i), (64, 64))) for i in range(2)]
+    results = []
+    for few in (1, 10**6):
+        monkeypatch.setattr(calls, "FEW", few)
+        program, inputs = compiled(deep, *args)
+        assert program.text.count("call void @calls(") == (2 if few == 1 else 0)
+        results.append(program(inputs))
+    assert all(map(np.array_equal, *results))

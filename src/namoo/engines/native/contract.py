@@ -116,17 +116,16 @@ def _turned(dot: Node, permutation: tuple[int, ...]) -> tuple[tuple[Node, ...], 
     )
 
 
-def emit(driver: Any, node: Node, operands: list[Value], out: Value) -> None:
-    """Write the products by BLAS, in blocks that threads share."""
+def blocks(module: Any, node: Node) -> Emitted:
+    """A function that calls BLAS, for a product in blocks that threads share."""
     batch, m, n, k = sizes(node)
     left, right = sides(node)
     key = ("blas", node.elem, batch, m, n, k, tuple(left.batch), tuple(right.batch),
            left.free, left.contract, right.free, right.contract)  # fmt: skip
-    module = driver.module
     if key not in module.kernels:
         name = f"k{len(module.kernels)}"
         module.kernels[key] = Blocks(module, node.elem, name).emit(batch, m, n, k, left, right)
-    driver.call(module.kernels[key], driver.table([*operands, out]))
+    return module.kernels[key]
 
 
 class Blocks:

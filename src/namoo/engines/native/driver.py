@@ -6,7 +6,6 @@ A loop's body is another plan, written into the same function.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from namoo.core.jaxpr import JaxprEqn
@@ -74,10 +73,6 @@ class Driver:
         self.host = host
         self.fails = False
         self.widest = 1
-        self.turns: list[tuple[str, Value]] = []
-        """The loops around the step that is being written, and the numbers of their turns."""
-        self.deepest = 0
-        """How many of those a step that may fail needs memory for."""
 
     def run(
         self,
@@ -167,21 +162,6 @@ class Driver:
             f.emit_here("i32", 0, f"call i32 {self.host.name}(i64 {number}, ptr {table.name})")
         )
 
-    @contextmanager
-    def turn(self, loop: str, number: Value):
-        """Write the steps of a loop's body; what fails there tells in which turn."""
-        self.turns.append((loop, number))
-        yield
-        self.turns.pop()
-
-    def noted_turns(self) -> Value:
-        """The numbers of the turns of all loops around, written to memory."""
-        f, slot = self.f, Value("%turns", "ptr")
-        self.deepest = max(self.deepest, len(self.turns), 1)
-        for i, (_, number) in enumerate(self.turns):
-            f.line(f"  store {number!r}, ptr {f.offset(slot, i, 'i64').name}, align 8")
-        return slot
-
     def check(self, code: Value) -> None:
         """Leave the program if a step failed."""
         self.fails = True
@@ -191,8 +171,6 @@ class Driver:
         """The function's text."""
         f = self.f
         f.preamble.append(f"  %table = alloca [{self.widest} x ptr], align 8")
-        if self.deepest:
-            f.preamble.append(f"  %turns = alloca [{self.deepest} x i64], align 8")
         f.line("  ret i32 0")
         if self.fails:
             f.start_block("FAIL")

@@ -1,0 +1,158 @@
+"""Calls of kernels as a list of numbers, and the loop that makes them.
+
+A program of many layers calls few kernels many times.  Written out, its calls would be most of the
+code; as numbers they cost LLVM nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from namoo.engines.native.ir import Value
+from namoo.engines.native.kernel import Emitted
+
+Place = tuple[str, int]
+PARALLEL = "declare void @namoo_parallel(ptr, ptr, i64, i64)"
+# From this many operations on, a kernel's work is shared among threads.
+PARALLEL_WORK = 1 << 17
+GRAIN_WORK = 1 << 15
+# Fewer calls than this are written out.
+FEW = 16
+
+# A call is: the kernel's number, its units, how many of them a thread takes (0: one thread takes
+# all), the number of pointers, and for each pointer an offset in the arena or, negative, the place
+# in the program's table.
+_LOOP = """define private void @calls(
+  ptr %first, ptr %end, ptr %kernels, ptr %slots, ptr %arena, ptr %table
+) {{
+entry:
+  br label %call
+call:
+  %row = phi ptr [%first, %entry], [%next, %done]
+  %number = load i64, ptr %row, align 8
+  %p1 = getelementptr i64, ptr %row, i64 1
+  %units = load i64, ptr %p1, align 8
+  %p2 = getelementptr i64, ptr %row, i64 2
+  %grain = load i64, ptr %p2, align 8
+  %p3 = getelementptr i64, ptr %row, i64 3
+  %count = load i64, ptr %p3, align 8
+  %places = getelementptr i64, ptr %row, i64 4
+  %next = getelementptr i64, ptr %places, i64 %count
+  %slot = getelementptr ptr, ptr %kernels, i64 %number
+  %kernel = load ptr, ptr %slot, align 8
+  br label %place
+place:
+  %i = phi i64 [0, %call], [%j, %put]
+  %pp = getelementptr i64, ptr %places, i64 %i
+  %p = load i64, ptr %pp, align 8
+  %given = icmp slt i64 %p, 0
+  br i1 %given, label %argument, label %within
+argument:
+  %a0 = xor i64 %p, -1
+  %a1 = getelementptr ptr, ptr %slots, i64 %a0
+  %a2 = load ptr, ptr %a1, align 8
+  br label %put
+within:
+  %b0 = getelementptr i8, ptr %arena, i64 %p
+  br label %put
+put:
+  %value = phi ptr [%a2, %argument], [%b0, %within]
+  %target = getelementptr ptr, ptr %table, i64 %i
+  store ptr %value, ptr %target, align 8
+  %j = add i64 %i, 1
+  %more = icmp slt i64 %j, %count
+  br i1 %more, label %place, label %run
+run:
+  {run}
+alone:
+  call void %kernel(ptr %table, i64 0, i64 %units)
+  br label %done
+done:
+  %left = icmp ult ptr %next, %end
+  br i1 %left, label %call, label %out
+out:
+  ret void
+}}"""
+_SHARED = """%many = icmp sgt i64 %grain, 0
+  br i1 %many, label %together, label %alone
+together:
+  call void @namoo_parallel(ptr %kernel, ptr %table, i64 %units, i64 %grain)
+  br label %done"""
+
+
+def grain(kernel: Emitted) -> int:
+    """How many units of a kernel a thread takes at once; 0 if they are not worth sharing."""
+    if kernel.work < PARALLEL_WORK or kernel.units < 2:
+        return 0
+    return max(1, kernel.units * GRAIN_WORK // kernel.work)
+
+
+class Calls:
+    """Calls of kernels that are still to be written, in their order.
+
+    `at` gives the pointer of a place.  Where there is a table `slots`, places that are not in the
+    arena are in it, those of each kind in a row from `starts`.
+    """
+
+    def __init__(
+        self,
+        driver: Any,
+        at: Callable[[Place], Value],
+        arena: Value,
+        slots: Value | None,
+        starts: Mapping[str, int],
+    ):
+        self.driver = driver
+        self.at = at
+        self.arena = arena
+        self.slots = slots
+        self.starts = starts
+        self.waiting: list[tuple[Emitted, list[Place]]] = []
+        self.numbers: dict[str, int] = {}
+        self.lists = 0
+
+    def add(self, kernel: Emitted, places: list[Place]) -> None:
+        """Call a kernel with pointers to places."""
+        self.waiting.append((kernel, places))
+
+    def write(self) -> None:
+        """Write the calls that are waiting: now comes something else."""
+        waiting, self.waiting = self.waiting, []
+        driver = self.driver
+        if self.slots is None or len(waiting) < FEW:
+            for kernel, places in waiting:
+                driver.call(kernel, driver.table([self.at(p) for p in places]))
+            return
+        words: list[int] = []
+        for kernel, places in waiting:
+            number = self.numbers.setdefault(kernel.name, len(self.numbers))
+            share = grain(kernel)
+            if share:
+                driver.module.declarations["namoo_parallel"] = PARALLEL
+            words += [number, kernel.units, share, len(places)]
+            words += [i if kind == "arena" else ~(self.starts[kind] + i) for kind, i in places]
+            driver.widest = max(driver.widest, len(places))
+        name, count = f"@calls{self.lists}", len(words)
+        self.lists += 1
+        numbers = ", ".join([f"i64 {w}" for w in words])
+        driver.module.globals[name] = (
+            f"{name} = private unnamed_addr constant [{count} x i64] [{numbers}]"
+        )
+        end = f"getelementptr (i64, ptr {name}, i64 {count})"
+        driver.f.line(
+            f"  call void @calls(ptr {name}, ptr {end}, ptr %kernels, {self.slots!r}, "
+            f"{self.arena!r}, ptr %table)"
+        )
+
+    def finish(self) -> None:
+        """Write the loop, and where it finds the kernels."""
+        if not self.lists:
+            return
+        module, preamble = self.driver.module, self.driver.f.preamble
+        preamble.append(f"  %kernels = alloca [{len(self.numbers)} x ptr], align 8")
+        for name, i in self.numbers.items():
+            preamble.append(f"  %kernel{i} = getelementptr ptr, ptr %kernels, i64 {i}")
+            preamble.append(f"  store ptr @{name}, ptr %kernel{i}, align 8")
+        shared = "namoo_parallel" in module.declarations
+        module.functions.append(_LOOP.format(run=_SHARED if shared else "br label %alone"))
