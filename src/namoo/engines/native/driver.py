@@ -6,18 +6,16 @@ A loop's body is another plan, written into the same function.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from namoo.core.jaxpr import JaxprEqn
 from namoo.engines.native import contract
-from namoo.engines.native.graph import CALL, DOT, Node
+from namoo.engines.native.calls import PARALLEL, Calls, grain
+from namoo.engines.native.graph import CALL, DOT
 from namoo.engines.native.ir import Function, Value, constant
-from namoo.engines.native.kernel import Emitted, KernelEmitter
+from namoo.engines.native.kernel import Emitted, KernelEmitter, Spec
 from namoo.engines.native.plan import Plan, specification
-
-# From this many operations on, a kernel's work is shared among threads.
-PARALLEL_WORK = 1 << 17
-GRAIN_WORK = 1 << 15
 
 
 class Module:
@@ -73,6 +71,10 @@ class Driver:
         self.host = host
         self.fails = False
         self.widest = 1
+        self.turns: list[tuple[str, Value]] = []
+        """The loops around the step that is being written, and the numbers of their turns."""
+        self.deepest = 0
+        """How many of those a step that may fail needs memory for."""
 
     def run(
         self,
@@ -81,29 +83,38 @@ class Driver:
         consts: Sequence[Value],
         outputs: Sequence[Value],
         arena: Value,
+        slots: Value | None = None,
     ) -> None:
-        """Write all steps of a plan."""
+        """Write all steps of a plan; `slots` is a table of its inputs, constants and outputs."""
         banks = {"in": inputs, "const": consts, "out": outputs}
+        starts = {"in": 0, "const": len(inputs), "out": len(inputs) + len(consts)}
 
-        def pointer(node: Node) -> Value:
-            kind, i = plan.places[node]
+        def at(place: tuple[str, int]) -> Value:
+            kind, i = place
             return self.f.offset(arena, i, "i8") if kind == "arena" else banks[kind][i]
 
+        calls = Calls(self, at, arena, slots, starts)
         for cluster, offset in zip(plan.steps, plan.scratch, strict=True):
             first = cluster.roots[0]
             if first.kind is CALL:
-                operands = [(n, pointer(n)) for n in first.operands]
-                results = [(n, pointer(n)) for n in plan.written(cluster)]
+                calls.write()
+                operands = [(n, at(plan.places[n])) for n in first.operands]
+                results = [(n, at(plan.places[n])) for n in plan.written(cluster)]
                 first.data.emit(self, operands, results, self.f.offset(arena, offset, "i8"))
-            elif first.size == 0:
                 continue
-            elif first.kind is DOT and not contract.generated(first):
-                contract.emit(self, first, [pointer(x) for x in first.operands], pointer(first))
-            elif 0 not in cluster.space:
-                self.kernel(specification(plan.fusion, cluster), pointer)
+            if first.size == 0 or 0 in cluster.space:
+                continue
+            if first.kind is DOT and not contract.generated(first):
+                kernel, nodes = contract.blocks(self.module, first), (*first.operands, first)
+            else:
+                spec = specification(plan.fusion, cluster)
+                kernel, nodes = self.kernel(spec), (*spec.inputs, *spec.stored)
+            calls.add(kernel, [plan.places[n] for n in nodes])
+        calls.write()
+        calls.finish()
 
-    def kernel(self, spec, pointer) -> None:
-        """Call a kernel, which is written unless an equal one was."""
+    def kernel(self, spec: Spec) -> Emitted:
+        """A kernel, which is written unless an equal one was."""
         key = spec.key()
         kernel = self.module.kernels.get(key)
         if kernel is None:
@@ -113,25 +124,18 @@ class Driver:
             else:
                 kernel = KernelEmitter(spec, name).emit()
             self.module.kernels[key] = kernel
-        table = self.table([pointer(n) for n in (*spec.inputs, *spec.stored)])
-        self.call(kernel, table)
+        return kernel
 
     def call(self, kernel: Emitted, table: Value) -> None:
         """Run all units of a kernel: by several threads if they are much work."""
-        if kernel.work < PARALLEL_WORK or kernel.units < 2:
-            self.f.line(f"  call void @{kernel.name}(ptr {table.name}, i64 0, i64 {kernel.units})")
-            return
-        self.parallel(kernel.name, table, kernel.units, kernel.work)
-
-    def parallel(self, name: str, table: Value, units: int, work: int) -> None:
-        """Share `units` of a function `(table, begin, end)` among threads."""
-        grain = max(1, units * GRAIN_WORK // max(work, 1))
-        self.module.declarations["namoo_parallel"] = (
-            "declare void @namoo_parallel(ptr, ptr, i64, i64)"
-        )
-        self.f.line(
-            f"  call void @namoo_parallel(ptr @{name}, ptr {table.name}, i64 {units}, i64 {grain})"
-        )
+        if share := grain(kernel):
+            self.module.declarations["namoo_parallel"] = PARALLEL
+            call = (
+                f"@namoo_parallel(ptr @{kernel.name}, {table!r}, i64 {kernel.units}, i64 {share})"
+            )
+        else:
+            call = f"@{kernel.name}({table!r}, i64 0, i64 {kernel.units})"
+        self.f.line(f"  call void {call}")
 
     def table(self, pointers: Sequence[Value]) -> Value:
         """Pointers in a row, in memory: the same for all steps, since each ends before the next."""
@@ -162,6 +166,21 @@ class Driver:
             f.emit_here("i32", 0, f"call i32 {self.host.name}(i64 {number}, ptr {table.name})")
         )
 
+    @contextmanager
+    def turn(self, loop: str, number: Value):
+        """Write the steps of a loop's body; what fails there tells in which turn."""
+        self.turns.append((loop, number))
+        yield
+        self.turns.pop()
+
+    def noted_turns(self) -> Value:
+        """The numbers of the turns of all loops around, written to memory."""
+        f, slot = self.f, Value("%turns", "ptr")
+        self.deepest = max(self.deepest, len(self.turns), 1)
+        for i, (_, number) in enumerate(self.turns):
+            f.line(f"  store {number!r}, ptr {f.offset(slot, i, 'i64').name}, align 8")
+        return slot
+
     def check(self, code: Value) -> None:
         """Leave the program if a step failed."""
         self.fails = True
@@ -171,12 +190,30 @@ class Driver:
         """The function's text."""
         f = self.f
         f.preamble.append(f"  %table = alloca [{self.widest} x ptr], align 8")
+        if self.deepest:
+            f.preamble.append(f"  %turns = alloca [{self.deepest} x i64], align 8")
         f.line("  ret i32 0")
         if self.fails:
             f.start_block("FAIL")
             f.line("  ret i32 1")
         self.module.declarations |= f.declarations
         return f.text()
+
+
+class Slots(Sequence[Value]):
+    """Pointers of a table, each loaded when it is asked for."""
+
+    def __init__(self, f: Function, table: Value, start: int, count: int):
+        self.f = f
+        self.table = table
+        self.start = start
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.f.load(self.f.offset(self.table, self.start + i, "ptr"), "ptr")
 
 
 def write_program(plan: Plan) -> Module:
@@ -186,14 +223,11 @@ def write_program(plan: Plan) -> Module:
     table, arena, host = f.parameters
     graph = plan.graph
 
-    def slots(start: int, count: int) -> list[Value]:
-        return [f.load(f.offset(table, start + i, "ptr"), "ptr") for i in range(count)]
-
-    n_in, n_const, n_out = len(graph.inputs), len(graph.consts), len(graph.outputs)
-    inputs = slots(0, n_in)
-    consts = slots(n_in, n_const)
-    outputs = slots(n_in + n_const, n_out)
+    banks, start = [], 0
+    for held in (graph.inputs, graph.consts, graph.outputs):
+        banks.append(Slots(f, table, start, len(held)))
+        start += len(held)
     driver = Driver(module, f, host)
-    driver.run(plan, inputs, consts, outputs, arena)
+    driver.run(plan, *banks, arena, table)
     module.functions.append(driver.finish())
     return module
