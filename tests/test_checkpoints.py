@@ -377,6 +377,8 @@ HOSTILE = {
     "empty": (b"", "cut short"),
     "short": (b"\x01\x00", "cut short"),
     "huge header": (raw(b"{}", length=2**63), "cut short"),
+    "of PyTorch": (b"PK\x03\x04\x00\x00\x08\x08 archive/data.pkl", "torch.save"),
+    "of old PyTorch": (b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.", "torch.save"),
     "header beyond file": (raw(b"{}", length=10**7), "cut short"),
     "not json": (raw(b"{]"), "JSON"),
     "not utf-8": (raw(b'{"\xff": 1}'), "JSON"),
@@ -438,6 +440,73 @@ def test_an_index_names_files_beside_it(name, tmp_path):
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": name}}))
     with pytest.raises(CheckpointError, match="may only name"):
         checkpoints.load_safetensors(tmp_path)
+
+
+@pytest.mark.parametrize("index", ['{"weight_map": {}}', '{"weight_map": 3}', "{}", "[]"])
+def test_an_index_that_names_nothing(index, tmp_path):
+    (tmp_path / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(CheckpointError, match="no weight_map"):
+        checkpoints.load_safetensors(tmp_path)
+
+
+# What somebody may put in the place of anything in a description.
+JUNK = st.one_of(
+    st.sampled_from([None, True, -1, 2**62, 2**64, 1.5, "", "__metadata__", "../x", "os:system"]),
+    st.sampled_from([[], {}, ["tuple"], ["int", "ff"], ["form", [], [], [], None], [2**31] * 3]),
+    st.sampled_from(["*", ["dict", None, ["tuple", "a"], 1], ["class", "dict"], ["dtype", "O"]]),
+)
+
+
+def places(value):
+    """Every container in a description, with each of its keys."""
+    keys = value if isinstance(value, dict) else range(len(value))
+    for key in keys if isinstance(value, (dict, list)) else ():
+        yield value, key
+        if isinstance(value[key], (dict, list)):
+            yield from places(value[key])
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_a_description_with_anything_anywhere(data, tmp_path_factory):
+    """Either it is refused in words, or it is a tree; the checksum is right each time."""
+    folder = tmp_path_factory.getbasetemp() / "anything"
+    if not folder.exists():
+        saved = {name: TREES[name] for name in ("struct", "tied", "keys", "dicts", "custom")}
+        checkpoints.save(folder / "model", saved)
+        (folder / "good.json").write_bytes((folder / "model" / "tree.json").read_bytes())
+    body = json.loads((folder / "good.json").read_bytes())["checkpoint"]
+    for _ in range(data.draw(st.integers(1, 3))):
+        container, key = data.draw(st.sampled_from(list(places(body))))
+        container[key] = data.draw(JUNK)
+    text = json.dumps({"checkpoint": body, "sha256": saving._digest(body)})
+    (folder / "model" / "tree.json").write_text(text)
+    for options in ({}, {"only": "struct/**"}, {"like": {"struct": TREES["struct"]}}):
+        try:
+            checkpoints.load(folder / "model", **options)
+        except (CheckpointError, TreeMismatchError) as error:
+            assert len(str(error)) < 3000
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_a_file_with_any_bytes_changed(data, tmp_path_factory):
+    file = tmp_path_factory.getbasetemp() / "changed.safetensors"
+    good = file.with_name("good.safetensors")
+    arrays = {"a": {"w": jnp.ones((4, 5)), "b": jnp.zeros(3, jnp.int8)}, "c": jnp.ones(2)}
+    if not good.exists():
+        checkpoints.save_safetensors(good, arrays)
+    raw = bytearray(good.read_bytes())
+    for _ in range(data.draw(st.integers(1, 5))):
+        start = data.draw(st.integers(0, len(raw)))
+        end = data.draw(st.integers(start, min(start + 8, len(raw))))
+        raw[start:end] = data.draw(st.binary(max_size=8))
+    file.write_bytes(raw[: data.draw(st.integers(len(raw) * 3 // 4, len(raw)))])
+    for options in ({}, {"separator": "."}, {"like": arrays}):
+        try:
+            checkpoints.load_safetensors(file, **options)
+        except (CheckpointError, TreeMismatchError) as error:
+            assert len(str(error)) < 3000
 
 
 def test_a_file_of_holes_takes_no_memory(tmp_path):
@@ -686,7 +755,9 @@ def test_writers_of_one_folder_take_turns(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-@pytest.mark.parametrize("script", [("kill_saves.py", "20", "19"), ("kill_training.py", "3")])
+@pytest.mark.parametrize(
+    "script", [("kill_saves.py", "20", "19"), ("kill_training.py", "2", "arrays", "stream")]
+)
 def test_kills_lose_nothing(script):
     """A short run; with 200 and 20 kills the scripts take about half a minute each."""
     name, *arguments = script

@@ -378,10 +378,13 @@ def plain_reader(raw: bytes):
 def test_tensorboard_files(tmp_path):
     with train.Logger(tmp_path, ["tensorboard"]) as log:
         log(300, loss=0.5, note="texts are left out")
-        log(-1, accuracy=jnp.float32(0.25))
+        log(-1, accuracy=jnp.float32(0.25), large=1e39, larger=-(10**400))
     [path] = tmp_path.glob("events.out.tfevents.*")
     found = [(event.step, event.values) for event in train.read_events(path)]
-    assert found == [(300, {"loss": 0.5}), (-1, {"accuracy": 0.25})]
+    assert found == [
+        (300, {"loss": 0.5}),
+        (-1, {"accuracy": 0.25, "large": math.inf, "larger": -math.inf}),
+    ]
     first, second, _ = plain_reader(path.read_bytes())
     assert first[0] == 0x09 and first[9:] == b"\x1a\x0dbrain.Event:2"
     # step = 300; summary { value { tag: "loss" simple_value: 0.5 } }

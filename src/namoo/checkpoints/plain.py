@@ -173,7 +173,7 @@ def _files_of(path: Path) -> list[Path]:
             raise CheckpointError(f"{path} has {size} bytes, above the limit of {files.MAX_JSON}")
         index = files.parse_json(file.read(size), str(path))
     table = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(table, dict):
+    if not isinstance(table, dict) or not table:
         raise CheckpointError(f"{path} has no weight_map, so it is no index of safetensors files")
     names = dict.fromkeys(name if isinstance(name, str) else repr(name) for name in table.values())
     for name in names:

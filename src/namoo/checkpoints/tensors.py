@@ -49,6 +49,8 @@ DTYPES: dict[str, np.dtype] = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _MAX_RANK = 64
+# The start of an archive, or in old files of a pickled number.
+_OF_PYTORCH = (b"PK\x03\x04", b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46")
 
 
 class Place(NamedTuple):
@@ -104,10 +106,14 @@ def read_header(file: BinaryIO, size: int, where: Path) -> tuple[dict[str, Place
     Raises:
       CheckpointError: if a size, a range, a type or a name is wrong.
     """
-    length = int.from_bytes(file.read(8), "little") if size >= 8 else -1
+    start = file.read(8)
+    length = int.from_bytes(start, "little") if size >= 8 else -1
     if not 2 <= length <= size - 8:
         raise CheckpointError(
-            f"{where} is no safetensors file, or is cut short: it has {size} bytes"
+            f"{where} is a file of torch.save, which can run any program when it is read. Convert "
+            "it: safetensors.torch.save_file(torch.load(path, weights_only=True), new_path)"
+            if start.startswith(_OF_PYTORCH)
+            else f"{where} is no safetensors file, or is cut short: it has {size} bytes"
             + (f", and its header would need {length + 8}" if length >= 0 else "")
         )
     if length > MAX_JSON:
@@ -118,9 +124,9 @@ def read_header(file: BinaryIO, size: int, where: Path) -> tuple[dict[str, Place
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise CheckpointError(f"{where}: __metadata__ must hold strings only")
-    start = 8 + length
-    places = {name: _place(name, entry, start, where) for name, entry in header.items()}
-    reached, before = start, ""
+    begin = 8 + length
+    places = {name: _place(name, entry, begin, where) for name, entry in header.items()}
+    reached, before = begin, ""
     for name, place in sorted(places.items(), key=lambda item: (item[1].begin, item[1].end)):
         if place.begin != reached:
             what = "overlaps" if place.begin < reached else "leaves a gap after"

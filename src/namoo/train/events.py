@@ -7,6 +7,7 @@ the file, 5 a `Summary`, which has `Value`s (1) of a tag (1) and a number (2).
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import struct
@@ -67,10 +68,18 @@ def record(data: bytes) -> bytes:
     return length + checks[0] + data + checks[1]
 
 
+def _single(value: float) -> bytes:
+    """A number in single precision; one that is too large for it is infinite."""
+    try:
+        return struct.pack("<f", value)
+    except (OverflowError, struct.error):
+        return struct.pack("<f", math.inf if value > 0 else -math.inf)
+
+
 def scalars(step: int, values: Mapping[str, float], wall_time: float) -> bytes:
     """The message `Event` of numbers at a step."""
     summary = b"".join(
-        _bytes(1, _bytes(1, tag.encode()) + b"\x15" + struct.pack("<f", value))
+        _bytes(1, _bytes(1, tag.encode()) + b"\x15" + _single(value))
         for tag, value in values.items()
     )
     moment = b"\x09" + struct.pack("<d", wall_time)
