@@ -481,7 +481,8 @@ def test_a_description_with_anything_anywhere(data, tmp_path_factory):
         container[key] = data.draw(JUNK)
     text = json.dumps({"checkpoint": body, "sha256": saving._digest(body)})
     (folder / "model" / "tree.json").write_text(text)
-    for options in ({}, {"only": "struct/**"}, {"like": {"struct": TREES["struct"]}}):
+    tries: list[Any] = [{}, {"only": "struct/**"}, {"like": {"struct": TREES["struct"]}}]
+    for options in tries:
         try:
             checkpoints.load(folder / "model", **options)
         except (CheckpointError, TreeMismatchError) as error:
@@ -502,7 +503,8 @@ def test_a_file_with_any_bytes_changed(data, tmp_path_factory):
         end = data.draw(st.integers(start, min(start + 8, len(raw))))
         raw[start:end] = data.draw(st.binary(max_size=8))
     file.write_bytes(raw[: data.draw(st.integers(len(raw) * 3 // 4, len(raw)))])
-    for options in ({}, {"separator": "."}, {"like": arrays}):
+    tries: list[Any] = [{}, {"separator": "."}, {"like": arrays}]
+    for options in tries:
         try:
             checkpoints.load_safetensors(file, **options)
         except (CheckpointError, TreeMismatchError) as error:
