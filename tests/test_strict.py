@@ -20,7 +20,7 @@ X = np.arange(5.0, dtype=np.float32)
 GRID = np.arange(12.0, dtype=np.float32).reshape(3, 4)
 
 
-def ints(*values, dtype=np.int32):
+def ints(*values, dtype: type = np.int32):
     return jnp.array(values, dtype) if len(values) != 1 else jnp.array(values[0], dtype)
 
 
@@ -177,8 +177,8 @@ MEANT = {
         lambda j: lax.switch(j, [lambda: 0.0, lambda: jnp.asarray(X)[j], lambda: 1.0])
     )(i),
     "vmap of while": lambda i: namoo.vmap(
-        lambda j: lax.while_loop(lambda k: (k < 5) & (k < j), lambda k: k + 12 // (12 - k - j), 0)
-    )(i - 1),
+        lambda j: lax.while_loop(lambda k: k < j, lambda k: k + 1 + 0 * (6 // (j - k)), 0)
+    )(i),
     "grad of vmap of cond": lambda i: namoo.grad(
         lambda x: namoo.vmap(lambda j: lax.cond(j < 5, lambda: x[j] ** 2, lambda: 0.0))(i).sum()
     )(jnp.asarray(X)),
@@ -471,7 +471,7 @@ def test_keys_used_twice_are_found(way):
 def test_transformed_programs_keep_their_lines():
     def fun(x):
         y = jnp.sin(x)
-        here.append(user_source().line - 1)
+        here.append(getattr(user_source(), "line", 0) - 1)
         return lax.fori_loop(0, 3, lambda i, c: jnp.tanh(c), y)
 
     here = []

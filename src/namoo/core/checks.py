@@ -182,7 +182,7 @@ class CheckingTrace(EvalTrace):
                 check_operands(prim.name, guards, [to_numpy(x) for x in args])
         if tests:
             for result in out if prim.multiple_results else [out]:
-                check_value(prim.name, tests, result._value)
+                check_value(prim.name, tests, to_numpy(result))
         return out
 
 
