@@ -20,7 +20,7 @@ import namoo
 import namoo.numpy as jnp
 from namoo import data, optim, train, tree
 from namoo.train import events, plots
-from namoo.train.progress import line
+from namoo.train.progress import _drawn, line
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.normal(size=(60, 4)).astype(np.float32)
@@ -271,6 +271,32 @@ def test_progress(with_tqdm, monkeypatch):
     assert shown.count == 4 and len(shown) == 4
     last = file.getvalue().rstrip().rsplit("\r", 1)[-1]
     assert "fit" in last and "4/4" in last and "loss 0.1235, note x" in last
+
+
+@pytest.mark.parametrize("with_tqdm", [True, False])
+def test_logged_lines_stand_beside_the_progress(with_tqdm, monkeypatch):
+    if not with_tqdm:
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    screen = Terminal()
+    log = train.Logger(kinds=["console"], file=screen)
+    shown = train.progress(range(2), file=screen, description="fit")
+    for step in shown:
+        shown(loss=0.5)
+        log(step, accuracy=1)
+    drawn = screen.getvalue()
+    for step in (0, 1):
+        before, after = drawn.split(f"step {step}  accuracy 1\n")
+        # The line was empty, and the progress is there again at once.
+        *_, last = before.split("\n")
+        assert last.endswith(" \r") and "fit" in after
+        assert after.lstrip("\r").startswith("fit")
+    assert not _drawn
+
+
+def test_progress_is_shown_in_notebooks():
+    stream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    assert list(train.progress(range(3), file=stream)) == [0, 1, 2]
+    assert "3/3" in stream.getvalue()
 
 
 def test_progress_is_quiet_elsewhere():

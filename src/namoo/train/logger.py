@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from namoo.train.events import EventWriter
+from namoo.train.progress import aside
 
 KINDS = ("console", "csv", "jsonl", "tensorboard")
 
@@ -82,7 +83,8 @@ class Logger:
             numbers = {k: v for k, v in row.items() if k != "step" and not isinstance(v, str)}
             self._events.write(row["step"], numbers)
         if "console" in self.kinds:
-            print("  ".join(f"{k} {_short(v)}" for k, v in row.items()), file=self.file)
+            with aside():
+                print("  ".join(f"{k} {_short(v)}" for k, v in row.items()), file=self.file)
 
     def rewind(self, step: int) -> None:
         """Forgets what was logged at a step and after it, for a run that is resumed there.

@@ -1,4 +1,4 @@
-"""`progress`: how far a loop has come, on a terminal and nowhere else."""
+"""`progress`: how far a loop has come, where somebody is looking and nowhere else."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.util
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 
@@ -13,7 +14,8 @@ class progress:
     """Shows how far a loop has come, how fast it is, what is left, and numbers such as the loss.
 
     The line is drawn a few times a second, by tqdm if it is installed. A number is read only when
-    it is drawn. Nothing at all is written to what is not a terminal.
+    it is drawn. It is shown on a terminal and in a notebook; to anything else, as a file or a pipe,
+    nothing at all is written.
 
     Args:
       iterable: what to loop over.
@@ -55,14 +57,14 @@ class progress:
 
     def __iter__(self) -> Iterator[Any]:
         self.count = 0
-        # A program without a console has no standard error at all.
-        if self.file is None or not self.file.isatty():
+        if not _is_watched(self.file):
             for item in self.iterable:
                 yield item
                 self.count += 1
             return
         draw = _tqdm(self) if importlib.util.find_spec("tqdm") else _Line(self)
         due = 0.0
+        _drawn.append(draw)
         try:
             for item in self.iterable:
                 if (now := time.perf_counter()) >= due:
@@ -71,12 +73,33 @@ class progress:
                 yield item
                 self.count += 1
         finally:
+            _drawn.remove(draw)
             draw(self.count)
             draw.close()
 
     def shown_numbers(self) -> str:
         """The numbers as they are drawn."""
         return ", ".join(f"{name} {_short(value)}" for name, value in self.numbers.items())
+
+
+_drawn: list[_Line | _tqdm] = []
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Takes what is drawn off the line, for other words to be written there, and draws it again."""
+    for draw in _drawn:
+        draw.clear()
+    yield
+    for draw in _drawn:
+        draw(draw.of.count)
+
+
+def _is_watched(file: TextIO | None) -> bool:
+    """Whether somebody sees what is written while it is: on a terminal, or in a notebook."""
+    if file is None:  # a program without a console has no standard error
+        return False
+    return file.isatty() or type(file).__module__.partition(".")[0] == "ipykernel"
 
 
 def _length(iterable: Any) -> int | None:
@@ -104,6 +127,11 @@ class _Line:
         self.of.file.write("\r" + text.ljust(self.width))
         self.of.file.flush()
         self.width = len(text)
+
+    def clear(self) -> None:
+        self.write("")
+        self.of.file.write("\r")
+        self.of.file.flush()
 
     def close(self) -> None:
         self.of.file.write("\n")
@@ -154,6 +182,9 @@ class _tqdm:
         self.bar.set_postfix_str(self.of.shown_numbers(), refresh=False)
         self.bar.n = count
         self.bar.refresh()
+
+    def clear(self) -> None:
+        self.bar.clear()
 
     def close(self) -> None:
         self.bar.close()
