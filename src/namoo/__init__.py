@@ -30,9 +30,9 @@ _TABLE = {
     "ad_checkpoint": ".",
     "api.device": (
         "block_until_ready copy_to_host_async cpu_devices default_backend device_count "
-        "device_get device_put device_put_replicated device_put_sharded devices effects_barrier host_count=process_count "
-        "host_id=process_index host_ids=process_indices live_arrays local_device_count "
-        "local_devices process_count process_index process_indices"
+        "device_get device_put device_put_replicated device_put_sharded devices "
+        "effects_barrier host_count=process_count host_id=process_index host_ids=process_indices "
+        "live_arrays local_device_count local_devices process_count process_index process_indices"
     ),
     "api.grad": (
         "fwd_and_bwd grad hessian jacfwd jacobian jacrev jvp linear_transpose linearize "
@@ -45,9 +45,10 @@ _TABLE = {
     "api.map": "pmap vmap",
     "api.mesh": "make_mesh",
     "api.shard_map": "shard_map",
+    "api.placement": "Shard",
     "api.sharded": (
         "make_array_from_callback make_array_from_process_local_data "
-        "make_array_from_single_device_arrays"
+        "make_array_from_single_device_arrays reshard"
     ),
     "checkpoints": ".",
     "control.callback": "pure_callback",
@@ -56,6 +57,7 @@ _TABLE = {
     "custom_derivatives": ".",
     "data": ".",
     "debug": ".",
+    "distributed": ".",
     "dlpack": ".",
     "dtypes": ".",
     "engines.base": "Device",

@@ -4,6 +4,7 @@ from namoo import custom_batching as custom_batching
 from namoo import custom_derivatives as custom_derivatives
 from namoo import data as data
 from namoo import debug as debug
+from namoo import distributed as distributed
 from namoo import dlpack as dlpack
 from namoo import dtypes as dtypes
 from namoo import errors as errors
@@ -61,11 +62,13 @@ from namoo._module.filters import partition as partition
 from namoo._module.module import Module as Module
 from namoo.api.device import block_until_ready as block_until_ready
 from namoo.api.device import copy_to_host_async as copy_to_host_async
+from namoo.api.device import cpu_devices as cpu_devices
 from namoo.api.device import default_backend as default_backend
 from namoo.api.device import device_count as device_count
 from namoo.api.device import device_get as device_get
 from namoo.api.device import device_put as device_put
 from namoo.api.device import device_put_replicated as device_put_replicated
+from namoo.api.device import device_put_sharded as device_put_sharded
 from namoo.api.device import devices as devices
 from namoo.api.device import effects_barrier as effects_barrier
 from namoo.api.device import live_arrays as live_arrays
@@ -97,6 +100,16 @@ from namoo.api.jit import jit as jit
 from namoo.api.map import pmap as pmap
 from namoo.api.map import vmap as vmap
 from namoo.api.mesh import make_mesh as make_mesh
+from namoo.api.placement import Shard as Shard
+from namoo.api.shard_map import shard_map as shard_map
+from namoo.api.sharded import make_array_from_callback as make_array_from_callback
+from namoo.api.sharded import (
+    make_array_from_process_local_data as make_array_from_process_local_data,
+)
+from namoo.api.sharded import (
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+)
+from namoo.api.sharded import reshard as reshard
 from namoo.control.callback import pure_callback as pure_callback
 from namoo.core.avals import ShapeDtypeStruct as ShapeDtypeStruct
 from namoo.engines.base import Device as Device

@@ -79,6 +79,16 @@ def _resolve(where: str, place: Any) -> Sharding | None:
     )
 
 
+def reshard(x: Any, out_shardings: Any) -> Any:
+    """The arrays of a tree laid out over devices in another way.
+
+    Args:
+      x: a tree of arrays.
+      out_shardings: as for `with_sharding_constraint`.
+    """
+    return with_sharding_constraint(x, out_shardings)
+
+
 def make_array_from_callback(
     shape: Sequence[int],
     sharding: Sharding,

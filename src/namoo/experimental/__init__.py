@@ -1,6 +1,6 @@
 """What still grows in JAX, and is used all the same: checks, sparse arrays, equations of motion.
 
-`checkify`, `jet`, `ode` and `sparse` are loaded when they are first used.
+Its modules are loaded when they are first used.
 """
 
 import importlib
@@ -9,7 +9,7 @@ from typing import Any
 from namoo._config import enable_x64 as enable_x64
 from namoo.control.callback import io_callback as io_callback
 
-_LAZY = ("checkify", "jet", "ode", "sparse")
+_LAZY = ("checkify", "jet", "mesh_utils", "ode", "pjit", "shard_map", "sparse")
 
 
 def disable_x64() -> Any:

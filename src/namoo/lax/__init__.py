@@ -5,6 +5,7 @@ from namoo._lazy import lazy as _lazily
 _TABLE = {
     "api.grad": "stop_gradient",
     "api.jit": "composite",
+    "api.sharded": "with_sharding_constraint",
     "control.axes": "all_gather_p all_to_all_p axis_index_p pmax_p pmin_p ppermute_p psum_p",
     "control.collectives": (
         "all_gather all_to_all axis_index axis_size pbroadcast pcast pmax pmean pmin ppermute "
@@ -87,7 +88,7 @@ _TABLE = {
         "concatenate concatenate_p dynamic_index_in_dim dynamic_slice dynamic_slice_in_dim "
         "dynamic_slice_p dynamic_update_index_in_dim dynamic_update_slice "
         "dynamic_update_slice_in_dim dynamic_update_slice_p index_in_dim pad pad_p slice "
-        "slice_in_dim slice_p split split_p"
+        "slice_in_dim slice_p"
     ),
     "primitives.sorting": "approx_max_k approx_min_k sort sort_key_val sort_p top_k top_k_p",
     "primitives.special": (
@@ -96,6 +97,7 @@ _TABLE = {
         "igammac_p lgamma lgamma_p polygamma polygamma_p random_gamma_grad "
         "regularized_incomplete_beta_p zeta zeta_p"
     ),
+    "primitives.split": "split split_p",
     "primitives.window": (
         "reduce_window_max_p reduce_window_min_p reduce_window_shape_tuple reduce_window_sum_p "
         "select_and_gather_add_p select_and_scatter_add_p"

@@ -1,5 +1,6 @@
 from namoo.api.grad import stop_gradient as stop_gradient
 from namoo.api.jit import composite as composite
+from namoo.api.sharded import with_sharding_constraint as with_sharding_constraint
 from namoo.control.axes import all_gather_p as all_gather_p
 from namoo.control.axes import all_to_all_p as all_to_all_p
 from namoo.control.axes import axis_index_p as axis_index_p
@@ -313,8 +314,6 @@ from namoo.primitives.slicing import pad_p as pad_p
 from namoo.primitives.slicing import slice as slice
 from namoo.primitives.slicing import slice_in_dim as slice_in_dim
 from namoo.primitives.slicing import slice_p as slice_p
-from namoo.primitives.slicing import split as split
-from namoo.primitives.slicing import split_p as split_p
 from namoo.primitives.sorting import approx_max_k as approx_max_k
 from namoo.primitives.sorting import approx_min_k as approx_min_k
 from namoo.primitives.sorting import sort as sort
@@ -349,6 +348,8 @@ from namoo.primitives.special import random_gamma_grad as random_gamma_grad
 from namoo.primitives.special import regularized_incomplete_beta_p as regularized_incomplete_beta_p
 from namoo.primitives.special import zeta as zeta
 from namoo.primitives.special import zeta_p as zeta_p
+from namoo.primitives.split import split as split
+from namoo.primitives.split import split_p as split_p
 from namoo.primitives.window import reduce_window_max_p as reduce_window_max_p
 from namoo.primitives.window import reduce_window_min_p as reduce_window_min_p
 from namoo.primitives.window import reduce_window_shape_tuple as reduce_window_shape_tuple

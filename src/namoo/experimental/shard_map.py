@@ -1,0 +1,37 @@
+"""`shard_map` under its older name and with its older arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from namoo.api.shard_map import shard_map as _shard_map
+from namoo.sharding import Mesh
+
+
+def shard_map(
+    f: Callable,
+    mesh: Mesh,
+    in_specs: Any,
+    out_specs: Any,
+    check_rep: bool = True,
+    auto: frozenset = frozenset(),
+) -> Callable:
+    """`namoo.shard_map`, with `auto` for the mesh axes that are left to the compiler.
+
+    >>> import namoo
+    >>> import namoo.numpy as jnp
+    >>> from namoo.sharding import PartitionSpec as P
+    >>> mesh = namoo.make_mesh((1,), ("data",))
+    >>> shard_map(lambda x: x + 1, mesh, P("data"), P("data"))(jnp.arange(2))
+    Array([1, 2], dtype=int32)
+    """
+    names = tuple(name for name in mesh.axis_names if name not in auto)
+    return _shard_map(
+        f,
+        mesh=mesh,
+        in_specs=in_specs,
+        out_specs=out_specs,
+        check_vma=check_rep,
+        axis_names=names,
+    )

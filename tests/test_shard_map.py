@@ -1,0 +1,125 @@
+"""`shard_map` on simulated devices, and mapped on one, against JAX."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import namoo
+import namoo.numpy as jnp
+from namoo import lax
+from namoo._config import Setting
+from namoo.engines.native.engine import native
+from namoo.sharding import PartitionSpec as P
+from shard_cases import BOTH, CASES, W, X
+
+pytest.importorskip("jaxlib")
+
+
+@pytest.fixture(autouse=True)
+def eight():
+    namoo.cpu_devices(8)
+    yield
+    namoo.cpu_devices(1)
+
+
+@pytest.fixture(scope="module")
+def oracle(tmp_path_factory):
+    path = tmp_path_factory.mktemp("jax") / "results.npz"
+    script = Path(__file__).with_name("shard_cases.py")
+    subprocess.run([sys.executable, script, path], check=True)
+    return dict(np.load(path))
+
+
+def mesh():
+    return namoo.make_mesh((4, 2), BOTH)
+
+
+def compare(case, found, oracle):
+    wanted = [v for k, v in oracle.items() if k.rpartition("/")[0] == case.name]
+    assert len(found) == len(wanted)
+    for x, y in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(x), y, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_on_devices(case, oracle):
+    found = case.run(namoo, mesh(), P)
+    assert all(x.sharding.num_devices == 8 for x in found)
+    compare(case, found, oracle)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+def test_on_one_device(case, oracle):
+    def by_native_code(function):
+        closed = namoo.make_jaxpr(function)(*case.args)
+        return lambda *args: native.compile(closed)(list(args))
+
+    compare(case, case.run(namoo, mesh(), P, by_native_code), oracle)
+
+
+@pytest.mark.parametrize(
+    "name, fun, ins, out, args, message",
+    [
+        ("differs", lambda a: a, P("x"), P(), (X,), r"same along the mesh axes \['x'\].*lax.psum"),
+        ("index", lambda a: a * lax.axis_index("y"), P(), P(), (X,), r"\['y'\].*may differ"),
+        ("indivisible", lambda a: a, P(None, ("x", "y")), P(), (X,), "dimension 1 .* Pad it to 8"),
+        ("no such axis", lambda a: a, P("z"), P(), (X,), r"names the mesh axes \['z'\]"),
+        ("twice", lambda a: a, P("x", "x"), P(), (X,), "names a mesh axis twice"),
+        ("rank", lambda a: a, P(None, None, "x"), P(), (X,), "at least 3 dimensions"),
+        ("result's rank", lambda a: a.sum(), P("x"), P("x"), (X,), "at least 1 dimensions"),
+        ("structure", lambda a: a, (P("x"), P("x")), P("x"), (X,), "2 entries, .* 1 arguments"),
+    ],
+    ids=lambda x: x if isinstance(x, str) and " " not in x[:3] else "",
+)
+def test_mistakes(name, fun, ins, out, args, message):
+    mapped = namoo.shard_map(fun, mesh=mesh(), in_specs=ins, out_specs=out)
+    with pytest.raises(ValueError, match=message):
+        mapped(*args)
+
+
+def test_without_a_mesh():
+    with pytest.raises(ValueError, match="set_mesh"):
+        namoo.shard_map(lambda a: a, in_specs=P(), out_specs=P())(X)
+
+
+def test_the_mesh_that_is_set():
+    with namoo.set_mesh(mesh()):
+        out = namoo.shard_map(lambda a: lax.psum(a, "x"), in_specs=P("x"), out_specs=P())(X)
+    np.testing.assert_allclose(out, X.reshape(4, 2, 4).sum(0))
+
+
+def test_closed_over_values_and_trees():
+    def fun(tree):
+        return {"sum": lax.psum(tree["a"] * W, "x"), "n": tree["b"] + 1}
+
+    specs = {"a": P("x"), "b": P()}
+    mapped = namoo.shard_map(
+        fun, mesh=mesh(), in_specs=(specs,), out_specs={"sum": P(), "n": P()}
+    )
+    out = namoo.jit(mapped)({"a": X, "b": jnp.int32(1)})
+    np.testing.assert_allclose(out["sum"], (X * W).reshape(4, 2, 4).sum(0), rtol=1e-6)
+    assert int(out["n"]) == 2
+
+
+@pytest.mark.parametrize("engine", ["native", "xla"])
+def test_pmap(engine):
+    def fun(x, y):
+        return lax.psum(jnp.sin(x) * y, "i"), lax.axis_index("i"), x
+
+    x = np.arange(16.0, dtype=np.float32).reshape(8, 2)
+    with Setting("engine")(engine):
+        mapped = namoo.pmap(fun, axis_name="i", in_axes=(0, None), out_axes=(None, 0, 1))
+        total, index, same = mapped(x, 2.0)
+        np.testing.assert_allclose(total, 2 * np.sin(x).sum(0), rtol=1e-5)
+        np.testing.assert_array_equal(index, np.arange(8))
+        np.testing.assert_array_equal(same, x.T)
+        assert index.sharding.num_devices == (8 if engine == "xla" else 1)
+        gradient = namoo.pmap(
+            namoo.grad(lambda w, x: lax.pmean((w * x).sum(), "i")), "i", in_axes=(None, 0)
+        )
+        np.testing.assert_allclose(gradient(np.ones(2, np.float32), x), x)
+        with pytest.raises(ValueError, match="only 8 devices"):
+            mapped(np.ones((9, 2)), 1.0)
