@@ -77,12 +77,14 @@ def fetch(x: PlacedArray) -> np.ndarray:
             "all of it. Use x.addressable_shards for its part, or first gather it: "
             "namoo.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))(x)."
         )
+    out = np.empty(aval.shape, getattr(aval.dtype, "numpy", aval.dtype))
+    if not aval.size:
+        return out
     parts = xla.pieces(x._buffer, sharding)
     if sharding.is_fully_replicated:
         return xla.to_numpy(parts[0][1], aval.shape, aval)
     cuts = sharding.devices_indices_map(aval.shape)
     shape = sharding.shard_shape(aval.shape)
-    out = np.empty(aval.shape, getattr(aval.dtype, "numpy", aval.dtype))
     done = set()
     for device, buffer in parts:
         place = tuple((s.start, s.stop) for s in cuts[device])
@@ -137,6 +139,10 @@ def run(
         x if isinstance(x, PlacedArray) and x._sharding is s else put_for(x, s, path)
         for x, s, path in zip(operands, inputs, _names(paths, len(operands)), strict=True)
     ]
+    for i in donated:
+        if placed[i]._host is not None:
+            # Someone may still look at the memory: what is given away is a copy.
+            placed[i] = _placed(EagerArray(placed[i]._host.copy()), inputs[i])
     outs = program([x._buffer for x in placed])
     for i in donated:
         if isinstance(operands[i], EagerArray):

@@ -364,7 +364,9 @@ class NamedSharding(Sharding):
         if dim > len(entries):
             entries += [None] * (dim - len(entries))
         entries.insert(dim, UNCONSTRAINED)
-        return self.update(spec=PartitionSpec(*entries))
+        # Only axes of type Auto leave anything open.
+        mesh = self.mesh.update(axis_types=(AxisType.Auto,) * len(self.mesh.axis_names))
+        return self.update(mesh=mesh, spec=PartitionSpec(*entries))
 
     @property
     def num_devices(self) -> int:

@@ -1,0 +1,230 @@
+"""Arrays on devices of their own: computation follows data, and `jit` says where it lies."""
+
+import numpy as np
+import pytest
+
+import namoo
+import namoo.numpy as jnp
+from namoo import lax, random
+from namoo.core.array import EagerArray, PlacedArray
+from namoo.sharding import Mesh, NamedSharding, SingleDeviceSharding
+from namoo.sharding import PartitionSpec as P
+
+pytest.importorskip("jaxlib")
+
+X = np.arange(32, dtype=np.float32).reshape(8, 4)
+
+
+@pytest.fixture(autouse=True)
+def eight():
+    namoo.cpu_devices(8)
+    yield
+    namoo.cpu_devices(1)
+
+
+@pytest.fixture
+def mesh():
+    return namoo.make_mesh((4, 2), ("x", "y"))
+
+
+SPECS = [P(), P("x"), P(None, "y"), P("x", "y"), P("y", "x"), P(("x", "y")), P(None, ("y",))]
+VALUES = [
+    X,
+    X.astype(np.int32),
+    X > 7,
+    X.astype(np.float16),
+    X.astype(jnp.bfloat16),
+    X + 1j,
+    X[:, :0],
+]
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+@pytest.mark.parametrize("value", VALUES, ids=lambda v: f"{v.dtype}{list(v.shape)}")
+def test_arrays_go_and_come_back(spec, value, mesh):
+    sharding = NamedSharding(mesh, spec)
+    x = namoo.device_put(value, sharding)
+    assert (type(x), x.shape, x.dtype) == (PlacedArray, value.shape, value.dtype)
+    assert x.sharding is sharding and x.devices() == set(namoo.devices())
+    np.testing.assert_array_equal(np.asarray(x), value)
+    for shard in x.addressable_shards:
+        assert shard.data.devices() == {shard.device}
+        np.testing.assert_array_equal(np.asarray(shard.data), value[shard.index])
+    back = namoo.device_put(x, NamedSharding(mesh, P("y")))
+    np.testing.assert_array_equal(np.asarray(back), value)
+    np.testing.assert_array_equal(np.asarray(namoo.device_put(x, namoo.devices()[5])), value)
+
+
+def test_random_keys_lie_on_devices(mesh):
+    keys = random.split(random.key(3), 8)
+    placed = namoo.device_put(keys, NamedSharding(mesh, P("x")))
+    assert placed.dtype == keys.dtype
+    draw = namoo.vmap(lambda k: random.normal(k, (3,)))
+    np.testing.assert_allclose(namoo.jit(draw)(placed), draw(keys), rtol=1e-6)
+
+
+OPERATIONS = {
+    "add": lambda x: x + 1,
+    "method": lambda x: x.sum(axis=0),
+    "index": lambda x: x[2, 1:],
+    "at": lambda x: x.at[0].set(7.0),
+    "matmul": lambda x: x @ x.T,
+    "with the host's": lambda x: x * jnp.ones(4),
+    "compare": lambda x: x > 3,
+    "vmap": lambda x: namoo.vmap(jnp.dot, (0, None))(x, jnp.ones(4)),
+    "grad": lambda x: namoo.grad(lambda y: (jnp.sin(y) ** 2).sum())(x),
+    "jit": lambda x: namoo.jit(lambda y: jnp.tanh(y) @ y.T)(x),
+    "scan": lambda x: lax.scan(lambda c, r: (c + r, c), jnp.zeros(4), x)[1],
+    "sort": lambda x: jnp.sort(-x, axis=0),
+    "tree": lambda x: namoo.tree.map(lambda y: y * 2, {"a": x})["a"],
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("where", ["mesh", "device"])
+def test_computation_follows_data(name, where, mesh):
+    place = NamedSharding(mesh, P("x")) if where == "mesh" else namoo.devices()[3]
+    x = namoo.device_put(X, place)
+    out = OPERATIONS[name](x)
+    assert out.devices() == x.devices()
+    np.testing.assert_allclose(np.asarray(out), OPERATIONS[name](jnp.asarray(X)), rtol=2e-5)
+
+
+def test_elementwise_work_stays_divided(mesh):
+    x = namoo.device_put(X, NamedSharding(mesh, P("x", "y")))
+    assert (jnp.sin(x) + 1).sharding.spec == P("x", "y")
+
+
+def test_devices_must_agree():
+    x, y = (namoo.device_put(X, namoo.devices()[i]) for i in (1, 2))
+    message = r"incompatible devices .* ids \[1\] .* ids \[2\]"
+    with pytest.raises(ValueError, match=message):
+        x + y
+    with pytest.raises(ValueError, match=message):
+        namoo.jit(lambda a, b: a * b)(x, y)
+
+
+def test_values_as_python_numbers(mesh):
+    x = namoo.device_put(X, NamedSharding(mesh, P("x")))
+    assert float(x.sum()) == X.sum() and bool((x >= 0).all()) and int(x[1, 1]) == 5
+    assert x.tolist() == X.tolist() and len(x) == 8
+    assert str(x[0]) == str(jnp.asarray(X)[0])
+    assert repr(x[0]) == repr(jnp.asarray(X)[0])
+
+
+def test_in_and_out_shardings(mesh):
+    rows, whole = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
+    f = namoo.jit(
+        lambda tree, x: {"y": x @ tree["w"], "z": x.sum()},
+        in_shardings=({"w": None}, rows),
+        out_shardings={"y": rows, "z": whole},
+    )
+    out = f({"w": jnp.ones((4, 2))}, X)
+    assert out["y"].sharding == rows and out["z"].sharding == whole
+    np.testing.assert_allclose(out["y"], X @ np.ones((4, 2)))
+    # What lies as it should is taken as it is; the program is the same.
+    again = f({"w": jnp.ones((4, 2))}, namoo.device_put(X, rows))
+    np.testing.assert_allclose(again["y"], out["y"])
+    assert f._cache_size() == 1
+    with pytest.raises(ValueError, match="does not match the sharding on the respective arg: x"):
+        f({"w": jnp.ones((4, 2))}, namoo.device_put(X, NamedSharding(mesh, P("y"))))
+    with pytest.raises(ValueError, match="x: dimension 0 .* Pad it to 8"):
+        f({"w": jnp.ones((4, 2))}, X[:7])
+    with pytest.raises(ValueError, match="out_shardings must be .* prefix"):
+        namoo.jit(lambda x: x, out_shardings=(rows, rows))(X)
+
+
+def test_specs_take_the_mesh_that_is_set(mesh):
+    with namoo.set_mesh(mesh):
+        f = namoo.jit(lambda x: x + 1, in_shardings=P("x"), out_shardings=P("y"))
+        assert f(X).sharding.spec == P("y")
+    with pytest.raises(RuntimeError, match="set_mesh"):
+        namoo.jit(lambda x: x, in_shardings=P("x"))
+
+
+def test_constraints(mesh):
+    rows = NamedSharding(mesh, P("x"))
+
+    @namoo.jit
+    def f(x):
+        y = lax.with_sharding_constraint(x * 2, rows)
+        return y
+
+    assert f(X).sharding == rows
+    batched = namoo.jit(namoo.vmap(f))(X.reshape(2, 4, 4))
+    np.testing.assert_allclose(batched, X.reshape(2, 4, 4) * 2)
+    gradient = namoo.jit(namoo.grad(lambda x: (f(x) ** 2).sum()))(X)
+    np.testing.assert_allclose(gradient, 8 * X)
+    assert lax.with_sharding_constraint(X, rows).sharding == rows
+    with pytest.raises(ValueError, match="dimension 0"):
+        namoo.jit(lambda x: lax.with_sharding_constraint(x[:3], rows))(X)
+
+
+def test_donated_arrays_are_deleted(mesh):
+    rows = NamedSharding(mesh, P("x"))
+    f = namoo.jit(lambda x: x + 1, donate_argnums=0)
+    x = f(namoo.device_put(X, rows))
+    pointers = {s.data.unsafe_buffer_pointer() for s in x.addressable_shards}
+    y = f(x)
+    assert x.is_deleted() and not y.is_deleted()
+    assert {s.data.unsafe_buffer_pointer() for s in y.addressable_shards} == pointers
+    with pytest.raises(RuntimeError, match="has been deleted"):
+        np.asarray(x)
+    np.testing.assert_array_equal(y, X + 2)
+    # What was looked at stays as it was seen.
+    seen = np.asarray(y)
+    f(y)
+    np.testing.assert_array_equal(seen, X + 2)
+
+
+def test_arrays_from_their_parts(mesh):
+    sharding = NamedSharding(mesh, P("x", "y"))
+    calls = []
+
+    def part(index):
+        calls.append(index)
+        return X[index]
+
+    x = namoo.make_array_from_callback(X.shape, sharding, part)
+    np.testing.assert_array_equal(x, X)
+    assert len(calls) == 8
+    parts = [s.data for s in x.addressable_shards]
+    y = namoo.make_array_from_single_device_arrays(X.shape, sharding, parts)
+    np.testing.assert_array_equal(y, X)
+    z = namoo.make_array_from_process_local_data(sharding, X)
+    np.testing.assert_array_equal(z, X)
+    assert x.sharding == y.sharding == z.sharding
+    with pytest.raises(ValueError, match=r"has the shape \(1, 2\), but each device has \(2, 2\)"):
+        namoo.make_array_from_callback(X.shape, sharding, lambda index: X[index][:1])
+    with pytest.raises(ValueError, match="8 devices of this process, but 1 arrays"):
+        namoo.make_array_from_single_device_arrays(X.shape, sharding, parts[:1])
+
+
+def test_one_device_needs_no_placing():
+    namoo.cpu_devices(1)
+    assert type(namoo.device_put(X, namoo.devices()[0])) is EagerArray
+    sharding = NamedSharding(Mesh(namoo.devices(), ("x",)), P("x"))
+    assert type(namoo.device_put(X, sharding)) is EagerArray
+
+
+def test_the_number_of_devices_changes_in_one_process(mesh):
+    x = namoo.device_put(X, NamedSharding(mesh, P("x")))
+    namoo.cpu_devices(16)
+    wide = namoo.make_mesh((16,), ("i",))
+    y = namoo.device_put(np.arange(16.0), NamedSharding(wide, P("i")))
+    assert float(namoo.jit(jnp.sum)(y)) == 120
+    np.testing.assert_array_equal(x, X)
+    np.testing.assert_array_equal(namoo.device_put(x, NamedSharding(wide, P())), X)
+    namoo.cpu_devices(2)
+    assert len(namoo.devices()) == 2
+
+
+def test_a_named_device_for_jit():
+    f = namoo.jit(lambda x: x + 1, device=namoo.devices()[2])
+    assert f(X).sharding == SingleDeviceSharding(namoo.devices()[2])
+
+
+@pytest.mark.parametrize("count", [0, -1, True, 2.0])
+def test_a_wrong_number_of_devices(count):
+    with pytest.raises(ValueError, match="positive integer"):
+        namoo.cpu_devices(count)
