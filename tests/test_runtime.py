@@ -388,6 +388,10 @@ def test_an_entry_is_made_of_what_it_needs():
         ((address(failing), [], []), {"consts": [np.ones((2, 2)).T]}),
         ((address(failing), [], []), {"consts": [3]}),
         ((address(failing), 3, []), {}),
+        ((address(failing), [(2, "f4")], [(2, "f4")]), {"in_place": [(0, 1)]}),
+        ((address(failing), [(2, "f4")], [(3, "f4")]), {"in_place": [(0, 0)]}),
+        ((address(failing), [(2, "f4")], [(2, "i4")]), {"in_place": [(0, 0)]}),
+        ((address(failing), [(2, "f4")], [(2, "f4")] * 2), {"in_place": [(0, 0), (0, 1)]}),
         ((), {}),
     ]:
         with pytest.raises((TypeError, ValueError)):

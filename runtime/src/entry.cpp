@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "pool.h"
@@ -36,11 +37,23 @@ nb::object readable(PyObject* value, const ArrayType& type, size_t place) {
   return owned(PyArray_FromArray(array, type.descr(), NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSURECOPY));
 }
 
+// Whether an array's memory is its own, and only `references` refer to the array.
+bool owned_alone(PyObject* value, Py_ssize_t references, const ArrayType& type) {
+  if (!references || Py_REFCNT(value) != references || !PyArray_CheckExact(value)) return false;
+  auto* array = reinterpret_cast<PyArrayObject*>(value);
+  if (!PyArray_ISCARRAY_RO(array) || !PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA)) return false;
+  if (PyArray_DESCR(array) != type.descr() || PyArray_NDIM(array) != (int)type.shape.size()) {
+    return false;
+  }
+  return std::equal(type.shape.begin(), type.shape.end(), PyArray_DIMS(array));
+}
+
 }  // namespace
 
 bool is_entry(PyObject* object) { return Py_IS_TYPE(object, entry_type); }
 
-void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& results) {
+void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& results,
+               Py_ssize_t references) {
   const auto& inputs = *entry->inputs;
   const auto& outputs = *entry->outputs;
   if (count != inputs.size()) {
@@ -59,6 +72,14 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
     longer.resize(total);
     buffers = longer.data();
   }
+  // Before anything else refers to them: inputs whose memory nobody else has, for results.
+  constexpr size_t kFresh = ~size_t{0};
+  std::vector<size_t> sources;
+  for (auto [input, output] : *entry->in_place) {
+    if (!owned_alone(values[input], references, inputs[input])) continue;
+    sources.resize(outputs.size(), kFresh);
+    sources[output] = input;
+  }
   for (size_t i = 0; i < count; i++) {
     kept.push(readable(values[i], inputs[i], i).release().ptr());
     buffers[i] = PyArray_DATA(reinterpret_cast<PyArrayObject*>(kept[i]));
@@ -70,8 +91,14 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
   size_t first = results.size();
   for (size_t i = 0; i < outputs.size(); i++) {
     const ArrayType& type = outputs[i];
-    Py_INCREF(type.descr());
-    results.push(pooled_array(type.descr(), (int)type.shape.size(), type.shape.data()));
+    if (!sources.empty() && sources[i] != kFresh) {
+      results.push_new(kept[sources[i]]);
+      PyArray_ENABLEFLAGS(reinterpret_cast<PyArrayObject*>(results[first + i]),
+                          NPY_ARRAY_WRITEABLE);
+    } else {
+      Py_INCREF(type.descr());
+      results.push(pooled_array(type.descr(), (int)type.shape.size(), type.shape.data()));
+    }
     targets[i] = PyArray_DATA(reinterpret_cast<PyArrayObject*>(results[first + i]));
   }
   Arena arena(entry->arena);
@@ -102,8 +129,9 @@ PyObject* entry_call(PyObject* self, PyObject* const* args, size_t flags, PyObje
     }
     nb::object given = owned(PySequence_Tuple(args[0]));
     Items results;
+    // The sequence refers to its arrays, and the tuple made of it, unless it is one itself.
     run_entry(reinterpret_cast<Entry*>(self), &PyTuple_GET_ITEM(given.ptr(), 0),
-              (size_t)PyTuple_GET_SIZE(given.ptr()), results);
+              (size_t)PyTuple_GET_SIZE(given.ptr()), results, given.ptr() == args[0] ? 1 : 2);
     return results.to_list();
   });
 }
@@ -150,18 +178,46 @@ std::vector<nb::object> constants(PyObject* given) {
   return values;
 }
 
+// Pairs of an input and an output of the same type, each in at most one of them.
+std::vector<std::pair<size_t, size_t>> pairs(PyObject* given, const std::vector<ArrayType>& inputs,
+                                             const std::vector<ArrayType>& outputs) {
+  std::vector<std::pair<size_t, size_t>> found;
+  if (!given) return found;
+  nb::object sequence = owned(PySequence_Tuple(given));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sequence.ptr()); i++) {
+    nb::object item = owned(PySequence_Tuple(PyTuple_GET_ITEM(sequence.ptr(), i)));
+    Py_ssize_t input, output;
+    if (!PyArg_ParseTuple(item.ptr(), "nn;an input and an output", &input, &output)) throw Raised();
+    bool good = input >= 0 && input < (Py_ssize_t)inputs.size() && output >= 0 &&
+                output < (Py_ssize_t)outputs.size();
+    if (good) {
+      const ArrayType &from = inputs[(size_t)input], &to = outputs[(size_t)output];
+      good = from.shape == to.shape && PyArray_EquivTypes(from.descr(), to.descr());
+    }
+    for (auto [other_input, other_output] : found) {
+      good = good && other_input != (size_t)input && other_output != (size_t)output;
+    }
+    if (!good) {
+      PyErr_Format(PyExc_ValueError, "output %zd cannot take the place of input %zd", output, input);
+      throw Raised();
+    }
+    found.emplace_back((size_t)input, (size_t)output);
+  }
+  return found;
+}
+
 PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     need_numpy();
     static const char* names[] = {"function", "inputs",  "outputs", "consts", "arena", "host",
-                                  "keep",     "handler", "quick",   nullptr};
+                                  "keep",     "handler", "quick",   "in_place", nullptr};
     PyObject *function, *inputs, *outputs, *keep = Py_None, *handler = Py_None;
-    PyObject *consts = nullptr, *host = nullptr;
+    PyObject *consts = nullptr, *host = nullptr, *in_place = nullptr;
     Py_ssize_t arena = 0;
     int quick = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$OnOOOp", const_cast<char**>(names),
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$OnOOOpO", const_cast<char**>(names),
                                      &function, &inputs, &outputs, &consts, &arena, &host, &keep,
-                                     &handler, &quick)) {
+                                     &handler, &quick, &in_place)) {
       throw Raised();
     }
     void* host_address = host ? PyLong_AsVoidPtr(host) : nullptr;
@@ -177,6 +233,8 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     }
     std::unique_ptr<std::vector<ArrayType>> ins(array_types(inputs)), outs(array_types(outputs));
     auto values = std::make_unique<std::vector<nb::object>>(constants(consts));
+    auto places = std::make_unique<std::vector<std::pair<size_t, size_t>>>(
+        pairs(in_place, *ins, *outs));
     PyObject* self = checked(type->tp_alloc(type, 0));
     auto* entry = reinterpret_cast<Entry*>(self);
     entry->vectorcall = entry_call;
@@ -184,6 +242,7 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     entry->inputs = ins.release();
     entry->outputs = outs.release();
     entry->consts = values.release();
+    entry->in_place = places.release();
     entry->arena = (size_t)arena;
     entry->host = host_address;
     entry->quick = quick != 0;
@@ -217,6 +276,7 @@ void entry_dealloc(PyObject* self) {
   delete entry->inputs;
   delete entry->outputs;
   delete entry->consts;
+  delete entry->in_place;
   Py_XDECREF(entry->keep);
   Py_XDECREF(entry->handler);
   type->tp_free(self);
@@ -239,7 +299,7 @@ PyGetSetDef entry_getters[] = {
 
 constexpr const char* kEntryDoc =
     "Entry(function, inputs, outputs, *, consts=(), arena=0, host=0, keep=None, handler=None, "
-    "quick=False)\n--\n\n"
+    "quick=False, in_place=())\n--\n\n"
     "A native function that computes a program; called with a list of arrays, it returns one.\n\n"
     "The function is `int f(void** buffers, void* arena, void* host)`. The buffers are those of the\n"
     "inputs, of the constants and of the outputs. It returns 0, or the code of an error.\n\n"
@@ -251,7 +311,9 @@ constexpr const char* kEntryDoc =
     "  host: an address that it is given.\n"
     "  keep: an object that lives as long, such as the owner of the code.\n"
     "  handler: called with the code where the function fails; it raises.\n"
-    "  quick: the function takes less time than it costs to let other threads run meanwhile.\n";
+    "  quick: the function takes less time than it costs to let other threads run meanwhile.\n"
+    "  in_place: pairs of an input and an output that may be one array. They are where nothing but\n"
+    "    the list refers to the input: its caller gives it up.\n";
 
 PyType_Slot entry_slots[] = {
     {Py_tp_doc, const_cast<char*>(kEntryDoc)},

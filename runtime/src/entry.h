@@ -3,6 +3,7 @@
 
 #include "arrays.h"
 
+#include <utility>
 #include <vector>
 
 namespace namoo {
@@ -26,6 +27,7 @@ struct Entry {
   std::vector<ArrayType>* inputs;
   std::vector<ArrayType>* outputs;
   std::vector<nb::object>* consts;
+  std::vector<std::pair<size_t, size_t>>* in_place;  // inputs whose memory outputs may have
   size_t arena;
   void* host;
   bool quick;
@@ -35,7 +37,9 @@ struct Entry {
 
 bool is_entry(PyObject* object);
 
-// Runs the function on arrays (borrowed); adds the results.
-void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& results);
+// Runs the function on arrays (borrowed); adds the results. Where arrays have no more than
+// `references`, results may take the place of those that the caller gives up; 0 if there are none.
+void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& results,
+               Py_ssize_t references = 0);
 
 }  // namespace namoo

@@ -14,7 +14,7 @@ import numpy as np
 from namoo._accelerator import native as runtime
 from namoo.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
 from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
-from namoo.engines.base import HostOperation
+from namoo.engines.base import HostOperation, sole_owner
 from namoo.engines.native import link, programs
 from namoo.engines.native.fingerprint import Fingerprint
 from namoo.engines.native.types import numpy_dtype
@@ -100,6 +100,7 @@ class Program:
     def __init__(self, closed: ClosedJaxpr, options: Mapping[str, Any] | None = None):
         self.closed = closed
         self.strict = bool(options and options.get("strict"))
+        self.aliases: Mapping[int, int] = (options or {}).get("aliases", {})
         mark = programs.identify(closed, options or {})
         made = mark and programs.find(mark)
         if mark is None or made is None:
@@ -124,6 +125,10 @@ class Program:
         equations = module.host
         consts = [c for _, c in plan.graph.consts]
         made = programs.Compiled(code, plan.arena_size, len(module.kernels))
+        if self.aliases:
+            from namoo.engines.native import reuse
+
+            made.in_place = reuse.in_place(plan, self.aliases)
         if mark is not None:
             programs.keep(mark, made, equations, consts)
         return made, equations, consts
@@ -139,13 +144,19 @@ class Program:
             host=ctypes.cast(self.host.callback, ctypes.c_void_p).value,
             keep=(self.made, self.host),
             handler=self.host.fail,
+            in_place=self.made.in_place,
         )
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         if self.runtime_entry is not None:
             return self.runtime_entry(values)
+        # To be asked first: what is made of the values refers to them.
+        sources = {o: i for i, o in self.made.in_place if sole_owner(values, i)}
         ins = [np.ascontiguousarray(v) for v in values]
-        outs = [np.empty(shape, dtype) for shape, dtype in self.outputs]
+        outs = [
+            ins[sources[o]] if o in sources else np.empty(shape, dtype)
+            for o, (shape, dtype) in enumerate(self.outputs)
+        ]
         arrays = [*ins, *self.consts, *outs]
         table = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
         arena = np.empty(self.arena_size + 64, np.uint8)
@@ -186,7 +197,11 @@ class Program:
             sum(math.prod(shape) * dtype.itemsize for shape, dtype in types)
             for types in (_types(self.closed.jaxpr.invars), self.outputs)
         ]
-        return MemoryAnalysis(*sizes, self.arena_size, self.made.code.size)
+        shared = sum(
+            math.prod(shape) * dtype.itemsize
+            for shape, dtype in (self.outputs[o] for _, o in self.made.in_place)
+        )
+        return MemoryAnalysis(*sizes, self.arena_size, self.made.code.size, shared)
 
     def host_operations(self) -> list[HostOperation]:
         """The operations without a native rule, or in a case that their rule leaves out."""

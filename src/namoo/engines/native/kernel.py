@@ -348,22 +348,26 @@ class KernelEmitter:
             rows = [r for r in roots if r.kind is REDUCE or r.shape == spec.space]
             if rows:
                 self._sweep(rows, inner)
-            for root in roots:
-                if root not in rows:
-                    index = self._index_of(root, self._indices()[: spec.split], [])
-                    self._put(root, index, w.at(root, index))
+            outer = self._indices()[: spec.split]
+            self._points([(r, self._index_of(r, outer, [])) for r in roots if r not in rows])
 
     def _put(self, root: Node, index: list[Index], value: Any) -> None:
         if root in self.targets:
             self.w.store(self.targets[root], index, value)
 
+    def _points(self, roots: list[tuple[Node, list[Index]]]) -> None:
+        """Compute some roots at indices, then store them.
+
+        In this order, since a result may lie in the memory of an operand that is read there.
+        """
+        values = [self.w.at(root, at) for root, at in roots]
+        for (root, at), value in zip(roots, values, strict=True):
+            self._put(root, at, value)
+
     def _body(self, roots: list[Node]) -> None:
         """Compute and store elementwise roots at the current index."""
-        index = self._indices()
-        split = self.spec.split
-        for root in roots:
-            at = self._index_of(root, index[:split], index[split:])
-            self._put(root, at, self.w.at(root, at))
+        index, split = self._indices(), self.spec.split
+        self._points([(r, self._index_of(r, index[:split], index[split:])) for r in roots])
 
     def _sweep(self, roots: list[Node], inner: list[int]) -> None:
         """Run along the inner axes: sums grow, elementwise roots are stored."""
@@ -376,17 +380,16 @@ class KernelEmitter:
         def point(values: list[Any]) -> list[Any]:
             index = self._indices()
             split = self.spec.split
-            for root in plain:
-                at = index
-                value = w.at(root, at)
-                self._put(root, at, value)
-                if root in kept and root not in self.targets:
-                    w.store(kept[root], at, value)
+            found = [w.at(root, index) for root in plain]
             out = []
             for a, value in zip(accumulators, values, strict=True):
                 at = self._operand_index(a.node, index[:split], index[split:])
                 new = tuple(w.at(x, at) for x in a.node.operands)
                 out.append(a.join(f, value, new, w.mask if self._inner_vector(inner) else None))
+            for root, value in zip(plain, found, strict=True):
+                self._put(root, index, value)
+                if root in kept and root not in self.targets:
+                    w.store(kept[root], index, value)
             return out
 
         lanes = self.lanes if self.vector_group is not None else 0

@@ -323,9 +323,10 @@ class ProductKernel:
         position = place + Index({column: 1}, v * self.tile.lanes) * self.product.columns.out
         w.mask = mask if v == vectors - 1 else None
         w.registers = {node: value}
-        for root in self.spec.roots:
-            index = unravel(position, root.shape)
-            value = w.at(root, index)
+        places = [(root, unravel(position, root.shape)) for root in self.spec.roots]
+        # All is read before anything is stored: a result may lie in the memory of what is read.
+        values = [w.at(root, index) for root, index in places]
+        for (root, index), value in zip(places, values, strict=True):
             if root in self.targets:
                 w.store(self.targets[root], index, value)
         w.mask = None

@@ -138,10 +138,9 @@ class Fusion:
         if root.size != cluster.roots[0].size or not root.elem:
             return False
         index = [Index.of(Loop(Value("%i", "i64"), 0, n - 1)) for n in root.shape]
-        probe = _Access(self.reads(root))
-        probe.at(root, index)
         place, members = ravel(index, root.shape), set(cluster.roots)
-        return all(ravel(at, n.shape) == place for n, at in probe.found if n in members)
+        found = probe(self.reads(root), [(root, index)])
+        return all(ravel(at, n.shape) == place for n, at in found if n in members)
 
     @staticmethod
     def _fits(cluster: Cluster, root: Node) -> bool:
@@ -167,20 +166,14 @@ class Fusion:
         symbols = [Loop(Value("%i", "i64"), 0, n - 1) for n in cluster.space]
         index = [Index.of(s) for s in symbols]
         outer, inner = index[:split], index[split:]
-        probe = _Access(self.reads(root))
-        if root.kind is REDUCE:
-            o, i = iter(outer), iter(inner)
-            axes = root.data.axes
-            at = [next(i) if d in axes else next(o) for d in range(len(cluster.space))]
-            for x in root.operands:
-                probe.at(x, at)
-        elif root.kind is PART:
+        if root.kind is PART:
             return True
-        else:
-            probe.at(root, _at(root.shape, cluster.space, outer, inner))
-        for node, at in probe.found:
+        points = computed_at(root, cluster.space, outer, inner)
+        for node, at in probe(self.reads(root), points):
             if node in members and node.kind is not PART:
-                own = outer if node.kind is REDUCE else _at(node.shape, cluster.space, outer, inner)
+                own = outer
+                if node.kind is not REDUCE:
+                    own = place_in(node.shape, cluster.space, outer, inner)
                 if [*at] != own:
                     return False
         return True
@@ -230,7 +223,25 @@ class _Access(Probe):
         return super().at(node, index)
 
 
-def _at(shape, space, outer, inner) -> list[Index]:
+def probe(stop, points: Sequence[tuple[Node, list[Index]]]) -> list[tuple[Node, list[Index]]]:
+    """The nodes of `stop`, and where, that are read to compute some nodes at some indices."""
+    access = _Access(stop)
+    for node, index in points:
+        access.at(node, index)
+    return access.found
+
+
+def computed_at(root: Node, space, outer, inner) -> list[tuple[Node, list[Index]]]:
+    """What a kernel computes for a root, and where, at a point of its space."""
+    if root.kind is not REDUCE:
+        return [(root, place_in(root.shape, space, outer, inner))]
+    o, i = iter(outer), iter(inner)
+    at = [next(i) if d in root.data.axes else next(o) for d in range(len(space))]
+    return [(x, at) for x in root.operands]
+
+
+def place_in(shape, space, outer, inner) -> list[Index]:
+    """The index of a kernel's value of this shape at a point of the kernel's space."""
     if shape == space:
         return outer + inner
     rest = iter([i for i in outer if i.terms])

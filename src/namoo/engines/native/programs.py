@@ -23,7 +23,7 @@ from namoo.core import LOADED_AT
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
 from namoo.engines.native import cache, fingerprint, link
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Compiled:
@@ -35,9 +35,10 @@ class Compiled:
       kernels: how many functions it has.
       host: numbers of the equations that Python evaluates.
       consts: numbers of the constants.
+      in_place: pairs of an input and a result that may be one array.
     """
 
-    __slots__ = ("__weakref__", "arena", "code", "consts", "host", "kernels")
+    __slots__ = ("__weakref__", "arena", "code", "consts", "host", "in_place", "kernels")
 
     def __init__(
         self,
@@ -46,12 +47,14 @@ class Compiled:
         kernels: int,
         host: Sequence[int] = (),
         consts: Sequence[int] = (),
+        in_place: Sequence[tuple[int, int]] = (),
     ):
         self.code = code
         self.arena = arena
         self.kernels = kernels
         self.host = host
         self.consts = consts
+        self.in_place = in_place
 
 
 _alive: weakref.WeakValueDictionary[str, Compiled] = weakref.WeakValueDictionary()
@@ -100,7 +103,8 @@ def keep(
     compiled.consts = [numbers[id(array)] for array in consts]
     name = _name(mark)
     _alive[name] = compiled
-    words = {key: getattr(compiled, key) for key in ("arena", "kernels", "host", "consts")}
+    keys = ("arena", "kernels", "host", "consts", "in_place")
+    words = {key: getattr(compiled, key) for key in keys}
     cache.save(name, repr({"code": compiled.code.name, **words}).encode())
 
 
