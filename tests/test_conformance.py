@@ -27,17 +27,23 @@ from conformance.harness import (
 from namoo._config import enable_x64
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
-from namoo.core.jaxpr import check_jaxpr, eval_jaxpr
+from namoo.core.jaxpr import ClosedJaxpr, check_jaxpr, eval_jaxpr
 from namoo.core.primitive import Linear, is_zero
+from namoo.core.trace import eval_trace
 from namoo.transforms.batch import Axis, batch
 from namoo.transforms.jvp import jvp
 from namoo.transforms.linear import backward_pass, linearize
+from namoo.transforms.replay import replay
 from namoo.transforms.stage import stage
 
 SAMPLES, BROKEN = load()
 
 ONLY_BACKWARD = "has no forward mode; tests/test_compositions.py differentiates it backward"
-TESTED_ELSEWHERE = {"custom_vjp_call": ONLY_BACKWARD, "custom_lin": ONLY_BACKWARD}
+TESTED_ELSEWHERE = {
+    "custom_vjp_call": ONLY_BACKWARD,
+    "custom_lin": ONLY_BACKWARD,
+    "linear_step": "stands only in eager derivatives; tests/test_recall.py",
+}
 """Primitives without rows, by name, and where they are tested."""
 
 
@@ -399,12 +405,15 @@ def test_staged_is_eager(sample):
         jaxpr, consts = stage(fun, avals)
         check_jaxpr(jaxpr)
         assert sample.axis or sample.primitive.name in repr(jaxpr) or where != "value"
-        for found, wanted, aval in zip(
-            eval_jaxpr(jaxpr, consts, *args), fun(*args), jaxpr.out_avals, strict=True
-        ):
+        found = eval_jaxpr(jaxpr, consts, *args)
+        for x, wanted, aval in zip(found, fun(*args), jaxpr.out_avals, strict=True):
             assert (aval.shape, aval.dtype) == (wanted.shape, wanted.dtype), where
             assert aval.weak_type == wanted.weak_type, f"weak type, {where}"
-            assert_close(found, numbers(wanted), sample.value_rtol, where)
+            assert_close(x, numbers(wanted), sample.value_rtol, where)
+        again = replay(eval_trace, ClosedJaxpr(jaxpr, consts), args)
+        for x, same in zip(again, found, strict=True):
+            assert (x.dtype, x.weak_type) == (same.dtype, same.weak_type), where
+            np.testing.assert_array_equal(numbers(x), numbers(same), f"replayed, {where}")
 
     agree(sample.run, args, "value")
     diff = sample.differentiable()

@@ -12,6 +12,7 @@ from namoo.numpy.promote import promote_inexact
 from namoo.primitives import elementwise as ops
 from namoo.primitives.special import erfc
 from namoo.transforms.custom import custom_jvp
+from namoo.transforms.recall import recalled
 
 Array = Any
 
@@ -42,6 +43,7 @@ def relu(x: Any) -> Array:
     return jnp.maximum(x, 0)
 
 
+relu.recall()
 relu.defjvps(lambda t, out, x: jnp.where(x > 0, t, jnp.zeros_like(t)))
 
 
@@ -57,9 +59,11 @@ def relu6(x: Any) -> Array:
     return jnp.minimum(jnp.maximum(x, 0), 6.0)
 
 
+relu6.recall()
 relu6.defjvps(lambda t, out, x: jnp.where((x > 0) & (x < 6), t, jnp.zeros_like(t)))
 
 
+@recalled
 def sigmoid(x: Any) -> Array:
     """The logistic function.
 
@@ -71,6 +75,7 @@ def sigmoid(x: Any) -> Array:
     return ops.logistic(jnp.asarray(x))
 
 
+@recalled
 def softplus(x: Any) -> Array:
     """A smooth form of relu.
 
@@ -105,6 +110,7 @@ def sparse_sigmoid(x: Any) -> Array:
     return 0.5 * jnp.clip(_inexact("sparse_sigmoid", x) + 1.0, 0.0, 2.0)
 
 
+@recalled
 def soft_sign(x: Any) -> Array:
     """A smooth form of the sign.
 
@@ -117,6 +123,7 @@ def soft_sign(x: Any) -> Array:
     return x / (jnp.abs(x) + 1)
 
 
+@recalled
 def silu(x: Any) -> Array:
     """The sigmoid-weighted linear unit, also called swish.
 
@@ -132,6 +139,7 @@ def silu(x: Any) -> Array:
 swish = silu
 
 
+@recalled
 def mish(x: Any) -> Array:
     """A smooth activation without monotony.
 
@@ -144,6 +152,7 @@ def mish(x: Any) -> Array:
     return x * jnp.tanh(softplus(x))
 
 
+@recalled
 def log_sigmoid(x: Any) -> Array:
     """The logarithm of the logistic function.
 
@@ -155,6 +164,7 @@ def log_sigmoid(x: Any) -> Array:
     return -softplus(-_inexact("log_sigmoid", x))
 
 
+@recalled
 def elu(x: Any, alpha: Any = 1.0) -> Array:
     """The exponential linear unit.
 
@@ -168,6 +178,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Array:
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
 
+@recalled
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Array:
     """A rectified linear unit with a small slope below 0.
 
@@ -190,6 +201,7 @@ def hard_tanh(x: Any) -> Array:
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
+@recalled
 def celu(x: Any, alpha: Any = 1.0) -> Array:
     """The exponential linear unit with a continuous derivative for every α.
 
@@ -202,6 +214,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Array:
     return jnp.maximum(x, 0.0) + alpha * jnp.expm1(jnp.minimum(x, 0.0) / alpha)
 
 
+@recalled
 def selu(x: Any) -> Array:
     """The scaled exponential linear unit, which keeps mean 0 and variance 1.
 
@@ -215,6 +228,7 @@ def selu(x: Any) -> Array:
     return 1.0507009873554804934193349852946 * elu(x, 1.6732632423543772848170429916717)
 
 
+@recalled
 def gelu(x: Any, approximate: bool = True) -> Array:
     """The Gaussian error linear unit.
 
@@ -255,6 +269,7 @@ def glu(x: Any, axis: int = -1) -> Array:
     return first * sigmoid(second)
 
 
+@recalled
 def squareplus(x: Any, b: Any = 4) -> Array:
     """A smooth form of relu without exponentials.
 
@@ -267,6 +282,7 @@ def squareplus(x: Any, b: Any = 4) -> Array:
     return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
+@recalled
 def hard_sigmoid(x: Any) -> Array:
     """A sigmoid made of straight lines.
 
@@ -278,6 +294,7 @@ def hard_sigmoid(x: Any) -> Array:
     return relu6(_inexact("hard_sigmoid", x) + 3.0) / 6.0
 
 
+@recalled
 def hard_silu(x: Any) -> Array:
     """A silu made of straight lines and a parabola.
 

@@ -16,6 +16,7 @@ from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import rsqrt
 from namoo.primitives.shape import stop_gradient_p
 from namoo.transforms.custom import custom_jvp
+from namoo.transforms.recall import recalled
 
 Array = Any
 Axis = Any
@@ -26,6 +27,7 @@ def _fixed(x: Any) -> Any:
     return stop_gradient_p.bind(x)
 
 
+@recalled
 def logsumexp(
     a: Any,
     axis: Axis = None,
@@ -86,6 +88,7 @@ def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = Fa
     return total - jnp.log(count)
 
 
+@recalled
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
     """The logarithm of `softmax`, computed without overflow.
 
@@ -109,6 +112,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
     return out if where is None else jnp.where(where, out, -jnp.inf)
 
 
+@recalled
 def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
     """Probabilities in proportion to exponentials.
 
@@ -151,6 +155,7 @@ def _softmax_with_rule(x, axis, where):
     return probabilities(x)
 
 
+@recalled
 def standardize(
     x: Any,
     axis: Axis = -1,

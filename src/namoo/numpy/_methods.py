@@ -120,9 +120,8 @@ _SHORT: dict[str, tuple[Method, str, fast.Scalars]] = {
 }
 
 
-def _short_power(general: Method) -> Method:
+def _short_power(short: Method) -> Method:
     """x², the most common power, at once; others through NumPy or the general way."""
-    short = fast.shortcut(np.power, general, "f", _POWERS)
     square = ar.square
 
     def method(self: EagerArray, other: Any, /) -> Any:
@@ -136,20 +135,20 @@ def _short_power(general: Method) -> Method:
 def _attach_operators() -> None:
     for name, symbol, fun in [*_OPERATORS, *_COMPARISONS]:
         general = _binary(symbol, fun)
-        setattr(Array, f"__{name}__", errors.boundary(general))
-        if name == "pow":
-            setattr(EagerArray, "__pow__", _short_power(general))  # noqa: B010
-        elif name in _SHORT:
-            compute, kinds, scalars = _SHORT[name]
-            short = fast.shortcut(compute, general, kinds, scalars)
-            setattr(EagerArray, f"__{name}__", short)
-    for name, symbol, fun in _OPERATORS:
-        general = _binary(symbol, fun, swap=True)
-        setattr(Array, f"__r{name}__", errors.boundary(general))
+        method = errors.boundary(general)
         if name in _SHORT:
             compute, kinds, scalars = _SHORT[name]
-            short = fast.shortcut(compute, general, kinds, scalars, swap=True)
-            setattr(EagerArray, f"__r{name}__", short)
+            method = fast.shortcut(compute, general, kinds, scalars)
+        setattr(Array, f"__{name}__", method)
+        if name == "pow":
+            setattr(EagerArray, "__pow__", _short_power(method))  # noqa: B010
+    for name, symbol, fun in _OPERATORS:
+        general = _binary(symbol, fun, swap=True)
+        method = errors.boundary(general)
+        if name in _SHORT:
+            compute, kinds, scalars = _SHORT[name]
+            method = fast.shortcut(compute, general, kinds, scalars, swap=True)
+        setattr(Array, f"__r{name}__", method)
 
 
 # ---- conversion to Python and NumPy

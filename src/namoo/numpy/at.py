@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -89,6 +90,18 @@ class IndexUpdateRef:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.array!r}, {self.index!r})"
 
+    def _update(self, prim: lax.Scatter, values: Any, flags: tuple[Any, ...]) -> Any:
+        held = self._holders() if type(self.array) is EagerArray else ()
+        if _nobody_else is None:  # it is being measured
+            return held
+        own = held == _nobody_else
+        return update(prim, self.array, self.index, values, *flags, own=own)
+
+    def _holders(self) -> tuple[int, ...]:
+        """How often the place, its array and the array's memory are referred to."""
+        x: Any = self.array
+        return sys.getrefcount(self), sys.getrefcount(x), sys.getrefcount(x._value)
+
     def get(
         self,
         *,
@@ -133,7 +146,7 @@ class IndexUpdateRef:
                [0., 6., 0.]], dtype=float32)
         """
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return update(lax.scatter_p, self.array, self.index, values, *flags)
+        return self._update(lax.scatter_p, values, flags)
 
     def add(
         self,
@@ -152,7 +165,7 @@ class IndexUpdateRef:
         Array([4., 1., 4.], dtype=float32)
         """
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return update(lax.scatter_add_p, self.array, self.index, values, *flags)
+        return self._update(lax.scatter_add_p, values, flags)
 
     def subtract(
         self,
@@ -166,7 +179,7 @@ class IndexUpdateRef:
     ) -> Any:
         """The array with `values` subtracted from the elements."""
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return update(lax.scatter_sub_p, self.array, self.index, values, *flags)
+        return self._update(lax.scatter_sub_p, values, flags)
 
     def multiply(
         self,
@@ -180,7 +193,7 @@ class IndexUpdateRef:
     ) -> Any:
         """The array with the elements multiplied by `values`."""
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return update(lax.scatter_mul_p, self.array, self.index, values, *flags)
+        return self._update(lax.scatter_mul_p, values, flags)
 
     mul = multiply
 
@@ -226,7 +239,7 @@ class IndexUpdateRef:
     ) -> Any:
         """The array with the smaller of the elements and `values`."""
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return update(lax.scatter_min_p, self.array, self.index, values, *flags)
+        return self._update(lax.scatter_min_p, values, flags)
 
     def max(
         self,
@@ -240,7 +253,7 @@ class IndexUpdateRef:
     ) -> Any:
         """The array with the larger of the elements and `values`."""
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return update(lax.scatter_max_p, self.array, self.index, values, *flags)
+        return self._update(lax.scatter_max_p, values, flags)
 
     def apply(
         self,
@@ -323,6 +336,7 @@ def update(
     unique_indices: bool = False,
     mode: Mode = None,
     wrap: bool = True,
+    own: bool = False,
 ) -> Any:
     """`x` with `values` written to `x[index]`, or combined with it.
 
@@ -332,13 +346,17 @@ def update(
       index: as in `x[index]`.
       values: anything that broadcasts to `x[index]`.
       indices_are_sorted, unique_indices, mode, wrap: as for the methods of `x.at[index]`.
+      own: nobody will ask for `x` any more, so its memory can be the result's.
 
     Raises:
       IndexError, TypeError: as for `x[index]`.
       ValueError: the values do not broadcast to the shape of `x[index]`.
     """
     if type(x) is EagerArray and context.trace is eval_trace and wrap and mode is None:
-        out = _update_with_numpy(prim.ufunc, x._value, index, values)
+        value = x._value
+        # What a function of NumPy's or an engine gave us may be a view, or read-only.
+        own = own and value.flags.owndata and value.flags.writeable
+        out = _update_with_numpy(prim.ufunc, value, index, values, own)
         if out is not None:
             return EagerArray(out, x._weak)
     if not isinstance(values, OPERANDS):
@@ -398,9 +416,10 @@ _FEW = 256
 
 
 def _update_with_numpy(
-    ufunc: np.ufunc | None, value: np.ndarray, index: Any, values: Any
+    ufunc: np.ufunc | None, value: np.ndarray, index: Any, values: Any, own: bool
 ) -> np.ndarray | None:
-    """A changed copy, where NumPy does what we do; None where there is more to do."""
+    """A changed copy, or the array itself if it is our own, where NumPy does what we do; None where
+    there is more to do, and then nothing is changed."""
     if type(values) is EagerArray and values._value.dtype is value.dtype:
         y: Any = values._value
     elif type(values) in _SCALARS.get(value.dtype.kind, ()):
@@ -419,11 +438,11 @@ def _update_with_numpy(
         # Of two values for one place the last one stays: NumPy keeps the order along one axis.
         if index is None or any(np.ndim(i) > 1 for i in (index if kind is tuple else (index,))):
             return None
-    out = value.copy()
     try:
-        place = out[index]
+        place = value[index]
         if np.ndim(y) > np.ndim(place):
             return None
+        out = value if own else value.copy()
         if ufunc is None:
             out[index] = y
         elif basic:
@@ -436,3 +455,9 @@ def _update_with_numpy(
         # Arrays out of bounds have a meaning, and mistakes a better message, elsewhere.
         return None
     return out
+
+
+# What `_holders` tells of `f(x).at[index].set(y)`, where nothing else holds the array.  Python's
+# versions differ in how often a call refers to what it works on, so it is measured.
+_nobody_else: tuple[int, ...] | None = None
+_nobody_else = IndexUpdateRef(EagerArray(np.zeros(1, np.float32)), 0).set(0.0)

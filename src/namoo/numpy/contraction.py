@@ -19,6 +19,7 @@ from namoo.numpy.promote import array_of, arrays_of, as_type, promote_types
 from namoo.numpy.reductions import refuse_out
 from namoo.primitives import shape as lax
 from namoo.primitives.contract import dot_general
+from namoo.transforms.recall import recalled
 
 
 def _product_type(name: str, x: Array, y: Array, preferred: Any) -> tuple[Any, bool]:
@@ -58,6 +59,7 @@ def _quick(compute: Any, a: Any, b: Any) -> Array | None:
     return EagerArray(out, a._weak and b._weak)
 
 
+@recalled
 def dot(
     a: Any,
     b: Any,
@@ -106,6 +108,7 @@ def _check_contracted(name: str, x: Array, y: Array, xs: Sequence[int], ys: Sequ
         )
 
 
+@recalled
 def matmul(
     a: Any,
     b: Any,
@@ -202,6 +205,7 @@ class _BatchAxes:
             self.y_free.append(n + 1)
 
 
+@recalled
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """The inner product of two arrays taken as vectors; the first one is conjugated.
 
@@ -309,6 +313,7 @@ def _check_core(name: str, x: Array, y: Array, x_ndim: int, y_ndim: int) -> None
         )
 
 
+@recalled
 def tensordot(
     a: Any,
     b: Any,
@@ -369,6 +374,7 @@ def _paired_axes(x: Array, y: Array, xs: Any, ys: Any) -> tuple[tuple[int, ...],
     )
 
 
+@recalled
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """The sum over the last axes of two arrays.
 
@@ -391,6 +397,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     )
 
 
+@recalled
 def outer(a: Any, b: Any, out: None = None) -> Array:
     """The products of every element of `a` with every element of `b`.
 

@@ -16,13 +16,14 @@ import numpy as np
 
 from namoo import _dtypes
 from namoo._config import config
-from namoo.core.array import EagerArray
+from namoo.core.array import Array, EagerArray
 from namoo.core.trace import _ignore as ignore
 from namoo.core.trace import _reset_floating_errors as reset_floating_errors
 from namoo.core.trace import _set_floating_errors as set_floating_errors
 from namoo.core.trace import context, eval_trace
 from namoo.errors import tidy
-from namoo.numpy.promote import promote_inexact
+from namoo.numpy.promote import OPERANDS, promote_inexact
+from namoo.transforms.recall import Programs, recalled
 
 Function = Callable[..., Any]
 Scalars = dict[Any, frozenset[type]]
@@ -64,10 +65,28 @@ def shortcut(
         swap: `compute(y, x)` instead, for reflected operators.
     """
 
+    call = Programs(slow).call
+
+    def transformed(x: Any, y: Any) -> Any:
+        trace = context.trace
+        if (
+            not getattr(trace, "eager", False)
+            or not isinstance(x, Array)
+            or not isinstance(y, OPERANDS)
+        ):
+            return slow(x, y)
+        dtype, kind = x.dtype, type(y)
+        if kind in scalars.get(dtype, _none) and (
+            kind is not int or -0x80000000 <= y <= 0x7FFFFFFF
+        ):
+            # A number is an operand: its value is no part of the program.
+            y = EagerArray(np.asarray(y, dtype), True)
+        return call(trace, (x, y), {})
+
     def short(x: Any, y: Any, /) -> Any:
         try:
             if type(x) is not EagerArray or context.trace is not eval_trace:
-                return slow(x, y)
+                return transformed(x, y)
             a, weak = x._value, x._weak
             dtype, kind = a.dtype, type(y)
             if kind is EagerArray:
@@ -131,6 +150,7 @@ def unary(
 
     def decorate(fun: Function) -> Function:
         name = fun.__name__
+        general = recalled(lambda x: fun(*promotion(name, x)))
 
         @wraps(fun)
         def short(x: Any, /) -> Any:
@@ -146,7 +166,7 @@ def unary(
                     finally:
                         reset_floating_errors(token)
                     return EagerArray(out if type(out) is np.ndarray else np.asarray(out), x._weak)
-                return fun(*promotion(name, x))
+                return general(x)
             except Exception as error:
                 tidy(error)
                 raise

@@ -24,6 +24,7 @@ from namoo.primitives import bits, reduction
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 from namoo.primitives.compare import ne_p
+from namoo.transforms.recall import recalled
 
 
 class Reduction(NamedTuple):
@@ -233,6 +234,8 @@ def _short(ufunc: np.ufunc, kinds: frozenset[str]) -> Callable[[Any], Any]:
     """Give a reduction a short way through NumPy, for calls without further options."""
 
     def decorate(fun: Any) -> Any:
+        general = recalled(fun)
+
         @wraps(fun)
         def short(a: Any, axis: Any = None, *args: Any, **options: Any) -> Array:
             try:
@@ -240,7 +243,7 @@ def _short(ufunc: np.ufunc, kinds: frozenset[str]) -> Callable[[Any], Any]:
                     done = quick(ufunc, kinds, a, axis, options.get("keepdims", False))
                     if done is not None:
                         return EagerArray(done)
-                return fun(a, axis, *args, **options)
+                return general(a, axis, *args, **options)
             except Exception as error:
                 errors.tidy(error)
                 raise
@@ -458,6 +461,7 @@ def count(x: Array, axis: Any, keepdims: bool, where: Array | None, dtype: Any) 
     return np.asarray(math.prod(x.shape[a] for a in axes) * axis_size(names), dtype)
 
 
+@recalled
 def mean(
     a: Any,
     axis: Any = None,
@@ -572,6 +576,7 @@ def squared_size(x: Array) -> Array:
     return lax.real(lax.mul(x, lax.conj(x))) if is_complex(x) else lax.square(x)
 
 
+@recalled
 def var(
     a: Any,
     axis: Any = None,
@@ -649,6 +654,7 @@ def _quick_var(a: Any, axis: Any, ddof: Any, keepdims: bool) -> Array | None:
     return None if done is None else EagerArray(fast(np.divide, done, kind(n - ddof)))
 
 
+@recalled
 def std(
     a: Any,
     axis: Any = None,

@@ -128,6 +128,11 @@ class SelectN(Primitive):
             raise TypeError(
                 "select `which` must be scalar or have the same shape as cases, got `which` shape "
                 f"{which.shape} but case shape {first.shape}."
+    def kernel(self, which, *cases):
+        if which.dtype == np.bool_ and len(cases) == 2:
+            return lambda which, no, yes: np.where(which, yes, no)
+        return self.evaluate
+
             )
         return first.update(weak_type=all(c.weak_type for c in cases))
 

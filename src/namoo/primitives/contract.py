@@ -79,6 +79,17 @@ class DotGeneral(Primitive):
             return multiply(x, y)
         return _multiply_any(multiply, x, y, precision, preferred_element_type)
 
+    def kernel(self, x, y, *, dimension_numbers, precision, preferred_element_type):
+        if (
+            x.dtype == y.dtype
+            and x.dtype.char in "fdFD"
+            and preferred_element_type in (None, x.dtype)
+            and (precision is None or not is_algorithm(precision))
+        ):
+            return _plan(dimension_numbers, x.ndim, y.ndim)
+        params = dict(precision=precision, preferred_element_type=preferred_element_type)
+        return super().kernel(x, y, dimension_numbers=dimension_numbers, **params)
+
     def abstract(self, x, y, *, dimension_numbers, precision, preferred_element_type):
         _check_dimensions(dimension_numbers, x.ndim, y.ndim)
         (xc, yc), (xb, yb) = dimension_numbers

@@ -77,13 +77,14 @@ class Elementwise(Primitive):
         self.result = result
         self.stablehlo = stablehlo
         self.same_dtypes = same_dtypes
+        # Operations on bits accept no floats, and know the widths of their integers themselves.
+        self.widened = NARROW_INTEGERS if _dtypes.float32 in self.accepted else frozenset()
+        self.plain = evaluate
         self.evaluate = self._strict(evaluate)
 
     def _strict(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
         """`evaluate`, but refusing the types that NumPy alone would convert to others."""
-        # Operations on bits accept no floats, and know the widths of their integers themselves.
-        widened = NARROW_INTEGERS if _dtypes.float32 in self.accepted else frozenset()
-        direct = self.accepted - widened
+        widened, direct = self.widened, self.accepted - self.widened
 
         def one(x, **params):
             if x.dtype not in direct:
@@ -104,6 +105,11 @@ class Elementwise(Primitive):
             return evaluate(*wide, **params).astype(out.dtype)
 
         return {1: one, 2: two}.get(self.arity, careful)
+
+    def kernel(self, *avals, **params):
+        if params or any(aval.dtype in self.widened for aval in avals):
+            return super().kernel(*avals, **params)
+        return self.plain
 
     def abstract(self, *avals, **params):
         dtype, shape, weak = avals[0].dtype, (), True
@@ -244,8 +250,7 @@ class AddAny(Primitive):
 
     name, linear = "add_any", True
 
-    def evaluate(self, x, y):
-        return np.add(x, y)
+    evaluate = staticmethod(np.add)  # type: ignore[assignment]
 
     def abstract(self, x, y):
         return ShapedArray(

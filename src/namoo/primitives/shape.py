@@ -151,6 +151,20 @@ class BroadcastInDim(Primitive):
             raise TypeError(dims)
         order = np.argsort(dims)
         return self.evaluate(
+    def kernel(self, x, *, shape, broadcast_dimensions):
+        if list(broadcast_dimensions) != sorted(broadcast_dimensions):
+            return super().kernel(x, shape=shape, broadcast_dimensions=broadcast_dimensions)
+        expanded = self.expanded(x, shape, broadcast_dimensions)
+        if expanded == shape:
+            return lambda x: x.reshape(shape)
+        return lambda x: np.broadcast_to(x.reshape(expanded), shape)
+
+    @staticmethod
+    def expanded(x, shape, broadcast_dimensions):
+        """The operand's shape with an axis of length 1 for each new one."""
+        sizes = dict(zip(broadcast_dimensions, x.shape, strict=True))
+        return tuple(sizes.get(i, 1) for i in range(len(shape)))
+
             x.transpose(order), shape=shape, broadcast_dimensions=tuple(sorted(dims))
         )
 
@@ -329,6 +343,11 @@ class ReduceSum(Primitive):
             )
         return x.update(shape=reduced_shape("reduce_sum", x.shape, axes))
 
+    def kernel(self, x, *, axes):
+        if x.dtype.kind in "iufc" and x.dtype.itemsize >= 4:
+            return lambda value: np.add.reduce(value, axes, value.dtype)
+        return super().kernel(x, axes=axes)
+
     def transpose(self, ct, x, *, axes):
         shape = x.aval.shape
         return [broadcast_in_dim(ct, shape, [i for i in range(len(shape)) if i not in axes])]
@@ -390,6 +409,11 @@ class Reshape(Primitive):
                 "reshape dimensions must be a permutation of operand dimensions, "
                 f"got dimensions {dimensions} for shape {x.shape}."
             )
+    def kernel(self, x, *, new_sizes, dimensions):
+        if dimensions is None:
+            return lambda value: value.reshape(new_sizes)
+        return super().kernel(x, new_sizes=new_sizes, dimensions=dimensions)
+
         return x.update(shape=new_sizes)
 
     def transpose(self, ct, x, *, new_sizes, dimensions):

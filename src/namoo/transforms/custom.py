@@ -25,6 +25,8 @@ from namoo.primitives.shape import instantiate, reduce_sum
 from namoo.transforms.batch import batch, batch_jaxpr, batch_to, to_front
 from namoo.transforms.linear import transpose_jaxpr
 from namoo.transforms.program import ProgramPrimitive
+from namoo.transforms.recall import Programs
+from namoo.transforms.replay import is_eager
 from namoo.transforms.stage import close, stage
 
 
@@ -118,6 +120,9 @@ class CustomProgram(ProgramPrimitive):
 
     def evaluate(self, *values, call_jaxpr, **rules):
         return self.executable(call_jaxpr)(values)
+
+    def inlined(self, params):
+        return params["call_jaxpr"]
 
     def abstract(self, *avals, call_jaxpr, **rules):
         return call_jaxpr.out_avals
@@ -389,6 +394,11 @@ class custom_jvp(_Custom):
 
     jvp: Callable | None = None
     symbolic_zeros = False
+    programs: Programs | None = None
+
+    def recall(self) -> None:
+        """Remember programs; see `recall.recalled` for what is asked of the function and rule."""
+        self.programs = Programs(self._general)
 
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Set the rule `jvp(*nondiff, primals, tangents) -> (out, tangent_out)`."""
@@ -425,9 +435,15 @@ class custom_jvp(_Custom):
                 f"No JVP rule is defined for custom_jvp function {_name(self.fun)}: "
                 "decorate one with @f.defjvp."
             )
-        if context.trace is eval_trace:  # nothing is being differentiated
+        trace = context.trace
+        if trace is eval_trace:  # nothing is being differentiated
             return self.fun(*args, **kwargs)
-        rule = self.jvp
+        if self.programs is not None and is_eager(trace):
+            return self.programs.call(trace, args, kwargs)
+        return self._general(*args, **kwargs)
+
+    def _general(self, *args, **kwargs):
+        rule: Any = self.jvp
         what, static, flat, in_tree, fun, out_tree = self._prepare(args, kwargs)
 
         def jvp(primals, tangents):

@@ -1,0 +1,108 @@
+"""Functions that remember their programs, for eager transformations.
+
+A function of arrays whose operations depend on types and settings alone is staged when it meets
+types for the second time under `grad`, `vmap` or `jvp` without `jit`; from then on its program is
+replayed.  The first time it runs as it is written: one call is quicker than its program is made,
+and mistakes are told in the user's terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from namoo import errors
+from namoo._config import config
+from namoo.core.array import Array
+from namoo.core.jaxpr import ClosedJaxpr
+from namoo.core.trace import Trace, context
+from namoo.transforms.replay import replay
+from namoo.transforms.stage import stage
+
+patient = True
+"""Whether programs are made only of what happens a second time; tests look at the first."""
+_LIMIT = 1024
+_SEEN, _GENERAL = object(), object()
+# Numbers with two zeros, which are equal.
+_INEXACT = (float, complex, np.inexact)
+
+
+class Programs:
+    """The programs of one function, by the types of its arrays and the values of the rest."""
+
+    __slots__ = ("fun", "known")
+
+    def __init__(self, fun: Callable[..., Any]):
+        self.fun = fun
+        self.known: dict[Any, Any] = {}
+
+    def call(self, trace: Trace, args: Sequence[Any], options: dict[str, Any]) -> Any:
+        """The function's result under an eager trace, which is the current one."""
+        key: list[Any] = [config.trace_id()]
+        operands = []
+        for x in args:
+            if isinstance(x, Array):
+                aval = x.aval
+                key += (aval.shape, aval.dtype, aval.weak_type)
+                operands.append(x)
+            else:
+                key += (type(x), repr(x) if isinstance(x, _INEXACT) else x)
+        for name, x in options.items():
+            key += (name, type(x), repr(x) if isinstance(x, _INEXACT) else x)
+        try:
+            program = self.known.get(found := tuple(key))
+        except TypeError:  # an array among the options, or another object without a hash
+            return self.fun(*args, **options)
+        if program is None:
+            if len(self.known) >= _LIMIT:
+                self.known.clear()
+            program = self.known[found] = _SEEN
+            if patient:
+                return self.fun(*args, **options)
+        if program is _SEEN:
+            program = self.known[found] = self.stage(args, operands, options)
+        if program is _GENERAL:
+            return self.fun(*args, **options)
+        return replay(trace, program, operands)[0]
+
+    def stage(self, args: Sequence[Any], operands: Sequence[Any], options: dict[str, Any]) -> Any:
+        """The function's program; `_GENERAL` where it does more than a program can say."""
+
+        single = True
+
+        def flat(*values):
+            nonlocal single
+            rest = iter(values)
+            out = self.fun(*[next(rest) if isinstance(x, Array) else x for x in args], **options)
+            single = isinstance(out, Array)
+            return [out] if single else []
+
+        try:
+            jaxpr, consts = stage(flat, [x.aval for x in operands])
+        except errors.ConcretizationTypeError:
+            return _GENERAL
+        collective = any(eqn.primitive.collective_axes(eqn.params) for eqn in jaxpr.eqns)
+        if collective or jaxpr.effectful or not single:
+            return _GENERAL
+        return ClosedJaxpr(jaxpr, consts)
+
+
+def recalled(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function of arrays that returns one array remember its programs.
+
+    Its operations may depend on the types of arrays and on the values of other arguments, and on
+    nothing else.
+    """
+    call = Programs(fun).call
+
+    @wraps(fun)
+    def recall(*args: Any, **options: Any) -> Any:
+        trace = context.trace
+        if getattr(trace, "eager", False):
+            return call(trace, args, options)
+        return fun(*args, **options)
+
+    return recall

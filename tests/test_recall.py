@@ -1,0 +1,182 @@
+"""Eager transformations replay programs; what they compute is what the rules compute."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import namoo
+import namoo.numpy as jnp
+from namoo.core.primitive import Primitive
+from namoo.core.trace import context
+from namoo.transforms import recall
+
+RNG = np.random.default_rng(0)
+X = jnp.asarray(RNG.standard_normal((4, 3)), "float32")
+W = jnp.asarray(RNG.standard_normal((3, 5)), "float32")
+B = jnp.asarray(RNG.standard_normal(5), "float32")
+
+
+def layer(x):
+    return jnp.sum(namoo.nn.relu(x @ W + B) ** 2)
+
+
+def entropy(x):
+    return -jnp.mean(namoo.nn.log_softmax(x * 3.0)[..., 0] / 2)
+
+
+def mixed(x):
+    y = jnp.where(x > 0, jnp.exp(x), x * 2 - 1)
+    return jnp.dot(y.reshape(-1), jnp.ones(y.size)) + x.std() * x.max() + 3 * jnp.sin(x).sum()
+
+
+def powers(x):
+    return (x**2 + 2**x + abs(x) ** 1.5 + x // 2 + x % 3).mean() - jnp.logaddexp(x, 1.0).sum()
+
+
+def ruled(x):
+    """A user's own rule is asked each time, and it meets programs on both sides."""
+
+    @namoo.custom_vjp
+    def scaled(y):
+        return y * 2.0
+
+    scaled.defvjp(lambda y: (y * 2.0, y), lambda y, ct: (ct * jnp.cos(y),))
+    return (scaled(jnp.tanh(x)) * x).sum()
+
+
+def controlled(x):
+    total, _ = namoo.lax.scan(lambda c, row: (c + jnp.sin(row).sum(), None), 0.0, x)
+    return namoo.lax.cond(total > 0, lambda: total * x.max(), lambda: total + x.min())
+
+
+def integers(x):
+    return (x * jnp.arange(3) + jnp.argmax(x) + (x > 0)).sum()
+
+
+FUNCTIONS = [layer, entropy, mixed, powers, ruled, controlled, integers]
+
+
+def rows(f):
+    return lambda x: namoo.vmap(f)(jnp.reshape(x, (2, 2, 3))).sum()
+
+
+TRANSFORMS = {
+    "grad": namoo.grad,
+    "value_and_grad": namoo.value_and_grad,
+    "vmap": lambda f: namoo.vmap(lambda x: f(x[None])),
+    "grad of vmap": lambda f: namoo.grad(rows(f)),
+    "vmap of grad": lambda f: namoo.vmap(lambda x: namoo.grad(f)(x[None])),
+    "jvp": lambda f: lambda x: namoo.jvp(f, (x,), (jnp.cos(x),)),
+    "linearize": lambda f: lambda x: namoo.linearize(f, x)[1](jnp.cos(x)),
+    "jvp of grad": lambda f: lambda x: namoo.jvp(namoo.grad(f), (x,), (jnp.cos(x),)),
+    "grad of grad": lambda f: namoo.grad(lambda x: (namoo.grad(f)(x) * W[:, 0]).sum()),
+    "jacrev": lambda f: namoo.jacrev(lambda x: jnp.stack([f(x), f(x * 2.0)])),
+    "jit of vjp": lambda f: lambda x: namoo.jit(namoo.vjp(f, x)[1])(jnp.ones(())),
+}
+FORWARD = {"jvp", "linearize", "jvp of grad", "grad of grad"}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+@pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
+def test_replayed_results_are_those_of_the_rules(f, name):
+    if name in FORWARD and f is ruled:
+        pytest.skip("a reverse rule alone")
+    g = TRANSFORMS[name](f)
+    wanted = namoo.jit(g)(X)  # staged: no trace is eager
+    for _ in range(3):
+        found = g(X)
+    for a, b in zip(namoo.tree.leaves(found), namoo.tree.leaves(wanted), strict=True):
+        assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
+
+
+def test_nothing_is_bound_where_all_is_known(monkeypatch):
+    def loss(params, x):
+        for w, b in params:
+            x = namoo.nn.relu(x @ w + b)
+        return -namoo.nn.log_softmax(x).mean()
+
+    def step(params):
+        return namoo.value_and_grad(lambda p: namoo.vmap(loss, (None, 0))(p, X).sum())(params)
+
+    params = [(W, B)]
+    step(params), step(params)
+    bound: list[str] = []
+
+    def bind(self, *args, **options):
+        bound.append(self.name)
+        return original(self, *args, **options)
+
+    original = Primitive.bind
+    monkeypatch.setattr(Primitive, "bind", bind)
+    step(params)
+    assert bound == []
+
+
+@pytest.mark.parametrize("number", [2.0, -3.5, 7, 0.0, -0.0, math.inf])
+def test_numbers_are_no_part_of_programs(number):
+    g = namoo.grad(lambda x, n: (x * n).sum())
+    for other in (1.0, 5, 1.0, 5):
+        g(X, other)
+    np.testing.assert_array_equal(g(X, number), np.full(X.shape, number, np.float32))
+    assert np.signbit(namoo.vmap(lambda x: x * number)(jnp.ones(2))[0]) == (
+        math.copysign(1.0, number) < 0
+    )
+
+
+def test_zeros_of_both_signs_are_two_options():
+    filled = recall.recalled(lambda x, number: jnp.full(x.shape, number))
+    for _ in range(3):
+        for zero in (0.0, -0.0):
+            out = namoo.vmap(lambda x, zero=zero: filled(x, zero))(X)
+            assert np.signbit(out).all() == (math.copysign(1.0, zero) < 0)
+
+
+def test_settings_are_part_of_what_is_known():
+    g = namoo.grad(lambda x: jnp.sum(x * np.arange(3), dtype=float))
+    for _ in range(3):
+        assert g(X).dtype == np.float32
+    with namoo.enable_x64(True):
+        wide = jnp.asarray(np.asarray(X, np.float64))
+        for _ in range(3):
+            assert g(wide).dtype == np.float64
+        assert namoo.vmap(lambda x: x.sum(dtype=float))(X).dtype == np.float64
+
+
+def test_a_function_that_reads_values_is_never_replayed():
+    f = recall.recalled(lambda x: x * 2.0 if float(x.sum()) > 0 else x * 3.0)
+    g = namoo.grad(lambda x: f(x).sum())
+    for sign in (1, 1, 1, -1, -1):
+        factor = 2.0 if sign > 0 else 3.0
+        np.testing.assert_array_equal(g(sign * abs(X)), np.full(X.shape, factor))
+
+
+def test_programs_do_not_grow_without_bound(monkeypatch):
+    monkeypatch.setattr(recall, "_LIMIT", 8)
+    programs = recall.Programs(lambda x, n: x)
+    for n in range(40):
+        namoo.vmap(lambda x, n=n: programs.call(context.trace, (x, n), {}))(X)
+    assert 0 < len(programs.known) <= 8
+
+
+def test_collectives_and_effects_are_not_remembered(capsys):
+    def f(x):
+        return jnp.sum(x, axis="i")
+
+    for _ in range(3):
+        out = namoo.vmap(lambda x: f(x).sum(), axis_name="i")(X)
+        np.testing.assert_allclose(out, np.full(4, np.asarray(X).sum()), rtol=1e-5)
+
+    printed = recall.recalled(lambda x: namoo.debug.print("{}", x.shape) or x * 1.0)
+    for _ in range(3):
+        namoo.vmap(printed)(X)
+    assert capsys.readouterr().out.count("Array(3") == 3
+
+
+def test_mistakes_are_told_each_time():
+    for _ in range(3):
+        with pytest.raises(TypeError, match="matmul"):
+            namoo.grad(lambda x: (x @ X).sum())(X)
