@@ -71,6 +71,10 @@ def _types(atoms: Sequence[Atom]) -> list[tuple[tuple[int, ...], np.dtype]]:
     return [(a.aval.shape, numpy_dtype(a.aval.dtype)) for a in atoms]
 
 
+def _bytes(types: Sequence[tuple[tuple[int, ...], np.dtype]]) -> int:
+    return sum(math.prod(shape) * dtype.itemsize for shape, dtype in types)
+
+
 def view(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """An array over memory at an address."""
     size = int(np.prod(shape)) * dtype.itemsize
@@ -193,15 +197,14 @@ class Program:
         """Bytes that a call needs."""
         from namoo.engines.native.analysis import MemoryAnalysis
 
-        sizes = [
-            sum(math.prod(shape) * dtype.itemsize for shape, dtype in types)
-            for types in (_types(self.closed.jaxpr.invars), self.outputs)
-        ]
-        shared = sum(
-            math.prod(shape) * dtype.itemsize
-            for shape, dtype in (self.outputs[o] for _, o in self.made.in_place)
+        given, shared = _types(self.closed.jaxpr.invars), [o for _, o in self.made.in_place]
+        return MemoryAnalysis(
+            _bytes(given),
+            _bytes(self.outputs),
+            self.arena_size,
+            self.made.code.size,
+            _bytes([self.outputs[o] for o in shared]),
         )
-        return MemoryAnalysis(*sizes, self.arena_size, self.made.code.size, shared)
 
     def host_operations(self) -> list[HostOperation]:
         """The operations without a native rule, or in a case that their rule leaves out."""
