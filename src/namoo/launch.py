@@ -25,12 +25,14 @@ from typing import Any, BinaryIO
 
 from namoo._terminal import colors_wanted
 from namoo.distributed.clusters import Launched
+from namoo.distributed.health import PEER_FAILED
 
 LAST_LINES = 20
 DEADLINE_CODE = 124
 """The exit code when time was up, as that of `timeout`."""
 
 _POLL = 0.05
+_FOLLOWED = 2.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -252,12 +254,16 @@ class Launcher:
 
     def _watch(self, began: float) -> int:
         """Forward output until all have ended; stop the others when one fails."""
+        first_seen = 0.0
         while any(process.running for process in self._processes):
             self._forward(_POLL)
-            failed = [p for p in self._processes if not p.running and p.popen.returncode]
-            if failed:
-                self._stop(signal.SIGTERM)
-                return self._tell_failure(failed, time.monotonic() - began)
+            if failed := self._failed():
+                now = time.monotonic()
+                first_seen = first_seen or now
+                # Whom the others followed may be still about to end.
+                if failed[0].code != PEER_FAILED or now - first_seen > _FOLLOWED:
+                    self._stop(signal.SIGTERM)
+                    return self._tell_failure(failed, first_seen - began)
             if self._asked is not None:
                 name = signal.Signals(self._asked).name
                 self._say(f"{name}: stopping {self._count} processes.")
@@ -266,8 +272,13 @@ class Launcher:
             if self._deadline is not None and time.monotonic() - began > self._deadline:
                 return self._tell_deadline()
         self._drain()
-        failed = [p for p in self._processes if p.popen.returncode]
+        failed = self._failed()
         return self._tell_failure(failed, time.monotonic() - began) if failed else 0
+
+    def _failed(self) -> list[Process]:
+        """The processes that failed; those first that did not only follow another."""
+        found = [p for p in self._processes if not p.running and p.popen.returncode]
+        return sorted(found, key=lambda p: p.popen.returncode == PEER_FAILED)
 
     def _stop(self, number: int) -> None:
         """Ask all to end; kill those that did not after the grace time."""
@@ -330,7 +341,11 @@ class Launcher:
     def _tell_failure(self, failed: list[Process], seconds: float) -> int:
         first = failed[0]
         others = "" if self._total == 1 else " The others were stopped."
-        more = "".join(f" Process {each.number} {each.end()}, too." for each in failed[1:])
+        more = "".join(
+            f" Process {each.number} {each.end()}, too."
+            for each in failed[1:]
+            if each.code != PEER_FAILED
+        )
         self._say(f"process {first.number} {first.end()} after {seconds:.1f} s.{more}{others}")
         if first.last:
             self._say(f"the last lines of process {first.number}:")
