@@ -280,6 +280,57 @@ def test_an_equation_knows_its_line():
     assert eqns[3].source != eqns[2].source
 
 
+@namoo.custom_vjp
+def tripled(x):
+    return x * 3
+
+
+def tripled_backward(_, ct):
+    return (ct * 5,)
+
+
+tripled.defvjp(lambda x: (tripled(x), None), tripled_backward)
+
+
+def chain(x):
+    y = jnp.sin(x)
+    z = tripled(y)
+    return (z / y).sum()
+
+
+def test_what_is_derived_comes_from_the_line_it_is_derived_from():
+    def lines(fun, *args):
+        eqns = namoo.make_jaxpr(fun)(*args).eqns
+        assert {eqn.source.file for eqn in eqns} == {__file__}
+        return {(eqn.primitive.name, eqn.source.function, eqn.source.line - first) for eqn in eqns}
+
+    first = chain.__code__.co_firstlineno
+    backward = ("mul", "tripled_backward", tripled_backward.__code__.co_firstlineno + 1 - first)
+    # An operation, and what its rules make of it: derivative, transposition, batch.
+    for fun, x in [(namoo.grad(chain), jnp.ones(3)), (namoo.vmap(namoo.grad(chain)), jnp.eye(3))]:
+        found = lines(fun, x)
+        assert {("sin", "chain", 1), ("cos", "chain", 1), ("mul", "chain", 1)} <= found
+        assert {("div", "chain", 3), ("neg", "chain", 3), backward} <= found
+        assert len([1 for name, *_ in found if name in ("sin", "cos", "div")]) == 3
+
+    # A program that is run again, to be transformed, keeps its lines.
+    calls = namoo.make_jaxpr(namoo.grad(namoo.jit(chain)))(jnp.ones(3)).eqns
+    inner = [eqn for call in calls for eqn in call.params["jaxpr"].eqns]
+    again = {(eqn.primitive.name, eqn.source.function, eqn.source.line - first) for eqn in inner}
+    assert {("cos", "chain", 1), ("neg", "chain", 3), backward} <= again
+
+
+def test_an_error_in_a_rule_leaves_no_line_behind():
+    with pytest.raises(TypeError):
+        namoo.make_jaxpr(namoo.grad(lambda x: lax.add(x, jnp.ones(3, int)).sum()))(jnp.ones(3))
+    assert errors.place.operation is None and errors.place.eqn is None
+    assert at_line_of_this_function() == "at_line_of_this_function"
+
+
+def at_line_of_this_function():
+    return namoo.make_jaxpr(lambda x: jnp.sin(x))(1.0).eqns[0].source.function.split(".")[0]
+
+
 def write_snapshots():
     parts = []
     for case, (mistake, error) in CASES.items():

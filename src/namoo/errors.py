@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import threading
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
@@ -149,7 +150,22 @@ def user_frame() -> FrameType | None:
     return frame
 
 
-# The functions, by the id of their code, that run equations one by one as their variable `eqn`; the
+class _Place(threading.local):
+    """Where in the user's program a thread is, as far as that is known without looking.
+
+    Attributes:
+      eqn: the equation that it runs again, if it does so.
+      operation: while only rules of namoo's own run, in a list, where they were asked for; the
+        list is empty until somebody has looked.
+    """
+
+    eqn: Any = None
+    operation: list[Source | None] | None = None
+
+
+place = _Place()
+
+# The functions, by the id of their code, that run equations one by one and say so in `place`; the
 # files they are in; and files that are known to be hidden and have no such function.
 _replaying: set[int] = set()
 _replaying_files: set[str] = set()
@@ -157,8 +173,8 @@ _known_hidden: set[str] = set()
 
 
 def replays_equations(function: Any) -> Any:
-    """Decorate a function that binds, in a loop over `eqn`, what was traced before: operations
-    that come from an equation come from the line it was traced at."""
+    """Decorate a function that binds what was traced before: operations that come from an equation
+    come from the line it was traced at.  The function sets `place.eqn`, and sets it back."""
     _replaying.add(id(function.__code__))
     _replaying_files.add(function.__code__.co_filename)
     return function
@@ -166,6 +182,15 @@ def replays_equations(function: Any) -> Any:
 
 def user_source() -> Source | None:
     """Where the user's program is now; for an equation that runs again, where it was written."""
+    known = place.operation
+    if known is None:
+        return _look()
+    if not known:
+        known.append(_look())
+    return known[0]
+
+
+def _look() -> Source | None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -174,10 +199,9 @@ def user_source() -> Source | None:
                 return Source(code, frame.f_lasti)
             if code.co_filename not in _replaying_files:
                 _known_hidden.add(code.co_filename)
-            elif id(code) in _replaying:
-                source = getattr(frame.f_locals.get("eqn"), "source", None)
-                if source is not None:
-                    return source
+            elif id(code) in _replaying and place.eqn is not None:
+                if place.eqn.source is not None:
+                    return place.eqn.source
         frame = frame.f_back
     return None
 

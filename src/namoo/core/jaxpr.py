@@ -68,6 +68,10 @@ class JaxprEqn:
         """A copy with some fields changed."""
         return JaxprEqn(**{name: changes.get(name, getattr(self, name)) for name in self.__slots__})
 
+    def known_place(self) -> list[errors.Source | None] | None:
+        """The line that all of its operations come from, in a list; None if it may run others."""
+        return [self.source] if self.primitive.only_binds and self.source is not None else None
+
     @property
     def effectful(self) -> bool:
         """Whether the equation must run even if nothing uses its results."""
@@ -176,14 +180,20 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     def read(atom):
         return literal_value(atom) if type(atom) is Literal else env[atom]
 
-    for i, eqn in enumerate(jaxpr.eqns):
-        out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
-        for var, value in zip(
-            eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True
-        ):
-            env[var] = value
-        for var in last[i]:
-            del env[var]
+    place = errors.place
+    before = place.eqn, place.operation
+    try:
+        for i, eqn in enumerate(jaxpr.eqns):
+            place.eqn, place.operation = eqn, eqn.known_place()
+            out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+            for var, value in zip(
+                eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True
+            ):
+                env[var] = value
+            for var in last[i]:
+                del env[var]
+    finally:
+        place.eqn, place.operation = before
     return [read(v) for v in jaxpr.outvars]
 
 

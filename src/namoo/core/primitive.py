@@ -56,6 +56,13 @@ class Primitive:
     weak_operands: slice | None = None
     """The operands that decide the weak type, where not all do: indices and conditions do not."""
 
+    only_binds = False
+    """Its rules bind other operations, and never run a function of the user's."""
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        cls.only_binds = cls.__module__.startswith("namoo.primitives.")
+
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current trace: the only door."""
         return context.trace.process(self, args, params)

@@ -174,6 +174,27 @@ class set_trace:
             context.trace = self.previous
 
 
+class rules_on(set_trace):
+    """Make a trace the current one while rules of an operation run: what they bind comes from the
+    line that asked for the operation."""
+
+    __slots__ = ("first",)
+
+    def __init__(self, trace: Trace, prim: Any):
+        self.trace = trace
+        self.first = prim.only_binds and errors.place.operation is None
+
+    def __enter__(self):
+        set_trace.__enter__(self)
+        if self.first:
+            errors.place.operation = []
+
+    def __exit__(self, *exc):
+        set_trace.__exit__(self)
+        if self.first:
+            errors.place.operation = None
+
+
 class named_axis:
     """Bring a named axis of a given size into scope."""
 

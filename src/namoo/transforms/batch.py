@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from namoo.core.trace import Trace, Tracer, context, named_axis, set_trace
+from namoo.core.trace import Trace, Tracer, context, named_axis, rules_on, set_trace
 from namoo.primitives.shape import broadcast, moveaxis, shape_of
 from namoo.transforms.replay import is_eager, replay
 from namoo.transforms.stage import derived, stage_closed
@@ -26,13 +26,15 @@ class BatchTracer(Tracer):
 
     __slots__ = ("aval", "dim", "value")
 
-    def __init__(self, trace: Trace, value: Any, dim: int):
+    def __init__(self, trace: Trace, value: Any, dim: int, aval: ShapedArray | None = None):
         self._trace = trace
         self.value = value
         self.dim = dim
-        aval = aval_of(value)
-        shape = aval.shape
-        self.aval = ShapedArray(shape[:dim] + shape[dim + 1 :], aval.dtype, aval.weak_type)
+        if aval is None:
+            whole = aval_of(value)
+            shape = whole.shape[:dim] + whole.shape[dim + 1 :]
+            aval = ShapedArray(shape, whole.dtype, whole.weak_type)
+        self.aval = aval
 
     def origin(self) -> str:
         if isinstance(self.value, Tracer) and (outer := self.value.origin()):
@@ -66,23 +68,32 @@ class BatchTrace(Trace):
         """The results of a program without collectives, under this trace."""
         values, batched = [], []
         for x in args:
-            own = type(x) is BatchTracer and x._trace is self
-            if own and x.dim:
+            if type(x) is not BatchTracer or x._trace is not self:
+                values.append(x)
+                batched.append(False)
+                continue
+            batched.append(True)
+            if x.dim:
                 with set_trace(self.parent):
                     values.append(moveaxis(x.value, x.dim, 0))
             else:
-                values.append(x.value if own else x)
-            batched.append(own)
+                values.append(x.value)
         if True not in batched:
             return replay(self.parent, closed, values)
-        key = ("replay", self.axis.size, *batched)
-        entry = closed.jaxpr.cache.get(key)
+        cache = closed.jaxpr.cache
+        key = ("batched", self.axis.size, *batched)
+        entry = cache.get(key)
         if entry is None:
-            entry = closed.jaxpr.cache[key] = batch_jaxpr(closed, Axis(self.axis.size), batched)
-        program, batched_out = entry
+            program, batched_out = batch_jaxpr(closed, Axis(self.axis.size), batched)
+            entry = cache[key] = (
+                program,
+                [a if b else None for a, b in zip(closed.out_avals, batched_out, strict=True)],
+            )
+        program, avals = entry
         outs = replay(self.parent, program, values)
         return [
-            BatchTracer(self, x, 0) if b else x for x, b in zip(outs, batched_out, strict=True)
+            x if aval is None else BatchTracer(self, x, 0, aval)
+            for x, aval in zip(outs, avals, strict=True)
         ]
 
     def process(self, prim, args, params):
@@ -95,7 +106,7 @@ class BatchTrace(Trace):
             values.append(x.value if own else x)
             dims.append(x.dim if own else None)
         collective = self.axis.name is not None and self.axis.name in prim.collective_axes(params)
-        with set_trace(self.parent):
+        with rules_on(self.parent, prim):
             if not collective and dims.count(None) == len(dims):
                 return prim.bind(*values, **params)
             if collective and not prim.holds_program:

@@ -7,27 +7,25 @@ from typing import Any
 
 from namoo import _dtypes
 from namoo.core.array import EagerArray
-from namoo.core.avals import aval_of
+from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.primitive import Primitive, Zero, is_zero
-from namoo.core.trace import Trace, Tracer, context, set_trace
+from namoo.core.trace import Trace, Tracer, context, rules_on, set_trace
 from namoo.primitives.shape import instantiate
+from namoo.transforms.replay import is_eager, replay
 from namoo.transforms.stage import derived, stage_closed
 
 
 class JVPTracer(Tracer):
     """A value and its tangent."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("aval", "primal", "tangent")
 
-    def __init__(self, trace: Trace, primal: Any, tangent: Any):
+    def __init__(self, trace: Trace, primal: Any, tangent: Any, aval: ShapedArray | None = None):
         self._trace = trace
         self.primal = primal
         self.tangent = tangent
-
-    @property
-    def aval(self):  # type: ignore[override]
-        return aval_of(self.primal)
+        self.aval = aval_of(primal) if aval is None else aval
 
     def concrete(self, wanted: str = "a concrete value", advice: str = "") -> EagerArray:
         x = self.primal
@@ -44,6 +42,7 @@ class JVPTrace(Trace):
 
     def __init__(self, parent: Trace):
         self.parent = parent
+        self.eager = is_eager(parent)
 
     def pair(self, x: Any) -> tuple[Any, Any]:
         """A value and its tangent; what comes from outside is constant."""
@@ -54,13 +53,38 @@ class JVPTrace(Trace):
     def rule(self, prim: Primitive) -> Callable[..., tuple[Any, Any]]:
         return prim.jvp
 
+    def replay(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+        """The results of a program under this trace."""
+        primals, tangents = zip(*map(self.pair, args), strict=True) if args else ((), ())
+        nonzeros = [not is_zero(t) for t in tangents]
+        if True not in nonzeros:
+            return replay(self.parent, closed, primals)
+        program, nonzero_out = jvp_jaxpr(closed, nonzeros)
+        outs = replay(self.parent, program, [*primals, *(t for t in tangents if not is_zero(t))])
+        rest = iter(outs[len(nonzero_out) :])
+        return [
+            JVPTracer(self, x, next(rest)) if nz else x
+            for x, nz in zip(outs, nonzero_out, strict=False)
+        ]
+
     def process(self, prim, args, params):
         if prim.takes_functions:
             return prim.under(self, args, params)
-        primals, tangents = zip(*map(self.pair, args), strict=True) if args else ((), ())
-        with set_trace(self.parent):
-            if all(type(t) is Zero for t in tangents):
+        primals: list[Any] = []
+        tangents: list[Any] = []
+        moves = False
+        for x in args:
+            if type(x) is JVPTracer and x._trace is self:
+                moves = True
+                primals.append(x.primal)
+                tangents.append(x.tangent)
+            else:
+                primals.append(x)
+                tangents.append(None)
+        with rules_on(self.parent, prim):
+            if not moves:
                 return prim.bind(*primals, **params)
+            tangents = [Zero.of(x) if t is None else t for x, t in zip(args, tangents, strict=True)]
             out, out_tangent = self.rule(prim)(primals, tangents, **params)
         if prim.multiple_results:
             return [self.join(x, t) for x, t in zip(out, out_tangent, strict=True)]

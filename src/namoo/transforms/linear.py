@@ -13,6 +13,7 @@ from typing import Any
 from namoo import errors
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import (
+    Atom,
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
@@ -50,8 +51,9 @@ class TangentTrace(StageTrace):
             return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
     def process(self, prim, args, params):
-        if any(map(self.owns, args)):
-            return super().process(prim, args, params)
+        for x in args:
+            if type(x) is StageTracer and x._trace is self:
+                return super().process(prim, args, params)
         with set_trace(self.parent):
             return prim.bind(*args, **params)
 
@@ -78,22 +80,27 @@ class LinearizeTrace(JVPTrace):
         trace = self.tangents
         if not tangents:
             return replay(trace.parent, closed, primals)
-        key = ("replay", *nonzeros)
+        key = ("split", *nonzeros)
         split = closed.jaxpr.cache.get(key)
         if split is None:
             split = closed.jaxpr.cache[key] = linearize_jaxpr(closed, nonzeros)
         outs = replay(trace.parent, split.primal, primals)
-        if True not in split.nonzero_out:
-            return outs[: len(split.nonzero_out)]
-        residuals = split.residuals(primals, outs[len(split.nonzero_out) :])
-        operands = [trace.atom(x) for x in (*residuals, *tangents)]
-        outvars = [Var(a) for a in split.tangent.out_avals]
-        trace.eqns.append(JaxprEqn(operands, outvars, linear_step_p, {"jaxpr": split.tangent}))
-        rest = iter(outvars)
-        return [
-            JVPTracer(self, x, StageTracer(trace, next(rest))) if nz else x
-            for x, nz in zip(outs, split.nonzero_out, strict=False)
-        ]
+        out_tangents = split.out_tangents
+        if not any(out_tangents):
+            return outs[: len(out_tangents)]
+        rest = iter(outs[len(out_tangents) :])
+        operands = [trace.atom(next(rest) if f is None else primals[f]) for f in split.forwarded]
+        for t in tangents:
+            own = type(t) is StageTracer and t._trace is trace
+            operands.append(t._var if own else trace.atom(t))
+        results, outvars = [], []
+        for x, avals in zip(outs, out_tangents, strict=False):
+            if avals is not None:
+                outvars.append(var := Var(avals[1]))
+                x = JVPTracer(self, x, StageTracer(trace, var), avals[0])
+            results.append(x)
+        trace.eqns.append(JaxprEqn(operands, outvars, linear_step_p, split.step))
+        return results
 
     def finish(self):
         self.tangents.finish()
@@ -117,15 +124,26 @@ class LinearStep(Primitive):
         return jaxpr.out_avals
 
     def transpose(self, cts, *operands, jaxpr):
-        linear = tuple([type(x) is Linear for x in operands])
-        nonzeros = tuple([type(ct) is not Zero for ct in cts])
-        program, nonzero_out = transpose_jaxpr(jaxpr, linear, nonzeros)
-        known = [x for x in operands if type(x) is not Linear]
-        outs = replay(context.trace, program, [*known, *(c for c in cts if type(c) is not Zero)])
-        rest, nonzero = iter(outs), iter(nonzero_out)
-        return [
-            next(rest) if lin and next(nonzero) else None for lin in linear
-        ]
+        given, linear = [], []
+        for x in operands:
+            linear.append(type(x) is Linear)
+            if type(x) is not Linear:
+                given.append(x)
+        nonzeros = []
+        for ct in cts:
+            nonzeros.append(type(ct) is not Zero)
+            if type(ct) is not Zero:
+                given.append(ct)
+        key = ("backward", *linear, *nonzeros)
+        entry = jaxpr.jaxpr.cache.get(key)
+        if entry is None:
+            program, nonzero_out = transpose_jaxpr(jaxpr, linear, nonzeros)
+            found = iter(nonzero_out)
+            places = [lin and next(found) for lin in linear]
+            entry = jaxpr.jaxpr.cache[key] = program, places
+        program, places = entry
+        outs = iter(replay(context.trace, program, given))
+        return [next(outs) if place else None for place in places]
 
 
 linear_step_p = LinearStep()
@@ -201,6 +219,13 @@ class Linearized:
         self.primal = ClosedJaxpr(dce(primal.jaxpr, [True] * len(primal.out_avals)), primal.consts)
         self.forwarded = forwarded
         self.residual_avals = residual_avals
+        self.step = {"jaxpr": self.tangent}
+        tangents = iter(self.tangent.out_avals)
+        self.out_tangents = [
+            (aval, next(tangents)) if nz else None
+            for aval, nz in zip(closed.out_avals, self.nonzero_out, strict=True)
+        ]
+        """For each result its type and that of its tangent, or None where that is zero."""
 
     def residuals(self, inputs: Sequence[Any], computed: Sequence[Any]) -> list[Any]:
         """All residuals, from the inputs of `primal` and the residuals that it computed."""
@@ -250,7 +275,6 @@ sum_over: Callable[[Any, tuple], Any] = _no_axes
 """Adds a value over mesh axes; `control.axes` puts it here."""
 
 
-@errors.replays_equations
 def backward_pass(
     jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], cts: Sequence[Any]
 ) -> list[Any]:
@@ -259,8 +283,18 @@ def backward_pass(
     Equations that do not depend on linear inputs are evaluated first, in order; the others are
     then transposed, last one first.
     """
+    place = errors.place
+    before = place.eqn, place.operation
+    try:
+        return _backward_pass(jaxpr, consts, inputs, cts, place)
+    finally:
+        place.eqn, place.operation = before
+
+
+@errors.replays_equations
+def _backward_pass(jaxpr, consts, inputs, cts, place):
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    linear: set[Var] = set()
+    linear: set[Atom] = set()
     for var, x in zip(jaxpr.invars, inputs, strict=True):
         if type(x) is Linear:
             linear.add(var)
@@ -277,10 +311,11 @@ def backward_pass(
 
     waiting: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
-        if any(type(v) is not Literal and v in linear for v in eqn.invars):
+        if not linear.isdisjoint(eqn.invars):
             linear.update(eqn.outvars)
             waiting.append(eqn)
         else:
+            place.eqn, place.operation = eqn, eqn.known_place()
             out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
             env.update(
                 zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True)
@@ -306,6 +341,7 @@ def backward_pass(
             for v, ct in zip(eqn.outvars, out_cts, strict=True)
         ]
         prim = eqn.primitive
+        place.eqn, place.operation = eqn, eqn.known_place()
         try:
             in_cts = prim.transpose(
                 out_cts if prim.multiple_results else out_cts[0],

@@ -95,13 +95,13 @@ class StageTrace(Trace):
     def program(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The program that computes `outs`, and the values of its constants."""
         outvars = [self.atom(x) for x in outs]
-        used = {v for v in outvars if type(v) is not Literal}
+        used: set[Atom] = set(outvars)
         for eqn in self.eqns:
-            used.update(v for v in eqn.invars if type(v) is not Literal)
+            used.update(eqn.invars)
         # The trace keeps its own equations: they tell where a value that escapes was made.
         eqns = [
             eqn
-            if all(v in used for v in eqn.outvars)
+            if used.issuperset(eqn.outvars)
             else eqn.replace(outvars=[v if v in used else DropVar(v.aval) for v in eqn.outvars])
             for eqn in self.eqns
         ]
