@@ -132,6 +132,10 @@ _ADVICE = (
     "x.at[i].set(y, mode='drop')."
 )
 
+# What is repeated was looked at where it arose, or is what the program asks for: medians, for one,
+# choose between a number and NaN.
+_REPEATING = ("broadcast_in_dim",)
+
 Test = tuple[str, Callable[[Any], Any]]
 
 
@@ -149,7 +153,7 @@ def check_value(
     operation: str, tests: Sequence[Test], value: np.ndarray, source: errors.Source | None = None
 ) -> None:
     """Raise if a value has elements that are not wanted."""
-    if not _dtypes.issubdtype(value.dtype, np.inexact):
+    if operation in _REPEATING or not _dtypes.issubdtype(value.dtype, np.inexact):
         return
     for name, test in tests:
         found = test(value)
