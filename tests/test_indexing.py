@@ -16,7 +16,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jax import lax as jlax
 
-from namoo import _dtypes, errors
+from namoo import _dtypes, errors, lax
 from namoo.control.scatter_apply import scatter_apply
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
@@ -786,7 +786,7 @@ LAX_CASES = [
 @pytest.mark.parametrize("case", LAX_CASES, ids=lambda c: f"{c[0]}{c[2:]}"[:60])
 def test_lax(case):
     name, *args = case
-    agree(getattr(sl, name), getattr(jlax, name), *args)
+    agree(getattr(lax, name), getattr(jlax, name), *args)
 
 
 def test_negative_starts_may_be_refused():

@@ -1,10 +1,11 @@
-"""Rows for `namoo.primitives.slicing`."""
+"""Rows for `namoo.primitives.slicing` and `namoo.primitives.split`."""
 
 import numpy as np
 
 from conformance.harness import Sample
 from namoo import _dtypes
 from namoo.primitives import slicing as sl
+from namoo.primitives.split import split_p
 
 v = np.array([0.5, -1.25, 2.0, 3.5, -0.75])
 m = np.arange(12.0).reshape(3, 4) / 5 - 1
@@ -76,9 +77,9 @@ SAMPLES = [
     ),
     Sample(sl.concatenate_p, [m, m[:, :2]], {"dimension": 1}, name="columns"),
     Sample(sl.concatenate_p, [keys, keys], {"dimension": 1}, name="keys"),
-    Sample(sl.split_p, [m], parts(1, 1, 0, 3), expected=[m[:, :1], m[:, :0], m[:, 1:]]),
-    Sample(sl.split_p, [m], parts(0, 3), name="one part"),
-    Sample(sl.split_p, [keys], parts(0, 1, 2), name="keys"),
+    Sample(split_p, [m], parts(1, 1, 0, 3), expected=[m[:, :1], m[:, :0], m[:, 1:]]),
+    Sample(split_p, [m], parts(0, 3), name="one part"),
+    Sample(split_p, [keys], parts(0, 1, 2), name="keys"),
     Sample(
         sl.dynamic_slice_p,
         [m, *at(1, 1)],

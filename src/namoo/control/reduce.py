@@ -100,8 +100,10 @@ class FoldPrimitive(ProgramPrimitive):
 
     def stablehlo(self, hlo, *operands, jaxpr, **params):
         consts, xs, inits = _split(jaxpr, operands)
+        if consts:  # XLA's functions of scalars see nothing but their arguments
+            return hlo.apply(lambda *xs: self.expand(*xs, jaxpr=jaxpr, **params), *operands)
         scalars = [((), x.dtype) for x in (*xs, *xs)]
-        body = hlo.region(scalars, lambda *pairs: hlo.inline(jaxpr, [*consts, *pairs]))
+        body = hlo.region(scalars, lambda *pairs: hlo.inline(jaxpr, pairs))
         options = self.attributes(hlo, **params)
         return hlo.op(
             self.name, *xs, *inits, result=list(hlo.avals), attributes=options, regions=[body]
@@ -198,9 +200,18 @@ class ReduceWindow(FoldPrimitive):
     def shape(self, shape, **params):
         return win.window_shape(shape, **params)
 
-    def attributes(self, hlo, *, padding, base_dilation, **sizes):
+    def stablehlo(self, hlo, *operands, jaxpr, padding, base_dilation, **params):
+        consts, xs, inits = _split(jaxpr, operands)
+        # XLA would leave out the initial values around and between the elements.
+        spread = [(*pads, gap - 1) for pads, gap in zip(padding, base_dilation, strict=True)]
+        xs = [hlo.pad(x, init, spread) for x, init in zip(xs, inits, strict=True)]
+        params |= {"padding": ((0, 0),) * len(spread), "base_dilation": (1,) * len(spread)}
+        return super().stablehlo(hlo, *consts, *xs, *inits, jaxpr=jaxpr, **params)
+
+    def attributes(self, hlo, *, padding, base_dilation, window_dilation, **sizes):
+        sizes |= {"base_dilations": base_dilation, "window_dilations": window_dilation}
         sizes = {name: hlo.ints(value) for name, value in sizes.items()}
-        return {**sizes, "base_dilations": hlo.ints(base_dilation), "padding": hlo.matrix(padding)}
+        return {**sizes, "padding": hlo.matrix(padding)}
 
     def with_axis(self, params):
         return win.with_axis(params, 0)

@@ -18,6 +18,7 @@ from namoo.numpy.promote import array_of, broadcast_to, check_arraylike
 from namoo.numpy.reductions import reduced_axes
 from namoo.primitives import shape as lax
 from namoo.primitives import slicing
+from namoo.primitives.split import split as split_at
 
 
 def index_tuple(x: Any, what: str = "axis") -> tuple[int, ...]:
@@ -400,7 +401,7 @@ def _parts(name: str, ary: Any, indices_or_sections: Any, axis: Any) -> list[Arr
             raise ValueError(
                 f"jnp.{name}: the indices {places} do not rise within an axis of length {n}."
             )
-        return list(slicing.split(x, sizes, axis=axis))
+        return list(split_at(x, sizes, axis=axis))
     count = int(concrete(given, f"the number of sections of jnp.{name}"))
     size, rest = divmod(n, count)
     if rest and name != "array_split":
@@ -409,7 +410,7 @@ def _parts(name: str, ary: Any, indices_or_sections: Any, axis: Any) -> list[Arr
             "takes unequal parts."
         )
     sizes = [size + 1] * rest + [size] * (count - rest)
-    return list(slicing.split(x, sizes, axis=axis))
+    return list(split_at(x, sizes, axis=axis))
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo import _dtypes
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
 from namoo.core.checks import Guard
@@ -322,13 +323,24 @@ def nonzero(x):
     return select(eq(x, full_like(x, 0)), broadcast_to(full_like(x, 1), shape_of(x)), x)
 
 
+def _abs_in_xla(hlo, x):
+    out = hlo.op("abs", x)
+    if x.dtype.kind != "c":
+        return out
+    # A number with an infinite part is infinite, even if the other part is NaN.
+    infinity = hlo.constant(np.inf, out.dtype, x.shape)
+    parts = [hlo.op("abs", part, result=part) for part in hlo.parts(x)]
+    far = [hlo.compare(part, infinity, "EQ") for part in parts]
+    return hlo.select(hlo.combine("or", *far), infinity, out)
+
+
 abs_p = unary(
     "abs",
     np.abs,
     jvp=_abs_tangent,
     dtypes=(np.signedinteger, np.floating, np.complexfloating),
     result=lambda dtype: _real_of(dtype) if dtype.kind == "c" else dtype,
-    stablehlo="abs",
+    stablehlo=_abs_in_xla,
 )
 
 
@@ -346,7 +358,13 @@ def _sign(x):
     return np.copysign(np.sign(x), x) if x.dtype in FLOATS else np.sign(x)
 
 
-sign_p = unary("sign", _sign, dtypes=number, stablehlo="sign")
+def _sign_in_xla(hlo, x):
+    if not accepts(x.dtype, (np.unsignedinteger,)):
+        return hlo.op("sign", x)
+    return hlo.op("minimum", x, hlo.constant(1, x.dtype, x.shape))
+
+
+sign_p = unary("sign", _sign, dtypes=number, stablehlo=_sign_in_xla)
 
 
 def sign(x: Any) -> Any:
@@ -405,7 +423,16 @@ def _round(x, *, rounding_method):
     return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole).astype(x.dtype)
 
 
-round_p = unary("round", _round, dtypes=floating)
+_ROUND = {
+    RoundingMethod.AWAY_FROM_ZERO: "round_nearest_afz",
+    RoundingMethod.TO_NEAREST_EVEN: "round_nearest_even",
+}
+round_p = unary(
+    "round",
+    _round,
+    dtypes=floating,
+    stablehlo=lambda hlo, x, rounding_method: hlo.op(_ROUND[rounding_method], x),
+)
 
 
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
@@ -418,7 +445,9 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))
 
 
-is_finite_p = unary("is_finite", np.isfinite, dtypes=floating, result=fam.boolean)
+is_finite_p = unary(
+    "is_finite", np.isfinite, dtypes=floating, result=fam.boolean, stablehlo="is_finite"
+)
 
 
 def is_finite(x: Any) -> Any:
@@ -437,7 +466,14 @@ class NextAfter(Elementwise):
     jvp = Primitive.jvp
 
 
-nextafter_p = NextAfter("nextafter", np.nextafter, dtypes=floating)
+def _next_after_in_xla(hlo, x, y):
+    x, y = hlo.alike(x, y)
+    if x.dtype == _dtypes.float8_e8m0fnu:  # XLA takes its highest bit for a sign
+        return hlo.host(np.nextafter, x, y)
+    return hlo.op("chlo.next_after", x, y)
+
+
+nextafter_p = NextAfter("nextafter", np.nextafter, dtypes=floating, stablehlo=_next_after_in_xla)
 
 
 def nextafter(x: Any, y: Any) -> Any:

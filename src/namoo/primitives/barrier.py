@@ -44,6 +44,9 @@ class OptimizationBarrier(Primitive):
     def native(self, emit, *xs):
         return list(xs)
 
+    def stablehlo(self, hlo, *xs):
+        return hlo.op("optimization_barrier", *xs, result=list(hlo.avals)) if xs else []
+
 
 optimization_barrier_p = OptimizationBarrier()
 
@@ -70,6 +73,9 @@ class CreateToken(Primitive):
 
     def abstract(self):
         return ShapedArray((0,), np.dtype(np.bool_))
+
+    def stablehlo(self, hlo):
+        return hlo.constant(self.evaluate())
 
 
 create_token_p = CreateToken()
@@ -99,6 +105,9 @@ class AfterAll(Primitive):
 
     def batch(self, tokens, dims):
         return self.bind(), None
+
+    def stablehlo(self, hlo, *tokens):
+        return hlo.constant(self.evaluate())
 
 
 after_all_p = AfterAll()
@@ -131,6 +140,9 @@ class DceSink(Primitive):
 
     def batch(self, xs, dims):
         return self.bind(*xs), []
+
+    def stablehlo(self, hlo, *xs):
+        return []
 
 
 dce_sink_p = DceSink()
@@ -174,6 +186,18 @@ class RngUniform(Primitive):
             for x, d in zip(xs, dims, strict=True)
         )
         return add(low, mul(sub(high, low), unit)), 0
+
+    def stablehlo(self, hlo, a, b, *, shape):
+        low, high = hlo.widen(a), hlo.widen(b)
+        out = hlo.op(
+            "rng",
+            low,
+            high,
+            hlo.constant(np.array(shape, np.int64)),
+            result=(shape, low.dtype),
+            rng_distribution="#stablehlo<rng_distribution UNIFORM>",
+        )
+        return hlo.convert(out, a.dtype)
 
 
 rng_uniform_p = RngUniform()

@@ -208,8 +208,17 @@ def _leading_zeros(x):
     return (width - np.bitwise_count(code)).astype(x.dtype)
 
 
+def _population_count_in_xla(hlo, x):
+    if (width := _dtypes.itemsize_bits(x.dtype)) >= 8:
+        return hlo.op("popcnt", x)
+    # XLA would count the copies of the sign in the byte, too.
+    mask = hlo.constant((1 << width) - 1, np.uint8, x.shape)
+    code = hlo.combine("and", hlo.convert(x, np.uint8), mask)
+    return hlo.convert(hlo.op("popcnt", code, result=code), x.dtype)
+
+
 population_count_p = unary(
-    "population_count", _population_count, dtypes=integer, stablehlo="popcnt"
+    "population_count", _population_count, dtypes=integer, stablehlo=_population_count_in_xla
 )
 clz_p = unary("clz", _leading_zeros, dtypes=integer, stablehlo="count_leading_zeros")
 
@@ -248,7 +257,25 @@ def _multiply_high(x, y):
     return a * c + (first >> half) + (second >> half)
 
 
-mulhi_p = binary("mulhi", _multiply_high, dtypes=integer)
+def _mulhi_in_xla(hlo, x, y):
+    x, y = hlo.alike(x, y)
+    width, op = _dtypes.itemsize_bits(x.dtype), hlo.combine
+    signed = accepts(x.dtype, (np.signedinteger,))
+    if width <= 32:
+        wide = np.int64 if signed else np.uint64
+        product = op("multiply", hlo.convert(x, wide), hlo.convert(y, wide))
+        shift = hlo.constant(width, wide, x.shape)
+        return hlo.convert(op("shift_right_logical", product, shift), x.dtype)
+    down = "shift_right_arithmetic" if signed else "shift_right_logical"
+    half, mask = (hlo.constant(n, x.dtype, x.shape) for n in (32, 0xFFFFFFFF))
+    a, b, c, d = op(down, x, half), op("and", x, mask), op(down, y, half), op("and", y, mask)
+    low = op("shift_right_logical", op("multiply", b, d), half)
+    first = op("add", op("multiply", a, d), low)
+    second = op("add", op("multiply", b, c), op("and", first, mask))
+    return op("add", op("multiply", a, c), op("add", op(down, first, half), op(down, second, half)))
+
+
+mulhi_p = binary("mulhi", _multiply_high, dtypes=integer, stablehlo=_mulhi_in_xla)
 
 
 def mulhi(x: Any, y: Any) -> Any:
@@ -334,6 +361,9 @@ class BitcastConvertType(Primitive):
 
     def native(self, emit, x, *, new_dtype):
         return emit.bitcast(x, new_dtype)
+
+    def stablehlo(self, hlo, x, *, new_dtype):
+        return hlo.bitcast(x, new_dtype, hlo.avals[0].shape)
 
 
 bitcast_convert_type_p = BitcastConvertType()

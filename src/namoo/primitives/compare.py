@@ -5,6 +5,7 @@ They stand below the other elementwise operations, whose derivatives select and 
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -25,13 +26,29 @@ from namoo.primitives.shape import (
 )
 
 _comparable = (*anything, _dtypes.extended)
+
+
+def _in_xla(direction):
+    def rule(hlo, x, y):
+        x, y = hlo.alike(x, y)
+        if not isinstance(hlo.inputs[0].dtype, _dtypes.ExtendedDType):
+            return hlo.compare(x, y, direction)
+        # Keys are equal by their words: as numbers they may be NaN.
+        words = zip(hlo.words(x), hlo.words(y), strict=True)
+        parts = [hlo.compare(v, w, direction) for v, w in words]
+        join = "and" if direction == "EQ" else "or"
+        return functools.reduce(lambda a, b: hlo.combine(join, a, b), parts)
+
+    return rule
+
+
 # Python's operators, unlike NumPy's functions, also compare random keys.
-eq_p = compare("eq", operator.eq, dtypes=_comparable)
-ne_p = compare("ne", operator.ne, dtypes=_comparable)
-lt_p = compare("lt", np.less, dtypes=ordered)
-le_p = compare("le", np.less_equal, dtypes=ordered)
-gt_p = compare("gt", np.greater, dtypes=ordered)
-ge_p = compare("ge", np.greater_equal, dtypes=ordered)
+eq_p = compare("eq", operator.eq, dtypes=_comparable, stablehlo=_in_xla("EQ"))
+ne_p = compare("ne", operator.ne, dtypes=_comparable, stablehlo=_in_xla("NE"))
+lt_p = compare("lt", np.less, dtypes=ordered, stablehlo=_in_xla("LT"))
+le_p = compare("le", np.less_equal, dtypes=ordered, stablehlo=_in_xla("LE"))
+gt_p = compare("gt", np.greater, dtypes=ordered, stablehlo=_in_xla("GT"))
+ge_p = compare("ge", np.greater_equal, dtypes=ordered, stablehlo=_in_xla("GE"))
 
 
 def eq(x: Any, y: Any) -> Any:
@@ -111,6 +128,11 @@ class SelectN(Primitive):
             out = np.where(which >= i, case, out)
         return out
 
+    def kernel(self, which, *cases):
+        if which.dtype == np.bool_ and len(cases) == 2:
+            return lambda which, no, yes: np.where(which, yes, no)
+        return self.evaluate
+
     def abstract(self, which, *cases):
         first = cases[0]
         if any((c.shape, c.dtype) != (first.shape, first.dtype) for c in cases):
@@ -128,11 +150,6 @@ class SelectN(Primitive):
             raise TypeError(
                 "select `which` must be scalar or have the same shape as cases, got `which` shape "
                 f"{which.shape} but case shape {first.shape}."
-    def kernel(self, which, *cases):
-        if which.dtype == np.bool_ and len(cases) == 2:
-            return lambda which, no, yes: np.where(which, yes, no)
-        return self.evaluate
-
             )
         return first.update(weak_type=all(c.weak_type for c in cases))
 
@@ -170,6 +187,15 @@ class SelectN(Primitive):
 
     def native(self, emit, which, *cases):
         return emit.map("select_n", which, *cases)
+
+    def stablehlo(self, hlo, which, *cases):
+        out = cases[0]
+        for i, case in enumerate(cases[1:], 1):
+            chosen = which
+            if which.dtype != np.bool_:
+                chosen = hlo.compare(which, hlo.constant(i, which.dtype, which.shape), "GE")
+            out = hlo.select(chosen, case, out)
+        return out
 
 
 select_n_p = SelectN()

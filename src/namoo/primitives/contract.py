@@ -14,7 +14,7 @@ from namoo import _dtypes
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero, is_linear
 from namoo.primitives.families import add_any
-from namoo.primitives.precision import canonicalize_precision, is_algorithm, round_operands
+from namoo.primitives.precision import canonicalize_precision, in_xla, is_algorithm, round_operands
 from namoo.primitives.shape import convert_element_type, shape_of, transpose
 
 DotDimensionNumbers = tuple[
@@ -155,6 +155,19 @@ class DotGeneral(Primitive):
             raise emit.unsupported()  # operands are rounded in ways of their own
         contract, batch = dimension_numbers
         return emit.contraction(x, y, contract, batch)
+
+    def stablehlo(self, hlo, x, y, *, dimension_numbers, precision, preferred_element_type):
+        (xc, yc), (xb, yb) = dimension_numbers
+        numbers = hlo.record(
+            "dot",
+            lhs_batching_dimensions=xb,
+            rhs_batching_dimensions=yb,
+            lhs_contracting_dimensions=xc,
+            rhs_contracting_dimensions=yc,
+        )
+        return product_in_xla(
+            hlo, "dot_general", x, y, precision, {"dot_dimension_numbers": numbers}
+        )
 
 
 def bilinear_jvp(prim: Primitive, primals: Any, tangents: Any, **params: Any) -> tuple[Any, Any]:
@@ -332,19 +345,39 @@ def _multiply_any(multiply: Multiply, x, y, precision, preferred) -> np.ndarray:
 
 def multiply_in(multiply: Multiply, x: np.ndarray, y: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """`multiply`, a sum of products, in a type wide enough for a result of type `dtype`."""
-    types = (x.dtype, y.dtype, dtype)
-    if any(t.kind == "c" for t in types):
-        wide = np.complex128 if any(t in (np.float64, np.complex128) for t in types) else "F"
-    elif any(_dtypes.issubdtype(t, np.floating) for t in types):
-        wide = np.float64 if np.float64 in types else np.float32
-    elif dtype == np.bool_:
-        wide = np.float32
-    elif max(_dtypes.itemsize_bits(t) for t in types[:2]) <= 16:
+    wide = _sum_type(x.dtype, y.dtype, dtype)
+    if wide.kind in "iu" and max(_dtypes.itemsize_bits(v.dtype) for v in (x, y)) <= 16:
         # Products of short integers are exact in float64, far beyond any real length of the sum.
         return multiply(x.astype(np.float64), y.astype(np.float64)).astype(np.int64)
-    else:
-        wide = dtype
     return multiply(x.astype(wide, copy=False), y.astype(wide, copy=False))
+
+
+def product_in_xla(hlo: Any, name: str, x: Any, y: Any, precision: Any, options: dict) -> Any:
+    """A sum of products in XLA: in types that it multiplies well, then converted."""
+    shape, dtype = hlo.avals[0].shape, hlo.avals[0].dtype
+    x, y, words = in_xla(hlo, precision, x, y)
+    wide = dtype
+    if not (x.dtype == y.dtype and (x.dtype, dtype) in _MULTIPLIED):
+        wide = _sum_type(x.dtype, y.dtype, dtype)
+        x, y = hlo.convert(x, wide), hlo.convert(y, wide)
+    out = hlo.op(name, x, y, result=(shape, wide), precision_config=words, **options)
+    return hlo.convert(hlo.parts(out)[0] if wide.kind == "c" != dtype.kind else out, dtype)
+
+
+# Types of the operands and of the result that XLA multiplies as they are.
+_MULTIPLIED = {(np.dtype(t), np.dtype(t)) for t in "efdFDilqILQ"} | {
+    (np.dtype(t), np.dtype(r)) for t in (np.float16, _dtypes.bfloat16) for r in (t, np.float32)
+}
+
+
+def _sum_type(x: np.dtype, y: np.dtype, dtype: np.dtype) -> np.dtype:
+    """A type wide enough for products of two types, and for a result of type `dtype`."""
+    types = (x, y, dtype)
+    if any(t.kind == "c" for t in types):
+        return np.dtype("D" if any(t in (np.float64, np.complex128) for t in types) else "F")
+    if dtype == np.bool_ or any(_dtypes.issubdtype(t, np.floating) for t in types):
+        return np.dtype(np.float64 if np.float64 in types else np.float32)
+    return dtype if dtype.itemsize >= 4 else np.dtype(np.int32)
 
 
 def cast(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

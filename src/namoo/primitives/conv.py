@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 from namoo import _dtypes
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, is_linear
-from namoo.primitives.contract import bilinear_jvp, cast, multiply_in
+from namoo.primitives.contract import bilinear_jvp, cast, multiply_in, product_in_xla
 from namoo.primitives.conv_shapes import (
     ConvDimensionNumbers,
     Pads,
@@ -245,6 +245,42 @@ class ConvGeneralDilated(Primitive):
         if is_algorithm(precision):
             raise emit.unsupported()
         return emit.convolution(x, w, **params)
+
+    def stablehlo(
+        self,
+        hlo,
+        x,
+        w,
+        *,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        dimension_numbers,
+        feature_group_count,
+        batch_group_count,
+        precision,
+        preferred_element_type,
+    ):
+        lhs, rhs, out = map(_letters, dimension_numbers, ("bf", "oi", "bf"))
+        options = {
+            "dimension_numbers": f"#stablehlo.conv<{lhs}x{rhs}->{out}>",
+            "window_strides": window_strides,
+            "padding": hlo.matrix(padding),
+            "lhs_dilation": lhs_dilation,
+            "rhs_dilation": rhs_dilation,
+            "feature_group_count": feature_group_count,
+            "batch_group_count": batch_group_count,
+        }
+        return product_in_xla(hlo, "convolution", x, w, precision, options)
+
+
+def _letters(spec: Shape, pair: str) -> str:
+    """The axes of an array in StableHLO's words: two letters, and the numbers of the others."""
+    names = [""] * len(spec)
+    for i, d in enumerate(spec):
+        names[d] = pair[i] if i < 2 else str(i - 2)
+    return f"[{', '.join(names)}]"
 
 
 def _fold(x: Any, src: int, dst: int, groups: int = 1) -> Any:

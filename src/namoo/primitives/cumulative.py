@@ -21,7 +21,7 @@ from namoo.primitives.shape import broadcast_to, rev, shape_of
 from namoo.primitives.slicing import concatenate, pad
 from namoo.primitives.slicing import slice as lax_slice
 
-Pair = tuple[Any, Any]
+Pair = tuple[Any, ...]
 
 
 class Cumulative(Primitive):
@@ -71,6 +71,16 @@ class Cumulative(Primitive):
     def native(self, emit, x, *, axis, reverse):
         return emit.cumulative(x, axis, reverse, _OPERATIONS[self.name])
 
+    def stablehlo(self, hlo, x, *, axis, reverse):
+        combine = _COMBINE[_OPERATIONS[self.name]]
+
+        def scan(x):
+            x = rev(x, (axis,)) if reverse else x
+            (out,) = scan_pairs(lambda a, b: (combine(*a, *b),), (x,), axis)
+            return rev(out, (axis,)) if reverse else out
+
+        return hlo.convert(hlo.apply(scan, hlo.widen(x)), x.dtype)
+
 
 _OPERATIONS = {
     "cumsum": "add",
@@ -95,8 +105,7 @@ def scan_pairs(combine: Callable[[Pair, Pair], Pair], xs: Pair, axis: int) -> Pa
     later = combine(_part(odd, axis, 0, (n - 1) // 2), _part(xs, axis, 2, n, 2))
     first = _part(xs, axis, 0, 1)
     even = [concatenate(both, axis) for both in zip(first, later, strict=True)]
-    x, t = (_interleave(e, o, axis) for e, o in zip(even, odd, strict=True))
-    return x, t
+    return tuple(_interleave(e, o, axis) for e, o in zip(even, odd, strict=True))
 
 
 def _part(xs: Pair, axis: int, start: int, stop: int, step: int = 1) -> Pair:
@@ -104,8 +113,7 @@ def _part(xs: Pair, axis: int, start: int, stop: int, step: int = 1) -> Pair:
     shape = shape_of(xs[0])
     starts, stops, steps = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis], stops[axis], steps[axis] = start, stop, step
-    x, t = (lax_slice(x, starts, stops, steps) for x in xs)
-    return x, t
+    return tuple(lax_slice(x, starts, stops, steps) for x in xs)
 
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:
@@ -196,6 +204,15 @@ def _combine_log_sums(a: Pair, b: Pair) -> Pair:
     share_y = ew.logistic(_difference(y, x))
     out = _log_sum(x, y)
     return out, ew.add(ew.mul(dx, share_x), ew.mul(dy, share_y))
+
+
+_COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "add": ew.add,
+    "mul": ew.mul,
+    "max": ew.max,
+    "min": ew.min,
+    "logsumexp": lambda x, y: _log_sum(x, y),
+}
 
 
 def _difference(x: Any, y: Any) -> Any:

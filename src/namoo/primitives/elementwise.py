@@ -73,7 +73,13 @@ def _scaled(t, factor, y):
 
 
 exp_p = unary("exp", np.exp, jvp=lambda t, y, x: mul(t, y), dtypes=inexact, stablehlo="exponential")
-exp2_p = unary("exp2", np.exp2, jvp=lambda t, y, x: _scaled(t, np.log(2), y), dtypes=inexact)
+exp2_p = unary(
+    "exp2",
+    np.exp2,
+    jvp=lambda t, y, x: _scaled(t, np.log(2), y),
+    dtypes=inexact,
+    stablehlo=lambda hlo, x: hlo.op("power", hlo.constant(2, x.dtype, x.shape), x),
+)
 log_p = unary("log", np.log, jvp=lambda t, y, x: div(t, x), dtypes=inexact, stablehlo="log")
 
 
@@ -88,10 +94,18 @@ def _log1p(x):
 
 
 log1p_p = unary(
-    "log1p", _log1p, jvp=lambda t, y, x: div(t, add(x, full_like(x, 1))), dtypes=inexact
+    "log1p",
+    _log1p,
+    jvp=lambda t, y, x: div(t, add(x, full_like(x, 1))),
+    dtypes=inexact,
+    stablehlo="log_plus_one",
 )
 expm1_p = unary(
-    "expm1", np.expm1, jvp=lambda t, y, x: mul(t, add(y, full_like(y, 1))), dtypes=inexact
+    "expm1",
+    np.expm1,
+    jvp=lambda t, y, x: mul(t, add(y, full_like(y, 1))),
+    dtypes=inexact,
+    stablehlo="exponential_minus_one",
 )
 
 
@@ -140,6 +154,7 @@ square_p = unary(
     np.square,
     jvp=lambda t, y, x: mul(t, mul(full_like(x, 2), x)),
     dtypes=number,
+    stablehlo=lambda hlo, x: hlo.op("multiply", x, x),
 )
 
 
@@ -258,7 +273,24 @@ def _integer_pow_tangent(t, out, x, *, y):
     return mul(t, mul(full_like(x, y), integer_pow(x, y - 1)))
 
 
-integer_pow_p = unary("integer_pow", _integer_power, jvp=_integer_pow_tangent, dtypes=number)
+def _integer_pow_in_xla(hlo, x, *, y):
+    one = hlo.constant(1, x.dtype, x.shape)
+    out, base, rest = one, x, -y if y < 0 else y
+    while rest:
+        if rest & 1:
+            out = base if out is one else hlo.op("multiply", out, base)
+        rest >>= 1
+        base = hlo.op("multiply", base, base) if rest else base
+    return hlo.op("divide", one, out) if y < 0 else out
+
+
+integer_pow_p = unary(
+    "integer_pow",
+    _integer_power,
+    jvp=_integer_pow_tangent,
+    dtypes=number,
+    stablehlo=_integer_pow_in_xla,
+)
 
 
 def integer_pow(x: Any, y: int) -> Any:
@@ -326,7 +358,7 @@ pow_p = Pow(
     jvp=[_pow_tangent_base, _pow_tangent_exponent],
     dtypes=inexact,
     same_dtypes=False,
-    stablehlo="power",
+    stablehlo=lambda hlo, x, y: hlo.elementwise("power", x, hlo.convert(y, x.dtype)),
 )
 
 
@@ -362,18 +394,28 @@ asin_p = unary(
     _from_above(np.arcsin),
     jvp=lambda t, y, x: mul(t, rsqrt(sub(_of(x, 1), square(x)))),
     dtypes=inexact,
+    stablehlo="chlo.asin",
 )
 acos_p = unary(
     "acos",
     _from_above(np.arccos),
     jvp=lambda t, y, x: mul(t, neg(rsqrt(sub(_of(x, 1), square(x))))),
     dtypes=inexact,
+    stablehlo="chlo.acos",
 )
 atan_p = unary(
-    "atan", np.arctan, jvp=lambda t, y, x: div(t, add(_of(x, 1), square(x))), dtypes=inexact
+    "atan",
+    np.arctan,
+    jvp=lambda t, y, x: div(t, add(_of(x, 1), square(x))),
+    dtypes=inexact,
+    stablehlo="chlo.atan",
 )
-sinh_p = unary("sinh", np.sinh, jvp=lambda t, y, x: mul(t, cosh(x)), dtypes=inexact)
-cosh_p = unary("cosh", np.cosh, jvp=lambda t, y, x: mul(t, sinh(x)), dtypes=inexact)
+sinh_p = unary(
+    "sinh", np.sinh, jvp=lambda t, y, x: mul(t, cosh(x)), dtypes=inexact, stablehlo="chlo.sinh"
+)
+cosh_p = unary(
+    "cosh", np.cosh, jvp=lambda t, y, x: mul(t, sinh(x)), dtypes=inexact, stablehlo="chlo.cosh"
+)
 tanh_p = unary(
     "tanh",
     np.tanh,
@@ -386,18 +428,21 @@ asinh_p = unary(
     _from_above(np.arcsinh),
     jvp=lambda t, y, x: mul(t, rsqrt(add(square(x), _of(x, 1)))),
     dtypes=inexact,
+    stablehlo="chlo.asinh",
 )
 acosh_p = unary(
     "acosh",
     _from_above(np.arccosh),
     jvp=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _of(x, 1))), rsqrt(add(x, _of(x, 1))))),
     dtypes=inexact,
+    stablehlo="chlo.acosh",
 )
 atanh_p = unary(
     "atanh",
     np.arctanh,
     jvp=lambda t, y, x: mul(reciprocal(add(_of(x, 1), x)), div(t, sub(_of(x, 1), x))),
     dtypes=inexact,
+    stablehlo="chlo.atanh",
 )
 
 
@@ -547,7 +592,12 @@ def _share(t, out, x, y):
 
 def _extreme(name: str, evaluate: Callable[..., Any], stablehlo: str) -> Elementwise:
     rules = [lambda t, o, x, y: _share(t, o, x, y), lambda t, o, x, y: _share(t, o, y, x)]
-    return binary(name, evaluate, jvp=rules, stablehlo=stablehlo)
+    return binary(
+        name,
+        evaluate,
+        jvp=rules,
+        stablehlo=lambda hlo, x, y: hlo.combine(stablehlo, *hlo.alike(x, y)),
+    )
 
 
 max_p = _extreme("max", np.maximum, "maximum")
@@ -625,6 +675,10 @@ class Clamp(Primitive):
 
     def native(self, emit, low, x, high):
         return emit.map("clamp", low, x, high)
+
+    def stablehlo(self, hlo, low, x, high):
+        low, high = hlo.alike(low, high)
+        return hlo.combine("minimum", hlo.combine("maximum", low, x), high)
 
 
 def _both(p, q):

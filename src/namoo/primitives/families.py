@@ -113,7 +113,7 @@ class Elementwise(Primitive):
 
     def abstract(self, *avals, **params):
         dtype, shape, weak = avals[0].dtype, (), True
-        if dtype not in self.accepted:
+        if dtype not in self.accepted and not accepts(dtype, self.dtypes):
             self._refuse_dtypes(avals)
         for aval in avals:
             # Identity tells nearly always, and is cheap.
@@ -273,6 +273,8 @@ class AddAny(Primitive):
 
     def native(self, emit, x, y):
         return emit.map("add_any", x, y)
+
+    stablehlo = "add"
 
 
 add_any_p = AddAny()

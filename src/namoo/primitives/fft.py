@@ -90,6 +90,34 @@ class Fft(Primitive):
     def batch(self, xs, dims, **params):
         return self.bind(moveaxis(xs[0], dims[0], 0), **params), 0
 
+    def stablehlo(self, hlo, x, *, fft_type, fft_lengths):
+        out = hlo.avals[0]
+        if 0 in x.shape or 0 in out.shape:
+            return hlo.constant(0, out.dtype, out.shape)
+        if len(fft_lengths) > 3:  # more than XLA takes at once
+            return hlo.apply(lambda x: _by_axes(x, fft_type, fft_lengths), x)
+        return hlo.op(
+            "fft", x, fft_type=f"#stablehlo<fft_type {fft_type.name}>", fft_length=fft_lengths
+        )
+
+
+def _by_axes(x: Any, fft_type: FftType, lengths: tuple[int, ...]) -> Any:
+    """A transform of many axes: over the last three, and before or after that over the others."""
+    first, n = len(lengths) - 3, len(aval_of(x).shape)
+    whole = FftType.IFFT if fft_type in (FftType.IFFT, FftType.IRFFT) else FftType.FFT
+    steps: list = [lambda x: fft(x, fft_type, lengths[first:])]
+    for i in range(first):
+        axis = n - len(lengths) + i
+        steps.append(
+            lambda x, axis=axis, size=lengths[i]: moveaxis(
+                fft(moveaxis(x, axis, n - 1), whole, (size,)), n - 1, axis
+            )
+        )
+    # The half of a spectrum is only of real numbers: taken first, and undone last.
+    for step in reversed(steps) if fft_type == FftType.IRFFT else steps:
+        x = step(x)
+    return x
+
 
 def _multiplicity(length: int, aval: ShapedArray) -> Any:
     """How often each of the kept frequencies occurs in the whole spectrum: 2, and 1 at the ends."""

@@ -37,8 +37,11 @@ from namoo.primitives.windows import (
     check_dims,
     check_gather,
     check_indices,
+    clipped_in_xla,
     default_fill,
     fill,
+    in_xla,
+    inside_in_xla,
     plan_of,
 )
 
@@ -178,6 +181,37 @@ class Gather(Primitive):
         elif mode is ONE_HOT:
             value = np.zeros((), x.dtype)
         return emit.gather(x, indices, dimension_numbers, slice_sizes, value)
+
+    def stablehlo(
+        self,
+        hlo,
+        x,
+        indices,
+        *,
+        dimension_numbers,
+        slice_sizes,
+        indices_are_sorted,
+        mode,
+        fill_value,
+        **params,
+    ):
+        indices = hlo.index(indices)
+        out = hlo.op(
+            "gather",
+            x,
+            indices,
+            dimension_numbers=in_xla(hlo, dimension_numbers, indices.ndim - 1),
+            slice_sizes=slice_sizes,
+            indices_are_sorted=indices_are_sorted,
+        )
+        if mode is not FILL_OR_DROP and mode is not ONE_HOT:
+            return out
+        dtype = getattr(hlo.avals[0].dtype, "numpy", hlo.avals[0].dtype)
+        value = fill(fill_value, dtype).reshape(()) if mode is FILL_OR_DROP else np.zeros((), dtype)
+        last = [x.shape[d] - slice_sizes[d] for d in dimension_numbers.start_index_map]
+        places = [d for d in range(out.ndim) if d not in dimension_numbers.offset_dims]
+        inside = hlo.broadcast(inside_in_xla(hlo, indices, last), out.shape, places)
+        return hlo.select(inside, out, hlo.constant(np.broadcast_to(value, out.shape)))
 
     def guards(self, x, indices, *, dimension_numbers, slice_sizes, mode, **params):
         return _guards(x.shape, dimension_numbers, slice_sizes, mode)
@@ -464,9 +498,51 @@ class Scatter(Primitive):
         operation = self.name.removeprefix("scatter").removeprefix("-") or None
         return emit.scatter(x, indices, updates, dimension_numbers, operation, mode is CLIP)
 
+    def stablehlo(
+        self,
+        hlo,
+        x,
+        indices,
+        updates,
+        *,
+        dimension_numbers,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+    ):
+        indices, operation = hlo.index(indices), _OPERATIONS[self.ufunc]
+        if mode is CLIP:
+            numbers, sizes = _gather_form(dimension_numbers, x.shape, updates.shape)
+            last = [x.shape[d] - sizes[d] for d in numbers.start_index_map]
+            indices = clipped_in_xla(hlo, indices, last)
+        body = hlo.region(
+            [((), x.dtype)] * 2,
+            lambda a, b: [b if operation is None else hlo.combine(operation, a, b)],
+        )
+        return hlo.op(
+            "scatter",
+            x,
+            indices,
+            updates,
+            scatter_dimension_numbers=in_xla(hlo, dimension_numbers, indices.ndim - 1),
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            regions=[body],
+        )
+
     def guards(self, x, indices, updates, *, dimension_numbers, mode, **params):
         numbers, sizes = _gather_form(dimension_numbers, x.shape, updates.shape)
         return _guards(x.shape, numbers, sizes, mode)
+
+
+_OPERATIONS = {
+    None: None,
+    np.add: "add",
+    np.subtract: "subtract",
+    np.multiply: "multiply",
+    np.minimum: "minimum",
+    np.maximum: "maximum",
+}
 
 
 def _are_distinct(plan: Any, index: tuple[np.ndarray, ...]) -> bool:

@@ -32,9 +32,9 @@ _FEW = 10
 
 # ---- hash functions: they overwrite the arrays of the counter
 
-_PARITY = 0x1BD11BDA
-_ROTATIONS2 = ((13, 15, 26, 6), (17, 29, 16, 24))
-_ROTATIONS4 = (
+PARITY = 0x1BD11BDA
+ROTATIONS2 = ((13, 15, 26, 6), (17, 29, 16, 24))
+ROTATIONS4 = (
     ((10, 26), (11, 21), (13, 27), (23, 5)),
     ((6, 20), (17, 11), (25, 10), (18, 20)),
 )
@@ -52,12 +52,12 @@ def _mix(x: np.ndarray, y: np.ndarray, by: int, scratch: np.ndarray) -> None:
 def threefry2x32(key: Words, counter: Words) -> list[np.ndarray]:
     """Threefry-2x32 with 20 rounds."""
     (k0, k1), (x0, x1) = key, counter
-    schedule = (k0, k1, k0 ^ k1 ^ _PARITY)
+    schedule = (k0, k1, k0 ^ k1 ^ PARITY)
     scratch = np.empty_like(x1)
     x0 += k0
     x1 += k1
     for group in range(5):
-        for by in _ROTATIONS2[group % 2]:
+        for by in ROTATIONS2[group % 2]:
             _mix(x0, x1, by, scratch)
         x0 += schedule[(group + 1) % 3]
         x1 += (schedule[(group + 2) % 3] + (group + 1)) & MASK
@@ -66,11 +66,11 @@ def threefry2x32(key: Words, counter: Words) -> list[np.ndarray]:
 
 def threefry2x32_of_integers(k0: int, k1: int, x0: int, x1: int) -> tuple[int, int]:
     """`threefry2x32` of Python integers: quicker for a handful of them."""
-    schedule = (k0, k1, k0 ^ k1 ^ _PARITY)
+    schedule = (k0, k1, k0 ^ k1 ^ PARITY)
     x0 = (x0 + k0) & MASK
     x1 = (x1 + k1) & MASK
     for group in range(5):
-        for by in _ROTATIONS2[group % 2]:
+        for by in ROTATIONS2[group % 2]:
             x0 = (x0 + x1) & MASK
             x1 = (x1 << by & MASK | x1 >> 32 - by) ^ x0
         x0 = (x0 + schedule[(group + 1) % 3]) & MASK
@@ -81,13 +81,13 @@ def threefry2x32_of_integers(k0: int, k1: int, x0: int, x1: int) -> tuple[int, i
 def threefry4x32(key: Words, counter: Words) -> list[np.ndarray]:
     """Threefry-4x32 with 20 rounds."""
     k0, k1, k2, k3 = key
-    schedule = (k0, k1, k2, k3, k0 ^ k1 ^ k2 ^ k3 ^ _PARITY)
+    schedule = (k0, k1, k2, k3, k0 ^ k1 ^ k2 ^ k3 ^ PARITY)
     x = list(counter)
     scratch = np.empty_like(x[1])
     for word, k in zip(x, schedule, strict=False):
         word += k
     for group in range(5):
-        for i, (first, second) in enumerate(_ROTATIONS4[group % 2]):
+        for i, (first, second) in enumerate(ROTATIONS4[group % 2]):
             _mix(x[0], x[1 + 2 * (i % 2)], first, scratch)
             _mix(x[2], x[3 - 2 * (i % 2)], second, scratch)
         for i in range(4):

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from namoo.core.avals import ShapedArray
+from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Zero, is_linear, is_zero
-from namoo.primitives.elementwise import add, div, full_like, mul, neg
+from namoo.primitives.elementwise import add, div, eq, full_like, mul, neg, select
 from namoo.primitives.families import add_any, floating
 from namoo.primitives.matrices import (
     MatrixPrimitive,
@@ -29,11 +29,14 @@ from namoo.primitives.matrices import (
     triu,
 )
 from namoo.primitives.shape import (
+    broadcast_in_dim,
     expand_dims,
     moveaxis,
+    reduce_sum,
     reshape,
     shape_of,
     squeeze,
+    zeros,
 )
 from namoo.primitives.slicing import pad
 
@@ -67,6 +70,23 @@ class TriangularSolve(MatrixPrimitive):
         for index in np.ndindex(batch):
             out[index] = _trsm(a[index], b[index], *flags)
         return [out]
+
+    def stablehlo(self, hlo, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+        wide, b = hlo.widen(a), hlo.widen(b)
+        if conjugate_a and not transpose_a:
+            wide = hlo.apply(conjugate, wide)
+        how = "ADJOINT" if conjugate_a else "TRANSPOSE"
+        out = hlo.op(
+            "triangular_solve",
+            wide,
+            b,
+            result=b,
+            left_side=left_side,
+            lower=lower,
+            unit_diagonal=unit_diagonal,
+            transpose_a=f"#stablehlo<transpose {how if transpose_a else 'NO_TRANSPOSE'}>",
+        )
+        return hlo.convert(out, a.dtype)
 
     def jvp(self, primals, tangents, **params):
         (a, b), (da, db) = primals, tangents
@@ -195,6 +215,11 @@ class Cholesky(MatrixPrimitive):
 
     def failed(self, aval):
         return np.tril(super().failed(aval))
+
+    def stablehlo(self, hlo, a):
+        wide = hlo.widen(a)
+        factor = hlo.op("cholesky", wide, result=wide, lower=True)
+        return hlo.convert(hlo.apply(tril, factor), a.dtype)
 
     def jvp(self, primals, tangents):
         # L⁻¹ dA L⁻ᴴ is Hermitian; its lower half, with half of the diagonal, is L⁻¹ dL.
@@ -343,6 +368,36 @@ class PivotsToPermutation(MatrixPrimitive):
     def compute(self, pivots, *, permutation_size):
         return [_permutation(pivots, permutation_size)]
 
+    def stablehlo(self, hlo, pivots, *, permutation_size):
+        shape = hlo.avals[0].shape
+        places = hlo.iota(shape, np.int32, len(shape) - 1)
+        count = hlo.constant(pivots.shape[-1], np.int32)
+
+        def swapped(i, order):
+            own = hlo.broadcast(i, shape)
+            column = [*[hlo.constant(0, np.int32)] * (pivots.ndim - 1), i]
+            other = hlo.dynamic_slice(pivots, column, (*pivots.shape[:-1], 1))
+            other = hlo.broadcast(other, shape, range(pivots.ndim))
+            order = hlo.apply(_exchange, order, places, own, other)
+            return hlo.combine("add", i, hlo.constant(1, np.int32)), order
+
+        start = hlo.constant(0, np.int32)
+        loop = hlo.while_loop(
+            [start, places], lambda i, order: hlo.compare(i, count, "LT"), swapped
+        )
+        return loop[1]
+
+
+def _exchange(order: Any, places: Any, i: Any, j: Any) -> Any:
+    """`order` with its elements at the places i and j, along the last axis, exchanged."""
+    axis, zero = len(shape_of(order)) - 1, zeros(aval_of(order))
+
+    def at(place):
+        found = reduce_sum(select(eq(places, place), order, zero), (axis,))
+        return broadcast_in_dim(found, shape_of(order), range(axis))
+
+    return select(eq(places, i), at(j), select(eq(places, j), at(i), order))
+
 
 lu_pivots_to_permutation_p = PivotsToPermutation()
 
@@ -484,6 +539,13 @@ class SymmetricProduct(MatrixPrimitive):
     def compute(self, a, c, *, alpha, beta):
         alpha, beta = a.dtype.type(alpha), a.dtype.type(beta)
         return [alpha * (a @ np.swapaxes(a, -1, -2)) + beta * c]
+
+    def stablehlo(self, hlo, a, c, *, alpha, beta):
+        def product(a, c):
+            square = matmul(a, mT(a))
+            return add(mul(full_like(c, alpha), square), mul(full_like(c, beta), c))
+
+        return hlo.convert(hlo.apply(product, hlo.widen(a), hlo.widen(c)), c.dtype)
 
     def jvp(self, primals, tangents, *, alpha, beta):
         (a, c), (da, dc) = primals, tangents

@@ -202,6 +202,40 @@ def round_operands(precision: Any, x: np.ndarray, y: np.ndarray) -> tuple[np.nda
     return _through(x, _TYPES[word]), _through(y, _TYPES[word])
 
 
+def in_xla(hlo: Any, precision: Any, x: Any, y: Any) -> tuple[Any, Any, str]:
+    """The operands as an algorithm sees them in a program for XLA, and the precision in words."""
+    pair: Any = precision or (Precision.DEFAULT, Precision.DEFAULT)
+    if is_algorithm(precision):
+        pair = (Precision.HIGHEST, Precision.HIGHEST)
+        x, y = (_kept(hlo, v, bits) for v, bits in zip((x, y), _kept_bits(precision), strict=True))
+    return x, y, f"[{', '.join(f'#stablehlo<precision {p.name}>' for p in pair)}]"
+
+
+def _kept(hlo: Any, x: Any, bits: tuple[int, int] | None) -> Any:
+    if bits is None or not _dtypes.issubdtype(x.dtype, np.floating):
+        return x
+    exponent, mantissa = (f"{n} : i32" for n in bits)
+    return hlo.op("reduce_precision", x, result=x, exponent_bits=exponent, mantissa_bits=mantissa)
+
+
+def _kept_bits(precision: Any) -> list[tuple[int, int] | None]:
+    """How many bits of exponent and mantissa an algorithm keeps of each operand; None for all."""
+    if isinstance(precision, DotAlgorithm):
+        left = precision.lhs_precision_type if precision.lhs_component_count == 1 else None
+        right = precision.rhs_precision_type if precision.rhs_component_count == 1 else None
+        return [_form(left), _form(right)]
+    word, *_, last = precision.name.split("_")
+    kept = None if last.startswith("X") else (8, 10) if word == "TF32" else _form(_TYPES.get(word))
+    return [kept, kept]
+
+
+def _form(dtype: Any) -> tuple[int, int] | None:
+    if dtype is None:
+        return None
+    info = _dtypes.finfo(dtype)
+    return int(info.nexp), int(info.nmant)
+
+
 def _through(x: np.ndarray, dtype: Any) -> np.ndarray:
     """Round to a narrower type and come back."""
     if dtype is None or not _dtypes.issubdtype(x.dtype, np.floating):

@@ -18,6 +18,7 @@ from namoo._dtypes import KeyDType
 from namoo.core.avals import ShapedArray, canonical_shape
 from namoo.core.primitive import Primitive
 from namoo.primitives.generators import GENERATORS, Generator, philox_stream, threefry2x32
+from namoo.primitives.hashing import HASHED
 from namoo.primitives.key_reuse import consume
 from namoo.primitives.shape import (
     broadcast,
@@ -66,6 +67,13 @@ def check_keys(name: str, keys: ShapedArray) -> KeyDType:
     return keys.dtype
 
 
+def _stream(state: Any, shape: tuple[int, ...], width: int) -> Any:
+    """Words of Philox's long stream, in a program."""
+    dtype = np.dtype(f"uint{width}")
+    params = {"shape": shape, "dtype": dtype, "algorithm": RandomAlgorithm.RNG_PHILOX}
+    return rng_bit_generator_p.bind(state, **params)[1]
+
+
 class KeyPrimitive(Primitive):
     """An operation whose first operand is an array of keys; its result is never weak."""
 
@@ -100,6 +108,14 @@ class RandomSeed(KeyPrimitive):
     def native(self, emit, seeds, *, impl):
         return emit.random("seed", seeds, impl)
 
+    def stablehlo(self, hlo, seeds, *, impl):
+        low = hlo.convert(seeds, np.uint32)
+        high = hlo.constant(0, np.uint32, seeds.shape)
+        if seeds.dtype.itemsize == 8:
+            shift = hlo.constant(32, seeds.dtype, seeds.shape)
+            high = hlo.convert(hlo.combine("shift_right_logical", seeds, shift), np.uint32)
+        return hlo.keys(hlo.apply(HASHED[impl].seed, high, low))
+
 
 class RandomSplit(KeyPrimitive):
     """Several new keys of each key."""
@@ -117,6 +133,11 @@ class RandomSplit(KeyPrimitive):
 
     def native(self, emit, keys, *, shape):
         return emit.random("split", keys, drawn_by(emit, keys), tuple(shape))
+
+    def stablehlo(self, hlo, keys, *, shape):
+        split = HASHED[hlo.inputs[0].dtype.impl].split
+        words = hlo.apply(lambda *ws: split([*ws], math.prod(shape), _stream), *hlo.words(keys))
+        return hlo.reshape(hlo.keys(words), (*keys.shape, *shape))
 
 
 class RandomFoldIn(KeyPrimitive):
@@ -154,6 +175,13 @@ class RandomFoldIn(KeyPrimitive):
     def native(self, emit, keys, data):
         return emit.random("fold_in", keys, data, drawn_by(emit, keys))
 
+    def stablehlo(self, hlo, keys, data):
+        fold_in = HASHED[hlo.inputs[0].dtype.impl].fold_in
+        keys, data = hlo.alike(keys, data)
+        return hlo.keys(
+            hlo.apply(lambda data, *ws: fold_in([*ws], data, _stream), data, *hlo.words(keys))
+        )
+
 
 def _same_rank(x: Any, other: Any) -> Any:
     """`x` with the axes that `other` has after the mapped one."""
@@ -176,6 +204,12 @@ class RandomBits(KeyPrimitive):
 
     def native(self, emit, keys, *, bit_width, shape):
         return emit.random("bits", keys, drawn_by(emit, keys), bit_width, tuple(shape))
+
+    def stablehlo(self, hlo, keys, *, bit_width, shape):
+        bits = HASHED[hlo.inputs[0].dtype.impl].bits
+        size = math.prod(shape)
+        out = hlo.apply(lambda *ws: bits([*ws], size, bit_width, _stream), *hlo.words(keys))
+        return hlo.reshape(out, (*keys.shape, *shape))
 
 
 class RandomWrap(KeyPrimitive):
@@ -200,6 +234,11 @@ class RandomWrap(KeyPrimitive):
     def native(self, emit, words, *, impl):
         return emit.random("wrap", words)
 
+    def stablehlo(self, hlo, words, *, impl):
+        axis = words.ndim - 1
+        parts = [hlo.part(words, axis, i, i + 1) for i in range(words.shape[-1])]
+        return hlo.keys([hlo.reshape(part, words.shape[:-1]) for part in parts])
+
 
 class RandomUnwrap(KeyPrimitive):
     """The words of keys."""
@@ -217,6 +256,10 @@ class RandomUnwrap(KeyPrimitive):
     def native(self, emit, keys):
         return emit.random("unwrap", keys)
 
+    def stablehlo(self, hlo, keys):
+        parts = [hlo.reshape(word, (*keys.shape, 1)) for word in hlo.words(keys)]
+        return hlo.concatenate(parts, keys.ndim)
+
 
 class RandomClone(KeyPrimitive):
     """The same keys, to be used once more."""
@@ -230,6 +273,9 @@ class RandomClone(KeyPrimitive):
         return keys.strong()
 
     def native(self, emit, keys):
+        return keys
+
+    def stablehlo(self, hlo, keys):
         return keys
 
 
@@ -297,6 +343,22 @@ class RngBitGenerator(Primitive):
         if algorithm == RandomAlgorithm.RNG_THREE_FRY:
             raise emit.unsupported()
         return emit.random("generate", state, tuple(shape), np.dtype(dtype))
+
+    def stablehlo(self, hlo, state, *, shape, dtype, algorithm):
+        wide = dtype if dtype.itemsize >= 4 else np.dtype(np.uint32)
+        three_fry = algorithm == RandomAlgorithm.RNG_THREE_FRY
+        place = state
+        if state.dtype == np.uint32:
+            place = hlo.bitcast(hlo.reshape(state, (2, 2)), np.uint64, (2,))
+        place, out = hlo.op(
+            "rng_bit_generator",
+            place,
+            result=[((2,), np.uint64), (shape, wide)],
+            rng_algorithm=f"#stablehlo<rng_algorithm {'THREE_FRY' if three_fry else 'PHILOX'}>",
+        )
+        if state.dtype == np.uint32:
+            place = hlo.reshape(hlo.bitcast(place, np.uint32, (2, 2)), (4,))
+        return [place, hlo.convert(out, dtype)]
 
 
 def _threefry_stream(

@@ -117,6 +117,9 @@ class Choose(Reduction):
     def native(self, emit, x, *, axes):
         return emit.extreme(x, axes, self.name.removeprefix("reduce_"))
 
+    def stablehlo(self, hlo, x, *, axes):
+        return hlo.reduce(f"{self.kind}imum", x, identity(self.kind, x.dtype), axes)
+
 
 reduce_max_p = Choose("max", np.maximum)
 reduce_min_p = Choose("min", np.minimum)
@@ -147,6 +150,9 @@ class ReduceProd(Reduction):
     def native(self, emit, x, *, axes):
         return emit.fold("mul", x, axes, 1)
 
+    def stablehlo(self, hlo, x, *, axes):
+        return hlo.convert(hlo.reduce("multiply", hlo.widen(x), 1, axes), x.dtype)
+
 
 reduce_prod_p = ReduceProd("prod", np.multiply)
 
@@ -175,6 +181,9 @@ class Logical(Reduction):
     def native(self, emit, x, *, axes):
         name = self.name.removeprefix("reduce_")
         return emit.fold(name, x, axes, -1 if name == "and" else 0)
+
+    def stablehlo(self, hlo, x, *, axes):
+        return hlo.reduce(self.kind, x, identity(self.kind, x.dtype), axes)
 
 
 reduce_and_p = Logical("and", np.bitwise_and)
@@ -307,6 +316,25 @@ class Locate(Primitive):
     def native(self, emit, x, *, axes, index_dtype):
         return emit.locate(x, axes[0], index_dtype, "gt" if self.name == "argmax" else "lt")
 
+    def stablehlo(self, hlo, x, *, axes, index_dtype):
+        kind, op = self.name.removeprefix("arg"), hlo.combine
+
+        def earlier(a, i, b, j):
+            """Whether the element a at i stands before b at j: NaN first, and ties in order."""
+            nan_a, nan_b = hlo.compare(a, a, "NE"), hlo.compare(b, b, "NE")
+            better = hlo.compare(a, b, "GT" if kind == "max" else "LT")
+            same = op("or", hlo.compare(a, b, "EQ"), op("and", nan_a, nan_b))
+            better = op("or", better, op("and", nan_a, hlo.op("not", nan_b, result=nan_b)))
+            return op("or", better, op("and", same, hlo.compare(i, j, "LT")))
+
+        def choose(a, i, b, j):
+            first = earlier(a, i, b, j)
+            return hlo.select(first, a, b), hlo.select(first, i, j)
+
+        places = hlo.iota(x.shape, index_dtype, axes[0])
+        starts = hlo.constant(identity(kind, x.dtype)), hlo.constant(0, index_dtype)
+        return hlo.reduce_by(choose, [x, places], starts, axes)[1]
+
 
 argmax_p = Locate("argmax", np.ndarray.argmax)
 argmin_p = Locate("argmin", np.ndarray.argmin)
@@ -394,6 +422,9 @@ reduce_precision_p = ReducePrecision(
     _reduce_precision,
     jvp=[lambda t, y, x, **params: reduce_precision_p.bind(t, **params)],
     dtypes=floating,
+    stablehlo=lambda hlo, x, **bits: hlo.op(
+        "reduce_precision", x, **{name: f"{n} : i32" for name, n in bits.items()}
+    ),
 )
 
 

@@ -76,6 +76,11 @@ class ConvertElementType(Primitive):
     def native(self, emit, x, *, new_dtype, weak_type):
         return emit.convert(x, new_dtype)
 
+    def stablehlo(self, hlo, x, *, new_dtype, weak_type):
+        if x.dtype.kind == "c" and new_dtype.kind != "c":
+            x = hlo.parts(x)[0]
+        return hlo.convert(x, new_dtype)
+
 
 def _float_to_int(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Round towards zero and saturate; NaN becomes 0, as compiled code has it."""
@@ -146,11 +151,6 @@ class BroadcastInDim(Primitive):
             expanded[d], last = size, d
         return np.broadcast_to(x.reshape(expanded), shape)
 
-    def _permuted(self, x, shape, dims):
-        if min(dims) < 0 or len(set(dims)) != len(dims):
-            raise TypeError(dims)
-        order = np.argsort(dims)
-        return self.evaluate(
     def kernel(self, x, *, shape, broadcast_dimensions):
         if list(broadcast_dimensions) != sorted(broadcast_dimensions):
             return super().kernel(x, shape=shape, broadcast_dimensions=broadcast_dimensions)
@@ -165,6 +165,11 @@ class BroadcastInDim(Primitive):
         sizes = dict(zip(broadcast_dimensions, x.shape, strict=True))
         return tuple(sizes.get(i, 1) for i in range(len(shape)))
 
+    def _permuted(self, x, shape, dims):
+        if min(dims) < 0 or len(set(dims)) != len(dims):
+            raise TypeError(dims)
+        order = np.argsort(dims)
+        return self.evaluate(
             x.transpose(order), shape=shape, broadcast_dimensions=tuple(sorted(dims))
         )
 
@@ -215,6 +220,9 @@ class BroadcastInDim(Primitive):
             ]
 
         return emit.reindex(x, where, key=("broadcast_in_dim", broadcast_dimensions))
+
+    def stablehlo(self, hlo, x, *, shape, broadcast_dimensions):
+        return hlo.broadcast(x, shape, broadcast_dimensions)
 
 
 broadcast_in_dim_p = BroadcastInDim()
@@ -335,6 +343,11 @@ class ReduceSum(Primitive):
             return x.astype(np.float32).sum(axis=axes).astype(x.dtype)
         return x.astype(np.int32).sum(axis=axes, dtype=np.int32).astype(x.dtype)
 
+    def kernel(self, x, *, axes):
+        if x.dtype.kind in "iufc" and x.dtype.itemsize >= 4:
+            return lambda value: np.add.reduce(value, axes, value.dtype)
+        return super().kernel(x, axes=axes)
+
     def abstract(self, x, *, axes):
         if x.dtype == np.bool_:
             raise TypeError(
@@ -342,11 +355,6 @@ class ReduceSum(Primitive):
                 "use reduce_or."
             )
         return x.update(shape=reduced_shape("reduce_sum", x.shape, axes))
-
-    def kernel(self, x, *, axes):
-        if x.dtype.kind in "iufc" and x.dtype.itemsize >= 4:
-            return lambda value: np.add.reduce(value, axes, value.dtype)
-        return super().kernel(x, axes=axes)
 
     def transpose(self, ct, x, *, axes):
         shape = x.aval.shape
@@ -357,6 +365,9 @@ class ReduceSum(Primitive):
 
     def native(self, emit, x, *, axes):
         return emit.sum(x, axes)
+
+    def stablehlo(self, hlo, x, *, axes):
+        return hlo.convert(hlo.reduce("add", hlo.widen(x), 0, axes), x.dtype)
 
 
 def reduced_shape(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
@@ -398,6 +409,11 @@ class Reshape(Primitive):
     def evaluate(self, x, *, new_sizes, dimensions):
         return (x if dimensions is None else np.transpose(x, dimensions)).reshape(new_sizes)
 
+    def kernel(self, x, *, new_sizes, dimensions):
+        if dimensions is None:
+            return lambda value: value.reshape(new_sizes)
+        return super().kernel(x, new_sizes=new_sizes, dimensions=dimensions)
+
     def abstract(self, x, *, new_sizes, dimensions):
         if math.prod(new_sizes) != x.size or any(d < 0 for d in new_sizes):
             raise TypeError(
@@ -409,11 +425,6 @@ class Reshape(Primitive):
                 "reshape dimensions must be a permutation of operand dimensions, "
                 f"got dimensions {dimensions} for shape {x.shape}."
             )
-    def kernel(self, x, *, new_sizes, dimensions):
-        if dimensions is None:
-            return lambda value: value.reshape(new_sizes)
-        return super().kernel(x, new_sizes=new_sizes, dimensions=dimensions)
-
         return x.update(shape=new_sizes)
 
     def transpose(self, ct, x, *, new_sizes, dimensions):
@@ -433,6 +444,9 @@ class Reshape(Primitive):
         if dimensions is not None:
             x = Transpose.native(transpose_p, emit, x, permutation=tuple(dimensions))
         return emit.reshape(x, tuple(new_sizes))
+
+    def stablehlo(self, hlo, x, *, new_sizes, dimensions):
+        return hlo.reshape(x if dimensions is None else hlo.transpose(x, dimensions), new_sizes)
 
 
 reshape_p = Reshape()
@@ -479,6 +493,9 @@ class Squeeze(Primitive):
 
     def native(self, emit, x, *, dimensions):
         return emit.reshape(x, tuple(emit.avals[0].shape))
+
+    def stablehlo(self, hlo, x, *, dimensions):
+        return hlo.reshape(x, hlo.avals[0].shape)
 
 
 squeeze_p = Squeeze()
@@ -538,6 +555,9 @@ class Transpose(Primitive):
             key=("transpose", tuple(permutation)),
             shape=tuple(x.shape[i] for i in permutation),
         )
+
+    def stablehlo(self, hlo, x, *, permutation):
+        return hlo.transpose(x, permutation)
 
 
 transpose_p = Transpose()
@@ -600,6 +620,9 @@ class Rev(Primitive):
 
         return emit.reindex(x, where, key=("rev", tuple(dimensions)))
 
+    def stablehlo(self, hlo, x, *, dimensions):
+        return hlo.op("reverse", x, dimensions=dimensions)
+
 
 rev_p = Rev()
 
@@ -630,6 +653,9 @@ class Iota(Primitive):
 
     def native(self, emit, *, dtype, shape, dimension):
         return emit.iota(dtype, shape, dimension)
+
+    def stablehlo(self, hlo, *, dtype, shape, dimension):
+        return hlo.iota(shape, dtype, dimension)
 
 
 iota_p = Iota()
@@ -681,6 +707,9 @@ class Copy(Primitive):
     def native(self, emit, x):
         return x
 
+    def stablehlo(self, hlo, x):
+        return x
+
 
 copy_p = Copy()
 
@@ -704,6 +733,9 @@ class StopGradient(Primitive):
         return self.bind(*xs), dims[0]
 
     def native(self, emit, x):
+        return x
+
+    def stablehlo(self, hlo, x):
         return x
 
 

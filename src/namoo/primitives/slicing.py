@@ -13,7 +13,7 @@ from namoo._config import config
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.checks import Guard
-from namoo.core.primitive import Primitive, Zero, is_linear
+from namoo.core.primitive import Primitive, is_linear
 from namoo.core.trace import Tracer, context, eval_trace
 from namoo.primitives.elementwise import select, sub
 from namoo.primitives.gather import gather_p, scatter_p
@@ -90,6 +90,9 @@ class Slice(Primitive):
             ]
 
         return emit.reindex(x, where, key=("slice", tuple(start_indices), tuple(strides)))
+
+    def stablehlo(self, hlo, x, *, start_indices, limit_indices, strides):
+        return hlo.slice(x, start_indices, limit_indices, strides)
 
 
 slice_p = Slice()
@@ -263,6 +266,9 @@ class Pad(Primitive):
     def native(self, emit, x, value, *, padding_config):
         return emit.pad(x, value, padding_config)
 
+    def stablehlo(self, hlo, x, value, *, padding_config):
+        return hlo.pad(x, value, padding_config)
+
 
 pad_p = Pad()
 
@@ -358,6 +364,9 @@ class Concatenate(Primitive):
     def native(self, emit, *xs, dimension):
         return emit.concatenate(xs, dimension)
 
+    def stablehlo(self, hlo, *xs, dimension):
+        return hlo.concatenate(xs, dimension)
+
 
 concatenate_p = Concatenate()
 
@@ -378,8 +387,8 @@ def concatenate(operands: Any, dimension: int) -> Any:
     Array([1, 2, 3], dtype=int32)
     """
     if not isinstance(operands, (list, tuple)) and shape_of(operands):
-        operands = split(operands, (1,) * shape_of(operands)[0])
-        operands = [squeeze(x, (0,)) for x in operands]
+        rows = range(shape_of(operands)[0])
+        operands = [index_in_dim(operands, i, keepdims=False) for i in rows]
     if len(operands) == 0:
         raise ValueError("concatenate needs at least one array, got none.")
     dimension = operator.index(dimension)
@@ -388,71 +397,6 @@ def concatenate(operands: Any, dimension: int) -> Any:
         return first
     concatenate_p.abstract(*map(aval_of, operands), dimension=dimension)
     return concatenate_p.bind(*operands, dimension=dimension)
-
-
-class Split(Primitive):
-    """Cut an array into parts along an axis."""
-
-    name, linear, multiple_results = "split", True, True
-
-    def evaluate(self, x, *, sizes, axis):
-        before = (_range(None),) * axis
-        ends = np.cumsum(sizes).tolist()
-        return [
-            x[(*before, _range(end - size, end))] for size, end in zip(sizes, ends, strict=True)
-        ]
-
-    def abstract(self, x, *, sizes, axis):
-        if any(size < 0 for size in sizes):
-            raise ValueError(f"split: sizes must not be negative, got {sizes}.")
-        if sum(sizes) != x.shape[axis]:
-            raise ValueError(
-                f"split: the sum of sizes {sizes} is {sum(sizes)}, but axis {axis} of the operand "
-                f"of shape {x.shape} has length {x.shape[axis]}."
-            )
-        return [x.update(shape=(*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sizes]
-
-    def transpose(self, cts, x, *, sizes, axis):
-        if all(type(ct) is Zero for ct in cts):
-            return [None]
-        return [concatenate(list(map(instantiate, cts)), axis)]
-
-    def batch(self, xs, dims, *, sizes, axis):
-        (x,), (d,) = xs, dims
-        return self.bind(x, sizes=sizes, axis=axis + (axis >= d)), [d] * len(sizes)
-
-    def native(self, emit, x, *, sizes, axis):
-        outs, start = [], 0
-        for size in sizes:
-
-            def where(index, start=start):
-                return [i + start if d == axis else i for d, i in enumerate(index)]
-
-            shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
-            outs.append(emit.reindex(x, where, key=("split", axis, start), shape=shape))
-            start += size
-        return outs
-
-
-split_p = Split()
-
-
-def split(operand: Any, sizes: Sizes, axis: int = 0) -> list[Any]:
-    """Cut an array into parts of the given sizes along an axis.
-
-    Raises:
-      ValueError: the sizes do not add up to the length of the axis.
-
-    >>> import namoo.numpy as jnp
-    >>> split(jnp.arange(5), (2, 3))
-    [Array([0, 1], dtype=int32), Array([2, 3, 4], dtype=int32)]
-    """
-    params = {
-        "sizes": canonical_shape(sizes),
-        "axis": canonical_axis(axis, len(shape_of(operand))),
-    }
-    split_p.abstract(aval_of(operand), **params)
-    return split_p.bind(operand, **params)
 
 
 class DynamicSlice(Primitive):
@@ -512,6 +456,9 @@ class DynamicSlice(Primitive):
             return k.at(x, at)
 
         return emit.compute([x, *starts], element, key=("dynamic_slice", tuple(slice_sizes)))
+
+    def stablehlo(self, hlo, x, *starts, slice_sizes):
+        return hlo.dynamic_slice(x, starts, slice_sizes)
 
     def guards(self, x, *starts, slice_sizes):
         boxes = zip(x.shape, slice_sizes, strict=True)
@@ -605,6 +552,9 @@ class DynamicUpdateSlice(Primitive):
 
     def native(self, emit, x, update, *starts):
         return emit.update_slice(x, update, starts)
+
+    def stablehlo(self, hlo, x, update, *starts):
+        return hlo.dynamic_update_slice(x, update, starts)
 
     def guards(self, x, update, *starts):
         boxes = zip(x.shape, update.shape, strict=True)

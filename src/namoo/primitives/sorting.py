@@ -121,6 +121,37 @@ class Sort(Primitive):
     def native(self, emit, *xs, dimension, is_stable, num_keys):
         return emit.sort(xs, dimension, num_keys)
 
+    def stablehlo(self, hlo, *xs, dimension, is_stable, num_keys):
+        def before(*pairs):
+            out = None
+            for x, y in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))[:num_keys]):
+                x, y = _normal_in_xla(hlo, x), _normal_in_xla(hlo, y)
+                less = hlo.less(x, y, total=True)
+                tie = hlo.op("not", hlo.less(y, x, total=True), result=less)
+                out = less if out is None else hlo.combine("or", less, hlo.combine("and", tie, out))
+            return [out]
+
+        kinds = [((), x.dtype) for x in xs for _ in range(2)]
+        return hlo.op(
+            "sort",
+            *xs,
+            result=list(hlo.avals),
+            dimension=dimension,
+            is_stable=is_stable,
+            regions=[hlo.region(kinds, before)],
+        )
+
+
+def _normal_in_xla(hlo: Any, x: Any) -> Any:
+    """`x` with one zero and one NaN, so that the total order of floats is the order of sorting."""
+    if x.dtype.kind == "c":
+        return hlo.op("complex", *(_normal_in_xla(hlo, part) for part in hlo.parts(x)), result=x)
+    if not accepts(x.dtype, floating):
+        return x
+    zero, nan = hlo.constant(0, x.dtype), hlo.constant(np.nan, x.dtype)
+    x = hlo.select(hlo.compare(x, zero, "EQ"), zero, x)
+    return hlo.select(hlo.compare(x, x, "NE"), nan, x)
+
 
 _SORTED = (*ordered, np.complexfloating)
 _SORTED_TYPES = accepted(_SORTED)
@@ -255,6 +286,15 @@ class TopK(Primitive):
 
     def native(self, emit, x, *, k, axis):
         return emit.sort([x], axis, 1, top=k)
+
+    def stablehlo(self, hlo, x, *, k, axis):
+        if k == 0:
+            return [hlo.constant(0, out.dtype, out.shape) for out in hlo.avals]
+        order = [i for i in range(x.ndim) if i != axis] + [axis]
+        moved = hlo.transpose(x, order)
+        shape = (*moved.shape[:-1], k)
+        outs = hlo.op("chlo.top_k", moved, result=[(shape, x.dtype), (shape, np.int32)], k=k)
+        return [hlo.transpose(out, np.argsort(order).tolist()) for out in outs]
 
 
 top_k_p = TopK()

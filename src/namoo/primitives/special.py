@@ -78,12 +78,14 @@ erf_p = unary(
     _in_dtype(lambda x: _scipy().erf(x)),
     jvp=lambda t, y, x: mul(t, _gauss(x)),
     dtypes=floating,
+    stablehlo="chlo.erf",
 )
 erfc_p = unary(
     "erfc",
     _in_dtype(lambda x: _scipy().erfc(x)),
     jvp=lambda t, y, x: neg(mul(t, _gauss(x))),
     dtypes=floating,
+    stablehlo="chlo.erfc",
 )
 
 
@@ -190,6 +192,7 @@ erf_inv_p = unary(
     _in_dtype(_erf_inv),
     jvp=lambda t, y, x: mul(t, mul(full_like(x, np.sqrt(np.pi) / 2), exp(square(y)))),
     dtypes=floating,
+    stablehlo="chlo.erf_inv",
 )
 
 
@@ -216,13 +219,18 @@ def _digamma(x):
 
 
 lgamma_p = unary(
-    "lgamma", _in_dtype(_lgamma), jvp=lambda t, y, x: mul(t, digamma(x)), dtypes=floating
+    "lgamma",
+    _in_dtype(_lgamma),
+    jvp=lambda t, y, x: mul(t, digamma(x)),
+    dtypes=floating,
+    stablehlo="chlo.lgamma",
 )
 digamma_p = unary(
     "digamma",
     _in_dtype(_digamma),
     jvp=lambda t, y, x: mul(t, polygamma(full_like(x, 1), x)),
     dtypes=floating,
+    stablehlo="chlo.digamma",
 )
 
 
@@ -263,6 +271,7 @@ zeta_p = Elementwise(
         lambda t, o, x, q: neg(mul(t, mul(x, zeta(add(x, full_like(x, 1)), q)))),
     ],
     dtypes=floating,
+    stablehlo="chlo.zeta",
 )
 polygamma_p = Elementwise(
     "polygamma",
@@ -272,6 +281,7 @@ polygamma_p = Elementwise(
         lambda t, o, m, x: mul(t, polygamma(add(m, full_like(m, 1)), x)),
     ],
     dtypes=floating,
+    stablehlo="chlo.polygamma",
 )
 
 
@@ -530,7 +540,11 @@ def _bessel_i1e_tangent(t, y, x):
 
 
 bessel_i1e_p = unary(
-    "bessel_i1e", _in_dtype(lambda x: _scipy().i1e(x)), jvp=_bessel_i1e_tangent, dtypes=floating
+    "bessel_i1e",
+    _in_dtype(lambda x: _scipy().i1e(x)),
+    jvp=_bessel_i1e_tangent,
+    dtypes=floating,
+    stablehlo="chlo.bessel_i1e",
 )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import EagerArray
-from namoo.core.avals import ShapedArray
+from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero
 from namoo.primitives.compare import ge_p, le_p
 from namoo.primitives.conv_shapes import (
@@ -25,8 +25,10 @@ from namoo.primitives.conv_shapes import (
 )
 from namoo.primitives.cumulative import accepted
 from namoo.primitives.families import accepts, floating, inexact, number
+from namoo.primitives.gather import scatter_add
 from namoo.primitives.reduction import identity
-from namoo.primitives.shape import broadcast, moveaxis, shape_of
+from namoo.primitives.shape import broadcast, moveaxis, shape_of, zeros
+from namoo.primitives.windows import ScatterDimensionNumbers
 
 Params = dict[str, Any]
 
@@ -120,6 +122,47 @@ class ReduceWindow(Primitive):
     def native(self, emit, x, **params):
         operation = "add" if self.kind == "sum" else self.kind
         return emit.window("reduce", x, operation, identity(self.kind, x.dtype), params)
+
+    def stablehlo(self, hlo, x, **params):
+        name = "add" if self.kind == "sum" else f"{self.kind}imum"
+        wide = hlo.widen(x) if name == "add" else x
+        start = hlo.constant(identity(self.kind, wide.dtype))
+        (out,) = _windows_in_xla(
+            hlo, lambda a, b: [hlo.combine(name, a, b)], [wide], [start], params
+        )
+        return hlo.convert(out, x.dtype)
+
+
+def _windows_in_xla(hlo: Any, body: Any, xs: Any, starts: Any, params: Params) -> list[Any]:
+    """Arrays of one shape reduced together over windows, by a function of twice as many."""
+    shape = window_shape(xs[0].shape, **params)
+    return hlo.op(
+        "reduce_window",
+        *xs,
+        *starts,
+        result=[(shape, x.dtype) for x in xs],
+        window_dimensions=params["window_dimensions"],
+        window_strides=params["window_strides"],
+        base_dilations=params["base_dilation"],
+        window_dilations=params["window_dilation"],
+        padding=hlo.matrix(params["padding"]),
+        regions=[hlo.region([*starts, *starts], body)],
+    )
+
+
+def _chosen_in_xla(hlo: Any, select: str, x: Any, y: Any, start: Any, params: Params) -> Any:
+    """For each window the element of `y` at the place of the best one of `x`; else `start`."""
+
+    def choose(a, i, b, j):
+        if x.dtype.kind == "c":
+            keep = hlo.less(a, b) if select == "ge" else hlo.less(b, a)
+            keep = hlo.op("not", keep, result=keep)
+        else:
+            keep = hlo.compare(a, b, select.upper())
+        return hlo.select(keep, a, b), hlo.select(keep, i, j)
+
+    starts = hlo.constant(identity(_WORST[select], x.dtype)), hlo.constant(start, y.dtype)
+    return _windows_in_xla(hlo, choose, [x, y], starts, params)[1]
 
 
 def with_axis(params: Params, d: int) -> Params:
@@ -344,6 +387,9 @@ class SelectAndGatherAdd(Primitive):
         worst = identity(_WORST[select], x.dtype)
         return emit.window("select_and_gather", t, x, select, worst, params)
 
+    def stablehlo(self, hlo, t, x, *, select_prim, **params):
+        return _chosen_in_xla(hlo, select_prim.name, x, t, 0, params)
+
     def batch(self, xs, dims, **params):
         xs = _together(xs, dims)
         return self.bind(*xs, **with_axis(params, 0)), 0
@@ -415,10 +461,23 @@ class SelectAndScatterAdd(Primitive):
         worst = identity(_WORST[select], x.dtype)
         return emit.window("select_and_scatter", source, x, select, worst, params)
 
+    def stablehlo(self, hlo, source, x, *, select_prim, **params):
+        # Padding has the place -1, which is nowhere.
+        places = hlo.reshape(hlo.iota((x.size,), np.int32, 0), x.shape)
+        chosen = _chosen_in_xla(hlo, select_prim.name, x, places, -1, params)
+        total = hlo.apply(
+            lambda i, u: scatter_add(zeros(aval_of(u).update(shape=(x.size,))), i, u, _POINTS),
+            hlo.reshape(chosen, (source.size, 1)),
+            hlo.reshape(hlo.widen(source), (source.size,)),
+        )
+        return hlo.convert(hlo.reshape(total, x.shape), source.dtype)
+
     def batch(self, xs, dims, **params):
         xs = _together(xs, dims)
         return self.bind(*xs, **with_axis(params, 0)), 0
 
+
+_POINTS = ScatterDimensionNumbers((), (0,), (0,))
 
 select_and_gather_add_p = SelectAndGatherAdd()
 select_and_scatter_add_p = SelectAndScatterAdd()

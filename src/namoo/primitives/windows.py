@@ -281,3 +281,52 @@ def check_gather(
             "gather: every operand axis must be an offset axis or be collapsed or batching; got "
             f"{dnums} for an operand of shape {shape}."
         )
+
+
+# The fields of the two kinds of dimension numbers in StableHLO, in our order.
+_FIELDS = {
+    "gather": (
+        "offset_dims",
+        "collapsed_slice_dims",
+        "start_index_map",
+        "operand_batching_dims",
+        "start_indices_batching_dims",
+    ),
+    "scatter": (
+        "update_window_dims",
+        "inserted_window_dims",
+        "scatter_dims_to_operand_dims",
+        "input_batching_dims",
+        "scatter_indices_batching_dims",
+    ),
+}
+# The parser wants the fields in an order of its own.
+_ORDER = (0, 1, 3, 4, 2)
+
+
+def in_xla(hlo: Any, numbers: Any, index_axis: int) -> str:
+    """Dimension numbers as an attribute."""
+    name = "gather" if isinstance(numbers, GatherDimensionNumbers) else "scatter"
+    fields = {_FIELDS[name][i]: numbers[i] for i in _ORDER}
+    return hlo.record(name, **fields, index_vector_dim=index_axis)
+
+
+def _limits(hlo: Any, indices: Any, last: list[int]) -> tuple[Any, Any]:
+    low, high = (
+        hlo.broadcast(hlo.constant(np.array(bound, indices.dtype)), indices.shape)
+        for bound in (0, last)
+    )
+    return low, high
+
+
+def inside_in_xla(hlo: Any, indices: Any, last: list[int]) -> Any:
+    """Whether each index is from 0 to the last place of a window, along every axis."""
+    low, high = _limits(hlo, indices, last)
+    above, below = hlo.compare(indices, low, "GE"), hlo.compare(indices, high, "LE")
+    return hlo.reduce("and", hlo.combine("and", above, below), True, [indices.ndim - 1])
+
+
+def clipped_in_xla(hlo: Any, indices: Any, last: list[int]) -> Any:
+    """Indices moved to the nearest place of a window."""
+    low, high = _limits(hlo, indices, last)
+    return hlo.combine("minimum", hlo.combine("maximum", indices, low), high)
