@@ -571,6 +571,8 @@ def test_workers_end_with_a_program_that_is_killed():
         (X, {"worker_kind": "fiber"}, ValueError, "worker_kind"),
         (X, {"workers": -1}, ValueError, "workers"),
         (X, {"prefetch": 0}, ValueError, "prefetch"),
+        (X, {"batch_size": 2.5}, TypeError, "integer"),
+        (X, {"key": 0}, TypeError, "must be a random key, not 0"),
         (X, {"shuffle": True}, ValueError, "need a key"),
         (X, {"map": noisy}, ValueError, "need a key"),
         (X, {"key": KEY, "shuffle_buffer": 3}, ValueError, "streams only"),
@@ -605,6 +607,8 @@ def test_other_errors():
         len(data.Loader(range_of_23, 2))
     with pytest.raises(ValueError, match="batch_size 2"):
         data.Loader(X, 3).restore(data.Loader(X, 2).state())
+    with pytest.raises(ValueError, match="lacks .*'shards'.* and has .*'epoch'"):
+        data.Loader(X, 3).restore({"epoch": 3})
     once = data.Loader(iter(range(4)), 2)
     assert ids(once) == [[0, 1], [2, 3]]
     with pytest.raises(ValueError, match="read only once"):

@@ -136,6 +136,50 @@ def test_metrics_of_nothing_and_of_what_is_masked():
         train.F1.empty(2, "mean")
 
 
+@pytest.mark.parametrize("metric", [train.Accuracy.empty(), train.Confusion.empty(3)])
+@pytest.mark.parametrize(
+    ("scores", "labels"),
+    [
+        (np.ones((4, 3)), np.zeros(5, int)),
+        (np.ones((4, 3)), np.zeros((4, 3), int)),  # one-hot labels
+        (np.ones((4, 3)), np.zeros((4, 1), int)),
+        (np.ones(4), np.zeros(4, int)),  # probabilities
+        (np.ones((4, 3), int), np.zeros(3, int)),
+    ],
+)
+def test_scores_and_labels_that_do_not_go_together(metric, scores, labels):
+    with pytest.raises(ValueError, match="do not go together"):
+        metric.update(scores, labels)
+    with pytest.raises(ValueError, match="do not go together"):
+        namoo.jit(metric.update)(scores, labels)
+
+
+def test_scores_that_are_no_probabilities_have_no_area():
+    scores, labels = jnp.array([0.1, 0.9, 3.0, jnp.nan]), jnp.array([0, 1, 1, 0])
+    empty = train.AUC.empty()
+    assert np.isnan(empty.update(scores, labels).merge(empty).compute())
+    assert empty.update(scores, labels, jnp.array([1, 1, 0, 0])).compute() == 1
+
+
+def test_gradients_of_another_structure():
+    state = train.TrainState.create(params={"w": jnp.ones(1)}, tx=optim.sgd(0.1))
+    with pytest.raises(ValueError, match="gradients do not have.*\n.*missing key 'w'"):
+        state.apply_gradients(grads={"v": jnp.ones(1)})
+
+
+@pytest.mark.parametrize(
+    ("history", "error", "message"),
+    [
+        ({"loss": 1.0}, TypeError, "'loss' is 1.0"),
+        ([1.0, 2.0], TypeError, "not of 1.0"),
+        ({"step": [1, 2], "loss": [1.0, 2.0, 3.0]}, ValueError, "3 numbers of 'loss', and 2"),
+    ],
+)
+def test_histories_that_are_none(history, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        train.plot(history, tmp_path / "a.svg")
+
+
 def test_trees_of_metrics():
     of = lambda x: {"loss": train.Mean.empty().update(x), "c": train.Confusion.empty(2)}  # noqa: E731
     values = train.compute(train.merge(of(1.0), of(2.0), of(6.0)))
@@ -373,6 +417,9 @@ def test_console_and_errors(capsys, tmp_path):
         train.Logger(kinds=["csv"])
     with pytest.raises(ValueError, match=r"loss has shape \(2,\)"):
         train.Logger(kinds=[])(1, loss=jnp.ones(2))
+    for loss in (None, [1.0], 2 + 1j, jnp.complex64(1)):
+        with pytest.raises(TypeError, match="numbers and texts, and loss is"):
+            train.Logger(kinds=[])(1, loss=loss)
 
 
 @pytest.mark.parametrize(

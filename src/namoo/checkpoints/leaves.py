@@ -10,7 +10,7 @@ import numpy as np
 from namoo import _dtypes
 from namoo._tree.keys import KeyPath, keystr
 from namoo.checkpoints.errors import CheckpointError
-from namoo.checkpoints.structure import ELEMENTS, read_value, write_value
+from namoo.checkpoints.structure import ELEMENTS, activation_name, read_value, write_value
 from namoo.checkpoints.tensors import NAMES
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import ShapeDtypeStruct
@@ -97,6 +97,8 @@ def write_leaf(path: KeyPath, leaf: Any, add: Callable[[Any, np.ndarray], str]) 
     elif isinstance(leaf, (np.ndarray, np.generic)):
         kind = "numpy" if isinstance(leaf, np.ndarray) else "scalar"
         value = np.asarray(leaf)
+    elif activation_name(leaf) is not None:
+        return ["value", write_value(leaf)]
     elif callable(leaf):
         return ["opaque", f"{type(leaf).__name__} {getattr(leaf, '__name__', '')}".strip()]
     else:
@@ -127,7 +129,7 @@ def read_leaf(entry: Any) -> Any:
     match entry:
         case ["value", value]:
             out = read_value(value, {})
-            if type(out) in _PYTHON:
+            if type(out) in _PYTHON or activation_name(out) is not None:
                 return out
         case ["opaque", str(what)]:
             return Missing(what)

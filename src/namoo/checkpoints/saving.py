@@ -107,7 +107,8 @@ def save(
     Args:
       path: a folder to make or to replace.
       tree: any tree. Its leaves are arrays of namoo and NumPy, random keys, numbers, strings and
-        bytes. Functions are not saved; `load` takes them from a template.
+        bytes. Of functions only the activations of `namoo.nn` are saved, by name; `load` takes
+        others from a template.
       metadata: what JSON can hold, to be found by `info`.
       background: copy the arrays and return; the rest is done by a thread.
       max_file_bytes: start another file where the arrays of one would exceed this.

@@ -2,8 +2,9 @@
 
 The nodes are listed one after the other, parents first, so that a deep tree is not deep JSON. A
 class is written as `module:name` and found again among the modules that the program has imported:
-nothing is imported, called by name or evaluated because a file says so. Functions, and other static
-values that JSON cannot hold, are not written at all: they come from a template.
+nothing is imported, called by name or evaluated because a file says so. The activation functions of
+`namoo.nn` are written by name. Other functions, and static values that JSON cannot hold, are not
+written at all: they come from a template.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from namoo._module.module import Module
 from namoo._tree.registry import node_type
 from namoo._tree.structure import PyTreeDef
 from namoo.checkpoints.errors import CheckpointError
+from namoo.nn import activations
 from namoo.numpy import dtypes_ns
 
 MAX_DEPTH = 900
@@ -237,11 +239,27 @@ def write_value(value: Any) -> Any:
         containers = [[n, write_value(m.outline), list(m.flags)] for n, m in mixed.items()]
         tied = ties and [write_value(ties.whole), write_value(ties.hidden), list(ties.index)]
         return ["form", list(fields), [write_value(v) for v in values], containers, tied]
+    if (name := activation_name(value)) is not None:
+        return ["activation", name]
     return _opaque(value)
 
 
 def _opaque(value: Any) -> list[str]:
-    return ["opaque", f"{type(value).__name__} {reprlib.repr(value)}"]
+    name = getattr(value, "__qualname__", None) if callable(value) else None
+    what = f"function {value.__module__}.{name}" if name else ""
+    return ["opaque", what or f"{type(value).__name__} {reprlib.repr(value)}"]
+
+
+def activation_name(value: Any) -> str | None:
+    """The name of an activation function of `namoo.nn`; None of all else."""
+    name = getattr(value, "__name__", None)
+    return name if isinstance(name, str) and _activation(name) is value else None
+
+
+def _activation(name: str) -> Any:
+    found = vars(activations).get(name)
+    is_own = getattr(found, "__module__", None) == activations.__name__
+    return found if is_own and not name.startswith("_") else None
 
 
 def read_value(value: Any, known: dict[str, type]) -> Any:
@@ -289,6 +307,11 @@ def _read_value(value: Any, known: dict[str, type]) -> Any:
             return _FACTORIES[name]
         case ["structure", nodes]:
             return read_structure(nodes, known.values())
+        case ["activation", str(name)]:
+            found = _activation(name)
+            if found is None:
+                raise ValueError(f"namoo.nn has no such function as {name!r:.40}")
+            return found
         case ["data"]:
             return DATA
         case ["fixed", part]:

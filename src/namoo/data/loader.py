@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -94,7 +95,7 @@ class Loader:
         worker_kind: str = "thread",
         prefetch: int = 2,
     ):
-        self.batch_size, self.last = int(batch_size), last
+        self.batch_size, self.last = operator.index(batch_size), last
         self.shard_index, self.shard_count = shard
         self._source = source_of(source)
         self._key = key
@@ -105,8 +106,8 @@ class Loader:
         self._shuffles = bool(wants) and not (is_stream and shuffle is None and not shuffle_buffer)
         self._weights = None if weights is None else np.asarray(weights, np.float64)
         self._samples, self._replace, self._buffer = samples, replace, shuffle_buffer
-        self._worker_count, self._worker_kind = int(workers), worker_kind
-        self._prefetch = int(prefetch)
+        self._worker_count, self._worker_kind = operator.index(workers), worker_kind
+        self._prefetch = operator.index(prefetch)
         self._epoch = self._batch = 0
         self._turn: object = None
         self._pool: Workers | None = None
@@ -117,6 +118,10 @@ class Loader:
 
     def _check(self, shuffle: bool | None, is_stream: bool) -> None:
         """Refuse arguments that contradict one another."""
+        if self._key is not None and not hasattr(self._key, "dtype"):
+            raise TypeError(
+                f"key must be a random key, not {self._key!r:.40}: Loader(..., key=random.key(0))."
+            )
         index, count = self.shard_index, self.shard_count
         needs_key = self._takes_key or shuffle or self._weights is not None or self._buffer
         problems = [
@@ -215,8 +220,14 @@ class Loader:
           state: from `state`, of this loader or of one with the same arguments.
 
         Raises:
-          ValueError: if the state is of a loader with another batch size or number of shards.
+          ValueError: if the state is of a loader with another batch size or number of shards, or is
+            no state of a loader.
         """
+        if missing := self.state().keys() - state.keys():
+            raise ValueError(
+                f"this is no position of a loader, from `state()`: it lacks {sorted(missing)} and "
+                f"has {sorted(state)!r:.100}."
+            )
         for name, ours in (("batch_size", self.batch_size), ("shards", self.shard_count)):
             if int(state[name]) != ours:
                 raise ValueError(

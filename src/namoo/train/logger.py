@@ -116,15 +116,17 @@ class Logger:
 
 def _plain(name: str, value: Any) -> Any:
     """A number or a text, from anything that is one."""
+    if hasattr(value, "item") and hasattr(value, "shape"):
+        if math.prod(value.shape) != 1:
+            raise ValueError(
+                f"{name} has shape {tuple(value.shape)}: a logger takes single numbers. Log its "
+                "mean, or each of its parts under a name."
+            )
+        value = value.item()
     if isinstance(value, (str, int, float)):
         return value
-    if hasattr(value, "item"):
-        if value.size == 1:
-            return value.item()
-        raise ValueError(
-            f"{name} has shape {tuple(value.shape)}: a logger takes single numbers. Log its mean, "
-            "or each of its parts under a name."
-        )
+    if not hasattr(value, "__float__"):
+        raise TypeError(f"a logger takes numbers and texts, and {name} is {value!r:.60}.")
     return float(value)
 
 

@@ -48,6 +48,23 @@ def _aligned(mask: Any, like: Any) -> Any:
     return mask.reshape(mask.shape + (1,) * (jnp.ndim(like) - mask.ndim))
 
 
+def _guesses(scores: Any, labels: Any) -> Any:
+    """The classes with the highest scores, or those that are given, one for each label."""
+    scores = jnp.asarray(scores)
+    are_scores = scores.ndim > labels.ndim
+    guesses = jnp.argmax(scores, -1) if are_scores else scores
+    if guesses.shape != labels.shape or (
+        not are_scores and labels.ndim and jnp.issubdtype(scores.dtype, jnp.inexact)
+    ):
+        raise ValueError(
+            f"scores of shape {scores.shape} and labels of shape {labels.shape} do not go "
+            "together: labels are the numbers of classes; scores have one axis more, or are "
+            "predicted classes as the labels are. Of one-hot labels take jnp.argmax(labels, -1); "
+            "of probabilities of a single class take scores > 0.5."
+        )
+    return guesses
+
+
 def _ratio(part: Any, whole: Any) -> Any:
     """A quotient that is zero where there is nothing to divide."""
     part, whole = jnp.asarray(part, jnp.float32), jnp.asarray(whole, jnp.float32)
@@ -146,11 +163,13 @@ class Accuracy(Metric):
           scores: scores of classes along the last axis, or predicted classes, as `labels`.
           labels: the true classes.
           mask: which examples count.
+
+        Raises:
+          ValueError: if the shapes do not go together.
         """
         labels = jnp.asarray(labels)
-        guess = jnp.argmax(scores, -1) if jnp.ndim(scores) > labels.ndim else jnp.asarray(scores)
         counted = _count(mask, labels)
-        correct = jnp.sum((guess == labels) * counted)
+        correct = jnp.sum((_guesses(scores, labels) == labels) * counted)
         return struct.replace(
             self, correct=self.correct + correct, count=self.count + jnp.sum(counted)
         )
@@ -221,9 +240,12 @@ class Confusion(Metric):
           scores: scores of classes along the last axis, or predicted classes, as `labels`.
           labels: the true classes; those outside the matrix are not counted.
           mask: which examples count.
+
+        Raises:
+          ValueError: if the shapes do not go together.
         """
         labels = jnp.asarray(labels)
-        guess = jnp.argmax(scores, -1) if jnp.ndim(scores) > labels.ndim else jnp.asarray(scores)
+        guess = _guesses(scores, labels)
         size = self.matrix.shape[0]
         inside = (labels >= 0) & (labels < size) & (guess >= 0) & (guess < size)
         place = jnp.where(inside, labels * size + guess, 0).ravel()
@@ -285,10 +307,12 @@ class AUC(Metric):
 
         P(score of a positive > score of a negative) + ½·P(they are equal)
 
-    Scores are counted in bins of equal width, so the result is that of scores rounded to a bin.
+    Scores are counted in bins of equal width, so the result is that of scores rounded to a bin. It
+    is nan if a score is outside of [0, 1], as a logit may be.
 
     Args:
       counts: how many negatives (row 0) and positives (row 1) are in each bin.
+      outside: how many scores are outside of [0, 1], or nan.
 
     >>> import namoo.numpy as jnp
     >>> scores, labels = jnp.array([0.1, 0.4, 0.35, 0.8]), jnp.array([0, 0, 1, 1])
@@ -297,27 +321,30 @@ class AUC(Metric):
     """
 
     counts: Any
+    outside: Any
 
     @classmethod
     def empty(cls, bins: int = 2048) -> AUC:
         """The metric of no examples, with so many bins."""
-        return cls(jnp.zeros((2, bins), jnp.int32))
+        return cls(jnp.zeros((2, bins), jnp.int32), jnp.zeros((), jnp.int32))
 
     def update(self, scores: Any, labels: Any, mask: Any = None) -> AUC:
         """The metric with more examples: scores in [0, 1], and labels that are 0 or 1."""
-        bins = self.counts.shape[1]
-        place = jnp.clip(jnp.asarray(scores) * bins, 0, bins - 1).astype(jnp.int32)
+        bins, scores = self.counts.shape[1], jnp.asarray(scores)
+        inside, counted = (scores >= 0) & (scores <= 1), _count(mask, scores)
+        place = jnp.minimum(jnp.where(inside, scores, 0) * bins, bins - 1).astype(jnp.int32)
         place = place + bins * (jnp.asarray(labels) != 0)
-        counted = _count(mask, scores)
         added = jnp.zeros(2 * bins, jnp.int32).at[place.ravel()].add(counted.ravel())
-        return AUC(self.counts + added.reshape(2, bins))
+        outside = jnp.sum(counted * ~inside)
+        return AUC(self.counts + added.reshape(2, bins), self.outside + outside)
 
     def compute(self) -> Any:
-        """The area; 0 if there are no positives or no negatives."""
+        """The area; 0 if there are no positives or no negatives, nan if scores are outside."""
         # Shares and not counts: products of counts would not be exact in float32.
         negative, positive = (_ratio(row, jnp.sum(row)) for row in self.counts)
         above = jnp.cumsum(positive[::-1])[::-1] - positive
-        return jnp.sum(negative * (above + positive / 2))
+        area = jnp.sum(negative * (above + positive / 2))
+        return jnp.where(self.outside > 0, jnp.nan, area)
 
 
 def _is_metric(x: Any) -> bool:

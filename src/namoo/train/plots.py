@@ -37,21 +37,35 @@ def series_of(history: Any, x: str = "step") -> dict[str, Points]:
     """
     rows = getattr(history, "history", history)
     if isinstance(rows, Mapping):
-        places = rows.get(x)
         return {
-            name: [
-                (float(i if places is None else places[i]), float(value))
-                for i, value in enumerate(values)
-            ]
+            name: _column(name, values, x, rows.get(x))
             for name, values in rows.items()
             if name != x
         }
     found: dict[str, Points] = {}
     for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(
+                f"a history is rows of numbers by name, not of {row!r:.40}: "
+                "[{'step': 1, 'loss': 0.5}, ...], or lists by name: {'loss': [0.5, ...]}."
+            )
         for name, value in row.items():
             if name != x and not isinstance(value, str):
                 found.setdefault(name, []).append((float(row.get(x, i)), float(value)))
     return found
+
+
+def _column(name: str, values: Any, x: str, places: Any) -> Points:
+    """The points of a list of numbers, at places or at 0, 1, 2, …"""
+    if not hasattr(values, "__len__") or isinstance(values, str):
+        raise TypeError(f"a history has lists by name, and {name!r} is {values!r:.40}.")
+    if places is not None and len(values) > len(places):
+        raise ValueError(
+            f"the history has {len(values)} numbers of {name!r}, and {len(places)} of {x!r} to "
+            "draw them at."
+        )
+    at = range(len(values)) if places is None else places
+    return [(float(a), float(value)) for a, value in zip(at, values, strict=False)]
 
 
 _SPLIT = "train|training|val|valid|validation|test|eval|dev"
@@ -116,6 +130,7 @@ def plot(
       The path.
 
     Raises:
+      TypeError: if the history is none.
       ValueError: if the file has another suffix, or there is nothing to draw.
       ImportError: if a PNG is asked for and matplotlib is not installed.
 

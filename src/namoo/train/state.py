@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from namoo import mixed, struct
+from namoo import mixed, struct, tree
 from namoo import numpy as jnp
+from namoo._tree.diff import mismatch
 from namoo.optim.base import apply_updates
 
 
@@ -94,6 +95,11 @@ class TrainState:
         Raises:
           ValueError: if the gradients do not have the structure of the parameters.
         """
+        if tree.structure(grads) != tree.structure(self.params):
+            raise mismatch(
+                "apply_gradients: the gradients do not have the structure of the parameters",
+                tree.diff(self.params, grads),
+            )
         scale = self.loss_scale
         if scale is not None:
             grads = scale.unscale(grads)
