@@ -479,7 +479,7 @@ class Function:
         """x·y + z with one rounding."""
         return self.intrinsic("fma", x, y, z)
 
-    def intrinsic(self, name: str, *operands: Value, extra: str = "") -> Value:
+    def intrinsic(self, name: str, *operands: Value, extra: str = "", flags: str = "") -> Value:
         """Call an intrinsic of LLVM that maps one type to itself, such as `sqrt`."""
         lanes, values = self.same_lanes(*operands)
         kind = values[0].type
@@ -487,7 +487,8 @@ class Function:
         kinds = ", ".join([kind] * len(values) + ([extra.split()[0]] if extra else []))
         self.declarations[full] = f"declare {kind} @{full}({kinds})"
         arguments = ", ".join([repr(v) for v in values] + ([extra] if extra else []))
-        return self.emit(values[0].elem, lanes, f"call {kind} @{full}({arguments})", values)
+        call = f"call {flags}{kind} @{full}({arguments})"
+        return self.emit(values[0].elem, lanes, call, values)
 
     def sqrt(self, x: Value) -> Value:
         return self.intrinsic("sqrt", x)
@@ -529,19 +530,15 @@ class Function:
     def maximum(self, x: Value, y: Value) -> Value:
         """The greater; NaN if one is."""
         if is_float(x.elem):
-            return self._extreme("gt", x, y)
+            # Which of two zeros is the greater does not matter: that costs instructions.
+            return self.intrinsic("maximum", x, y, flags="nsz ")
         return self.intrinsic("smax" if is_signed(x.elem) else "umax", x, y)
 
     def minimum(self, x: Value, y: Value) -> Value:
         """The less; NaN if one is."""
         if is_float(x.elem):
-            return self._extreme("lt", x, y)
+            return self.intrinsic("minimum", x, y, flags="nsz ")
         return self.intrinsic("smin" if is_signed(x.elem) else "umin", x, y)
-
-    def _extreme(self, relation: str, x: Value, y: Value) -> Value:
-        # The instruction gives its second operand if either is NaN: then only x must be looked at.
-        best = self.select(self.compare(relation, x, y), x, y)
-        return self.select(self.unordered(x), x, best)
 
     def bitcast(self, x: Value, elem: str) -> Value:
         """The same bits as another type of the same width."""
