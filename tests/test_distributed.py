@@ -423,7 +423,9 @@ def test_devices_of_all_processes(tmp_path):
     assert sorted(out.splitlines()) == [f"[{n}] 3 6 2 [0, 0, 1, 1, 2, 2]" for n in range(3)]
 
 
-def survivors(tmp_path, code: str, victim: int) -> dict[int, tuple[int, str]]:
+def survivors(
+    tmp_path, code: str, victim: int, variables: dict[str, str] | None = None
+) -> dict[int, tuple[int, str]]:
     """What three processes without a launcher end with, except one, and what they write."""
     script = tmp_path / "script.py"
     script.write_text(HEAD + JOIN + textwrap.dedent(code))
@@ -431,7 +433,7 @@ def survivors(tmp_path, code: str, victim: int) -> dict[int, tuple[int, str]]:
     running = {
         n: subprocess.Popen(
             [sys.executable, str(script)],
-            env={**os.environ, **Launched.variables(address, 3, n, n)},
+            env={**os.environ, **Launched.variables(address, 3, n, n), **(variables or {})},
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -488,6 +490,50 @@ def test_the_launcher_tells_who_was_lost(tmp_path):
     assert code == PEER_FAILED
     last = err[err.index("namoo.launch: the last lines of process") :]
     assert re.search(r"process 1 \(host .*\) is lost: no sign of life for 3 s", last)
+
+
+STEP = """
+import numpy as np
+import namoo.numpy as jnp
+from namoo.sharding import NamedSharding, PartitionSpec as P
+mesh = namoo.make_mesh((namoo.device_count(),), ("x",))
+x = namoo.make_array_from_callback(
+    (6,), NamedSharding(mesh, P("x")), lambda index: np.arange(6.0, dtype=np.float32)[index]
+)
+step = namoo.jit(jnp.sum, out_shardings=NamedSharding(mesh, P()))
+assert float(step(x)) == 15
+"""
+
+
+@needs_jaxlib
+def test_a_process_that_dies_while_others_compute_is_named(tmp_path):
+    code = """
+    if me == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    print(float(step(x)))
+    """
+    ends = survivors(tmp_path, STEP + textwrap.dedent(code), 2, {"NAMOO_NUM_CPU_DEVICES": "2"})
+    for number, (code, err) in ends.items():
+        assert code == PEER_FAILED, err
+        assert re.search(rf"process {number}: process 2 \(.*\) is lost: its connection ended", err)
+
+
+@needs_jaxlib
+def test_a_process_that_others_wait_for_is_named_and_shows_where_it_is(tmp_path):
+    code = """
+    def forgets_the_others():
+        time.sleep(4)
+    if me == 1:
+        forgets_the_others()
+    assert float(step(x)) == 15
+    """
+    join = JOIN.replace("initialize(", "initialize(stall_timeout_seconds=1.5, ")
+    code, _, err = launch(tmp_path, STEP + textwrap.dedent(code), head=HEAD + join)
+    assert code == 0, err
+    for number in (0, 2):
+        wait = "others wait in program 2 that all processes run together for process 1"
+        assert f"process {number}: {wait}" in err
+    assert re.search(r"process 1: others wait for this .*\n(.*\n)*.*forgets_the_others", err)
 
 
 @needs_jaxlib

@@ -14,13 +14,14 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from namoo import errors
 from namoo._config import config
 from namoo.distributed.clusters import detect
-from namoo.distributed.health import Member, Server, listening, parse_address
+from namoo.distributed.health import FAREWELL, Member, Server, listening, parse_address
 from namoo.engines import devices
 
 __all__ = ["barrier", "initialize", "is_initialized", "shutdown"]
@@ -235,6 +236,11 @@ def shutdown() -> None:
     _state.member = _state.server = _state.runtime = None
     atexit.unregister(shutdown)
     if _state.failed:
+        if server is not None:
+            # The others end by themselves; without jaxlib's service they would abort.
+            time.sleep(FAREWELL)
+        if runtime is not None:
+            runtime.stop()
         return
     if not member.leave(_state.shutdown_timeout):
         sys.stderr.write(

@@ -29,7 +29,7 @@ from namoo import errors
 PEER_FAILED = 70
 """The exit code of a process that ends because another one failed."""
 
-_FAREWELL = 0.5
+FAREWELL = 0.5
 """Seconds that process 0 stays to tell the others why it ends."""
 
 _LEFT_BEHIND = 5.0
@@ -474,7 +474,7 @@ class Member:
         sys.stdout.flush()
         if self.number == 0:
             # The others hear it from here.
-            time.sleep(_FAREWELL)
+            time.sleep(FAREWELL)
         os._exit(PEER_FAILED)
 
     def barrier(self, name: str, timeout: float) -> None:
