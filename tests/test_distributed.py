@@ -345,11 +345,11 @@ def test_who_lags_behind_is_named_and_shows_where_it_is(group, capsys):
     def told():
         nonlocal seen
         seen += capsys.readouterr().err
-        return seen.count("which started 4") >= 3 and "which is here" in seen
+        return seen.count("which has started 4") >= 3 and "which is here" in seen
 
     g.until(told)
     assert "process 1: others wait for this process, which is here:\n  File " in seen
-    assert re.search(r"wait in program 7 .* for process 1 \(host .*\), which started 4", seen)
+    assert re.search(r"wait in program 7 .* for process 1 \(host .*\), which has started 4", seen)
     assert not g.deaths
 
 
@@ -532,7 +532,7 @@ def test_a_process_that_others_wait_for_is_named_and_shows_where_it_is(tmp_path)
     assert code == 0, err
     for number in (0, 2):
         wait = "others wait in program 2 that all processes run together for process 1"
-        assert f"process {number}: {wait}" in err
+        assert f"process {number}: for more than 1.5 s {wait}" in err
     assert re.search(r"process 1: others wait for this .*\n(.*\n)*.*forgets_the_others", err)
 
 

@@ -12,6 +12,7 @@ Messages are lines of JSON, each an object with one key.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import selectors
@@ -40,10 +41,11 @@ def where_now() -> str:
     """The line that the main thread is in, with those that led there, of the user's program."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     stack = traceback.StackSummary.extract(traceback.walk_stack(frame), lookup_lines=True)
+    dull = ("<frozen importlib", threading.__file__, importlib.__file__)
     shown = [
         each
         for each in stack
-        if not errors.is_hidden(each.filename) and each.filename != threading.__file__
+        if not errors.is_hidden(each.filename) and not each.filename.startswith(dull)
     ]
     return "".join(traceback.format_list(shown[::-1])).rstrip()
 
@@ -90,7 +92,8 @@ class Peer:
     who: str = ""
     heard: float = field(default_factory=time.monotonic)
     started: int = 0
-    moved: float = field(default_factory=time.monotonic)
+    behind: float | None = None
+    """Since when others have started more than this one."""
     leaving: bool = False
 
 
@@ -197,7 +200,7 @@ class Server(threading.Thread):
 
     def _on_beat(self, peer: Peer, started: int) -> None:
         if started != peer.started:
-            peer.started, peer.moved = started, time.monotonic()
+            peer.started, peer.behind = started, None
 
     def _on_barrier(self, peer: Peer, name: str) -> None:
         arrived = self._barriers.setdefault(name, set())
@@ -211,7 +214,7 @@ class Server(threading.Thread):
             self._tell(passed=name)
 
     def _on_leave(self, peer: Peer, value: Any) -> None:
-        peer.leaving, peer.moved = True, time.monotonic()
+        peer.leaving = True
         if len(self._peers) == self._count and all(p.leaving for p in self._peers.values()):
             self._tell(done=True)
 
@@ -261,33 +264,43 @@ class Server(threading.Thread):
         self._look_for_laggards(now)
 
     def _look_for_laggards(self, now: float) -> None:
+        ahead = max((peer.started for peer in self._peers.values()), default=0)
+        waited_for: dict[Peer, str] = {}
         for name, arrived in self._barriers.items():
             for peer in self._peers.values():
-                if peer.leaving and peer.number not in arrived and now - peer.moved > _LEFT_BEHIND:
-                    self._let_go(peer, f"it ended, and others wait for it at barrier {name!r}")
-                    return
-        ahead = max((peer.started for peer in self._peers.values()), default=0)
-        behind = [peer for peer in self._peers.values() if peer.started < ahead]
-        for peer in behind:
-            if peer.leaving and now - peer.moved > _LEFT_BEHIND:
-                self._let_go(
-                    peer,
+                if peer.leaving and peer.number not in arrived:
+                    waited_for[peer] = f"it ended, and others wait for it at barrier {name!r}"
+        for peer in self._peers.values():
+            if peer.started < ahead:
+                waited_for[peer] = (
                     f"it ended after {peer.started} of the programs that all processes run "
-                    f"together, and others wait for it in number {ahead}",
+                    f"together, and others wait for it in number {ahead}"
                 )
+        for peer in self._peers.values():
+            peer.behind = (peer.behind or now) if peer in waited_for else None
+        late = []
+        for peer, why in waited_for.items():
+            waited = now - (peer.behind or now)
+            if peer.leaving and waited > _LEFT_BEHIND:
+                self._let_go(peer, why)
                 return
-        late = [peer for peer in behind if now - peer.moved > self._stall]
+            if waited > self._stall:
+                late.append(peer)
         if late and now - self._reported > self._stall:
             self._reported = now
-            for peer in late:
-                peer.line.send(stacks=True)
-            names = " and ".join(
-                f"process {p.number} ({p.who}), which started {p.started}" for p in late
-            )
-            self._tell(
-                stalled=f"others wait in program {ahead} that all processes run together for "
-                f"{names}, and nothing since {now - late[0].moved:.0f} s"
-            )
+            self._report(late, ahead)
+
+    def _report(self, late: list[Peer], ahead: int) -> None:
+        """Tell whom others wait for, and ask them where they are."""
+        for peer in late:
+            peer.line.send(stacks=True)
+        names = " and ".join(
+            f"process {peer.number} ({peer.who}), which has started {peer.started}" for peer in late
+        )
+        self._tell(
+            stalled=f"for more than {self._stall:g} s others wait in program {ahead} that all "
+            f"processes run together for {names}"
+        )
 
 
 def parse_address(address: str) -> tuple[str, int]:
