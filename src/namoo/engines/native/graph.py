@@ -35,6 +35,8 @@ INPUT, LITERAL, COMPUTE, REDUCE, DOT, CALL, PART = (
 
 # Costs in simple operations: what decides whether to compute a value twice or to keep it.
 EXPENSIVE = 8
+# Elements that are summed by one thread, where many become few.
+BLOCK = 4096
 
 
 class Node:
@@ -295,10 +297,12 @@ class Emitter:
     def _in_blocks(self, name, xs, axes, combine, identity):
         """Reduce in blocks of fixed size first: the sum does not depend on who computes a block."""
         shape = xs[0].shape
-        axis = max(axes, key=lambda i: shape[i])
-        n = shape[axis]
-        block = next((b for b in range(4096, 255, -1) if n % b == 0), None) if n > 8192 else None
-        if block is None or n // block < 2:
+        # Blocks of the first axis are neighbours in memory.
+        axis = next((i for i in axes if shape[i] >= 8), max(axes, key=lambda i: shape[i]))
+        n, rest = shape[axis], math.prod(shape[i] for i in axes if i != axis)
+        most, least = max(BLOCK // rest, 1), max(BLOCK // 16 // rest, 1)
+        block = next((b for b in range(most, least - 1, -1) if n % b == 0), n)
+        if n * rest <= 2 * BLOCK or n // block < 2:
             return xs, axes
         split = (*shape[:axis], n // block, block, *shape[axis + 1 :])
         xs = [self.reshape(x, split) for x in xs]
