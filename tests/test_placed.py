@@ -228,3 +228,36 @@ def test_a_named_device_for_jit():
 def test_a_wrong_number_of_devices(count):
     with pytest.raises(ValueError, match="positive integer"):
         namoo.cpu_devices(count)
+
+
+def test_calls_of_the_xla_engine_stay_on_the_device(monkeypatch):
+    f = namoo.jit(lambda tree: namoo.tree.map(lambda x: x + 1, tree), engine="xla")
+    tree = {"a": jnp.ones(3), "b": jnp.zeros((2, 2))}
+    for _ in range(3):
+        tree = f(tree)
+    assert type(tree["a"]) is PlacedArray and not tree["a"].committed
+    if f.calls is not None:
+        monkeypatch.setattr(type(f), "general", None)
+    tree = f(f(tree))
+    np.testing.assert_array_equal(tree["a"], np.full(3, 6.0))
+    # On the host's own memory, eager mode computes with NumPy.
+    assert type(tree["a"] * 2) is EagerArray
+
+
+def test_engines_can_be_mixed():
+    x = jnp.arange(4.0)
+    y = namoo.jit(jnp.sin, engine="xla")(x)
+    z = namoo.jit(lambda a, b: a * b, engine="native")(x, y)
+    assert type(z) is EagerArray
+    np.testing.assert_allclose(namoo.jit(jnp.cos, engine="xla")(z), np.cos(x * np.sin(x)), 1e-6)
+    with pytest.raises(ValueError, match="engine must be"):
+        namoo.jit(jnp.sin, engine="tpu")
+
+
+def test_donation_to_the_xla_engine():
+    f = namoo.jit(lambda x: x * 2, donate_argnums=0, engine="xla")
+    x = f(jnp.ones(1000))
+    pointer = x._buffer.unsafe_buffer_pointer()
+    y = f(x)
+    assert x.is_deleted() and y._buffer.unsafe_buffer_pointer() == pointer
+    np.testing.assert_array_equal(y, np.full(1000, 4.0))

@@ -22,15 +22,17 @@ struct Reference {
   PyObject* config = nullptr;
   PyObject* config_names = nullptr;
   PyObject* array_class = nullptr;
+  PyObject* placed_class = nullptr;
   PyObject* to_numpy = nullptr;
   PyObject* wrap = nullptr;
   PyObject* tidy = nullptr;
   Slot value, weak;
+  Slot type, sharding, buffer, committed, follows, host;
 } ref;
 
 PyObject *name_trace, *name_axes, *name_config_trace, *name_generation, *name_general, *name_value;
 
-enum class Kind { kArray, kNumPy, kOtherArray, kScalar, kFixed };
+enum class Kind { kArray, kPlaced, kNumPy, kOtherArray, kScalar, kFixed };
 
 // What a leaf must be for a program to serve it.
 struct Leaf {
@@ -41,6 +43,13 @@ struct Leaf {
   std::vector<npy_intp> shape;
   PyObject* weak = nullptr;  // kArray: True or False
   nb::object fixed;          // kFixed: the value
+  nb::object type, sharding; // kPlaced
+  nb::object put;            // makes a buffer of the value, for programs that take buffers
+};
+
+// What a program that gives buffers gives: its type and its place.
+struct Result {
+  nb::object type, sharding, committed, follows;
 };
 
 // An argument: data with a structure, or a static value.
@@ -56,6 +65,8 @@ struct Signature {
   std::vector<Leaf> leaves;
   nb::object run;
   bool takes_arrays;  // it is given Arrays, in a tuple, and not NumPy's
+  bool takes_buffers = false;  // it is given buffers of devices, in a list, and gives such
+  std::vector<Result> results;
   std::vector<nb::object> consts;
   std::vector<PyObject*> weak;
   nb::object structure;
@@ -111,9 +122,35 @@ nb::object scalar_array(const Leaf& leaf, PyObject* number) {
   return array;
 }
 
+bool is_placed(const Leaf& leaf, PyObject* object) {
+  if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != ref.placed_class) return false;
+  return ref.type.get(object) == leaf.type.ptr() &&
+         ref.sharding.get(object) == leaf.sharding.ptr() && ref.buffer.get(object) &&
+         ref.buffer.get(object) != Py_None;
+}
+
+bool push_leaf(const Leaf& leaf, PyObject* object, bool takes_arrays, Items& values);
+
+// Adds the buffer of a leaf, if it is what it must be: an array's own, or a new one.
+bool push_buffer(const Leaf& leaf, PyObject* object, Items& values) {
+  if (leaf.kind == Kind::kPlaced) {
+    if (!is_placed(leaf, object)) return false;
+    values.push_new(ref.buffer.get(object));
+    return true;
+  }
+  Items found;
+  if (!push_leaf(leaf, object, true, found)) return false;
+  if (found.size()) values.push(checked(PyObject_CallOneArg(leaf.put.ptr(), found[0])));
+  return true;
+}
+
 // Adds a leaf's value if it is what it must be.
 bool push_leaf(const Leaf& leaf, PyObject* object, bool takes_arrays, Items& values) {
   switch (leaf.kind) {
+    case Kind::kPlaced:
+      if (!takes_arrays || !is_placed(leaf, object)) return false;
+      values.push_new(object);
+      return true;
     case Kind::kArray: {
       if (reinterpret_cast<PyObject*>(Py_TYPE(object)) != ref.array_class) return false;
       PyObject* value = ref.value.get(object);
@@ -183,7 +220,9 @@ bool match(const Signature& signature, long trace_id, PyObject* args, PyObject* 
   if (leaves.size() != signature.leaves.size()) return false;
   for (const nb::object& value : signature.consts) values.push_new(value.ptr());
   for (size_t i = 0; i < leaves.size(); i++) {
-    if (!push_leaf(signature.leaves[i], leaves[i], signature.takes_arrays, values)) {
+    if (signature.takes_buffers
+            ? !push_buffer(signature.leaves[i], leaves[i], values)
+            : !push_leaf(signature.leaves[i], leaves[i], signature.takes_arrays, values)) {
       values.clear();
       return false;
     }
@@ -195,6 +234,9 @@ bool match(const Signature& signature, long trace_id, PyObject* args, PyObject* 
 
 PyObject* wrap(PyObject* value, PyObject* weak) {
   nb::object kept = nb::steal(value);
+  if (reinterpret_cast<PyObject*>(Py_TYPE(value)) == ref.placed_class) {
+    return kept.release().ptr();
+  }
   if (!PyArray_CheckExact(value)) {
     PyObject* arguments[2] = {value, weak};
     return checked(PyObject_Vectorcall(ref.wrap, arguments, 2, nullptr));
@@ -203,6 +245,19 @@ PyObject* wrap(PyObject* value, PyObject* weak) {
   ref.value.init(array, kept.release().ptr());
   ref.weak.init(array, Py_NewRef(weak));
   // Numbers are in no cycle: the collector, which would look at thousands of arrays, need not.
+  PyObject_GC_UnTrack(array);
+  return array;
+}
+
+PyObject* wrap_buffer(PyObject* buffer, const Result& result, PyObject* weak) {
+  PyObject* array = blank(ref.placed_class);
+  ref.buffer.init(array, buffer);
+  ref.type.init(array, Py_NewRef(result.type.ptr()));
+  ref.sharding.init(array, Py_NewRef(result.sharding.ptr()));
+  ref.committed.init(array, Py_NewRef(result.committed.ptr()));
+  ref.follows.init(array, Py_NewRef(result.follows.ptr()));
+  ref.host.init(array, Py_NewRef(Py_None));
+  ref.weak.init(array, Py_NewRef(weak));
   PyObject_GC_UnTrack(array);
   return array;
 }
@@ -232,7 +287,10 @@ PyObject* run(const Signature& signature, Items& values) {
       outputs.push_new(fixed->second.ptr());
       ++fixed;
     } else {
-      outputs.push(wrap(results.take(next), signature.weak[next]));
+      outputs.push(signature.takes_buffers
+                       ? wrap_buffer(results.take(next), signature.results[next],
+                                     signature.weak[next])
+                       : wrap(results.take(next), signature.weak[next]));
       next++;
     }
   }
@@ -448,7 +506,7 @@ nb::object dtype_of(PyObject* object) {
 }
 
 // ('array', shape, dtype, weak), ('numpy', shape, dtype, canonical), ('other', cls),
-// ('scalar', cls, canonical) or ('fixed', cls, value)
+// ('scalar', cls, canonical), ('placed', type, sharding) or ('fixed', cls, value)
 Leaf make_leaf(PyObject* tuple) {
   Leaf leaf;
   const char* kind = PyUnicode_AsUTF8(item(tuple, 0));
@@ -463,6 +521,10 @@ Leaf make_leaf(PyObject* tuple) {
     leaf.shape = shape_of(item(tuple, 1));
     leaf.dtype = dtype_of(item(tuple, 2));
     leaf.canonical = dtype_of(item(tuple, 3));
+  } else if (std::strcmp(kind, "placed") == 0) {
+    leaf.kind = Kind::kPlaced;
+    leaf.type = nb::borrow(item(tuple, 1));
+    leaf.sharding = nb::borrow(item(tuple, 2));
   } else if (std::strcmp(kind, "other") == 0) {
     leaf.kind = Kind::kOtherArray;
     leaf.cls = nb::borrow(item(tuple, 1));
@@ -493,13 +555,15 @@ std::vector<Argument> make_arguments(PyObject* given) {
 PyObject* py_add(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"trace_id", "positional", "named", "leaves",    "run",  "takes_arrays",
-                                  "consts",   "weak",       "structure", "fixed", nullptr};
+                                  "consts",   "weak",       "structure", "fixed", "puts",
+                                  "results",  nullptr};
     long trace_id;
     int takes_arrays;
     PyObject *positional, *named, *leaves, *run, *consts, *weak, *structure, *fixed;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lOOOOpOOOO", const_cast<char**>(names),
+    PyObject *puts = Py_None, *results = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lOOOOpOOOO|OO", const_cast<char**>(names),
                                      &trace_id, &positional, &named, &leaves, &run, &takes_arrays,
-                                     &consts, &weak, &structure, &fixed)) {
+                                     &consts, &weak, &structure, &fixed, &puts, &results)) {
       throw Raised();
     }
     auto signature = std::make_shared<Signature>();
@@ -531,6 +595,19 @@ PyObject* py_add(PyObject* self, PyObject* args, PyObject* kwargs) {
     if (count_leaves(structure) != signature->weak.size() + signature->fixed.size()) {
       PyErr_SetString(PyExc_ValueError, "the structure has not as many leaves as there are results");
       throw Raised();
+    }
+    if (results != Py_None) {
+      signature->takes_buffers = true;
+      nb::object all_puts = owned(PySequence_Tuple(puts));
+      for (size_t i = 0; i < signature->leaves.size(); i++) {
+        signature->leaves[i].put = nb::borrow(item(all_puts.ptr(), (Py_ssize_t)i));
+      }
+      nb::object all_results = owned(PySequence_Tuple(results));
+      for (size_t i = 0; i < signature->weak.size(); i++) {
+        PyObject* one = item(all_results.ptr(), (Py_ssize_t)i);
+        signature->results.push_back({nb::borrow(item(one, 0)), nb::borrow(item(one, 1)),
+                                      nb::borrow(item(one, 2)), nb::borrow(item(one, 3))});
+      }
     }
     auto* calls = reinterpret_cast<Calls*>(self);
     SignatureRef oldest;
@@ -603,18 +680,25 @@ PyType_Slot buffered_slots[] = {
 PyType_Spec buffered_spec = {"namoo._runtime.Buffered", sizeof(PyObject), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, buffered_slots};
 
-// bind_call(context, eval_trace, config, config_names, array_class, to_numpy, wrap, tidy)
+// bind_call(context, eval_trace, config, config_names, array_class, placed_class, to_numpy, wrap,
+//           tidy)
 PyObject* py_bind(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     need_numpy();
     Reference given;
-    if (!PyArg_ParseTuple(args, "OOOO!OOOO", &given.context, &given.eval_trace, &given.config,
-                          &PyDict_Type, &given.config_names, &given.array_class, &given.to_numpy,
-                          &given.wrap, &given.tidy)) {
+    if (!PyArg_ParseTuple(args, "OOOO!OOOOO", &given.context, &given.eval_trace, &given.config,
+                          &PyDict_Type, &given.config_names, &given.array_class,
+                          &given.placed_class, &given.to_numpy, &given.wrap, &given.tidy)) {
       throw Raised();
     }
     given.value.bind(given.array_class, "_value");
     given.weak.bind(given.array_class, "_weak");
+    given.type.bind(given.placed_class, "_type");
+    given.sharding.bind(given.placed_class, "_sharding");
+    given.buffer.bind(given.placed_class, "_buffer");
+    given.committed.bind(given.placed_class, "_committed");
+    given.follows.bind(given.placed_class, "_follows");
+    given.host.bind(given.placed_class, "_host");
     Py_INCREF(args);  // keeps all of them
     ref = given;
     return Py_NewRef(Py_None);

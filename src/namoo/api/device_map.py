@@ -10,9 +10,11 @@ import numpy as np
 from namoo import tree_util
 from namoo.api.device import devices as all_devices
 from namoo.api.shard_map import shard_map
+from namoo.api.sharded import make_array_from_process_local_data
+from namoo.core.array import PlacedArray
 from namoo.core.avals import aval_of
 from namoo.primitives.shape import expand_dims, squeeze
-from namoo.sharding import Mesh, PartitionSpec
+from namoo.sharding import Mesh, NamedSharding, PartitionSpec
 
 
 def _is_none(x: Any) -> bool:
@@ -78,9 +80,65 @@ def over_devices(
     return run
 
 
-def _place(dim: int | None, ndim: int) -> int | None:
-    """An axis counted from the front."""
-    return None if dim is None else dim % ndim
+def across_processes(
+    run: Callable,
+    in_axes: Any,
+    out_axes: Any,
+    name: Any,
+    devices: Sequence[Any] | None,
+    what: str,
+) -> Callable:
+    """A function of the slices of this process' devices, from one of those of all devices.
+
+    Args:
+      run: takes arrays over the devices of all processes, and gives such arrays.
+      what: the name of the function, for messages.
+    """
+    everywhere = Mesh(np.array([*(devices or all_devices())], object), (str(name),))
+    here = everywhere.update(devices=np.array(everywhere.local_devices, object))
+
+    def together(x: Any, dim: int | None) -> Any:
+        if dim is None or (isinstance(x, PlacedArray) and not x._sharding.is_fully_addressable):
+            return x
+        aval = aval_of(x)
+        dim %= aval.ndim
+        if aval.shape[dim] != here.size:
+            raise ValueError(
+                f"pmap of {what}: the mapped axis has length {aval.shape[dim]}, but it must be "
+                f"that of this process' devices, of which there are {here.size}."
+            )
+        spec = _spec(dim, str(name))
+        if isinstance(x, PlacedArray) and x._sharding == NamedSharding(here, spec):
+            return _over(x, NamedSharding(everywhere, spec), dim, everywhere.size)
+        shape = [everywhere.size if d == dim else n for d, n in enumerate(aval.shape)]
+        return make_array_from_process_local_data(NamedSharding(everywhere, spec), x, shape)
+
+    def apart(x: Any, dim: int | None) -> Any:
+        if dim is None:
+            return x
+        dim %= aval_of(x).ndim
+        return _over(x, NamedSharding(here, _spec(dim, str(name))), dim, here.size)
+
+    def mapped(*args, **kwargs):
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        dims = tree_util.broadcast_prefix(in_axes, args, is_leaf=_is_none)
+        dims += [0] * (len(leaves) - len(dims))
+        args, kwargs = tree.unflatten(map(together, leaves, dims))
+        outs, out_tree = tree_util.tree_flatten(run(*args, **kwargs))
+        places = tree_util.broadcast_prefix(out_axes, out_tree.unflatten(outs), is_leaf=_is_none)
+        return out_tree.unflatten(map(apart, outs, places))
+
+    return mapped
+
+
+def _over(x: PlacedArray, sharding: NamedSharding, dim: int, size: int) -> PlacedArray:
+    """The same parts of this process, of an array over more devices or fewer."""
+    from namoo.engines.xla import placed
+
+    shape = [size if d == dim else n for d, n in enumerate(x.shape)]
+    aval = aval_of(x).update(shape=tuple(shape))
+    parts = [buffer for _, buffer in placed.pieces(x._buffer, x._sharding)]
+    return PlacedArray(aval, sharding, placed.join(parts, aval, sharding))
 
 
 def _spec(dim: int | None, axis: str) -> PartitionSpec:

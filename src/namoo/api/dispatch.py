@@ -15,7 +15,7 @@ import numpy as np
 from namoo import _config, errors
 from namoo._accelerator import native
 from namoo._config import config
-from namoo.core.array import EagerArray, to_numpy
+from namoo.core.array import EagerArray, PlacedArray, to_numpy
 from namoo.core.avals import aval_of
 from namoo.core.trace import context, eval_trace, wrap
 
@@ -43,8 +43,25 @@ if native is None:
 else:
     Dispatcher = native.Dispatcher
     native.bind_call(
-        context, eval_trace, config, vars(_config), EagerArray, to_numpy, wrap, errors.tidy
+        context,
+        eval_trace,
+        config,
+        vars(_config),
+        EagerArray,
+        PlacedArray,
+        to_numpy,
+        wrap,
+        errors.tidy,
     )
+
+
+def execute(run: Any, operands: Sequence[Any]) -> list[Any]:
+    """The results of an executable on arrays: NumPy's, or arrays of a device."""
+    if getattr(run, "on_devices", False):
+        from namoo.api.placement import with_buffers
+
+        return with_buffers(run).buffers(operands)
+    return run([to_numpy(x) for x in operands])
 
 
 def new_calls() -> Any:
@@ -77,7 +94,9 @@ def remember(
       out_tree: the structure of the function's result.
       fixed_out: the leaves of the result that are not arrays, by their places.
     """
-    described = [_describe(x) for x in leaves]
+    # Programs that work on buffers of devices tell how to make one, and what theirs are.
+    buffers = getattr(run, "buffers", None)
+    described = [_describe(x, buffers is not None) for x in leaves]
     if None in described:
         return
     positions, names = tree.children()
@@ -94,18 +113,36 @@ def remember(
         named=named,
         leaves=described,
         # Native code is called without Python in between.
-        run=getattr(run, "runtime_entry", None) or run,
+        run=getattr(run, "runtime_entry", None) or (run if buffers is None else buffers.run),
         takes_arrays=takes_arrays,
-        consts=consts if takes_arrays else [to_numpy(c) for c in consts],
+        consts=_constants(consts, takes_arrays, buffers),
         weak=weak,
         structure=out_tree._structure,
         fixed=sorted(fixed_out.items()),
+        puts=_puts(described, len(consts), buffers),
+        results=None if buffers is None else buffers.results,
     )
 
 
-def _describe(x: Any) -> tuple[Any, ...] | None:
+def _constants(consts: Sequence[Any], takes_arrays: bool, buffers: Any) -> list[Any]:
+    if buffers is not None:
+        return [put(c) for put, c in zip(buffers.puts, consts, strict=False)]
+    return list(consts) if takes_arrays else [to_numpy(c) for c in consts]
+
+
+def _puts(described: Sequence[Any], consts: int, buffers: Any) -> list[Any] | None:
+    """For each leaf what makes a buffer of it; the leaves that are no data have none."""
+    if buffers is None:
+        return None
+    rest = iter(buffers.puts[consts:])
+    return [None if leaf[0] == "fixed" else next(rest) for leaf in described]
+
+
+def _describe(x: Any, buffers: bool) -> tuple[Any, ...] | None:
     """What of a leaf decides that a program serves it; None where only the general way can tell."""
     kind = type(x)
+    if kind is PlacedArray:
+        return ("placed", x._type, x._sharding) if buffers else None
     if kind is EagerArray:
         return ("array", x._value.shape, x._value.dtype, x._weak)
     if kind is np.ndarray:

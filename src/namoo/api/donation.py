@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from namoo import errors, tree_util
+from namoo.api.dispatch import execute
 from namoo.core.array import EagerArray, delete, to_numpy
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, dce
@@ -54,10 +55,17 @@ class Donation:
     `engines.base.sole_owner` when it is called: other arrays may still share the memory.
     """
 
-    __slots__ = ("_aliases", "_run", "closed", "keep_unused", "places")
+    __slots__ = ("_aliases", "_run", "closed", "engine", "keep_unused", "places")
 
-    def __init__(self, closed: ClosedJaxpr, places: Sequence[int], keep_unused: bool):
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        places: Sequence[int],
+        keep_unused: bool,
+        engine: str | None = None,
+    ):
         self.closed = closed
+        self.engine = engine
         self.places = tuple(places)
         self.keep_unused = keep_unused
         self._aliases: dict[int, int] | None = None
@@ -85,14 +93,23 @@ class Donation:
     def executable(self) -> Executable:
         """The program made ready to take its inputs."""
         if self._run is None:
-            self._run = ProgramPrimitive.compiler(self.closed, {"aliases": self.aliases})
+            options: dict[str, Any] = {"aliases": self.aliases}
+            if self.engine is not None:
+                options["engine"] = self.engine
+            self._run = ProgramPrimitive.compiler(self.closed, options)
         return self._run
 
     def __call__(self, inputs: Sequence[Any]) -> list[np.ndarray]:
         """Run the program; arrays among the inputs that it takes are deleted."""
         run = self.executable
+        taken = [i for i in self.aliases if isinstance(inputs[i], EagerArray)]
+        if getattr(run, "on_devices", False):
+            self._refuse_shared(inputs, taken)
+            outs = execute(run, inputs)
+            for i in taken:
+                delete(inputs[i])
+            return outs
         values = [to_numpy(x) for x in inputs]
-        taken = [i for i in self.aliases if type(inputs[i]) is EagerArray]
         self._refuse_shared(values, taken)
         for i in taken:
             delete(inputs[i])

@@ -29,7 +29,7 @@ from namoo.api.identity import function_key
 from namoo.api.layout import Shardings, speaks_of_devices
 from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
 from namoo.control.call import jit_p
-from namoo.core.array import Array, EagerArray, PlacedArray, to_numpy
+from namoo.core.array import Array, EagerArray, PlacedArray
 from namoo.core.avals import ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.trace import Tracer, context, eval_trace, wrap
@@ -235,7 +235,7 @@ class Jitted(dispatch.Dispatcher):
                 return self._placed_call(traced, operands, args, kwargs)
             if traced.donation is None:
                 run = self._executable(traced.closed)
-                outs = run([to_numpy(x) for x in (*traced.consts, *operands)])
+                outs = dispatch.execute(run, (*traced.consts, *operands))
             else:
                 outs = traced.donation((*traced.consts, *operands))
             outs = list(map(wrap, outs, traced.weak_out))
@@ -263,7 +263,7 @@ class Jitted(dispatch.Dispatcher):
         if traced.placed is None:
             # Whether the program itself speaks of devices; arguments are asked each time.
             traced.placed = self._shardings is not None or speaks_of_devices(traced.closed.jaxpr)
-        return traced.placed or any(type(x) is PlacedArray for x in operands)
+        return traced.placed or any(type(x) is PlacedArray and x._committed for x in operands)
 
     def _placed_call(self, traced: _Program, operands: Sequence[Any], args: Any, kwargs: Any):
         from namoo.api import placement
@@ -352,7 +352,8 @@ class Jitted(dispatch.Dispatcher):
             given = self._donated_leaves(args, kwargs, static)
             given = [d for i, d in enumerate(given) if i not in fixed.places]
             places = [i for i, d in enumerate(given, len(consts)) if d]
-            donation = Donation(closed, places, self._keep_unused) if places else None
+            if places:
+                donation = Donation(closed, places, self._keep_unused, self._engine)
         cost = time.perf_counter() - start
         traced = _Program(closed, consts, out_tree, fixed_out, cost, donation)
         # A program that closes over values of a transformation outside serves this call only.
@@ -743,7 +744,7 @@ class Compiled:
                 "program runs on concrete arrays only. Transform the function before compiling it."
             )
         if inner.donation is None:
-            outs = self._run([to_numpy(x) for x in (*inner.consts, *operands)])
+            outs = dispatch.execute(self._run, (*inner.consts, *operands))
         else:
             outs = inner.donation((*inner.consts, *operands))
         return inner.out_tree.unflatten(inner.fixed_out.join(list(map(wrap, outs, inner.weak_out))))

@@ -260,9 +260,9 @@ def pmap(
     >>> pmap(lambda x: x**2)(jnp.array([3.0]))
     Array([9.], dtype=float32)
     """
-    from namoo.api.device import device_count
+    from namoo.api.device import device_count, process_count
     from namoo.api.device import devices as all_devices
-    from namoo.api.device_map import over_devices
+    from namoo.api.device_map import across_processes, over_devices
     from namoo.api.jit import jit
 
     require_callable(fun, "pmap")
@@ -309,7 +309,10 @@ def pmap(
                 mapped = over_devices(of_dynamic, axes, out_axes, name, devices, mapped)
             given = [i for i in range(len(args)) if i not in nums]
             places = [j for j, i in enumerate(given) if i in donated or i - len(args) in donated]
-            run = compiled[key] = jit(mapped, donate_argnums=places)
+            run = jit(mapped, donate_argnums=places)
+            if placed and process_count() > 1:
+                run = across_processes(run, axes, out_axes, name, devices, function_name(fun))
+            compiled[key] = run
         return run(*dynamic, **kwargs)
 
     return pmap_f

@@ -7,6 +7,7 @@ other arguments there, and wraps the results.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -183,7 +184,7 @@ def _agree(
     claims: list[tuple[str, Sharding]] = []
     names = _names(paths, len(operands))
     for x, s, name in zip(operands, given, names, strict=True):
-        if isinstance(x, PlacedArray):
+        if isinstance(x, PlacedArray) and x._committed:
             own = x._sharding
             if s is not None and not own.is_equivalent_to(s, x.ndim):
                 if own.device_set != s.device_set or own.num_devices > 1:
@@ -212,7 +213,7 @@ def _agree(
         everywhere = NamedSharding(leader.mesh, PartitionSpec())
     inputs = []
     for x, s in zip(operands, given, strict=True):
-        own = x._sharding if isinstance(x, PlacedArray) else None
+        own = x._sharding if isinstance(x, PlacedArray) and x._committed else None
         inputs.append(s if s is not None else own if own is not None else everywhere)
     return inputs, leader
 
@@ -242,6 +243,64 @@ def constraints(jaxpr: Jaxpr) -> list[Sharding]:
 def has_devices(sharding: Sharding) -> bool:
     """Whether a sharding tells which devices it means, and not only names of axes."""
     return not isinstance(sharding, NamedSharding) or isinstance(sharding.mesh, Mesh)
+
+
+_kept: dict[int, tuple[Any, weakref.ref, Any]] = {}
+"""Buffers of the host's arrays that programs were given, by the arrays' identity, while they live:
+a buffer shares the array's memory where it can."""
+
+
+class Buffers:
+    """How a program for one device is called with arrays, of which some have buffers there.
+
+    The results stay on the device; on a CPU they can be read where they are.
+    """
+
+    __slots__ = ("program", "puts", "results", "run", "sharding")
+
+    def __init__(self, program: Any):
+        self.program = program
+        self.run = program.run
+        self.sharding = _single(program.place)
+        follows = program.place.platform != "cpu"
+        self.puts = [self._put(i) for i in range(len(program.types))]
+        self.results = [(a, self.sharding, False, follows) for a in program.closed.out_avals]
+
+    def _put(self, number: int) -> Any:
+        program, sharding = self.program, self.sharding
+
+        def put_input(x: Any) -> Any:
+            if type(x) is PlacedArray and x._sharding is sharding and x._buffer is not None:
+                return x._buffer
+            if type(x) is not EagerArray:
+                return program.put(number, to_numpy(x))
+            # An array that comes again has its buffer already.
+            found = _kept.get(id(x))
+            if found is None or found[0] is not sharding or found[1]() is not x:
+                buffer = program.put(number, x._value)
+                key = id(x)
+                found = sharding, weakref.ref(x, lambda _: _kept.pop(key, None)), buffer
+                _kept[key] = found
+            return found[2]
+
+        return put_input
+
+    def __call__(self, operands: Sequence[Any]) -> list[PlacedArray]:
+        outs = self.run([put(x) for put, x in zip(self.puts, operands, strict=True)])
+        both = zip(self.results, outs, strict=True)
+        return [PlacedArray(a, s, b, c, f) for (a, s, c, f), b in both]
+
+
+@functools.lru_cache(64)
+def _single(device: Device) -> SingleDeviceSharding:
+    return SingleDeviceSharding(device)
+
+
+def with_buffers(program: Any) -> Any:
+    """A program of the XLA engine, made ready to be called with arrays of its device."""
+    if program.buffers is None:
+        program.buffers = Buffers(program)
+    return program
 
 
 def is_placed(closed: ClosedJaxpr, operands: Sequence[Any]) -> bool:
@@ -357,8 +416,7 @@ for _name, _member in {
     "sharding": property(lambda self: self._sharding, doc="How the array lies on devices."),
     "device": property(_device),
     "devices": lambda self: self._sharding.device_set,
-    "committed": property(lambda self: True, doc="Whether the array was put where it lies."),
-    "_committed": property(lambda self: True),
+    "committed": property(lambda self: self._committed, doc="Whether it was put where it lies."),
     "is_fully_addressable": property(lambda self: self._sharding.is_fully_addressable),
     "is_fully_replicated": property(lambda self: self._sharding.is_fully_replicated),
     "addressable_shards": property(lambda self: shards(self, True)),

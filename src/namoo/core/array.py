@@ -172,17 +172,27 @@ class EagerArray(Array, _Buffered):
 class PlacedArray(EagerArray):
     """A concrete array on devices of its own: others than the host's first, or several of them.
 
-    Computation follows data: operations on it run where it lies.
+    Computation follows data: operations on it run where it lies, unless nobody put it there
+    (it is not `committed`) and the host reads its memory.
     """
 
-    __slots__ = ("_buffer", "_host", "_sharding", "_type")
+    __slots__ = ("_buffer", "_committed", "_follows", "_host", "_sharding", "_type")
 
     apply: Callable[..., Any]
     """Runs an operation where its operands lie; `api.placement` puts it here."""
     fetch: Callable[[PlacedArray], np.ndarray]
     """The numbers, on the host; `api.placement` puts it here."""
 
-    def __init__(self, aval: ShapedArray, sharding: Any, buffer: Any):
+    def __init__(
+        self,
+        aval: ShapedArray,
+        sharding: Any,
+        buffer: Any,
+        committed: bool = True,
+        follows: bool = True,
+    ):
+        self._committed = committed
+        self._follows = follows
         self._type = aval
         self._weak = aval.weak_type
         self._sharding = sharding

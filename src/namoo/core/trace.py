@@ -77,7 +77,7 @@ class EvalTrace(Trace):
                 weak = weak and x._weak
             elif isinstance(x, Tracer):
                 x.escaped()
-            elif isinstance(x, PlacedArray):
+            elif isinstance(x, PlacedArray) and x._follows:
                 return PlacedArray.apply(prim, args, params)
             else:
                 values.append(to_numpy(x))
@@ -103,7 +103,9 @@ class EvalTrace(Trace):
 
 
 def wrap(value: Any, weak_type: bool = False) -> EagerArray:
-    """An array around what NumPy returned."""
+    """An array around what NumPy returned; what lies on a device is one already."""
+    if type(value) is PlacedArray:
+        return value
     return EagerArray(value if type(value) is np.ndarray else np.asarray(value), weak_type)
 
 

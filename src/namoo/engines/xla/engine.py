@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,23 @@ class Type:
 
 
 class Program:
-    """A program compiled for one device: NumPy arrays in, NumPy arrays out."""
+    """A program compiled for one device: arrays in, arrays out, of the host or of the device.
 
-    def __init__(self, closed: ClosedJaxpr, device: Device):
+    Args:
+      aliases: the result whose memory each of these inputs may become.
+    """
+
+    on_devices = True
+
+    def __init__(self, closed: ClosedJaxpr, device: Device, aliases: dict[int, int]):
         self.closed = closed
+        self.place = device
         self.device = clients.raw(device)
         module = Module()
-        self.stablehlo = module.text(closed.jaxpr.name or "main", module.main(closed))
+        heads: list[dict[str, str]] = [{} for _ in closed.in_avals]
+        for i, o in aliases.items():
+            heads[i]["tf.aliasing_output"] = f"{o} : i32"
+        self.stablehlo = module.text(closed.jaxpr.name or "main", module.main(closed, heads))
         self.failures = module.failures
         self.types = [Type(a) for a in closed.in_avals]
         self.results = [(*kind_of(a), getattr(a.dtype, "numpy", a.dtype)) for a in closed.out_avals]
@@ -39,27 +49,37 @@ class Program:
         self.loaded = pjrt.compile(
             self.device.client, self.stablehlo, [self.device], options, module.callbacks
         )
-        # Effects are over when the call returns.
-        self.run = self.loaded.finish if closed.effectful else self.loaded
         self.where = pjrt.placement([self.device])
         self.loaded.results([Type(a) for a in closed.out_avals], [self.where] * len(self.results))
+        self.run: Callable[[list[Any]], list[Any]] = self.loaded.call
+        if module.callbacks:
+            self.run = self._run_with_callbacks
+        self.buffers: Any = None
+        """How calls reach the buffers without NumPy; `api.placement` puts it here."""
 
-    def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-        devices = [self.device]
-        buffers = [
-            pjrt.put(t, self.where, [physical_value(x, t)], devices)
-            for t, x in zip(self.types, values, strict=True)
-        ]
+    def _run_with_callbacks(self, buffers: list[Any]) -> list[Any]:
+        """Run to the end: effects have happened, and what a function raised is raised."""
         try:
-            outs = self.run(buffers)
-            return [
-                logical(pjrt.to_numpy(x, shape, physical), dtype)
-                for x, (shape, physical, dtype) in zip(outs, self.results, strict=True)
-            ]
+            outs = self.loaded.finish(buffers) if self.closed.effectful else self.loaded.call(buffers)
+            for x in outs:
+                x.block_until_ready()
+            return outs
         except Exception:
             if self.failures:
                 raise self.failures.pop() from None
             raise
+
+    def put(self, number: int, value: np.ndarray) -> Any:
+        """A buffer for an input."""
+        kind = self.types[number]
+        return pjrt.put(kind, self.where, [physical_value(value, kind)], [self.device])
+
+    def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        outs = self.run([self.put(i, x) for i, x in enumerate(values)])
+        return [
+            logical(pjrt.to_numpy(x, shape, physical), dtype)
+            for x, (shape, physical, dtype) in zip(outs, self.results, strict=True)
+        ]
 
     def as_text(self, stage: str = "jaxpr") -> str:
         """The program as "jaxpr", "stablehlo", or as XLA left it, "hlo"."""
@@ -99,7 +119,9 @@ class Xla:
     def compile(self, program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Program:
         jaxpr = program.jaxpr
         program = program.replace(jaxpr=dce(jaxpr, [True] * len(jaxpr.outvars)))
-        return Program(program, (options or {}).get("device") or Device(0))
+        options = options or {}
+        device = options.get("device") or Device(0)
+        return Program(program, device, options.get("aliases") or {})
 
 
 xla = Xla()

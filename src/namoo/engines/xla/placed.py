@@ -69,7 +69,7 @@ class PlacedProgram:
             [Type(a) for a in closed.out_avals],
             [placement(s, a.ndim) for s, a in zip(self.results, closed.out_avals, strict=True)],
         )
-        self.run = self.loaded.finish if closed.effectful else self.loaded
+        self.run = self.loaded.finish if closed.effectful else self.loaded.call
         count = registry.processes()[1]
         self.of_all_processes = count > 1 and len({d.process_index for d in devices}) == count
 
