@@ -7,6 +7,7 @@ import namoo
 import namoo.numpy as jnp
 from namoo import lax, random
 from namoo.core.array import EagerArray, PlacedArray
+from namoo.engines.native import cache
 from namoo.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from namoo.sharding import PartitionSpec as P
 
@@ -261,3 +262,32 @@ def test_donation_to_the_xla_engine():
     y = f(x)
     assert x.is_deleted() and y._buffer.unsafe_buffer_pointer() == pointer
     np.testing.assert_array_equal(y, np.full(1000, 4.0))
+
+
+@pytest.mark.parametrize("harm", [None, "flip", "truncate"])
+def test_programs_come_from_the_disk(tmp_path, monkeypatch, harm):
+    monkeypatch.setenv("NAMOO_CACHE", "on")
+    monkeypatch.setenv("NAMOO_CACHE_DIR", str(tmp_path / "cache"))
+    found = []
+    load = cache.load
+    monkeypatch.setattr(cache, "load", lambda name: found.append(load(name)) or found[-1])
+    sharding = NamedSharding(namoo.make_mesh((8,), ("i",)), P("i"))
+
+    def run():
+        namoo.clear_caches()
+        one = namoo.jit(lambda x: jnp.tanh(x) * 3, engine="xla")(X)
+        several = namoo.jit(lambda x: jnp.tanh(x) * 3)(namoo.device_put(X, sharding))
+        np.testing.assert_allclose(one, np.tanh(X) * 3, rtol=1e-6)
+        np.testing.assert_allclose(several, np.tanh(X) * 3, rtol=1e-6)
+        assert several.sharding.spec == P("i")
+
+    run()
+    assert found == [None, None]
+    for entry in (tmp_path / "cache").iterdir():
+        content = bytearray(entry.read_bytes())
+        if harm == "flip":
+            content[len(content) // 2] ^= 1
+        entry.write_bytes(content[:-7] if harm == "truncate" else content)
+    run()
+    assert len(found) == 4
+    assert [x is None for x in found[2:]] == [harm is not None] * 2

@@ -37,7 +37,7 @@ class Program:
         self.closed = closed
         self.place = device
         self.device = clients.raw(device)
-        module = Module()
+        module = Module([device])
         heads: list[dict[str, str]] = [{} for _ in closed.in_avals]
         for i, o in aliases.items():
             heads[i]["tf.aliasing_output"] = f"{o} : i32"
@@ -60,7 +60,9 @@ class Program:
     def _run_with_callbacks(self, buffers: list[Any]) -> list[Any]:
         """Run to the end: effects have happened, and what a function raised is raised."""
         try:
-            outs = self.loaded.finish(buffers) if self.closed.effectful else self.loaded.call(buffers)
+            outs = (
+                self.loaded.finish(buffers) if self.closed.effectful else self.loaded.call(buffers)
+            )
             for x in outs:
                 x.block_until_ready()
             return outs

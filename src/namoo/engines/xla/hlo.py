@@ -224,6 +224,13 @@ class Writer:
         text.append("{\n" + head + "\n".join(inner) + "\n}")
 
 
+class OnTheHost(Exception):
+    """A platform has not what a rule asks for: NumPy is to compute the equation."""
+
+
+_LAPACK = {"f": "s", "d": "d", "F": "c", "D": "z"}
+
+
 class Emitter(Collectives):
     """What rules of primitives write programs with.
 
@@ -241,6 +248,11 @@ class Emitter(Collectives):
     ints = staticmethod(ints)
     flags = staticmethod(flags)
     matrix = staticmethod(matrix)
+
+    @property
+    def platform(self) -> str:
+        """Which kind of device the program is for: "cpu", "cuda", …"""
+        return self.module.platform
 
     # --- operations -------------------------------------------------------------------------------
 
@@ -605,6 +617,40 @@ class Emitter(Collectives):
     def apply(self, function: Callable[..., Any], *operands: Value) -> Any:
         """A function of arrays, traced for these operands: for what is made of other primitives."""
         return self.module.apply(self, function, operands)
+
+    def lapack(
+        self, name: str, *operands: Value, result: list[Any], ok: str | None = "EQ", **options: Any
+    ) -> list[Value]:
+        """Stacks of matrices through a routine of LAPACK, named without the letter of its type.
+
+        Args:
+          result: the types of the results.
+          ok: how the routine's report compares with 0 where it succeeded: elsewhere results are
+            NaN; None for a routine that makes no report.
+          options: letters, integers and booleans.
+
+        Raises:
+          OnTheHost: the program is not for a CPU.
+        """
+        stack = max(operands, key=lambda x: x.ndim)
+        batch, kinds = stack.shape[:-2], [_kind(r) for r in result]
+        found = self.module.lapack(
+            self,
+            f"{_LAPACK[stack.dtype.char]}{name}",
+            operands,
+            [*kinds, *([(batch, np.dtype(np.int32))] if ok else [])],
+            options,
+        )
+        if ok is None:
+            return found
+        *found, report = found
+        good = self.compare(report, self.constant(0, np.int32, batch), ok)
+        return [self.only(good, x) if x.dtype.kind in "fc" else x for x in found]
+
+    def only(self, good: Value, x: Value) -> Value:
+        """`x` for the examples where a condition holds, and NaN for the others."""
+        nan = self.constant(np.nan, x.dtype, x.shape)
+        return self.select(self.broadcast(good, x.shape, range(good.ndim)), x, nan)
 
     def host(self, function: Callable[..., Any], *operands: Value, result: Any = None) -> Any:
         """A Python function of NumPy arrays, called when the program runs."""

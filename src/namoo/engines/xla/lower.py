@@ -10,9 +10,22 @@ import numpy as np
 from namoo.core.array import to_numpy
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from namoo.core.trace import floating_errors_ignored
 from namoo.engines import base
+from namoo.engines.xla import pjrt
 from namoo.engines.xla.collectives import Manual
-from namoo.engines.xla.hlo import TOKEN, Emitter, Kind, Value, Writer, _kind, kind_of, tensor
+from namoo.engines.xla.hlo import (
+    TOKEN,
+    Emitter,
+    Kind,
+    OnTheHost,
+    Value,
+    Writer,
+    _kind,
+    attribute,
+    kind_of,
+    tensor,
+)
 
 
 class Module:
@@ -21,6 +34,7 @@ class Module:
     def __init__(self, devices: Sequence[Any] = ()):
         self.devices = tuple(devices)
         self.partitions = len(devices) or 1
+        self.platform = devices[0].platform if devices else "cpu"
         self.functions: dict[tuple[str, str], str] = {}
         """The texts of functions without their names, by the name they are to have."""
         self.calls: dict[int, tuple[Any, str, list[Kind]]] = {}
@@ -187,17 +201,49 @@ class Module:
             emit.token, *values = values
         return values if many else values[0]
 
+    def lapack(
+        self,
+        emit: Emitter,
+        name: str,
+        operands: Sequence[Value],
+        kinds: list[Kind],
+        options: dict[str, Any],
+    ) -> list[Value]:
+        """Call a routine of LAPACK, whose matrices lie column by column."""
+        if self.platform != "cpu":
+            raise OnTheHost
+        pjrt.lapack()
+        given = [f"{k} = {_option(v)}" for k, v in options.items()]
+        rank = max(x.ndim for x in operands)
+        attributes = {
+            "call_target_name": f'"lapack_{name}_ffi"',
+            "api_version": "4 : i32",
+            "backend_config": f"{{{', '.join(given)}}}",
+            "operand_layouts": _layouts([x.shape for x in operands], rank),
+            "result_layouts": _layouts([shape for shape, _ in kinds], rank),
+        }
+        return emit.writer.op("stablehlo.custom_call", operands, kinds, attributes)
+
+
+def _option(value: Any) -> str:
+    """An option of a routine: letters are bytes, and integers short."""
+    if isinstance(value, str):
+        return f"{ord(value)} : ui8"
+    return attribute(value) if isinstance(value, bool) else f"{value} : i32"
+
 
 def _apply_rule(emit: Emitter, eqn: JaxprEqn, operands: list[Value]) -> list[Value]:
     """The results of an equation, by its primitive's rule; without one, on the host."""
     primitive = eqn.primitive
     rule = primitive.stablehlo
-    outs = NotImplemented
-    if isinstance(rule, str):
-        outs = emit.elementwise(rule, *operands)
-    elif rule is not None:
-        outs = rule(emit, *operands, **eqn.params)
-    if outs is NotImplemented:
+    try:
+        if isinstance(rule, str):
+            outs = emit.elementwise(rule, *operands)
+        elif rule is not None:
+            outs = rule(emit, *operands, **eqn.params)
+        else:
+            raise OnTheHost
+    except OnTheHost:
         outs = _evaluate(emit, eqn, operands)
     outs = list(outs) if primitive.multiple_results else [outs]
     for var, out in zip(eqn.outvars, outs, strict=True):
@@ -216,7 +262,8 @@ def _evaluate(emit: Emitter, eqn: JaxprEqn, operands: Sequence[Value]) -> Any:
 
     def evaluate(*arrays: np.ndarray) -> Any:
         logical = [a.view(t) if a.dtype != t else a for a, t in zip(arrays, types, strict=True)]
-        out = primitive.evaluate(*logical, **params)
+        with floating_errors_ignored():
+            out = primitive.evaluate(*logical, **params)
         return out if primitive.multiple_results else [out]
 
     outs = emit.module.host(
@@ -225,11 +272,13 @@ def _evaluate(emit: Emitter, eqn: JaxprEqn, operands: Sequence[Value]) -> Any:
     return outs if primitive.multiple_results else outs[0]
 
 
-def _layouts(shapes: Sequence[tuple[int, ...]]) -> str:
-    """Rows first, for each of the arrays."""
+def _layouts(shapes: Sequence[tuple[int, ...]], columns: int = 0) -> str:
+    """Row by row for each of the arrays, but column by column for those of so many axes."""
     texts = []
     for shape in shapes:
         order = [*range(len(shape))][::-1]
+        if columns and len(order) == columns:
+            order[:2] = order[1::-1]
         texts.append(f"dense<{order if order else ''}> : tensor<{len(order)}xindex>")
     return f"[{', '.join(texts)}]"
 

@@ -6,11 +6,16 @@ needs of it is here, behind a few functions: clients and their devices, buffers,
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
+import platform
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
+from namoo.engines.native import cache
 
 _INSTALL = 'pip install "namoo[xla]"'
 _VERSIONS = ((0, 10), (0, 11))
@@ -233,21 +238,38 @@ def compile_options(devices: Sequence[Any], results: int, free_results: Sequence
 def compile(
     client: Any, module: str, devices: Sequence[Any], options: Any, callbacks: Sequence[Callable]
 ) -> Loaded:
-    """A program from the text of its StableHLO module."""
-    computation = _parse(module) if callbacks else module
+    """A program from the text of its StableHLO module; from the disk where it is known.
+
+    A program that calls back into this process is compiled each time.
+    """
     placed = device_list(devices)
-    given = {"host_callbacks": list(callbacks)} if callbacks else {}
-    return Loaded(client.compile_and_load(computation, placed, options, **given))
+    if callbacks:
+        computation, given = _parse(module), {"host_callbacks": list(callbacks)}
+        return Loaded(client.compile_and_load(computation, placed, options, **given))
+    name = _cache_name(client, module, devices)
+    known = cache.load(name)
+    if known is not None:
+        with contextlib.suppress(Exception):  # any doubt about an entry means to compile again
+            return Loaded(client.deserialize_executable(known, placed, options))
+    executable = client.compile_and_load(module, placed, options)
+    with contextlib.suppress(_jax.JaxRuntimeError):  # a platform that cannot write programs down
+        cache.save(name, client.serialize_executable(executable))
+    return Loaded(executable)
 
 
-def serialize(client: Any, loaded: Loaded) -> bytes:
-    """A compiled program as bytes."""
-    return client.serialize_executable(loaded.executable)
+def _cache_name(client: Any, module: str, devices: Sequence[Any]) -> str:
+    """What decides the code of a program."""
+    ids = " ".join(f"{d.id}" for d in devices)
+    kinds = " ".join(sorted({d.device_kind for d in devices}))
+    return cache.key("xla", module, versions(), client.platform_version, ids, kinds, _processor())
 
 
-def deserialize(client: Any, data: bytes, devices: Sequence[Any], options: Any) -> Loaded:
-    """A compiled program from its bytes."""
-    return Loaded(client.deserialize_executable(data, device_list(devices), options))
+@functools.cache
+def _processor() -> str:
+    """The abilities of this machine's processor."""
+    with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="ascii") as file:
+        return "".join(line for line in file if line.startswith(("flags", "Features")))[:8192]
+    return f"{platform.machine()} {platform.processor()}"
 
 
 _context: Any = None
@@ -271,6 +293,16 @@ def _parse(text: str) -> Any:
         _context = context
     with _context:
         return ir.Module.parse(text)
+
+
+@functools.cache
+def lapack() -> None:
+    """Let programs for the CPU call LAPACK."""
+    from jaxlib import lapack as routines
+
+    for name, function, version in routines.registrations()["cpu"]:
+        xla_client.register_custom_call_target(name, function, platform="cpu", api_version=version)
+    routines._lapack.initialize()
 
 
 def versions() -> str:
