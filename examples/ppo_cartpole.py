@@ -115,6 +115,6 @@ if __name__ == "__main__":
     parser.add_argument("--out", default=Path(__file__).parent / "out" / "ppo_cartpole.svg")
     args = parser.parse_args()
     params, ended = learn(random.key(0), updates=10 if args.short else 150)
-    train.plot({"ended": ended.tolist()}, args.out, title="Poles that fell, by update")
+    train.plot({"poles that fell": ended}, args.out, x="update", title="Learning to balance")
     stood = judge(params, random.split(random.key(1), 100)).mean()
     print(f"a pole stands for {stood:.0f} of {LIMIT} steps; {args.out}")

@@ -60,6 +60,13 @@ def test_an_example_can_be_read_in_one_sitting(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 120
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "pictures").glob("*.[ps]*g")), ids=str)
+def test_a_picture_is_one_of_an_example_and_small(path):
+    command = (path.parent / "README.md").read_text(encoding="utf-8")
+    assert path.stem in EXAMPLES and re.search(rf"\b{path.stem}\b", command)
+    assert path.stat().st_size < 100_000
+
+
 def first_example(readme: str) -> tuple[str, str]:
     """The first Python block of a README, and what the comments `#> ...` say that it prints."""
     text = (ROOT / readme).read_text(encoding="utf-8")
