@@ -1,6 +1,7 @@
 """The native engine against eager evaluation: every primitive, threads and memory."""
 
 import ctypes
+import functools
 import mmap
 import subprocess
 import sys
@@ -9,24 +10,17 @@ import threading
 import numpy as np
 import pytest
 
+import engines
 import namoo
 import namoo.numpy as jnp
 import native_guard
-from conformance.harness import load
+from engines import close_to
 from namoo import lax
 from namoo.core.array import to_numpy
-from namoo.core.avals import aval_of
 from namoo.engines.native import calls, link, threads
 from namoo.engines.native.engine import native
-from namoo.transforms.stage import close, stage
 
-SAMPLES, _ = load()
-
-# Relative to the largest element: functions of several steps round where NumPy does not.
-TOLERANCE = {
-    "float32": 3e-5, "complex64": 3e-5, "float64": 1e-10, "complex128": 1e-10,
-    "float16": 6e-3, "bfloat16": 4e-2,
-}  # fmt: skip
+compiled = functools.partial(engines.compiled, native)
 
 
 @pytest.fixture(autouse=True)
@@ -35,57 +29,9 @@ def wide_types():
         yield
 
 
-def compiled(fun, *args):
-    """A function's program for arguments, and its inputs."""
-    jaxpr, consts = stage(fun, [aval_of(x) for x in args], "f", [f"x{i}" for i in range(len(args))])
-    closed, consts = close(jaxpr, consts)
-    return native.compile(closed), [to_numpy(x) for x in (*consts, *args)]
-
-
-def operands(sample, dtype):
-    values = sample.operands()
-    if dtype is None:
-        return values
-    with np.errstate(over="ignore"):
-        return [x.astype(dtype) if getattr(x, "dtype", None) == np.float64 else x for x in values]
-
-
-def groups(size=25):
-    """Samples of all primitives, many in one program: compiling one by one would take long."""
-    jobs = [(s, d) for s in SAMPLES for d in (None, *s.dtypes)]
-    return [jobs[i : i + size] for i in range(0, len(jobs), size)]
-
-
-@pytest.mark.parametrize("jobs", groups(), ids=lambda jobs: str(jobs[0][0]))
+@pytest.mark.parametrize("jobs", engines.groups(25), ids=lambda jobs: str(jobs[0][0]))
 def test_every_primitive_has_the_value_of_eager_mode(jobs):
-    args = [operands(*job) for job in jobs]
-    ends = np.cumsum([len(a) for a in args]).tolist()
-
-    def program(*flat):
-        return [
-            out
-            for (sample, _), own, end in zip(jobs, args, ends, strict=True)
-            for out in sample.run(*flat[end - len(own) : end])
-        ]
-
-    run, inputs = compiled(program, *[x for own in args for x in own])
-    found = iter(run(inputs))
-    for (sample, dtype), own in zip(jobs, args, strict=True):
-        for wanted in map(to_numpy, sample.run(*own)):
-            close_to(next(found), wanted, f"{sample} {dtype or ''}")
-
-
-def close_to(found, wanted, where):
-    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), where
-    if wanted.dtype.names or wanted.dtype.kind not in "fcV":
-        assert found.tobytes() == wanted.tobytes(), where
-        return
-    tolerance = TOLERANCE.get(str(wanted.dtype), 0.3)
-    if wanted.dtype.itemsize < 4:
-        found, wanted = found.astype(np.float32), wanted.astype(np.float32)
-    finite = np.abs(np.where(np.isfinite(wanted), wanted, 0))
-    scale = finite.max() if finite.size else 0
-    np.testing.assert_allclose(found, wanted, tolerance, tolerance * scale, err_msg=where)
+    engines.check(native, jobs)
 
 
 # ---- programs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,7 @@ from namoo.primitives.matrices import (
     columns,
     diagonal,
     identity,
+    in_single,
     is_complex,
     lapack,
     matmul,
@@ -46,6 +48,8 @@ from namoo.primitives.matrices import (
     scale_columns,
     scipy_linalg,
     symmetrize,
+    tril,
+    triu,
 )
 from namoo.primitives.reduction import argmax
 from namoo.primitives.shape import broadcast_to, broadcasted_iota, reduce_sum, shape_of, zeros
@@ -82,6 +86,15 @@ class Eigh(MatrixPrimitive):
         kept = slice(*_subset(self.name, subset_by_index, a.shape[-1]))
         return [v[..., kept], w[..., kept]]
 
+    @in_single
+    def stablehlo(self, hlo, a, *, lower, sort_eigenvalues, subset_by_index, algorithm):
+        name = "heevd" if a.dtype.kind == "c" else "syevd"
+        values = (a.shape[:-1], real_dtype(a.dtype))
+        v, w = hlo.lapack(name, a, result=[a, values], mode="V", uplo="L" if lower else "U")
+        good = _finite(hlo, hlo.apply(tril if lower else triu, a))
+        kept = _subset(self.name, subset_by_index, a.shape[-1])
+        return [hlo.part(hlo.only(good, x), x.ndim - 1, *kept) for x in (v, w)]
+
     def jvp(self, primals, tangents, *, subset_by_index, **params):
         # With M = Vᴴ dA V: dw is its diagonal, and dV = V·(F ∘ M), F_ij = 1 / (w_j - w_i).
         (a,), (da,) = primals, tangents
@@ -92,6 +105,14 @@ class Eigh(MatrixPrimitive):
         start, stop = _subset(self.name, subset_by_index, shape_of(w)[-1])
         outs = [columns(x, start, stop) for x in (v, w, dv, dw)]
         return outs[:2], outs[2:]
+
+
+def _finite(hlo: Any, x: Any) -> Any:
+    """Whether each matrix has finite numbers only: LAPACK does not always notice others."""
+    parts = hlo.parts(x) if x.dtype.kind == "c" else [x]
+    finite = [hlo.op("is_finite", part, result=(x.shape, np.bool_)) for part in parts]
+    both = functools.reduce(lambda a, b: hlo.combine("and", a, b), finite)
+    return hlo.reduce("and", both, True, (x.ndim - 2, x.ndim - 1))
 
 
 def _inverse_gaps(w: Any, eye: Any) -> Any:
@@ -207,6 +228,21 @@ class Eig(MatrixPrimitive):
                 a, left=True, right=compute_right_eigenvectors, check_finite=False
             )
         return np.linalg.eig(a) if compute_right_eigenvectors else [np.linalg.eigvals(a)]
+
+    @in_single
+    def stablehlo(self, hlo, a, *, compute_left_eigenvectors, compute_right_eigenvectors, **params):
+        wanted = compute_left_eigenvectors, compute_right_eigenvectors
+        if not compute_left_eigenvectors:  # in double precision, as NumPy has it
+            a = hlo.convert(a, np.complex128 if a.dtype.kind == "c" else np.float64)
+        vectors = (a.shape, _dtypes.to_complex_dtype(a.dtype))
+        values = [(a.shape[:-1], a.dtype)] * (1 if a.dtype.kind == "c" else 2)
+        left, right = ("V" if yes else "N" for yes in wanted)
+        *w, u, v = hlo.lapack(
+            "geev", a, result=[*values, vectors, vectors], compute_left=left, compute_right=right
+        )
+        w = w[0] if len(w) == 1 else hlo.op("complex", *w, result=(w[0].shape, vectors[1]))
+        outs = [w, *(x for x, yes in zip((u, v), wanted, strict=True) if yes)]
+        return [hlo.only(_finite(hlo, a), x) for x in outs]
 
     def jvp(
         self,
@@ -374,6 +410,32 @@ class SVD(MatrixPrimitive):
             return [s, u, vh]
         return [s[..., start:stop], u[..., start:stop], vh[..., start:stop, :]]
 
+    @in_single
+    def stablehlo(self, hlo, a, *, full_matrices, compute_uv, subset_by_index, algorithm):
+        *batch, m, n = a.shape
+        k = min(m, n)
+        if not k:
+            raise hlo.on_the_host()
+        whole = full_matrices and compute_uv
+        shapes = [(*batch, m, m if whole else k), (*batch, n if whole else k, n)]
+        _, s, u, vh = hlo.lapack(
+            "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd",
+            a,
+            result=[
+                a,
+                ((*batch, k), real_dtype(a.dtype)),
+                *((shape, a.dtype) for shape in shapes),
+            ],
+            mode="N" if not compute_uv else "A" if full_matrices else "S",
+        )
+        kept = _subset(self.name, subset_by_index, k)
+        if subset_by_index is not None:
+            axis = len(batch)
+            s, vh = (hlo.part(x, axis, *kept) for x in (s, vh))
+            u = hlo.part(u, axis + 1, *kept)
+        good = _finite(hlo, a)
+        return [hlo.only(good, x) for x in ([s, u, vh] if compute_uv else [s])]
+
     def jvp(self, primals, tangents, *, full_matrices, compute_uv, subset_by_index, algorithm):
         (a,), (da,) = primals, tangents
         m, n = shape_of(a)[-2:]
@@ -516,6 +578,17 @@ class Schur(MatrixPrimitive):
         t, q = scipy_linalg().schur(a, output=output, sort=sort, check_finite=False)[:2]
         return [t, q] if compute_schur_vectors else [t]
 
+    @in_single
+    def stablehlo(self, hlo, a, *, compute_schur_vectors, sort_eig_vals, select_callable):
+        if sort_eig_vals:  # by a Python function
+            raise hlo.on_the_host()
+        values = [(a.shape[:-1], a.dtype)] * (1 if a.dtype.kind == "c" else 2)
+        count = (a.shape[:-2], np.int32)
+        mode = "V" if compute_schur_vectors else "N"
+        t, q, *_ = hlo.lapack("gees", a, result=[a, a, *values, count], mode=mode, sort="N")
+        good = _finite(hlo, a)
+        return [hlo.only(good, x) for x in ([t, q] if compute_schur_vectors else [t])]
+
 
 schur_p = Schur()
 
@@ -579,6 +652,13 @@ class Hessenberg(MatrixPrimitive):
         packed, taus, _ = lapack("gehrd", a.dtype)(a, lwork=32 * a.shape[0])
         return [packed, taus]
 
+    @in_single
+    def stablehlo(self, hlo, a):
+        n, taus = a.shape[-1], ((*a.shape[:-2], max(0, a.shape[-1] - 1)), a.dtype)
+        if n < 2:
+            return [a, hlo.constant(0, *reversed(taus))]
+        return hlo.lapack("gehrd", a, result=[a, taus], low=1, high=n)
+
 
 hessenberg_p = Hessenberg()
 
@@ -625,6 +705,14 @@ class Tridiagonal(MatrixPrimitive):
         name = "hetrd" if a.dtype.kind == "c" else "sytrd"
         packed, d, e, taus, _ = lapack(name, a.dtype)(a, lower=lower, lwork=32 * a.shape[0])
         return [packed, d, e, taus]
+
+    @in_single
+    def stablehlo(self, hlo, a, *, lower):
+        *batch, n = a.shape[:-1]
+        real = real_dtype(a.dtype)
+        kinds = [((*batch, n), real), ((*batch, n - 1), real), ((*batch, n - 1), a.dtype)]
+        name = "hetrd" if a.dtype.kind == "c" else "sytrd"
+        return hlo.lapack(name, a, result=[a, *kinds], uplo="L" if lower else "U")
 
 
 tridiagonal_p = Tridiagonal()

@@ -19,6 +19,7 @@ from namoo.primitives.matrices import (
     check_square,
     conjugate,
     identity,
+    in_single,
     is_complex,
     lapack,
     matmul,
@@ -71,22 +72,34 @@ class TriangularSolve(MatrixPrimitive):
             out[index] = _trsm(a[index], b[index], *flags)
         return [out]
 
+    @in_single
     def stablehlo(self, hlo, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
-        wide, b = hlo.widen(a), hlo.widen(b)
         if conjugate_a and not transpose_a:
-            wide = hlo.apply(conjugate, wide)
-        how = "ADJOINT" if conjugate_a else "TRANSPOSE"
+            a = hlo.apply(conjugate, a)
+        word = "NO_TRANSPOSE" if not transpose_a else "ADJOINT" if conjugate_a else "TRANSPOSE"
+        if hlo.platform == "cpu":
+            return hlo.lapack(
+                "trsm",
+                a,
+                b,
+                result=[b],
+                ok=None,
+                side="L" if left_side else "R",
+                uplo="L" if lower else "U",
+                trans_x={"NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}[word],
+                diag="U" if unit_diagonal else "N",
+            )
         out = hlo.op(
             "triangular_solve",
-            wide,
+            a,
             b,
             result=b,
             left_side=left_side,
             lower=lower,
             unit_diagonal=unit_diagonal,
-            transpose_a=f"#stablehlo<transpose {how if transpose_a else 'NO_TRANSPOSE'}>",
+            transpose_a=f"#stablehlo<transpose {word}>",
         )
-        return hlo.convert(out, a.dtype)
+        return [out]
 
     def jvp(self, primals, tangents, **params):
         (a, b), (da, db) = primals, tangents
@@ -216,10 +229,13 @@ class Cholesky(MatrixPrimitive):
     def failed(self, aval):
         return np.tril(super().failed(aval))
 
+    @in_single
     def stablehlo(self, hlo, a):
-        wide = hlo.widen(a)
-        factor = hlo.op("cholesky", wide, result=wide, lower=True)
-        return hlo.convert(hlo.apply(tril, factor), a.dtype)
+        if hlo.platform == "cpu":
+            (factor,) = hlo.lapack("potrf", a, result=[a], uplo="L")
+        else:
+            factor = hlo.op("cholesky", a, result=a, lower=True)
+        return [hlo.apply(tril, factor)]
 
     def jvp(self, primals, tangents):
         # L⁻¹ dA L⁻ᴴ is Hermitian; its lower half, with half of the diagonal, is L⁻¹ dL.
@@ -280,6 +296,15 @@ class LU(MatrixPrimitive):
             for index in np.ndindex(a.shape[:-2]):
                 factors[index], pivots[index], _ = factorise(a[index])
         return [factors, pivots, _permutation(pivots, m)]
+
+    @in_single
+    def stablehlo(self, hlo, a):
+        factors, pivots = hlo.lapack("getrf", a, result=[a, hlo.avals[1]], ok="GE")
+        # LAPACK counts from 1.
+        pivots = hlo.combine("subtract", pivots, hlo.constant(1, np.int32, pivots.shape))
+        rows = a.shape[-2]
+        order = hlo.apply(lambda pivots: lu_pivots_to_permutation(pivots, rows), pivots)
+        return [factors, pivots, order]
 
     def jvp(self, primals, tangents):
         # With X = L⁻¹ P dA U⁻¹: dL = L·tril(X, -1) and dU = triu(X)·U.  L and U are completed to
@@ -371,6 +396,8 @@ class PivotsToPermutation(MatrixPrimitive):
     def stablehlo(self, hlo, pivots, *, permutation_size):
         shape = hlo.avals[0].shape
         places = hlo.iota(shape, np.int32, len(shape) - 1)
+        if not pivots.shape[-1]:
+            return places
         count = hlo.constant(pivots.shape[-1], np.int32)
 
         def swapped(i, order):
@@ -464,6 +491,12 @@ class TridiagonalSolve(MatrixPrimitive):
         )
         return [x[:n]]
 
+    @in_single
+    def stablehlo(self, hlo, dl, d, du, b, *, perturb_singular):
+        if perturb_singular:
+            raise hlo.on_the_host()
+        return hlo.lapack("gtsv", dl, d, du, b, result=[dl, d, du, b])[3:]
+
     def jvp(self, primals, tangents, **params):
         *diagonals, b = primals
         x = self.bind(*primals, **params)
@@ -540,12 +573,13 @@ class SymmetricProduct(MatrixPrimitive):
         alpha, beta = a.dtype.type(alpha), a.dtype.type(beta)
         return [alpha * (a @ np.swapaxes(a, -1, -2)) + beta * c]
 
+    @in_single
     def stablehlo(self, hlo, a, c, *, alpha, beta):
         def product(a, c):
             square = matmul(a, mT(a))
-            return add(mul(full_like(c, alpha), square), mul(full_like(c, beta), c))
+            return [add(mul(full_like(c, alpha), square), mul(full_like(c, beta), c))]
 
-        return hlo.convert(hlo.apply(product, hlo.widen(a), hlo.widen(c)), c.dtype)
+        return hlo.apply(product, a, c)
 
     def jvp(self, primals, tangents, *, alpha, beta):
         (a, c), (da, dc) = primals, tangents

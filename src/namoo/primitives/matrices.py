@@ -173,6 +173,20 @@ class MatrixPrimitive(Primitive):
         return (outs, [0] * len(outs)) if self.multiple_results else (outs, 0)
 
 
+def in_single(rule: Any) -> Any:
+    """A rule for XLA that gets and gives narrow floats in single precision, and nothing empty."""
+
+    def stablehlo(self, hlo, *operands, **params):
+        if all(0 in a.shape for a in hlo.avals):
+            outs = [hlo.constant(0, a.dtype, a.shape) for a in hlo.avals]
+        else:
+            outs = rule(self, hlo, *map(hlo.widen, operands), **params)
+        outs = [hlo.convert(x, a.dtype) for x, a in zip(outs, hlo.avals, strict=True)]
+        return outs if self.multiple_results else outs[0]
+
+    return stablehlo
+
+
 @functools.lru_cache(4096)
 def _result_types(prim: MatrixPrimitive, types: tuple, params: tuple) -> list[ShapedArray]:
     """The abstract rule, remembered: it takes longer than a small matrix."""

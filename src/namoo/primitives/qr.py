@@ -22,6 +22,7 @@ from namoo.primitives.matrices import (
     adjoint,
     columns,
     identity,
+    in_single,
     is_complex,
     lapack,
     matmul,
@@ -30,6 +31,7 @@ from namoo.primitives.matrices import (
     scipy_linalg,
     take_rows,
     tril,
+    triu,
 )
 from namoo.primitives.shape import shape_of, zeros
 from namoo.primitives.slicing import concatenate
@@ -57,6 +59,18 @@ class QR(MatrixPrimitive):
             return scipy_linalg().qr(a, mode=mode, pivoting=True, check_finite=False)
         return np.linalg.qr(a, mode="complete" if full_matrices else "reduced")
 
+    @in_single
+    def stablehlo(self, hlo, a, *, pivoting, full_matrices, use_magma):
+        taus = ((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
+        if not pivoting:
+            packed, taus = hlo.lapack("geqrf", a, result=[a, taus], ok=None)
+            return hlo.apply(lambda p, t: _unpacked(p, t, full_matrices), packed, taus)
+        free = hlo.constant(0, np.int32, hlo.avals[2].shape)
+        packed, order, taus = hlo.lapack("geqp3", a, free, result=[a, free, taus], ok=None)
+        order = hlo.combine("subtract", order, hlo.constant(1, np.int32, order.shape))
+        q, r = hlo.apply(lambda p, t: _unpacked(p, t, full_matrices), packed, taus)
+        return [q, r, order]
+
     def jvp(self, primals, tangents, *, pivoting, full_matrices, use_magma):
         (a,), (da,) = primals, tangents
         outs = self.bind(a, pivoting=pivoting, full_matrices=full_matrices, use_magma=use_magma)
@@ -65,6 +79,17 @@ class QR(MatrixPrimitive):
             da = mT(take_rows(mT(da), outs[2]))
         dq, dr = _qr_tangents(q, r, da)
         return outs, [dq, dr, *(Zero.of(p) for p in outs[2:])]
+
+
+def _unpacked(packed: Any, taus: Any, full_matrices: bool) -> list[Any]:
+    """Q and R of reflectors as LAPACK keeps them."""
+    m, n = shape_of(packed)[-2:]
+    k = m if full_matrices else min(m, n)
+    reflectors = columns(packed, 0, min(k, n))
+    if k > n:
+        more = aval_of(packed).update(shape=(*shape_of(packed)[:-1], k - n))
+        reflectors = concatenate([reflectors, zeros(more)], len(shape_of(packed)) - 1)
+    return [householder_product(reflectors, taus), triu(rows(packed, 0, k))]
 
 
 qr_p = QR()
@@ -158,6 +183,11 @@ class Geqrf(MatrixPrimitive):
         packed, taus = np.linalg.qr(a, mode="raw")
         return [np.swapaxes(packed, -1, -2), taus]
 
+    @in_single
+    def stablehlo(self, hlo, a):
+        taus = ((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
+        return hlo.lapack("geqrf", a, result=[a, taus], ok=None)
+
 
 geqrf_p = Geqrf()
 
@@ -199,6 +229,11 @@ class HouseholderProduct(MatrixPrimitive):
     def compute(self, a, taus):
         name = "ungqr" if a.dtype.kind == "c" else "orgqr"
         return [lapack(name, a.dtype)(a, taus, lwork=64 * a.shape[1])[0]]
+
+    @in_single
+    def stablehlo(self, hlo, a, taus):
+        name = "ungqr" if a.dtype.kind == "c" else "orgqr"
+        return hlo.lapack(name, a, taus, result=[a], ok=None)
 
 
 householder_product_p = HouseholderProduct()
@@ -253,6 +288,15 @@ class Ormqr(MatrixPrimitive):
         side, trans = "L" if left else "R", trans if transpose else "N"
         lwork = 64 * (c.shape[1] if left else c.shape[0])
         return [lapack(name, a.dtype)(side, trans, a[:, :k], taus, c, lwork)[0]]
+
+    @in_single
+    def stablehlo(self, hlo, a, taus, c, *, left, transpose):
+        if not taus.shape[-1]:
+            return [c]
+        name = "unmqr" if a.dtype.kind == "c" else "ormqr"
+        reflectors = hlo.part(a, a.ndim - 1, 0, taus.shape[-1])
+        options = {"left": left, "transpose": transpose}
+        return hlo.lapack(name, reflectors, taus, c, result=[c], ok=None, **options)
 
 
 ormqr_p = Ormqr()

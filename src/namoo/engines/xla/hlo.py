@@ -249,6 +249,10 @@ class Emitter(Collectives):
     flags = staticmethod(flags)
     matrix = staticmethod(matrix)
 
+    def on_the_host(self) -> OnTheHost:
+        """What a rule raises where NumPy is to compute the equation."""
+        return OnTheHost()
+
     @property
     def platform(self) -> str:
         """Which kind of device the program is for: "cpu", "cuda", …"""
