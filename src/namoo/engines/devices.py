@@ -30,6 +30,15 @@ def cpus() -> list[Device]:
     return [_made.setdefault(i, Device(i)) for i in range(cpu_count())]
 
 
+def home() -> Device:
+    """Where arrays lie that nobody put anywhere: the first CPU of this process."""
+    for provider in others:
+        for device in provider():
+            if device.platform == "cpu" and device.is_addressable:
+                return device
+    return cpus()[0]
+
+
 class _Together:
     """Programs of all processes."""
 

@@ -27,6 +27,7 @@ from namoo.core.trace import (
     eval_trace,
 )
 from namoo.engines.base import Device, require_device
+from namoo.engines.devices import home
 from namoo.numpy import arithmetic as ar
 from namoo.numpy import contraction, creation, elements, fast, logic, manipulation, reductions
 from namoo.numpy.at import IndexUpdateHelper
@@ -483,14 +484,11 @@ def _later(name: str) -> Method:
 # ---- where the array lies
 
 
-_device = Device(0)
-
-
 def _sharding(self: Array) -> Any:
     # Loaded late: whoever never asks pays nothing for it.
     from namoo.sharding.shardings import SingleDeviceSharding
 
-    return SingleDeviceSharding(_device)
+    return SingleDeviceSharding(home())
 
 
 def _is_deleted(self: EagerArray) -> bool:
@@ -509,7 +507,7 @@ def _copy_to_host_async(self: Array) -> None:
 
 def _devices(self: Array) -> set[Device]:
     """The devices the array lies on."""
-    return {_device}
+    return {home()}
 
 
 def _to_device(self: Array, device: Any, *, stream: None = None) -> Array:
@@ -608,7 +606,7 @@ _METHODS: dict[str, Any] = {
     "flat": property(_flat),
     "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes of one element."),
     "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
-    "device": property(lambda self: _device, doc="The device the array lies on."),
+    "device": property(lambda self: home(), doc="The device the array lies on."),
     "sharding": property(_sharding, doc="How the array lies on devices."),
     "committed": property(lambda self: False, doc="Whether it was put on a chosen device."),
 }
