@@ -29,6 +29,7 @@ EXAMPLES = {
     "meta_learning": (r"meta-.*error [\d.]+, ([\d.]+)", lambda error: error < 2),  # plain: 2.95
     "ode_fit": (r"error: ([\d.]+)", lambda error: error < 0.3),  # 0.51 before the first step
     "ppo_cartpole": (r"stands for (\d+)", lambda steps: steps > 100),  # untrained: 10
+    "data_parallel": (r"largest difference: ([\d.]+)", lambda difference: difference < 1e-5),
     "lbfgs_fit": (r"L-BFGS: loss ([\d.]+)", lambda loss: loss < 0.25),  # by descent: 0.96
 }
 
@@ -42,6 +43,16 @@ def test_an_example_learns_and_draws(name, tmp_path):
     found = re.search(pattern, done.stdout)
     assert found and learned(float(found[1])), done.stdout
     assert picture.read_bytes().startswith((b"<svg", b"\x89PNG"))
+
+
+def test_training_over_many_processes_is_that_on_one_device(tmp_path):
+    script = ROOT / "examples" / "data_parallel.py"
+    command = "-m", "namoo.launch", "-n", "4", "--cpu-devices", "2", "--deadline", "250"
+    done = run(*command, script, "--short", "--out", tmp_path / "picture.svg")
+    assert done.returncode == 0, done.stderr
+    assert "[0] 8 devices, 4 processes" in done.stdout
+    found = re.search(r"largest difference: ([\d.]+)", done.stdout)
+    assert found and float(found[1]) < 1e-5, done.stdout
 
 
 def test_a_stopped_example_goes_on_as_if_it_had_not(tmp_path):
