@@ -58,8 +58,8 @@ class JaxprEqn:
         params: dict[str, Any],
         source: errors.Source | None = None,
     ):
-        self.invars = list(invars)
-        self.outvars = list(outvars)
+        self.invars = invars if type(invars) is list else list(invars)
+        self.outvars = outvars if type(outvars) is list else list(outvars)
         self.primitive = primitive
         self.params = params
         self.source = source

@@ -35,6 +35,7 @@ from namoo.numpy.indexing import getitem
 from namoo.numpy.printing import array_text
 from namoo.numpy.promote import OPERANDS, promote, to_array
 from namoo.numpy.standard import __array_api_version__
+from namoo.numpy.ufuncs import ufunc
 from namoo.primitives import bits
 from namoo.primitives import shape as lax
 
@@ -96,9 +97,10 @@ _POWERS: fast.Scalars = {d: kinds - {int} for d, kinds in fast.INEXACT.items()}
 
 
 def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-    """The product of two matrices whose precision nobody chose; None for all else."""
-    plain = x.ndim == y.ndim == 2 and x.dtype.char in "fdFD"
-    return np.matmul(x, y) if plain and config.default_matmul_precision is None else None
+    """The product of matrices or vectors whose precision nobody chose; None for all else."""
+    plain = 0 < x.ndim <= 2 and 0 < y.ndim <= 2 and x.dtype.char in "fdFD"
+    # Up to two axes it means the same as `matmul`, and is at BLAS sooner.
+    return x.dot(y) if plain and config.default_matmul_precision is None else None
 
 
 # Where NumPy computes the same, at once: its function, kinds of dtypes, Python numbers.
@@ -133,22 +135,28 @@ def _short_power(short: Method) -> Method:
     return method
 
 
+def _plain(fun: Any) -> Method:
+    """A function without its own short way, for an operator that has one."""
+    return fun._func if isinstance(fun, ufunc) else getattr(fun, "__wrapped__", fun)
+
+
 def _attach_operators() -> None:
     for name, symbol, fun in [*_OPERATORS, *_COMPARISONS]:
-        general = _binary(symbol, fun)
-        method = errors.boundary(general)
         if name in _SHORT:
             compute, kinds, scalars = _SHORT[name]
-            method = fast.shortcut(compute, general, kinds, scalars)
+            method = fast.shortcut(compute, _binary(symbol, _plain(fun)), kinds, scalars)
+        else:
+            method = errors.boundary(_binary(symbol, fun))
         setattr(Array, f"__{name}__", method)
         if name == "pow":
             setattr(EagerArray, "__pow__", _short_power(method))  # noqa: B010
     for name, symbol, fun in _OPERATORS:
-        general = _binary(symbol, fun, swap=True)
-        method = errors.boundary(general)
         if name in _SHORT:
             compute, kinds, scalars = _SHORT[name]
+            general = _binary(symbol, _plain(fun), swap=True)
             method = fast.shortcut(compute, general, kinds, scalars, swap=True)
+        else:
+            method = errors.boundary(_binary(symbol, fun, swap=True))
         setattr(Array, f"__r{name}__", method)
 
 

@@ -79,7 +79,7 @@ def add(x: Any, y: Any, /) -> Array:
         Array([1.5, 2.5, 3.5], dtype=float32, weak_type=True)
     """
     x, y = promote("add", x, y)
-    return bits.bitwise_or(x, y) if x.dtype == np.bool_ else add_p.bind(x, y)
+    return bits.bitwise_or(x, y) if x.dtype == _dtypes.bool_ else add_p.bind(x, y)
 
 
 @binary_ufunc(np.multiply, "fiucb", fast.ARITHMETIC, identity=1)
@@ -96,7 +96,7 @@ def multiply(x: Any, y: Any, /) -> Array:
                [4., 8.]], dtype=float32)
     """
     x, y = promote("multiply", x, y)
-    return bits.bitwise_and(x, y) if x.dtype == np.bool_ else mul_p.bind(x, y)
+    return bits.bitwise_and(x, y) if x.dtype == _dtypes.bool_ else mul_p.bind(x, y)
 
 
 @binary_ufunc(np.subtract, "fiuc", fast.ARITHMETIC)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,10 +22,14 @@ from namoo.primitives import shape as lax
 from namoo.primitives.contract import dot_general
 from namoo.transforms.recall import recalled
 
+Shape = tuple[int, ...]
+
 
 def _product_type(name: str, x: Array, y: Array, preferred: Any) -> tuple[Any, bool]:
     """The type of a product, and whether it is weak."""
     if preferred is None:
+        if x.dtype is y.dtype and not (x.weak_type and y.weak_type):
+            return x.dtype, False
         return _dtypes.result_type(x, y, return_weak_type_flag=True)
     return _dtypes.check_user_dtype_supported(preferred, name), False
 
@@ -94,16 +99,16 @@ def dot(
         contract: Any = ((), ())
     else:
         contract = ((x.ndim - 1,), (max(y.ndim - 2, 0),))
-    _check_contracted("dot", x, y, *contract)
+    _check_contracted("dot", x.shape, y.shape, *contract)
     return _contract("dot", x, y, (contract, ((), ())), precision, preferred_element_type)
 
 
-def _check_contracted(name: str, x: Array, y: Array, xs: Sequence[int], ys: Sequence[int]) -> None:
-    lengths = [x.shape[i] for i in xs], [y.shape[i] for i in ys]
+def _check_contracted(name: str, x: Shape, y: Shape, xs: Sequence[int], ys: Sequence[int]) -> None:
+    lengths = [x[i] for i in xs], [y[i] for i in ys]
     if lengths[0] != lengths[1]:
         raise TypeError(
-            f"{name}: axes that are summed over must have equal length, got shapes {x.shape} and "
-            f"{y.shape}, with axes {tuple(xs)} of the first and {tuple(ys)} of the second."
+            f"{name}: axes that are summed over must have equal length, got shapes {x} and "
+            f"{y}, with axes {tuple(xs)} of the first and {tuple(ys)} of the second."
             + errors.at_user_line()
         )
 
@@ -143,17 +148,17 @@ def matmul(
                 f"matmul input operand {i} must have ndim at least 1, but it is a scalar; use * "
                 "to multiply by a number." + errors.at_user_line()
             )
-    y_matrix = y.ndim > 1
-    _check_contracted("matmul", x, y, (x.ndim - 1,), (y.ndim - 1 - y_matrix,))
-    place = _BatchAxes(x, y)
-    squeezed = lax.squeeze(x, place.x_dropped), lax.squeeze(y, place.y_dropped)
-    x, y = squeezed
-    contract = ((x.ndim - 1,), (y.ndim - 1 - y_matrix,))
-    batch = (place.x_batch, place.y_batch)
-    out = _contract("matmul", x, y, (contract, batch), precision, preferred_element_type)
-    order = [*place.common, *place.x_free, *place.y_free]
-    out = lax.transpose(out, np.argsort(order, kind="stable"))
+    place = _batch_axes(x.shape, y.shape)
+    if place.x_dropped or place.y_dropped:
+        x, y = lax.squeeze(x, place.x_dropped), lax.squeeze(y, place.y_dropped)
+    out = _contract("matmul", x, y, place.dimensions, precision, preferred_element_type)
+    out = lax.transpose(out, place.permutation)
     return lax.expand_dims(out, place.ones) if place.ones else out
+
+
+@functools.lru_cache(1024)
+def _batch_axes(x: Shape, y: Shape) -> _BatchAxes:
+    return _BatchAxes(x, y)
 
 
 class _BatchAxes:
@@ -163,8 +168,10 @@ class _BatchAxes:
     product then needs no repeated copies.
     """
 
-    def __init__(self, x: Array, y: Array):
-        lead_x, lead_y = (v.shape[:-2] if v.ndim > 1 else () for v in (x, y))
+    def __init__(self, x: Shape, y: Shape):
+        y_matrix = len(y) > 1
+        _check_contracted("matmul", x, y, (len(x) - 1,), (len(y) - 1 - y_matrix,))
+        lead_x, lead_y = (shape[:-2] if len(shape) > 1 else () for shape in (x, y))
         n = max(len(lead_x), len(lead_y))
         sizes_x = [None] * (n - len(lead_x)) + list(lead_x)
         sizes_y = [None] * (n - len(lead_y)) + list(lead_y)
@@ -196,13 +203,21 @@ class _BatchAxes:
                 self.y_batch.append(at_y - len(self.y_dropped))
             else:
                 raise ValueError(
-                    f"matmul: leading axes do not broadcast, got shapes {x.shape} and {y.shape}."
+                    f"matmul: leading axes do not broadcast, got shapes {x} and {y}."
                     + errors.at_user_line()
                 )
-        if x.ndim > 1:
+        if len(x) > 1:
             self.x_free.append(n)
-        if y.ndim > 1:
+        if y_matrix:
             self.y_free.append(n + 1)
+        in_x = len(x) - len(self.x_dropped) - 1
+        in_y = len(y) - len(self.y_dropped) - 1 - y_matrix
+        self.dimensions = (
+            ((in_x,), (in_y,)),
+            (tuple(self.x_batch), tuple(self.y_batch)),
+        )
+        order = [*self.common, *self.x_free, *self.y_free]
+        self.permutation = tuple(np.argsort(order, kind="stable").tolist())
 
 
 @recalled
@@ -354,7 +369,7 @@ def tensordot(
             "tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of "
             f"ints, got {axes!r}."
         )
-    _check_contracted("tensordot", x, y, *contract)
+    _check_contracted("tensordot", x.shape, y.shape, *contract)
     return _contract("tensordot", x, y, (contract, ((), ())), precision, preferred_element_type)
 
 

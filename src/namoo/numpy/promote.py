@@ -17,10 +17,10 @@ from namoo import _dtypes, errors
 from namoo._config import config
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
+from namoo.core.trace import Tracer, context, eval_trace
 from namoo.core.trace import _ignore as ignore
 from namoo.core.trace import _reset_floating_errors as reset_floating_errors
 from namoo.core.trace import _set_floating_errors as set_floating_errors
-from namoo.core.trace import context, eval_trace
 from namoo.primitives import shape as lax
 
 __all__ = ["ignore", "reset_floating_errors", "set_floating_errors"]
@@ -185,17 +185,43 @@ def promote(name: str, *args: Any) -> list[Array]:
         >>> [x.str_short() for x in map(lambda x: x.aval, promote("f", jnp.arange(3), 1.5))]
         ['f32[3]', 'f32[]']
     """
-    return fit_shapes(name, promote_types(name, *args))
+    return _at_once(args) or fit_shapes(name, promote_types(name, *args))
+
+
+def _at_once(args: tuple[Any, ...]) -> list[Any] | None:
+    """Most operands of a program: traced floats of one type, or one and a number; else None."""
+    if len(args) != 2:
+        return None
+    x, y = args
+    if not isinstance(x, Tracer):
+        pair = _at_once((y, x)) if isinstance(y, Tracer) else None
+        return pair and pair[::-1]
+    aval, kind = x.aval, type(y)
+    dtype = aval.dtype
+    if dtype not in lax.FLOATS:
+        return None
+    if kind is float or kind is int and -0x80000000 <= y <= 0x7FFFFFFF:
+        if dtype is _dtypes.python_scalar_dtype(float):
+            return [x, EagerArray(np.asarray(y, dtype), aval.weak_type)]
+    elif isinstance(y, Tracer):
+        other = y.aval
+        if dtype is other.dtype and aval.shape == other.shape:
+            return [x, y] if aval.weak_type is other.weak_type else None
+    return None
 
 
 def promote_inexact(name: str, *args: Any) -> list[Array]:
     """`promote` to a floating or complex type."""
-    return fit_shapes(name, promote_types(name, *args, to=_dtypes.to_inexact_dtype))
+    return _at_once(args) or fit_shapes(
+        name, promote_types(name, *args, to=_dtypes.to_inexact_dtype)
+    )
 
 
 def promote_numeric(name: str, *args: Any) -> list[Array]:
     """`promote`, where booleans become integers."""
-    return fit_shapes(name, promote_types(name, *args, to=_dtypes.to_numeric_dtype))
+    return _at_once(args) or fit_shapes(
+        name, promote_types(name, *args, to=_dtypes.to_numeric_dtype)
+    )
 
 
 def promote_complex(name: str, *args: Any) -> list[Array]:

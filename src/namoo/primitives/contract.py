@@ -91,21 +91,7 @@ class DotGeneral(Primitive):
         return super().kernel(x, y, dimension_numbers=dimension_numbers, **params)
 
     def abstract(self, x, y, *, dimension_numbers, precision, preferred_element_type):
-        _check_dimensions(dimension_numbers, x.ndim, y.ndim)
-        (xc, yc), (xb, yb) = dimension_numbers
-        for kind, xs, ys in (("batch", xb, yb), ("contracting", xc, yc)):
-            left, right = [tuple(a.shape[i] for i in d) for a, d in ((x, xs), (y, ys))]
-            if left != right:
-                raise TypeError(
-                    f"dot_general requires {kind} dimensions to have the same shape, got {left} "
-                    f"and {right}: axes {xs} of the left operand, of shape {x.shape}, and axes "
-                    f"{ys} of the right operand, of shape {y.shape}."
-                )
-        shape = (
-            *(x.shape[i] for i in xb),
-            *(x.shape[i] for i in _others(x.ndim, xc, xb)),
-            *(y.shape[i] for i in _others(y.ndim, yc, yb)),
-        )
+        shape = _result_shape(x.shape, y.shape, dimension_numbers)
         dtype = _result_dtype(x.dtype, y.dtype, preferred_element_type, is_algorithm(precision))
         return ShapedArray(shape, dtype, x.weak_type and y.weak_type)
 
@@ -196,6 +182,28 @@ def _as_operand(out: Any, axes: Sequence[int], aval: ShapedArray) -> Any:
     if aval_of(out).dtype == aval.dtype:
         return out
     return convert_element_type(out, aval.dtype, aval.weak_type)
+
+
+@functools.lru_cache(4096)
+def _result_shape(
+    x_shape: tuple[int, ...], y_shape: tuple[int, ...], dimension_numbers: _Dimensions
+) -> tuple[int, ...]:
+    """The shape of a product, or an error that says what does not fit."""
+    _check_dimensions(dimension_numbers, len(x_shape), len(y_shape))
+    (xc, yc), (xb, yb) = dimension_numbers
+    for kind, xs, ys in (("batch", xb, yb), ("contracting", xc, yc)):
+        left, right = tuple(x_shape[i] for i in xs), tuple(y_shape[i] for i in ys)
+        if left != right:
+            raise TypeError(
+                f"dot_general requires {kind} dimensions to have the same shape, got {left} "
+                f"and {right}: axes {xs} of the left operand, of shape {x_shape}, and axes "
+                f"{ys} of the right operand, of shape {y_shape}."
+            )
+    return (
+        *(x_shape[i] for i in xb),
+        *(x_shape[i] for i in _others(len(x_shape), xc, xb)),
+        *(y_shape[i] for i in _others(len(y_shape), yc, yb)),
+    )
 
 
 def _check_dimensions(dimension_numbers: Any, x_ndim: int, y_ndim: int) -> None:

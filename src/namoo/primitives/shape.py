@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from namoo import _dtypes
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive, Zero
-from namoo.core.trace import Tracer, eval_trace
+from namoo.core.trace import Tracer, context, eval_trace
 
 Axes = Sequence[int]
 
@@ -35,7 +36,10 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
 
 def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of an operand."""
-    return x.shape if hasattr(x, "shape") else np.shape(x)
+    try:
+        return x.shape
+    except AttributeError:  # a Python number
+        return np.shape(x)
 
 
 class ConvertElementType(Primitive):
@@ -174,24 +178,8 @@ class BroadcastInDim(Primitive):
         )
 
     def abstract(self, x, *, shape, broadcast_dimensions):
-        check_lengths("broadcast_in_dim", shape)
-        if len(broadcast_dimensions) != len(x.shape):
-            raise TypeError(
-                "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; "
-                f"got broadcast_dimensions {broadcast_dimensions} for operand shape {x.shape}."
-            )
-        for size, d in zip(x.shape, broadcast_dimensions, strict=True):
-            if not 0 <= d < len(shape) or size not in (1, shape[d]):
-                raise TypeError(
-                    f"broadcast_in_dim cannot broadcast shape {x.shape} to {shape} with "
-                    f"broadcast_dimensions {broadcast_dimensions}: every operand axis must have "
-                    "length 1 or the length of the result's axis."
-                )
-        if len(set(broadcast_dimensions)) != len(broadcast_dimensions):
-            raise TypeError(
-                f"broadcast_in_dim broadcast_dimensions must be unique; got {broadcast_dimensions}."
-            )
-        return x.update(shape=shape)
+        check_broadcast(x.shape, shape, broadcast_dimensions)
+        return ShapedArray(shape, x.dtype, x.weak_type)
 
     def transpose(self, ct, x, *, shape, broadcast_dimensions):
         repeated = [i for i in range(len(shape)) if i not in broadcast_dimensions]
@@ -223,6 +211,26 @@ class BroadcastInDim(Primitive):
 
     def stablehlo(self, hlo, x, *, shape, broadcast_dimensions):
         return hlo.broadcast(x, shape, broadcast_dimensions)
+
+
+@functools.lru_cache(4096)
+def check_broadcast(own: tuple[int, ...], shape: tuple[int, ...], dims: tuple[int, ...]) -> None:
+    """Refuse a shape, or places of axes in it, that an operand's own shape does not fit."""
+    check_lengths("broadcast_in_dim", shape)
+    if len(dims) != len(own):
+        raise TypeError(
+            "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; "
+            f"got broadcast_dimensions {dims} for operand shape {own}."
+        )
+    for size, d in zip(own, dims, strict=True):
+        if not 0 <= d < len(shape) or size not in (1, shape[d]):
+            raise TypeError(
+                f"broadcast_in_dim cannot broadcast shape {own} to {shape} with "
+                f"broadcast_dimensions {dims}: every operand axis must have "
+                "length 1 or the length of the result's axis."
+            )
+    if len(set(dims)) != len(dims):
+        raise TypeError(f"broadcast_in_dim broadcast_dimensions must be unique; got {dims}.")
 
 
 broadcast_in_dim_p = BroadcastInDim()
@@ -316,11 +324,15 @@ def zeros(aval: ShapedArray) -> Any:
     if isinstance(aval.dtype, _dtypes.ExtendedDType) or aval.dtype == _dtypes.float0:
         dtype: Any = getattr(aval.dtype, "numpy", aval.dtype)
         return EagerArray(np.zeros(aval.shape, dtype))
+    if not aval.shape or context.trace is eval_trace:
+        return EagerArray(np.zeros(aval.shape, aval.dtype), aval.weak_type)
     return broadcast(EagerArray(np.zeros((), aval.dtype), aval.weak_type), aval.shape)
 
 
 def ones(aval: ShapedArray) -> Any:
     """An array of ones of a given type."""
+    if not aval.shape or context.trace is eval_trace:
+        return EagerArray(np.ones(aval.shape, aval.dtype), aval.weak_type)
     return broadcast(EagerArray(np.ones((), aval.dtype), aval.weak_type), aval.shape)
 
 
@@ -349,12 +361,12 @@ class ReduceSum(Primitive):
         return super().kernel(x, axes=axes)
 
     def abstract(self, x, *, axes):
-        if x.dtype == np.bool_:
+        if x.dtype == _dtypes.bool_:
             raise TypeError(
                 "reduce_sum does not accept dtype bool: convert it to an integer type to count, or "
                 "use reduce_or."
             )
-        return x.update(shape=reduced_shape("reduce_sum", x.shape, axes))
+        return ShapedArray(reduced_shape("reduce_sum", x.shape, axes), x.dtype, x.weak_type)
 
     def transpose(self, ct, x, *, axes):
         shape = x.aval.shape
@@ -370,6 +382,7 @@ class ReduceSum(Primitive):
         return hlo.convert(hlo.reduce("add", hlo.widen(x), 0, axes), x.dtype)
 
 
+@functools.lru_cache(4096)
 def reduced_shape(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape without the axes that are reduced over."""
     if len(set(axes)) != len(axes):

@@ -51,6 +51,8 @@ class StageTrace(Trace):
 
     def atom(self, x: Any) -> Atom:
         """The variable or literal that stands for an operand."""
+        if type(x) is EagerArray and not x._value.ndim and x._value.dtype.names is None:
+            return Literal(x._value, ShapedArray((), x._value.dtype, x._weak))
         if isinstance(x, StageTracer) and x._trace is self:
             return x._var
         if isinstance(x, Tracer):
