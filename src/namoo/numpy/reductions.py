@@ -124,7 +124,7 @@ def identity_of(x: Array, value: Any) -> np.ndarray:
 
 def wide_integer(dtype: Any) -> Any:
     """Integers narrower than the default one are summed in that one."""
-    if dtype == np.bool_:
+    if dtype == _dtypes.bool_:
         return _dtypes.default_int_dtype()
     for kind, default in (
         (np.unsignedinteger, _dtypes.default_uint_dtype()),
@@ -137,8 +137,8 @@ def wide_integer(dtype: Any) -> Any:
 
 def wide_float(dtype: Any) -> Any:
     """16-bit floats are summed in 32 bits."""
-    if dtype == np.float16 or dtype == _dtypes.bfloat16:
-        return np.dtype(np.float32)
+    if dtype == _dtypes.float16 or dtype == _dtypes.bfloat16:
+        return _dtypes.float32
     return dtype
 
 
@@ -179,7 +179,7 @@ def _reduce(
     work_dtype = wide_float(result_dtype) if widen and dtype is None else result_dtype
     x = as_type(x, work_dtype)
     reduce, combine = kind.reduce, kind.combine
-    if x.dtype == np.bool_ and name in ("sum", "prod"):
+    if x.dtype == _dtypes.bool_ and name in ("sum", "prod"):
         other = _any if name == "sum" else _all
         reduce, combine = other.reduce, other.combine
     if where is not None:
