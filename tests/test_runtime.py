@@ -626,3 +626,42 @@ def test_a_missing_runtime_is_told_once():
     assert missing.stdout.startswith("True [Array([2., 2.]")
     assert missing.stderr.count("runs without its C++ part") == 1
     assert "ModuleNotFoundError" in run(MISSING + USE, NAMOO_RUNTIME="native").stderr
+
+
+# ---- sums of small arrays
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "shape", [(), (0,), (7,), (8,), (2, 3), (128,), (5, 129), (8, 8, 64)], ids=str
+)
+def test_total_adds_in_the_order_of_numpy(dtype, shape):
+    rng = np.random.default_rng(len(shape))
+    for _ in range(20):
+        x = np.asarray(rng.standard_normal(shape) * 10.0 ** rng.integers(-6, 6, shape), dtype)
+        found = native.total(x)
+        assert (found.shape, found.dtype) == ((), x.dtype)
+        assert found.tobytes() == np.asarray(np.add.reduce(x, None)).tobytes()
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.ones((4, 4), np.float32)[:, 1],
+        np.ones((4, 4), np.float32).T,
+        np.ones(3, ">f4"),
+        np.arange(3),
+        np.ones(3, np.float16),
+        np.ones(5000, np.float32),
+        np.ma.ones(3),
+        [1.0],
+    ],
+    ids=["strided", "transposed", "swapped", "integers", "half", "large", "a subclass", "a list"],
+)
+def test_total_leaves_the_rest_to_numpy(x):
+    assert native.total(x) is None
+
+
+def test_total_has_no_warnings():
+    assert np.isnan(native.total(np.array([np.inf, -np.inf])))
+    assert np.isinf(jnp.full(3, 3e38).sum())

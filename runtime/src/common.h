@@ -139,5 +139,6 @@ void add_pool(nb::module_& m);
 void add_entry(nb::module_& m);
 void add_call(nb::module_& m);
 void add_random(nb::module_& m);
+void add_reduce(nb::module_& m);
 
 }  // namespace namoo

@@ -20,6 +20,7 @@ NB_MODULE(_runtime, m) {
     namoo::add_entry(m);
     namoo::add_call(m);
     namoo::add_random(m);
+    namoo::add_reduce(m);
   } catch (namoo::Raised&) {
     throw nb::python_error();
   }

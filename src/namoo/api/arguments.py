@@ -29,7 +29,10 @@ class Static:
 
     def __init__(self, leaves: Sequence[Any]):
         self.count = len(leaves)
-        self.places = {i: x for i, x in enumerate(leaves) if not is_array(x)}
+        # Nearly all leaves are of this type, which is quick to tell.
+        self.places = {
+            i: x for i, x in enumerate(leaves) if type(x) is not EagerArray and not is_array(x)
+        }
 
     def dynamic(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves that are arrays."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo import _dtypes, errors
+from namoo._accelerator import native
 from namoo.control import collectives
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import INTEGER_ADVICE, Tracer, axis_size, context, eval_trace
@@ -230,8 +231,15 @@ _REALS = frozenset("fd")
 _BOOLEANS = frozenset("?")
 
 
-def _short(ufunc: np.ufunc, kinds: frozenset[str]) -> Callable[[Any], Any]:
-    """Give a reduction a short way through NumPy, for calls without further options."""
+def _short(
+    ufunc: np.ufunc, kinds: frozenset[str], whole: Callable[[np.ndarray], Any] | None = None
+) -> Callable[[Any], Any]:
+    """Give a reduction a short way through NumPy, for calls without further options.
+
+    Args:
+        ufunc, kinds: as for `quick`.
+        whole: reduces all of some arrays, quicker than NumPy, and returns None for the others.
+    """
 
     def decorate(fun: Any) -> Any:
         general = recalled(fun)
@@ -240,6 +248,11 @@ def _short(ufunc: np.ufunc, kinds: frozenset[str]) -> Callable[[Any], Any]:
         def short(a: Any, axis: Any = None, *args: Any, **options: Any) -> Array:
             try:
                 if not args and (not options or options.keys() == _KEEPDIMS):
+                    if axis is None and whole is not None and not options:
+                        if type(a) is EagerArray and context.trace is eval_trace:
+                            done = whole(a._value)
+                            if done is not None:
+                                return EagerArray(done)
                     done = quick(ufunc, kinds, a, axis, options.get("keepdims", False))
                     if done is not None:
                         return EagerArray(done)

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.trace import Trace, Tracer, context, named_axis, rules_on, set_trace
 from namoo.primitives.shape import broadcast, moveaxis, shape_of
+from namoo.transforms import recall
 from namoo.transforms.replay import is_eager, replay
 from namoo.transforms.stage import derived, stage_closed
 
@@ -31,7 +33,7 @@ class BatchTracer(Tracer):
         self.value = value
         self.dim = dim
         if aval is None:
-            whole = aval_of(value)
+            whole = value.aval if type(value) is EagerArray else aval_of(value)
             shape = whole.shape[:dim] + whole.shape[dim + 1 :]
             aval = ShapedArray(shape, whole.dtype, whole.weak_type)
         self.aval = aval
@@ -106,8 +108,13 @@ class BatchTrace(Trace):
             values.append(x.value if own else x)
             dims.append(x.dim if own else None)
         collective = self.axis.name is not None and self.axis.name in prim.collective_axes(params)
+        moves = dims.count(None) < len(dims)
+        if moves and self.eager:
+            out = recall.operation(self, prim, args, params)
+            if out is not None:
+                return out
         with rules_on(self.parent, prim):
-            if not collective and dims.count(None) == len(dims):
+            if not collective and not moves:
                 return prim.bind(*values, **params)
             if collective and not prim.holds_program:
                 out, dim = prim.batch_collective(self.axis, values, dims, **params)
@@ -116,8 +123,10 @@ class BatchTrace(Trace):
             else:
                 out, dim = prim.batch(values, dims, **params)
         if prim.multiple_results:
-            return [self.join(x, d) for x, d in zip(out, dim, strict=True)]
-        return self.join(out, dim)
+            return [
+                x if d is None else BatchTracer(self, x, d) for x, d in zip(out, dim, strict=True)
+            ]
+        return out if dim is None else BatchTracer(self, out, dim)
 
 
 _unnamed = nullcontext()
@@ -133,11 +142,20 @@ def batch(
     trace = BatchTrace(context.trace, axis)
     try:
         with set_trace(trace), _unnamed if axis.name is None else named_axis(*axis[::-1]):
-            outs = fun(*map(trace.join, args, dims))
-            pairs = [trace.pair(x) for x in outs]
+            outs = fun(
+                *[
+                    x if d is None else BatchTracer(trace, x, d)
+                    for x, d in zip(args, dims, strict=True)
+                ]
+            )
+            values, out_dims = [], []
+            for x in outs:
+                own = type(x) is BatchTracer and x._trace is trace
+                values.append(x.value if own else x)
+                out_dims.append(x.dim if own else None)
     finally:
         trace.finish()
-    return [x for x, _ in pairs], [d for _, d in pairs]
+    return values, out_dims
 
 
 def batch_to(axis: Axis, x: Any, dim: int | None, place: int = 0) -> Any:
@@ -156,6 +174,12 @@ def batch_jaxpr(
     """
     batched = tuple(batched)
     force = force if isinstance(force, bool) else tuple(force)
+    # Programs with collectives read the sizes of other named axes while they are batched.
+    axes = tuple(sorted(context.axes.items(), key=repr)) if context.axes else ()
+    key = ("batch", axis, batched, force, axes, context.checked)
+    known = closed.jaxpr.cache.get(key)
+    if known is not None:
+        return known
 
     def make():
         batched_out: list[bool] = []
@@ -176,9 +200,7 @@ def batch_jaxpr(
         ]
         return stage_closed(fun, avals, closed.jaxpr.name), batched_out
 
-    # Programs with collectives read the sizes of other named axes while they are batched.
-    axes = (*sorted(context.axes.items(), key=repr), context.checked)
-    return derived(closed.jaxpr, ("batch", axis, batched, force, axes), make)
+    return derived(closed.jaxpr, key, make)
 
 
 def to_front(xs: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], list[bool]]:

@@ -12,6 +12,7 @@ from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.primitive import Primitive, Zero, is_zero
 from namoo.core.trace import Trace, Tracer, context, rules_on, set_trace
 from namoo.primitives.shape import instantiate
+from namoo.transforms import recall
 from namoo.transforms.replay import is_eager, replay
 from namoo.transforms.stage import derived, stage_closed
 
@@ -81,6 +82,10 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
+        if moves and self.eager:
+            out = recall.operation(self, prim, args, params)
+            if out is not None:
+                return out
         with rules_on(self.parent, prim):
             if not moves:
                 return prim.bind(*primals, **params)

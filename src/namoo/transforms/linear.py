@@ -349,7 +349,8 @@ def _backward_pass(jaxpr, consts, inputs, cts, place):
                 **eqn.params,
             )
         except NotImplementedError as error:
-            error.add_note(f"The operation was asked for at {eqn.source}.")
+            if eqn.source is not None:
+                error.add_note(f"The operation was asked for at {eqn.source}.")
             raise
         for atom, ct in zip(eqn.invars, in_cts, strict=True):
             accumulate(atom, ct)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from namoo.transforms.batch import batch_jaxpr, to_front
 from namoo.transforms.jvp import jvp_jaxpr
 from namoo.transforms.linear import linearize_jaxpr, tangents_out, transpose_jaxpr
 
+_checks = attrgetter(*CHECKS)
 Values = Sequence[np.ndarray]
 Executable = Callable[[Values], list[np.ndarray]]
 
@@ -48,8 +50,7 @@ class ProgramPrimitive(Primitive):
     def executable(closed: ClosedJaxpr) -> Executable:
         """A program made ready to run, once."""
         cache = closed.jaxpr.cache
-        checks = any(getattr(config, name) for name in CHECKS)
-        key = ("executable", config.trace_id()) if checks else "executable"
+        key = ("executable", config.trace_id()) if any(_checks(config)) else "executable"
         run = cache.get(key)
         if run is None:
             run = cache[key] = ProgramPrimitive.compiler(closed)

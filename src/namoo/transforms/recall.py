@@ -1,9 +1,10 @@
-"""Functions that remember their programs, for eager transformations.
+"""Functions and operations that remember their programs, for eager transformations.
 
 A function of arrays whose operations depend on types and settings alone is staged when it meets
 types for the second time under `grad`, `vmap` or `jvp` without `jit`; from then on its program is
 replayed.  The first time it runs as it is written: one call is quicker than its program is made,
-and mistakes are told in the user's terms.
+and mistakes are told in the user's terms.  Operations outside of such functions are remembered one
+by one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import numpy as np
 from namoo import errors
 from namoo._config import config
 from namoo.core.array import Array
+from namoo.core.avals import aval_of
 from namoo.core.jaxpr import ClosedJaxpr
+from namoo.core.primitive import Primitive
 from namoo.core.trace import Trace, context
 from namoo.transforms.replay import replay
 from namoo.transforms.stage import stage
@@ -88,6 +91,37 @@ class Programs:
         if collective or jaxpr.effectful or not single:
             return _GENERAL
         return ClosedJaxpr(jaxpr, consts)
+
+
+_operations: dict[Any, Any] = {}
+
+
+def operation(trace: Trace, prim: Primitive, args: Sequence[Any], params: dict) -> Any:
+    """The result of an operation under an eager trace; None where its rules must be asked."""
+    if not prim.only_binds or prim.effectful:
+        return None
+    key: list[Any] = [prim, config.trace_id()]
+    for x in args:
+        aval = aval_of(x)
+        key += (aval.shape, aval.dtype, aval.weak_type)
+    for name, x in params.items():
+        key += (name, repr(x) if isinstance(x, _INEXACT) else x)
+    try:
+        program = _operations.get(found := tuple(key))
+    except TypeError:  # a parameter without a hash
+        return None
+    if program is None:
+        if len(_operations) >= 4 * _LIMIT:
+            _operations.clear()
+        program = _operations[found] = _SEEN
+        if patient:
+            return None
+    if program is _SEEN:
+        bind = prim.bind if prim.multiple_results else lambda *xs, **p: [prim.bind(*xs, **p)]
+        jaxpr, consts = stage(lambda *xs: bind(*xs, **params), [aval_of(x) for x in args])
+        program = _operations[found] = ClosedJaxpr(jaxpr, consts)
+    outs = replay(trace, program, args)
+    return outs if prim.multiple_results else outs[0]
 
 
 def recalled(fun: Callable[..., Any]) -> Callable[..., Any]:

@@ -32,7 +32,7 @@ def replay(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """The results of a program whose operations `trace` interprets."""
     jaxpr = closed.jaxpr
     if trace is not eval_trace:
-        if is_eager(trace):
+        if getattr(trace, "eager", False):
             return trace.replay(closed, args)  # type: ignore[attr-defined]
         with set_trace(trace):
             return eval_jaxpr(jaxpr, closed.consts, *args)
