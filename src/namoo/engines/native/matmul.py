@@ -29,12 +29,14 @@ from namoo.engines.native.writer import Place, Writer
 # Fused multiply-adds that can be under way at once: fewer sums than these leave units idle.
 LATENCY = 8
 # A panel on the stack has at most so many bytes.
-PANEL_LIMIT = 1 << 18
+PANEL_LIMIT = 1 << 19
 # From this many rows and terms on, a panel is copied even if its columns are neighbours in memory.
 ROWS_TO_PACK = 128
 TERMS_TO_PACK = 256
 # A product is cut into at least so many units, if its tiles are as many.
 UNITS = 32
+# From this many multiplications of vectors on, a product takes longer than to compile it.
+LONG = 1 << 22
 # Multiplications of vectors in the body of a loop; as many are written out without a loop.
 BODY = 16
 WRITTEN_OUT = 64
@@ -81,6 +83,8 @@ def _best(
 ) -> tuple[float, int, int, int]:
     """The tile of least estimated cycles: (cycles, axis, count, vectors); `wide` vectors a row."""
     out = []
+    # How much it matters that all the code is to be compiled.
+    brief = 1 if math.prod(sizes) * wide * terms < LONG else 0.2
     for vectors in range(1, min(wide, most_vectors) + 1):
         limit = min(most_rows, (registers - 1 - vectors) // vectors)
         full, rest = divmod(wide, vectors)
@@ -104,10 +108,9 @@ def _best(
                 cycles *= math.prod(sizes[:axis])
                 rows = count * after
                 variants = (1 + bool(rest and full)) * (1 + bool(left))
-                # Loads are not free; few rows a tile read the panel more often; and all the
-                # code is to be compiled.
+                # Loads are not free, and few rows a tile read the panel more often.
                 cycles *= 1 + 0.1 * (rows + vectors) / (rows * vectors) + 0.1 / rows
-                cycles *= 1 + 0.02 * (variants - 1) + 0.002 * rows * vectors
+                cycles *= 1 + brief * (0.02 * (variants - 1) + 0.002 * rows * vectors)
                 out.append((cycles, axis, count, vectors))
     return min(out)
 
