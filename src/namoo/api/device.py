@@ -29,21 +29,7 @@ def devices(backend: str | None = None) -> list[Device]:
     >>> devices()
     [CpuDevice(id=0)]
     """
-    found = [d for provider in registry.others for d in provider()]
-    cpus = [d for d in found if d.platform == "cpu"] or registry.cpus()
-    rest = [d for d in found if d.platform != "cpu"]
-    if backend is None:
-        first = rest[0].platform if rest else "cpu"
-        return [d for d in (*rest, *cpus) if d.platform == first]
-    wanted = {"cuda": "gpu", "rocm": "gpu"}.get(backend, backend)
-    chosen = [d for d in (*rest, *cpus) if d.platform == wanted]
-    if not chosen:
-        known = sorted({d.platform for d in (*rest, *cpus)})
-        raise RuntimeError(
-            f"Unknown backend {backend!r}. Available backends are {known}; GPUs and TPUs come with "
-            "the PJRT plug-in of their maker and the XLA engine."
-        )
-    return chosen
+    return registry.of_platform(backend)
 
 
 def cpu_devices(count: int) -> list[Device]:

@@ -11,7 +11,15 @@ from namoo.engines.base import Device
 
 _made: dict[int, Device] = {}
 
-others: list[Callable[[], Sequence[Device]]] = []
+
+def _of_plugins() -> Sequence[Device]:
+    # Loaded late: most machines have none.
+    from namoo.engines.plugins import all_devices
+
+    return all_devices()
+
+
+others: list[Callable[[], Sequence[Device]]] = [_of_plugins]
 """Functions that tell of devices besides this process' CPUs: of plug-ins, of other processes."""
 
 
@@ -28,6 +36,34 @@ def cpu_count() -> int:
 def cpus() -> list[Device]:
     """The CPU devices of this process."""
     return [_made.setdefault(i, Device(i)) for i in range(cpu_count())]
+
+
+def of_platform(platform: str | None = None) -> list[Device]:
+    """The devices of a platform, or of the best there is: an accelerator's before CPUs.
+
+    Raises:
+      RuntimeError: there are none.
+    """
+    found = [d for provider in others for d in provider()]
+    cpu = [d for d in found if d.platform == "cpu"] or cpus()
+    every = [*(d for d in found if d.platform != "cpu"), *cpu]
+    wanted = {"cuda": "gpu", "rocm": "gpu"}.get(platform, platform) if platform else None
+    chosen = [d for d in every if d.platform == (wanted or every[0].platform)]
+    if not chosen:
+        known = sorted({d.platform for d in every})
+        raise RuntimeError(
+            f"Unknown backend {platform!r}. Available backends are {known}; GPUs and TPUs come "
+            "with the PJRT plug-in of their maker and the XLA engine."
+        )
+    return chosen
+
+
+def default() -> Device:
+    """Where XLA runs programs that no argument tells a place for."""
+    chosen = config.default_device
+    if chosen is None:
+        return next(d for d in of_platform() if d.is_addressable)
+    return chosen if isinstance(chosen, Device) else of_platform(chosen)[0]
 
 
 def home() -> Device:

@@ -250,6 +250,10 @@ class Writer:
 
     def load(self, place: Place, index: Sequence[Index]) -> Any:
         """Read an element, or as many as there are lanes."""
+        if 0 in place.shape:
+            # There is none; whoever reads here does not use the value.
+            zero = constant(computed_in(part_of(place.elem)), 0)
+            return (zero,) * parts(place.elem) if is_compound(place.elem) else zero
         if is_compound(place.elem):
             return self._load_parts(place, index)
         value = self._load(place.pointer, place.elem, place.position(index))

@@ -35,6 +35,17 @@ def client(platform: str = "cpu", count: int = 1) -> Any:
         return found
 
 
+def plugin_client(plugin: Any) -> Any:
+    """The client of a plug-in; it serves its platform from now on."""
+    with _lock:
+        found = _clients.get(plugin.platform)
+        if found is None:
+            options = {} if plugin.name != "cuda" else pjrt.gpu_options()
+            found = pjrt.load_plugin(plugin.name, plugin.library, options)
+            _clients[plugin.platform] = found
+        return found
+
+
 def raw(device: Device) -> Any:
     """jaxlib's device of one of ours."""
     # Among several processes the numbers of devices do not tell how many this one has.

@@ -9,7 +9,7 @@ import numpy as np
 
 from namoo.core.jaxpr import ClosedJaxpr, dce
 from namoo.engines.base import Device
-from namoo.engines.devices import home
+from namoo.engines.devices import default
 from namoo.engines.xla import clients, pjrt
 from namoo.engines.xla.hlo import kind_of
 from namoo.engines.xla.lower import Module
@@ -123,7 +123,7 @@ class Xla:
         jaxpr = program.jaxpr
         program = program.replace(jaxpr=dce(jaxpr, [True] * len(jaxpr.outvars)))
         options = options or {}
-        device = options.get("device") or home()
+        device = options.get("device") or default()
         return Program(program, device, options.get("aliases") or {})
 
 

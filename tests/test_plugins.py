@@ -1,0 +1,119 @@
+"""Plug-ins of accelerators: how they are found, and that programs run on their devices.
+
+There is no accelerator here: a stub plug-in is a library that XLA's CPU client stands in for.
+"""
+
+import sys
+
+import numpy as np
+import pytest
+
+import namoo
+import namoo.numpy as jnp
+from namoo._config import Setting
+from namoo.engines import plugins
+from namoo.engines.plugins import Plugin
+
+pytest.importorskip("jaxlib")
+
+from namoo.engines.xla import clients, pjrt  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch):
+    plugins.plugins.cache_clear()
+    monkeypatch.setattr(plugins, "_found", {})
+    monkeypatch.setattr(clients, "_clients", dict(clients._clients))
+    monkeypatch.setattr(clients, "_devices", dict(clients._devices))
+    with Setting("platforms")(None):
+        yield
+    plugins.plugins.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("", []),
+        ("mine:/a/b.so", [Plugin("mine", "/a/b.so")]),
+        ("a:/x.so, b:/y.so", [Plugin("a", "/x.so"), Plugin("b", "/y.so")]),
+    ],
+)
+def test_plugins_of_the_environment(monkeypatch, text, found):
+    monkeypatch.setenv("PJRT_NAMES_AND_LIBRARY_PATHS", text)
+    assert [*plugins.plugins()] == found
+
+
+def test_a_malformed_environment(monkeypatch):
+    monkeypatch.setenv("PJRT_NAMES_AND_LIBRARY_PATHS", "mine")
+    with pytest.raises(ValueError, match="name:path pairs"):
+        plugins.plugins()
+
+
+@pytest.mark.parametrize(
+    "package, library, name, platform",
+    [
+        ("xla_cuda13", "xla_cuda_plugin.so", "cuda", "gpu"),
+        ("xla_rocm7", "xla_rocm_plugin.so", "rocm", "gpu"),
+        ("other", "pjrt_plugin_other_14.dylib", "other", "other"),
+    ],
+)
+def test_plugins_of_packages(tmp_path, monkeypatch, package, library, name, platform):
+    folder = tmp_path / "jax_plugins" / package
+    folder.mkdir(parents=True)
+    # It must not be imported: makers' packages want JAX itself.
+    (folder / "__init__.py").write_text("raise AssertionError")
+    (folder / library).touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "jax_plugins", raising=False)
+    [found] = plugins.plugins()
+    assert (found.name, found.platform) == (name, platform)
+    assert found.library == str(folder / library)
+
+
+def test_a_plugin_that_does_not_work_is_told_of_once(tmp_path, monkeypatch):
+    library = tmp_path / "broken.so"
+    library.write_bytes(b"no library")
+    monkeypatch.setenv("PJRT_NAMES_AND_LIBRARY_PATHS", f"broken:{library}")
+    with pytest.warns(UserWarning, match="'broken'.*could not be used.*JAX_PLATFORMS=cpu"):
+        assert namoo.devices()[0].platform == "cpu"
+    assert namoo.devices()[0].platform == "cpu"
+
+
+@pytest.fixture
+def stub(monkeypatch):
+    monkeypatch.setenv("PJRT_NAMES_AND_LIBRARY_PATHS", "cuda:/stub.so")
+    asked = []
+
+    def load(name, library, options):
+        asked.append((name, library, options["platform_name"]))
+        return pjrt.cpu_client(2)
+
+    monkeypatch.setattr(pjrt, "load_plugin", load)
+    return asked
+
+
+def test_programs_run_on_the_devices_of_a_plugin(stub):
+    gpus = namoo.devices()
+    assert stub == [("cuda", "/stub.so", "cuda")]
+    assert [str(d) for d in gpus] == ["gpu:0", "gpu:1"] and repr(gpus[1]) == "GpuDevice(id=1)"
+    assert gpus == namoo.devices("gpu") == namoo.devices("cuda")
+    assert namoo.default_backend() == "gpu" and namoo.devices("cpu")[0].platform == "cpu"
+    x = namoo.device_put(np.arange(4.0, dtype=np.float32), gpus[1])
+    y = jnp.sin(x) + 1
+    assert y.devices() == {gpus[1]} and y.committed
+    np.testing.assert_allclose(y, np.sin(np.arange(4)) + 1, rtol=1e-6)
+    # What nobody put anywhere goes to the first accelerator with XLA, and stays.
+    z = namoo.jit(lambda x: x * 2, engine="xla")(jnp.ones(3))
+    assert z.devices() == {gpus[0]} and not z.committed
+    assert (z + 1).devices() == {gpus[0]}
+    assert (z * y[:3]).devices() == {gpus[1]}
+    # And the CPU is still there.
+    assert namoo.jit(lambda x: x * 2)(jnp.ones(3)).devices() == {namoo.devices("cpu")[0]}
+
+
+def test_platforms_can_be_chosen(stub):
+    with Setting("platforms")("cpu"):
+        assert namoo.devices()[0].platform == "cpu"
+    assert not stub
+    with pytest.raises(RuntimeError, match="Unknown backend 'tpu'. Available backends are .*gpu"):
+        namoo.devices("tpu")
