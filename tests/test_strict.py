@@ -1,6 +1,9 @@
 """Settings that look at operands and values: in eager mode, in the interpreter, in native code."""
 
+import os
 import re
+import subprocess
+import sys
 import threading
 
 import jax
@@ -522,3 +525,15 @@ def test_checks_are_no_operations_of_the_host(strict):
     assert compiled.host_operations() == []
     with pytest.raises(IndexError):
         compiled(X, ints(1, 9))
+
+
+@pytest.mark.parametrize("module", ["core.checks", "core.trace", "primitives.slicing", "numpy"])
+def test_the_environment_switches_it_on_whatever_is_imported_first(module):
+    code = f"import namoo.{module}, namoo.numpy as jnp; jnp.ones(3)[jnp.array(5)]"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "NAMOO_STRICT": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert "IndexError: index 5 is out of bounds" in done.stderr

@@ -17,7 +17,6 @@ from namoo import _dtypes, errors
 from namoo._config import config
 from namoo.core.array import to_numpy
 from namoo.core.avals import aval_of
-from namoo.core.trace import EvalTrace, context, eval_trace
 
 
 class Guard(NamedTuple):
@@ -166,28 +165,15 @@ def check_value(
             raise located(error, source)
 
 
-class CheckingTrace(EvalTrace):
-    """The bottom interpreter while a setting looks at operands or values.
-
-    The short ways of eager mode ask for `eval_trace` itself, so every operation comes here.
-    """
-
-    def process(self, prim, args, params):
-        tests = value_tests()
-        if not tests and not config.strict and context.trace is self:
-            # Another thread switched the settings off.
-            context.trace = eval_trace
-        out = super().process(prim, args, params)
-        if prim.takes_functions or prim.holds_program:
-            return out  # what they run is checked itself
-        if config.strict:
-            guards = prim.guards(*map(aval_of, args), **params)
-            if guards:
-                check_operands(prim.name, guards, [to_numpy(x) for x in args])
-        if tests:
-            for result in out if prim.multiple_results else [out]:
-                check_value(prim.name, tests, to_numpy(result))
-        return out
-
-
-checking_trace = CheckingTrace()
+def check_operation(prim: Any, args: Sequence[Any], params: dict, out: Any) -> None:
+    """Look at an eager operation, as the settings ask."""
+    if prim.takes_functions or prim.holds_program:
+        return  # what they run is checked itself
+    if config.strict:
+        guards = prim.guards(*map(aval_of, args), **params)
+        if guards:
+            check_operands(prim.name, guards, [to_numpy(x) for x in args])
+    tests = value_tests()
+    if tests:
+        for result in out if prim.multiple_results else [out]:
+            check_value(prim.name, tests, to_numpy(result))

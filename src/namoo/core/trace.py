@@ -127,13 +127,29 @@ class _Context(threading.local):
 context = _Context()
 
 
+class CheckingTrace(EvalTrace):
+    """The bottom interpreter while a setting looks at operands or values; see `checks`.
+
+    The short ways of eager mode ask for `eval_trace` itself, so every operation comes here.
+    """
+
+    def process(self, prim, args, params):
+        from namoo.core.checks import check_operation
+
+        if context.trace is self and _bottom(_config.config) is eval_trace:
+            context.trace = eval_trace  # another thread switched the settings off
+        out = super().process(prim, args, params)
+        check_operation(prim, args, params, out)
+        return out
+
+
+checking_trace = CheckingTrace()
+
+
 def _bottom(settings: Any) -> EvalTrace:
     """The bottom trace that settings ask for: one that checks, or the one with short ways."""
-    if not any(getattr(settings, name) for name in _config.CHECKS):
-        return eval_trace
-    from namoo.core.checks import checking_trace
-
-    return checking_trace
+    checks = any(getattr(settings, name) for name in _config.CHECKS)
+    return checking_trace if checks else eval_trace
 
 
 def _settle() -> None:

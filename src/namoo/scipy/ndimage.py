@@ -170,7 +170,7 @@ def _sum_of_corners(x: Array, places: list[Array], order: int, mode: str, outsid
         indices = tuple(
             _FIXES[mode](index, size) for (index, _), size in zip(corner, x.shape, strict=True)
         )
-        value = x[indices]
+        value = x.at[indices].get(mode="clip")
         if mode == "constant":
             inside = (
                 (index >= 0) & (index < size)
