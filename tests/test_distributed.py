@@ -10,6 +10,7 @@ import textwrap
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import namoo
@@ -174,6 +175,26 @@ def test_one_process_needs_no_others(alone):
         distributed.shutdown()
     assert not distributed.is_initialized()
     distributed.shutdown()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "process_allgather(3.0)",
+        "process_allgather(np.arange(3))",
+        "process_allgather({'a': np.ones((2, 3))}, tiled=True)",
+        "broadcast_one_to_all({'a': np.arange(3), 'b': True})",
+        "sync_global_devices('x')",
+        "assert_equal(np.arange(3), 'no')",
+    ],
+)
+def test_one_process_tells_itself_what_it_does_in_jax(question):
+    from jax.experimental import multihost_utils as theirs
+
+    from namoo.experimental import multihost_utils as ours
+
+    found = [repr(eval(f"m.{question}", {"np": np, "m": m})) for m in (ours, theirs)]
+    assert found[0] == found[1]
 
 
 # ---- members and their server, as threads of this process
@@ -548,6 +569,50 @@ def test_an_error_ends_all_and_is_the_one_that_is_told(tmp_path):
     assert "namoo.launch: process 1 failed with exit code 1" in err
     assert "namoo.launch:   ValueError: wrong" in err
     assert re.search(r"process 1 \(host .*\) is lost: it raised ValueError: wrong", err)
+
+
+@needs_jaxlib
+def test_processes_tell_one_another_values(tmp_path):
+    code = """
+    import numpy as np
+    from namoo.experimental import multihost_utils as hosts
+    from namoo.sharding import AxisType, PartitionSpec as P
+
+    rows = hosts.process_allgather({"a": np.arange(2) + 10 * me, "b": float(me)})
+    assert rows["a"].tolist() == [[0, 1], [10, 11], [20, 21]]
+    assert rows["b"].tolist() == [0, 1, 2]
+    assert hosts.process_allgather(np.array([me, me]), tiled=True).tolist() == [0, 0, 1, 1, 2, 2]
+    assert hosts.broadcast_one_to_all({"x": np.float32(me + 5)})["x"] == 5
+    flags = hosts.broadcast_one_to_all(np.array([True, me == 1]), is_source=me == 1)
+    assert flags.tolist() == [True, True]
+    hosts.sync_global_devices("here")
+    hosts.assert_equal({"same": np.ones(3)}, "fine")
+    try:
+        hosts.assert_equal({"seed": [3, me]}, "seeds")
+    except AssertionError as error:
+        expected = "seeds: processes [1, 2] differ from process 0 in ['seed'][1]; process 1 has 1"
+        assert str(error).startswith(expected), error
+    else:
+        raise SystemExit("not noticed")
+    try:
+        hosts.sync_global_devices(f"place {me}")
+    except AssertionError as error:
+        assert "['place 0', 'place 1', 'place 2']" in str(error)
+    else:
+        raise SystemExit("not noticed")
+
+    mesh = namoo.make_mesh((6,), ("x",), (AxisType.Auto,))
+    own = np.arange(4, dtype=np.float32) + 100 * me
+    whole = hosts.host_local_array_to_global_array(own, mesh, P("x"))
+    assert whole.shape == (12,)
+    total = namoo.jit(lambda x: x.sum())(whole)
+    assert float(total) == sum(range(4)) * 3 + 4 * 300
+    back = hosts.global_array_to_host_local_array(whole * 2, mesh, P("x"))
+    assert np.asarray(back).tolist() == (own * 2).tolist()
+    assert hosts.process_allgather(whole, tiled=True)[4] == 100
+    """
+    code, _, err = launch(tmp_path, code)
+    assert (code, err) == (0, "")
 
 
 def test_a_process_that_does_not_come_is_named(tmp_path):

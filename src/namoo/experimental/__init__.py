@@ -9,7 +9,7 @@ from typing import Any
 from namoo._config import enable_x64 as enable_x64
 from namoo.control.callback import io_callback as io_callback
 
-_LAZY = ("checkify", "jet", "mesh_utils", "ode", "pjit", "shard_map", "sparse")
+_LAZY = ("checkify", "jet", "mesh_utils", "multihost_utils", "ode", "pjit", "shard_map", "sparse")
 
 
 def disable_x64() -> Any:
