@@ -291,3 +291,17 @@ def test_programs_come_from_the_disk(tmp_path, monkeypatch, harm):
     run()
     assert len(found) == 4
     assert [x is None for x in found[2:]] == [harm is not None] * 2
+
+
+def test_calls_over_several_devices_are_recognised(mesh, monkeypatch):
+    rows = NamedSharding(mesh, P("x"))
+    f = namoo.jit(lambda state, x: (state + x.sum(), x * 2), in_shardings=(None, rows))
+    x = namoo.device_put(X, rows)
+    state = jnp.float32(0)
+    for _ in range(3):
+        state, _ = f(state, x)
+    if f.calls is not None:
+        monkeypatch.setattr(type(f), "general", None)
+    state, double = f(state, x)
+    assert float(state) == 4 * X.sum() and double.sharding == rows
+    np.testing.assert_array_equal(double, X * 2)

@@ -232,14 +232,18 @@ class Jitted(dispatch.Dispatcher):
         operands = leaves if not any(map(_is_fixed, leaves)) else [x for x in leaves if is_array(x)]
         if context.trace is eval_trace:
             if self._is_placed(traced, operands):
-                return self._placed_call(traced, operands, args, kwargs)
+                run = self._placed(traced, operands, args, kwargs)
+                outs = run((*traced.consts, *operands))
+                if self.calls is not None and run.buffers is not None:
+                    self._learn(traced, leaves, tree, static, run)
+                return traced.out_tree.unflatten(traced.fixed_out.join(outs))
             if traced.donation is None:
                 run = self._executable(traced.closed)
                 outs = dispatch.execute(run, (*traced.consts, *operands))
             else:
                 outs = traced.donation((*traced.consts, *operands))
             outs = list(map(wrap, outs, traced.weak_out))
-            if self.calls is not None and traced.lessons < _LESSONS and not context.axes:
+            if self.calls is not None:
                 self._learn(traced, leaves, tree, static)
         elif self._inline:
             outs = eval_jaxpr(traced.closed.jaxpr, (), *traced.consts, *operands)
@@ -263,9 +267,16 @@ class Jitted(dispatch.Dispatcher):
         if traced.placed is None:
             # Whether the program itself speaks of devices; arguments are asked each time.
             traced.placed = self._shardings is not None or speaks_of_devices(traced.closed.jaxpr)
-        return traced.placed or any(type(x) is PlacedArray and x._committed for x in operands)
+        if traced.placed:
+            return True
+        # What happens to lie where XLA runs programs anyway needs no other way.
+        loose = (self._engine or config.engine) != "xla"
+        return any(
+            type(x) is PlacedArray and (x._committed or (loose and x._follows)) for x in operands
+        )
 
-    def _placed_call(self, traced: _Program, operands: Sequence[Any], args: Any, kwargs: Any):
+    def _placed(self, traced: _Program, operands: Sequence[Any], args: Any, kwargs: Any) -> Any:
+        """The program made ready for the devices of its arguments."""
         from namoo.api import placement
 
         given = wanted = None
@@ -274,17 +285,18 @@ class Jitted(dispatch.Dispatcher):
             given, wanted = self._shardings.leaves(args, kwargs, traced)
         donated = traced.donation.aliases if traced.donation is not None else None
         values = [*traced.consts, *operands]
-        outs = placement.run(traced.closed, values, given, wanted, donated, paths)
-        return traced.out_tree.unflatten(traced.fixed_out.join(outs))
+        return placement.prepare(traced.closed, values, given, wanted, donated, paths)
 
-    def _learn(self, traced, leaves, tree, static):
+    def _learn(self, traced, leaves, tree, static, run=None):
         """Recognise these arguments from now on."""
+        if traced.lessons >= _LESSONS or context.axes:
+            return
         traced.lessons += 1
         if any(isinstance(c, Tracer) for c in traced.consts):
             return
-        run, takes_arrays = traced.donation, True
+        takes_arrays = run is None and traced.donation is not None
         if run is None:
-            run, takes_arrays = self._executable(traced.closed), False
+            run = traced.donation or self._executable(traced.closed)
         dispatch.remember(
             self.calls,
             leaves,

@@ -104,15 +104,23 @@ def _xla() -> Any:
 # --- programs -------------------------------------------------------------------------------------
 
 
-def run(
+def run(closed: ClosedJaxpr, operands: Sequence[Any], *options: Any) -> list[PlacedArray]:
+    """Run a program on the devices that its arguments, or its own words, tell.
+
+    `options` are those of `prepare`.
+    """
+    return prepare(closed, operands, *options)(operands)
+
+
+def prepare(
     closed: ClosedJaxpr,
     operands: Sequence[Any],
     given: Sequence[Sharding | None] | None = None,
     wanted: Sequence[Sharding | None] | None = None,
     donated: dict[int, int] | None = None,
     paths: Sequence[str] = (),
-) -> list[PlacedArray]:
-    """Run a program on the devices that its arguments, or its own words, tell.
+) -> Placed:
+    """A program made ready for the devices that its arguments, or its own words, tell.
 
     Args:
       given: how each argument shall lie; None for those that stay as they are.
@@ -122,36 +130,65 @@ def run(
     """
     given = given or [None] * len(operands)
     wanted = wanted or [None] * len(closed.out_avals)
-    inputs, leader = _agree(closed, operands, given, wanted, paths)
+    inputs, leader, committed = _agree(closed, operands, given, wanted, paths)
     donated = donated or {}
-    key = (tuple(inputs), tuple(wanted), tuple(donated.items()))
+    key = (tuple(inputs), tuple(wanted), tuple(donated.items()), committed)
     cache = closed.jaxpr.cache.setdefault("placed", {})
-    program = cache.get(key)
-    if program is None:
+    found = cache.get(key)
+    if found is None:
         mesh = leader.mesh if isinstance(leader, NamedSharding) else None
 
         def read(text: str, ndim: int) -> Sharding:
             return leader if mesh is None else from_hlo_text(text, mesh, ndim)
 
-        program = cache[key] = _xla().PlacedProgram(
+        program = _xla().PlacedProgram(
             closed, leader._device_assignment, inputs, wanted, donated, read
         )
-    placed = [
-        x if isinstance(x, PlacedArray) and x._sharding is s else put_for(x, s, path)
-        for x, s, path in zip(operands, inputs, _names(paths, len(operands)), strict=True)
-    ]
-    for i in donated:
-        if placed[i]._host is not None:
-            # Someone may still look at the memory: what is given away is a copy.
-            placed[i] = _placed(EagerArray(placed[i]._host.copy()), inputs[i])
-    outs = program([x._buffer for x in placed])
-    for i in donated:
-        if isinstance(operands[i], EagerArray):
-            delete(operands[i])
-    return [
-        PlacedArray(a, s, b)
-        for a, s, b in zip(closed.out_avals, program.results, outs, strict=True)
-    ]
+        names = _names(paths, len(operands))
+        found = cache[key] = Placed(program, inputs, donated, names, committed)
+    return found
+
+
+class Placed:
+    """A program on its devices, called with arrays that lie anywhere."""
+
+    __slots__ = ("donated", "inputs", "names", "program", "puts", "results", "run")
+
+    def __init__(self, program, inputs, donated, names, committed):
+        self.program = program
+        self.inputs = inputs
+        self.donated = donated
+        self.names = names
+        self.run = program
+        self.puts = [
+            lambda x, s=s, name=name: put_for(x, s, name)._buffer
+            for s, name in zip(inputs, names, strict=True)
+        ]
+        self.results = [
+            (a, s, committed, True)
+            for a, s in zip(program.closed.out_avals, program.results, strict=True)
+        ]
+
+    @property
+    def buffers(self) -> Placed | None:
+        """What recognised calls work with; arguments that are given away take the general way."""
+        return None if self.donated else self
+
+    def __call__(self, operands: Sequence[Any]) -> list[PlacedArray]:
+        placed = [
+            x if type(x) is PlacedArray and x._sharding is s else put_for(x, s, name)
+            for x, s, name in zip(operands, self.inputs, self.names, strict=True)
+        ]
+        for i in self.donated:
+            if placed[i]._host is not None:
+                # Someone may still look at the memory: what is given away is a copy.
+                placed[i] = _placed(EagerArray(placed[i]._host.copy()), self.inputs[i])
+        outs = self.program([x._buffer for x in placed])
+        for i in self.donated:
+            if isinstance(operands[i], EagerArray):
+                delete(operands[i])
+        both = zip(self.results, outs, strict=True)
+        return [PlacedArray(a, s, b, c, f) for (a, s, c, f), b in both]
 
 
 def put_for(x: Any, sharding: Sharding, path: str) -> PlacedArray:
@@ -179,8 +216,9 @@ def _agree(
     given: Sequence[Sharding | None],
     wanted: Sequence[Sharding | None],
     paths: Sequence[str],
-) -> tuple[list[Sharding], Sharding]:
-    """How each argument lies, and the sharding whose devices lead: all must have the same."""
+) -> tuple[list[Sharding], Sharding, bool]:
+    """How each argument lies; the sharding whose devices lead, as all must have the same; and
+    whether anybody said so."""
     claims: list[tuple[str, Sharding]] = []
     names = _names(paths, len(operands))
     for x, s, name in zip(operands, given, names, strict=True):
@@ -198,6 +236,11 @@ def _agree(
             claims.append((f"in_shardings for {name}", s))
     claims += [(f"out_shardings[{i}]", s) for i, s in enumerate(wanted) if s is not None]
     claims += [("a constraint in the program", s) for s in constraints(closed.jaxpr)]
+    committed = bool(claims)
+    if not committed:
+        # Nobody said where: the program runs where its first argument happens to lie.
+        loose = next(x._sharding for x in operands if isinstance(x, PlacedArray) and x._follows)
+        claims.append(("an argument", loose))
     first = claims[0][1]
     for what, sharding in claims[1:]:
         if sharding.device_set != first.device_set:
@@ -215,7 +258,7 @@ def _agree(
     for x, s in zip(operands, given, strict=True):
         own = x._sharding if isinstance(x, PlacedArray) and x._committed else None
         inputs.append(s if s is not None else own if own is not None else everywhere)
-    return inputs, leader
+    return inputs, leader, committed
 
 
 def _ids(sharding: Sharding) -> list[int]:
