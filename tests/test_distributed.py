@@ -572,6 +572,18 @@ def test_an_error_ends_all_and_is_the_one_that_is_told(tmp_path):
 
 
 @needs_jaxlib
+def test_it_comes_before_the_first_use_of_devices(alone):
+    code = """
+import namoo
+namoo.config.update("jax_engine", "xla")
+namoo.jit(lambda x: x + 1)(1.0)
+namoo.distributed.initialize("localhost:0", num_processes=2, process_id=0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "RuntimeError: distributed.initialize must be called before" in done.stderr
+
+
+@needs_jaxlib
 def test_processes_tell_one_another_values(tmp_path):
     code = """
     import numpy as np

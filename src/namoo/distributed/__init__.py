@@ -193,8 +193,13 @@ class _Runtime:
     """jaxlib's part: what its clients find one another by."""
 
     def __init__(self, heartbeat_timeout: float, initialization_timeout: float):
-        from namoo.engines.xla import processes
+        from namoo.engines.xla import clients, processes
 
+        if clients.in_use():
+            raise RuntimeError(
+                "distributed.initialize must be called before anything runs on XLA or is put on a "
+                "device: the devices of all processes are counted anew. Call it first."
+            )
         self._xla = processes
         self._init = max(1, round(initialization_timeout))
         # Ours shall speak first: jaxlib's way to say that a process is lost is to abort.

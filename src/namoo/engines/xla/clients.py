@@ -25,6 +25,11 @@ def share(options: dict[str, Any]) -> None:
         _clients.pop("cpu", None)
 
 
+def in_use() -> bool:
+    """Whether there is a client already."""
+    return bool(_clients)
+
+
 def client(platform: str = "cpu", count: int = 1) -> Any:
     """The client of a platform; of CPUs, one that has at least `count` devices."""
     with _lock:
