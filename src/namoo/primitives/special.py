@@ -71,6 +71,17 @@ def _no_derivative(name: str, argument: str, error: type[Exception], advice: str
     return rule
 
 
+def _program(name: str) -> Rule:
+    """The rule of that name in `special_programs`, which is written in terms of this module."""
+
+    def rule(hlo, *operands):
+        from namoo.primitives import special_programs
+
+        return getattr(special_programs, name)(hlo, *operands)
+
+    return rule
+
+
 # ---- error functions
 
 erf_p = unary(
@@ -317,6 +328,7 @@ igamma_p = Elementwise(
         lambda t, o, a, x: mul(t, _gamma_density(a, x)),
     ],
     dtypes=floating,
+    stablehlo=_program("igamma"),
 )
 igammac_p = Elementwise(
     "igammac",
@@ -326,6 +338,7 @@ igammac_p = Elementwise(
         lambda t, o, a, x: neg(mul(t, _gamma_density(a, x))),
     ],
     dtypes=floating,
+    stablehlo=_program("igammac"),
 )
 
 
@@ -443,6 +456,7 @@ igamma_grad_a_p = Elementwise(
         lambda t, o, a, x: mul(t, mul(_gamma_density(a, x), sub(log(x), digamma(a)))),
     ],
     dtypes=floating,
+    stablehlo=_program("igamma_grad_a"),
 )
 
 
@@ -470,6 +484,7 @@ random_gamma_grad_p = Elementwise(
         _random_gamma_slope,
     ],
     dtypes=floating,
+    stablehlo=_program("random_gamma_grad"),
 )
 
 
@@ -504,6 +519,7 @@ regularized_incomplete_beta_p = Elementwise(
         lambda t, o, a, b, x: mul(t, _beta_density(a, b, x)),
     ],
     dtypes=floating,
+    stablehlo=_program("betainc"),
 )
 
 
@@ -527,6 +543,7 @@ bessel_i0e_p = unary(
     _in_dtype(lambda x: _scipy().i0e(x)),
     jvp=lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
     dtypes=floating,
+    stablehlo=_program("bessel_i0e"),
 )
 
 

@@ -49,6 +49,7 @@ from namoo.primitives.families import (
 from namoo.primitives.shape import broadcast_to, convert_element_type, shape_of
 from namoo.primitives.special import _in_dtype as in_dtype
 from namoo.primitives.special import _no_derivative as no_derivative
+from namoo.primitives.special import _program as program
 from namoo.primitives.special import _scipy as scipy
 from namoo.primitives.special import digamma, erf
 
@@ -98,7 +99,13 @@ def _dawsn_tangent(t, y, x):
     return neg(mul(t, _tail(abs(x), sub(mul(_of(x, 2), mul(x, y)), _of(x, 1)), 1)))
 
 
-erfcx_p = unary("erfcx", in_dtype(lambda x: scipy().erfcx(x)), jvp=_erfcx_tangent, dtypes=floating)
+erfcx_p = unary(
+    "erfcx",
+    in_dtype(lambda x: scipy().erfcx(x)),
+    jvp=_erfcx_tangent,
+    dtypes=floating,
+    stablehlo=program("erfcx"),
+)
 wofz_p = unary(
     "wofz",
     lambda z: scipy().wofz(z),
@@ -144,12 +151,14 @@ log_ndtr_p = unary(
         mul(t, _of(x, np.sqrt(2 / np.pi))), erfcx(mul(x, _of(x, -np.sqrt(0.5))))
     ),
     dtypes=floating,
+    stablehlo=program("log_ndtr"),
 )
 ndtri_p = unary(
     "ndtri",
     in_dtype(lambda p: scipy().ndtri(p)),
     jvp=lambda t, y, p: mul(t, mul(_of(p, np.sqrt(2 * np.pi)), exp(mul(_of(p, 0.5), square(y))))),
     dtypes=floating,
+    stablehlo=program("ndtri"),
 )
 
 
