@@ -17,8 +17,9 @@ import native_guard
 from engines import close_to
 from namoo import lax
 from namoo.core.array import to_numpy
-from namoo.engines.native import calls, link, threads
+from namoo.engines.native import calls, link, loader, threads
 from namoo.engines.native.engine import native
+from namoo.engines.native.jobs import Job
 
 compiled = functools.partial(engines.compiled, native)
 
@@ -281,3 +282,32 @@ def test_calls_as_numbers_are_the_calls_written_out(monkeypatch):
         assert program.text.count("call void @calls(") == (2 if few == 1 else 0)
         results.append(program(inputs))
     assert all(map(np.array_equal, *results))
+
+
+@pytest.mark.parametrize("loaded_by", ["loader", "LLVM"])
+def test_programs_compiled_in_pieces_are_the_same(monkeypatch, loaded_by):
+    def several(x):
+        y = namoo.nn.softmax(x @ x.T)
+        return y.sum(0), jnp.sort(y, 1), jnp.sin(y) @ x, jnp.cumsum(x)
+
+    def unsupported(*_):
+        raise loader.Unsupported
+
+    monkeypatch.setenv("NAMOO_CACHE", "off")
+    if loaded_by == "LLVM":
+        monkeypatch.setattr(loader, "Image", unsupported)
+    x = to_numpy(namoo.random.normal(namoo.random.key(0), (96, 64)))
+    before, results = namoo.get_num_threads(), []
+    for size in (10**9, 1):
+        monkeypatch.setattr(link, "PART", size)
+        namoo.set_num_threads(4)
+        program, inputs = compiled(several, x)
+        namoo.set_num_threads(before)
+        assert len(program.made.code.libraries) == (1 if size > 1 else 4)
+        results.append(program(inputs))
+    assert all(map(np.array_equal, *results))
+
+
+def test_what_a_job_raises_comes_back():
+    with pytest.raises(ZeroDivisionError):
+        Job(divmod, 1, 0).result()

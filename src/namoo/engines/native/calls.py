@@ -136,7 +136,7 @@ class Calls:
         name, count = f"@calls{self.lists}", len(words)
         self.lists += 1
         numbers = ", ".join([f"i64 {w}" for w in words])
-        driver.module.globals[name] = (
+        driver.module.lists.append(
             f"{name} = private unnamed_addr constant [{count} x i64] [{numbers}]"
         )
         end = f"getelementptr (i64, ptr {name}, i64 {count})"

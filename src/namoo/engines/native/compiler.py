@@ -6,15 +6,22 @@ others import it when there is something to compile.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
+
+from namoo.engines.native.jobs import Job
 
 _lock = threading.RLock()
+_idle: list[Any] = []
+"""Machines that no thread is using."""
 _numbers = itertools.count()
 
 
@@ -32,10 +39,12 @@ def _new_machine() -> Any:
     )
 
 
-@functools.cache
-def target_machine() -> Any:
-    """LLVM's idea of this machine."""
-    return _new_machine()
+@contextmanager
+def target_machine() -> Iterator[Any]:
+    """LLVM's idea of this machine, for one thread."""
+    machine = _idle.pop() if _idle else _new_machine()
+    yield machine
+    _idle.append(machine)
 
 
 @functools.cache
@@ -50,28 +59,46 @@ def processor() -> str:
     return f"{triple} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
-def optimised(text: str, passes: Sequence[str]) -> Any:
-    """The module of LLVM's after a list of passes."""
-    with _lock:
-        module = llvm.parse_assembly(text)
-        manager = llvm.create_new_module_pass_manager()
-        for name in passes:
-            getattr(manager, f"add_{name}_pass")()
-        options = llvm.create_pipeline_tuning_options(speed_level=1)
-        manager.run(module, llvm.create_pass_builder(target_machine(), options))
-        return module
+def optimised(machine: Any, text: str, passes: Sequence[str]) -> Any:
+    """The module of LLVM's after a list of passes, in a context of its own."""
+    module = llvm.parse_assembly(text, llvm.create_context())
+    manager = llvm.create_new_module_pass_manager()
+    for name in passes:
+        getattr(manager, f"add_{name}_pass")()
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    manager.run(module, llvm.create_pass_builder(machine, options))
+    return module
+
+
+def object_files(texts: Sequence[str], passes: Sequence[str]) -> list[bytes]:
+    """Machine code for LLVM texts, by a thread for each."""
+    jobs = [Job(object_file, text, passes) for text in texts[1:]]
+    return [object_file(texts[0], passes), *(job.result() for job in jobs)]
 
 
 def object_file(text: str, passes: Sequence[str]) -> bytes:
     """Machine code for LLVM text."""
-    with _lock:
-        return target_machine().emit_object(optimised(text, passes))
+    with target_machine() as machine:
+        module = optimised(machine, text, passes)
+        # llvmlite lets one thread at a time into LLVM.  What two threads do to modules, contexts
+        # and machines of their own is safe, so this, which takes long, goes without its lock.
+        emit = ffi.lib.LLVMPY_TargetMachineEmitToMemory
+        emit = getattr(emit, "_cfn", emit)
+        with ffi.OutputString() as error:
+            buffer = emit(machine, module, 1, error)
+            if not buffer:
+                raise RuntimeError(str(error))
+    try:
+        start = ffi.lib.LLVMPY_GetBufferStart(buffer)
+        return ctypes.string_at(start, ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
 
 def assembly(text: str, passes: Sequence[str]) -> str:
     """Machine code for LLVM text, to be read."""
-    with _lock:
-        return target_machine().emit_assembly(optimised(text, passes))
+    with target_machine() as machine:
+        return machine.emit_assembly(optimised(machine, text, passes))
 
 
 class Library:

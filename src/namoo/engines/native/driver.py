@@ -5,9 +5,10 @@ A loop's body is another plan, written into the same function.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from namoo.core.jaxpr import JaxprEqn
 from namoo.engines.native import contract
@@ -18,6 +19,13 @@ from namoo.engines.native.kernel import Emitted, KernelEmitter, Spec
 from namoo.engines.native.plan import Plan, specification
 
 
+class Part(NamedTuple):
+    """Text to be compiled by itself, and the functions in it that others call."""
+
+    names: list[str]
+    text: str
+
+
 class Module:
     """The functions of one program: equal kernels are one function."""
 
@@ -26,19 +34,35 @@ class Module:
         self.functions: list[str] = []
         self.declarations: dict[str, str] = {}
         self.globals: dict[str, str] = {}
+        """Constants in memory."""
+        self.lists: list[str] = []
+        """Those of them that only the program's own functions read."""
         self.host: list[JaxprEqn] = []
         """Equations that Python evaluates."""
 
     def text(self) -> str:
         """The module as LLVM reads it."""
+        return self._part(list(self.kernels.values()), [*self.lists, *self.functions])
+
+    def parts(self, count: int) -> list[Part]:
+        """The module as several of about equal size; the last one needs those before it."""
+        rows: list[list[Emitted]] = [[] for _ in range(count)]
+        sizes = [0] * (count - 1) + [sum(map(len, self.functions))]
+        for kernel in sorted(self.kernels.values(), key=lambda k: -len(k.text)):
+            least = sizes.index(min(sizes))
+            rows[least].append(kernel)
+            sizes[least] += len(kernel.text)
+        *others, last = rows
+        out = [Part([k.name for k in row], self._part(row, [])) for row in others if row]
+        elsewhere = [f"declare void @{k.name}(ptr, i64, i64)" for row in others for k in row]
+        return [*out, Part(["entry"], self._part(last, [*elsewhere, *self.lists, *self.functions]))]
+
+    def _part(self, kernels: list[Emitted], others: list[str]) -> str:
         declarations = dict(self.declarations)
-        defined = {k.name for k in self.kernels.values()}
-        for kernel in self.kernels.values():
+        for kernel in kernels:
             declarations |= kernel.declarations
-        lines = [*self.globals.values()]
-        lines += [d for name, d in declarations.items() if name not in defined]
-        lines += [k.text for k in self.kernels.values()]
-        return "\n\n".join([*lines, *self.functions])
+        texts = (k.text for k in kernels)
+        return "\n\n".join([*self.globals.values(), *declarations.values(), *texts, *others])
 
     def number(self, value: int) -> Value:
         """A 32-bit constant in memory, as Fortran wants its arguments."""
@@ -203,17 +227,16 @@ class Driver:
 class Slots(Sequence[Value]):
     """Pointers of a table, each loaded when it is asked for."""
 
-    def __init__(self, f: Function, table: Value, start: int, count: int):
+    def __init__(self, f: Function, table: Value, places: range):
         self.f = f
         self.table = table
-        self.start = start
-        self.count = count
+        self.places = places
 
     def __len__(self) -> int:
-        return self.count
+        return len(self.places)
 
     def __getitem__(self, i: Any) -> Any:
-        return self.f.load(self.f.offset(self.table, self.start + i, "ptr"), "ptr")
+        return self.f.load(self.f.offset(self.table, self.places[i], "ptr"), "ptr")
 
 
 def write_program(plan: Plan) -> Module:
@@ -223,11 +246,10 @@ def write_program(plan: Plan) -> Module:
     table, arena, host = f.parameters
     graph = plan.graph
 
-    banks, start = [], 0
-    for held in (graph.inputs, graph.consts, graph.outputs):
-        banks.append(Slots(f, table, start, len(held)))
-        start += len(held)
     driver = Driver(module, f, host)
-    driver.run(plan, *banks, arena, table)
+    counts = len(graph.inputs), len(graph.consts), len(graph.outputs)
+    ends = [0, *itertools.accumulate(counts)]
+    inputs, consts, outputs = (Slots(f, table, range(*both)) for both in itertools.pairwise(ends))
+    driver.run(plan, inputs, consts, outputs, arena, table)
     module.functions.append(driver.finish())
     return module

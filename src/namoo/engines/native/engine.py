@@ -125,7 +125,7 @@ class Program:
     def _compile(self, mark: Fingerprint | None):
         """The program compiled, its equations for the host, and its constants."""
         plan, module = write(self.closed, self.strict)
-        code = link.Code(*link.object_code(module.text()))
+        code = link.Code(*link.object_code(module.text(), module.parts))
         equations = module.host
         consts = [c for _, c in plan.graph.consts]
         made = programs.Compiled(code, plan.arena_size, len(module.kernels))

@@ -2,31 +2,57 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import functools
 import importlib.machinery
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from namoo.engines.native import cache, loader, threads
+from namoo.engines.native.jobs import Job
 
 # The code is written as it should be: only what inlining and stack slots leave is tidied up.
-PASSES = ("always_inliner", "sroa", "instruction_combine", "simplify_cfg")
+PASSES = ("always_inliner", "sroa", "simplify_cfg")
+# Text of this length is worth a thread that compiles it.
+PART = 50_000
+
+Part = tuple[list[str], str]
 
 
-def object_code(text: str) -> tuple[str, bytes]:
-    """Machine code for LLVM text, and its name on disk, where it may be from."""
+def object_code(text: str, parts: Callable[[int], Sequence[Part]]) -> tuple[str, bytes]:
+    """Machine code for LLVM text, and its name on disk, where it may be from.
+
+    `parts(n)` are texts that are compiled at the same time, each with its functions' names; those
+    of the last call those of the others.
+    """
     name = cache.key(text, *surroundings())
     data = cache.load(name)
     if data is None:
         from namoo.engines.native import compiler
 
-        data = compiler.object_file(text, PASSES)
+        if "@namoo_parallel(ptr," in text:
+            _pool_code()
+        most = 1 + len(text) // PART
+        cut = parts(min(most, threads.get_num_threads()))
+        objects = compiler.object_files([part for _, part in cut], PASSES)
+        head = [(names, len(o)) for (names, _), o in zip(cut, objects, strict=True)]
+        data = b"".join([f"{head}\n".encode(), *objects])
         cache.save(name, data)
     return name, data
+
+
+def objects(data: bytes) -> Iterator[tuple[list[str], bytes]]:
+    """The object files that `object_code` gives, with the names of their functions."""
+    end = data.index(b"\n")
+    start = end + 1
+    for names, size in ast.literal_eval(data[:end].decode()):
+        yield names, data[start : start + size]
+        start += size
 
 
 def assembly(text: str) -> str:
@@ -134,14 +160,25 @@ def library(data: bytes, exports: Sequence[str], imports: Mapping[str, int]) -> 
         return compiler.Library(data, exports, imports)
 
 
+_POOL = ["namoo_parallel", "worker", "set_limit", "reset"]
+_lock = threading.Lock()
+
+
+@functools.cache
+def _pool_code() -> Job:
+    """The code of the pool, which is compiled while others are."""
+    text = threads.pool_text()
+    return Job(object_code, text, lambda _: [(_POOL, text)])
+
+
 @functools.cache
 def pool() -> threads.Pool:
     """The threads that share the work of kernels."""
-    names = ("namoo_parallel", "worker", "set_limit", "reset")
-    linked = library(object_code(threads.pool_text())[1], names, {})
+    ((_, file),) = objects(_pool_code().result()[1])
+    linked = library(file, _POOL, {})
     # Threads are in this code until the process ends, which Python's own end is not.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(linked))
-    return threads.Pool({name: linked.addresses[name] for name in names}, linked)
+    return threads.Pool({name: linked.addresses[name] for name in _POOL}, linked)
 
 
 class Code:
@@ -151,8 +188,12 @@ class Code:
         self.name, self.size = name, len(data)
         imports = dict(_blas()) if b"gemm" in data else {}
         if b"namoo_parallel" in data:
-            shared = pool()
+            with _lock:
+                shared = pool()
             shared.resize(threads.get_num_threads())
             imports["namoo_parallel"] = shared.parallel
-        self.library = library(data, ["entry"], imports)
-        self.entry = self.library.addresses["entry"]
+        self.libraries = []
+        for names, file in objects(data):
+            self.libraries.append(library(file, names, imports))
+            imports |= self.libraries[-1].addresses
+        self.entry = imports["entry"]
