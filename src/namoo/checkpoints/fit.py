@@ -10,8 +10,8 @@ import numpy as np
 from namoo import tree
 from namoo._tree.diff import Difference, Values, find_differences, mismatch
 from namoo._tree.keys import DictKey, KeyPath
-from namoo.checkpoints.leaves import Missing, Tensor, name_of, spec_of
-from namoo.core.array import Array, EagerArray
+from namoo.checkpoints.leaves import Missing, Parts, Tensor, name_of, spec_of
+from namoo.core.array import Array, EagerArray, PlacedArray
 from namoo.core.avals import ShapeDtypeStruct
 from namoo.paths import Paths
 
@@ -178,18 +178,18 @@ def nest(leaves: dict[tuple[str, ...], Any]) -> dict[str, Any]:
 
 def _compare(wanted: Any, stored: Any, cast: bool) -> str | None:
     """How a leaf of the file does not fit one of the template."""
-    if not isinstance(stored, Tensor):
+    if isinstance(stored, Parts):
+        stored = stored.spec
+    elif not isinstance(stored, Tensor):
         is_right = type(wanted) is type(stored)
         return None if is_right else f"expected {_describe(wanted)}, found {_describe(stored)}"
     if not isinstance(wanted, (Array, np.ndarray, np.generic, ShapeDtypeStruct)):
-        return f"expected {_describe(wanted)}, found {_describe(stored.spec)}"
+        return f"expected {_describe(wanted)}, found {_describe(stored)}"
     is_same = tuple(wanted.shape) == stored.shape and (
         wanted.dtype == stored.dtype or (cast and _is_number(wanted) and _is_number(stored))
     )
     hint = "" if tuple(wanted.shape) != stored.shape or cast else "; cast=True converts it"
-    return (
-        None if is_same else (f"expected {_describe(wanted)}, found {_describe(stored.spec)}{hint}")
-    )
+    return None if is_same else (f"expected {_describe(wanted)}, found {_describe(stored)}{hint}")
 
 
 def _is_number(x: Any) -> bool:
@@ -213,8 +213,23 @@ def _like(wanted: Any, value: Any) -> Any:
         array = array.astype(wanted.dtype)
         weak = False
     if isinstance(wanted, (Array, ShapeDtypeStruct)):
-        return value if is_eager and array is value._value else EagerArray(array, weak)
+        value = value if is_eager and array is value._value else EagerArray(array, weak)
+        return _placed_like(wanted, value)
     return array[()] if isinstance(wanted, np.generic) else array
+
+
+def _placed_like(wanted: Any, value: EagerArray) -> EagerArray:
+    """An array where the template's lies: each process puts its own parts."""
+    is_placed = type(wanted) is PlacedArray
+    if not is_placed and (isinstance(wanted, Array) or wanted.sharding is None):
+        return value
+    from namoo.api.sharded import make_array_from_callback
+
+    whole = value._value
+    placed = make_array_from_callback(value.shape, wanted.sharding, lambda index: whole[index])
+    if type(placed) is PlacedArray and value.weak_type:
+        return PlacedArray(value.aval, placed._sharding, placed._buffer)
+    return placed
 
 
 def pairs_of(stored: dict[str, Any]) -> list[tuple[KeyPath, Any]]:

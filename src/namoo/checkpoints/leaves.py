@@ -12,7 +12,7 @@ from namoo._tree.keys import KeyPath, keystr
 from namoo.checkpoints.errors import CheckpointError
 from namoo.checkpoints.structure import ELEMENTS, activation_name, read_value, write_value
 from namoo.checkpoints.tensors import NAMES
-from namoo.core.array import Array, EagerArray
+from namoo.core.array import Array, EagerArray, PlacedArray
 from namoo.core.avals import ShapeDtypeStruct
 from namoo.paths import path_string
 
@@ -70,7 +70,47 @@ class Tensor(NamedTuple):
         return array[()] if self.kind == "scalar" else array
 
 
-def write_leaf(path: KeyPath, leaf: Any, add: Callable[[Any, np.ndarray], str]) -> list[Any]:
+class Parts(NamedTuple):
+    """A leaf whose parts are arrays of files: it lay on the devices of several processes.
+
+    Attributes:
+      shape: of the leaf.
+      parts: for each part where it begins, and the array.
+    """
+
+    shape: tuple[int, ...]
+    parts: tuple[tuple[tuple[int, ...], Tensor], ...]
+
+    @property
+    def spec(self) -> ShapeDtypeStruct:
+        first = self.parts[0][1]
+        return ShapeDtypeStruct(self.shape, first.dtype, weak_type=first.weak)
+
+    def make(self, arrays: dict[Tensor, Any]) -> EagerArray:
+        """The leaf, from its parts."""
+        first = self.parts[0][1]
+        out = np.empty(self.shape, getattr(first.dtype, "numpy", first.dtype))
+        for starts, tensor in self.parts:
+            cut = tuple(slice(a, a + n) for a, n in zip(starts, tensor.shape, strict=True))
+            out[cut] = arrays[tensor]._value
+        return EagerArray(out, first.weak)
+
+
+def _write_parts(path: KeyPath, leaf: PlacedArray, add: Callable[..., str]) -> list[Any]:
+    """A leaf on the devices of several processes, as JSON: the parts that this one has."""
+    parts = []
+    for shard in leaf.addressable_shards:
+        if shard.replica_id == 0:
+            cut = [s.indices(n) for s, n in zip(shard.index, leaf.shape, strict=True)]
+            starts = [a for a, _, _ in cut]
+            own = EagerArray(shard.data._value, leaf.weak_type)
+            suffix = "@" + ",".join(map(str, starts))
+            entry = write_leaf(path, own, lambda x, array, s=suffix: add(x, array, suffix=s))
+            parts.append([starts, entry])
+    return ["parts", list(leaf.shape), parts]
+
+
+def write_leaf(path: KeyPath, leaf: Any, add: Callable[..., str]) -> list[Any]:
     """A leaf as JSON.
 
     Args:
@@ -89,6 +129,10 @@ def write_leaf(path: KeyPath, leaf: Any, add: Callable[[Any, np.ndarray], str]) 
                 f"the leaf at {keystr(path) or 'the root'} is traced, so it has no value to save "
                 "yet. Save outside of functions under jit, grad or vmap."
             )
+        if isinstance(leaf, PlacedArray) and not (
+            leaf.is_fully_addressable or leaf.is_fully_replicated
+        ):
+            return _write_parts(path, leaf, add)
         value = leaf._value
         if isinstance(leaf.dtype, _dtypes.KeyDType):
             words = leaf.dtype.to_words(value)
@@ -141,7 +185,20 @@ def read_leaf(entry: Any) -> Any:
         case [("array" | "numpy" | "scalar") as kind, str(name), str(dtype), list(shape), weak]:
             if dtype in ELEMENTS and _is_shape(shape) and type(weak) is bool:
                 return Tensor(kind, name, ELEMENTS[dtype], tuple(shape), weak)
+        case ["parts", list(shape), list(parts)] if _is_shape(shape) and parts:
+            return Parts(tuple(shape), tuple(_read_part(part, shape) for part in parts))
     raise CheckpointError(f"no leaf is {entry!r:.80}")
+
+
+def _read_part(part: Any, shape: list[int]) -> tuple[tuple[int, ...], Tensor]:
+    match part:
+        case [list(starts), list(entry)] if _is_shape(starts) and len(starts) == len(shape):
+            tensor = read_leaf(entry)
+            if isinstance(tensor, Tensor) and len(tensor.shape) == len(shape):
+                ends = (a + n for a, n in zip(starts, tensor.shape, strict=True))
+                if all(end <= n for end, n in zip(ends, shape, strict=True)):
+                    return tuple(starts), tensor
+    raise CheckpointError(f"no part of a leaf is {part!r:.80}")
 
 
 def _is_shape(shape: list[Any]) -> bool:
@@ -150,7 +207,7 @@ def _is_shape(shape: list[Any]) -> bool:
 
 def spec_of(stored: Any) -> Any:
     """What is known of a leaf without reading its array."""
-    return stored.spec if isinstance(stored, Tensor) else stored
+    return stored.spec if isinstance(stored, Tensor | Parts) else stored
 
 
 def name_of(path: KeyPath) -> str:

@@ -25,11 +25,12 @@ import numpy as np
 
 from namoo import tree as _tree
 from namoo._tree.keys import keystr
-from namoo.checkpoints import files, tensors
+from namoo.checkpoints import files, tensors, together
 from namoo.checkpoints.errors import CheckpointError
 from namoo.checkpoints.fit import Rename, chosen, fit, pairs_of
 from namoo.checkpoints.leaves import (
     Missing,
+    Parts,
     Tensor,
     name_of,
     read_leaf,
@@ -37,11 +38,12 @@ from namoo.checkpoints.leaves import (
     write_leaf,
 )
 from namoo.checkpoints.structure import read_structure, write_structure
+from namoo.engines.devices import processes
 
 MANIFEST = "tree.json"
 FORMAT = "namoo.checkpoint"
 VERSION = 1
-_DATA_FILE = re.compile(r"data-[0-9a-f]{8}-[0-9]{5}\.safetensors")
+_DATA_FILE = re.compile(r"data-[0-9a-f]{8}-(?:[0-9]{4})?[0-9]{5}\.safetensors")
 _LEFT_OVER = re.compile(rf"({_DATA_FILE.pattern}|{re.escape(MANIFEST)}\.[0-9a-f]{{8}}\.tmp)")
 _SHARD = 4 * 2**30
 
@@ -129,10 +131,11 @@ def save(
     folder = Path(os.path.abspath(path))
     _settle(folder)
     manifest, arrays = _describe(tree, metadata, copy=background)
+    write = _write if processes()[1] == 1 else _write_together
     if not background:
-        _write(folder, manifest, arrays, max_file_bytes)
+        write(folder, manifest, arrays, max_file_bytes)
         return None
-    saving = Saving(folder, lambda: _write(folder, manifest, arrays, max_file_bytes))
+    saving = Saving(folder, lambda: write(folder, manifest, arrays, max_file_bytes))
     _pending[folder] = saving
     return saving
 
@@ -154,13 +157,14 @@ def _describe(
                 "mapping must differ as text"
             )
 
-        def add(leaf: Any, array: np.ndarray, name: str = name) -> str:
+        def add(leaf: Any, array: np.ndarray, name: str = name, suffix: str = "") -> str:
             known = name_of_object.get(id(leaf))
-            if known is not None:
+            if known is not None and not suffix:
                 return known
             # The format keeps this name for itself; a backslash is in no other path's place.
-            free = name if name != "__metadata__" else "\\__metadata__"
-            name_of_object[id(leaf)] = free
+            free = (name if name != "__metadata__" else "\\__metadata__") + suffix
+            if not suffix:
+                name_of_object[id(leaf)] = free
             arrays[free] = array.copy() if copy else array
             return free
 
@@ -180,24 +184,63 @@ def _write(
     files.make_folder(folder)
     with files.locked(folder, exclusive=True):
         _clean(folder)
-        token = secrets.token_hex(4)
-        listed, sums = {}, {}
-        for i, names in enumerate(_shards(arrays, limit)):
-            part = {name: arrays[name] for name in names}
-            file = f"data-{token}-{i:05d}.safetensors"
-            files.write_synced(folder / file, lambda f, part=part: tensors.write_tensors(f, part))
-            listed[file] = names
-            sums.update({name: tensors.digest(array) for name, array in part.items()})
-        files.sync_folder(folder)
-        body = {"format": FORMAT, "version": VERSION, **manifest, "files": listed, "sha256": sums}
-        text = _canonical({"checkpoint": body, "sha256": _digest(body)})
-        if len(text) > files.MAX_JSON:
-            raise ValueError(
-                f"the description of the tree has {len(text)} bytes, above the limit of "
-                f"{files.MAX_JSON}: put long text and many numbers into arrays"
-            )
-        files.replace_file(folder / MANIFEST, lambda f: f.write(text))
+        told = _write_arrays(folder, secrets.token_hex(4), 0, arrays, limit)
+        _write_manifest(folder, {**manifest, **told})
         _clean(folder)
+
+
+def _write_together(
+    folder: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray], limit: int
+) -> None:
+    """The part of one of several processes; all return when the checkpoint is whole."""
+    from namoo.distributed import barrier
+
+    number, count = processes()
+    files.make_folder(folder)
+    with files.locked(folder, exclusive=True) if number == 0 else contextlib.nullcontext():
+        token = together.next_token(folder, _digest)
+        barrier(f"save {token}: the way is clear")
+        if number == 0:
+            _clean(folder)
+            together.remove_parts(folder)
+        else:
+            arrays = together.own_arrays(manifest["leaves"], arrays)
+        barrier(f"save {token}: writing")
+        told = _write_arrays(folder, token, number, arrays, limit)
+        together.write_part(folder, token, number, {**manifest, **told})
+        barrier(f"save {token}: written")
+        if number == 0:
+            _write_manifest(folder, together.joined(folder, token, count))
+            _clean(folder)
+            together.remove_parts(folder)
+        barrier(f"save {token}: whole")
+
+
+def _write_arrays(
+    folder: Path, token: str, process: int, arrays: dict[str, np.ndarray], limit: int
+) -> dict[str, Any]:
+    """Write arrays into files, and tell which are where."""
+    listed, sums = {}, {}
+    for i, names in enumerate(_shards(arrays, limit)):
+        part = {name: arrays[name] for name in names}
+        own = f"{process:04d}" if process else ""
+        file = f"data-{token}-{own}{i:05d}.safetensors"
+        files.write_synced(folder / file, lambda f, part=part: tensors.write_tensors(f, part))
+        listed[file] = names
+        sums.update({name: tensors.digest(array) for name, array in part.items()})
+    files.sync_folder(folder)
+    return {"files": listed, "sha256": sums}
+
+
+def _write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
+    body = {"format": FORMAT, "version": VERSION, **manifest}
+    text = _canonical({"checkpoint": body, "sha256": _digest(body)})
+    if len(text) > files.MAX_JSON:
+        raise ValueError(
+            f"the description of the tree has {len(text)} bytes, above the limit of "
+            f"{files.MAX_JSON}: put long text and many numbers into arrays"
+        )
+    files.replace_file(folder / MANIFEST, lambda f: f.write(text))
 
 
 def _shards(arrays: dict[str, np.ndarray], limit: int) -> list[list[str]]:
@@ -286,17 +329,22 @@ class Opened:
         leaves = {name: self.leaves[name] for name in names}
         wanted: dict[str, set[Tensor]] = {}
         for leaf in leaves.values():
-            if isinstance(leaf, Tensor):
-                file = self._file_of.get(leaf.name)
+            for tensor in _tensors(leaf):
+                file = self._file_of.get(tensor.name)
                 if file is None:
-                    raise CheckpointError(f"{self.folder}: no file has the array {leaf.name!r:.80}")
-                wanted.setdefault(file, set()).add(leaf)
+                    raise CheckpointError(
+                        f"{self.folder}: no file has the array {tensor.name!r:.80}"
+                    )
+                wanted.setdefault(file, set()).add(tensor)
         places = {file: self._places(file, found) for file, found in wanted.items()}
         tensors.check_memory((p for table in places.values() for p in table.values()), self.folder)
         made: dict[Any, Any] = {}
         for file, table in places.items():
             made.update(self._arrays(file, table))
-        return {n: made[x] if isinstance(x, Tensor) else x for n, x in leaves.items()}
+        return {
+            n: made[x] if isinstance(x, Tensor) else x.make(made) if isinstance(x, Parts) else x
+            for n, x in leaves.items()
+        }
 
     def _places(self, name: str, leaves: set[Tensor]) -> dict[Tensor, tensors.Place]:
         """Where arrays lie in a file, which must have them as the description says."""
@@ -329,6 +377,13 @@ class Opened:
                     )
                 out[leaf] = leaf.make(array)
         return out
+
+
+def _tensors(leaf: Any) -> list[Tensor]:
+    """The arrays of files that a leaf is made of."""
+    if isinstance(leaf, Parts):
+        return [tensor for _, tensor in leaf.parts]
+    return [leaf] if isinstance(leaf, Tensor) else []
 
 
 def _open(path: str | os.PathLike[str]) -> Path:
