@@ -251,9 +251,12 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="PATTERN", help="rows whose name matches")
     parser.add_argument("--k", type=int, default=5, help="rounds; the best of them counts")
     parser.add_argument("--frameworks", default="namoo,jax,torch,numpy")
+    parser.add_argument("--engine", choices=["native", "xla"], help="namoo's; native by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures here")
     parser.add_argument("--markdown", action="store_true", help="write the README's table")
     options = parser.parse_args()
+    if options.engine:
+        os.environ["NAMOO_ENGINE"] = options.engine
 
     frameworks = options.frameworks.split(",")
     if "torch" in frameworks:

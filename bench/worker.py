@@ -38,7 +38,8 @@ class Work:
             self.call = row.program(jax, jnp)
             self.warm_up = lambda: jax.block_until_ready(jax.jit(lambda x: x + 1)(jnp.ones(3)))
             # What the others return is finished.
-            self.wait = jax.block_until_ready if framework == "jax" else None
+            by_xla = framework == "jax" or jax.config.engine == "xla"
+            self.wait = jax.block_until_ready if by_xla else None
         elif framework == "numpy":
             assert row.numpy is not None
             self.call = row.numpy
