@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -85,7 +87,7 @@ def test_an_array_that_somebody_holds_is_copied(name):
     assert address(out) != where[0]
     np.testing.assert_array_equal(out, np.eye(1, 100, 3, dtype=np.float32)[0])
     for kept in KEPT:
-        values = kept() if callable(kept) else kept
+        values: Any = kept() if callable(kept) else kept
         assert not any(float(v) for v in values)
 
 

@@ -30,7 +30,7 @@ from namoo.core.avals import aval_of
 from namoo.core.jaxpr import ClosedJaxpr, check_jaxpr, eval_jaxpr
 from namoo.core.primitive import Linear, is_zero
 from namoo.core.trace import eval_trace
-from namoo.transforms.batch import Axis, batch
+from namoo.transforms.batch import Axis, batch, batch_to
 from namoo.transforms.jvp import jvp
 from namoo.transforms.linear import backward_pass, linearize
 from namoo.transforms.replay import replay
@@ -445,4 +445,11 @@ def test_staged_is_eager(sample):
     batched = tuple(sample.batched_operands())
     if batched:
         stack, dims = stacked([sample.operands(k) for k in range(BATCH)], batched)
-        agree(lambda *xs: batch(sample.run, Axis(BATCH), xs, dims)[0], stack, "batch")
+        axis = Axis(BATCH)
+
+        def mapped(*xs):
+            outs, out_dims = batch(sample.run, axis, xs, dims)
+            # Where the mapped axis comes to lie is each way's own choice.
+            return [batch_to(axis, x, d) for x, d in zip(outs, out_dims, strict=True)]
+
+        agree(mapped, stack, "batch")

@@ -103,7 +103,8 @@ def test_nothing_is_bound_where_all_is_known(monkeypatch):
         return namoo.value_and_grad(lambda p: namoo.vmap(loss, (None, 0))(p, X).sum())(params)
 
     params = [(W, B)]
-    step(params), step(params)
+    for _ in range(2):
+        step(params)
     bound: list[str] = []
 
     def bind(self, *args, **options):
@@ -133,6 +134,33 @@ def test_zeros_of_both_signs_are_two_options():
         for zero in (0.0, -0.0):
             out = namoo.vmap(lambda x, zero=zero: filled(x, zero))(X)
             assert np.signbit(out).all() == (math.copysign(1.0, zero) < 0)
+
+
+INDICES = [
+    0,
+    -1,
+    slice(1, 3),
+    slice(1, 4),
+    slice(None, None, 2),
+    (slice(None), 1),
+    (slice(None), slice(0, 1)),
+    (..., 2),
+    (None, 2),
+    np.array([0, 2]),
+    jnp.array([3, 1]),
+    (jnp.array([3, 1]), 0),
+    np.array([True, False, True, True]),
+    jnp.array([True, False, True, True]),
+]
+
+
+def test_indices_are_told_apart():
+    for _ in range(3):
+        for index in INDICES:
+            wanted = np.zeros(X.shape, np.float32)
+            wanted[np.asarray(index) if isinstance(index, namoo.Array) else index] = 2.0
+            found = namoo.grad(lambda x, index=index: (x[index] * 2.0).sum())(X)
+            np.testing.assert_array_equal(found, wanted)
 
 
 def test_settings_are_part_of_what_is_known():

@@ -17,6 +17,7 @@ from namoo.numpy.reductions import refuse_out
 from namoo.primitives import shape as lax
 from namoo.primitives.contract import dot_general
 from namoo.primitives.slicing import slice_in_dim
+from namoo.transforms.recall import recalled
 
 Step = tuple[tuple[int, ...], str]
 
@@ -28,6 +29,7 @@ def _optimizer(optimize: Any, count: int) -> Any:
     return [(0, 1)] * (count - 1) if optimize is False and count > 1 else optimize
 
 
+@recalled
 def einsum(
     subscripts: Any,
     /,

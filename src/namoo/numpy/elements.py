@@ -38,8 +38,10 @@ from namoo.primitives import bits
 from namoo.primitives import elementwise as lax
 from namoo.primitives.compare import eq_p, ne_p
 from namoo.primitives.shape import broadcast_to, convert_element_type
+from namoo.transforms.recall import recalled
 
 
+@recalled
 def where(
     condition: Any, x: Any = None, y: Any = None, /, *, size: Any = None, fill_value: Any = None
 ) -> Any:
@@ -197,6 +199,7 @@ def piecewise(
     return out
 
 
+@recalled
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
     """Limit the elements to an interval; `max` wins where the limits cross.
 

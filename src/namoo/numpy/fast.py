@@ -76,8 +76,9 @@ def shortcut(
         ):
             return slow(x, y)
         dtype, kind = x.dtype, type(y)
+        number: Any = y
         if kind in scalars.get(dtype, _none) and (
-            kind is not int or -0x80000000 <= y <= 0x7FFFFFFF
+            kind is not int or -0x80000000 <= number <= 0x7FFFFFFF
         ):
             # A number is an operand: its value is no part of the program.
             y = EagerArray(np.asarray(y, dtype), True)

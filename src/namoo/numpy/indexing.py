@@ -37,6 +37,7 @@ from namoo.primitives.windows import (
     GatherScatterMode,
     default_fill,
 )
+from namoo.transforms.recall import recalled
 
 Shape = tuple[int, ...]
 Mode = str | GatherScatterMode | None
@@ -85,7 +86,7 @@ def getitem(x: Any, index: Any) -> Any:
             # Arrays out of bounds have a meaning, and mistakes a better message, below.
             pass
     try:
-        return get(x, index)
+        return _get(x, index)
     except Exception as error:
         errors.tidy(error)
         raise
@@ -355,6 +356,9 @@ def get(
             fill_value=static_fill(fill_value) if mode is FILL_OR_DROP else None,
         )
     return expand_dims(x, layout.new_axes) if layout.new_axes else x
+
+
+_get = recalled(get)
 
 
 def static_fill(value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from namoo.core.array import EagerArray
@@ -113,7 +112,7 @@ class BatchTrace(Trace):
             out = recall.operation(self, prim, args, params)
             if out is not None:
                 return out
-        with rules_on(self.parent, prim):
+        with rules_on(self.parent, prim) if prim.only_binds else set_trace(self.parent):
             if not collective and not moves:
                 return prim.bind(*values, **params)
             if collective and not prim.holds_program:
@@ -129,9 +128,6 @@ class BatchTrace(Trace):
         return out if dim is None else BatchTracer(self, out, dim)
 
 
-_unnamed = nullcontext()
-
-
 def batch(
     fun: Callable[..., Sequence[Any]],
     axis: Axis,
@@ -139,17 +135,19 @@ def batch(
     dims: Sequence[int | None],
 ) -> tuple[list[Any], list[int | None]]:
     """Run a flat function on batched arguments; results, and where their mapped axis is."""
+    if axis.name is None:
+        return _batch(fun, axis, args, dims)
+    with named_axis(axis.name, axis.size):
+        return _batch(fun, axis, args, dims)
+
+
+def _batch(fun, axis, args, dims):
     trace = BatchTrace(context.trace, axis)
+    given = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
+    values, out_dims = [], []
     try:
-        with set_trace(trace), _unnamed if axis.name is None else named_axis(*axis[::-1]):
-            outs = fun(
-                *[
-                    x if d is None else BatchTracer(trace, x, d)
-                    for x, d in zip(args, dims, strict=True)
-                ]
-            )
-            values, out_dims = [], []
-            for x in outs:
+        with set_trace(trace):
+            for x in fun(*given):
                 own = type(x) is BatchTracer and x._trace is trace
                 values.append(x.value if own else x)
                 out_dims.append(x.dim if own else None)

@@ -78,7 +78,11 @@ class Call(ProgramPrimitive):
         return jaxpr.out_avals
 
     def weak_results(self, weak, count, params):
-        return [a.weak_type for a in params["jaxpr"].out_avals]
+        closed = params["jaxpr"]
+        flags = closed.jaxpr.cache.get("weak")
+        if flags is None:
+            flags = closed.jaxpr.cache["weak"] = [a.weak_type for a in closed.out_avals]
+        return flags
 
     def jvp(self, primals, tangents, *, jaxpr, **params):
         program, nonzero_out = jvp_jaxpr(jaxpr, [not is_zero(t) for t in tangents])

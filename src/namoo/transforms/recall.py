@@ -28,9 +28,20 @@ from namoo.transforms.stage import stage
 patient = True
 """Whether programs are made only of what happens a second time; tests look at the first."""
 _LIMIT = 1024
-_SEEN, _GENERAL = object(), object()
-# Numbers with two zeros, which are equal.
-_INEXACT = (float, complex, np.inexact)
+_SEEN: Any = object()
+_GENERAL: Any = object()
+_PLAIN = frozenset([type(None), bool, int, str])
+
+
+def _static(x: Any) -> Any:
+    """A value as a part of a key: equal where programs may depend on it in the same way."""
+    if isinstance(x, (float, complex, np.inexact)):
+        return repr(x)  # there are two zeros, which are equal
+    if type(x) is slice:  # without a hash before Python 3.12
+        return slice, x.start, x.stop, x.step
+    if type(x) is tuple:
+        return tuple([(type(y), y if type(y) in _PLAIN else _static(y)) for y in x])
+    return x
 
 
 class Programs:
@@ -52,9 +63,9 @@ class Programs:
                 key += (aval.shape, aval.dtype, aval.weak_type)
                 operands.append(x)
             else:
-                key += (type(x), repr(x) if isinstance(x, _INEXACT) else x)
+                key += (type(x), x if type(x) in _PLAIN else _static(x))
         for name, x in options.items():
-            key += (name, type(x), repr(x) if isinstance(x, _INEXACT) else x)
+            key += (name, type(x), x if type(x) in _PLAIN else _static(x))
         try:
             program = self.known.get(found := tuple(key))
         except TypeError:  # an array among the options, or another object without a hash
@@ -85,8 +96,8 @@ class Programs:
 
         try:
             jaxpr, consts = stage(flat, [x.aval for x in operands])
-        except errors.ConcretizationTypeError:
-            return _GENERAL
+        except (errors.JAXTypeError, errors.NonConcreteBooleanIndexError):
+            return _GENERAL  # it asks for numbers
         collective = any(eqn.primitive.collective_axes(eqn.params) for eqn in jaxpr.eqns)
         if collective or jaxpr.effectful or not single:
             return _GENERAL
@@ -105,13 +116,13 @@ def operation(trace: Trace, prim: Primitive, args: Sequence[Any], params: dict) 
         aval = aval_of(x)
         key += (aval.shape, aval.dtype, aval.weak_type)
     for name, x in params.items():
-        key += (name, repr(x) if isinstance(x, _INEXACT) else x)
+        key += (name, x if type(x) is tuple or type(x) in _PLAIN else _static(x))
     try:
         program = _operations.get(found := tuple(key))
     except TypeError:  # a parameter without a hash
         return None
     if program is None:
-        if len(_operations) >= 4 * _LIMIT:
+        if len(_operations) >= _LIMIT:
             _operations.clear()
         program = _operations[found] = _SEEN
         if patient:
