@@ -46,6 +46,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
 # One stamp for each set of extras: pip runs again only when pyproject.toml or the C++ is newer.
+# Python compiles a module when it is first imported; all of them at once would take longer.
 .venv/installed-%: pyproject.toml runtime/CMakeLists.txt $(wildcard runtime/src/*) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	PIP_COMPILE=0 $(BIN)/python -m pip install --quiet --editable '.[$*]'
 	touch $@
