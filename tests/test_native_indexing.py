@@ -107,6 +107,24 @@ def test_gather_modes(dtype):
     check(reads, x, INDICES.astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "bool", "complex64"])
+def test_rows_of_a_large_table_are_asked_for_ahead(dtype):
+    """Rows beyond the last, the first ones of a thread's, and those out of bounds included."""
+    table = jnp.asarray(normal(9000, 37)).astype(dtype)
+    i = RNG.integers(-9500, 9500, (3, 11)).astype(I32)
+
+    def reads(table, i):
+        return [table[i], table.at[i].get(mode="clip"), jnp.where(i[..., None] > 0, table[i], 1)]
+
+    program = check(reads, table, i)
+    assert ("llvm.prefetch" in program.text) == (table.dtype.kind != "c")
+
+
+def test_a_small_table_needs_no_asking():
+    program, _, _ = run(lambda x, i: x[i], normal(90, 37), np.arange(5, dtype=I32))
+    assert "llvm.prefetch" not in program.text
+
+
 def test_gather_of_types_and_windows():
     x = normal(6, 17, 33)
     i = RNG.integers(-6, 6, (4, 3)).astype(I32)

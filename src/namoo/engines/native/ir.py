@@ -347,6 +347,11 @@ class Function:
         self.declarations[name] = f"declare void @{name}({value.type}, ptr, <{mask.lanes} x i1>)"
         self.line(f"  call void @{name}({value!r}, ptr align {size} {address.name}, {mask!r})")
 
+    def prefetch(self, address: Value) -> None:
+        """Ask for memory that is read soon."""
+        self.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+        self.line(f"  call void @llvm.prefetch.p0(ptr {address.name}, i32 0, i32 3, i32 1)")
+
     # ---- vectors
 
     def splat(self, value: Value, lanes: int) -> Value:

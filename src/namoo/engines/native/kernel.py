@@ -24,13 +24,17 @@ from namoo.engines.native.ir import (
     mask_of,
     storage,
 )
-from namoo.engines.native.types import computed_in, is_complex, is_compound, part_of, parts
-from namoo.engines.native.writer import Place, Probe, Writer, literal_of
+from namoo.engines.native.types import computed_in, is_complex, is_compound, part_of, parts, size_of
+from namoo.engines.native.writer import Ahead, Place, Probe, Writer, literal_of
 
 VECTOR_BYTES = 64
 UNROLL = 4
 # Operations of at least this cost are functions of many steps.
 SLOW = 16
+# Arrays of at least so many elements are not in the caches, and so many bytes of them are on their
+# way while others are used.
+FAR = 1 << 18
+UNDER_WAY = 4096
 
 
 class Spec:
@@ -242,6 +246,12 @@ class KernelEmitter:
         self.targets = {n: places[n] for n in spec.stored}
         self.w = Writer(f, {n: places[n] for n in spec.inputs})
         self.w.lanes = self.lanes
+        self.ahead: Ahead | None = None
+        if vector is not None and len(outer) > 1 and outer[-1] == vector and not inner:
+            along = symbols[groups[vector][-1]]
+            if any(_wanders(p) and p.terms.get(along) == 1 for p in loads):
+                self.ahead = Ahead(f, self.w.places)
+                self.ahead.lanes = self.lanes
         self.units = 1
         self._outer(outer, inner, first=True)
         f.line("  ret void")
@@ -368,6 +378,25 @@ class KernelEmitter:
         """Compute and store elementwise roots at the current index."""
         index, split = self._indices(), self.spec.split
         self._points([(r, self._index_of(r, index[:split], index[split:])) for r in roots])
+        if self.ahead is not None and self.w.mask is None:
+            self._ask(self.ahead, roots)
+
+    def _ask(self, ahead: Ahead, roots: list[Node]) -> None:
+        """Ask for the memory that is read some turns of the innermost scalar loop later."""
+        f = self.f
+        g = max((g for g in self.symbols if g != self.vector_group), key=self._depth)
+        loop, n = self.symbols[g], self.sizes[g]
+        row = self.spec.space[-1] * size_of(roots[0].elem)
+        distance = min(max(UNDER_WAY // row, 1), 16)
+        later = f.add(loop.value, constant("i64", distance))
+        self.symbols[g] = Loop(f.minimum(later, constant("i64", n - 1)), 0, n - 1)
+        index = self._indices()
+        for root in roots:
+            ahead.at(root, self._index_of(root, index, []))
+        self.symbols[g] = loop
+
+    def _depth(self, g: int) -> int:
+        return self.symbols[g].value.depth
 
     def _sweep(self, roots: list[Node], inner: list[int]) -> None:
         """Run along the inner axes: sums grow, elementwise roots are stored."""
@@ -570,6 +599,14 @@ def _dummy(node: Node) -> Any:
     if is_compound(node.elem):
         return (Value("%", part_of(node.elem)),) * parts(node.elem)
     return Value("%", computed_in(node.elem))
+
+
+def _wanders(position: Index) -> bool:
+    """Whether places in memory depend on data, and are far apart."""
+    return any(
+        type(s) is Symbol and (s.high - s.low) * abs(factor) >= FAR
+        for s, factor in position.terms.items()
+    )
 
 
 def _symbols(index: Index) -> set[Symbol]:

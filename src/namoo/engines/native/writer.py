@@ -26,6 +26,9 @@ from namoo.engines.native.ir import (
 )
 from namoo.engines.native.types import computed_in, is_complex, is_compound, is_key, part_of, parts
 
+# Bytes that memory gives at once.
+LINE = 64
+
 
 class Place:
     """Where a node's elements lie: a pointer, and how many leading indices it does not need."""
@@ -393,6 +396,22 @@ class Writer:
             f"  call void @{name}({value!r}, <{n} x ptr> align {size} {addresses.name}, "
             f"<{n} x i1> {self._all_lanes().name})"
         )
+
+
+class Ahead(Writer):
+    """Computes where elements lie, and asks for the memory where that depends on data."""
+
+    def _load(self, pointer, elem, position):
+        if all(type(s) is not Symbol for s in position.terms):
+            return super()._load(pointer, elem, position)
+        f = self.f
+        if self._vector_step(position) == 1:
+            size = bits_of("u8" if elem == "i1" else elem) // 8
+            first = f.offset(pointer, self._sum(position, False), elem)
+            for line in range(0, self.lanes * size, LINE):
+                f.prefetch(f.offset(first, line, "i8"))
+        # Nobody uses what is computed of it.
+        return constant(elem, 0)
 
 
 def literal(node: Node) -> Any:
