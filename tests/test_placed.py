@@ -305,3 +305,16 @@ def test_calls_over_several_devices_are_recognised(mesh, monkeypatch):
     state, double = f(state, x)
     assert float(state) == 4 * X.sum() and double.sharding == rows
     np.testing.assert_array_equal(double, X * 2)
+
+
+def test_the_same_devices_in_another_order(mesh):
+    turned = Mesh(mesh.devices.T, ("y", "x"))
+    x = namoo.device_put(X, NamedSharding(mesh, P("x", "y")))
+    y = namoo.device_put(x, NamedSharding(turned, P("x", "y")))
+    np.testing.assert_array_equal(y, X)
+    np.testing.assert_allclose(namoo.jit(lambda a, b: a @ b.T + a.sum())(x, y), X @ X.T + X.sum())
+    for spec in SPECS:
+        f = namoo.jit(lambda a: a + 1, out_shardings=NamedSharding(turned, spec))
+        out = f(x)
+        np.testing.assert_array_equal(out, X + 1)
+        np.testing.assert_array_equal(namoo.jit(lambda a, b: a * b)(x, out), X * (X + 1))

@@ -130,7 +130,9 @@ def device_put(
         if isinstance(leaf, Tracer):
             if place is None:
                 return leaf
-            return sharding_constraint_p.bind(leaf, sharding=_as_sharding(place))
+            from namoo.api.placement import as_sharding
+
+            return sharding_constraint_p.bind(leaf, sharding=as_sharding(place))
         if place is None or (type(leaf) is not PlacedArray and _is_here(place)):
             return to_array(leaf)
         from namoo.api import placement
@@ -141,12 +143,6 @@ def device_put(
         return moved
 
     return tree_util.tree_map_with_path(put, x)
-
-
-def _as_sharding(place: Any) -> Any:
-    from namoo.sharding import SingleDeviceSharding
-
-    return SingleDeviceSharding(place) if isinstance(place, Device) else place
 
 
 def _is_here(place: Any) -> bool:

@@ -34,7 +34,7 @@ def put(x: Any, place: Any) -> Any:
     aval = aval_of(x)
     if isinstance(x, PlacedArray):
         if x._sharding.is_equivalent_to(sharding, aval.ndim):
-            return PlacedArray(aval, sharding, x._buffer)
+            return PlacedArray(aval, sharding, _in_order(x, sharding))
         if x._sharding.device_set == sharding.device_set and sharding.num_devices > 1:
             return _move(x, sharding)
         if not x._sharding.is_fully_addressable:
@@ -46,6 +46,14 @@ def put(x: Any, place: Any) -> Any:
         return EagerArray(to_numpy(x), aval.weak_type)
     require_divisible("device_put", sharding, aval.shape)
     return PlacedArray(aval, sharding, _xla().put(to_numpy(x), aval, sharding))
+
+
+def _in_order(x: PlacedArray, sharding: Sharding) -> Any:
+    """The buffer of an array, with its parts in the order of another sharding's devices."""
+    before, after = x._sharding._device_assignment, sharding._device_assignment
+    if before == after:
+        return x._buffer
+    return _xla().arranged(x._buffer, aval_of(x), sharding, before, after)
 
 
 def needs_placing(sharding: Sharding) -> bool:
@@ -78,12 +86,12 @@ def fetch(x: PlacedArray) -> np.ndarray:
             "all of it. Use x.addressable_shards for its part, or first gather it: "
             "namoo.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))(x)."
         )
+    parts = xla.pieces(x._buffer, sharding)
+    if sharding.is_fully_replicated and aval.size:
+        return xla.to_numpy(parts[0][1], aval.shape, aval)
     out = np.empty(aval.shape, getattr(aval.dtype, "numpy", aval.dtype))
     if not aval.size:
         return out
-    parts = xla.pieces(x._buffer, sharding)
-    if sharding.is_fully_replicated:
-        return xla.to_numpy(parts[0][1], aval.shape, aval)
     cuts = sharding.devices_indices_map(aval.shape)
     shape = sharding.shard_shape(aval.shape)
     done = set()
@@ -344,13 +352,6 @@ def with_buffers(program: Any) -> Any:
     if program.buffers is None:
         program.buffers = Buffers(program)
     return program
-
-
-def is_placed(closed: ClosedJaxpr, operands: Sequence[Any]) -> bool:
-    """Whether a program runs on devices of its own, because of its arguments or its own words."""
-    if any(type(x) is PlacedArray for x in operands):
-        return True
-    return any(needs_placing(s) and s.num_devices > 1 for s in constraints(closed.jaxpr))
 
 
 # --- operations -----------------------------------------------------------------------------------

@@ -98,6 +98,27 @@ def hlo_text(sharding: Sharding, ndim: int) -> str:
     return f"{{devices=[{dims}]<={iota}{last}}}"
 
 
+def hlo_text_for(sharding: Sharding, ndim: int, devices: Sequence[Device]) -> str:
+    """The same, where the devices are numbered by their places in `devices`.
+
+    >>> sharding = NamedSharding(Mesh([Device(1), Device(0)], "x"), PartitionSpec("x"))
+    >>> hlo_text_for(sharding, 1, [Device(0), Device(1)])
+    '{devices=[2]1,0}'
+    """
+    parts, places = sharding._tiling(ndim)
+    count = math.prod(parts)
+    if count == 1:
+        return "{replicated}"
+    position = {device: i for i, device in enumerate(devices)}
+    tiles = np.ravel_multi_index(tuple(places.T), parts)
+    order = sorted(range(len(tiles)), key=lambda i: tiles[i])
+    listed = ",".join(str(position[sharding._device_assignment[i]]) for i in order)
+    replicas = len(tiles) // count
+    dims = ",".join(map(str, (*parts, replicas) if replicas > 1 else parts))
+    last = " last_tile_dim_replicate" if replicas > 1 else ""
+    return f"{{devices=[{dims}]{listed}{last}}}"
+
+
 _TILED = re.compile(
     r"""\{devices=\[(?P<dims>[\d,]*)\]
         (?:<=\[(?P<source>[\d,]*)\](?:T\((?P<order>[\d,]*)\))?|(?P<listed>[\d,]+))

@@ -150,11 +150,17 @@ class Sharding:
         mesh = self.mesh if isinstance(self, NamedSharding) else Mesh(devices, ("all",))
         return sdy_mesh(mesh, devices), sdy_dims(self, ndim)
 
-    def hlo_text(self, ndim: int) -> str:
-        """The sharding of an array with `ndim` dimensions as the text of an HLO sharding."""
-        from namoo.sharding.hlo import hlo_text
+    def hlo_text(self, ndim: int, devices: Sequence[Device] | None = None) -> str:
+        """The sharding of an array with `ndim` dimensions as the text of an HLO sharding.
 
-        return hlo_text(self, ndim)
+        Args:
+          devices: the devices in the order that the text numbers them; by default our own.
+        """
+        from namoo.sharding.hlo import hlo_text, hlo_text_for
+
+        if devices is None or tuple(devices) == self._device_assignment:
+            return hlo_text(self, ndim)
+        return hlo_text_for(self, ndim, devices)
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether both put the same parts of arrays with `ndim` dimensions on the same devices."""

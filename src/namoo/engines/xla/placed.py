@@ -67,13 +67,33 @@ class PlacedProgram:
         ]
         self.loaded.results(
             [Type(a) for a in closed.out_avals],
-            [placement(s, a.ndim) for s, a in zip(self.results, closed.out_avals, strict=True)],
+            [
+                placement(s, a.ndim, devices)
+                for s, a in zip(self.results, closed.out_avals, strict=True)
+            ],
         )
+        # Arrays whose sharding has the same devices in another order.
+        self.devices = tuple(devices)
+        self.turned_in = [(i, s) for i, s in enumerate(inputs) if self._is_turned(s)]
+        self.turned_out = [(i, s) for i, s in enumerate(self.results) if self._is_turned(s)]
         self.run = self.loaded.finish if closed.effectful else self.loaded.call
         count = registry.processes()[1]
         self.of_all_processes = count > 1 and len({d.process_index for d in devices}) == count
 
+    def _is_turned(self, sharding: Any) -> bool:
+        return sharding._device_assignment != self.devices
+
     def __call__(self, buffers: list[Any]) -> list[Any]:
+        for i, s in self.turned_in:
+            aval = self.closed.in_avals[i]
+            buffers[i] = arranged(buffers[i], aval, s, s._device_assignment, self.devices)
+        outs = self._run(buffers)
+        for i, s in self.turned_out:
+            aval = self.closed.out_avals[i]
+            outs[i] = arranged(outs[i], aval, s, self.devices, s._device_assignment)
+        return outs
+
+    def _run(self, buffers: list[Any]) -> list[Any]:
         if self.of_all_processes:
             # Whoever has started fewer of them is waited for by the others.
             registry.together.started += 1
@@ -90,11 +110,23 @@ def _annotation(module: Module, sharding: Any, ndim: int) -> dict[str, str]:
     return {} if text is None else {"sdy.sharding": f"#sdy.sharding{text}"}
 
 
-def placement(sharding: Any, ndim: int) -> pjrt.Placement:
-    """A sharding in jaxlib's terms."""
-    return pjrt.placement(
-        [clients.raw(d) for d in sharding._device_assignment], sharding.hlo_text(ndim)
-    )
+def placement(sharding: Any, ndim: int, devices: Sequence[Device] | None = None) -> pjrt.Placement:
+    """A sharding in jaxlib's terms; the parts are in the order of `devices`, or of its own."""
+    order = sharding._device_assignment if devices is None else devices
+    return pjrt.placement([clients.raw(d) for d in order], sharding.hlo_text(ndim, order))
+
+
+def arranged(
+    buffer: Any,
+    aval: ShapedArray,
+    sharding: Any,
+    before: Sequence[Device],
+    after: Sequence[Device],
+) -> Any:
+    """A buffer with its parts in another order of the devices."""
+    found = dict(zip((d for d in before if d.is_addressable), pjrt.pieces(buffer), strict=True))
+    own = [found[d] for d in after if d.is_addressable]
+    return pjrt.join(Type(aval), placement(sharding, aval.ndim, after), own)
 
 
 def put(value: np.ndarray, aval: ShapedArray, sharding: Any) -> Any:
