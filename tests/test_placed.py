@@ -216,6 +216,16 @@ def test_the_number_of_devices_changes_in_one_process(mesh):
     assert float(namoo.jit(jnp.sum)(y)) == 120
     np.testing.assert_array_equal(x, X)
     np.testing.assert_array_equal(namoo.device_put(x, NamedSharding(wide, P())), X)
+    # Arrays that were there before work together with new ones.
+    new = namoo.device_put(X, x.sharding)
+    np.testing.assert_array_equal(x + 1, X + 1)
+    np.testing.assert_array_equal(x * new, X * X)
+    np.testing.assert_array_equal(namoo.jit(lambda a, b: a - b)(new, x), X * 0)
+    by_xla = namoo.jit(lambda a: a + 1, engine="xla")
+    one = by_xla(X)
+    namoo.cpu_devices(24)
+    namoo.jit(jnp.sin, device=namoo.devices()[23])(X)
+    np.testing.assert_array_equal(by_xla(namoo.jit(lambda a: a * 2, engine="xla")(one)), 2 * X + 3)
     namoo.cpu_devices(2)
     assert len(namoo.devices()) == 2
 

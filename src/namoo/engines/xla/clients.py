@@ -36,8 +36,29 @@ def client(platform: str = "cpu", count: int = 1) -> Any:
         found = _clients.get(platform)
         if found is None or (platform == "cpu" and found.local_device_count() < count):
             # Buffers of a smaller client live on: each keeps the client that made it.
+            _history.were_others = _history.were_others or found is not None
             found = _clients[platform] = pjrt.cpu_client(count, **_shared)
         return found
+
+
+class _History:
+    were_others = False
+    """Whether there may be buffers of a client that another has taken the place of."""
+
+
+_history = _History()
+
+
+def at_home(buffers: list[Any], owner: Any) -> list[Any]:
+    """Buffers of a client; those of an earlier one, which had fewer devices, are copied."""
+    if not _history.were_others:
+        return buffers
+    return [b if pjrt.client_of(b) is owner else _copied(b, owner) for b in buffers]
+
+
+def _copied(buffer: Any, owner: Any) -> Any:
+    devices = {d.id: d for d in owner.devices()}
+    return pjrt.copied(buffer, devices)
 
 
 def plugin_client(plugin: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from namoo.core.jaxpr import ClosedJaxpr, dce
-from namoo.engines.base import Device
+from namoo.engines.base import Device, HostOperation
 from namoo.engines.devices import default
 from namoo.engines.xla import clients, pjrt
 from namoo.engines.xla.hlo import kind_of
@@ -25,7 +25,54 @@ class Type:
         self.weak_type = False
 
 
-class Program:
+def write(
+    closed: ClosedJaxpr,
+    module: Module,
+    inputs: Sequence[dict[str, str]],
+    results: Sequence[dict[str, str]] = (),
+) -> str:
+    """A program as the text of a module; `inputs` and `results` have attributes of each."""
+    return module.text(closed.jaxpr.name or "main", module.main(closed, inputs, results))
+
+
+def stablehlo(closed: ClosedJaxpr) -> str:
+    """A program for one device, as XLA is given it."""
+    return write(closed, Module([default()]), [{} for _ in closed.in_avals])
+
+
+class Inspected:
+    """What can be asked of a program that XLA compiled."""
+
+    closed: ClosedJaxpr
+    stablehlo: str
+    loaded: pjrt.Loaded
+    module: Module
+
+    def as_text(self, stage: str = "jaxpr") -> str:
+        """The program as "jaxpr", "stablehlo", or as XLA left it, "hlo"."""
+        texts = {
+            "jaxpr": lambda: str(self.closed),
+            "stablehlo": lambda: self.stablehlo,
+            "hlo": self.loaded.text,
+        }
+        if stage not in texts:
+            raise ValueError(f"as_text: stage must be one of {[*texts]}, got {stage!r}.")
+        return texts[stage]()
+
+    @property
+    def costs(self) -> dict[str, float]:
+        return self.loaded.costs()
+
+    @property
+    def memory(self) -> Any:
+        return self.loaded.memory()
+
+    def host_operations(self) -> list[HostOperation]:
+        """The operations that call back into Python."""
+        return [HostOperation.of(eqn) for eqn in self.module.host_equations]
+
+
+class Program(Inspected):
     """A program compiled for one device: arrays in, arrays out, of the host or of the device.
 
     Args:
@@ -42,7 +89,8 @@ class Program:
         heads: list[dict[str, str]] = [{} for _ in closed.in_avals]
         for i, o in aliases.items():
             heads[i]["tf.aliasing_output"] = f"{o} : i32"
-        self.stablehlo = module.text(closed.jaxpr.name or "main", module.main(closed, heads))
+        self.module = module
+        self.stablehlo = write(closed, module, heads)
         self.failures = module.failures
         self.types = [Type(a) for a in closed.in_avals]
         self.results = [(*kind_of(a), getattr(a.dtype, "numpy", a.dtype)) for a in closed.out_avals]
@@ -52,7 +100,8 @@ class Program:
         )
         self.where = pjrt.placement([self.device])
         self.loaded.results([Type(a) for a in closed.out_avals], [self.where] * len(self.results))
-        self.run: Callable[[list[Any]], list[Any]] = self.loaded.call
+        call, at_home, owner = self.loaded.call, clients.at_home, self.device.client
+        self.run: Callable[[list[Any]], list[Any]] = lambda buffers: call(at_home(buffers, owner))
         if module.callbacks:
             self.run = self._run_with_callbacks
         self.buffers: Any = None
@@ -83,25 +132,6 @@ class Program:
             logical(pjrt.to_numpy(x, shape, physical), dtype)
             for x, (shape, physical, dtype) in zip(outs, self.results, strict=True)
         ]
-
-    def as_text(self, stage: str = "jaxpr") -> str:
-        """The program as "jaxpr", "stablehlo", or as XLA left it, "hlo"."""
-        texts = {
-            "jaxpr": lambda: str(self.closed),
-            "stablehlo": lambda: self.stablehlo,
-            "hlo": self.loaded.text,
-        }
-        if stage not in texts:
-            raise ValueError(f"as_text: stage must be one of {[*texts]}, got {stage!r}.")
-        return texts[stage]()
-
-    @property
-    def costs(self) -> dict[str, float]:
-        return self.loaded.costs()
-
-    @property
-    def memory(self) -> Any:
-        return self.loaded.memory()
 
 
 def physical_value(x: np.ndarray, t: Type) -> np.ndarray:

@@ -40,6 +40,8 @@ class Module:
         self.calls: dict[int, tuple[Any, str, list[Kind]]] = {}
         """The function of a program that was called before, by the program's identity."""
         self.callbacks: list[Callable[..., Any]] = []
+        self.host_equations: list[JaxprEqn] = []
+        """The equations that call back."""
         self.meshes: dict[str, str] = {}
         self.manual: Manual | None = None
         """What the equations at hand are one device's part of, for collectives."""
@@ -234,8 +236,8 @@ def _option(value: Any) -> str:
 
 def _apply_rule(emit: Emitter, eqn: JaxprEqn, operands: list[Value]) -> list[Value]:
     """The results of an equation, by its primitive's rule; without one, on the host."""
-    primitive = eqn.primitive
-    rule = primitive.stablehlo
+    primitive, module = eqn.primitive, emit.module
+    rule, before = primitive.stablehlo, len(module.callbacks)
     try:
         if isinstance(rule, str):
             outs = emit.elementwise(rule, *operands)
@@ -245,6 +247,8 @@ def _apply_rule(emit: Emitter, eqn: JaxprEqn, operands: list[Value]) -> list[Val
             raise OnTheHost
     except OnTheHost:
         outs = _evaluate(emit, eqn, operands)
+    if len(module.callbacks) > before and not primitive.holds_program:
+        module.host_equations.append(eqn)
     outs = list(outs) if primitive.multiple_results else [outs]
     for var, out in zip(eqn.outvars, outs, strict=True):
         if kind_of(var.aval) != kind_of(out):

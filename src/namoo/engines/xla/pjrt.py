@@ -150,6 +150,21 @@ def pieces(buffer: Any) -> list[Any]:
     return list(buffer._arrays)
 
 
+def client_of(buffer: Any) -> Any:
+    """The client that a buffer belongs to."""
+    return buffer._sharding._devices[0].client
+
+
+def copied(buffer: Any, devices: dict[int, Any]) -> Any:
+    """A buffer on the devices of the same numbers, of another client."""
+    where = buffer._sharding
+    new = [devices[d.id] for d in where._devices]
+    own = [d for d in new if d.process_index == d.client.process_index()]
+    parts = pieces(buffer) if len(new) > 1 else [buffer]
+    values = [np.array(p._single_device_array_to_np_array_did_copy()[0]) for p in parts]
+    return put(buffer.aval, Placement(device_list(new), where._hlo_sharding), values, own)
+
+
 class _Shown:
     """A buffer's memory as an array interface: the array keeps this, and this keeps the buffer."""
 
@@ -269,6 +284,11 @@ def compile(
     with contextlib.suppress(_jax.JaxRuntimeError):  # a platform that cannot write programs down
         cache.save(name, client.serialize_executable(executable))
     return Loaded(executable)
+
+
+def hlo_text(module: str) -> str:
+    """The text of a StableHLO module in XLA's own words, before any pass of XLA."""
+    return _jax.mlir.mlir_module_to_xla_computation(module).as_hlo_text()
 
 
 def _cache_name(client: Any, module: str, devices: Sequence[Any]) -> str:

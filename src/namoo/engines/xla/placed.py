@@ -15,13 +15,32 @@ from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.engines import devices as registry
 from namoo.engines.base import Device
-from namoo.engines.xla import clients, pjrt
+from namoo.engines.xla import clients, engine, pjrt
 from namoo.engines.xla.engine import Type, logical, physical_value
 from namoo.engines.xla.hlo import kind_of
 from namoo.engines.xla.lower import Module
 
 
-class PlacedProgram:
+def write(
+    closed: ClosedJaxpr,
+    devices: Sequence[Device],
+    inputs: Sequence[Any],
+    results: Sequence[Any],
+    donated: dict[int, int],
+) -> tuple[Module, str]:
+    """A program as a module and its text; the arguments are those of `PlacedProgram`."""
+    module = Module(devices)
+    heads = [_annotation(module, s, a.ndim) for s, a in zip(inputs, closed.in_avals, strict=True)]
+    tails = [_annotation(module, s, a.ndim) for s, a in zip(results, closed.out_avals, strict=True)]
+    for i, o in donated.items():
+        if len(devices) == 1 or (results[o] is not None and results[o] == inputs[i]):
+            heads[i]["tf.aliasing_output"] = f"{o} : i32"
+        else:
+            heads[i]["jax.buffer_donor"] = "true"
+    return module, engine.write(closed, module, heads, tails)
+
+
+class PlacedProgram(engine.Inspected):
     """A program compiled for its devices.
 
     Args:
@@ -44,19 +63,8 @@ class PlacedProgram:
         self.closed = closed
         raw = [clients.raw(d) for d in devices]
         self.client = raw[0].client
-        module = Module(devices)
-        heads = [
-            _annotation(module, s, a.ndim) for s, a in zip(inputs, closed.in_avals, strict=True)
-        ]
-        tails = [
-            _annotation(module, s, a.ndim) for s, a in zip(results, closed.out_avals, strict=True)
-        ]
-        for i, o in donated.items():
-            if len(devices) == 1 or (results[o] is not None and results[o] == inputs[i]):
-                heads[i]["tf.aliasing_output"] = f"{o} : i32"
-            else:
-                heads[i]["jax.buffer_donor"] = "true"
-        self.stablehlo = module.text(closed.jaxpr.name or "main", module.main(closed, heads, tails))
+        self.module, self.stablehlo = write(closed, devices, inputs, results, donated)
+        module = self.module
         self.failures = module.failures
         options = pjrt.compile_options(raw, len(results), [r is None for r in results])
         self.loaded = pjrt.compile(self.client, self.stablehlo, raw, options, module.callbacks)
@@ -94,6 +102,7 @@ class PlacedProgram:
         return outs
 
     def _run(self, buffers: list[Any]) -> list[Any]:
+        buffers = clients.at_home(buffers, self.client)
         if self.of_all_processes:
             # Whoever has started fewer of them is waited for by the others.
             registry.together.started += 1
