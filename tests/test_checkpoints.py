@@ -555,6 +555,13 @@ def leaf(*value):
     return lambda body: body["leaves"][0].__setitem__(1, list(value))
 
 
+HALF = ["array", "a", "float32", [2], False]
+
+
+def parts(shape, *found):
+    return leaf("parts", shape, list(found))
+
+
 def other_file(name):
     return lambda body: body.update(files={name: ["a"]})
 
@@ -571,6 +578,18 @@ DESCRIPTIONS = {
     "other type": (leaf("array", "a", "float64", [2], False), "should have 'a'"),
     "other shape": (leaf("array", "a", "float32", [2**40], False), "should have 'a'"),
     "leaf": (leaf("pickle", "a"), "no leaf is"),
+    "huge by a part": (parts([2**31, 2**31], [[0, 0], HALF[1]]), "no part"),
+    "huge by its parts": (parts([2**40], [[0], HALF]), "no leaf is"),
+    "parts beyond": (parts([2], [[1], HALF]), "no part"),
+    "parts of two types": (
+        parts([4], [[0], HALF], [[2], ["key", "a", "threefry2x32", [2]]]),
+        "no leaf is",
+    ),
+    "parts of scalars": (parts([2], [[0], ["scalar", *HALF[1:]]]), "no part"),
+    "parts of parts": (parts([2], [[0], ["parts", [2], [[[0], HALF]]]]), "no part"),
+    "no parts": (parts([0]), "no leaf is"),
+    "activation": (leaf("value", ["activation", "os"]), "no such function"),
+    "private activation": (leaf("value", ["activation", "_inexact"]), "no such function"),
     "key": (leaf("key", "a", "evil", []), "no random generator"),
     "leaf as class": (leaf("value", ["class", "list"]), "no leaf is"),
     "value": (leaf("value", ["eval", "1"]), "no static value"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -89,7 +90,8 @@ class Parts(NamedTuple):
     def make(self, arrays: dict[Tensor, Any]) -> EagerArray:
         """The leaf, from its parts."""
         first = self.parts[0][1]
-        out = np.empty(self.shape, getattr(first.dtype, "numpy", first.dtype))
+        # Zeros, so that parts of a hostile file that overlap show nothing of the memory before.
+        out = np.zeros(self.shape, getattr(first.dtype, "numpy", first.dtype))
         for starts, tensor in self.parts:
             cut = tuple(slice(a, a + n) for a, n in zip(starts, tensor.shape, strict=True))
             out[cut] = arrays[tensor]._value
@@ -186,7 +188,12 @@ def read_leaf(entry: Any) -> Any:
             if dtype in ELEMENTS and _is_shape(shape) and type(weak) is bool:
                 return Tensor(kind, name, ELEMENTS[dtype], tuple(shape), weak)
         case ["parts", list(shape), list(parts)] if _is_shape(shape) and parts:
-            return Parts(tuple(shape), tuple(_read_part(part, shape) for part in parts))
+            found = Parts(tuple(shape), tuple(_read_part(part, shape) for part in parts))
+            kinds = {(tensor.kind, tensor.dtype, tensor.weak) for _, tensor in found.parts}
+            sizes = [math.prod(tensor.shape) for _, tensor in found.parts]
+            # What is allocated is never more than the files hold.
+            if len(kinds) == 1 and sum(sizes) == math.prod(shape):
+                return found
     raise CheckpointError(f"no leaf is {entry!r:.80}")
 
 
@@ -194,7 +201,8 @@ def _read_part(part: Any, shape: list[int]) -> tuple[tuple[int, ...], Tensor]:
     match part:
         case [list(starts), list(entry)] if _is_shape(starts) and len(starts) == len(shape):
             tensor = read_leaf(entry)
-            if isinstance(tensor, Tensor) and len(tensor.shape) == len(shape):
+            is_array = isinstance(tensor, Tensor) and tensor.kind in ("array", "key")
+            if is_array and len(tensor.shape) == len(shape):
                 ends = (a + n for a, n in zip(starts, tensor.shape, strict=True))
                 if all(end <= n for end, n in zip(ends, shape, strict=True)):
                     return tuple(starts), tensor
