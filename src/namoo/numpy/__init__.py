@@ -22,8 +22,7 @@ _TABLE = {
     "numpy.covariance": "corrcoef cov",
     "numpy.creation": (
         "arange array asarray astype copy empty empty_like from_dlpack frombuffer fromfile "
-        "fromiter fromstring full full_like geomspace linspace logspace ones ones_like zeros "
-        "zeros_like"
+        "fromiter fromstring full full_like ones ones_like zeros zeros_like"
     ),
     "numpy.cumulative": "cumprod cumsum cumulative_prod cumulative_sum nancumprod nancumsum",
     "numpy.differences": "diff ediff1d",
@@ -92,6 +91,7 @@ _TABLE = {
         "unique_inverse unique_values"
     ),
     "numpy.sorting": "argpartition argsort lexsort partition sort sort_complex",
+    "numpy.spaces": "geomspace linspace logspace",
     "numpy.standard": "__array_api_version__ __array_namespace_info__",
     "numpy.taking": "put put_along_axis take take_along_axis",
     "numpy.ufuncs": "frompyfunc ufunc",

@@ -63,9 +63,6 @@ from namoo.numpy.creation import fromiter as fromiter
 from namoo.numpy.creation import fromstring as fromstring
 from namoo.numpy.creation import full as full
 from namoo.numpy.creation import full_like as full_like
-from namoo.numpy.creation import geomspace as geomspace
-from namoo.numpy.creation import linspace as linspace
-from namoo.numpy.creation import logspace as logspace
 from namoo.numpy.creation import ones as ones
 from namoo.numpy.creation import ones_like as ones_like
 from namoo.numpy.creation import zeros as zeros
@@ -403,6 +400,9 @@ from namoo.numpy.sorting import lexsort as lexsort
 from namoo.numpy.sorting import partition as partition
 from namoo.numpy.sorting import sort as sort
 from namoo.numpy.sorting import sort_complex as sort_complex
+from namoo.numpy.spaces import geomspace as geomspace
+from namoo.numpy.spaces import linspace as linspace
+from namoo.numpy.spaces import logspace as logspace
 from namoo.numpy.standard import __array_api_version__ as __array_api_version__
 from namoo.numpy.standard import __array_namespace_info__ as __array_namespace_info__
 from namoo.numpy.taking import put as put

@@ -14,13 +14,9 @@ from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import Tracer, context, eval_trace
 from namoo.engines.base import require_device
-from namoo.numpy.arithmetic import const, multiply, power, sign
-from namoo.numpy.elementary import log10
 from namoo.numpy.promote import (
     array_of,
-    arrays_of,
     as_type,
-    broadcast_shapes,
     broadcast_to,
     check_arraylike,
     own_copy,
@@ -29,7 +25,6 @@ from namoo.numpy.promote import (
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 from namoo.primitives.shape import convert_element_type
-from namoo.primitives.slicing import concatenate
 
 SHAPE_ADVICE = """\
 Cannot interpret '{dtype}' as a data type. Did you write jnp.{name}({shape}, {dtype}) for
@@ -223,6 +218,9 @@ def _alike(rows: list[Array]) -> list[Array]:
 
 
 def _stack(rows: list[Array]) -> Array:
+    # Loaded late: little else that makes arrays needs it.
+    from namoo.primitives.slicing import concatenate
+
     return concatenate([shapes.expand_dims(row, (0,)) for row in _alike(rows)], 0)
 
 
@@ -241,10 +239,10 @@ def _filled(name: str, shape: Any, dtype: Any, value: int) -> Array:
     if isinstance(dtype, int) and isinstance(shape, int):
         raise TypeError(SHAPE_ADVICE.format(name=name, shape=shape, dtype=dtype))
     kind = _dtypes.check_user_dtype_supported(float if dtype is None else dtype, name)
-    return _constant(shape_argument(shape, name), value, kind)
+    return constant(shape_argument(shape, name), value, kind)
 
 
-def _constant(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool = False) -> Array:
+def constant(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool = False) -> Array:
     """An array of one value; a program computes it instead of holding it.
 
     Of random keys, every word has the value.
@@ -335,7 +333,7 @@ def full(
     dtype = user_dtype(dtype, "full")
     shape = shape_argument(shape, "full")
     if _dtypes.is_extended(dtype) and _dtypes.is_python_scalar(fill_value):
-        return _constant(shape, fill_value, dtype)
+        return constant(shape, fill_value, dtype)
     return broadcast_to(_as_fill(fill_value, dtype), shape)
 
 
@@ -366,7 +364,7 @@ def _like(name: str, a: Any, dtype: Any, shape: Any, value: int) -> Array:
     weak = weak and dtype is None
     dtype = own_dtype if dtype is None else user_dtype(dtype, name)
     shape = own_shape if shape is None else shape_argument(shape, name)
-    return _constant(shape, value, dtype, weak)
+    return constant(shape, value, dtype, weak)
 
 
 def zeros_like(
@@ -455,7 +453,7 @@ def full_like(
     dtype = own_dtype if dtype is None else user_dtype(dtype, "full_like")
     shape = own_shape if shape is None else shape_argument(shape, "full_like")
     if _dtypes.is_extended(dtype) and _dtypes.is_python_scalar(fill_value):
-        return _constant(shape, fill_value, dtype)
+        return constant(shape, fill_value, dtype)
     value = as_type(_as_fill(fill_value, None), dtype)
     return broadcast_to(as_type(value, dtype, weak and not value.ndim), shape)
 
@@ -537,133 +535,6 @@ def _check_arange(function: str, name: str, value: Any) -> None:
 def static_count(num: Any, what: str) -> int:
     """A length that must be a known integer."""
     return operator.index(concrete(num, what))
-
-
-def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
-) -> Any:
-    """Evenly spaced numbers from `start` to `stop`, which is included exactly.
-
-    Args:
-        start, stop: numbers or arrays, broadcast against one another.
-        num: how many.
-        endpoint: whether `stop` is the last one.
-        retstep: also return the step.
-        dtype: type of the result; a float type by default.
-        axis: where the numbers lie in the result, for array bounds.
-        device: where the array lies; the CPU is the only place.
-
-    Returns:
-        The array, or a pair of it and the step.
-
-    Example:
-        >>> import namoo.numpy as jnp
-        >>> jnp.linspace(0, 1, 5)
-        Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
-    """
-    require_device("jnp.linspace", device)
-    num = static_count(num, "the 'num' argument of jnp.linspace")
-    axis = static_count(axis, "the 'axis' argument of jnp.linspace")
-    if num < 0:
-        raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    a, b = arrays_of("linspace", start, stop)
-    kind = user_dtype(dtype, "linspace")
-    if kind is None:
-        kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
-    wide = _dtypes.to_inexact_dtype(kind)
-    shape = broadcast_shapes(a.shape, b.shape)
-    a, b = (broadcast_to(as_type(v, wide), shape) for v in (a, b))
-    place = axis + len(shape) + 1 if axis < 0 else axis
-    first, last = (shapes.expand_dims(v, (place,)) for v in (a, b))
-    steps = num - 1 if endpoint else num
-    if num > 1:
-        delta = lax.div(lax.sub(b, a), const(a, steps))
-        real = _dtypes.finfo(wide).dtype
-        line = lax.div(shapes.iota(real, steps), np.asarray(steps, real))
-        line = convert_element_type(line, wide)
-        line = shapes.broadcast_in_dim(line, [*shape[:place], steps, *shape[place:]], (place,))
-        out = lax.add(lax.mul(first, lax.sub(const(a, 1), line)), lax.mul(last, line))
-        out = concatenate([out, last], place) if endpoint else out
-    elif num == 1:
-        delta = lax.sub(b, a) if not endpoint else _constant((), np.nan, wide)
-        out = first
-    else:
-        delta = _constant((), np.nan, wide)
-        out = _constant((*shape[:place], 0, *shape[place:]), 0, wide)
-    if _dtypes.issubdtype(kind, np.integer):
-        out = lax.floor(out)
-    out = convert_element_type(out, kind)
-    return (out, delta) if retstep else out
-
-
-def logspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
-    axis: int = 0,
-) -> Array:
-    """Powers of a base with evenly spaced exponents, from base^start to base^stop.
-
-    Args:
-        start, stop: the first and last exponent.
-        num, endpoint, dtype, axis: as in `linspace`.
-        base: the base.
-
-    Example:
-        >>> import namoo.numpy as jnp
-        >>> jnp.logspace(0, 2, 3)
-        Array([  1.,  10., 100.], dtype=float32)
-    """
-    a, b = arrays_of("logspace", start, stop)
-    kind = user_dtype(dtype, "logspace")
-    if kind is None:
-        kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
-    wide = _dtypes.to_inexact_dtype(kind)
-    line = linspace(as_type(a, wide), as_type(b, wide), num, endpoint, axis=axis)
-    return convert_element_type(power(base, line), kind)
-
-
-def geomspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    dtype: Any = None,
-    axis: int = 0,
-) -> Array:
-    """Numbers from `start` to `stop` whose quotients are equal.
-
-    Args:
-        start, stop: the first and last number, of equal sign.
-        num, endpoint, dtype, axis: as in `linspace`.
-
-    Example:
-        >>> import namoo.numpy as jnp
-        >>> jnp.geomspace(1, 100, 3).round(3)
-        Array([  1.,  10., 100.], dtype=float32)
-    """
-    a, b = arrays_of("geomspace", start, stop)
-    kind = user_dtype(dtype, "geomspace")
-    if kind is None:
-        kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
-    wide = _dtypes.to_inexact_dtype(kind)
-    a, b = as_type(a, wide), as_type(b, wide)
-    direction = sign(a)
-    first, last = (log10(lax.div(v, direction)) for v in (a, b))
-    line = multiply(logspace(first, last, num, endpoint, 10.0, wide), direction)
-    place = shapes.canonical_axis(axis, line.ndim)
-    return convert_element_type(shapes.moveaxis(line, 0, place), kind)
 
 
 def copy(a: Any, order: str | None = None) -> Array:

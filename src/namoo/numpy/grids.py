@@ -14,10 +14,11 @@ from namoo.core.avals import canonical_shape
 from namoo.core.trace import context, eval_trace
 from namoo.engines.base import require_device
 from namoo.numpy.arithmetic import choose, power
-from namoo.numpy.creation import arange, array, concrete, linspace, user_dtype
+from namoo.numpy.creation import arange, array, concrete, user_dtype
 from namoo.numpy.indexing import getitem
 from namoo.numpy.joining import concatenate, stack
 from namoo.numpy.promote import array_of, arrays_of, as_type, promote_types
+from namoo.numpy.spaces import linspace
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 

@@ -13,10 +13,11 @@ from namoo import _dtypes
 from namoo.core.array import Array
 from namoo.numpy import reductions
 from namoo.numpy.arithmetic import is_kind
-from namoo.numpy.creation import concrete, linspace, static_count
+from namoo.numpy.creation import concrete, static_count
 from namoo.numpy.elements import where
 from namoo.numpy.promote import array_of, arrays_of, as_type, check_arraylike, promote_types
 from namoo.numpy.searching import searchsorted
+from namoo.numpy.spaces import linspace
 from namoo.primitives import elementwise as lax
 from namoo.primitives.shape import check_lengths, expand_dims, ones, reshape, zeros
 from namoo.primitives.slicing import concatenate

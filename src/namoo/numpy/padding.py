@@ -10,10 +10,11 @@ import numpy as np
 
 from namoo.core.array import Array
 from namoo.numpy.arithmetic import is_kind, multiply, subtract
-from namoo.numpy.creation import concrete, empty_like, linspace
+from namoo.numpy.creation import concrete, empty_like
 from namoo.numpy.elements import round
 from namoo.numpy.promote import array_of, as_type, broadcast_to
 from namoo.numpy.reductions import max, mean, min
+from namoo.numpy.spaces import linspace
 from namoo.primitives import shape as lax
 from namoo.primitives import slicing
 
