@@ -40,13 +40,14 @@ ON_THE_DEFAULT_ENGINE = {
 
 @pytest.fixture(autouse=True)
 def engine(request):
-    """Run programs by the engine that suits the file."""
+    """Run programs by the engine that suits the file, or by that of NAMOO_TEST_ENGINE."""
     name = request.path.stem
-    if name in ON_THE_DEFAULT_ENGINE or name.startswith("test_native"):
+    chosen = os.environ.get("NAMOO_TEST_ENGINE")
+    if not chosen and (name in ON_THE_DEFAULT_ENGINE or name.startswith("test_native")):
         yield
         return
     before = namoo.config.engine
-    namoo.config.update("engine", "interpreter")
+    namoo.config.update("engine", chosen or "interpreter")
     yield
     namoo.config.update("engine", before)
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from namoo.api.donation import ArgInfo as ArgInfo
-from namoo.api.jit import Compiled as Compiled
+from namoo.api.stages import Compiled as Compiled
 from namoo.api.jit import Jitted as Wrapped
-from namoo.api.jit import Lowered as Lowered
-from namoo.api.jit import Traced as Traced
+from namoo.api.stages import Lowered as Lowered
+from namoo.api.stages import Traced as Traced
 
 CompilerOptions = dict[str, Any]
 

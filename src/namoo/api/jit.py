@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo import engines, errors, tree_util
+from namoo import errors, tree_util
 from namoo._config import config
 from namoo.api import dispatch
 from namoo.api.arguments import (
@@ -24,23 +24,34 @@ from namoo.api.arguments import (
     require_callable,
     signature,
 )
-from namoo.api.donation import ArgInfo, Donation, donated_leaves
+from namoo.api.donation import Donation, donated_leaves
 from namoo.api.identity import function_key
-from namoo.api.layout import Shardings, speaks_of_devices
+from namoo.api.layout import Shardings
 from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
+from namoo.api.stages import Lowered, Traced
 from namoo.control.call import jit_p
 from namoo.core.array import Array, EagerArray, PlacedArray
 from namoo.core.avals import ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.trace import Tracer, context, eval_trace, wrap
-from namoo.engines.base import HostOperation, require_device
+from namoo.engines import base
+from namoo.engines.base import require_device
 from namoo.engines.choice import compile as compile_program
-from namoo.transforms.program import ProgramPrimitive
+from namoo.transforms.program import ProgramPrimitive, speaks_of_devices
 from namoo.transforms.stage import close, stage
-from namoo.tree import diff
 
 ProgramPrimitive.compiler = staticmethod(compile_program)
-engines.base.stage = stage
+base.stage = stage
+
+
+def _on_devices(prim: Any, values: Sequence[Any], params: dict[str, Any]) -> Any:
+    # Loaded late: most programs run where the host is.
+    from namoo.api.placement import apply
+
+    return apply(prim, values, params)
+
+
+ProgramPrimitive.on_devices = staticmethod(_on_devices)
 
 
 def _leaf_key(x: Any) -> Any:
@@ -232,7 +243,7 @@ class Jitted(dispatch.Dispatcher):
         operands = leaves if not any(map(_is_fixed, leaves)) else [x for x in leaves if is_array(x)]
         if context.trace is eval_trace:
             if self._is_placed(traced, operands):
-                run = self._placed(traced, operands, args, kwargs)
+                run = self._plan(traced, operands, args, kwargs).ready()
                 outs = run((*traced.consts, *operands))
                 if self.calls is not None and run.buffers is not None:
                     self._learn(traced, leaves, tree, static, run)
@@ -245,10 +256,14 @@ class Jitted(dispatch.Dispatcher):
             outs = list(map(wrap, outs, traced.weak_out))
             if self.calls is not None:
                 self._learn(traced, leaves, tree, static)
-        elif self._inline:
-            outs = eval_jaxpr(traced.closed.jaxpr, (), *traced.consts, *operands)
         else:
-            outs = jit_p.bind(*traced.consts, *operands, jaxpr=traced.closed, name=self._name)
+            closed = traced.closed
+            if self._shardings is not None:
+                closed = self._shardings.constrained(args, kwargs, traced)
+            if self._inline:
+                outs = eval_jaxpr(closed.jaxpr, (), *traced.consts, *operands)
+            else:
+                outs = jit_p.bind(*traced.consts, *operands, jaxpr=closed, name=self._name)
         return traced.out_tree.unflatten(traced.fixed_out.join(outs))
 
     def _executable(self, closed: ClosedJaxpr) -> Any:
@@ -275,8 +290,8 @@ class Jitted(dispatch.Dispatcher):
             type(x) is PlacedArray and (x._committed or (loose and x._follows)) for x in operands
         )
 
-    def _placed(self, traced: _Program, operands: Sequence[Any], args: Any, kwargs: Any) -> Any:
-        """The program made ready for the devices of its arguments."""
+    def _plan(self, traced: _Program, operands: Sequence[Any], args: Any, kwargs: Any) -> Any:
+        """How the program is to run on the devices of its arguments."""
         from namoo.api import placement
 
         given = wanted = None
@@ -285,7 +300,7 @@ class Jitted(dispatch.Dispatcher):
             given, wanted = self._shardings.leaves(args, kwargs, traced)
         donated = traced.donation.aliases if traced.donation is not None else None
         values = [*traced.consts, *operands]
-        return placement.prepare(traced.closed, values, given, wanted, donated, paths)
+        return placement.plan(traced.closed, values, given, wanted, donated, paths)
 
     def _learn(self, traced, leaves, tree, static, run=None):
         """Recognise these arguments from now on."""
@@ -425,7 +440,7 @@ class Jitted(dispatch.Dispatcher):
         leaves, tree = tree_util.tree_flatten((data, kw))
         traced = self._program(leaves, tree, data, kw, static)
         donated = self._donated_leaves(data, kw, static)
-        return Traced(self._name, traced, tree, leaves, donated)
+        return Traced(self, traced, tree, leaves, donated)
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The program for arguments, ready to be compiled."""
@@ -596,167 +611,3 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
         return jit(named)(*args)
 
     return call
-
-
-class Traced:
-    """A program made by tracing, before it is compiled."""
-
-    def __init__(self, name: str, traced: _Program, in_tree: Any, leaves: Any, donated: list[bool]):
-        self.fun_name = name
-        self.in_tree = in_tree
-        self._traced = traced
-        self._leaves: Sequence[Any] = leaves
-        self._donated = donated
-
-    @property
-    def jaxpr(self) -> ClosedJaxpr:
-        """The program; values that the function closes over are its first inputs."""
-        return self._traced.closed
-
-    @property
-    def out_tree(self) -> Any:
-        return self._traced.out_tree
-
-    @property
-    def out_info(self) -> Any:
-        """The types of the result, as a tree of `ShapeDtypeStruct`s."""
-        traced = self._traced
-        types = [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
-            for a in traced.closed.out_avals
-        ]
-        return traced.out_tree.unflatten(traced.fixed_out.join(types))
-
-    @property
-    def in_avals(self) -> Any:
-        """The types of the arguments; leaves that are not arrays as they are."""
-        return self.in_tree.unflatten([aval_of(x) if is_array(x) else x for x in self._leaves])
-
-    @property
-    def args_info(self) -> Any:
-        """The type of every argument, and whether it is donated."""
-        leaves = zip(self._leaves, self._donated, strict=True)
-        return self.in_tree.unflatten(
-            [ArgInfo(aval_of(x), donated) if is_array(x) else x for x, donated in leaves]
-        )
-
-    @property
-    def donate_argnums(self) -> tuple[int, ...]:
-        """The numbers of the leaves that are donated."""
-        return tuple(i for i, d in enumerate(self._donated) if d)
-
-    def lower(self) -> Lowered:
-        """The program, ready to be compiled; warns of donated arguments that are of no use."""
-        if self._traced.donation is not None:
-            _ = self._traced.donation.aliases
-        return Lowered(self)
-
-
-class Lowered:
-    """A program that an engine can compile."""
-
-    def __init__(self, traced: Traced):
-        self._traced = traced
-        self.in_tree = traced.in_tree
-
-    out_info = property(lambda self: self._traced.out_info)
-    out_tree = property(lambda self: self._traced.out_tree)
-    in_avals = property(lambda self: self._traced.in_avals)
-    args_info = property(lambda self: self._traced.args_info)
-    donate_argnums = property(lambda self: self._traced.donate_argnums)
-
-    def as_text(self, dialect: str | None = None) -> str:
-        """The program as text."""
-        return str(self._traced.jaxpr)
-
-    def compile(self, compiler_options: dict | None = None) -> Compiled:
-        """An executable for arguments of exactly these types."""
-        return Compiled(self._traced)
-
-
-class Compiled:
-    """An executable program: call it with arguments of the types it was compiled for."""
-
-    def __init__(self, traced: Traced):
-        self._traced = traced
-        donation = traced._traced.donation
-        self._run = donation.executable if donation else ProgramPrimitive.executable(traced.jaxpr)
-        self.in_tree = traced.in_tree
-
-    out_info = property(lambda self: self._traced.out_info)
-    out_tree = property(lambda self: self._traced.out_tree)
-    in_avals = property(lambda self: self._traced.in_avals)
-    args_info = property(lambda self: self._traced.args_info)
-    donate_argnums = property(lambda self: self._traced.donate_argnums)
-
-    def as_text(self, stage: str = "jaxpr") -> str:
-        """The program at a stage: "jaxpr", "fused" (kernels and memory), "llvm" or "assembly".
-
-        >>> import namoo.numpy as jnp
-        >>> compiled = jit(lambda x: jnp.tanh(x) * 2.0).lower(jnp.ones(8)).compile()
-        >>> print(compiled.as_text("fused"))
-        0: kernel over [8]
-            %3: float32[8] = ('map', 'mul') %1 %2  [out 0]
-        """
-        return self._run.as_text(stage)  # type: ignore[attr-defined]
-
-    def cost_analysis(self) -> dict[str, float] | None:
-        """About how many operations a call is ("flops") and how many bytes it moves.
-
-        None where the engine does not know.
-        """
-        return self._run.costs  # type: ignore[attr-defined]
-
-    def memory_analysis(self) -> Any:
-        """The bytes that a call needs: arguments, results, intermediate values and code."""
-        return self._run.memory  # type: ignore[attr-defined]
-
-    def host_operations(self) -> list[HostOperation]:
-        """The operations that Python evaluates from within the program, with the user's lines.
-
-        They wait for the interpreter's lock and copy their operands; the others are native code.
-
-        >>> import namoo.numpy as jnp
-        >>> compiled = jit(lambda a: jnp.linalg.eigvals(a) + 1).lower(jnp.eye(2)).compile()
-        >>> [operation.name for operation in compiled.host_operations()]
-        ['eig']
-        """
-        return self._run.host_operations()  # type: ignore[attr-defined]
-
-    @errors.boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, tree = tree_util.tree_flatten((args, kwargs))
-        traced = self._traced
-        if tree != self.in_tree:
-            raise TypeError(
-                tree_util.mismatch(
-                    f"{traced.fun_name} was compiled for arguments of another structure",
-                    diff(self.in_tree, tree),
-                ).args[0]
-            )
-        operands = [x for x in leaves if is_array(x)]
-        paths = [
-            tree_util.keystr(p)
-            for p, x in tree_util.tree_leaves_with_path((args, kwargs))
-            if is_array(x)
-        ]
-        compiled_for = [aval_of(x) for x in traced._leaves if is_array(x)]
-        for x, wanted, path in zip(operands, compiled_for, paths, strict=True):
-            found = aval_of(x)
-            if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
-                raise TypeError(
-                    "Argument types differ from the types for which this computation was "
-                    f"compiled: argument {path} of {traced.fun_name} was compiled with "
-                    f"{wanted.str_short()} and called with {found.str_short()}."
-                )
-        inner = traced._traced
-        if any(isinstance(x, Tracer) for x in operands):
-            raise TypeError(
-                f"Cannot apply transformations to the compiled {traced.fun_name}: a compiled "
-                "program runs on concrete arrays only. Transform the function before compiling it."
-            )
-        if inner.donation is None:
-            outs = dispatch.execute(self._run, (*inner.consts, *operands))
-        else:
-            outs = inner.donation((*inner.consts, *operands))
-        return inner.out_tree.unflatten(inner.fixed_out.join(list(map(wrap, outs, inner.weak_out))))

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from namoo import tree_util
-from namoo.core.jaxpr import Jaxpr, subjaxprs
-
-
-def speaks_of_devices(jaxpr: Jaxpr) -> bool:
-    """Whether a program says on which devices a value of it lies."""
-    found = jaxpr.cache.get("devices")
-    if found is None:
-        found = any(
-            _several(eqn.params.get("sharding"))
-            or _several(eqn.params.get("mesh"))
-            or any(map(speaks_of_devices, subjaxprs(eqn.params)))
-            for eqn in jaxpr.eqns
-        )
-        jaxpr.cache["devices"] = found
-    return found
-
-
-def _several(place: Any) -> bool:
-    """Whether a sharding or a mesh has devices, and more than one."""
-    place = getattr(place, "mesh", place)
-    return place is not None and hasattr(place, "device_ids") and place.size > 1
+from namoo.control.constraint import sharding_constraint_p
+from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from namoo.transforms.stage import derived, stage_closed
 
 
 class Shardings:
@@ -71,6 +54,11 @@ class Shardings:
 
     def leaves(self, args: tuple, kwargs: dict, traced: Any) -> tuple[list[Any], list[Any]]:
         """A sharding or None for each operand of the program, and for each result."""
+        if kwargs and any(leaf is not None for leaf in _leaves(self.ins)):
+            raise ValueError(
+                "jit does not support keyword arguments where in_shardings (or device) is given, "
+                f"as it says nothing of them: pass {', '.join(sorted(kwargs))} by position."
+            )
         given = self._prefix("in_shardings", self.ins, args)
         # Keyword arguments stay as they are.
         given += [None] * (tree_util.tree_structure(kwargs).num_leaves)
@@ -80,6 +68,20 @@ class Shardings:
         wanted = self._prefix("out_shardings", self.outs, result)
         wanted = [s for i, s in enumerate(wanted) if i not in traced.fixed_out.places]
         return [*[None] * len(traced.consts), *given], wanted
+
+    def constrained(self, args: tuple, kwargs: dict, traced: Any) -> ClosedJaxpr:
+        """The program with the shardings as constraints: what it is within another program."""
+        closed = traced.closed
+        given, wanted = self.leaves(args, kwargs, traced)
+
+        def make():
+            def run(*xs):
+                outs = eval_jaxpr(closed.jaxpr, closed.consts, *_lay(given, xs))
+                return _lay(wanted, outs)
+
+            return stage_closed(run, closed.in_avals, closed.jaxpr.name)
+
+        return derived(closed.jaxpr, ("constrained", tuple(given), tuple(wanted)), make)
 
     @staticmethod
     def _prefix(what: str, shardings: Any, tree: Any) -> list[Any]:
@@ -92,6 +94,13 @@ class Shardings:
                 f"jit: {what} must be a sharding, None, or a tree of them that is a prefix of the "
                 f"structure of the {'arguments' if what[0] == 'i' else 'results'}.\n{error}"
             ) from None
+
+
+def _lay(shardings: Sequence[Any], xs: Sequence[Any]) -> list[Any]:
+    return [
+        x if s is None else sharding_constraint_p.bind(x, sharding=s)
+        for s, x in zip(shardings, xs, strict=True)
+    ]
 
 
 def _places(args: tuple, kwargs: dict) -> set[int]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from namoo.core.array import EagerArray, PlacedArray, delete, to_numpy
-from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from namoo.core.trace import Tracer
 from namoo.engines.base import Device
@@ -115,22 +115,64 @@ def _xla() -> Any:
 def run(closed: ClosedJaxpr, operands: Sequence[Any], *options: Any) -> list[PlacedArray]:
     """Run a program on the devices that its arguments, or its own words, tell.
 
-    `options` are those of `prepare`.
+    `options` are those of `plan`.
     """
-    return prepare(closed, operands, *options)(operands)
+    return plan(closed, operands, *options).ready()(operands)
 
 
-def prepare(
+class Plan(NamedTuple):
+    """A program, and how its inputs and results lie on devices.
+
+    `leader` is the sharding whose devices are the program's; `wanted` has None where XLA may choose
+    how a result lies; `committed` tells whether anybody said where the program runs.
+    """
+
+    closed: ClosedJaxpr
+    leader: Sharding
+    inputs: tuple[Sharding, ...]
+    wanted: tuple[Sharding | None, ...]
+    donated: dict[int, int]
+    committed: bool
+    names: list[str]
+
+    def stablehlo(self) -> str:
+        """The program as XLA is given it."""
+        return _xla().write(*self._written())[1]
+
+    def ready(self) -> Placed:
+        """The program made ready, once."""
+        key = (self.inputs, self.wanted, tuple(self.donated.items()), self.committed)
+        cache = self.closed.jaxpr.cache.setdefault("placed", {})
+        found = cache.get(key)
+        if found is None:
+            program = _xla().PlacedProgram(*self._written(), self._read)
+            found = cache[key] = Placed(
+                program, self.inputs, self.donated, self.names, self.committed
+            )
+        return found
+
+    def _written(self) -> tuple[Any, ...]:
+        devices = self.leader._device_assignment
+        return self.closed, devices, self.inputs, self.wanted, self.donated
+
+    def _read(self, text: str, ndim: int) -> Sharding:
+        if isinstance(self.leader, NamedSharding):
+            return from_hlo_text(text, self.leader.mesh, ndim)
+        return self.leader
+
+
+def plan(
     closed: ClosedJaxpr,
     operands: Sequence[Any],
     given: Sequence[Sharding | None] | None = None,
     wanted: Sequence[Sharding | None] | None = None,
     donated: dict[int, int] | None = None,
     paths: Sequence[str] = (),
-) -> Placed:
-    """A program made ready for the devices that its arguments, or its own words, tell.
+) -> Plan:
+    """How a program is to run on the devices that its arguments, or its own words, tell.
 
     Args:
+      operands: arrays, or types of arrays.
       given: how each argument shall lie; None for those that stay as they are.
       wanted: how each result shall lie; None where XLA may choose.
       donated: the result whose memory each of these arguments may become.
@@ -139,22 +181,8 @@ def prepare(
     given = given or [None] * len(operands)
     wanted = wanted or [None] * len(closed.out_avals)
     inputs, leader, committed = _agree(closed, operands, given, wanted, paths)
-    donated = donated or {}
-    key = (tuple(inputs), tuple(wanted), tuple(donated.items()), committed)
-    cache = closed.jaxpr.cache.setdefault("placed", {})
-    found = cache.get(key)
-    if found is None:
-        mesh = leader.mesh if isinstance(leader, NamedSharding) else None
-
-        def read(text: str, ndim: int) -> Sharding:
-            return leader if mesh is None else from_hlo_text(text, mesh, ndim)
-
-        program = _xla().PlacedProgram(
-            closed, leader._device_assignment, inputs, wanted, donated, read
-        )
-        names = _names(paths, len(operands))
-        found = cache[key] = Placed(program, inputs, donated, names, committed)
-    return found
+    names = _names(paths, len(operands))
+    return Plan(closed, leader, tuple(inputs), tuple(wanted), donated or {}, committed, names)
 
 
 class Placed:
@@ -230,8 +258,8 @@ def _agree(
     claims: list[tuple[str, Sharding]] = []
     names = _names(paths, len(operands))
     for x, s, name in zip(operands, given, names, strict=True):
-        if isinstance(x, PlacedArray) and x._committed:
-            own = x._sharding
+        own = claimed(x)
+        if own is not None:
             if s is not None and not own.is_equivalent_to(s, x.ndim):
                 if own.device_set != s.device_set or own.num_devices > 1:
                     raise ValueError(
@@ -264,9 +292,16 @@ def _agree(
         everywhere = NamedSharding(leader.mesh, PartitionSpec())
     inputs = []
     for x, s in zip(operands, given, strict=True):
-        own = x._sharding if isinstance(x, PlacedArray) and x._committed else None
-        inputs.append(s if s is not None else own if own is not None else everywhere)
+        own = claimed(x) if s is None else s
+        inputs.append(everywhere if own is None else own)
     return inputs, leader, committed
+
+
+def claimed(x: Any) -> Sharding | None:
+    """Where somebody put an array, or said that one of its type will lie."""
+    if isinstance(x, PlacedArray):
+        return x._sharding if x._committed else None
+    return x.sharding if isinstance(x, ShapeDtypeStruct) else None
 
 
 def _ids(sharding: Sharding) -> list[int]:

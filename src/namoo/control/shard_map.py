@@ -79,6 +79,8 @@ class ShardMap(ProgramPrimitive):
     name = "shard_map"
 
     def evaluate(self, *values, **params):
+        if params["mesh"].size > 1 and hasattr(params["mesh"], "device_ids"):
+            return self.on_devices(self, values, params)
         return self.executable(self.expanded(**params))(values)
 
     def expanded(self, *, jaxpr, mesh, ins, outs, **params) -> ClosedJaxpr:

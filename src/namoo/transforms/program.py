@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,9 @@ class ProgramPrimitive(Primitive):
     """How a program, with options of `engines.base`, is made ready to run on NumPy arrays;
     `api.jit` puts the engine here."""
 
+    on_devices: Callable[..., list[Any]]
+    """Runs an operation whose program speaks of devices on them; `api.jit` puts it here."""
+
     def collective_axes(self, params):
         return tuple(name for sub in subjaxprs(params) for name in jaxpr_axes(sub))
 
@@ -55,6 +59,26 @@ class ProgramPrimitive(Primitive):
         if run is None:
             run = cache[key] = ProgramPrimitive.compiler(closed)
         return run
+
+
+def speaks_of_devices(jaxpr: Jaxpr) -> bool:
+    """Whether a program says on which devices a value of it lies, and they are several."""
+    found = jaxpr.cache.get("devices")
+    if found is None:
+        found = any(
+            _several(eqn.params.get("sharding"))
+            or _several(eqn.params.get("mesh"))
+            or any(map(speaks_of_devices, subjaxprs(eqn.params)))
+            for eqn in jaxpr.eqns
+        )
+        jaxpr.cache["devices"] = found
+    return found
+
+
+def _several(place: Any) -> bool:
+    """Whether a sharding or a mesh has devices, and more than one."""
+    place = getattr(place, "mesh", place)
+    return place is not None and hasattr(place, "device_ids") and place.size > 1
 
 
 def jaxpr_axes(jaxpr: Jaxpr) -> tuple:
@@ -72,6 +96,8 @@ class Call(ProgramPrimitive):
     value_params = ("jaxpr",)
 
     def evaluate(self, *values, jaxpr, **params):
+        if speaks_of_devices(jaxpr.jaxpr):
+            return self.on_devices(self, values, {"jaxpr": jaxpr, **params})
         return self.executable(jaxpr)(values)
 
     def abstract(self, *avals, jaxpr, **params):

@@ -238,6 +238,7 @@ def _apply_rule(emit: Emitter, eqn: JaxprEqn, operands: list[Value]) -> list[Val
     """The results of an equation, by its primitive's rule; without one, on the host."""
     primitive, module = eqn.primitive, emit.module
     rule, before = primitive.stablehlo, len(module.callbacks)
+    outs: Any
     try:
         if isinstance(rule, str):
             outs = emit.elementwise(rule, *operands)
