@@ -143,7 +143,7 @@ arrays = hnp.arrays(
     elements=st.sampled_from([0, 1]),
 )
 trees = st.recursive(
-    scalars | arrays | arrays.map(lambda a: jnp.asarray(a.real.astype(np.float32))),
+    scalars | arrays | arrays.map(lambda a: jnp.asarray(np.real(a).astype(np.float32))),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.lists(inner, max_size=3).map(tuple)
