@@ -49,8 +49,8 @@ class Loader:
       shuffle_buffer: how many examples of a stream are held to change their order; a stream cannot
         be shuffled otherwise.
       shard: `(index, count)`: of all examples, in the order of the epoch, this process takes each
-        `count`-th, from the `index`-th on. All shards have as many batches as one another, but with
-        last="keep".
+        `count`-th, from the `index`-th on: `(namoo.process_index(), namoo.process_count())`. All
+        shards have as many batches as one another, but with last="keep".
       workers: how many threads or processes prepare batches; 0 does so in the loop.
       worker_kind: "thread" or "process". NumPy and reading files let threads run at once; Python
         code does not. Processes need a source and functions that can be pickled.
