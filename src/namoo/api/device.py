@@ -138,7 +138,7 @@ def device_put(
         from namoo.api import placement
 
         moved = placement.put(leaf, place)
-        if donate and isinstance(leaf, Array) and moved is not leaf:
+        if donate and isinstance(leaf, EagerArray) and moved is not leaf:
             delete(leaf)
         return moved
 
@@ -147,10 +147,8 @@ def device_put(
 
 def _is_here(place: Any) -> bool:
     """Whether a place is where all arrays are anyway: there is but one device."""
-    one = place if isinstance(place, Device) else None
-    if one is None and len(place.device_set) == 1:
-        (one,) = place.device_set
-    return one is not None and one.platform == "cpu" and len(devices()) == 1
+    places = {place} if isinstance(place, Device) else place.device_set
+    return len(places) == len(devices()) == 1 and all(d.platform == "cpu" for d in places)
 
 
 def _own_index() -> int:

@@ -183,7 +183,8 @@ def make_array_from_process_local_data(
     shape = []
     for dim, (n, count) in enumerate(zip(local.shape, parts, strict=True)):
         share = int(last[dim] - first[dim])
-        found = whole[dim] if whole[dim] is not None else n * count // share
+        given = whole[dim]
+        found = n * count // share if given is None else given
         if found != n and found * share != n * count:
             raise ValueError(
                 f"make_array_from_process_local_data: dimension {dim} of local_data has size {n}, "
