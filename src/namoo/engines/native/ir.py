@@ -7,6 +7,7 @@ does not change in a loop is computed before it.
 
 from __future__ import annotations
 
+import functools
 import operator
 import struct
 from collections.abc import Callable, Sequence
@@ -110,6 +111,14 @@ class _Level:
         self.lines: list[str] = []
         self.phis: list[tuple[Value, Value, Value | None]] = []
         self.memo: dict[Any, Any] = {}
+
+
+@functools.cache
+def has(feature: str) -> bool:
+    """Whether this processor can do something, in LLVM's words."""
+    import llvmlite.binding as llvm
+
+    return bool(llvm.get_host_cpu_features().get(feature))
 
 
 class Function:
@@ -494,6 +503,26 @@ class Function:
         arguments = ", ".join([repr(v) for v in values] + ([extra] if extra else []))
         call = f"call {flags}{kind} @{full}({arguments})"
         return self.emit(values[0].elem, lanes, call, values)
+
+    def can_scale(self, x: Value) -> bool:
+        """Whether the machine multiplies such vectors with powers of two in one instruction."""
+        return x.lanes * bits_of(x.elem) >= 512 and has("avx512f")
+
+    def scale(self, x: Value, k: Value) -> Value:
+        """x·2ᵏ for a whole number k, rounded once."""
+        lanes, (x, k) = self.same_lanes(x, k)
+        whole = 512 // bits_of(x.elem)
+        if lanes > whole:
+            half = lanes // 2
+            low, high = (
+                self.scale(*(self.shuffle(v, range(i, i + half)) for v in (x, k)))
+                for i in (0, half)
+            )
+            return self.shuffle(low, range(lanes), high)
+        kind, name = x.type, f"llvm.x86.avx512.mask.scalef.p{'s' if x.elem == 'f32' else 'd'}.512"
+        self.declarations[name] = f"declare {kind} @{name}({kind}, {kind}, {kind}, i{whole}, i32)"
+        text = f"call {kind} @{name}({x!r}, {k!r}, {kind} zeroinitializer, i{whole} -1, i32 4)"
+        return self.emit(x.elem, lanes, text, (x, k))
 
     def sqrt(self, x: Value) -> Value:
         return self.intrinsic("sqrt", x)

@@ -193,7 +193,7 @@ def exp_of(x: Number) -> Number:
     x = x.at_least(low).at_most(high)
     k, bits = nearest(x, _LOG2E, 2 * BIAS[x.elem])
     r = reduced(x, k, parts_of(x.elem, _LN2)[:2])
-    return scaled(_exp_minus_one(r, _EXP[x.elem]) + 1.0, bits)
+    return scaled(_exp_minus_one(r, _EXP[x.elem]) + 1.0, k, bits)
 
 
 def exp_normal(x: Number) -> Number:
@@ -214,7 +214,7 @@ def exp_closer(x: Number) -> Number:
     exact = fma(k, -upper, x)
     lost = k * lower
     r = exact - lost
-    return scaled((exact + fma(r * r, horner(r, _EXP[x.elem]), -lost)) + 1.0, bits)
+    return scaled((exact + fma(r * r, horner(r, _EXP[x.elem]), -lost)) + 1.0, k, bits)
 
 
 def exp_short(x: Number) -> Number:
@@ -237,7 +237,7 @@ def exp2(x: Number) -> Number:
     x = x.at_least(-bias - FRACTION[x.elem] - 1.0).at_most(bias + 2.0)
     k, bits = nearest(x, 1.0, 2 * bias)
     r = x - k
-    return scaled(fma(r, horner(r, _EXP2[x.elem]), 1.0), bits)
+    return scaled(fma(r, horner(r, _EXP2[x.elem]), 1.0), k, bits)
 
 
 @vector_rule
@@ -284,7 +284,7 @@ def _half_exp(x: Number) -> Number:
     x = x.at_most(_EXP_RANGE[x.elem][1] + 1.0)
     k, bits = nearest(x, _LOG2E, 2 * BIAS[x.elem] - 1)
     r = reduced(x, k, parts_of(x.elem, _LN2)[:2])
-    return scaled(_exp_minus_one(r, _EXP[x.elem]) + 1.0, bits)
+    return scaled(_exp_minus_one(r, _EXP[x.elem]) + 1.0, k - 1.0, bits)
 
 
 @vector_rule
@@ -551,7 +551,7 @@ def _power(x: Number, y: Number, *, short: bool) -> Number:
     k, bits = nearest(cut, 1.0, 2 * BIAS["f64"])
     lost = fma(y, rest, fma(y, exponent, -product))
     r = (cut - k) + where(abs(product) < 1100.0, lost, 0.0)
-    return scaled(fma(r, horner(r, _EXP2["f64"]), 1.0), bits)
+    return scaled(fma(r, horner(r, _EXP2["f64"]), 1.0), k, bits)
 
 
 @vector_rule

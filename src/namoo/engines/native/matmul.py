@@ -17,11 +17,18 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
-import llvmlite.binding as llvm
-
 from namoo.engines.native.graph import Node
 from namoo.engines.native.index import Index, Loop, unravel
-from namoo.engines.native.ir import Function, Value, bits_of, constant, storage, suffix, vector_type
+from namoo.engines.native.ir import (
+    Function,
+    Value,
+    bits_of,
+    constant,
+    has,
+    storage,
+    suffix,
+    vector_type,
+)
 from namoo.engines.native.kernel import Emitted, Spec
 from namoo.engines.native.matrices import Axis, Product, length
 from namoo.engines.native.writer import Place, Writer
@@ -54,12 +61,11 @@ class Machine(NamedTuple):
 @functools.cache
 def machine() -> Machine:
     """This processor's vectors."""
-    features = llvm.get_host_cpu_features()
-    if features.get("avx512vl"):
+    if has("avx512vl"):
         return Machine(64, 32)
-    if features.get("avx2"):
+    if has("avx2"):
         return Machine(32, 16)
-    return Machine(16, 16 if features.get("sse2") else 32)
+    return Machine(16, 16 if has("sse2") else 32)
 
 
 class Tile(NamedTuple):

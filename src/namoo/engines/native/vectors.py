@@ -224,11 +224,14 @@ def power_of_two(bits: Number) -> Number:
     return (bits << FRACTION[elem]).as_float()
 
 
-def scaled(y: Number, bits: Number) -> Number:
-    """y·2ᵏ, where the low bits of an integer hold k plus twice the bias.
+def scaled(y: Number, k: Number, bits: Number) -> Number:
+    """y·2ᵏ, right from below the subnormals to infinity.
 
-    By two factors of half the exponent: right from below the subnormals to infinity.
+    For machines without an instruction for that, the low bits of an integer hold k plus twice the
+    bias: there are two factors of half the exponent.
     """
+    if y.f.can_scale(y.value):
+        return Number(y.f, y.f.scale(y.value, k.value))
     half = bits >> 1
     return y * power_of_two(half) * power_of_two(bits - half)
 
