@@ -89,7 +89,14 @@ class LinearizeTrace(JVPTrace):
         if not any(out_tangents):
             return outs[: len(out_tangents)]
         rest = iter(outs[len(out_tangents) :])
-        operands = [trace.atom(next(rest) if f is None else primals[f]) for f in split.forwarded]
+        operands, consts = [], trace.consts
+        for f, aval in zip(split.forwarded, split.residual_avals, strict=True):
+            x = next(rest) if f is None else primals[f]
+            # As `trace.atom` has it; the type is known.
+            entry = consts.get(id(x))
+            if entry is None:
+                entry = consts[id(x)] = (x, Var(aval))
+            operands.append(entry[1])
         for t in tangents:
             own = type(t) is StageTracer and t._trace is trace
             operands.append(t._var if own else trace.atom(t))
@@ -334,12 +341,14 @@ def _backward_pass(jaxpr, consts, inputs, cts, place):
         accumulate(var, ct)
     for eqn in reversed(waiting):
         out_cts = [ct_env.pop(v, None) for v in eqn.outvars]
-        if all(ct is None for ct in out_cts):
+        count = len([ct for ct in out_cts if ct is not None])
+        if not count:
             continue
-        out_cts = [
-            Zero(v.aval.tangent()) if ct is None else ct
-            for v, ct in zip(eqn.outvars, out_cts, strict=True)
-        ]
+        if count < len(out_cts):
+            out_cts = [
+                Zero(v.aval.tangent()) if ct is None else ct
+                for v, ct in zip(eqn.outvars, out_cts, strict=True)
+            ]
         prim = eqn.primitive
         place.eqn, place.operation = eqn, eqn.known_place()
         try:
