@@ -9,7 +9,8 @@ import numpy as np
 
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Zero, is_linear, is_zero
-from namoo.primitives.elementwise import add, div, eq, full_like, mul, neg, select
+from namoo.primitives.arithmetic import nonzero
+from namoo.primitives.elementwise import add, div, eq, full_like, mul, neg, select, sqrt, sub
 from namoo.primitives.families import add_any, floating
 from namoo.primitives.matrices import (
     MatrixPrimitive,
@@ -651,6 +652,30 @@ class CholeskyUpdate(MatrixPrimitive):
             row = r[..., k, :]
             r[..., k, :], w = c * row + s * w, c * w - s * row
         return [r]
+
+    @in_single
+    def stablehlo(self, hlo, r, w):
+        *batch, n = w.shape
+        zeros = [hlo.constant(0, np.int32)] * len(batch)
+        zero, count = hlo.constant(0, np.int32), hlo.constant(n, np.int32)
+
+        def rotate(k, r, w):
+            row = hlo.reshape(hlo.dynamic_slice(r, [*zeros, k, zero], (*batch, 1, n)), w.shape)
+            ends = [hlo.dynamic_slice(v, [*zeros, k], (*batch, 1)) for v in (row, w)]
+            ends = [hlo.broadcast(v, w.shape, range(w.ndim)) for v in ends]
+            row, w = hlo.apply(_rotated, row, w, *ends)
+            r = hlo.dynamic_update_slice(r, hlo.reshape(row, (*batch, 1, n)), [*zeros, k, zero])
+            return hlo.combine("add", k, hlo.constant(1, np.int32)), r, w
+
+        loop = hlo.while_loop([zero, r, w], lambda k, *_: hlo.compare(k, count, "LT"), rotate)
+        return [loop[1]]
+
+
+def _rotated(row: Any, w: Any, x: Any, y: Any) -> list[Any]:
+    """A row and w, turned so that the element y of w goes into the element x of the row."""
+    length = nonzero(sqrt(add(mul(x, x), mul(y, y))))
+    c, s = div(x, length), div(y, length)
+    return [add(mul(c, row), mul(s, w)), sub(mul(c, w), mul(s, row))]
 
 
 cholesky_update_p = CholeskyUpdate()

@@ -282,7 +282,7 @@ zeta_p = Elementwise(
         lambda t, o, x, q: neg(mul(t, mul(x, zeta(add(x, full_like(x, 1)), q)))),
     ],
     dtypes=floating,
-    stablehlo="chlo.zeta",
+    stablehlo=_program("zeta"),
 )
 polygamma_p = Elementwise(
     "polygamma",
@@ -292,7 +292,7 @@ polygamma_p = Elementwise(
         lambda t, o, m, x: mul(t, polygamma(add(m, full_like(m, 1)), x)),
     ],
     dtypes=floating,
-    stablehlo="chlo.polygamma",
+    stablehlo=_program("polygamma"),
 )
 
 

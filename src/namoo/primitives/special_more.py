@@ -472,6 +472,7 @@ betaln_p = binary(
         lambda t, o, a, b: mul(t, sub(digamma(b), digamma(add(a, b)))),
     ],
     dtypes=floating,
+    stablehlo=program("betaln"),
 )
 poch_p = binary(
     "poch",

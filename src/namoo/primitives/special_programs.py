@@ -221,11 +221,15 @@ def _divergence(a, x):
     return where(size(m) < 1e-3, near, m - log1p(m))
 
 
+def _stirling(a):
+    """log Γ(a) - (a - ½) log a + a - ½ log 2π, for large a."""
+    r = 1 / square(a)
+    return (1 / 12 - r * (1 / 360 - r * (1 / 1260 - r * (1 / 1680 - r / 1188)))) / a
+
+
 def _weight(a, x):
     """xᵃ e⁻ˣ / Γ(a+1); for large a by Stirling's series, where the powers would lose digits."""
-    r = 1 / square(a)
-    stirling = (1 / 12 - r * (1 / 360 - r * (1 / 1260 - r / 1680))) / a
-    large = exp(-(a * _divergence(a, x)) - stirling) / sqrt(2 * np.pi * a)
+    large = exp(-(a * _divergence(a, x)) - _stirling(a)) / sqrt(2 * np.pi * a)
     return where(a > 20, large, exp(a * log(x) - x - lgamma(a + 1)))
 
 
@@ -355,6 +359,21 @@ _MOST = 1e12
 betainc = program(_betainc)
 
 
+def _betaln(a, b):
+    low, high = where(a < b, a, b), where(a < b, b, a)
+    total = low + high
+    # log Γ(high) - log Γ(high + low), of which both are large.
+    change = _stirling(high) - _stirling(total) + low - low * log(high)
+    change = change - (total - 0.5) * log1p(low / high)
+    plain = lgamma(low) + (lgamma(high) - lgamma(total))
+    out = where((low > 0) & (high >= 20), lgamma(low) + change, plain)
+    out = where(high.equals(np.inf) & (low > 0), -np.inf, out)
+    return where(low.equals(0) | high.equals(0), np.inf, out)
+
+
+betaln = program(formula(_betaln))
+
+
 # ---- others
 
 # Chebyshev's series of exp(-x) I₀(x) for x = 4 (t + 1), and of √x times it for x = 16 / (t + 1).
@@ -475,3 +494,18 @@ def _ndtri(p):
 
 
 ndtri = program(formula(_ndtri))
+
+
+def _corrected(name: str, correct: Callable[..., Number]) -> Callable[..., Any]:
+    """An operation that XLA has, except at some ends of its range."""
+    return program(lambda hlo, *xs: formula(correct)(hlo, *xs, hlo.op(name, *xs, result=xs[0])))
+
+
+zeta = _corrected(
+    "chlo.zeta",
+    lambda x, q, out: where(q.equals(np.inf) & (x > 1), 0.0, where(x < 1, np.nan, out)),
+)
+polygamma = _corrected(
+    "chlo.polygamma",
+    lambda m, x, out: where(x.equals(np.inf) & (m > 0) & rounded(m).equals(m), 0.0, out),
+)
