@@ -584,9 +584,10 @@ class Emitter(Collectives):
 
     def order(self) -> Value:
         """The token of the last effect."""
-        if self.token is None:
-            self.token = self.op("create_token", result=TOKEN)
-        return self.token
+        token = self.token
+        if token is None:
+            token = self.token = self.op("create_token", result=TOKEN)
+        return token
 
     def _in_order(self, write: Callable[[Value], list[Value]]) -> list[Value]:
         """What has effects within: `write` takes a token, and returns the next and then values."""
