@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo._config import config, enable_x64
 from namoo.core.array import to_numpy
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
@@ -172,12 +173,14 @@ class Module:
         wanted = emit.avals if result is None else result
         many = isinstance(wanted, list) and not (result is None and len(wanted) == 1)
         kinds = [_kind(w) for w in wanted] if isinstance(wanted, list) else [_kind(wanted)]
-        results = kinds
+        results, wide = kinds, config.x64_enabled
 
         def called(*arrays: Any) -> tuple[Any, ...]:
             token, arrays = arrays[:effect], arrays[effect:]
             try:
-                outs = function(*map(np.asarray, arrays))
+                # The thread is one of XLA's, and knows nothing of this one's settings.
+                with enable_x64(wide):
+                    outs = function(*map(np.asarray, arrays))
                 outs = outs if many else [outs]
                 return *token, *(
                     np.ascontiguousarray(np.asarray(x)).view(dtype).reshape(shape)
