@@ -332,6 +332,43 @@ def test_the_library_reads_what_we_write_and_we_what_it_writes(tmp_path):
     assert set(nested) == {"a", "d"} and set(nested["a"]) == {"b", "c"}
 
 
+# As both PyTorch and the format call them; those that PyTorch writes and NumPy does not have too.
+OF_PYTORCH = (
+    "float64 float32 float16 bfloat16 float8_e4m3fn float8_e5m2 complex64 bool "
+    "int64 int32 int16 int8 uint64 uint32 uint16 uint8"
+).split()
+
+
+def test_files_of_pytorch(tmp_path):
+    torch = pytest.importorskip("torch")
+    library = pytest.importorskip("safetensors.torch")
+    theirs = {n: (torch.arange(6).view(2, 3) % 2).to(getattr(torch, n)) for n in OF_PYTORCH}
+    theirs |= {"scalar": torch.tensor(2.5), "empty": torch.zeros(0, 4)}
+    library.save_file(theirs, tmp_path / "a.safetensors", metadata={"format": "pt"})
+    ours = checkpoints.load_safetensors(tmp_path / "a.safetensors")
+    for name, tensor in theirs.items():
+        assert ours[name].dtype.name == str(tensor.dtype).removeprefix("torch.")
+        assert (
+            np.asarray(ours[name]).astype(complex).tolist() == tensor.to(torch.complex64).tolist()
+        )
+    checkpoints.save_safetensors(tmp_path / "b.safetensors", ours)
+    for name, tensor in library.load_file(tmp_path / "b.safetensors").items():
+        assert tensor.dtype == theirs[name].dtype and torch.equal(tensor, theirs[name])
+
+
+def test_a_model_of_pytorch_in_several_files(tmp_path):
+    torch = pytest.importorskip("torch")
+    hub = pytest.importorskip("huggingface_hub")
+    theirs = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.ReLU(), torch.nn.Linear(5, 2))
+    hub.save_torch_state_dict(theirs.state_dict(), tmp_path, max_shard_size=100)
+    assert len(list(tmp_path.glob("*.safetensors"))) == 2
+    key = namoo.random.key(0)
+    ours = nn.Sequential([nn.Linear(4, 5, key=key), nn.relu, nn.Linear(5, 2, key=key)])
+    ours = checkpoints.load_safetensors(tmp_path, like=ours, rename={"": "layers"})
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_allclose(ours(x), theirs(torch.tensor(x)).detach(), rtol=1e-5)
+
+
 def test_a_hugging_face_folder_into_a_template(tmp_path):
     blobs = tmp_path / "blobs"
     blobs.mkdir()

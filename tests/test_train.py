@@ -470,6 +470,18 @@ def test_tensorboard_files(tmp_path):
         list(train.read_events(path))
 
 
+def test_tensorboard_reads_its_files(tmp_path):
+    module = "tensorboard.backend.event_processing.event_accumulator"
+    reader = pytest.importorskip(module).EventAccumulator(str(tmp_path))
+    with train.Logger(tmp_path, ["tensorboard"]) as log:
+        for step in (1, 300, 2**40):
+            log(step, loss=1 / step, **{"test/accuracy": 0.25, "grad norm": math.nan})
+    reader.Reload()
+    assert sorted(reader.Tags()["scalars"]) == ["grad norm", "loss", "test/accuracy"]
+    found = [(event.step, event.value) for event in reader.Scalars("loss")]
+    assert found == [(step, np.float32(1 / step)) for step in (1, 300, 2**40)]
+
+
 HOSTILE = "<script>alert('x')</script> & \"y\""
 
 
