@@ -201,6 +201,11 @@ def test_what_is_meant_is_no_error(name, way, strict):
     np.testing.assert_array_equal(way(fun)(i), wanted)
 
 
+def test_starts_of_no_integer_type_are_refused_as_ever(strict):
+    with pytest.raises(TypeError, match="integers of the same type"):
+        lax.dynamic_slice(jnp.asarray(GRID), (0.0, 0), (1, 1))
+
+
 def _scan(x, n):
     return lax.scan(lambda c, i: (c + x[i], c), 0.0, jnp.arange(n))[0]
 

@@ -113,5 +113,7 @@ def _concrete_start(name: str, start: Any, n: int, from_end: bool, dtype: Any) -
             )
     kind = dtype if python and dtype is not None else own.dtype
     # A start far outside means the nearest place inside: no need to fit it into the type.
-    least, most = (np.iinfo(kind).min, np.iinfo(kind).max) if config.strict else (-1, n)
+    least, most = -1, n
+    if config.strict and _dtypes.issubdtype(kind, np.integer):  # an error tells the start itself
+        least, most = _dtypes.iinfo(kind).min, _dtypes.iinfo(kind).max
     return EagerArray(np.asarray(min(max(place, least), most)).astype(kind))
