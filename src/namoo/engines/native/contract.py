@@ -9,7 +9,7 @@ from typing import Any
 from namoo.engines.native.graph import COMPUTE, DOT, Graph, Node
 from namoo.engines.native.ir import Function, Value, constant
 from namoo.engines.native.kernel import Emitted, Spec
-from namoo.engines.native.matmul import ProductKernel, Tile, choose
+from namoo.engines.native.matmul import ProductKernel, Tile, choose, machine
 from namoo.engines.native.matrices import (
     BLAS,
     Axis,
@@ -48,11 +48,17 @@ def tile(node: Node) -> Tile | None:
     if node.size == 0:
         return None
     p = product(node)
-    plain = p is not node.data
+    return _tile(p.key, p is not node.data, LARGE, LARGE_TURNED, machine())
+
+
+@functools.lru_cache(1024)
+def _tile(key: tuple, plain: bool, large: int, large_turned: int, processor: Any) -> Tile | None:
+    p = Product(*key)
     turned = p.rows[-1].left == 1 and p.inner[-1].left > 1
     _, m, n, k = p.sizes
-    large = m * n * k >= (LARGE_TURNED if turned else LARGE)
-    return None if plain and large else choose(p, plain)
+    if plain and m * n * k >= (large_turned if turned else large):
+        return None
+    return choose(p, plain)
 
 
 def kernel(spec: Spec, name: str) -> Emitted:

@@ -139,7 +139,7 @@ class Driver:
 
     def kernel(self, spec: Spec) -> Emitted:
         """A kernel, which is written unless an equal one was."""
-        key = spec.key()
+        key = spec.key
         kernel = self.module.kernels.get(key)
         if kernel is None:
             name = f"k{len(self.module.kernels)}"

@@ -21,6 +21,9 @@ from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from namoo.core.primitive import Primitive
 from namoo.engines.native.cache import sha256
 
+_PLAIN = frozenset({int, bool, type(None), str, float, complex})
+"""Types of which Python's own text tells all."""
+
 ROOMS = ("_dtypes", "control", "core", "engines", "primitives", "transforms")
 """Parts of the package that decide what a program becomes; rules from elsewhere are not known."""
 
@@ -45,26 +48,32 @@ class Fingerprint:
         self._types: dict[Any, str] = {}
         self._primitives: dict[Primitive, tuple[str, Any]] = {}
         self._writers = {
-            int: repr, bool: repr, type(None): repr, str: repr, float: repr, complex: repr,
-            tuple: self._items, list: self._items, dict: self._mapping,
-            ClosedJaxpr: self._closed, Jaxpr: self._program, ShapedArray: self._type,
-            EagerArray: self._array, np.ndarray: self._array,
+            **dict.fromkeys(_PLAIN, repr), tuple: self._items, list: self._items,
+            dict: self._mapping, ClosedJaxpr: self._closed, Jaxpr: self._program,
+            ShapedArray: self._type, EagerArray: self._array, np.ndarray: self._array,
         }  # fmt: skip
-        text = f"{self._closed(closed)} {self._mapping(options)}"
-        self.digest = sha256(text.encode()).hexdigest()
+        self._short: dict[str, str] = {}
+        words = [self._closed(closed), self._mapping(options)]
+        self.digest = sha256("\n".join([*words, *self._short]).encode()).hexdigest()
 
     # Every text says where it ends: names and numbers have no blanks, the others have brackets
     # or are quoted.  Two programs with one text are the same program.
+
+    def _shortened(self, text: str) -> str:
+        """A number for a text that comes often; all such texts are at the end, in their order."""
+        return self._short.setdefault(text, f"%{len(self._short)}")
 
     def _value(self, value: Any) -> str:
         writer = self._writers.get(type(value))
         return self._other(value) if writer is None else writer(value)
 
     def _items(self, values) -> str:
+        if _PLAIN.issuperset(map(type, values)):
+            return repr(values)
         return f"({' '.join(map(self._value, values))})"
 
     def _mapping(self, values: Mapping[str, Any]) -> str:
-        items = [f"{self._value(k)}:{self._value(v)}" for k, v in values.items()]
+        items = [f"{k!r}:{self._value(v)}" for k, v in values.items()]
         return "{" + " ".join(items) + "}"
 
     def _other(self, value: Any) -> str:
@@ -72,36 +81,45 @@ class Fingerprint:
         if isinstance(value, (np.dtype, ExtendedDType)):
             return self._dtype(value)
         if isinstance(value, np.generic):
-            return self._array(np.asarray(value))
+            return f"[{self._dtype(value.dtype)}:{_content(np.asarray(value))}]"
         name = _class_name(kind)
         if isinstance(value, enum.Enum):
             return f"{name}.{value.name}"
         if isinstance(value, tuple):
-            return name + self._items(value)
+            return name + self._items(tuple(value))
         if isinstance(value, type) and issubclass(value, np.generic):
             return self._dtype(np.dtype(value))
         raise Unknown(f"{name} has no text")
 
     def _dtype(self, dtype: Any) -> str:
-        if isinstance(dtype, np.dtype) and dtype.names is not None:
-            return repr(dtype.descr)
-        return repr((_class_name(type(dtype)), dtype.name))
+        text = self._types.get(dtype)
+        if text is None:
+            if isinstance(dtype, np.dtype) and dtype.names is not None:
+                text = repr(dtype.descr)
+            else:
+                text = repr((_class_name(type(dtype)), dtype.name))
+            text = self._types[dtype] = self._shortened(text)
+        return text
 
     def _type(self, aval: Any) -> str:
+        known = self._types.get(id(aval))
+        if known is None:
+            known = self._types[id(aval)] = self._new_type(aval)
+        return known
+
+    def _new_type(self, aval: Any) -> str:
         key = aval.shape, aval.dtype, aval.weak_type
         text = self._types.get(key)
         if text is None:
-            text = f"{self._items(aval.shape)}{self._dtype(aval.dtype)}{aval.weak_type:d}"
+            weak = "weak" if aval.weak_type else ""
+            text = self._shortened(f"{self._items(aval.shape)}{self._dtype(aval.dtype)}{weak}")
             self._types[key] = text
         return text
 
     def _array(self, value: Any) -> str:
         array = value if type(value) is np.ndarray else to_numpy(value)
-        if array.dtype.hasobject:
-            raise Unknown("an array of objects has no text")
         self.arrays.append(array)
-        data = sha256(np.ascontiguousarray(array).view(np.uint8).data if array.nbytes else b"")
-        return f"[{self._items(array.shape)}{self._dtype(array.dtype)}{data.hexdigest()}]"
+        return f"[{self._items(array.shape)}{self._dtype(array.dtype)}:{_content(array)}]"
 
     def _closed(self, closed: ClosedJaxpr) -> str:
         return f"<{self._program(closed.jaxpr)} {self._items(closed.consts)}>"
@@ -113,12 +131,13 @@ class Fingerprint:
             return known
         self._programs[jaxpr] = f"@{len(self._programs)}"
         numbers: dict[Var, str] = {}
+        kinds = self._types
 
         def declared(variables) -> str:
             words = []
             for v in variables:
                 numbers[v] = f"{len(numbers)}"
-                words.append(self._type(v.aval))
+                words.append(kinds.get(id(v.aval)) or self._type(v.aval))
             return " ".join(words)
 
         def read(atoms) -> str:
@@ -134,13 +153,14 @@ class Fingerprint:
         lines = [f"{{{declared(jaxpr.constvars)}|{declared(jaxpr.invars)}"]
         for eqn in jaxpr.eqns:
             self.equations.append(eqn)
-            name, chosen = self._primitive(eqn.primitive)
+            name, chosen = self._primitives.get(eqn.primitive) or self._primitive(eqn.primitive)
             params = eqn.params
             if chosen is not None:
-                params = {k: v for k, v in params.items() if k in chosen}
-            effect = "!" if eqn.effectful else ""
-            operands = read(eqn.invars)
-            lines.append(f"{name}{effect}{self._mapping(params)}{operands}|{declared(eqn.outvars)}")
+                params = {k: params[k] for k in chosen}
+                if not chosen and eqn.effectful:
+                    name = f"{name}!"
+            text = self._mapping(params) if params else ""
+            lines.append(f"{name}{text} {read(eqn.invars)}|{declared(eqn.outvars)}")
         lines.append(f"{read(jaxpr.outvars)}}}")
         return "\n".join(lines)
 
@@ -156,9 +176,18 @@ class Fingerprint:
                 for value in vars(primitive).values():
                     if isinstance(value, types.FunctionType):
                         words.append(_class_name(value))
-                known = ".".join(words), primitive.value_params
+                known = self._shortened(" ".join(words)), primitive.value_params
             self._primitives[primitive] = known
         return known
+
+
+def _content(array: np.ndarray) -> str:
+    """The bytes of an array, or what stands for them."""
+    if array.dtype.hasobject:
+        raise Unknown("an array of objects has no text")
+    if array.nbytes <= 64:
+        return array.tobytes().hex()
+    return "#" + sha256(np.ascontiguousarray(array).view(np.uint8).data).hexdigest()
 
 
 def _class_name(kind: type | types.FunctionType) -> str:

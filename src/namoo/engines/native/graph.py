@@ -440,7 +440,7 @@ class Emitter:
                     break
                 v = v.operands[0]
                 break
-            if not matrices.Operand(v.shape, b, c).usable:
+            if not matrices.operand(v.shape, tuple(b), tuple(c)).usable:
                 v, b, c = self._by_rows(v, b, c)
             sides.append((v, c, b))
         (x, cx, bx), (y, cy, by) = sides
@@ -603,7 +603,7 @@ class Emitter:
 
     def program(self, jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Node]) -> list[Node]:
         """The results of a program on operands."""
-        jaxpr = dce(jaxpr, [True] * len(jaxpr.outvars))
+        jaxpr, used = _live(jaxpr)
         env: dict[Var, Node] = dict(zip(jaxpr.invars, operands, strict=True))
         for var, const in zip(jaxpr.constvars, consts, strict=True):
             env[var] = const if isinstance(const, Node) else self.const(const)
@@ -614,8 +614,7 @@ class Emitter:
             return env[atom]
 
         outer = self.eqn, self.avals, self.used
-        self.used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
-        self.used |= {v for v in jaxpr.outvars if type(v) is not Literal}
+        self.used = used
         for eqn in jaxpr.eqns:
             self.eqn, self.avals = eqn, [v.aval for v in eqn.outvars]
             results = self.equation(eqn, [read(a) for a in eqn.invars])
@@ -654,6 +653,16 @@ class Emitter:
             out = eqn.primitive.evaluate(*(np.asarray(x.data) for x in operands), **eqn.params)
         out = out if eqn.primitive.multiple_results else [out]
         return [self.literal(x, a.dtype) for x, a in zip(out, self.avals, strict=True)]
+
+
+def _live(jaxpr: Jaxpr) -> tuple[Jaxpr, set[Var]]:
+    """A program without what nothing needs, and the variables that are needed."""
+    known = jaxpr.cache.get("live")
+    if known is None:
+        live = dce(jaxpr, [True] * len(jaxpr.outvars))
+        atoms = [*live.outvars, *(a for eqn in live.eqns for a in eqn.invars)]
+        known = jaxpr.cache["live"] = live, {a for a in atoms if type(a) is not Literal}
+    return known
 
 
 def _limit(dtype: np.dtype, least: bool) -> Any:

@@ -43,38 +43,16 @@ class Spec:
     `space` are the sizes of its axes, the first `split` of them outer.
     """
 
-    __slots__ = ("inputs", "roots", "space", "split", "stored")
+    __slots__ = ("inputs", "key", "roots", "space", "split", "stored")
 
-    def __init__(self, roots, stored, inputs, space, split):
+    def __init__(self, roots, stored, inputs, space, split, key):
         self.roots: list[Node] = roots
         self.stored: list[Node] = stored
         self.inputs: list[Node] = inputs
         self.space: tuple[int, ...] = space
         self.split: int = split
-
-    def key(self) -> Any:
-        """Equal keys mean equal code: nodes by their place in this kernel, not by number."""
-        names: dict[Node, int] = {}
-        rows: list[Any] = [self.space, self.split]
-
-        def name(node: Node) -> int:
-            if node in names:
-                return names[node]
-            if node.kind is LITERAL:
-                row = (node.kind, node.shape, node.dtype, node.key)
-            elif node in inputs:  # how it was computed does not matter
-                row = ("input", node.shape, node.dtype)
-            else:
-                row = (node.kind, node.key, node.shape, node.dtype, tuple(map(name, node.operands)))
-            names[node] = len(names)
-            rows.append((names[node], row))
-            return names[node]
-
-        inputs = set(self.inputs)
-        order = [name(r) for r in self.roots]
-        rows += [tuple(order), tuple(names[r] for r in self.stored)]
-        rows += [tuple(names[n] for n in self.inputs if n in names)]
-        return tuple(rows)
+        self.key: Any = key
+        """Equal keys mean equal code."""
 
 
 class Emitted:

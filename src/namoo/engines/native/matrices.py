@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -49,22 +50,29 @@ def _merged(shape, strides, axes) -> int | None:
     return strides[axes[-1]] if axes else 0
 
 
+@functools.lru_cache(1024)
+def operand(shape: tuple[int, ...], batch: tuple[int, ...], contract: tuple[int, ...]) -> Operand:
+    """An operand by its axes: layers that are alike have the same."""
+    return Operand(shape, batch, contract)
+
+
 def sides(node: Any) -> tuple[Operand, Operand]:
     """Both sides of a `dot` node."""
     x, y = node.operands
     (cx, cy), (bx, by) = node.data.contract, node.data.batch
-    return Operand(x.shape, bx, cx), Operand(y.shape, by, cy)
+    return operand(x.shape, bx, cx), operand(y.shape, by, cy)
 
 
 def sizes(node: Any) -> tuple[tuple[int, ...], int, int, int]:
     """Sizes of the batch axes, and m, n, k."""
     x, y = node.operands
-    (cx, _), (bx, _) = node.data.contract, node.data.batch
-    batch = tuple(x.shape[i] for i in bx)
-    k = math.prod(x.shape[i] for i in cx)
-    m = x.size // math.prod(batch) // k
-    n = y.size // math.prod(batch) // k
-    return batch, m, n, k
+    return _sizes(x.shape, y.shape, node.data.contract[0], node.data.batch[0])
+
+
+def _sizes(x, y, contract, batch) -> tuple[tuple[int, ...], int, int, int]:
+    shape = tuple(x[i] for i in batch)
+    k = math.prod(x[i] for i in contract)
+    return shape, math.prod(x) // math.prod(shape) // k, math.prod(y) // math.prod(shape) // k, k
 
 
 class Axis(NamedTuple):
@@ -102,18 +110,8 @@ class Product:
     @classmethod
     def of(cls, node: Any) -> Product:
         """The axes of a `dot` node."""
-        left, right = sides(node)
-        batch, m, n, k = sizes(node)
-        assert left.free is not None and right.free is not None
-        assert left.contract is not None and right.contract is not None
-        steps = [math.prod(batch[i + 1 :]) * m * n for i in range(len(batch))]
-        return cls(
-            node.elem,
-            [Axis(*numbers) for numbers in zip(batch, left.batch, right.batch, steps, strict=True)],
-            [Axis(m, left.free, 0, n)],
-            Axis(n, 0, right.free, 1),
-            [Axis(k, left.contract, right.contract)],
-        )
+        x, y = node.operands
+        return _product(node.elem, x.shape, y.shape, node.data.contract, node.data.batch)
 
     @property
     def key(self) -> tuple:
@@ -128,6 +126,23 @@ class Product:
     @property
     def multiplications(self) -> int:
         return math.prod(self.sizes)
+
+
+@functools.lru_cache(1024)
+def _product(elem: str, x: tuple[int, ...], y: tuple[int, ...], contract, batch) -> Product:
+    (cx, cy), (bx, by) = contract, batch
+    left, right = operand(x, bx, cx), operand(y, by, cy)
+    shape, m, n, k = _sizes(x, y, cx, bx)
+    assert left.free is not None and right.free is not None
+    assert left.contract is not None and right.contract is not None
+    steps = [math.prod(shape[i + 1 :]) * m * n for i in range(len(shape))]
+    return Product(
+        elem,
+        [Axis(*numbers) for numbers in zip(shape, left.batch, right.batch, steps, strict=True)],
+        [Axis(m, left.free, 0, n)],
+        Axis(n, 0, right.free, 1),
+        [Axis(k, left.contract, right.contract)],
+    )
 
 
 def length(axes: Sequence[Axis]) -> int:

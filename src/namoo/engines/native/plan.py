@@ -8,7 +8,8 @@ as soon as nothing needs it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
 
 from namoo.engines.native import contract
 from namoo.engines.native.graph import (
@@ -71,7 +72,9 @@ class Fusion:
         self.home: dict[Node, Cluster] = {}
         self.clusters: list[Cluster] = []
         self.roots = choose_roots(graph)
-        self._reads: dict[Node, dict[Node, None]] = {}
+        self._looked: dict[Node, tuple[Form, list[Node]]] = {}
+        self._answers: dict[Any, bool] = {}
+        """What was found out about forms: layers that are alike are looked at once."""
         for node in graph.nodes:
             if node in self.roots:
                 self._place(node)
@@ -82,22 +85,16 @@ class Fusion:
                     outside.add(node)
         self.outside = outside
 
-    def reads(self, root: Node) -> dict[Node, None]:
-        """The nodes in memory that a root is computed from."""
-        known = self._reads.get(root)
+    def look(self, root: Node) -> tuple[Form, list[Node]]:
+        """How a root is computed, and from which nodes in memory."""
+        known = self._looked.get(root)
         if known is None:
-            known = self._reads[root] = {}
-            seen, stack = {root}, list(root.operands)
-            while stack:
-                node = stack.pop()
-                if node in seen or node.kind is LITERAL:
-                    continue
-                seen.add(node)
-                if node.kind is INPUT or node in self.roots:
-                    known[node] = None
-                else:
-                    stack += node.operands
+            known = self._looked[root] = look(root, self.roots)
         return known
+
+    def reads(self, root: Node) -> list[Node]:
+        """The nodes in memory that a root is computed from."""
+        return self.look(root)[1]
 
     def _place(self, root: Node) -> None:
         reads = self.reads(root)
@@ -137,10 +134,16 @@ class Fusion:
         """Whether each element of the root depends on one of a product, in the same order."""
         if root.size != cluster.roots[0].size or not root.elem:
             return False
-        index = [Index.of(Loop(Value("%i", "i64"), 0, n - 1)) for n in root.shape]
-        place, members = ravel(index, root.shape), set(cluster.roots)
-        found = probe(self.reads(root), [(root, index)])
-        return all(ravel(at, n.shape) == place for n, at in found if n in members)
+        form, reads = self.look(root)
+        members = set(cluster.roots)
+        key = (form, tuple([n in members for n in reads]))
+        answer = self._answers.get(key)
+        if answer is None:
+            index = [Index.of(Loop(Value("%i", "i64"), 0, n - 1)) for n in root.shape]
+            place, found = ravel(index, root.shape), probe(reads, [(root, index)])
+            answer = all(ravel(at, n.shape) == place for n, at in found if n in members)
+            self._answers[key] = answer
+        return answer
 
     @staticmethod
     def _fits(cluster: Cluster, root: Node) -> bool:
@@ -159,15 +162,21 @@ class Fusion:
 
     def _aligned(self, cluster: Cluster, root: Node) -> bool:
         """Whether the root reads the cluster's own values only at its own place."""
-        members = set(cluster.roots)
-        split = cluster.split
-        if root.kind is REDUCE:
-            split = len(root.shape)
-        symbols = [Loop(Value("%i", "i64"), 0, n - 1) for n in cluster.space]
-        index = [Index.of(s) for s in symbols]
-        outer, inner = index[:split], index[split:]
         if root.kind is PART:
             return True
+        form, reads = self.look(root)
+        members = set(cluster.roots)
+        split = len(root.shape) if root.kind is REDUCE else cluster.split
+        kinds = tuple([n.kind if n in members else "" for n in reads])
+        key = (form, cluster.space, split, kinds)
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = self._at_own_place(cluster, root, split, members)
+        return answer
+
+    def _at_own_place(self, cluster: Cluster, root: Node, split: int, members: set[Node]) -> bool:
+        index = [Index.of(Loop(Value("%i", "i64"), 0, n - 1)) for n in cluster.space]
+        outer, inner = index[:split], index[split:]
         points = computed_at(root, cluster.space, outer, inner)
         for node, at in probe(self.reads(root), points):
             if node in members and node.kind is not PART:
@@ -189,7 +198,8 @@ class Fusion:
             home = self.home.get(node)
             if home is not None and home is not cluster:
                 cluster.ancestors |= home.ancestors | home.bit
-        if cluster.ancestors != before:
+        # Nothing depends yet on a cluster that is new.
+        if cluster.ancestors != before and len(cluster.roots) > 1:
             for other in self.clusters:
                 if other.ancestors & cluster.bit:
                     other.ancestors |= cluster.ancestors
@@ -207,6 +217,47 @@ class Fusion:
             else:
                 raise AssertionError("kernels depend on one another")
         return out
+
+
+class Form:
+    """How a root is computed from nodes in memory, whichever these are."""
+
+    __slots__ = ("_hash", "rows")
+
+    def __init__(self, rows: tuple):
+        self.rows = rows
+        self._hash = hash(rows)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, Form) and self.rows == other.rows
+
+
+def look(root: Node, roots: Container[Node]) -> tuple[Form, list[Node]]:
+    """The form of a root, and the nodes in memory that it reads, in the order of the form."""
+    names: dict[Node, int] = {}
+    rows: list[tuple] = []
+    reads: list[Node] = []
+
+    def name(node: Node) -> int:
+        known = names.get(node)
+        if known is not None:
+            return known
+        if node.kind is LITERAL:
+            row = (node.kind, node.shape, node.dtype, node.key)
+        elif node is not root and (node.kind is INPUT or node in roots):
+            reads.append(node)
+            row = ("read", node.shape, node.dtype)
+        else:
+            row = (node.kind, node.key, node.shape, node.dtype, *map(name, node.operands))
+        number = names[node] = len(names)
+        rows.append(row)
+        return number
+
+    name(root)
+    return Form(tuple(rows)), reads
 
 
 class _Access(Probe):
@@ -312,7 +363,16 @@ def specification(fusion: Fusion, cluster: Cluster) -> Spec:
     own = set(cluster.roots)
     stored = [r for r in cluster.roots if r in fusion.outside and _storable(r)]
     inputs = [n for n in cluster.inputs if n not in own]
-    return Spec(cluster.roots, stored, inputs, cluster.space, cluster.split)
+    numbers = {n: i for i, n in enumerate((*inputs, *cluster.roots))}
+    looked = [fusion.look(root) for root in cluster.roots]
+    key = (
+        cluster.space,
+        cluster.split,
+        len(inputs),
+        *((form, *[numbers[n] for n in reads]) for form, reads in looked),
+        *[numbers[n] for n in stored],
+    )
+    return Spec(cluster.roots, stored, inputs, cluster.space, cluster.split, key)
 
 
 def _storable(node: Node) -> bool:
