@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from namoo import __version__
 from namoo._trees import summary
 from namoo.train.plots import Points, page, series_of, svg
 
@@ -93,7 +92,6 @@ def report(
         parts += ["<h2>Timings</h2>", _table(heads, map(_timing, seconds.items()))]
     machine = [
         ("written", time.strftime("%Y-%m-%d %H:%M:%S %z")),
-        ("namoo", __version__),
         ("Python", platform.python_version()),
         ("NumPy", np.__version__),
         ("system", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"),
