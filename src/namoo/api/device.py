@@ -103,7 +103,8 @@ def device_put(
 
     Args:
       x: a tree of arrays and numbers.
-      device: a device or a sharding; or a tree of them, for parts of `x`.
+      device: a device or a sharding, or a `PartitionSpec` for the mesh that is set; or a tree of
+        them, for parts of `x`.
       src: has no effect.
       donate: the array may be given up: it is deleted where it moves to other devices.
       may_alias: has no effect.
@@ -116,9 +117,20 @@ def device_put(
     Array([0, 1, 2], dtype=int32)
     """
 
-    for path, place in tree_util.tree_leaves_with_path(device):
+    def resolve(path, place):
+        if hasattr(place, "partitions"):
+            return _in_the_mesh(place)
         require_device(f"device_put, device{tree_util.keystr(path)}", place)
-    places = iter(tree_util.broadcast_prefix(device, x, is_leaf=lambda place: place is None))
+        return place
+
+    device = tree_util.tree_map_with_path(resolve, device)
+    try:
+        places = iter(tree_util.broadcast_prefix(device, x, is_leaf=lambda place: place is None))
+    except ValueError as error:
+        raise ValueError(
+            "device_put: device must be a device, a sharding, or a tree of them that is a prefix "
+            f"of the structure of the first argument.\n{error}"
+        ) from None
 
     def put(path, leaf):
         place = next(places)
@@ -143,6 +155,20 @@ def device_put(
         return moved
 
     return tree_util.tree_map_with_path(put, x)
+
+
+def _in_the_mesh(spec: Any) -> Any:
+    """A sharding from a spec, for the mesh that is set."""
+    from namoo.sharding import NamedSharding
+    from namoo.sharding.context import concrete_mesh
+
+    mesh = concrete_mesh()
+    if mesh.empty:
+        raise ValueError(
+            f"device_put: the PartitionSpec {spec} needs a mesh: set one with "
+            "namoo.set_mesh(mesh), or pass NamedSharding(mesh, spec)."
+        )
+    return NamedSharding(mesh, spec)
 
 
 def _is_here(place: Any) -> bool:
@@ -211,7 +237,9 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     """The arrays that are in memory now."""
     import gc
 
-    return [x for x in gc.get_objects() if type(x) is EagerArray and not isinstance(x, Tracer)]
+    wanted = devices(platform)[0].platform if platform else None
+    every = [x for x in gc.get_objects() if isinstance(x, EagerArray) and not x.is_deleted()]
+    return [x for x in every if wanted in (None, next(iter(x.devices())).platform)]
 
 
 def effects_barrier() -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo.core.array import EagerArray, PlacedArray, delete, to_numpy
+from namoo.core.array import Deleted, EagerArray, PlacedArray, delete, to_numpy
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from namoo.core.trace import Tracer
@@ -33,8 +33,11 @@ def put(x: Any, place: Any) -> Any:
     sharding = as_sharding(place)
     aval = aval_of(x)
     if isinstance(x, PlacedArray):
+        if x._buffer is None:
+            to_numpy(x)  # tells that it was deleted
         if x._sharding.is_equivalent_to(sharding, aval.ndim):
-            return PlacedArray(aval, sharding, _in_order(x, sharding))
+            same = x._committed and x._sharding == sharding
+            return x if same else PlacedArray(aval, sharding, _in_order(x, sharding))
         if x._sharding.device_set == sharding.device_set and sharding.num_devices > 1:
             return _move(x, sharding)
         if not x._sharding.is_fully_addressable:
@@ -219,6 +222,8 @@ class Placed:
             if placed[i]._host is not None:
                 # Someone may still look at the memory: what is given away is a copy.
                 placed[i] = _placed(EagerArray(placed[i]._host.copy()), self.inputs[i])
+        if any(x._buffer is None for x in placed):
+            list(map(to_numpy, placed))  # tells which was deleted
         outs = self.program([x._buffer for x in placed])
         for i in self.donated:
             if isinstance(operands[i], EagerArray):
@@ -362,8 +367,14 @@ class Buffers:
                 return program.put(number, to_numpy(x))
             # An array that comes again has its buffer already.
             found = _kept.get(id(x))
-            if found is None or found[0] is not sharding or found[1]() is not x:
-                buffer = program.put(number, x._value)
+            value = x._value
+            if (
+                found is None
+                or found[0] is not sharding
+                or found[1]() is not x
+                or type(value) is Deleted
+            ):
+                buffer = program.put(number, value)
                 key = id(x)
                 found = sharding, weakref.ref(x, lambda _: _kept.pop(key, None)), buffer
                 _kept[key] = found
@@ -401,23 +412,24 @@ def apply(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     for x in args:
         if isinstance(x, Tracer):
             x.escaped()
+    key: Any = (prim, tuple(sorted(params.items())))
     try:
-        key = (prim, tuple(sorted(params.items())))
-        function = _operations.get(key)
-    except TypeError:  # parameters without hash or order
-        key = function = None
-    if function is None:
+        known = _operations.get(key)
+    except TypeError:  # parameters without hash
+        key = known = None
+    if known is not None:
+        return known(*args)
 
-        def function(*xs):
-            return prim.bind(*xs, **params)
+    def operation(*xs):
+        return prim.bind(*xs, **params)
 
-        function.__name__ = prim.name
-        function = jit(function)
-        if key is not None:
-            if len(_operations) > 4096:
-                _operations.clear()
-            _operations[key] = function
-    return function(*args)
+    operation.__name__ = prim.name
+    compiled = jit(operation)
+    if key is not None:
+        if len(_operations) > 4096:
+            _operations.clear()
+        _operations[key] = compiled
+    return compiled(*args)
 
 
 PlacedArray.apply = staticmethod(apply)
@@ -427,7 +439,7 @@ PlacedArray.fetch = staticmethod(fetch)
 class Shard:
     """The part of an array on one device."""
 
-    def __init__(self, array: PlacedArray, device: Device, number: int, replica_id: int):
+    def __init__(self, array: EagerArray, device: Device, number: int, replica_id: int):
         self._array = array
         self._number = number
         self.device = device
@@ -436,12 +448,12 @@ class Shard:
     @property
     def index(self) -> tuple[slice, ...]:
         """The slices of the whole array that the part is."""
-        return self._array._sharding.devices_indices_map(self._array.shape)[self.device]
+        return self._array.sharding.devices_indices_map(self._array.shape)[self.device]
 
     @property
     def data(self) -> Any:
-        """The part as an array on its device."""
-        return addressable_data(self._array, self._number)
+        """The part as an array on its device; None of another process' device."""
+        return None if self._number < 0 else self._array.addressable_data(self._number)
 
     def __repr__(self) -> str:
         return (
@@ -491,6 +503,12 @@ def _device(x: PlacedArray) -> Any:
     return sharding._device_assignment[0] if sharding.num_devices == 1 else sharding
 
 
+def _device_bytes(x: PlacedArray) -> int:
+    """The bytes of the array on all devices."""
+    part = aval_of(x).update(shape=x._sharding.shard_shape(x.shape))
+    return part.size * part.dtype.itemsize * x._sharding.num_devices
+
+
 for _name, _member in {
     "sharding": property(lambda self: self._sharding, doc="How the array lies on devices."),
     "device": property(_device),
@@ -503,6 +521,7 @@ for _name, _member in {
     "addressable_data": addressable_data,
     "to_device": lambda self, device, *, stream=None: put(self, device),
     "block_until_ready": _block,
+    "on_device_size_in_bytes": _device_bytes,
     "is_ready": lambda self: self._buffer.is_ready(),
     "is_deleted": lambda self: self._buffer is None,
 }.items():

@@ -107,7 +107,7 @@ class Device:
         return f"CpuDevice(id={self.id})"
 
     def __str__(self) -> str:
-        return f"TFRT_CPU_{self.id}"
+        return f"cpu:{self.id}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and (self.platform, self.id) == (other.platform, other.id)

@@ -15,7 +15,7 @@ import numpy as np
 
 from namoo import _dtypes, errors
 from namoo._config import config
-from namoo.core.array import Array, Deleted, EagerArray, delete
+from namoo.core.array import Array, Deleted, EagerArray, PlacedArray, delete
 from namoo.core.late import settle
 from namoo.core.trace import (
     ARRAY_ADVICE,
@@ -26,12 +26,13 @@ from namoo.core.trace import (
     context,
     eval_trace,
 )
-from namoo.engines.base import Device, require_device
+from namoo.engines.base import Device
 from namoo.engines.devices import home
 from namoo.numpy import arithmetic as ar
 from namoo.numpy import contraction, creation, elements, fast, logic, manipulation, reductions
 from namoo.numpy.at import IndexUpdateHelper
 from namoo.numpy.indexing import getitem
+from namoo.numpy.places import placed
 from namoo.numpy.printing import array_text
 from namoo.numpy.promote import OPERANDS, promote, to_array
 from namoo.numpy.standard import __array_api_version__
@@ -319,6 +320,8 @@ def _iterate(self: Array) -> Iterator[Array]:
 
 
 def _iterate_eager(self: EagerArray) -> Iterator[EagerArray]:
+    if type(self) is PlacedArray and self._committed and self._sharding.num_devices == 1:
+        return _iterate(self)  # type: ignore[return-value]
     value, weak = self._value, self._weak
     if not value.ndim:
         raise TypeError("iteration over a 0-d array")
@@ -519,11 +522,17 @@ def _devices(self: Array) -> set[Device]:
 
 
 def _to_device(self: Array, device: Any, *, stream: None = None) -> Array:
-    """The array on a device: there is one."""
-    require_device("array.to_device", device)
+    """The array on a device, or laid out as a sharding tells."""
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
-    return self
+    return placed("array.to_device", self, device)
+
+
+def _shards(self: EagerArray) -> list[Any]:
+    """The parts of the array on devices: one, which is all of it."""
+    from namoo.api.placement import Shard
+
+    return [Shard(self, home(), 0, 0)]
 
 
 def _addressable_data(self: EagerArray, index: int) -> EagerArray:
@@ -631,6 +640,8 @@ _EAGER_METHODS: dict[str, Any] = {
     "__dlpack_device__": _dlpack_device,
     "__neg__": fast.unary(np.negative, "fiuc", promote)(lambda x: ar.negative(x)),
     "addressable_data": _addressable_data,
+    "addressable_shards": property(_shards),
+    "global_shards": property(_shards),
     "clone": _copy,
     "delete": delete,
     "is_deleted": _is_deleted,

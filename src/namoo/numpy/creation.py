@@ -13,7 +13,7 @@ from namoo import _dtypes, errors
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import Tracer, context, eval_trace
-from namoo.engines.base import require_device
+from namoo.numpy.places import placed
 from namoo.numpy.promote import (
     array_of,
     as_type,
@@ -56,7 +56,7 @@ def array(
         copy: whether the result must have memory of its own.
         order: only 'K', the order in memory as it is.
         ndmin: the least number of axes; axes of length 1 are put in front.
-        device, out_sharding: where the array lies; the CPU is the only place.
+        device, out_sharding: where the array lies: a device or a sharding.
 
     Raises:
         TypeError: something that holds no numbers.
@@ -69,7 +69,8 @@ def array(
         (Array([[1, 2],
                [3, 4]], dtype=int32), Array(1.5, dtype=float32, weak_type=True))
     """
-    require_device("jnp.array", device)
+    if device is not None or out_sharding is not None:
+        return placed("jnp.array", array(object, dtype, copy, order, ndmin), device, out_sharding)
     if order not in (None, "K"):
         raise NotImplementedError(f"array: only order='K' has a meaning here, got {order!r}.")
     out = _convert(object, user_dtype(dtype, "array"), copy)
@@ -95,7 +96,7 @@ def asarray(
         order: only None or 'K'.
         copy: True copies always; None only what others could change; False never copies a NumPy
             array of the right type, which must then not be written to.
-        device, out_sharding: where the array lies; the CPU is the only place.
+        device, out_sharding: where the array lies: a device or a sharding.
 
     Raises:
         TypeError, ValueError, OverflowError: as for `array`.
@@ -105,9 +106,10 @@ def asarray(
         >>> jnp.asarray([1, 2.5])
         Array([1. , 2.5], dtype=float32)
     """
-    if type(a) is EagerArray and dtype is None and device is None and not copy:
+    if type(a) is EagerArray and dtype is device is out_sharding is None and not copy:
         return a
-    require_device("jnp.asarray", device)
+    if device is not None or out_sharding is not None:
+        return placed("jnp.asarray", asarray(a, dtype, order, copy=copy), device, out_sharding)
     if order not in (None, "K"):
         raise NotImplementedError(f"asarray: only order='K' has a meaning here, got {order!r}.")
     dtype = user_dtype(dtype, "asarray")
@@ -260,7 +262,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     Args:
         shape: a tuple of integers, or one integer.
         dtype: type of the elements; float by default.
-        device, out_sharding: where the array lies; the CPU is the only place.
+        device, out_sharding: where the array lies: a device or a sharding.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -268,7 +270,8 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
         Array([[0, 0, 0],
                [0, 0, 0]], dtype=int32)
     """
-    require_device("jnp.zeros", device)
+    if device is not None or out_sharding is not None:
+        return placed("jnp.zeros", zeros(shape, dtype), device, out_sharding)
     return _filled("zeros", shape, dtype, 0)
 
 
@@ -278,14 +281,15 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     Args:
         shape: a tuple of integers, or one integer.
         dtype: type of the elements; float by default.
-        device, out_sharding: where the array lies; the CPU is the only place.
+        device, out_sharding: where the array lies: a device or a sharding.
 
     Example:
         >>> import namoo.numpy as jnp
         >>> jnp.ones(3)
         Array([1., 1., 1.], dtype=float32)
     """
-    require_device("jnp.ones", device)
+    if device is not None or out_sharding is not None:
+        return placed("jnp.ones", ones(shape, dtype), device, out_sharding)
     return _filled("ones", shape, dtype, 1)
 
 
@@ -295,14 +299,15 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     Args:
         shape: a tuple of integers, or one integer.
         dtype: type of the elements; float by default.
-        device, out_sharding: where the array lies; the CPU is the only place.
+        device, out_sharding: where the array lies: a device or a sharding.
 
     Example:
         >>> import namoo.numpy as jnp
         >>> jnp.empty((2, 3)).shape
         (2, 3)
     """
-    require_device("jnp.empty", device)
+    if device is not None or out_sharding is not None:
+        return placed("jnp.empty", empty(shape, dtype), device, out_sharding)
     return _filled("empty", shape, dtype, 0)
 
 
@@ -320,7 +325,7 @@ def full(
         shape: a tuple of integers, or one integer.
         fill_value: a number or an array.
         dtype: type of the elements; that of `fill_value` by default.
-        device, out_sharding: where the array lies; the CPU is the only place.
+        device, out_sharding: where the array lies: a device or a sharding.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -328,7 +333,8 @@ def full(
         Array([[1.5, 2.5],
                [1.5, 2.5]], dtype=float32)
     """
-    require_device("jnp.full", device)
+    if device is not None or out_sharding is not None:
+        return placed("jnp.full", full(shape, fill_value, dtype), device, out_sharding)
     check_arraylike("full", fill_value)
     dtype = user_dtype(dtype, "full")
     shape = shape_argument(shape, "full")
@@ -375,15 +381,16 @@ def zeros_like(
     Args:
         a: an array, or anything with `shape` and `dtype`.
         dtype, shape: instead of those of `a`.
-        device, out_sharding: where the array lies; the CPU is the only place.
+        device, out_sharding: where the array lies: a device or a sharding.
 
     Example:
         >>> import namoo.numpy as jnp
         >>> jnp.zeros_like(jnp.array([1, 2]))
         Array([0, 0], dtype=int32)
     """
-    require_device("jnp.zeros_like", device)
-    return _like("zeros_like", a, dtype, shape, 0)
+    return placed(
+        "jnp.zeros_like", _like("zeros_like", a, dtype, shape, 0), device, out_sharding, a
+    )
 
 
 def ones_like(
@@ -394,15 +401,14 @@ def ones_like(
     Args:
         a: an array, or anything with `shape` and `dtype`.
         dtype, shape: instead of those of `a`.
-        device, out_sharding: where the array lies; the CPU is the only place.
+        device, out_sharding: where the array lies: a device or a sharding.
 
     Example:
         >>> import namoo.numpy as jnp
         >>> jnp.ones_like(jnp.array([1, 2]), dtype=float)
         Array([1., 1.], dtype=float32)
     """
-    require_device("jnp.ones_like", device)
-    return _like("ones_like", a, dtype, shape, 1)
+    return placed("jnp.ones_like", _like("ones_like", a, dtype, shape, 1), device, out_sharding, a)
 
 
 def empty_like(
@@ -413,15 +419,15 @@ def empty_like(
     Args:
         prototype: an array, or anything with `shape` and `dtype`.
         dtype, shape: instead of those of `prototype`.
-        device: where the array lies; the CPU is the only place.
+        device: where the array lies: a device or a sharding.
 
     Example:
         >>> import namoo.numpy as jnp
         >>> jnp.empty_like(jnp.array([1, 2])).shape
         (2,)
     """
-    require_device("jnp.empty_like", device)
-    return _like("empty_like", prototype, dtype, shape, 0)
+    made = _like("empty_like", prototype, dtype, shape, 0)
+    return placed("jnp.empty_like", made, device, like=prototype)
 
 
 def full_like(
@@ -439,14 +445,18 @@ def full_like(
         a: an array, or anything with `shape` and `dtype`.
         fill_value: a number, or an array that is broadcast.
         dtype, shape: instead of those of `a`.
-        device, out_sharding: where the array lies; the CPU is the only place.
+        device, out_sharding: where the array lies: a device or a sharding.
 
     Example:
         >>> import namoo.numpy as jnp
         >>> jnp.full_like(jnp.array([1, 2]), 7)
         Array([7, 7], dtype=int32)
     """
-    require_device("jnp.full_like", device)
+    made = _full_like(a, fill_value, dtype, shape)
+    return placed("jnp.full_like", made, device, out_sharding, a)
+
+
+def _full_like(a: Any, fill_value: Any, dtype: Any, shape: Any) -> Array:
     own_shape, own_dtype, weak = _prototype("full_like", a)
     check_arraylike("full_like", fill_value)
     weak = weak and dtype is None
@@ -479,7 +489,7 @@ def arange(
     Args:
         start, stop, step: concrete scalars; one alone is `stop`.
         dtype: type of the elements; that of the scalars by default.
-        device, out_sharding: where the array lies; the CPU is the only place.
+        device, out_sharding: where the array lies: a device or a sharding.
 
     Raises:
         ConcretizationTypeError: a traced bound: the length of an array must be known.
@@ -489,7 +499,8 @@ def arange(
         >>> jnp.arange(3), jnp.arange(1, 2, 0.25)
         (Array([0, 1, 2], dtype=int32), Array([1.  , 1.25, 1.5 , 1.75], dtype=float32))
     """
-    require_device("jnp.arange", device)
+    if device is not None or out_sharding is not None:
+        return placed("jnp.arange", arange(start, stop, step, dtype), device, out_sharding)
     if type(start) is int and stop is step is dtype is None and context.trace is eval_trace:
         return EagerArray(np.arange(start, dtype=_dtypes.default_int_dtype()))
     dtype = user_dtype(dtype, "arange")
@@ -558,14 +569,15 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         x: the array.
         dtype: the new type; None means the default float.
         copy: whether to copy where nothing changes.
-        device: where the array lies; the CPU is the only place.
+        device: where the array lies: a device or a sharding.
 
     Example:
         >>> import namoo.numpy as jnp
         >>> jnp.astype(jnp.array([1.7, -1.7]), int)
         Array([ 1, -1], dtype=int32)
     """
-    require_device("jnp.astype", device)
+    if device is not None:
+        return placed("jnp.astype", astype(x, dtype, copy=copy), device)
     x = array_of("astype", x)
     if dtype is None:
         dtype = _dtypes.default_float_dtype()
@@ -638,7 +650,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
     Args:
         x: an object with `__dlpack__` on the CPU.
-        device: where the array lies; the CPU is the only place.
+        device: where the array lies: a device or a sharding.
         copy: True copies; otherwise the memory is shared, and must not be written to.
 
     Example:
@@ -646,7 +658,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         >>> jnp.from_dlpack(np.arange(3, dtype=np.int32))
         Array([0, 1, 2], dtype=int32)
     """
-    require_device("jnp.from_dlpack", device)
+    if device is not None:
+        return placed("jnp.from_dlpack", from_dlpack(x, copy=copy), device)
     value = np.from_dlpack(x)
     if copy or value.dtype != _dtypes.dtype_of(value):
         value = own_copy(value)

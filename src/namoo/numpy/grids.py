@@ -12,11 +12,11 @@ from namoo import _dtypes
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import context, eval_trace
-from namoo.engines.base import require_device
 from namoo.numpy.arithmetic import choose, power
 from namoo.numpy.creation import arange, array, concrete, user_dtype
 from namoo.numpy.indexing import getitem
 from namoo.numpy.joining import concatenate, stack
+from namoo.numpy.places import placed
 from namoo.numpy.promote import array_of, arrays_of, as_type, promote_types
 from namoo.numpy.spaces import linspace
 from namoo.primitives import elementwise as lax
@@ -43,7 +43,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
         M: number of columns; `N` by default.
         k: how far the diagonal lies above the main one.
         dtype: type of the elements; float by default.
-        device: where the array lies; the CPU is the only place.
+        device: where the array lies: a device or a sharding.
 
     Raises:
         ValueError: negative sizes.
@@ -54,7 +54,8 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
         Array([[0., 1., 0.],
                [0., 0., 1.]], dtype=float32)
     """
-    require_device("jnp.eye", device)
+    if device is not None:
+        return placed("jnp.eye", eye(N, M, k, dtype), device)
     dtype = user_dtype(float if dtype is None else dtype, "eye")
     (rows,) = canonical_shape((N,))
     columns = rows if M is None else canonical_shape((M,))[0]

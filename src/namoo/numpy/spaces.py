@@ -8,10 +8,10 @@ import numpy as np
 
 from namoo import _dtypes
 from namoo.core.array import Array
-from namoo.engines.base import require_device
 from namoo.numpy.arithmetic import const, multiply, power, sign
 from namoo.numpy.creation import constant, static_count, user_dtype
 from namoo.numpy.elementary import log10
+from namoo.numpy.places import placed
 from namoo.numpy.promote import arrays_of, as_type, broadcast_shapes, broadcast_to
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
@@ -39,7 +39,7 @@ def linspace(
         retstep: also return the step.
         dtype: type of the result; a float type by default.
         axis: where the numbers lie in the result, for array bounds.
-        device: where the array lies; the CPU is the only place.
+        device: where the array lies: a device or a sharding.
 
     Returns:
         The array, or a pair of it and the step.
@@ -49,7 +49,11 @@ def linspace(
         >>> jnp.linspace(0, 1, 5)
         Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    require_device("jnp.linspace", device)
+    if device is not None:
+        made = linspace(start, stop, num, endpoint, retstep, dtype, axis)
+        if retstep:
+            return placed("jnp.linspace", made[0], device), made[1]
+        return placed("jnp.linspace", made, device)
     num = static_count(num, "the 'num' argument of jnp.linspace")
     axis = static_count(axis, "the 'axis' argument of jnp.linspace")
     if num < 0:

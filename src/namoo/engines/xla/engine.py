@@ -117,14 +117,16 @@ class Program(Inspected):
                 x.block_until_ready()
             return outs
         except Exception:
-            if self.failures:
-                raise self.failures.pop() from None
-            raise
+            if not self.failures:
+                raise
+        # Outside of the handler: what the function raised keeps its own cause and context.
+        raise self.failures.pop()
 
     def put(self, number: int, value: np.ndarray) -> Any:
         """A buffer for an input."""
         kind = self.types[number]
-        return pjrt.put(kind, self.where, [physical_value(value, kind)], [self.device])
+        value = physical_value(np.asarray(value), kind)
+        return pjrt.put(kind, self.where, [value], [self.device])
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         outs = self.run([self.put(i, x) for i, x in enumerate(values)])
@@ -135,13 +137,19 @@ class Program(Inspected):
 
 
 def physical_value(x: np.ndarray, t: Type) -> np.ndarray:
-    """Numbers as they are, and keys as numbers."""
-    return x if x.dtype == t.dtype else np.ascontiguousarray(x).view(t.dtype).reshape(x.shape)
+    """Numbers as they are, and keys as numbers; what has no bits, as False."""
+    if x.dtype == t.dtype:
+        return x
+    if not x.dtype.itemsize:
+        return np.zeros(x.shape, t.dtype)
+    return np.ascontiguousarray(x).view(t.dtype).reshape(x.shape)
 
 
 def logical(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Numbers as they are, or as the keys that they stand for."""
-    return x if x.dtype == dtype else x.view(dtype)
+    if x.dtype == dtype:
+        return x
+    return x.view(dtype) if dtype.itemsize else np.zeros(x.shape, dtype)
 
 
 class Xla:

@@ -109,9 +109,9 @@ class PlacedProgram(engine.Inspected):
         try:
             return self.run(buffers)
         except Exception:
-            if self.failures:
-                raise self.failures.pop() from None
-            raise
+            if not self.failures:
+                raise
+        raise self.failures.pop()
 
 
 def _annotation(module: Module, sharding: Any, ndim: int) -> dict[str, str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from namoo import _dtypes
 from namoo.core.array import Array, EagerArray
-from namoo.engines.base import require_device
+from namoo.numpy.places import placed
 from namoo.numpy.promote import array_of
 from namoo.primitives.elementwise import div, mul
 from namoo.primitives.shape import convert_element_type, reshape
@@ -38,7 +38,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
         n: how many elements.
         d: distance between samples.
         dtype: type of the result.
-        device: where the array lies; the CPU is the only place.
+        device: where the array lies: a device or a sharding.
 
     Raises:
         ValueError: `n` or `d` is a sequence.
@@ -48,7 +48,8 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
         >>> jnp.fft.fftfreq(4)
         Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
-    require_device("jnp.fft.fftfreq", device)
+    if device is not None:
+        return placed("jnp.fft.fftfreq", fftfreq(n, d, dtype=dtype), device)
     n = _count("fftfreq", n)
     half = (n - 1) // 2 + 1
     steps = np.concatenate([np.arange(half), np.arange(-(n // 2), 0)])
@@ -69,7 +70,8 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
         >>> jnp.fft.rfftfreq(4)
         Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
-    require_device("jnp.fft.rfftfreq", device)
+    if device is not None:
+        return placed("jnp.fft.rfftfreq", rfftfreq(n, d, dtype=dtype), device)
     n = _count("rfftfreq", n)
     return _frequencies("rfftfreq", n, np.arange(n // 2 + 1), d, dtype)
 

@@ -1,0 +1,163 @@
+"""Arrays and programs on devices as their users meet them: JAX's rules of where things lie."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import namoo
+import namoo.numpy as jnp
+from namoo import lax
+from namoo.sharding import AxisType, NamedSharding, SingleDeviceSharding
+from namoo.sharding import PartitionSpec as P
+
+pytest.importorskip("jaxlib")
+
+X = np.arange(32.0, dtype=np.float32).reshape(8, 4)
+
+
+@pytest.fixture(autouse=True)
+def mesh():
+    namoo.cpu_devices(8)
+    yield namoo.make_mesh((4, 2), ("x", "y"), (AxisType.Auto, AxisType.Auto))
+    namoo.cpu_devices(1)
+
+
+@pytest.fixture
+def rows(mesh):
+    return NamedSharding(mesh, P("x"))
+
+
+NEW = {
+    "zeros": lambda place: jnp.zeros((8, 4), device=place),
+    "ones": lambda place: jnp.ones((8, 4), device=place),
+    "empty": lambda place: jnp.empty(8, device=place),
+    "full": lambda place: jnp.full((8, 2), 3, device=place),
+    "arange": lambda place: jnp.arange(8, device=place),
+    "array": lambda place: jnp.array(X, device=place),
+    "asarray": lambda place: jnp.asarray(X, device=place),
+    "linspace": lambda place: jnp.linspace(0, 1, 8, device=place),
+    "eye": lambda place: jnp.eye(8, device=place),
+    "fftfreq": lambda place: jnp.fft.fftfreq(8, device=place),
+    "astype": lambda place: jnp.astype(X, int, device=place),
+    "to_device": lambda place: jnp.asarray(X).to_device(place),
+    "zeros_like": lambda place: jnp.zeros_like(namoo.device_put(X, place)),
+    "ones_like": lambda place: jnp.ones_like(X, device=place),
+    "full_like": lambda place: jnp.full_like(namoo.device_put(X, place), 2),
+    "empty_like": lambda place: jnp.empty_like(X, device=place),
+    "copy": lambda place: copy.deepcopy(namoo.device_put(X, place)),
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_new_arrays_lie_where_asked(name, rows):
+    for place in (rows, namoo.devices()[3]):
+        found = NEW[name](place)
+        assert found.committed
+        assert found.sharding == place or found.devices() == {place}
+
+
+def test_a_spec_means_the_mesh_that_is_set(mesh, rows):
+    with namoo.set_mesh(mesh):
+        assert namoo.device_put(X, P("x")).sharding == rows
+        assert jnp.zeros(8, out_sharding=P("x")).sharding.spec == P("x")
+    with pytest.raises(ValueError, match="set_mesh"):
+        namoo.device_put(X, P("x"))
+
+
+def test_what_arrays_tell(rows):
+    x = namoo.device_put(X, rows)
+    assert namoo.device_put(x, rows) is x
+    assert any(x is y for y in namoo.live_arrays())
+    assert x.on_device_size_in_bytes() == 2 * X.nbytes
+    plain = jnp.asarray(X)
+    (shard,) = plain.addressable_shards
+    assert shard.index == (slice(None), slice(None)) and shard.data is plain
+    assert str(plain.device) == "cpu:0" and plain.global_shards[0].replica_id == 0
+    first, *_ = namoo.device_put(X, namoo.devices()[3])
+    assert first.devices() == {namoo.devices()[3]}
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(x)), X)
+
+
+@pytest.mark.parametrize("use", [jnp.sin, namoo.jit(jnp.cos), lambda x: x + 1, lambda x: x.sum()])
+@pytest.mark.parametrize("where", ["mesh", "device"])
+def test_deleted_arrays_say_so(use, where, rows):
+    x = namoo.device_put(X, rows if where == "mesh" else namoo.devices()[3])
+    use(x), use(x)
+    x.delete()
+    with pytest.raises(RuntimeError, match="has been deleted"):
+        use(x)
+    with pytest.raises(RuntimeError, match="has been deleted"):
+        namoo.device_put(x, namoo.devices()[1])
+
+
+# --- ahead of time --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["shardings", "array", "type"])
+def test_programs_ahead_of_time(kind, mesh, rows):
+    columns = NamedSharding(mesh, P(None, "y"))
+    options = {"out_shardings": {"a": columns}}
+    if kind == "shardings":
+        options["in_shardings"] = rows
+    argument = {
+        "shardings": X,
+        "array": namoo.device_put(X, rows),
+        "type": namoo.ShapeDtypeStruct(X.shape, X.dtype, sharding=rows),
+    }[kind]
+    lowered = namoo.jit(lambda x: {"a": jnp.sin(x) * 2}, **options).lower(argument)
+    assert "sdy.mesh" in lowered.as_text("stablehlo")
+    assert "HloModule" in lowered.as_text("hlo") and "sin" in lowered.as_text()
+    compiled = lowered.compile()
+    assert compiled.input_shardings == ((rows,), {})
+    assert compiled.output_shardings == {"a": columns}
+    assert "HloModule" in compiled.as_text("hlo") and "sdy.mesh" in compiled.as_text("stablehlo")
+    assert compiled.cost_analysis()["flops"] > 0 and compiled.memory_analysis() is not None
+    assert compiled.host_operations() == []
+    for x in (X, namoo.device_put(X, rows)):
+        out = compiled(x)["a"]
+        assert out.sharding == columns
+        np.testing.assert_allclose(out, np.sin(X) * 2, rtol=1e-6)
+    with pytest.raises(ValueError, match="compiled for input shardings that disagree"):
+        compiled(namoo.device_put(X, namoo.devices()[3]))
+
+
+def test_the_engine_of_a_function_ahead_of_time():
+    compiled = namoo.jit(jnp.sin, engine="xla").lower(X).compile()
+    assert "stablehlo.sine" in compiled.as_text("stablehlo")
+    home = SingleDeviceSharding(namoo.devices()[0])
+    assert compiled.input_shardings == ((home,), {}) and compiled.output_shardings == home
+    called = namoo.jit(
+        lambda x: namoo.pure_callback(np.sin, x, x, vmap_method="sequential"), engine="xla"
+    )
+    (operation,) = called.lower(X).compile().host_operations()
+    assert operation.name == "pure_callback"
+
+
+# --- jits within other transformations ------------------------------------------------------------
+
+
+def test_shardings_of_nested_functions_hold(mesh, rows):
+    square = namoo.jit(lambda x: (x**2).sum(), in_shardings=rows)
+    double = namoo.jit(lambda x: x * 2, in_shardings=rows, out_shardings=rows)
+    assert namoo.jit(lambda x: double(x) + 1)(X).sharding == rows
+    for gradient in (namoo.grad(square)(X), namoo.jit(namoo.grad(square))(X)):
+        assert gradient.sharding == rows
+        np.testing.assert_allclose(gradient, 2 * X)
+    mapped = namoo.vmap(double)(np.stack([X, X + 1]))
+    assert mapped.sharding.spec == P(None, "x")
+    np.testing.assert_allclose(mapped[1], 2 * X + 2)
+    with pytest.raises(ValueError, match="incompatible devices"):
+        namoo.jit(lambda x: double(x))(namoo.device_put(X, namoo.devices()[3]))
+    with pytest.raises(ValueError, match="keyword arguments .* pass x by position"):
+        double(x=X)
+
+
+def test_gradients_of_shard_map_are_computed_on_its_devices(mesh):
+    total = namoo.shard_map(
+        lambda a: lax.psum((a**2).sum(), "x"), mesh=mesh, in_specs=P("x"), out_specs=P()
+    )
+    gradient = namoo.grad(total)(X)
+    assert gradient.sharding.num_devices == 8
+    np.testing.assert_allclose(gradient, 2 * X)
