@@ -17,7 +17,7 @@ import native_guard
 from engines import close_to
 from namoo import lax
 from namoo.core.array import to_numpy
-from namoo.engines.native import calls, link, loader, threads
+from namoo.engines.native import calls, link, loader, plan, threads
 from namoo.engines.native.engine import native
 from namoo.engines.native.jobs import Job
 
@@ -311,3 +311,26 @@ def test_programs_compiled_in_pieces_are_the_same(monkeypatch, loaded_by):
 def test_what_a_job_raises_comes_back():
     with pytest.raises(ZeroDivisionError):
         Job(divmod, 1, 0).result()
+
+
+def test_layers_that_are_alike_are_planned_once(monkeypatch):
+    def layers(count):
+        def loss(weights, x):
+            for w, b in weights:
+                x = namoo.nn.relu(x @ w + b)
+            return (x * x).mean()
+
+        def step(weights, x):
+            gradients = namoo.grad(loss)(weights, x)
+            return namoo.tree.map(lambda w, g: w - 0.1 * g, weights, gradients)
+
+        weights = [(jnp.ones((32, 32), jnp.float32), jnp.zeros(32, jnp.float32))] * count
+        looked.clear()
+        program = native.compile(namoo.make_jaxpr(step)(weights, jnp.ones((8, 32), jnp.float32)))
+        code = sum(not line.startswith("@calls") for line in program.text.splitlines())
+        return program.kernels, len(looked), code
+
+    looked, probe = [], plan.probe
+    monkeypatch.setenv("NAMOO_CACHE", "off")
+    monkeypatch.setattr(plan, "probe", lambda *args: looked.append(args) or probe(*args))
+    assert layers(8) == layers(24)
