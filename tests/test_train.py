@@ -15,6 +15,8 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import namoo
 import namoo.numpy as jnp
@@ -468,6 +470,17 @@ def test_tensorboard_files(tmp_path):
     path.write_bytes(raw[:-10] + b"\x00" + raw[-9:])
     with pytest.raises(ValueError, match="wrong checksum"):
         list(train.read_events(path))
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(message=st.binary(max_size=40))
+def test_records_that_are_no_events(message, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "events"
+    path.write_bytes(events.record(message))
+    try:
+        assert all(isinstance(event, events.Event) for event in train.read_events(path))
+    except ValueError as error:
+        assert "has no event at byte 0" in str(error)
 
 
 def test_tensorboard_reads_its_files(tmp_path):

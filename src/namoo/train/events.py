@@ -134,7 +134,7 @@ def read_events(path: str | os.PathLike[str]) -> Iterator[Event]:
       The events in their order; one that was not written to its end is left out, if it is the last.
 
     Raises:
-      ValueError: if a checksum is wrong.
+      ValueError: if a checksum is wrong, or a record is no event.
 
     >>> import tempfile
     >>> writer = EventWriter(tempfile.mkdtemp())
@@ -156,8 +156,14 @@ def read_events(path: str | os.PathLike[str]) -> Iterator[Event]:
         (check,) = struct.unpack_from("<I", data, at + 12 + length)
         if masked_crc32c(message) != check:
             raise ValueError(f"{os.fspath(path)!r} is damaged at byte {at + 12}: wrong checksum.")
-        at += 16 + length
-        if (event := _event(message)).values:
+        start, at = at, at + 16 + length
+        try:
+            event = _event(message)
+        except (IndexError, KeyError, TypeError, AttributeError, ValueError, struct.error) as error:
+            raise ValueError(
+                f"{os.fspath(path)!r} has no event at byte {start}: {error}"
+            ) from error
+        if event.values:
             yield event
 
 
@@ -201,5 +207,7 @@ def _event(message: bytes) -> Event:
             for number, part in _fields(value):
                 if number == 1:
                     found = dict(_fields(part))
-                    values[found[1].decode()] = found.get(2, 0.0)
+                    # Pictures and tensors have other fields than a number.
+                    if 2 in found:
+                        values[found[1].decode()] = found[2]
     return Event(wall_time, step, values)
