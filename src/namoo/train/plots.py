@@ -167,7 +167,8 @@ def page(title: str, body: str) -> str:
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:760px;margin:2em auto;padding:0 1em;"
     "color:#222;background:#fff}h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}"
-    "table{border-collapse:collapse}td,th{padding:.2em 1em .2em 0;text-align:left;"
+    "table{border-collapse:collapse;display:block;overflow-x:auto}"
+    "td,th{padding:.2em 1em .2em 0;text-align:left;white-space:nowrap;"
     "border-bottom:1px solid #ddd;vertical-align:top;font-variant-numeric:tabular-nums}"
     "pre{overflow-x:auto;background:#f6f6f6;padding:1em}svg{max-width:100%;height:auto}"
 )
