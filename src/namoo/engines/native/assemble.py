@@ -90,11 +90,8 @@ class Write(Step):
     def emit(self, driver, operands, results, scratch):
         (x, source), (part, written), *rest = operands
         ((_, target),) = results
-        f, size = driver.f, size_of(x.elem)
-        if target.name != source.name:
-            apart = f.emit_here("i1", 0, f"icmp ne ptr {target.name}, {source.name}")
-            with f.branch(apart):
-                driver.copy(target, source, x.size * size)
+        size = size_of(x.elem)
+        driver.bring(target, source, x.size * size)
         starts = self.starts or [
             _start(driver, node, p, n - m)
             for (node, p), n, m in zip(rest, x.shape, part.shape, strict=True)

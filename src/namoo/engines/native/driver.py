@@ -180,6 +180,14 @@ class Driver:
             f"  call void @{name}(ptr {target.name}, ptr {source.name}, i64 {size}, i1 false)"
         )
 
+    def bring(self, target: Value, source: Value, size: int) -> None:
+        """Copy bytes unless they are there: a result may lie where an operand does."""
+        if size == 0 or target.name == source.name:
+            return
+        apart = f"icmp ne ptr {target.name}, {source.name}"
+        with self.f.branch(self.f.emit_here("i1", 0, apart)):
+            self.copy(target, source, size)
+
     def host_call(self, eqn: JaxprEqn, operands, results) -> None:
         """Let Python evaluate an equation."""
         f = self.f

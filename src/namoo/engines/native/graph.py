@@ -102,6 +102,10 @@ class Step:
     reuses: int | None = None
     """The operand whose memory the result may take, if nothing else needs it."""
 
+    def overwrites(self, operand: int, result: int) -> bool:
+        """Whether a result may lie where an operand does, or elsewhere, as is known at the call."""
+        return (operand, result) == (self.reuses, 0)
+
     def emit(self, driver: Any, operands: list, results: list, scratch: Any) -> None:
         """Write the code: `operands` and `results` are pairs of a node and its pointer."""
         (x, source), (_, target) = operands[0], results[0]

@@ -365,6 +365,9 @@ class ScanStep(ControlStep):
         self.targets = [Value(p.name, "ptr", 0, f.depth) for _, p in results[self.n_carry :]]
         super().emit(driver, operands, results, scratch)
 
+    def overwrites(self, operand, result):
+        return result < self.n_carry and operand == self.n_consts + result
+
     def memory(self) -> int:
         carried = self.body.graph.outputs[: self.n_carry]
         return super().memory() + sum(_round(nbytes(n)) for n in carried)
@@ -375,13 +378,17 @@ class ScanStep(ControlStep):
         outputs = body.graph.outputs
         spare = carry_buffers(f, scratch, outputs[: self.n_carry], super().memory())
         kept = body.plan.kept
+        # The last turn writes into the result.
+        odd = (length - 1) % 2
         first: list[Value] = []
         for j in range(self.n_carry):
             if j + a in kept:
-                driver.copy(results[j], operands[a + j], nbytes(outputs[j]))
+                driver.bring(results[j], operands[a + j], nbytes(outputs[j]))
                 first.append(results[j])
-            else:
+            elif odd:
                 first.append(operands[a + j])
+            else:
+                first.append(self._aside(driver, operands[a + j], results[j], spare[j], outputs[j]))
         with f.loop(0, length) as i:
             now, following = [], []
             for j in range(self.n_carry):
@@ -389,8 +396,6 @@ class ScanStep(ControlStep):
                     now.append(results[j])
                     following.append(results[j])
                     continue
-                # The last turn writes into the result.
-                odd = (length - 1) % 2
                 start, other = (spare[j], results[j]) if odd else (results[j], spare[j])
                 now.append(f.carry(first[j]))
                 target = f.carry(start)
@@ -411,6 +416,15 @@ class ScanStep(ControlStep):
             inputs = [*operands[:a], *now, *xs]
             with driver.turn("scan", at):
                 driver.run(body.plan, inputs, operands[n_in:], [*following, *ys], scratch)
+
+    @staticmethod
+    def _aside(driver, source: Value, target: Value, spare: Value, node: Node) -> Value:
+        """Where the first turn reads: elsewhere, if what it reads lies where it writes."""
+        f = driver.f
+        there = f.emit_here("i1", 0, f"icmp eq ptr {target.name}, {source.name}")
+        with f.branch(there):
+            driver.copy(spare, source, nbytes(node))
+        return f.select(there, spare, source)
 
 
 def carry_buffers(f: Function, scratch: Value, nodes: Sequence[Node], offset: int) -> list[Value]:
@@ -460,6 +474,9 @@ class WhileStep(ControlStep):
         depth = f.depth
         return [_map(lambda v: Value(v.name, v.elem, v.lanes, depth), phi) for phi in phis]
 
+    def overwrites(self, operand, result):
+        return operand == self.n_cond + self.n_body + result
+
     def memory(self) -> int:
         carried = self.body.graph.outputs
         return super().memory() + 2 * sum(_round(nbytes(n)) for n in carried) + ALIGNMENT
@@ -474,7 +491,7 @@ class WhileStep(ControlStep):
         flag = f.offset(scratch, base + size, "i8")
         kept = self.body.plan.kept
         for j, node in enumerate(outputs):
-            driver.copy(results[j], init[j], nbytes(node))
+            driver.bring(results[j], init[j], nbytes(node))
         with f.repeat() as number:
             now, following = [], []
             for j in range(len(outputs)):

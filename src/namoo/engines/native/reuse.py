@@ -44,9 +44,8 @@ def _overwrites(plan: Plan, cluster: Cluster, node: Node, result: Node) -> bool:
     """Whether a step that reads a node may write a result over it."""
     first = cluster.roots[0]
     if first.kind is CALL:
-        place = first.data.reuses
-        is_first = plan.parts[first][0] is result
-        return is_first and [i for i, x in enumerate(first.operands) if x is node] == [place]
+        operand, *others = [i for i, x in enumerate(first.operands) if x is node]
+        return not others and first.data.overwrites(operand, plan.parts[first].index(result))
     if cluster.step or first.kind is DOT and node in first.operands:
         return False
     if first.kind is DOT:
