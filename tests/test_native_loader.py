@@ -59,19 +59,20 @@ def given(x):
     return x * x
 
 
-GIVEN = {"given": ctypes.cast(given, ctypes.c_void_p).value}
+GIVEN = {"given": ctypes.cast(given, ctypes.c_void_p).value or 0}
 
 
-def object_file(text, **machine):
-    target = compiler.target_machine()
-    if machine:
-        target = llvm.Target.from_default_triple().create_target_machine(**machine)
+def object_file(text):
+    return compiler.object_file(text, ())
+
+
+def with_small_addresses(text):
+    target = llvm.Target.from_default_triple().create_target_machine(codemodel="small")
     return target.emit_object(llvm.parse_assembly(text))
 
 
 @pytest.fixture(scope="module")
 def data():
-    compiler.target_machine()  # makes LLVM ready
     return object_file(TEXT)
 
 
@@ -134,7 +135,7 @@ define i64 @entry(i64 %i) {
     [
         lambda data: b"\x7fELG" + data[4:],
         lambda data: data[:18] + b"\xb7\0" + data[20:],  # another processor's
-        lambda data: object_file(TEXT, codemodel="small"),  # addresses relative to the code
+        lambda data: with_small_addresses(TEXT),  # they are relative to the code
         lambda data: object_file(CALLER),
     ],
     ids=["magic", "machine", "relative", "undefined"],

@@ -73,7 +73,8 @@ class Image:
         self._layout(data, sections)
         (table,) = sections[sections["kind"] == _SYMBOLS]
         symbols = np.frombuffer(data, _SYMBOL, table["size"] // _SYMBOL.itemsize, table["offset"])
-        addresses = self._resolve(data, sections[table["link"]], symbols, imports)
+        names = int(sections["offset"][table["link"]])
+        addresses = self._resolve(data, names, symbols, imports)
         for section in sections:
             if section["kind"] == _REL:
                 raise Unsupported
@@ -109,7 +110,7 @@ class Image:
                 self._memory[place : place + size] = data[offset : offset + size]
 
     def _resolve(
-        self, data: bytes, names: np.void, symbols: np.ndarray, imports: Mapping[str, int]
+        self, data: bytes, names: int, symbols: np.ndarray, imports: Mapping[str, int]
     ) -> np.ndarray:
         """The address of each symbol."""
         process = ctypes.CDLL(None)
@@ -117,7 +118,7 @@ class Image:
         found = np.zeros(len(symbols), np.uint64)
         # The first symbol stands for none.
         for i, (offset, info, _, section, value, _) in enumerate(symbols.tolist()[1:], 1):
-            start = int(names["offset"]) + offset
+            start = names + offset
             name = data[start : data.index(b"\0", start)].decode()
             if section in self.places:
                 found[i] = self._start + self.places[section] + value
