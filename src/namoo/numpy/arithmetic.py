@@ -13,7 +13,7 @@ from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer
 from namoo.numpy import fast
 from namoo.numpy.promote import (
-    arrays_of,
+    array_of,
     fit_shapes,
     promote,
     promote_inexact,
@@ -269,12 +269,14 @@ def power(x1: Any, x2: Any, /) -> Array:
     if exponent is not None:
         (x,) = promote_types("power", x1, to=_dtypes.to_numeric_dtype)
         return lax.integer_pow(x, exponent)
-    base, exponents = arrays_of("power", x1, x2)
     x, y = promote_numeric("power", x1, x2)
     if is_kind(x, np.integer):
         return _integer_power(x, y)
-    if is_kind(base, np.inexact) and is_kind(exponents, np.integer):
-        return lax.pow_p.bind(*fit_shapes("power", [base, exponents]))
+    exponents = array_of("power", x2)
+    if is_kind(exponents, np.integer):
+        base = array_of("power", x1)
+        if is_kind(base, np.inexact):
+            return lax.pow_p.bind(*fit_shapes("power", [base, exponents]))
     return lax.pow_p.bind(x, y)
 
 
