@@ -246,6 +246,13 @@ SAMPLES = [
         second_order=False,
     ),
     Sample(
+        ga.scatter_mul_p,
+        [np.array([2.0, 11.0]), np.zeros((3, 0), np.int32), np.array([[3.0], [5.0], [7.0]])],
+        write(((1,), (), ())),
+        name="windows without an index",
+        expected=[210, 11],
+    ),
+    Sample(
         ga.scatter_max_p,
         [np.array([False, True, False]), ints([2], [1]), np.array([True, False])],
         write(((), (0,), (0,))),

@@ -515,20 +515,31 @@ class Scatter(Primitive):
             numbers, sizes = _gather_form(dimension_numbers, x.shape, updates.shape)
             last = [x.shape[d] - sizes[d] for d in numbers.start_index_map]
             indices = clipped_in_xla(hlo, indices, last)
+        shape = x.shape
+        if not indices.shape[-1]:
+            # Of windows without an index XLA takes the last one only: give them a place.
+            window, inserted, _, batching, theirs = dimension_numbers
+            dimension_numbers = ScatterDimensionNumbers(
+                window, (0, *_shift(inserted)), (0,), _shift(batching), theirs
+            )
+            indices = hlo.constant(0, np.int32, (*indices.shape[:-1], 1))
+            x = hlo.reshape(x, (1, *shape))
         body = hlo.region(
             [((), x.dtype)] * 2,
             lambda a, b: [b if operation is None else hlo.combine(operation, a, b)],
         )
-        return hlo.op(
+        out = hlo.op(
             "scatter",
             x,
             indices,
             updates,
+            result=x,
             scatter_dimension_numbers=in_xla(hlo, dimension_numbers, indices.ndim - 1),
             indices_are_sorted=indices_are_sorted,
             unique_indices=unique_indices,
             regions=[body],
         )
+        return hlo.reshape(out, shape)
 
     def guards(self, x, indices, updates, *, dimension_numbers, mode, **params):
         numbers, sizes = _gather_form(dimension_numbers, x.shape, updates.shape)
