@@ -182,6 +182,24 @@ def test_a_function_that_reads_values_is_never_replayed():
         np.testing.assert_array_equal(g(sign * abs(X)), np.full(X.shape, factor))
 
 
+def test_objects_that_become_arrays_are_asked_each_time():
+    class Variable:
+        def __init__(self, value):
+            self.value = value
+
+        def __jax_array__(self):
+            return self.value
+
+    w = Variable(W)
+    for k in range(4):
+        w.value = W * (k + 1.0)
+        found = namoo.grad(lambda x: jnp.matmul(x, w).sum())(X)
+        np.testing.assert_allclose(found, np.ones((4, 5)) @ w.value.T, rtol=1e-6)
+        b = B * float(k)
+        found = namoo.grad(lambda x, b=b: (jnp.dot(x, W) * Variable(b)).sum())(X)
+        np.testing.assert_allclose(found, (np.ones((4, 5)) * b) @ W.T, rtol=1e-5)
+
+
 def test_programs_do_not_grow_without_bound(monkeypatch):
     monkeypatch.setattr(recall, "_LIMIT", 8)
     programs = recall.Programs(lambda x, n: x)

@@ -9,13 +9,14 @@ by one.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from namoo import errors
+from namoo import _dtypes, errors
 from namoo._config import config
 from namoo.core.array import Array
 from namoo.core.avals import aval_of
@@ -30,7 +31,8 @@ patient = True
 _LIMIT = 1024
 _SEEN: Any = object()
 _GENERAL: Any = object()
-_PLAIN = frozenset([type(None), bool, int, str])
+_PLAIN = frozenset([type(None), type(...), bool, int, str])
+_IMMUTABLE = (str, int, type, enum.Enum, np.generic, np.dtype, _dtypes.ExtendedDType)
 
 
 def _static(x: Any) -> Any:
@@ -41,7 +43,9 @@ def _static(x: Any) -> Any:
         return slice, x.start, x.stop, x.step
     if type(x) is tuple:
         return tuple([(type(y), y if type(y) in _PLAIN else _static(y)) for y in x])
-    return x
+    if isinstance(x, _IMMUTABLE):
+        return x
+    raise TypeError(f"{type(x)} may be another thing next time, as arrays under a name are")
 
 
 class Programs:
@@ -57,18 +61,19 @@ class Programs:
         """The function's result under an eager trace, which is the current one."""
         key: list[Any] = [config.trace_id()]
         operands = []
-        for x in args:
-            if isinstance(x, Array):
-                aval = x.aval
-                key += (aval.shape, aval.dtype, aval.weak_type)
-                operands.append(x)
-            else:
-                key += (type(x), x if type(x) in _PLAIN else _static(x))
-        for name, x in options.items():
-            key += (name, type(x), x if type(x) in _PLAIN else _static(x))
         try:
-            program = self.known.get(found := tuple(key))
-        except TypeError:  # an array among the options, or another object without a hash
+            for x in args:
+                if isinstance(x, Array):
+                    aval = x.aval
+                    key += (aval.shape, aval.dtype, aval.weak_type)
+                    operands.append(x)
+                else:
+                    key += (type(x), x if type(x) in _PLAIN else _static(x))
+            for name, x in options.items():
+                key += (name, type(x), x if type(x) in _PLAIN else _static(x))
+            found = tuple(key)
+            program = self.known.get(found)
+        except TypeError:  # an array among the options, or another object that is no setting
             return self.fun(*args, **options)
         if program is None:
             if len(self.known) >= _LIMIT:
@@ -116,7 +121,7 @@ def operation(trace: Trace, prim: Primitive, args: Sequence[Any], params: dict) 
         aval = aval_of(x)
         key += (aval.shape, aval.dtype, aval.weak_type)
     for name, x in params.items():
-        key += (name, x if type(x) is tuple or type(x) in _PLAIN else _static(x))
+        key += (name, repr(x) if isinstance(x, (float, complex, np.inexact)) else x)
     try:
         program = _operations.get(found := tuple(key))
     except TypeError:  # a parameter without a hash
