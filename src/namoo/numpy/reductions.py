@@ -274,7 +274,7 @@ def _numeric(x: Array) -> Array:
     return as_type(x, _dtypes.to_numeric_dtype(x.dtype)) if x.dtype == np.bool_ else x
 
 
-@_short(np.add, _SUMS)
+@_short(np.add, _SUMS, getattr(native, "total", None))
 def sum(
     a: Any,
     axis: Any = None,
