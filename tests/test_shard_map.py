@@ -96,9 +96,7 @@ def test_closed_over_values_and_trees():
         return {"sum": lax.psum(tree["a"] * W, "x"), "n": tree["b"] + 1}
 
     specs = {"a": P("x"), "b": P()}
-    mapped = namoo.shard_map(
-        fun, mesh=mesh(), in_specs=(specs,), out_specs={"sum": P(), "n": P()}
-    )
+    mapped = namoo.shard_map(fun, mesh=mesh(), in_specs=(specs,), out_specs={"sum": P(), "n": P()})
     out = namoo.jit(mapped)({"a": X, "b": jnp.int32(1)})
     np.testing.assert_allclose(out["sum"], (X * W).reshape(4, 2, 4).sum(0), rtol=1e-6)
     assert int(out["n"]) == 2
@@ -123,3 +121,44 @@ def test_pmap(engine):
         np.testing.assert_allclose(gradient(np.ones(2, np.float32), x), x)
         with pytest.raises(ValueError, match="only 8 devices"):
             mapped(np.ones((9, 2)), 1.0)
+
+
+LOOPS = {
+    "scan": lambda a, w: lax.scan(
+        lambda c, r: (lax.psum(c, "x") * 0.1 + (r * w).sum(), None), jnp.float32(0), a
+    )[0],
+    "fori_loop": lambda a, w: lax.fori_loop(
+        0, 2, lambda i, c: lax.psum(c, "x") * 0.1 + (a[i] * w).sum(), jnp.float32(0)
+    ),
+    "cond": lambda a, w: lax.cond(
+        lax.axis_index("x") > 1, lambda a: (a * w).sum(), lambda a: jnp.float32(0), a
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_carry_that_comes_to_differ(name):
+    """The initial carry is the same on all devices; what the body makes of it is not."""
+    mapped = namoo.shard_map(
+        lambda a, w: lax.psum(LOOPS[name](a, w), "x"),
+        mesh=mesh(),
+        in_specs=(P("x"), P()),
+        out_specs=P(),
+    )
+    w = np.ones(4, np.float32)
+    step = np.array([0, 0, 0, 0], np.float32)
+    expected = []
+    for i in range(4):
+        step[i] = 0.5
+        expected.append((mapped(X, w + step) - mapped(X, w - step)).item())
+        step[i] = 0
+    np.testing.assert_allclose(namoo.grad(lambda w: mapped(X, w))(w), expected, rtol=1e-4)
+
+
+def test_a_carry_that_ceases_to_differ():
+    def fun(a):
+        return lax.scan(lambda c, _: (lax.psum(c, "x"), None), a, None, length=2)[0]
+
+    mapped = namoo.shard_map(fun, mesh=mesh(), in_specs=P("x"), out_specs=P())
+    with pytest.raises(TypeError, match=r"lax.pcast\(x, \('x',\), to='varying'\)"):
+        mapped(X)

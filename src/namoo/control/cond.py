@@ -9,13 +9,14 @@ import numpy as np
 
 from namoo import errors, tree_util
 from namoo._config import config
+from namoo.control.axes import vary_p
 from namoo.control.scan import one_by_one
 from namoo.control.trees import Staged, as_arrays, share_consts, type_differences
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
 from namoo.core.jaxpr import ClosedJaxpr, has_io, jaxpr_as_fun
 from namoo.core.primitive import Zero, is_linear, is_zero
-from namoo.core.trace import Tracer
+from namoo.core.trace import Tracer, context
 from namoo.primitives.elementwise import clamp, ne, select_n
 from namoo.primitives.shape import broadcast_to, convert_element_type, reshape, shape_of, zeros
 from namoo.transforms.batch import batch_jaxpr, to_front
@@ -183,7 +184,7 @@ def _with_zeros(program, own, wanted, avals):
     return stage_closed(fun, program.in_avals, program.jaxpr.name)
 
 
-def _branch_programs(name: str, funs: Sequence[Callable], operands: tuple):
+def _branch_programs(name: str, index: Any, funs: Sequence[Callable], operands: tuple):
     """Programs of all branches on the same operands, with agreeing result types."""
     flat, in_tree = tree_util.tree_flatten(operands)
     avals = [aval_of(x) for x in flat]
@@ -202,7 +203,37 @@ def _branch_programs(name: str, funs: Sequence[Callable], operands: tuple):
                 + errors.at_user_line()
             )
     jaxprs, consts = share_consts(staged)
-    return tuple(map(ClosedJaxpr, jaxprs)), [*consts, *flat], first.out_tree
+    programs, args = [*map(ClosedJaxpr, jaxprs)], [*consts, *flat]
+    if context.checked:
+        programs, args = _varying(programs, args, aval_of(index).vma)
+    return tuple(programs), args, first.out_tree
+
+
+def _varying(programs: list[ClosedJaxpr], args: list[Any], chosen_by: frozenset):
+    """Branches and operands that agree in the mesh axes along which values differ.
+
+    Devices may take different branches: what those compute differs as the choice does, and so must
+    their operands, lest a branch that not all devices take adds up gradients over all.
+    """
+    kinds = [[a.vma for a in p.out_avals] for p in programs]
+    wanted = [chosen_by.union(*own) for own in zip(*kinds, strict=True)]
+    if not chosen_by and all(kind == kinds[0] for kind in kinds):
+        return programs, args
+    args = [_vary(x, chosen_by) for x in args]
+
+    def agreeing(program: ClosedJaxpr) -> ClosedJaxpr:
+        def run(*xs):
+            return list(map(_vary, jaxpr_as_fun(program)(*xs), wanted))
+
+        return stage_closed(run, [aval_of(x) for x in args], program.jaxpr.name)
+
+    return [*map(agreeing, programs)], args
+
+
+def _vary(x: Any, axes: frozenset) -> Any:
+    """A value that counts as different along these mesh axes."""
+    missing = tuple(sorted(axes - aval_of(x).vma, key=str))
+    return vary_p.bind(x, axes=missing) if missing else x
 
 
 _NO_OPERAND = object()
@@ -267,7 +298,7 @@ def cond(
         raise TypeError(f"cond: pred must be boolean or a number, got dtype {dtype}.")
     if config.disable_jit and not isinstance(pred, Tracer):
         return (true_fun if pred else false_fun)(*as_arrays(operands))
-    branches, args, out_tree = _branch_programs("cond", [false_fun, true_fun], operands)
+    branches, args, out_tree = _branch_programs("cond", pred, [false_fun, true_fun], operands)
     if dtype != np.bool_:
         pred = ne(pred, np.zeros((), dtype))
     index = convert_element_type(pred, np.int32)
@@ -307,7 +338,7 @@ def switch(
         return branches[0](*operands)
     if config.disable_jit and not isinstance(index, Tracer):
         return branches[min(max(int(index), 0), len(branches) - 1)](*as_arrays(operands))
-    programs, args, out_tree = _branch_programs("switch", branches, operands)
+    programs, args, out_tree = _branch_programs("switch", index, branches, operands)
     last = EagerArray(np.asarray(len(branches) - 1, np.int32))
     first = EagerArray(np.zeros((), np.int32))
     index = clamp(first, convert_element_type(index, np.int32), last)

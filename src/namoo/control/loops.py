@@ -10,8 +10,9 @@ import numpy as np
 
 from namoo import _dtypes, errors, tree_util
 from namoo._config import config
+from namoo.control.axes import vary_p
 from namoo.control.scan import scan_p
-from namoo.control.trees import Staged, as_arrays, leaf_avals, type_differences, with_consts
+from namoo.control.trees import Staged, as_arrays, carry_differences, leaf_avals, with_consts
 from namoo.control.whileloop import while_p
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
@@ -63,8 +64,12 @@ def _scan_length(xs: Any, length: Any) -> int:
     return next(iter(sizes))
 
 
-def _promote_weak(leaves: list, out_avals: list[ShapedArray]) -> list | None:
-    """Carry values whose weak types give way to what the body makes of them; None if none does."""
+def _promote(leaves: list, out_avals: list[ShapedArray]) -> list | None:
+    """Carry values of the types that the body makes of them; None if nothing changes.
+
+    Weak types give way, and what is the same along a mesh axis counts as different where the body
+    makes it so.
+    """
     changed, out = False, []
     for x, wanted in zip(leaves, out_avals, strict=True):
         aval = aval_of(x)
@@ -72,6 +77,8 @@ def _promote_weak(leaves: list, out_avals: list[ShapedArray]) -> list | None:
             dtype, _ = _dtypes.lattice_result_type(aval, wanted)
             if dtype != aval.dtype:
                 x, changed = convert_element_type(x, dtype), True
+        if extra := wanted.vma - aval.vma:
+            x, changed = vary_p.bind(x, axes=tuple(sorted(extra, key=str))), True
         out.append(x)
     return out if changed else None
 
@@ -89,11 +96,11 @@ def _stage_loop_body(
         staged = stage_body(avals)
         carry_out, n = carry_of(staged)
         if tree_util.tree_structure(carry_out) == carry_tree:
-            promoted = _promote_weak(leaves, staged.out_avals[:n])
+            promoted = _promote(leaves, staged.out_avals[:n])
             if promoted is not None:
                 leaves = promoted
                 continue
-        differences = type_differences(carry_tree.unflatten(avals), carry_out)
+        differences = carry_differences(carry_tree.unflatten(avals), carry_out)
         if differences:
             message = tree_util.mismatch(
                 f"{name} body function carry input and carry output must have the same structure "

@@ -108,3 +108,21 @@ def type_words(expected: Any, found: Any) -> str | None:
 def type_differences(expected: Any, found: Any) -> list:
     """Differences in structure and in leaf types between two trees."""
     return diff(expected, found, compare_leaves=type_words)
+
+
+def carry_differences(expected: Any, found: Any) -> list:
+    """The same, where values inside `shard_map` must also differ along the same mesh axes."""
+    return diff(expected, found, compare_leaves=_carry_words)
+
+
+def _carry_words(expected: Any, found: Any) -> str | None:
+    words = type_words(expected, found)
+    a, b = aval_of(expected), aval_of(found)
+    if words is None and a.vma != b.vma:
+        names = tuple(sorted(a.vma - b.vma, key=str))
+        words = (
+            f"expected type {a.str_short()}, found {b.str_short()}: the first may differ along the "
+            f"mesh axes {names}, the second does not. Write lax.pcast(x, {names}, to='varying') "
+            "for what the function returns"
+        )
+    return words
