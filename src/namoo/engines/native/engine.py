@@ -158,7 +158,7 @@ class Program:
         sources = {o: i for i, o in self.made.in_place if sole_owner(values, i)}
         ins = [np.ascontiguousarray(v) for v in values]
         outs = [
-            ins[sources[o]] if o in sources else np.empty(shape, dtype)
+            ins[sources[o]].view(dtype).reshape(shape) if o in sources else np.empty(shape, dtype)
             for o, (shape, dtype) in enumerate(self.outputs)
         ]
         arrays = [*ins, *self.consts, *outs]
