@@ -18,6 +18,7 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
 from namoo.engines.native.jobs import Job
+from namoo.engines.native.link import LEVEL
 
 _lock = threading.RLock()
 _idle: list[Any] = []
@@ -32,7 +33,7 @@ def _new_machine() -> Any:
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=llvm.get_host_cpu_features().flatten(),
-        opt=2,
+        opt=LEVEL,
         reloc="default",
         codemodel="jitdefault",
         jit=True,

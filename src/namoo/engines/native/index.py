@@ -54,11 +54,12 @@ class Quotient(Symbol):
 class Index:
     """A constant and multiples of symbols."""
 
-    __slots__ = ("constant", "terms")
+    __slots__ = ("_key", "constant", "terms")
 
     def __init__(self, terms: dict[Symbol, int], constant: int = 0):
         self.terms = terms
         self.constant = constant
+        self._key: tuple | None = None
 
     @staticmethod
     def of(x: Index | Symbol | int) -> Index:
@@ -83,7 +84,9 @@ class Index:
         return low, high
 
     def key(self) -> tuple:
-        return self.constant, frozenset((s.serial, c) for s, c in self.terms.items())
+        if self._key is None:
+            self._key = self.constant, frozenset([(s.serial, c) for s, c in self.terms.items()])
+        return self._key
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int):
@@ -98,9 +101,10 @@ class Index:
         return hash(self.key())
 
     def __add__(self, other: Index | int) -> Index:
-        other = Index.of(other)
-        if not other.terms:
-            return Index(self.terms, self.constant + other.constant)
+        if isinstance(other, int):
+            return Index(self.terms, self.constant + other)
+        if not other.terms or not self.terms:
+            return Index(self.terms or other.terms, self.constant + other.constant)
         terms = dict(self.terms)
         for symbol, factor in other.terms.items():
             total = terms.get(symbol, 0) + factor

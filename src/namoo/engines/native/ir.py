@@ -7,14 +7,13 @@ does not change in a loop is computed before it.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import operator
 import struct
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
-
-import numpy as np
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 _NAMES = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double", "ptr": "ptr"}
@@ -75,6 +74,7 @@ def mask_of(lanes: int, count: int) -> Mask:
     return mask
 
 
+@functools.cache
 def vector_type(elem: str, lanes: int) -> str:
     return f"<{lanes} x {llvm_name(elem)}>" if lanes else llvm_name(elem)
 
@@ -84,8 +84,7 @@ def constant(elem: str, number: Any) -> Value:
     if is_float(elem):
         number = float(number)
         if elem == "f32":
-            with np.errstate(over="ignore"):
-                number = float(np.float32(number))
+            number = ctypes.c_float(number).value
         # Doubles written in hexadecimal are exact; `half` and `bfloat` have forms of their own.
         if elem == "f16":
             text = f"0xH{struct.unpack('<H', struct.pack('<e', number))[0]:04X}"
