@@ -24,6 +24,7 @@ Axes = Sequence[int]
 # `dtype.kind` does not tell the narrow types apart: int4, bfloat16 and most float8 have kind 'V'.
 INTEGERS = frozenset(d for d in _dtypes.SUPPORTED if _dtypes.issubdtype(d, np.integer))
 FLOATS = frozenset(d for d in _dtypes.SUPPORTED if _dtypes.issubdtype(d, np.floating))
+_NARROW = frozenset(d for d in FLOATS | INTEGERS if d.itemsize == 1 and d.isbuiltin != 1)
 
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
@@ -54,8 +55,9 @@ class ConvertElementType(Primitive):
             x = x.real
         if x.dtype in FLOATS and new_dtype in INTEGERS:
             return _float_to_int(x, new_dtype)
-        if x.dtype.kind == "V" and x.dtype in INTEGERS:
-            x = x.astype(np.int32)  # int4 to uint4 is not a step that NumPy knows
+        if x.dtype.itemsize == 1 and x.dtype in _NARROW:
+            # From one narrow type to another is not always a step that NumPy knows.
+            x = x.astype(np.int32 if x.dtype in INTEGERS else np.float32)
         return x.astype(new_dtype)
 
     def abstract(self, x, *, new_dtype, weak_type):

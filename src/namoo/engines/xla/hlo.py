@@ -189,8 +189,9 @@ class Writer:
         results: Sequence[Kind],
         attributes: dict[str, str] | None = None,
         regions: Sequence[str] = (),
+        notes: dict[str, str] | None = None,
     ) -> list[Value]:
-        """Write one operation."""
+        """Write one operation; `notes` are attributes that are not the operation's own."""
         values = []
         left = ""
         if len(results) == 1:
@@ -205,6 +206,8 @@ class Writer:
             text += f" <{{{', '.join(f'{k} = {v}' for k, v in attributes.items())}}}>"
         if regions:
             text += f" ({', '.join(regions)})"
+        if notes:
+            text += f" {{{', '.join(f'{k} = {v}' for k, v in notes.items())}}}"
         types = ", ".join(x.type for x in operands)
         self.lines.append(f"{text} : ({types}) -> ({', '.join(tensor(*k) for k in results)})")
         return values
@@ -347,7 +350,11 @@ class Emitter(Collectives):
     def convert(self, x: Value, dtype: Any) -> Value:
         """`x` in another type of elements."""
         dtype = physical(dtype)
-        return x if x.dtype == dtype else self.op("convert", x, result=(x.shape, dtype))
+        if x.dtype == dtype:
+            return x
+        if x.dtype == _dtypes.float4_e2m1fn and _dtypes.issubdtype(dtype, np.integer):
+            x = self.convert(x, np.float32)  # XLA takes 6, its largest number, for infinity
+        return self.op("convert", x, result=(x.shape, dtype))
 
     def widen(self, x: Value) -> Value:
         """`x` in a type for sums of many: narrow floats in float32, narrow integers in int32."""
