@@ -91,7 +91,7 @@ class IndexUpdateRef:
         return f"{type(self).__name__}({self.array!r}, {self.index!r})"
 
     def _update(self, prim: lax.Scatter, values: Any, flags: tuple[Any, ...]) -> Any:
-        held = self._holders() if type(self.array) is EagerArray else ()
+        held = self._holders() if type(self.array) is EagerArray else None
         if _nobody_else is None:  # it is being measured
             return held
         own = held == _nobody_else
@@ -457,7 +457,18 @@ def _update_with_numpy(
     return out
 
 
-# What `_holders` tells of `f(x).at[index].set(y)`, where nothing else holds the array.  Python's
-# versions differ in how often a call refers to what it works on, so it is measured.
+def _measured() -> tuple[int, ...]:
+    """What `_holders` tells of `f(x).at[index].set(y)`, where nothing else holds the array.
+
+    Python's versions differ in how often a call refers to what it works on, so it is measured.
+    Where the count of something that has a name is the same, it is of no use.
+    """
+    x = EagerArray(np.zeros(1, np.float32))
+    place = IndexUpdateRef(EagerArray(np.zeros(1, np.float32)), 0)
+    named = [IndexUpdateRef(x, 0).set(0.0), place.set(0.0)]
+    temporary = IndexUpdateRef(EagerArray(np.zeros(1, np.float32)), 0).set(0.0)
+    return () if temporary in named else temporary
+
+
 _nobody_else: tuple[int, ...] | None = None
-_nobody_else = IndexUpdateRef(EagerArray(np.zeros(1, np.float32)), 0).set(0.0)
+_nobody_else = _measured()
