@@ -37,8 +37,8 @@ def object_code(text: str, parts: Callable[[int], Sequence[Part]]) -> tuple[str,
     if data is None:
         from namoo.engines.native import compiler
 
-        if "@namoo_parallel(ptr," in text:
-            _pool_code()
+        if "@namoo_parallel(ptr," in text and not pool.cache_info().currsize and not _ahead:
+            _ahead.append(Job(_pool_code))
         most = 1 + len(text) // PART
         cut = parts(min(most, threads.get_num_threads()))
         objects = compiler.object_files([part for _, part in cut], PASSES)
@@ -166,17 +166,19 @@ _POOL = ["namoo_parallel", "worker", "set_limit", "reset"]
 _lock = threading.Lock()
 
 
-@functools.cache
-def _pool_code() -> Job:
-    """The code of the pool, which is compiled while others are."""
+_ahead: list[Job] = []
+"""The pool's code, compiled while a program is that will want it."""
+
+
+def _pool_code() -> bytes:
     text = threads.pool_text()
-    return Job(object_code, text, lambda _: [(_POOL, text)])
+    return object_code(text, lambda _: [(_POOL, text)])[1]
 
 
 @functools.cache
 def pool() -> threads.Pool:
     """The threads that share the work of kernels."""
-    ((_, file),) = objects(_pool_code().result()[1])
+    ((_, file),) = objects(_ahead[0].result() if _ahead else _pool_code())
     linked = library(file, _POOL, {})
     # Threads are in this code until the process ends, which Python's own end is not.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(linked))
