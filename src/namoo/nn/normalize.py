@@ -10,7 +10,6 @@ import numpy as np
 from namoo import _dtypes
 from namoo import numpy as jnp
 from namoo._config import config
-from namoo.control.collectives import axis_index
 from namoo.core.trace import axis_size
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import rsqrt
@@ -223,6 +222,8 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
                 f"one_hot: expected num_classes to match the size of axis {axis!r}, but "
                 f"{num_classes} != {size}."
             ) from None
+        from namoo.control.collectives import axis_index  # for few, so loaded late
+
         return jnp.asarray(x == axis_index(axis), dtype)
     num_classes = operator.index(num_classes)
     ndim = x.ndim + 1

@@ -12,7 +12,7 @@ from namoo.numpy import fast
 from namoo.numpy.arithmetic import choose, const, is_complex, refuse_complex, strong
 from namoo.numpy.promote import promote_inexact, to_array
 from namoo.numpy.ufuncs import binary_ufunc
-from namoo.primitives import bits, special
+from namoo.primitives import bits
 from namoo.primitives import elementwise as lax
 from namoo.transforms.custom import custom_jvp
 
@@ -485,12 +485,16 @@ def _sinc_series_jvp(order, primals, tangents):
 
 @custom_jvp
 def _i0(x):
+    from namoo.primitives import special  # for few, so loaded late
+
     size = lax.abs(to_array(x))
     return lax.mul(lax.exp(size), special.bessel_i0e(size))
 
 
 @_i0.defjvp
 def _i0_jvp(primals, tangents):
+    from namoo.primitives import special
+
     (x,), (t,) = primals, tangents
     x = to_array(x)
     slope = lax.mul(lax.exp(lax.abs(x)), special.bessel_i1e(x))

@@ -12,7 +12,6 @@ import numpy as np
 
 from namoo import _dtypes, errors
 from namoo._accelerator import native
-from namoo.control import collectives
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import INTEGER_ADVICE, Tracer, axis_size, context, eval_trace
 from namoo.core.trace import _ignore as ignore
@@ -49,8 +48,8 @@ _and = Reduction("bitwise_and", reduction.reduce_and, bits.bitwise_and, -1)
 _or = Reduction("bitwise_or", reduction.reduce_or, bits.bitwise_or, 0)
 
 
-# How a reduction goes on over axes that `vmap` or another transformation named.
-_ACROSS = {"sum": collectives.psum, "max": collectives.pmax, "min": collectives.pmin}
+# The collective by which a reduction goes on over axes that `vmap` or another transformation named.
+_ACROSS = {"sum": "psum", "max": "pmax", "min": "pmin"}
 
 
 def static_axes(axis: Any, name: str) -> Any:
@@ -192,7 +191,9 @@ def _reduce(
                 f"jnp.{name} cannot reduce over the named axes {names}; jnp.sum, mean, max and min "
                 "can, or gather them first: lax.all_gather(x, name)."
             )
-        result = _ACROSS[name](result, names)
+        from namoo.control import collectives  # for few, so loaded late
+
+        result = getattr(collectives, _ACROSS[name])(result, names)
     if initial is not None:
         first = as_type(array_of(name, initial), x.dtype)
         if first.shape:

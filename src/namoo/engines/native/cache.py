@@ -10,15 +10,15 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 from collections.abc import Callable
 from typing import Any
 
 
 def _quick_sha256() -> Callable[..., Any]:
     """SHA-256 without `hashlib`, which loads OpenSSL; Python's own `random` does without it too."""
-    for module in ("_sha2", "_sha256"):  # since Python 3.12, and before
-        with contextlib.suppress(ImportError):
-            return __import__(module).sha256
+    with contextlib.suppress(ImportError):
+        return __import__("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
     from hashlib import sha256
 
     return sha256
