@@ -52,6 +52,14 @@ def engine(request):
     namoo.config.update("engine", before)
 
 
+@pytest.fixture
+def eight_devices():
+    """A CPU that shows itself as eight devices."""
+    namoo.cpu_devices(8)
+    yield
+    namoo.cpu_devices(1)
+
+
 def lines_by_room() -> Counter[str]:
     """Count the lines of each room: a folder or a module directly inside the package."""
     lines: Counter[str] = Counter()

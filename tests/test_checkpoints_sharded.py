@@ -14,15 +14,9 @@ from namoo.sharding import NamedSharding
 from namoo.sharding import PartitionSpec as P
 
 pytest.importorskip("jaxlib")
+pytestmark = pytest.mark.usefixtures("eight_devices")
 
 X = np.arange(32, dtype=np.float32).reshape(8, 4)
-
-
-@pytest.fixture(autouse=True)
-def eight():
-    namoo.cpu_devices(8)
-    yield
-    namoo.cpu_devices(1)
 
 
 def over(count, spec):

@@ -16,13 +16,7 @@ from namoo.sharding import PartitionSpec as P
 from shard_cases import BOTH, CASES, W, X
 
 pytest.importorskip("jaxlib")
-
-
-@pytest.fixture(autouse=True)
-def eight():
-    namoo.cpu_devices(8)
-    yield
-    namoo.cpu_devices(1)
+pytestmark = pytest.mark.usefixtures("eight_devices")
 
 
 @pytest.fixture(scope="module")
