@@ -311,11 +311,6 @@ def _backward_pass(jaxpr, consts, inputs, cts, place):
     def read(atom):
         return literal_value(atom) if type(atom) is Literal else env[atom]
 
-    def operand(atom):
-        if type(atom) is not Literal and atom in linear:
-            return Linear(atom.aval)
-        return read(atom)
-
     waiting: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
         if not linear.isdisjoint(eqn.invars):
@@ -330,15 +325,14 @@ def _backward_pass(jaxpr, consts, inputs, cts, place):
 
     ct_env: dict[Var, Any] = {}
 
-    def accumulate(atom, ct):
-        if ct is None or type(ct) is Zero or type(atom) is Literal or atom not in linear:
-            return
-        if context.checked:
-            ct = settle(ct, atom.aval)
-        ct_env[atom] = add_any(ct_env[atom], ct) if atom in ct_env else ct
+    def accumulate(atoms, cts):
+        for atom, ct in zip(atoms, cts, strict=True):
+            if ct is not None and type(ct) is not Zero and atom in linear:
+                if context.checked:
+                    ct = settle(ct, atom.aval)
+                ct_env[atom] = add_any(ct_env[atom], ct) if atom in ct_env else ct
 
-    for var, ct in zip(jaxpr.outvars, cts, strict=True):
-        accumulate(var, ct)
+    accumulate(jaxpr.outvars, cts)
     for eqn in reversed(waiting):
         out_cts = [ct_env.pop(v, None) for v in eqn.outvars]
         count = len([ct for ct in out_cts if ct is not None])
@@ -354,15 +348,14 @@ def _backward_pass(jaxpr, consts, inputs, cts, place):
         try:
             in_cts = prim.transpose(
                 out_cts if prim.multiple_results else out_cts[0],
-                *map(operand, eqn.invars),
+                *[Linear(a.aval) if a in linear else read(a) for a in eqn.invars],
                 **eqn.params,
             )
         except NotImplementedError as error:
             if eqn.source is not None:
                 error.add_note(f"The operation was asked for at {eqn.source}.")
             raise
-        for atom, ct in zip(eqn.invars, in_cts, strict=True):
-            accumulate(atom, ct)
+        accumulate(eqn.invars, in_cts)
     return [
         ct_env.get(var, Zero(var.aval.tangent()))
         for var, x in zip(jaxpr.invars, inputs, strict=True)
