@@ -161,3 +161,63 @@ def test_gradients_of_shard_map_are_computed_on_its_devices(mesh):
     gradient = namoo.grad(total)(X)
     assert gradient.sharding.num_devices == 8
     np.testing.assert_allclose(gradient, 2 * X)
+
+
+# --- effects --------------------------------------------------------------------------------------
+
+
+def test_one_device_calls_back_for_all(mesh, rows):
+    calls = []
+
+    def seen(x):
+        calls.append(x.shape)
+        return np.sin(x)
+
+    x = namoo.device_put(X, rows)
+    out = namoo.jit(lambda x: namoo.pure_callback(seen, x, x).sum())(x)
+    np.testing.assert_allclose(out, np.sin(X).sum(), rtol=1e-4)
+    assert calls == [X.shape]
+    # In a shard_map each device has its own part, and calls for itself.
+    calls.clear()
+    own = namoo.shard_map(
+        lambda a: namoo.pure_callback(seen, a, a), mesh=mesh, in_specs=P("x"), out_specs=P("x")
+    )
+    np.testing.assert_allclose(namoo.jit(own)(x), np.sin(X), rtol=1e-6)
+    assert calls == [(2, 4)] * 8
+
+
+@pytest.mark.parametrize("where", ["mesh", "device"])
+def test_effects_have_the_order_of_the_program(where, rows):
+    seen = []
+
+    def body(c, _):
+        lax.cond(c % 2 == 0, tell, lambda c: None, c)
+        return c + 1, None
+
+    def tell(c):
+        namoo.experimental.io_callback(lambda v: seen.append(int(v)), None, c, ordered=True)
+
+    x = namoo.device_put(X, rows if where == "mesh" else namoo.devices()[2])
+    out = namoo.jit(lambda x: lax.scan(body, 0, None, length=6)[0] + x.sum())(x)
+    assert seen == [0, 2, 4] and float(out) == X.sum() + 6
+
+
+@pytest.mark.parametrize("where", ["mesh", "device", "shard_map"])
+def test_what_a_callback_raises_is_raised(where, mesh, rows):
+    """The other devices, which would wait for the one that failed, come to their end."""
+
+    def bad(x):
+        raise KeyError("mine")
+
+    def run(x):
+        y = namoo.pure_callback(bad, x, x).sum()
+        return lax.psum(y, "x") if where == "shard_map" else y
+
+    if where == "shard_map":
+        run = namoo.shard_map(run, mesh=mesh, in_specs=P("x"), out_specs=P())
+    x = namoo.device_put(X, namoo.devices()[2] if where == "device" else rows)
+    run = namoo.jit(run)
+    for _ in range(2):
+        with pytest.raises(namoo.errors.JaxRuntimeError, match="mine") as caught:
+            run(x)
+        assert isinstance(caught.value.__cause__, KeyError)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,6 @@ class Program(Inspected):
             heads[i]["tf.aliasing_output"] = f"{o} : i32"
         self.module = module
         self.stablehlo = write(closed, module, heads)
-        self.failures = module.failures
         self.types = [Type(a) for a in closed.in_avals]
         self.results = [(*kind_of(a), getattr(a.dtype, "numpy", a.dtype)) for a in closed.out_avals]
         options = pjrt.compile_options([self.device], len(self.results), [True] * len(self.results))
@@ -100,27 +100,13 @@ class Program(Inspected):
         )
         self.where = pjrt.placement([self.device])
         self.loaded.results([Type(a) for a in closed.out_avals], [self.where] * len(self.results))
-        call, at_home, owner = self.loaded.call, clients.at_home, self.device.client
-        self.run: Callable[[list[Any]], list[Any]] = lambda buffers: call(at_home(buffers, owner))
+        call = self.loaded.finish if closed.effectful else self.loaded.call
         if module.callbacks:
-            self.run = self._run_with_callbacks
+            call = partial(module.raising, call)
+        at_home, owner = clients.at_home, self.device.client
+        self.run: Callable[[list[Any]], list[Any]] = lambda buffers: call(at_home(buffers, owner))
         self.buffers: Any = None
         """How calls reach the buffers without NumPy; `api.placement` puts it here."""
-
-    def _run_with_callbacks(self, buffers: list[Any]) -> list[Any]:
-        """Run to the end: effects have happened, and what a function raised is raised."""
-        try:
-            outs = (
-                self.loaded.finish(buffers) if self.closed.effectful else self.loaded.call(buffers)
-            )
-            for x in outs:
-                x.block_until_ready()
-            return outs
-        except Exception:
-            if not self.failures:
-                raise
-        # Outside of the handler: what the function raised keeps its own cause and context.
-        raise self.failures.pop()
 
     def put(self, number: int, value: np.ndarray) -> Any:
         """A buffer for an input."""

@@ -60,6 +60,22 @@ class Module:
         lines += [f"func.func private @{n}{text}" for (_, text), n in self.functions.items()]
         return "\n".join([*lines, "}"])
 
+    def raising(self, run: Callable[[list[Any]], list[Any]], buffers: list[Any]) -> list[Any]:
+        """Run a program with callbacks to its end, and raise what one of them raised."""
+        self.failures.clear()
+        try:
+            outs = run(buffers)
+            for x in outs:
+                x.block_until_ready()
+        except Exception:
+            if not self.failures:
+                raise
+        else:
+            if not self.failures:
+                return outs
+        # Outside of the handler: what the function raised keeps its own cause and context.
+        raise self.failures[0]
+
     def mesh(self, text: str) -> str:
         """The name of a mesh, from its text in Shardy's words."""
         return self.meshes.setdefault(text, f"mesh{len(self.meshes) or ''}")
@@ -188,7 +204,10 @@ class Module:
                 )
             except BaseException as error:
                 self.failures.append(error)
-                raise
+                if self.partitions == 1:
+                    raise
+                # The other devices may be about to wait for this one: it goes on to the end.
+                return *token, *(np.zeros(shape, dtype) for shape, dtype in results)
 
         self.callbacks.append(called)
         attributes = {
@@ -197,14 +216,32 @@ class Module:
             "backend_config": f"{{index = {len(self.callbacks) - 1} : ui64}}",
             "has_side_effect": "true" if effect else "false",
         }
+        alone = self.partitions > 1 and self.manual is None
+        if alone:
+            operands = [self._everywhere(emit, x) for x in operands]
         if effect:
             operands, kinds = [emit.order(), *operands], [TOKEN, *kinds]
         attributes["operand_layouts"] = _layouts([x.shape for x in operands])
         attributes["result_layouts"] = _layouts([shape for shape, _ in kinds])
-        values = emit.writer.op("stablehlo.custom_call", operands, kinds, attributes)
+        notes = None
+        if alone:
+            # One device calls for all.
+            first = f"<@{self.mesh('<[], device_ids=[0]>')}, []>"
+            listed = ", ".join([first] * len(kinds))
+            notes = {"sdy.sharding": f"#sdy.sharding_per_value<[{listed}]>"}
+        values = emit.writer.op("stablehlo.custom_call", operands, kinds, attributes, (), notes)
         if effect:
             emit.token, *values = values
+        if alone:
+            values = [self._everywhere(emit, x) for x in values]
         return values if many else values[0]
+
+    def _everywhere(self, emit: Emitter, x: Value) -> Value:
+        """A value that all devices have, from here on."""
+        mesh = self.mesh(f'<["all"={self.partitions}]>')
+        dims = ", ".join(["{}"] * x.ndim)
+        sharding = {"sharding": f"#sdy.sharding<@{mesh}, [{dims}]>"}
+        return emit.op("sdy.sharding_constraint", x, result=x, attributes=sharding)
 
     def lapack(
         self,

@@ -65,7 +65,6 @@ class PlacedProgram(engine.Inspected):
         self.client = raw[0].client
         self.module, self.stablehlo = write(closed, devices, inputs, results, donated)
         module = self.module
-        self.failures = module.failures
         options = pjrt.compile_options(raw, len(results), [r is None for r in results])
         self.loaded = pjrt.compile(self.client, self.stablehlo, raw, options, module.callbacks)
         texts = self.loaded.output_shardings() if len(devices) > 1 else []
@@ -106,12 +105,9 @@ class PlacedProgram(engine.Inspected):
         if self.of_all_processes:
             # Whoever has started fewer of them is waited for by the others.
             registry.together.started += 1
-        try:
+        if not self.module.callbacks:
             return self.run(buffers)
-        except Exception:
-            if not self.failures:
-                raise
-        raise self.failures.pop()
+        return self.module.raising(self.run, buffers)
 
 
 def _annotation(module: Module, sharding: Any, ndim: int) -> dict[str, str]:
