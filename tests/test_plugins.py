@@ -84,7 +84,7 @@ def stub(monkeypatch):
     monkeypatch.setenv("PJRT_NAMES_AND_LIBRARY_PATHS", "cuda:/stub.so")
     asked = []
 
-    def load(name, library, options):
+    def load(name, library, options, connection):
         asked.append((name, library, options["platform_name"]))
         return pjrt.cpu_client(2)
 
@@ -117,3 +117,32 @@ def test_platforms_can_be_chosen(stub):
     assert not stub
     with pytest.raises(RuntimeError, match="Unknown backend 'tpu'. Available backends are .*gpu"):
         namoo.devices("tpu")
+
+
+@pytest.mark.parametrize(
+    "name, wanted",
+    [
+        ("cuda", {"platform_name": "cuda", "visible_devices": [1, 3], "node_id": 2}),
+        ("rocm", {"platform_name": "ROCM", "node_id": 2, "num_nodes": 4}),
+        ("tpu", {}),
+    ],
+)
+def test_plugins_are_told_of_the_other_processes(monkeypatch, name, wanted):
+    asked = []
+
+    def load(name, library, options, connection):
+        asked.append((options, connection))
+        return pjrt.cpu_client(1)
+
+    monkeypatch.setattr(pjrt, "load_plugin", load)
+    monkeypatch.setattr(clients, "_clients", {})
+    shared = {"distributed_client": "the connection", "node_id": 2, "num_nodes": 4}
+    monkeypatch.setattr(clients, "_shared", shared)
+    namoo.config.update("jax_cuda_visible_devices", "1,3")
+    try:
+        clients.plugin_client(plugins.Plugin(name, "/stub.so"))
+    finally:
+        namoo.config.update("jax_cuda_visible_devices", "all")
+    [(options, connection)] = asked
+    assert connection == "the connection" and wanted.items() <= options.items()
+    assert ("node_id" in options) == (name != "tpu")

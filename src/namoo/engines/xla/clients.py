@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from namoo._config import config
 from namoo.engines.base import Device
 from namoo.engines.devices import cpu_count
 from namoo.engines.xla import pjrt
@@ -18,7 +19,7 @@ _shared: dict[str, Any] = {}
 
 
 def share(options: dict[str, Any]) -> None:
-    """Let the client of CPUs be one of several processes' from now on."""
+    """Let clients be made as one of several processes' from now on."""
     with _lock:
         _shared.clear()
         _shared.update(options)
@@ -66,10 +67,24 @@ def plugin_client(plugin: Any) -> Any:
     with _lock:
         found = _clients.get(plugin.platform)
         if found is None:
-            options = {} if plugin.name != "cuda" else pjrt.gpu_options()
-            found = pjrt.load_plugin(plugin.name, plugin.library, options)
+            options, connection = _options(plugin), _shared.get("distributed_client")
+            found = pjrt.load_plugin(plugin.name, plugin.library, options, connection)
             _clients[plugin.platform] = found
         return found
+
+
+def _options(plugin: Any) -> dict[str, Any]:
+    """What a plug-in is told: of GPUs, which of them to use; which of several processes this is."""
+    options: dict[str, Any] = {}
+    if plugin.platform == "gpu":
+        options = pjrt.gpu_options(plugin.name)
+        chosen = getattr(config, f"jax_{plugin.name}_visible_devices")
+        if chosen != "all":
+            options["visible_devices"] = [int(n) for n in chosen.split(",")]
+    # TPUs know their neighbours by themselves.
+    if _shared and plugin.platform != "tpu":
+        options |= {"node_id": _shared["node_id"], "num_nodes": _shared["num_nodes"]}
+    return options
 
 
 def raw(device: Device) -> Any:

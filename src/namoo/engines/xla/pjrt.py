@@ -56,18 +56,23 @@ def cpu_client(count: int, **distributed: Any) -> Any:
     return xla_client.make_cpu_client(asynchronous=True, num_devices=count, **distributed)
 
 
-def load_plugin(name: str, library: str, options: dict[str, Any]) -> Any:
-    """The client of a PJRT plug-in, from its library."""
+def load_plugin(name: str, library: str, options: dict[str, Any], connection: Any = None) -> Any:
+    """The client of a PJRT plug-in, from its library.
+
+    Args:
+      connection: that of `distributed_client`, where this is one of several processes.
+    """
     if not xla_client.pjrt_plugin_loaded(name):
         xla_client.load_pjrt_plugin_dynamically(name, library)
     if not xla_client.pjrt_plugin_initialized(name):
         xla_client.initialize_pjrt_plugin(name)
-    return xla_client.make_c_api_client(name, options)
+    return xla_client.make_c_api_client(name, options, connection)
 
 
-def gpu_options() -> dict[str, Any]:
+def gpu_options(name: str) -> dict[str, Any]:
     """What the plug-ins of GPUs are told, by the environment variables that XLA's users know."""
-    return dict(xla_client.generate_pjrt_gpu_plugin_options())
+    platform_name = {"rocm": "ROCM"}.get(name, name)
+    return {**xla_client.generate_pjrt_gpu_plugin_options(), "platform_name": platform_name}
 
 
 def device_list(devices: Sequence[Any]) -> Any:
