@@ -17,8 +17,8 @@ from namoo.core.avals import aval_of
 from namoo.core.primitive import Primitive
 from namoo.primitives import elementwise as ew
 from namoo.primitives.families import accepted, floating, inexact, number
-from namoo.primitives.shape import broadcast_to, rev, shape_of
-from namoo.primitives.slicing import concatenate, pad
+from namoo.primitives.shape import broadcast_to, reshape, rev, shape_of
+from namoo.primitives.slicing import concatenate, pad, slice_in_dim
 from namoo.primitives.slicing import slice as lax_slice
 
 Pair = tuple[Any, ...]
@@ -118,13 +118,15 @@ def _part(xs: Pair, axis: int, start: int, stop: int, step: int = 1) -> Pair:
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:
     """An array whose elements along an axis come from two arrays in turn."""
-    missing = shape_of(even)[axis] - shape_of(odd)[axis]
-    zero = ew.full_like(even, 0)
-    spread = [(0, 0, 0)] * len(shape_of(even))
-    spread[axis] = (0, 1 - missing, 1)
-    even = pad(even, zero, spread)
-    spread[axis] = (1, missing, 1)
-    return ew.add(even, pad(odd, zero, spread))
+    shape, size = shape_of(even), shape_of(odd)[axis]
+    pairs = [
+        reshape(slice_in_dim(x, 0, size, axis=axis), (*shape[:axis], size, 1, *shape[axis + 1 :]))
+        for x in (even, odd)
+    ]
+    joined = reshape(concatenate(pairs, axis + 1), (*shape[:axis], 2 * size, *shape[axis + 1 :]))
+    if shape[axis] == size:
+        return joined
+    return concatenate([joined, slice_in_dim(even, size, size + 1, axis=axis)], axis)
 
 
 def products_of_others(x: Any, axis: int) -> Any:
@@ -140,7 +142,7 @@ def products_of_others(x: Any, axis: int) -> Any:
 
 def _narrow(x: np.ndarray) -> bool:
     """Whether NumPy has no good arithmetic of its own for a type."""
-    return x.dtype.kind == "V" or x.dtype == np.float16
+    return x.dtype.isbuiltin != 1 or x.dtype == np.float16
 
 
 def _wide(x: np.ndarray) -> Any:

@@ -129,7 +129,7 @@ class ReduceProd(Reduction):
     """Multiply elements along axes."""
 
     def reduce(self, x, axes):
-        if x.dtype.kind == "V" or x.dtype == np.float16:
+        if x.dtype.isbuiltin != 1 or x.dtype == np.float16:
             wide = np.float32 if accepts(x.dtype, floating) else np.int8
             return x.prod(axis=axes, dtype=wide).astype(x.dtype)
         return x.prod(axis=axes, dtype=x.dtype)

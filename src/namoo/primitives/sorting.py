@@ -36,14 +36,14 @@ def _sortable(x: np.ndarray) -> list[np.ndarray]:
     """Arrays of types that NumPy sorts well, whose order one after the other is that of `x`."""
     if x.dtype.kind == "c":
         return [np.real(x), np.imag(x)]
-    if x.dtype.kind == "V":
+    if x.dtype.isbuiltin != 1:
         return [x.astype(np.float32 if accepts(x.dtype, floating) else np.int8)]
     return [x]
 
 
 def _sort_values(x: np.ndarray, axis: int, is_stable: bool) -> np.ndarray:
     """One array sorted by itself."""
-    if x.dtype.kind == "V":
+    if x.dtype.isbuiltin != 1:
         return np.sort(_sortable(x)[0], axis, kind="stable").astype(x.dtype)
     out = x.copy()
     # Only zeros of both signs show whether a sort of floats is stable; others are far faster.
@@ -292,9 +292,12 @@ class TopK(Primitive):
             return [hlo.constant(0, out.dtype, out.shape) for out in hlo.avals]
         order = [i for i in range(x.ndim) if i != axis] + [axis]
         moved = hlo.transpose(x, order)
+        if accepts(x.dtype, (np.integer,)) and x.dtype.kind == "V":
+            moved = hlo.convert(moved, np.int8)
         shape = (*moved.shape[:-1], k)
-        outs = hlo.op("chlo.top_k", moved, result=[(shape, x.dtype), (shape, np.int32)], k=k)
-        return [hlo.transpose(out, np.argsort(order).tolist()) for out in outs]
+        outs = hlo.op("chlo.top_k", moved, result=[(shape, moved.dtype), (shape, np.int32)], k=k)
+        values, places = (hlo.transpose(out, np.argsort(order).tolist()) for out in outs)
+        return [hlo.convert(values, x.dtype), places]
 
 
 top_k_p = TopK()

@@ -94,7 +94,7 @@ class ReduceWindow(Primitive):
         if dtype not in self.accepted:  # some of which NumPy would take
             self.abstract(EagerArray(x).aval, **params)
         if self.kind == "sum":
-            if dtype.kind == "V" or dtype == np.float16:
+            if dtype.isbuiltin != 1 or dtype == np.float16:
                 x = x.astype(np.float32 if accepts(dtype, floating) else np.int8)
         fill = identity(self.kind, x.dtype)
         for axis, size, stride, pads, gap, step in _axes(x.ndim, **params):
@@ -416,9 +416,7 @@ class SelectAndScatterAdd(Primitive):
         # Places count from 1, so that padding, which is 0, can be chosen and leads nowhere.
         places = np.arange(1, x.size + 1).reshape(x.shape)
         chosen = _fold_pairs(_BETTER[select], x, places, fill, params)
-        wide = (
-            np.float32 if source.dtype.kind == "V" or source.dtype == np.float16 else source.dtype
-        )
+        wide = np.float32 if source.dtype.itemsize < 4 else source.dtype
         out = np.zeros(x.size + 1, wide)
         apart = all(
             stride >= dilated(size, step)
