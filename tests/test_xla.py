@@ -8,7 +8,7 @@ import namoo
 from conformance.harness import all_primitives
 from namoo import _dtypes, lax
 from namoo.core.array import EagerArray, to_numpy
-from namoo.primitives import prng, special, special_more
+from namoo.primitives import cumulative, prng, reduction, shape, sorting, special, special_more
 from namoo.primitives.families import Elementwise
 
 pytest.importorskip("jaxlib")
@@ -100,6 +100,44 @@ def test_every_type_has_the_values_of_eager_mode(name):
         if dtype.kind == "c":  # which of its parts is infinite is not the same everywhere
             found, wanted = (np.where(np.isfinite(wanted), v, 0) for v in (found, wanted))
         np.testing.assert_allclose(found, wanted, 10 * tolerance, tolerance, err_msg=p.name)
+
+
+def along_axes(x):
+    """Operations of many elements, for numbers in a matrix."""
+    places = EagerArray(np.arange(x.size, dtype=np.int32).reshape(x.shape))
+    names = ("max", "min", "prod", "and", "or", "xor")
+    for p in (shape.reduce_sum_p, *(getattr(reduction, f"reduce_{n}_p") for n in names)):
+        yield from ((p, [x], {"axes": axes}) for axes in ((0,), (0, 1)))
+    for p in (reduction.argmax_p, reduction.argmin_p):
+        yield p, [x], {"axes": (1,), "index_dtype": np.dtype(np.int32)}
+    for name in ("sum", "prod", "max", "min", "logsumexp"):
+        yield getattr(cumulative, f"cum{name}_p"), [x], {"axis": 1, "reverse": True}
+    for keys in ([x], [x, places], [places, x]):
+        yield sorting.sort_p, keys, {"dimension": 0, "is_stable": True, "num_keys": len(keys)}
+    yield sorting.top_k_p, [x], {"k": 5, "axis": 1}
+
+
+@pytest.mark.parametrize("name", ["bool", "int4", "uint8", "float8_e5m2", "bfloat16", "float32"])
+def test_every_type_along_axes(name):
+    dtype = np.dtype(getattr(namoo.numpy, name, name))
+    x = EagerArray(numbers(np.random.default_rng(0), dtype, 60).reshape(4, 15))
+    jobs = []
+    for p, args, params in along_axes(x):
+        try:
+            jobs.append((p, args, params, p.bind(*args, **params)))
+        except TypeError:  # an operation that does not take the type
+            continue
+    assert len(jobs) > 10
+
+    def program(*flat):
+        values = iter(flat)
+        return namoo.tree.leaves([p.bind(*(next(values) for _ in a), **k) for p, a, k, _ in jobs])
+
+    run, inputs = engines.compiled(xla, program, *(v for _, a, _, _ in jobs for v in a))
+    found = iter(run(inputs))
+    for p, _, params, wanted in jobs:
+        for value in map(to_numpy, namoo.tree.leaves(wanted)):
+            engines.close_to(next(found), value, f"{p} {params}")
 
 
 def test_a_type_that_xla_has_not_is_named():
