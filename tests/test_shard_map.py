@@ -156,3 +156,39 @@ def test_a_carry_that_ceases_to_differ():
     mapped = namoo.shard_map(fun, mesh=mesh(), in_specs=P("x"), out_specs=P())
     with pytest.raises(TypeError, match=r"lax.pcast\(x, \('x',\), to='varying'\)"):
         mapped(X)
+
+
+def test_some_axes_are_left_to_the_compiler():
+    both = namoo.sharding.NamedSharding(mesh(), P("x", "y"))
+    part = namoo.shard_map(
+        lambda a: a * lax.axis_index("x"),
+        mesh=mesh(),
+        in_specs=P("x"),
+        out_specs=P("x"),
+        axis_names={"x"},
+    )
+    out = namoo.jit(part)(namoo.device_put(X, both))
+    np.testing.assert_allclose(out, X * np.repeat(np.arange(4), 2)[:, None])
+    assert out.sharding == both
+
+
+def test_one_within_another():
+    inner = namoo.shard_map(
+        lambda b: lax.psum(b, "y"), in_specs=P(None, "y"), out_specs=P(), axis_names={"y"}
+    )
+    outer = namoo.shard_map(
+        lambda a: lax.psum(inner(a), "x"),
+        mesh=mesh(),
+        in_specs=P("x"),
+        out_specs=P(),
+        axis_names={"x"},
+    )
+    wanted = X.reshape(4, 2, 2, 2).sum((0, 2))
+    np.testing.assert_allclose(namoo.jit(outer)(X), wanted, rtol=1e-6)
+    gradient = namoo.jit(namoo.grad(lambda x: (outer(x) ** 2).sum()))(X)
+    np.testing.assert_allclose(gradient, np.tile(2 * wanted, (4, 2)), rtol=1e-6)
+    with pytest.raises(ValueError, match="must have the same mesh"):
+        other = namoo.shard_map(
+            lambda b: b, mesh=namoo.make_mesh((8,), ("q",)), in_specs=P(), out_specs=P()
+        )
+        namoo.shard_map(other, mesh=mesh(), in_specs=P("x"), out_specs=P("x"))(X)

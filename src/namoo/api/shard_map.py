@@ -156,7 +156,13 @@ class _Task:
         return out_tree.unflatten(fixed_out.join(results))
 
     def _mesh(self) -> Mesh:
-        mesh = self.given_mesh if self.given_mesh is not None else concrete_mesh()
+        around = context.mesh
+        mesh = self.given_mesh or around or concrete_mesh()
+        if around is not None and mesh != around:
+            raise ValueError(
+                f"shard_map of {self.name}: it stands within a shard_map over {around}, and must "
+                f"have the same mesh; got {mesh}. Leave mesh= out."
+            )
         if mesh.empty:
             raise ValueError(
                 f"shard_map of {self.name} needs a mesh: pass mesh=namoo.make_mesh(...), or set "
@@ -170,8 +176,14 @@ class _Task:
                 f"shard_map of {self.name}: axis_names has {strange}, but the mesh has the axes "
                 f"{mesh.axis_names}."
             )
+        taken = context.axes if context.mesh is not None else ()
+        if twice := [a for a in self.axis_names if a in taken]:
+            raise ValueError(
+                f"shard_map of {self.name}: axis_names has {twice}, which the shard_map around it "
+                "divides its function over already."
+            )
         chosen = self.axis_names or mesh.axis_names
-        return tuple(a for a in mesh.axis_names if a in chosen)
+        return tuple(a for a in mesh.axis_names if a in chosen and a not in taken)
 
     def _in_specs(self, args: tuple) -> Any:
         if self.in_specs is not Infer:
@@ -251,7 +263,7 @@ class _Task:
         for i, aval in zip(chosen, closed.out_avals, strict=True):
             path = f"the result{paths[i]}"
             layout = self._layout("out_specs", specs[i], aval.shape, mesh, axes, path)
-            if extra := aval.vma - used(layout):
+            if extra := aval.vma.intersection(axes) - used(layout):
                 raise ValueError(
                     f"shard_map of {self.name}: out_specs {specs[i]} says that {path} is the same "
                     f"along the mesh axes {sorted(map(str, extra))}, but it may differ there: it "

@@ -29,24 +29,26 @@ Layout = tuple[tuple[Any, ...], ...]
 class axes_in_scope:
     """The axes of a mesh have names here; `checked` ones are kept track of."""
 
-    __slots__ = ("axes", "checked", "previous")
+    __slots__ = ("axes", "checked", "mesh", "previous")
 
     def __init__(self, mesh: Any, axes: Sequence[Any], checked: bool):
+        self.mesh = mesh
         self.axes = {name: size for name, size in mesh.shape.items() if name in axes}
         self.checked = frozenset(self.axes) if checked else frozenset()
 
     def __enter__(self):
-        self.previous = context.axes, context.checked
+        self.previous = context.axes, context.checked, context.mesh
+        context.mesh = self.mesh
         context.axes = {**context.axes, **self.axes}
         context.checked = context.checked - frozenset(self.axes) | self.checked
 
     def __exit__(self, *exc):
-        context.axes, context.checked = self.previous
+        context.axes, context.checked, context.mesh = self.previous
 
 
 def varying(aval: ShapedArray, layout: Layout, checked: bool) -> ShapedArray:
     """The type of a part: it differs along the axes that the array is divided over."""
-    return VaryingArray(aval, used(layout)) if checked else aval
+    return VaryingArray(aval, aval.vma | used(layout)) if checked else aval
 
 
 def used(layout: Layout) -> frozenset:

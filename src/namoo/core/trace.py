@@ -122,6 +122,8 @@ class _Context(threading.local):
     axes: dict[Any, int] = {}
     checked: frozenset = frozenset()
     """The axes of a `shard_map` that keeps track of what differs along them."""
+    mesh: Any = None
+    """The mesh of the `shard_map` whose function is traced."""
 
 
 context = _Context()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +16,14 @@ class Manual:
       mesh: has `axis_names`, `axis_sizes` and `flat_devices`.
       axes: the names of the axes that the code divides itself over.
       devices: the devices of the program, in its order.
+      symbol: what the module calls the mesh.
     """
 
-    def __init__(self, mesh: Any, axes: Sequence[Any], devices: Sequence[Any]):
+    def __init__(self, mesh: Any, axes: Sequence[Any], devices: Sequence[Any], symbol: str):
         self.names = tuple(mesh.axis_names)
         self.axes = tuple(axes)
+        self.free = [name for name in self.names if name not in self.axes]
+        self.symbol = symbol
         position = {d: i for i, d in enumerate(devices)}
         places = [position[d] for d in mesh.flat_devices]
         self.grid = np.array(places, np.int64).reshape(mesh.axis_sizes)
@@ -72,9 +76,25 @@ class Collectives:
 
     def axis_index(self, name: Any) -> Any:
         """The place of this device along an axis."""
-        table = self.constant(self._manual([name]).coordinates(name))
-        here = self.op("partition_id", result=((), np.uint32))
-        return self.row(table, here)
+        manual = self._manual([name])
+
+        def find() -> Any:
+            table = self.constant(manual.coordinates(name))
+            return self.row(table, self.op("partition_id", result=((), np.uint32)))
+
+        if not manual.free:
+            return find()
+        # Only where all axes are divided by hand is a device's number its own.
+        with self.writer.region([]) as (_, text):
+            self.writer.op("sdy.return", [find()], [])
+        attributes = {
+            "in_shardings": "#sdy.sharding_per_value<[]>",
+            "out_shardings": f"#sdy.sharding_per_value<[<@{manual.symbol}, []>]>",
+            "manual_axes": _manual_axes(manual.free),
+        }
+        return self.op(
+            "sdy.manual_computation", result=((), np.int32), attributes=attributes, regions=text
+        )
 
     def all_reduce(self, operation: str, x: Any, names: Sequence[Any], parts: Any = None) -> Any:
         """Values of all devices along some axes, combined."""
@@ -153,20 +173,25 @@ class Collectives:
         def listed(shardings: Sequence[Any], values: Sequence[Any]) -> str:
             pairs = zip(shardings, values, strict=True)
             texts = [module.sharding(s, len(v.shape)) for s, v in pairs]
+            if manual.free:
+                # Along the other axes the compiler may divide the values further.
+                texts = [re.sub(r"\{([^{}]*)\}", _opened, text) for text in texts]
             return f"#sdy.sharding_per_value<[{', '.join(texts)}]>"
 
         outer = module.manual
-        module.manual = Manual(mesh, axes, module.devices)
+        around = outer.axes if outer is not None else ()
+        sharding, value = next(zip([*ins, *outs], [*operands, *self.avals], strict=True))
+        symbol = module.mesh(sharding.shardy(len(value.shape), module.devices)[0])
+        manual = module.manual = Manual(mesh, (*around, *axes), module.devices, symbol)
         try:
             with self.writer.region([kind for kind in module.kinds(closed.in_avals)]) as (xs, text):
                 self.writer.op("sdy.return", self.inline(closed, xs), [])
         finally:
             module.manual = outer
-        quoted = ", ".join(f'"{a}"' for a in mesh.axis_names if a in axes)
         attributes = {
             "in_shardings": listed(ins, operands),
             "out_shardings": listed(outs, self.avals),
-            "manual_axes": f"#sdy<manual_axes{{{quoted}}}>",
+            "manual_axes": _manual_axes([a for a in mesh.axis_names if a in axes]),
         }
         return self.op(
             "sdy.manual_computation",
@@ -175,3 +200,13 @@ class Collectives:
             attributes=attributes,
             regions=text,
         )
+
+
+def _opened(dimension: re.Match[str]) -> str:
+    """How a dimension is divided, and maybe more."""
+    return f"{{{dimension[1]}, ?}}" if dimension[1] else "{?}"
+
+
+def _manual_axes(names: Sequence[Any]) -> str:
+    quoted = ", ".join(f'"{name}"' for name in names)
+    return f"#sdy<manual_axes{{{quoted}}}>"
