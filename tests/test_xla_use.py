@@ -221,3 +221,31 @@ def test_what_a_callback_raises_is_raised(where, mesh, rows):
         with pytest.raises(namoo.errors.JaxRuntimeError, match="mine") as caught:
             run(x)
         assert isinstance(caught.value.__cause__, KeyError)
+
+
+# --- places that are named ------------------------------------------------------------------------
+
+
+def test_a_named_device_takes_what_lies_elsewhere():
+    two, three = namoo.devices()[2:4]
+    f = namoo.jit(lambda x, y=1.0: x + y, device=two)
+    for out in (f(namoo.device_put(X, three)), f(x=X), f(X, y=namoo.device_put(2.0, three))):
+        assert out.devices() == {two} and out.committed
+    assert namoo.jit(lambda: jnp.ones(3), device=two)().devices() == {two}
+
+
+def test_the_mapped_axis_is_divided_over_mesh_axes(mesh):
+    def f(x):
+        return lax.with_sharding_constraint(x * 2, NamedSharding(mesh, P("x")))
+
+    out = namoo.jit(namoo.vmap(f, spmd_axis_name="y"))(X.T.reshape(4, 8))
+    assert out.sharding.spec == P("y", "x")
+    np.testing.assert_allclose(out, 2 * X.T.reshape(4, 8))
+
+
+def test_devices_of_pmap():
+    double = namoo.pmap(lambda x: x * 2, devices=namoo.devices()[4:6])
+    out = double(X[:2])
+    assert {d.id for d in out.devices()} == {4, 5}
+    np.testing.assert_allclose(out, X[:2] * 2)
+    np.testing.assert_allclose(double.lower(X[:2]).compile()(X[:2]), X[:2] * 2)

@@ -300,7 +300,8 @@ class Jitted(dispatch.Dispatcher):
             given, wanted = self._shardings.leaves(args, kwargs, traced)
         donated = traced.donation.aliases if traced.donation is not None else None
         values = [*traced.consts, *operands]
-        return placement.plan(traced.closed, values, given, wanted, donated, paths)
+        moves = self._shardings is not None and self._shardings.moves
+        return placement.plan(traced.closed, values, given, wanted, donated, paths, moves)
 
     def _learn(self, traced, leaves, tree, static, run=None):
         """Recognise these arguments from now on."""

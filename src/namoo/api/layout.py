@@ -12,11 +12,15 @@ from namoo.transforms.stage import derived, stage_closed
 
 
 class Shardings:
-    """The shardings of a function's arguments and results, as given: prefixes of their trees."""
+    """The shardings of a function's arguments and results, as given: prefixes of their trees.
 
-    def __init__(self, ins: Any, outs: Any):
+    Where it `moves`, there is one sharding for all, and arguments that lie elsewhere go there.
+    """
+
+    def __init__(self, ins: Any, outs: Any, moves: bool = False):
         self.ins = ins
         self.outs = outs
+        self.moves = moves
         self._key = tuple(
             (tree_util.tree_structure(t, is_leaf=_is_none), tuple(_leaves(t))) for t in (ins, outs)
         )
@@ -38,30 +42,32 @@ class Shardings:
                 raise ValueError(
                     "jit: give either device (or backend) or in_shardings and out_shardings."
                 )
-            if hasattr(device, "device_set"):
-                ins = device
-            elif device.platform != "cpu" or len(devices()) > 1:
-                ins = SingleDeviceSharding(device)
+            place = device
+            if not hasattr(device, "device_set"):
+                if device.platform == "cpu" and len(devices()) == 1:
+                    return None
+                place = SingleDeviceSharding(device)
+            return Shardings(place, place, moves=True)
         if not any(leaf is not None for t in (ins, outs) for leaf in _leaves(t)):
             return None
         return Shardings(_named("in_shardings", ins), _named("out_shardings", outs))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Shardings) and self._key == other._key
+        return isinstance(other, Shardings) and (self._key, self.moves) == (other._key, other.moves)
 
     def __hash__(self) -> int:
         return hash(self._key)
 
     def leaves(self, args: tuple, kwargs: dict, traced: Any) -> tuple[list[Any], list[Any]]:
         """A sharding or None for each operand of the program, and for each result."""
-        if kwargs and any(leaf is not None for leaf in _leaves(self.ins)):
+        count = tree_util.tree_structure(kwargs).num_leaves
+        if count and not self.moves and any(leaf is not None for leaf in _leaves(self.ins)):
             raise ValueError(
-                "jit does not support keyword arguments where in_shardings (or device) is given, "
-                f"as it says nothing of them: pass {', '.join(sorted(kwargs))} by position."
+                "jit does not support keyword arguments where in_shardings is given, as it says "
+                f"nothing of them: pass {', '.join(sorted(kwargs))} by position."
             )
         given = self._prefix("in_shardings", self.ins, args)
-        # Keyword arguments stay as they are.
-        given += [None] * (tree_util.tree_structure(kwargs).num_leaves)
+        given += [self.ins if self.moves else None] * count
         fixed = _places(args, kwargs)
         given = [s for i, s in enumerate(given) if i not in fixed]
         result = traced.out_tree.unflatten(range(traced.out_tree.num_leaves))

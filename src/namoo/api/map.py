@@ -140,6 +140,8 @@ def vmap(
       out_axes: where the mapped axis goes in each result, likewise.
       axis_name: a name for the mapped axis, for collectives such as `lax.psum`.
       axis_size: the length of the mapped axis, where no argument tells.
+      spmd_axis_name: mesh axes that the mapped axis is divided over, wherever the function says
+        how a value lies on devices.
 
     Returns:
       the function on batches. Keyword arguments are mapped over their leading axis.
@@ -184,7 +186,7 @@ def vmap(
             paths = static.dynamic(argument_paths(fun, args, kwargs))
             dims = [_place(x, d, p) for x, d, p in zip(leaves, dims, paths, strict=True)]
             size = _axis_size(leaves, dims, paths, axis_size)
-        axis = Axis(size, axis_name)
+        axis = Axis(size, axis_name, spmd_axis_name)
         out_tree: Any = None
         out_static: Any = None
 
@@ -276,9 +278,8 @@ def pmap(
     name = axis_name if axis_name is not None else _PmapAxis()
     compiled: dict[Any, Callable] = {}
 
-    @errors.boundary
-    @functools.wraps(fun)
-    def pmap_f(*args, **kwargs):
+    def program(args, kwargs):
+        """The function compiled for these arguments, and those of them that are data."""
         nums = tuple(i % len(args) for i in fixed)
         statics = tuple(args[i] for i in nums)
         dynamic = [x for i, x in enumerate(args) if i not in nums]
@@ -286,7 +287,7 @@ def pmap(
         if isinstance(axes, (tuple, list)):
             axes = tuple(a for i, a in enumerate(axes) if i not in nums)
         _check_devices(axes, dynamic, kwargs, fun, devices, device_count)
-        placed = _on_devices(dynamic)
+        placed = _on_devices(dynamic, devices)
         key = (len(args), statics, placed and tuple(devices or all_devices()))
         try:
             run = compiled.get(key)
@@ -313,18 +314,30 @@ def pmap(
             if placed and process_count() > 1:
                 run = across_processes(run, axes, out_axes, name, devices, function_name(fun))
             compiled[key] = run
+        return run, dynamic
+
+    @errors.boundary
+    @functools.wraps(fun)
+    def pmap_f(*args, **kwargs):
+        run, dynamic = program(args, kwargs)
         return run(*dynamic, **kwargs)
 
+    def lower(*args, **kwargs):
+        """The program for arguments, ready to be compiled."""
+        run, dynamic = program(args, kwargs)
+        return run.lower(*dynamic, **kwargs)
+
+    setattr(pmap_f, "lower", lower)  # noqa: B010
     return pmap_f
 
 
-def _on_devices(args: Sequence[Any]) -> bool:
+def _on_devices(args: Sequence[Any], devices: Sequence[Any] | None) -> bool:
     """Whether `pmap` divides its work over XLA's devices, and not over the cores of the CPU."""
     if not isinstance(context.trace, EvalTrace):
         return False
-    return config.engine == "xla" or any(
-        type(x) is PlacedArray for x in tree_util.tree_leaves(args)
-    )
+    if config.engine == "xla" or (devices is not None and any(d.id for d in devices)):
+        return True
+    return any(type(x) is PlacedArray for x in tree_util.tree_leaves(args))
 
 
 class _PmapAxis:

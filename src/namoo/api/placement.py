@@ -171,6 +171,7 @@ def plan(
     wanted: Sequence[Sharding | None] | None = None,
     donated: dict[int, int] | None = None,
     paths: Sequence[str] = (),
+    moves: bool = False,
 ) -> Plan:
     """How a program is to run on the devices that its arguments, or its own words, tell.
 
@@ -180,10 +181,11 @@ def plan(
       wanted: how each result shall lie; None where XLA may choose.
       donated: the result whose memory each of these arguments may become.
       paths: what the arguments are called, for messages.
+      moves: arguments that were put elsewhere go where they shall lie.
     """
     given = given or [None] * len(operands)
     wanted = wanted or [None] * len(closed.out_avals)
-    inputs, leader, committed = _agree(closed, operands, given, wanted, paths)
+    inputs, leader, committed = _agree(closed, operands, given, wanted, paths, moves)
     names = _names(paths, len(operands))
     return Plan(closed, leader, tuple(inputs), tuple(wanted), donated or {}, committed, names)
 
@@ -257,6 +259,7 @@ def _agree(
     given: Sequence[Sharding | None],
     wanted: Sequence[Sharding | None],
     paths: Sequence[str],
+    moves: bool,
 ) -> tuple[list[Sharding], Sharding, bool]:
     """How each argument lies; the sharding whose devices lead, as all must have the same; and
     whether anybody said so."""
@@ -265,7 +268,7 @@ def _agree(
     for x, s, name in zip(operands, given, names, strict=True):
         own = claimed(x)
         if own is not None:
-            if s is not None and not own.is_equivalent_to(s, x.ndim):
+            if s is not None and not moves and not own.is_equivalent_to(s, x.ndim):
                 if own.device_set != s.device_set or own.num_devices > 1:
                     raise ValueError(
                         "Sharding passed to jit does not match the sharding on the respective arg: "

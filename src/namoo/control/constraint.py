@@ -9,6 +9,7 @@ class ShardingConstraint(Primitive):
     """The identity; where several devices compute, the value is laid out as `sharding` tells."""
 
     name, linear = "sharding_constraint", True
+    takes_axis = True
 
     def evaluate(self, x, *, sharding):
         return x
@@ -19,9 +20,9 @@ class ShardingConstraint(Primitive):
     def transpose(self, ct, x, *, sharding):
         return [self.bind(ct, sharding=sharding)]
 
-    def batch(self, xs, dims, *, sharding):
-        free = sharding.with_free_dimension(dims[0])
-        return self.bind(*xs, sharding=free), dims[0]
+    def batch(self, xs, dims, *, axis, sharding):
+        wider = sharding.with_dimension(dims[0], axis.spmd)
+        return self.bind(*xs, sharding=wider), dims[0]
 
     def native(self, emit, x, *, sharding):
         return x

@@ -135,8 +135,9 @@ class Sharding:
         found = _indices(self, tuple(global_shape))
         return {device: found[device] for device in self._addressable_device_assignment}
 
-    def with_free_dimension(self, dim: int) -> Sharding:
-        """The same for arrays with one more dimension, of which it says nothing."""
+    def with_dimension(self, dim: int, names: Any = None) -> Sharding:
+        """The same for arrays with one more dimension, which is divided over mesh axes of these
+        names; without names, it says nothing of it."""
         return self
 
     def shardy(self, ndim: int, devices: Sequence[Device]) -> tuple[str, str]:
@@ -365,11 +366,11 @@ class NamedSharding(Sharding):
             given["spec"] = PartitionSpec(*given["spec"])
         return NamedSharding(**given)
 
-    def with_free_dimension(self, dim: int) -> NamedSharding:
+    def with_dimension(self, dim: int, names: Any = None) -> NamedSharding:
         entries = [*self.spec.partitions]
         if dim > len(entries):
             entries += [None] * (dim - len(entries))
-        entries.insert(dim, UNCONSTRAINED)
+        entries.insert(dim, UNCONSTRAINED if names is None else names)
         # Only axes of type Auto leave anything open.
         mesh = self.mesh.update(axis_types=(AxisType.Auto,) * len(self.mesh.axis_names))
         return self.update(mesh=mesh, spec=PartitionSpec(*entries))

@@ -16,10 +16,14 @@ from namoo.transforms.stage import derived, stage_closed
 
 
 class Axis(NamedTuple):
-    """The axis that is mapped over; collectives find it by its name."""
+    """The axis that is mapped over; collectives find it by its name.
+
+    `spmd` are the mesh axes that it is divided over, where values within are laid out on devices.
+    """
 
     size: int
     name: Any = None
+    spmd: Any = None
 
 
 class BatchTracer(Tracer):
