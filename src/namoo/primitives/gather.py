@@ -211,7 +211,7 @@ class Gather(Primitive):
         last = [x.shape[d] - slice_sizes[d] for d in dimension_numbers.start_index_map]
         places = [d for d in range(out.ndim) if d not in dimension_numbers.offset_dims]
         inside = hlo.broadcast(inside_in_xla(hlo, indices, last), out.shape, places)
-        return hlo.select(inside, out, hlo.constant(np.broadcast_to(value, out.shape)))
+        return hlo.select(inside, out, hlo.broadcast(hlo.constant(value), out.shape))
 
     def guards(self, x, indices, *, dimension_numbers, slice_sizes, mode, **params):
         return _guards(x.shape, dimension_numbers, slice_sizes, mode)

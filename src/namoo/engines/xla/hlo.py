@@ -319,9 +319,8 @@ class Emitter(Collectives):
         array = np.asarray(value)
         if dtype is not None:
             array = array.astype(physical(dtype))
-        if array.ndim == 0 and shape:
-            array = np.broadcast_to(array, tuple(shape))
-        return self._constant(array)
+        constant = self._constant(array)
+        return self.broadcast(constant, shape) if array.ndim == 0 else constant
 
     def _constant(self, array: np.ndarray) -> Value:
         kind = array.shape, physical(array.dtype)
