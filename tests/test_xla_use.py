@@ -9,6 +9,8 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from namoo import lax
+from namoo._config import Setting
+from namoo.core.array import EagerArray
 from namoo.sharding import AxisType, NamedSharding, SingleDeviceSharding
 from namoo.sharding import PartitionSpec as P
 
@@ -249,3 +251,17 @@ def test_devices_of_pmap():
     assert {d.id for d in out.devices()} == {4, 5}
     np.testing.assert_allclose(out, X[:2] * 2)
     np.testing.assert_allclose(double.lower(X[:2]).compile()(X[:2]), X[:2] * 2)
+
+
+def test_the_default_device():
+    two = namoo.devices()[2]
+    f = namoo.jit(lambda x: x * 2)
+    with Setting("engine")("native"):
+        with namoo.default_device(two):
+            y = f(X)
+            assert y.devices() == {two} and not y.committed
+            assert f(namoo.device_put(X, namoo.devices()[3])).devices() == {namoo.devices()[3]}
+        np.testing.assert_array_equal(y, 2 * X)
+        assert f(y).devices() == {namoo.devices()[0]}
+        with namoo.default_device(namoo.devices()[0]):
+            assert type(f(X)) is EagerArray

@@ -7,6 +7,7 @@ from typing import Any
 from namoo._config import config
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.engines.base import Executable
+from namoo.engines.devices import default, home
 
 
 def compile(program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Executable:
@@ -17,6 +18,8 @@ def compile(program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Exec
     """
     # Looking at every value needs an engine that has every value.
     engine = (options or {}).get("engine") or config.engine
+    if engine == "native" and config.default_device is not None and default() != home():
+        engine = "xla"  # native code runs where the host is
     looking = config.debug_nans or config.debug_infs or config.debug_key_reuse
     looking = looking or config.strict and engine == "xla"
     if looking or engine == "interpreter":
