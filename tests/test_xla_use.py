@@ -265,3 +265,22 @@ def test_the_default_device():
         assert f(y).devices() == {namoo.devices()[0]}
         with namoo.default_device(namoo.devices()[0]):
             assert type(f(X)) is EagerArray
+
+
+LINALG = {
+    "cholesky": jnp.linalg.cholesky,
+    "solve": lambda a: jnp.linalg.solve(a, a[..., :2]),
+    "singular values": lambda a: jnp.linalg.svd(a, compute_uv=False),
+}
+
+
+@pytest.mark.parametrize("name", LINALG)
+def test_batches_of_matrices_stay_divided(name, mesh):
+    a = np.random.default_rng(0).normal(size=(8, 2, 4, 4)).astype(np.float32)
+    a = a @ a.swapaxes(-1, -2) + np.eye(4, dtype=np.float32)
+    f = namoo.jit(LINALG[name])
+    placed = namoo.device_put(a, NamedSharding(mesh, P("x", "y")))
+    out = f(placed)
+    assert out.sharding.spec == P("x", "y")
+    assert "all-gather" not in f.lower(placed).compile().as_text("hlo")
+    np.testing.assert_allclose(out, LINALG[name](a), rtol=1e-3, atol=1e-4)

@@ -264,7 +264,9 @@ class Module:
             "operand_layouts": _layouts([x.shape for x in operands], rank),
             "result_layouts": _layouts([shape for shape, _ in kinds], rank),
         }
-        return emit.writer.op("stablehlo.custom_call", operands, kinds, attributes)
+        shapes = [x.shape for x in operands], [shape for shape, _ in kinds]
+        notes = _divisible(*shapes, rank - 2) if self.partitions > 1 else None
+        return emit.writer.op("stablehlo.custom_call", operands, kinds, attributes, (), notes)
 
 
 def _option(value: Any) -> str:
@@ -326,6 +328,34 @@ def _layouts(shapes: Sequence[tuple[int, ...]], columns: int = 0) -> str:
             order[:2] = order[1::-1]
         texts.append(f"dense<{order if order else ''}> : tensor<{len(order)}xindex>")
     return f"[{', '.join(texts)}]"
+
+
+def _divisible(
+    operands: Sequence[tuple[int, ...]], results: Sequence[tuple[int, ...]], count: int
+) -> dict[str, str] | None:
+    """That each device may have a part of the batch: the first `count` axes of all arrays."""
+    if count < 1 or any(len(shape) < count for shape in (*operands, *results)):
+        return None
+    sizes: dict[str, int] = {}
+
+    def factor(size: int) -> str:
+        number = len(sizes)
+        name = chr(ord("i") + number) if number < 18 else f"z_{number - 17}"
+        sizes[name] = size
+        return name
+
+    shared = [factor(n) for n in operands[0][:count]]
+
+    def listed(shapes: Sequence[tuple[int, ...]]) -> str:
+        own = [[*shared, *map(factor, shape[count:])] for shape in shapes]
+        return ", ".join(f"[{', '.join(names)}]" for names in own)
+
+    rule = f"({listed(operands)})->({listed(results)})"
+    given = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return {
+        "mhlo.frontend_attributes": f'{{num_batch_dims = "{count}"}}',
+        "sdy.sharding_rule": f"#sdy.op_sharding_rule<{rule} {{{given}}}, custom>",
+    }
 
 
 def _attributes(attributes: dict[str, str]) -> str:

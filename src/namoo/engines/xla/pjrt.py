@@ -341,6 +341,7 @@ def lapack() -> None:
 
     for name, function, version in routines.registrations()["cpu"]:
         xla_client.register_custom_call_target(name, function, platform="cpu", api_version=version)
+        xla_client.register_custom_call_as_batch_partitionable(name)
     routines._lapack.initialize()
 
 
