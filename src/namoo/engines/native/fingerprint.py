@@ -24,7 +24,7 @@ from namoo.engines.native.cache import sha256
 _PLAIN = frozenset({int, bool, type(None), str, float, complex})
 """Types of which Python's own text tells all."""
 
-ROOMS = ("_dtypes", "control", "core", "engines", "primitives", "transforms")
+ROOMS = ("_dtypes", "control", "core", "engines/native", "primitives", "transforms")
 """Parts of the package that decide what a program becomes; rules from elsewhere are not known."""
 
 
