@@ -284,3 +284,12 @@ def test_batches_of_matrices_stay_divided(name, mesh):
     assert out.sharding.spec == P("x", "y")
     assert "all-gather" not in f.lower(placed).compile().as_text("hlo")
     np.testing.assert_allclose(out, LINALG[name](a), rtol=1e-3, atol=1e-4)
+
+
+def test_the_sharding_of_a_traced_value_is_not_known(rows):
+    found = []
+    look = namoo.debug.inspect_array_sharding
+    look(namoo.device_put(X, rows), callback=found.append)
+    assert found == [rows]
+    with pytest.raises(ValueError, match="chosen when the program is compiled"):
+        namoo.jit(lambda x: look(x, callback=found.append))(namoo.device_put(X, rows))

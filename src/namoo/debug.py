@@ -18,6 +18,7 @@ from namoo._terminal import colors_wanted
 from namoo.control.callback import bind_debug, debug_callback_p, debug_print_p
 from namoo.control.callback import debug_callback as callback
 from namoo.core.trace import Tracer
+from namoo.engines.devices import of_platform
 
 __all__ = [
     "breakpoint",
@@ -279,7 +280,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
         [SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)]
     """
     for leaf in tree_util.tree_leaves(value):
-        if isinstance(leaf, Tracer) and config.engine == "xla":
+        if isinstance(leaf, Tracer) and (config.engine == "xla" or len(of_platform()) > 1):
             raise ValueError(
                 f"debug.inspect_array_sharding: {leaf} is traced, and its sharding is chosen when "
                 "the program is compiled. Return the array and look at its .sharding, or fix it "
