@@ -86,7 +86,8 @@ def test_what_arrays_tell(rows):
 @pytest.mark.parametrize("where", ["mesh", "device"])
 def test_deleted_arrays_say_so(use, where, rows):
     x = namoo.device_put(X, rows if where == "mesh" else namoo.devices()[3])
-    use(x), use(x)
+    use(x)
+    use(x)
     x.delete()
     with pytest.raises(RuntimeError, match="has been deleted"):
         use(x)
@@ -100,15 +101,16 @@ def test_deleted_arrays_say_so(use, where, rows):
 @pytest.mark.parametrize("kind", ["shardings", "array", "type"])
 def test_programs_ahead_of_time(kind, mesh, rows):
     columns = NamedSharding(mesh, P(None, "y"))
-    options = {"out_shardings": {"a": columns}}
-    if kind == "shardings":
-        options["in_shardings"] = rows
     argument = {
         "shardings": X,
         "array": namoo.device_put(X, rows),
         "type": namoo.ShapeDtypeStruct(X.shape, X.dtype, sharding=rows),
     }[kind]
-    lowered = namoo.jit(lambda x: {"a": jnp.sin(x) * 2}, **options).lower(argument)
+    lowered = namoo.jit(
+        lambda x: {"a": jnp.sin(x) * 2},
+        in_shardings=rows if kind == "shardings" else None,
+        out_shardings={"a": columns},
+    ).lower(argument)
     assert "sdy.mesh" in lowered.as_text("stablehlo")
     assert "HloModule" in lowered.as_text("hlo") and "sin" in lowered.as_text()
     compiled = lowered.compile()
@@ -293,3 +295,12 @@ def test_the_sharding_of_a_traced_value_is_not_known(rows):
     assert found == [rows]
     with pytest.raises(ValueError, match="chosen when the program is compiled"):
         namoo.jit(lambda x: look(x, callback=found.append))(namoo.device_put(X, rows))
+
+
+def test_shardings_of_the_only_device_say_nothing():
+    namoo.cpu_devices(1)
+    sharding = NamedSharding(namoo.make_mesh((1,), ("x",)), P("x"))
+    with Setting("engine")("native"):
+        out = namoo.jit(lambda x: x * 2, in_shardings=sharding, out_shardings=sharding)(X)
+    assert type(out) is EagerArray
+    np.testing.assert_array_equal(out, 2 * X)

@@ -281,7 +281,8 @@ class Jitted(dispatch.Dispatcher):
         """Whether the program runs on devices of its own."""
         if traced.placed is None:
             # Whether the program itself speaks of devices; arguments are asked each time.
-            traced.placed = self._shardings is not None or speaks_of_devices(traced.closed.jaxpr)
+            told = self._shardings is not None and self._shardings.are_elsewhere()
+            traced.placed = told or speaks_of_devices(traced.closed.jaxpr)
         if traced.placed:
             return True
         # What happens to lie where XLA runs programs anyway needs no other way.

@@ -58,6 +58,13 @@ class Shardings:
     def __hash__(self) -> int:
         return hash(self._key)
 
+    def are_elsewhere(self) -> bool:
+        """Whether one of them is more than the host's only device."""
+        from namoo.api.placement import needs_placing
+
+        every = [*_leaves(self.ins), *_leaves(self.outs)]
+        return any(s is not None and needs_placing(s) for s in every)
+
     def leaves(self, args: tuple, kwargs: dict, traced: Any) -> tuple[list[Any], list[Any]]:
         """A sharding or None for each operand of the program, and for each result."""
         count = tree_util.tree_structure(kwargs).num_leaves

@@ -159,9 +159,8 @@ class Plan(NamedTuple):
         return self.closed, devices, self.inputs, self.wanted, self.donated
 
     def _read(self, text: str, ndim: int) -> Sharding:
-        if isinstance(self.leader, NamedSharding):
-            return from_hlo_text(text, self.leader.mesh, ndim)
-        return self.leader
+        mesh = self.leader.mesh if isinstance(self.leader, NamedSharding) else None
+        return from_hlo_text(text, mesh, ndim) if isinstance(mesh, Mesh) else self.leader
 
 
 def plan(
