@@ -403,7 +403,9 @@ class Vary(Primitive):
         return vma | (context.checked & set(params["axes"]))
 
     def transpose(self, ct, x, *, axes):
-        return [psum_p.bind(ct, axes=axes, axis_index_groups=None)]
+        # Only where differences are kept track of is one value meant, which all devices share.
+        tracked = tuple(name for name in axes if name in context.checked)
+        return [psum_p.bind(ct, axes=tracked, axis_index_groups=None) if tracked else ct]
 
     def batch(self, xs, dims, **params):
         return self.bind(*xs, **params), dims[0]

@@ -81,7 +81,7 @@ class ShardMap(ProgramPrimitive):
     name = "shard_map"
 
     def evaluate(self, *values, **params):
-        if params["mesh"].size > 1 and hasattr(params["mesh"], "device_ids"):
+        if params["mesh"].size > 1 and params["mesh"].has_devices:
             return self.on_devices(self, values, params)
         return self.executable(self.expanded(**params))(values)
 
@@ -123,7 +123,7 @@ class ShardMap(ProgramPrimitive):
 
     def jvp(self, primals, tangents, *, jaxpr, ins, outs, **params):
         nonzeros = [not is_zero(t) for t in tangents]
-        with self._scope(params):
+        with self.scope(params):
             program, nonzero_out = jvp_jaxpr(jaxpr, nonzeros)
         given = [t for t in tangents if not is_zero(t)]
         both = self.bind(
@@ -139,7 +139,7 @@ class ShardMap(ProgramPrimitive):
 
     def linearize(self, primals, tangents, *, jaxpr, ins, outs, **params):
         nonzeros = [not is_zero(t) for t in tangents]
-        with self._scope(params):
+        with self.scope(params):
             split = linearize_jaxpr(jaxpr, nonzeros)
             n = len(outs)
             forward, everywhere = _with_axis(split.primal, n, params)
@@ -157,7 +157,7 @@ class ShardMap(ProgramPrimitive):
             rest = iter(everywhere)
             layouts = [next(rest) if f is None else ins[f] for f in split.forwarded]
             computed = [f is None for f in split.forwarded]
-            with self._scope(params):
+            with self.scope(params):
                 backward = _without_axis(split.tangent, computed)
             given = [t for t in tangents if not is_zero(t)]
             out_tangents = self.bind(
@@ -174,7 +174,7 @@ class ShardMap(ProgramPrimitive):
         linear = [is_linear(x) for x in operands]
         nonzeros = [not is_zero(ct) for ct in cts]
         params = {"mesh": mesh, "axes": axes, "checked": checked, **params}
-        with self._scope(params):
+        with self.scope(params):
             if checked:
                 program, nonzero_out = transpose_jaxpr(jaxpr, linear, nonzeros)
             else:
@@ -202,7 +202,7 @@ class ShardMap(ProgramPrimitive):
 
     def batch(self, xs, dims, *, axis, jaxpr, ins, outs, **params):
         xs, batched = to_front(xs, dims)
-        with self._scope(params):
+        with self.scope(params):
             program, batched_out = batch_jaxpr(jaxpr, axis, batched)
         results = self.bind(
             *xs,
@@ -213,7 +213,7 @@ class ShardMap(ProgramPrimitive):
         )
         return results, [0 if b else None for b in batched_out]
 
-    def _scope(self, params: dict[str, Any]) -> axes_in_scope:
+    def scope(self, params):
         return axes_in_scope(params["mesh"], params["axes"], params["checked"])
 
 

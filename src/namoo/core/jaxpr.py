@@ -236,8 +236,9 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
     for eqn in jaxpr.eqns:
         for atom in eqn.invars:
             check_read(atom, repr(eqn))
-        for sub in subjaxprs(eqn.params):
-            check_jaxpr(sub)
+        with eqn.primitive.scope(eqn.params):
+            for sub in subjaxprs(eqn.params):
+                check_jaxpr(sub)
         if not eqn.primitive.takes_functions:
             out = eqn.primitive.abstract(*(a.aval for a in eqn.invars), **eqn.params)
             out = out if eqn.primitive.multiple_results else [out]

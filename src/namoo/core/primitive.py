@@ -18,6 +18,7 @@ With `multiple_results` the results (and `ct`, and the output dims) are lists.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +120,10 @@ class Primitive:
     def varies(self, vma: frozenset, params: dict) -> frozenset:
         """The mesh axes along which the result differs, given those of all operands."""
         return vma
+
+    def scope(self, params: dict) -> Any:
+        """What the programs it holds are written in: a context, with the names of axes there."""
+        return nullcontext()
 
     def collective_axes(self, params: dict) -> tuple:
         """The named axes a collective works over; none for ordinary operations."""

@@ -82,6 +82,7 @@ class BaseMesh:
     axis_sizes: tuple[int, ...]
     axis_types: tuple[AxisType, ...]
     size: int
+    has_devices: bool
 
     @cached_property
     def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
@@ -168,6 +169,7 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
     """
 
     devices: np.ndarray
+    has_devices = True
 
     def __init__(
         self,
@@ -372,6 +374,8 @@ class AbstractMesh(BaseMesh):
     def __repr__(self) -> str:
         device = f", {self.abstract_device.description()}" if self.abstract_device else ""
         return f"AbstractMesh({_sizes(self) or '()'}, axis_types={self.axis_types}{device})"
+
+    has_devices = False
 
     def _no_devices(self) -> NoReturn:
         raise ValueError(

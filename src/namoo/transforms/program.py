@@ -78,7 +78,7 @@ def speaks_of_devices(jaxpr: Jaxpr) -> bool:
 def _several(place: Any) -> bool:
     """Whether a sharding or a mesh has devices, and more than one."""
     place = getattr(place, "mesh", place)
-    return place is not None and hasattr(place, "device_ids") and place.size > 1
+    return place is not None and getattr(place, "has_devices", False) and place.size > 1
 
 
 def jaxpr_axes(jaxpr: Jaxpr) -> tuple:
