@@ -136,8 +136,8 @@ OPTIONS = (
     Option(
         "engine",
         "native",
-        _choice("native", "interpreter"),
-        "What runs compiled programs: machine code, or NumPy operation by operation.",
+        _choice("native", "interpreter", "xla"),
+        "What runs compiled programs: machine code, NumPy operation by operation, or XLA.",
         True,
     ),
     Option("enable_x64", False, _boolean, "Keep 64-bit types; else they become 32-bit.", True),

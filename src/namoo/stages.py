@@ -3,8 +3,8 @@
 from typing import Any
 
 from namoo.api.donation import ArgInfo as ArgInfo
-from namoo.api.stages import Compiled as Compiled
 from namoo.api.jit import Jitted as Wrapped
+from namoo.api.stages import Compiled as Compiled
 from namoo.api.stages import Lowered as Lowered
 from namoo.api.stages import Traced as Traced
 
