@@ -304,3 +304,14 @@ def test_shardings_of_the_only_device_say_nothing():
         out = namoo.jit(lambda x: x * 2, in_shardings=sharding, out_shardings=sharding)(X)
     assert type(out) is EagerArray
     np.testing.assert_array_equal(out, 2 * X)
+
+
+def test_prints_where_some_axes_are_left_to_the_compiler(mesh, capfd):
+    def f(x):
+        namoo.debug.print("sum {}", x.sum())
+        return x * 2
+
+    mapped = namoo.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+    np.testing.assert_allclose(namoo.jit(mapped)(X), 2 * X)
+    wanted = sorted(f"sum {part.sum()}" for part in X.reshape(4, 2, 4))
+    assert sorted(capfd.readouterr().out.split("\n"))[1:] == wanted

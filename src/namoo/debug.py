@@ -117,8 +117,13 @@ def print(
             **kwargs,
         )
     options = dict(ordered=bool(ordered), skip_format_check=skip_format_check)
-    _emit(fmt, args, kwargs, builtins.print, options)
+    _emit(fmt, args, kwargs, _print_line, options)
     return None
+
+
+def _print_line(text: str) -> None:
+    # In one piece: several devices may print at once.
+    builtins.print(f"{text}\n", end="")
 
 
 @errors.boundary

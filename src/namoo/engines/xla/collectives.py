@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,15 +85,28 @@ class Collectives:
         if not manual.free:
             return find()
         # Only where all axes are divided by hand is a device's number its own.
-        with self.writer.region([]) as (_, text):
-            self.writer.op("sdy.return", [find()], [])
+        return self.in_full(manual, [], lambda: [find()])
+
+    def in_full(self, manual: Manual, operands: Sequence[Any], body: Callable) -> Any:
+        """An int32 number from a function for each device, where the compiler divides nothing: all
+        devices along the axes that it may divide have the same values."""
+
+        def whole(x: Any) -> str:
+            return f"<@{manual.symbol}, [{', '.join(['{}'] * x.ndim)}]>"
+
+        with self.writer.region([(x.shape, x.dtype) for x in operands]) as (xs, text):
+            self.writer.op("sdy.return", body(*xs), [])
         attributes = {
-            "in_shardings": "#sdy.sharding_per_value<[]>",
+            "in_shardings": f"#sdy.sharding_per_value<[{', '.join(map(whole, operands))}]>",
             "out_shardings": f"#sdy.sharding_per_value<[<@{manual.symbol}, []>]>",
             "manual_axes": _manual_axes(manual.free),
         }
         return self.op(
-            "sdy.manual_computation", result=((), np.int32), attributes=attributes, regions=text
+            "sdy.manual_computation",
+            *operands,
+            result=((), np.int32),
+            attributes=attributes,
+            regions=text,
         )
 
     def all_reduce(self, operation: str, x: Any, names: Sequence[Any], parts: Any = None) -> Any:

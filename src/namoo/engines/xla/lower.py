@@ -216,6 +216,8 @@ class Module:
             "backend_config": f"{{index = {len(self.callbacks) - 1} : ui64}}",
             "has_side_effect": "true" if effect else "false",
         }
+        if effect and self.manual is not None and self.manual.free:
+            return self._tell(emit, operands, kinds, attributes)
         alone = self.partitions > 1 and self.manual is None
         if alone:
             operands = [self._everywhere(emit, x) for x in operands]
@@ -235,6 +237,41 @@ class Module:
         if alone:
             values = [self._everywhere(emit, x) for x in values]
         return values if many else values[0]
+
+    def _tell(
+        self,
+        emit: Emitter,
+        operands: Sequence[Value],
+        kinds: Sequence[Kind],
+        attributes: dict[str, str],
+    ) -> list[Value]:
+        """A call for its effect, where some axes of the mesh are left to the compiler: of the
+        devices along those, which have the same values, the first calls."""
+        manual = self.manual
+        assert manual is not None
+        if kinds:
+            raise NotImplementedError(
+                "Callbacks with effects and results are not supported in a shard_map that leaves "
+                f"the mesh axes {manual.free} to the compiler: leave axis_names out."
+            )
+        chosen = ~np.any([manual.coordinates(name) for name in manual.free], axis=0)
+
+        def call(*xs: Value) -> list[Value]:
+            token = emit.op("create_token", result=TOKEN)
+            layouts = _layouts([(), *(x.shape for x in xs)])
+            own = {**attributes, "operand_layouts": layouts, "result_layouts": _layouts([()])}
+            emit.writer.op("stablehlo.custom_call", [token, *xs], [TOKEN], own)
+            return [emit.constant(np.int32(1))]
+
+        def body(*xs: Value) -> list[Value]:
+            here = emit.op("partition_id", result=((), np.uint32))
+            index = emit.row(emit.constant(chosen.astype(np.int32)), here)
+            nothing = [((), np.dtype(np.int32))]
+            other = lambda: [emit.constant(np.int32(0))]  # noqa: E731
+            return emit.case(index, [other, lambda: call(*xs)], nothing)
+
+        emit.in_full(manual, operands, body)
+        return []
 
     def _everywhere(self, emit: Emitter, x: Value) -> Value:
         """A value that all devices have, from here on."""
