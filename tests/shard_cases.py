@@ -56,7 +56,7 @@ def _ring(m, a):
 
 
 SPLIT, WHOLE = ("x",), ()
-WEIGHTS = dict(ins=[WHOLE, SPLIT], args=(W, X))
+WEIGHTS: dict[str, Any] = dict(ins=[WHOLE, SPLIT], args=(W, X))
 UNCHECKED = {"check_vma": False}
 
 CASES = [

@@ -110,7 +110,7 @@ def hlo_text_for(sharding: Sharding, ndim: int, devices: Sequence[Device]) -> st
     if count == 1:
         return "{replicated}"
     position = {device: i for i, device in enumerate(devices)}
-    tiles = np.ravel_multi_index(tuple(places.T), parts)
+    tiles: list[int] = np.ravel_multi_index(tuple(places.T), parts).tolist()  # type: ignore
     order = sorted(range(len(tiles)), key=lambda i: tiles[i])
     listed = ",".join(str(position[sharding._device_assignment[i]]) for i in order)
     replicas = len(tiles) // count

@@ -39,14 +39,14 @@ def _load() -> Any:
             f"The XLA engine speaks to jaxlib from {wanted[0]} up to, not including, {wanted[1]}; "
             f"found {jaxlib.version.__version__}. Run: {_INSTALL}"
         )
-    from jaxlib import _jax
+    from jaxlib import _jax  # type: ignore[attr-defined]
 
     return _jax
 
 
 _jax = _load()
 
-from jaxlib import _hlo, xla_client  # noqa: E402
+from jaxlib import _hlo, xla_client  # type: ignore[attr-defined]  # noqa: E402
 
 # --- devices --------------------------------------------------------------------------------------
 
