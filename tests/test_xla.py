@@ -13,7 +13,22 @@ from namoo.primitives.families import Elementwise
 
 pytest.importorskip("jaxlib")
 
+from namoo.engines.xla import pjrt  # noqa: E402
 from namoo.engines.xla.engine import xla  # noqa: E402
+
+
+@pytest.fixture
+def quickly_compiled(monkeypatch):
+    """What is tested are the rules, not LLVM: it need not optimise, and nothing need be kept."""
+    made = pjrt.compile_options
+
+    def options(*args):
+        out = made(*args)
+        out.env_option_overrides = [("xla_backend_optimization_level", "0")]
+        return out
+
+    monkeypatch.setattr(pjrt, "compile_options", options)
+    monkeypatch.setenv("NAMOO_CACHE", "0")
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +37,7 @@ def wide_types():
         yield
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("jobs", engines.groups(40), ids=lambda jobs: str(jobs[0][0]))
 def test_every_primitive_has_the_value_of_eager_mode(jobs):
     engines.check(xla, jobs)
@@ -38,7 +54,7 @@ PARAMS = {
 # Functions of several numbers, with rows of their own below.
 OWN_ROWS = {
     "igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "regularized_incomplete_beta",
-    "polygamma", "zeta",
+    "polygamma", "zeta", "betaln",
 }  # fmt: skip
 
 
@@ -76,6 +92,7 @@ TYPES = [
 ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("name", TYPES)
 def test_every_type_has_the_values_of_eager_mode(name):
     dtype = np.dtype(getattr(namoo.numpy, name, name))
@@ -117,6 +134,7 @@ def along_axes(x):
     yield sorting.top_k_p, [x], {"k": 5, "axis": 1}
 
 
+@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("name", ["bool", "int4", "uint8", "float8_e5m2", "bfloat16", "float32"])
 def test_every_type_along_axes(name):
     dtype = np.dtype(getattr(namoo.numpy, name, name))
