@@ -416,7 +416,7 @@ LAX_NONE = {
         linalg.householder_product linalg.ormqr linalg.schur
         linalg.tridiagonal pmax pmin""",
     "it is about what is known of a value": "pcast stage dce_sink stop_gradient",
-    "it needs several devices": "ragged_all_to_all",
+    "it needs several devices": "ragged_all_to_all with_sharding_constraint",
     "it rounds to types of few bits": "scaled_dot",
 }
 

@@ -366,8 +366,9 @@ def _betaln(a, b):
     change = _stirling(high) - _stirling(total) + low - low * log(high)
     change = change - (total - 0.5) * log1p(low / high)
     plain = lgamma(low) + (lgamma(high) - lgamma(total))
-    out = where((low > 0) & (high >= 20), lgamma(low) + change, plain)
+    out = where((total >= 20) & (high >= 20), lgamma(low) + change, plain)
     out = where(high.equals(np.inf) & (low > 0), -np.inf, out)
+    out = where(high.equals(np.inf) & (low < 0), np.inf, out)
     return where(low.equals(0) | high.equals(0), np.inf, out)
 
 
