@@ -266,6 +266,10 @@ def test_donation_to_the_xla_engine():
     y = f(x)
     assert x.is_deleted() and y._buffer.unsafe_buffer_pointer() == pointer
     np.testing.assert_array_equal(y, np.full(1000, 4.0))
+    # What was looked at stays as it was seen.
+    seen = np.asarray(y)
+    f(y).block_until_ready()
+    np.testing.assert_array_equal(seen, np.full(1000, 4.0))
 
 
 @pytest.mark.parametrize("harm", [None, "flip", "truncate"])

@@ -10,7 +10,7 @@ import numpy as np
 
 from namoo import errors, tree_util
 from namoo.api.dispatch import execute
-from namoo.core.array import EagerArray, delete, to_numpy
+from namoo.core.array import EagerArray, delete, to_numpy, unseen
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, dce
 from namoo.transforms.program import Executable, ProgramPrimitive
@@ -105,7 +105,7 @@ class Donation:
         taken = [i for i in self.aliases if isinstance(inputs[i], EagerArray)]
         if getattr(run, "on_devices", False):
             self._refuse_shared(inputs, taken)
-            outs = execute(run, inputs)
+            outs = execute(run, [unseen(x) if i in taken else x for i, x in enumerate(inputs)])
             for i in taken:
                 delete(inputs[i])
             return outs

@@ -1,6 +1,6 @@
 """Computation follows data: programs on arrays that lie on devices of their own.
 
-`run` finds the devices of a program from its arguments and from what it says itself, moves the
+`plan` finds the devices of a program from its arguments and from what it says itself, moves the
 other arguments there, and wraps the results.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo.core.array import Deleted, EagerArray, PlacedArray, delete, to_numpy
+from namoo.core.array import Deleted, EagerArray, PlacedArray, delete, to_numpy, unseen
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from namoo.core.trace import Tracer
@@ -184,18 +184,17 @@ def plan(
     """
     given = given or [None] * len(operands)
     wanted = wanted or [None] * len(closed.out_avals)
-    inputs, leader, committed = _agree(closed, operands, given, wanted, paths, moves)
     names = _names(paths, len(operands))
+    inputs, leader, committed = _agree(closed, operands, given, wanted, names, moves)
     return Plan(closed, leader, tuple(inputs), tuple(wanted), donated or {}, committed, names)
 
 
 class Placed:
     """A program on its devices, called with arrays that lie anywhere."""
 
-    __slots__ = ("donated", "inputs", "names", "program", "puts", "results", "run")
+    __slots__ = ("donated", "inputs", "names", "puts", "results", "run")
 
     def __init__(self, program, inputs, donated, names, committed):
-        self.program = program
         self.inputs = inputs
         self.donated = donated
         self.names = names
@@ -215,17 +214,14 @@ class Placed:
         return None if self.donated else self
 
     def __call__(self, operands: Sequence[Any]) -> list[PlacedArray]:
+        given = [unseen(x) if i in self.donated else x for i, x in enumerate(operands)]
         placed = [
             x if type(x) is PlacedArray and x._sharding is s else put_for(x, s, name)
-            for x, s, name in zip(operands, self.inputs, self.names, strict=True)
+            for x, s, name in zip(given, self.inputs, self.names, strict=True)
         ]
-        for i in self.donated:
-            if placed[i]._host is not None:
-                # Someone may still look at the memory: what is given away is a copy.
-                placed[i] = _placed(EagerArray(placed[i]._host.copy()), self.inputs[i])
         if any(x._buffer is None for x in placed):
             list(map(to_numpy, placed))  # tells which was deleted
-        outs = self.program([x._buffer for x in placed])
+        outs = self.run([x._buffer for x in placed])
         for i in self.donated:
             if isinstance(operands[i], EagerArray):
                 delete(operands[i])
@@ -257,13 +253,12 @@ def _agree(
     operands: Sequence[Any],
     given: Sequence[Sharding | None],
     wanted: Sequence[Sharding | None],
-    paths: Sequence[str],
+    names: Sequence[str],
     moves: bool,
 ) -> tuple[list[Sharding], Sharding, bool]:
     """How each argument lies; the sharding whose devices lead, as all must have the same; and
     whether anybody said so."""
     claims: list[tuple[str, Sharding]] = []
-    names = _names(paths, len(operands))
     for x, s, name in zip(operands, given, names, strict=True):
         own = claimed(x)
         if own is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,8 +54,9 @@ class Collectives:
 
     module: Any
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(name)
+    if TYPE_CHECKING:
+        # What else it uses is the emitter's own.
+        def __getattr__(self, name: str) -> Any: ...
 
     def _manual(self, names: Sequence[Any]) -> Manual:
         manual = self.module.manual
