@@ -167,9 +167,14 @@ def test_donated_arrays_are_deleted(mesh):
         np.asarray(x)
     np.testing.assert_array_equal(y, X + 2)
     # What was looked at stays as it was seen.
-    seen = np.asarray(y)
+    seen, part = np.asarray(y), np.asarray(y.addressable_shards[0].data)
     f(y)
     np.testing.assert_array_equal(seen, X + 2)
+    np.testing.assert_array_equal(part, X[:2] + 2)
+    y = f(f(namoo.device_put(X, rows)))
+    part = np.asarray(y.addressable_shards[0].data)
+    f(y).block_until_ready()
+    np.testing.assert_array_equal(part, X[:2] + 2)
 
 
 def test_arrays_from_their_parts(mesh):

@@ -465,7 +465,11 @@ def addressable_data(x: PlacedArray, number: int) -> Any:
     parts = _xla().pieces(x._buffer, sharding)
     device, buffer = parts[number]
     own = aval.update(shape=sharding.shard_shape(aval.shape))
-    return PlacedArray(own, SingleDeviceSharding(device), buffer)
+    part = PlacedArray(own, SingleDeviceSharding(device), buffer)
+    if device.platform == "cpu":
+        # Its memory is the whole array's, which may be given away while someone looks at the part.
+        part._host = part._value.copy()
+    return part
 
 
 def shards(x: PlacedArray, local: bool) -> list[Shard]:

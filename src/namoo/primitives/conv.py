@@ -247,30 +247,13 @@ class ConvGeneralDilated(Primitive):
         return emit.convolution(x, w, **params)
 
     def stablehlo(
-        self,
-        hlo,
-        x,
-        w,
-        *,
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        dimension_numbers,
-        feature_group_count,
-        batch_group_count,
-        precision,
-        preferred_element_type,
+        self, hlo, x, w, *, padding, dimension_numbers, precision, preferred_element_type, **sizes
     ):
         lhs, rhs, out = map(_letters, dimension_numbers, ("bf", "oi", "bf"))
         options = {
             "dimension_numbers": f"#stablehlo.conv<{lhs}x{rhs}->{out}>",
-            "window_strides": window_strides,
             "padding": hlo.matrix(padding),
-            "lhs_dilation": lhs_dilation,
-            "rhs_dilation": rhs_dilation,
-            "feature_group_count": feature_group_count,
-            "batch_group_count": batch_group_count,
+            **sizes,
         }
         return product_in_xla(hlo, "convolution", x, w, precision, options)
 
