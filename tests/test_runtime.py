@@ -555,6 +555,25 @@ def test_normal_numbers_are_those_of_the_reference(monkeypatch):
     np.testing.assert_array_equal(mine, np.asarray(random.normal(random.key(5), (20_001,))))
 
 
+@pytest.mark.parametrize("runtime", [native, None])
+@pytest.mark.parametrize(
+    "x, y, z, wanted",
+    [  # (1 + 2⁻¹²)² is 1 + 2⁻¹¹ + 2⁻²⁴: half-way, until z tells
+        (1 + 2**-12, 1 + 2**-12, 2.0**-60, 1 + 2**-11 + 2**-23),
+        (1 + 2**-12, 1 + 2**-12, -(2.0**-60), 1 + 2**-11),
+        (1 + 2**-12, 1 + 2**-12, 0.0, 1 + 2**-11),
+        (3.0, 5.0, -15.0, 0.0),
+        (1e30, 1e30, 1.0, np.inf),
+    ],
+)
+def test_a_step_of_a_polynomial_is_rounded_once(monkeypatch, runtime, x, y, z, wanted):
+    monkeypatch.setattr(special, "native", runtime)
+    out = np.empty(3, np.float32)
+    with np.errstate(all="ignore"):
+        special._polynomial(np.float32([x, z]), np.full(3, y, np.float32), out)
+    assert out.tolist() == [wanted] * 3
+
+
 def test_arrays_of_other_types_and_lengths_are_refused():
     keys = np.zeros((1, 2), np.uint32)
     for call in (

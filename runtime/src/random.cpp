@@ -1,13 +1,15 @@
 // Random bits, and the inverse error function that makes normal numbers of them.
 // Bit for bit what `namoo.primitives.generators` and `namoo.primitives.special` compute.
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "arrays.h"
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) && \
-    !defined(__SANITIZE_ADDRESS__)
-#define NAMOO_WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
+    defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+#define NAMOO_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define NAMOO_WIDE
 #endif
@@ -16,99 +18,103 @@ namespace namoo {
 
 namespace {
 
-constexpr size_t kBlock = 256;
-
-template <int kBy>
-inline void mix(uint32_t* x, uint32_t* y, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    x[i] += y[i];
-    y[i] = ((y[i] << kBy) | (y[i] >> (32 - kBy))) ^ x[i];
-  }
-}
+// What a block of numbers is computed in: a few vectors that stay in registers.
+#if defined(__GNUC__)
+typedef uint32_t Lane __attribute__((vector_size(64)));
+#else
+typedef uint32_t Lane;
+#endif
+constexpr size_t kLane = sizeof(Lane) / 4, kLanes = 4, kBlock = kLane * kLanes;
 
 struct Schedule {
   uint32_t words[3];
   Schedule(uint32_t k0, uint32_t k1) : words{k0, k1, k0 ^ k1 ^ 0x1BD11BDAu} {}
 };
 
-inline void inject(uint32_t* x, uint32_t* y, uint32_t a, uint32_t b, size_t count) {
-  for (size_t i = 0; i < count; i++) {
+template <typename T, size_t N>
+inline void mix(T (&x)[N], T (&y)[N], int by) {
+  for (size_t i = 0; i < N; i++) {
+    x[i] += y[i];
+    y[i] = ((y[i] << by) | (y[i] >> (32 - by))) ^ x[i];
+  }
+}
+
+template <typename T, size_t N>
+inline void inject(T (&x)[N], T (&y)[N], uint32_t a, uint32_t b) {
+  for (size_t i = 0; i < N; i++) {
     x[i] += a;
     y[i] += b;
   }
 }
 
-// Threefry-2x32 with 20 rounds, in place on a block.
-inline void threefry(const Schedule& key, uint32_t* x, uint32_t* y, size_t count) {
-  inject(x, y, key.words[0], key.words[1], count);
+// Threefry-2x32 with 20 rounds, in place.
+template <typename T, size_t N>
+inline void threefry(const Schedule& key, T (&x)[N], T (&y)[N]) {
+  inject(x, y, key.words[0], key.words[1]);
+#pragma GCC unroll 5
   for (uint32_t group = 0; group < 5; group++) {
-    if (group % 2 == 0) {
-      mix<13>(x, y, count);
-      mix<15>(x, y, count);
-      mix<26>(x, y, count);
-      mix<6>(x, y, count);
-    } else {
-      mix<17>(x, y, count);
-      mix<29>(x, y, count);
-      mix<16>(x, y, count);
-      mix<24>(x, y, count);
-    }
-    inject(x, y, key.words[(group + 1) % 3], key.words[(group + 2) % 3] + group + 1, count);
+    bool even = group % 2 == 0;
+    mix(x, y, even ? 13 : 17);
+    mix(x, y, even ? 15 : 29);
+    mix(x, y, even ? 26 : 16);
+    mix(x, y, even ? 6 : 24);
+    inject(x, y, key.words[(group + 1) % 3], key.words[(group + 2) % 3] + group + 1);
   }
 }
 
-// Positions as counters: the high word, then the low one. A block does not cross 2³².
-inline void positions(uint64_t first, uint32_t* x, uint32_t* y, size_t count) {
-  uint32_t low = (uint32_t)first, high = (uint32_t)(first >> 32);
-  for (size_t i = 0; i < count; i++) {
-    x[i] = high;
-    y[i] = low + (uint32_t)i;
+// The hash of a block of positions: their high words and their low ones are the counters.
+inline void hash_positions(const Schedule& key, uint64_t first, Lane (&x)[kLanes],
+                           Lane (&y)[kLanes]) {
+  uint32_t low[kBlock], high[kBlock];
+  for (size_t i = 0; i < kBlock; i++) {
+    low[i] = (uint32_t)(first + i);
+    high[i] = (uint32_t)((first + i) >> 32);
   }
+  std::memcpy(x, high, sizeof high);
+  std::memcpy(y, low, sizeof low);
+  threefry(key, x, y);
 }
 
 // out[i] = both words of the hash of i, joined by exclusive or.
 NAMOO_WIDE void position_bits(const uint32_t* words, uint32_t* out, size_t count) {
   Schedule key(words[0], words[1]);
-  uint32_t x[kBlock], y[kBlock];
+  Lane x[kLanes], y[kLanes];
   for (size_t done = 0; done < count; done += kBlock) {
-    size_t block = count - done < kBlock ? count - done : kBlock;
-    positions(done, x, y, block);
-    threefry(key, x, y, block);
-    for (size_t i = 0; i < block; i++) out[done + i] = x[i] ^ y[i];
+    hash_positions(key, done, x, y);
+    for (size_t i = 0; i < kLanes; i++) x[i] ^= y[i];
+    std::memcpy(out + done, x, 4 * std::min(count - done, kBlock));
   }
 }
 
 // out[i] = the two words of the hash of i.
 NAMOO_WIDE void position_words(const uint32_t* words, uint32_t* out, size_t count) {
   Schedule key(words[0], words[1]);
-  uint32_t x[kBlock], y[kBlock];
+  Lane x[kLanes], y[kLanes];
+  uint32_t first[kBlock], second[kBlock];
   for (size_t done = 0; done < count; done += kBlock) {
-    size_t block = count - done < kBlock ? count - done : kBlock;
-    positions(done, x, y, block);
-    threefry(key, x, y, block);
-    for (size_t i = 0; i < block; i++) {
-      out[2 * (done + i)] = x[i];
-      out[2 * (done + i) + 1] = y[i];
+    hash_positions(key, done, x, y);
+    std::memcpy(first, x, sizeof x);
+    std::memcpy(second, y, sizeof y);
+    for (size_t i = 0; i < kBlock && done + i < count; i++) {
+      out[2 * (done + i)] = first[i];
+      out[2 * (done + i) + 1] = second[i];
     }
   }
 }
 
-// Horner's rule with the product and the sum rounded once, through double precision.
+// Horner's rule with the product and the sum rounded once.
 NAMOO_WIDE void horner(const float* coefficients, size_t degree, const float* v, float* out,
                        size_t count) {
   for (size_t start = 0; start < count; start += kBlock) {
-    size_t block = count - start < kBlock ? count - start : kBlock;
-    const float* at = v + start;
-    float* to = out + start;
-    float sum[kBlock];
-    for (size_t i = 0; i < block; i++) sum[i] = coefficients[0];
+    size_t size = std::min(count - start, kBlock);
+    // Whole blocks, whatever their size: the loops are then unrolled, and the sums in registers.
+    float at[kBlock] = {}, sum[kBlock];
+    std::copy_n(v + start, size, at);
+    std::fill_n(sum, kBlock, coefficients[0]);
     for (size_t k = 1; k <= degree; k++) {
-      double c = coefficients[k];
-      for (size_t i = 0; i < block; i++) {
-        sum[i] = (float)((double)sum[i] * (double)at[i] + c);
-      }
+      for (size_t i = 0; i < kBlock; i++) sum[i] = std::fma(sum[i], at[i], coefficients[k]);
     }
-    for (size_t i = 0; i < block; i++) to[i] = sum[i];
+    std::copy_n(sum, size, out + start);
   }
 }
 
@@ -184,10 +190,10 @@ PyObject* py_fold_in(PyObject*, PyObject* args) {
     need_equal(words.size() == target.size() && words.size() == 2 * folded.size());
     for (size_t k = 0; k < folded.size(); k++) {
       const uint32_t* key = words.data<const uint32_t>() + 2 * k;
-      uint32_t x = 0, y = folded.data<const uint32_t>()[k];
-      threefry(Schedule(key[0], key[1]), &x, &y, 1);
-      target.data<uint32_t>()[2 * k] = x;
-      target.data<uint32_t>()[2 * k + 1] = y;
+      uint32_t x[] = {0}, y[] = {folded.data<const uint32_t>()[k]};
+      threefry(Schedule(key[0], key[1]), x, y);
+      target.data<uint32_t>()[2 * k] = x[0];
+      target.data<uint32_t>()[2 * k + 1] = y[0];
     }
     return Py_NewRef(Py_None);
   });

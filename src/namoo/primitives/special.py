@@ -157,27 +157,31 @@ def _erf_inv(x):
     out = np.empty(x.size, np.float32)
     flat = x.reshape(-1)
     # In blocks, so that all steps of the polynomial find their numbers in the cache.
-    for start in range(0, x.size, _BLOCK):
-        block = slice(start, start + _BLOCK)
-        _erf_inv_into(flat[block], out[block])
+    for start in range(0, x.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        erf_inv_into(flat[block], out[block])
     return out.reshape(x.shape)
 
 
-_BLOCK = 1 << 14
+BLOCK = 1 << 14
 
 
-def _erf_inv_into(x: np.ndarray, out: np.ndarray) -> None:
-    w = -np.log1p(-x * x)
-    _polynomial(_CENTRE, w - np.float32(2.5), out)
+def erf_inv_into(x: np.ndarray, out: np.ndarray) -> None:
+    """The inverse error function of a row of float32 numbers, into other memory or their own."""
+    w = np.multiply(x, x)
+    np.negative(w, out=w)
+    np.log1p(w, out=w)
+    np.negative(w, out=w)
+    ratio = np.empty_like(w)
+    _polynomial(_CENTRE, w - np.float32(2.5), ratio)
     tail = np.flatnonzero(~(w < 5))
     if tail.size:
         far = np.empty(tail.size, np.float32)
         _polynomial(_TAIL, np.sqrt(w[tail]) - np.float32(3), far)
-        out[tail] = far
-    out *= x
-    if tail.size:
-        edge = tail[np.abs(x[tail]) == 1]
-        out[edge] = x[edge] * np.float32(np.inf)
+        # At ±1 the ratio is infinite, and `far` is not a number.
+        far[np.abs(x[tail]) == 1] = np.inf
+        ratio[tail] = far
+    np.multiply(x, ratio, out=out)
 
 
 def _polynomial(coefficients: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
@@ -189,13 +193,23 @@ def _polynomial(coefficients: np.ndarray, v: np.ndarray, out: np.ndarray) -> Non
     if native is not None:
         native.horner(coefficients, v, out)
         return
-    v = v.astype(np.float64)
-    step = np.empty_like(v)
     out[...] = coefficients[0]
     for c in coefficients[1:]:
-        np.multiply(out, v, out=step)
-        step += c
-        out[...] = step
+        out[...] = _fused(out, v, c)
+
+
+def _fused(x: np.ndarray, y: np.ndarray, z: np.float32) -> np.ndarray:
+    """x·y + z of float32 numbers, rounded once, as a double that rounds to it.
+
+    The product is exact as a double.  The sum is rounded to an odd number where it is not exact,
+    so that rounding it again cannot meet a tie that was none.
+    """
+    product = x.astype(np.float64) * y
+    total = product + z
+    part = total - product
+    lost = (product - (total - part)) + (z - part)
+    even = total.view(np.int64) & 1 == 0
+    return np.where((lost != 0) & even, np.nextafter(total, np.copysign(np.inf, lost)), total)
 
 
 erf_inv_p = unary(

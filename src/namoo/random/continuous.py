@@ -10,10 +10,14 @@ import numpy as np
 import namoo.numpy as jnp
 from namoo import _dtypes, errors, lax
 from namoo._config import config
-from namoo.core.array import Array
+from namoo.core.array import Array, EagerArray
+from namoo.core.trace import context, eval_trace
+from namoo.primitives.generators import unit_floats
+from namoo.primitives.prng import random_bits_p
+from namoo.primitives.special import BLOCK, erf_inv_into
 from namoo.random.arguments import array_of, float_dtype, param, sample_shape, shape_tuple, spread
 from namoo.random.keys import single, split
-from namoo.random.uniforms import Shape, between, signs, unit
+from namoo.random.uniforms import Shape, between, scale_to, signs, unit
 
 
 class _Constants(NamedTuple):
@@ -37,7 +41,25 @@ def _constants(dtype: np.dtype) -> _Constants:
 def normals(key: Any, shape: Shape, dtype: np.dtype) -> Array:
     """Standard normal floats, given a typed key."""
     constants = _constants(dtype)
+    if dtype == np.float32 and type(key) is EagerArray and context.trace is eval_trace:
+        return EagerArray(_normals_of_bits(key._value, shape, constants))
     return lax.erf_inv(between(key, shape, dtype, constants.above, 1.0)) * constants.root
+
+
+def _normals_of_bits(key: np.ndarray, shape: Shape, constants: _Constants) -> np.ndarray:
+    """What `normals` says, with every step done in the memory of the random bits.
+
+    That takes half the time for many numbers: no new memory, and each block stays in the cache.
+    """
+    words = random_bits_p.evaluate(key, bit_width=32, shape=shape)
+    low, root = np.float32(constants.above), np.float32(constants.root)
+    flat = words.reshape(-1)
+    for start in range(0, flat.size, BLOCK):
+        floats = unit_floats(flat[start : start + BLOCK], np.dtype(np.float32))
+        scale_to(floats, low, np.float32(1))
+        erf_inv_into(floats, floats)
+        floats *= root
+    return words.view(np.float32)
 
 
 @errors.boundary

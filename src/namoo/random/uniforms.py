@@ -42,16 +42,18 @@ def between(key: Any, shape: Shape, dtype: np.dtype, low: Any, high: Any) -> Arr
     u = unit(key, shape, dtype)
     if type(low) is not float or type(high) is not float:
         return jnp.maximum(low, u * (high - low) + low)
-    width = dtype.type(high) - dtype.type(low)
     if type(u) is not EagerArray:
+        width = dtype.type(high) - dtype.type(low)
         return jnp.maximum(low, u * float(width) + low)
-    # The floats are new, so they may be changed in place.
-    floats = u._value
-    least = dtype.type(low)
-    floats *= width
-    floats += least
-    np.maximum(floats, least, out=floats)
+    scale_to(u._value, dtype.type(low), dtype.type(high))  # the floats are new
     return u
+
+
+def scale_to(floats: np.ndarray, low: Any, high: Any) -> None:
+    """Change floats in [0, 1) into floats in [low, high), in place."""
+    floats *= high - low
+    floats += low
+    np.maximum(floats, low, out=floats)
 
 
 @errors.boundary
