@@ -163,7 +163,7 @@ def _erf_inv(x):
     return out.reshape(x.shape)
 
 
-BLOCK = 1 << 14
+BLOCK = 1 << 16
 
 
 def erf_inv_into(x: np.ndarray, out: np.ndarray) -> None:
