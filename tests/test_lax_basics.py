@@ -129,8 +129,11 @@ def test_powers_of_integers(dtype):
         assert_same(partial(lax.integer_pow, y=y), partial(jlax.integer_pow, y=y), [xs], 32)
 
 
+EIGHT = "float8_e4m3fn float8_e5m2 float8_e8m0fnu".split()
+
+
 @pytest.mark.parametrize("method", [0, 1])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int32", "complex64"])
+@pytest.mark.parametrize("dtype", [*"float32 bfloat16 float16 int32 complex64".split(), *EIGHT])
 def test_round(dtype, method):
     assert_same(
         lambda x: lax.round(x, lax.RoundingMethod(method)),

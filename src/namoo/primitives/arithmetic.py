@@ -419,8 +419,10 @@ class RoundingMethod(IntEnum):
 def _round(x, *, rounding_method):
     if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
         return np.rint(x)
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole).astype(x.dtype)
+    # Some types of eight bits have no zero, which half of this is about.
+    wide = x.astype(np.float32) if x.dtype.itemsize == 1 else x
+    whole = np.trunc(wide)
+    return np.where(np.abs(wide - whole) >= 0.5, whole + np.sign(wide), whole).astype(x.dtype)
 
 
 _ROUND = {
