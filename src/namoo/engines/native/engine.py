@@ -156,9 +156,9 @@ class Program:
             return self.runtime_entry(values)
         # To be asked first: what is made of the values refers to them.
         sources = {o: i for i, o in self.made.in_place if sole_owner(values, i)}
-        ins = [np.ascontiguousarray(v) for v in values]
+        ins = [np.asarray(v, order="C") for v in values]
         outs = [
-            ins[sources[o]].view(dtype).reshape(shape) if o in sources else np.empty(shape, dtype)
+            _as(ins[sources[o]], shape, dtype) if o in sources else np.empty(shape, dtype)
             for o, (shape, dtype) in enumerate(self.outputs)
         ]
         arrays = [*ins, *self.consts, *outs]
@@ -229,6 +229,13 @@ class Program:
         if stage == "assembly":
             return link.assembly(self.text)
         return str(self.closed)
+
+
+def _as(array: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array with a shape and a type; itself if it can be, since a view owns no memory."""
+    if (array.shape, array.dtype) == (shape, dtype):
+        return array
+    return array.view(dtype).reshape(shape)
 
 
 class Native:
