@@ -245,6 +245,7 @@ def test_programs_that_differ_are_told_apart(folder, funs):
         (programs, "_sources", lambda: "other files"),
         (programs, "FORMAT", -1),
         (link, "PASSES", (*link.PASSES, "reassociate")),
+        (link, "OPTIONS", (*link.OPTIONS, "disable-cgp")),
         (np, "__version__", "0.0"),
     ],
 )

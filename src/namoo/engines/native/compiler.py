@@ -18,12 +18,39 @@ import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
 from namoo.engines.native.jobs import Job
-from namoo.engines.native.link import LEVEL
+from namoo.engines.native.link import LEVEL, OPTIONS
 
 _lock = threading.RLock()
 _idle: list[Any] = []
 """Machines that no thread is using."""
 _numbers = itertools.count()
+_emitting = 0
+"""How many threads make machine code."""
+
+
+@contextmanager
+def _with_options() -> Iterator[None]:
+    """Our options of LLVM's, while any thread makes machine code.
+
+    They are the process's, and others in it use LLVM too: theirs are the usual ones.
+    """
+    global _emitting
+    with _lock:
+        _emitting += 1
+        if _emitting == 1:
+            _set_options("true")
+    try:
+        yield
+    finally:
+        with _lock:
+            _emitting -= 1
+            if not _emitting:
+                _set_options("false")
+
+
+def _set_options(value: str) -> None:
+    for name in OPTIONS:
+        llvm.set_option("", f"-{name}={value}")
 
 
 def _new_machine() -> Any:
@@ -85,7 +112,7 @@ def object_file(text: str, passes: Sequence[str]) -> bytes:
         # and machines of their own is safe, so this, which takes long, goes without its lock.
         emit = ffi.lib.LLVMPY_TargetMachineEmitToMemory
         emit = getattr(emit, "_cfn", emit)
-        with ffi.OutputString() as error:
+        with _with_options(), ffi.OutputString() as error:
             buffer = emit(machine, module, 1, error)
             if not buffer:
                 raise RuntimeError(str(error))
@@ -98,7 +125,7 @@ def object_file(text: str, passes: Sequence[str]) -> bytes:
 
 def assembly(text: str, passes: Sequence[str]) -> str:
     """Machine code for LLVM text, to be read."""
-    with target_machine() as machine:
+    with target_machine() as machine, _with_options():
         return machine.emit_assembly(optimised(machine, text, passes))
 
 

@@ -95,17 +95,23 @@ def constant(elem: str, number: Any) -> Value:
         return Value(text, elem, constant=number)
     if elem == "i1":
         return Value("true" if number else "false", elem, constant=bool(number))
-    number = int(number)
+    return _integer(elem, int(number))
+
+
+@functools.lru_cache(4096)
+def _integer(elem: str, number: int) -> Value:
     return Value(str(number), elem, constant=number)
 
 
 class _Level:
     """A loop being written: the text so far, and the block that is still open."""
 
-    __slots__ = ("chunks", "label", "lines", "memo", "phis")
+    __slots__ = ("chunks", "index", "label", "lines", "memo", "phis")
 
     def __init__(self, label: str):
         self.chunks: list[str] = []
+        self.index: tuple[Value | None, Value | None, int] = None, None, 0
+        """Its variable, where that starts, and its step."""
         self.label = label
         self.lines: list[str] = []
         self.phis: list[tuple[Value, Value, Value | None]] = []
@@ -157,7 +163,7 @@ class Function:
             if operand.depth > depth:
                 depth = operand.depth
         key = (elem, lanes, text)
-        for level in self.levels[: depth + 1]:
+        for level in self.levels if depth == len(self.levels) - 1 else self.levels[: depth + 1]:
             if (known := level.memo.get(key)) is not None:
                 # A pointer's depth also says when what it points to is written.
                 return known if known.depth == depth else Value(known.name, elem, lanes, depth)
@@ -200,6 +206,7 @@ class Function:
         level = _Level(label)
         self.levels.append(level)
         index = Value(f"%i{number}", "i64", 0, self.depth)
+        level.index = index, start, step
         yield index
         self.levels.pop()
         parent = self.levels[-1]
@@ -312,6 +319,19 @@ class Function:
         text = f"getelementptr {storage(elem)}, ptr {pointer.name}, i64 {index.name}"
         return self.emit("ptr", 0, text, (pointer, index))
 
+    def stepped(self, pointer: Value, index: Value, stride: int, elem: str) -> Value:
+        """The address of element `index * stride`: in that index's loop, a pointer that steps."""
+        level = self.levels[-1]
+        variable, start, step = level.index
+        if index is not variable or start is None or pointer.depth == self.depth:
+            return self.offset(pointer, self.mul(index, constant("i64", stride)), elem)
+        key = ("step", pointer.name, stride, elem)
+        if key not in level.memo:
+            start = self.mul(start, constant("i64", stride))
+            phi = level.memo[key] = self.carry(self.offset(pointer, start, elem))
+            self.carried(phi, self.offset(phi, step * stride, elem))
+        return level.memo[key]
+
     def load(self, address: Value, elem: str, lanes: int = 0, mask: Value | None = None) -> Value:
         """Read one element, or `lanes` neighbours.  Booleans are bytes in memory."""
         stored = "u8" if elem == "i1" else elem
@@ -416,12 +436,13 @@ class Function:
     # ---- operations
 
     def _binary(self, x: Value, y: Value, integers: str, floats: str, unsigned: str = "") -> Value:
-        lanes, (x, y) = self.same_lanes(x, y)
-        if is_float(x.elem):
+        if x.lanes != y.lanes:
+            _, (x, y) = self.same_lanes(x, y)
+        if x.elem in FLOATS:
             name = floats
         else:
             name = unsigned if unsigned and not is_signed(x.elem) else integers
-        return self.emit(x.elem, lanes, f"{name} {x!r}, {y.name}", (x, y))
+        return self.emit(x.elem, x.lanes, f"{name} {x!r}, {y.name}", (x, y))
 
     def add(self, x: Value, y: Value) -> Value:
         if x.elem == "i1":

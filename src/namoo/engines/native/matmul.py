@@ -388,8 +388,7 @@ class Step:
         return return_value
 
     def _at(self, pointer: Value, i: Value, stride: int) -> Value:
-        f = self.f
-        return f.offset(pointer, f.mul(i, constant("i64", stride)), self.elem)
+        return self.f.stepped(pointer, i, stride, self.elem)
 
     def _written_out(self, a, b, inner, sums):
         for n in range(length(inner)):
@@ -505,16 +504,15 @@ class Packing:
             rows(first, f.offset(target, vectors * n, elem), columns)
 
     def _square(self, source: Value, target: Value, i: Value, terms: int, columns: int) -> None:
-        """The block that begins at term `i`."""
+        """The block that begins at term `i`, by a function that all kernels share."""
         f, elem, n = self.f, self.elem, self.lanes
         width = self.vectors * n
-        mask = _mask(n, terms) if terms < n else None
-        zero = Value(f"splat ({constant(elem, 0.0)!r})", elem, n)
+        name = f"turned.{suffix(elem, n)}.{columns}.{terms}"
+        if name not in f.declarations:
+            _turning(f, name, elem, n, terms, columns)
         row = f.offset(source, i, elem)
-        square = [self._load(f.offset(row, j * self.stride, elem), mask) for j in range(columns)]
         out = f.offset(target, f.mul(i, constant("i64", width)), elem)
-        for j, value in enumerate(transposed(f, square + [zero] * (n - columns))[:terms]):
-            f.store(value, f.offset(out, j * width, elem))
+        f.line(f"  call void @{name}({row!r}, i64 {self.stride}, {out!r}, i64 {width})")
 
     def _gathered(self, source: Value, target: Value, axis: Axis) -> None:
         f, elem, n, width = self.f, self.elem, self.lanes, self.vectors * self.lanes
@@ -535,6 +533,24 @@ class Packing:
                     f"{kind} zeroinitializer)"
                 )
                 f.store(f.emit(elem, n, text, (addresses,)), f.offset(out, v * n, elem))
+
+
+def _turning(outer: Function, name: str, elem: str, lanes: int, terms: int, columns: int) -> None:
+    """A function that copies the rows of a block, `stride` apart, to columns, `width` apart."""
+    f = Function(name, ["ptr", "i64", "ptr", "i64"], "internal void")
+    source, stride, target, width = f.parameters
+    mask = _mask(lanes, terms) if terms < lanes else None
+    rows = []
+    for _ in range(columns):
+        rows.append(f.load(source, elem, lanes, mask))
+        source = f.offset(source, stride, elem)
+    zero = Value(f"splat ({constant(elem, 0.0)!r})", elem, lanes)
+    for value in transposed(f, rows + [zero] * (lanes - columns))[:terms]:
+        f.store(value, target)
+        target = f.offset(target, width, elem)
+    f.line("  ret void")
+    outer.declarations |= f.declarations
+    outer.declarations[name] = f.text("noinline nounwind")
 
 
 def transposed(f: Function, rows: list[Value]) -> list[Value]:

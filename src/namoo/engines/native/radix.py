@@ -109,10 +109,10 @@ class RadixRows(Routine):
         part = computed_in(part_of(key[0].elem))
         return 8 if part == "i1" else bits_of(part)
 
-    def _rank(self, key: tuple[Place, int], position: Value) -> Value:
-        """An unsigned integer in the order of a key."""
-        f, (place, part) = self.f, key
-        value = routine.read(f, place.pointer, place.elem, position)
+    def _rank(self, key: tuple[Place, int], j: Value) -> Value:
+        """An unsigned integer in the order of a key of the row's element `j`."""
+        place, part = key
+        value = self._read(place, j)
         return self._rank_of(value[part] if isinstance(value, tuple) else value, self._bits(key))
 
     def _rank_of(self, value: Value, bits: int) -> Value:
@@ -172,8 +172,11 @@ class RadixRows(Routine):
         if self.form != "values":
             self._collect(self.buffers[side])
 
-    def _at(self, j: Value) -> Value:
-        return self.f.add(self.base, self.f.mul(j, integer(self.inner)))
+    def _read(self, place: Place, j: Value) -> Any:
+        """Element `j` of the row in an operand."""
+        f, elem = self.f, place.elem
+        first = f.offset(place.pointer, f.mul(self.base, integer(parts(elem))), part_of(elem))
+        return routine.read(f, first, elem, f.mul(j, integer(self.inner)))
 
     def _count(self, key) -> tuple[Value, Value]:
         """Count all digits of a key, then sum the counts up: where the elements of a digit begin.
@@ -187,7 +190,7 @@ class RadixRows(Routine):
         zero, one = constant("u32", 0), constant("u32", 1)
         with f.loop(0, n) as j:
             phis = [f.carry(zero), f.carry(zero)] if watched else []
-            number = self._rank(key, self._at(j))
+            number = self._rank(key, j)
             for p in range(passes):
                 at = f.add(self._digit(number, p), integer(p * size))
                 self.counts.write(at, f.add(self.counts.read(at), one))
@@ -224,9 +227,9 @@ class RadixRows(Routine):
             if source is not None:
                 moved = source.read(j)
             elif self.form == "values":
-                moved = self._rank(key, self._at(j))
+                moved = self._rank(key, j)
             elif self.form == "pairs":
-                high = f.convert(self._rank(key, self._at(j)), "u64")
+                high = f.convert(self._rank(key, j), "u64")
                 moved = f.or_(f.shl(high, constant("u64", 32)), f.bitcast(j, "u64"))
             else:
                 moved = f.convert(j, "u32")
@@ -235,7 +238,7 @@ class RadixRows(Routine):
             elif self.form == "pairs":
                 number = f.convert(f.lshr(moved, constant("u64", 32)), "u32")
             else:
-                number = self._rank(key, self._at(f.convert(moved, "i64")))
+                number = self._rank(key, f.convert(moved, "i64"))
             at = f.add(self._digit(number, p), offset)
             where = self.counts.read(at)
             self.counts.write(at, f.add(where, constant("u32", 1)))
@@ -254,7 +257,7 @@ class RadixRows(Routine):
             start = f.bitcast(f.convert(below, "u64"), "i64")
             with f.loop(0, self.count) as j:
                 at = f.carry(start)
-                value = routine.read(f, routine.here(f, place.pointer), place.elem, self._at(j))
+                value = self._read(place, j)
                 is_zero = f.compare("eq", value, constant(value.elem, 0.0))
                 following = f.add(at, f.bitcast(f.convert(is_zero, "u64"), "i64"))
                 with f.branch(is_zero):
@@ -267,13 +270,12 @@ class RadixRows(Routine):
         f = self.f
         with f.loop(0, self.count if self.top is None else self.top) as j:
             place = f.convert(sorted_.read(j), "u32")
-            source = self._at(f.bitcast(f.convert(place, "u64"), "i64"))
+            source = f.bitcast(f.convert(place, "u64"), "i64")
             target = f.add(self.out_base, f.mul(j, integer(self.inner)))
             for number, y in zip(self.writes, self.targets, strict=True):
                 if number == UNUSED:
                     continue
                 value: Any = place
                 if number is not None:
-                    x = self.sources[number]
-                    value = routine.read(f, x.pointer, x.elem, source)
+                    value = self._read(self.sources[number], source)
                 routine.write(f, y.pointer, y.elem, target, value)

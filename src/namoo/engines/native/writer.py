@@ -251,6 +251,22 @@ class Writer:
                 step = factor
         return step
 
+    def _address(self, pointer: Value, elem: str, position: Index) -> Value:
+        """Where an element lies, or the first of as many as there are lanes.
+
+        What outer loops decide is computed there.  The constant comes last: loads and stores add
+        it for nothing, and elements at constant distances have the rest in common.
+        """
+        f = self.f
+        terms = [(self._symbol(s, False), factor) for s, factor in position.terms.items()]
+        terms.sort(key=lambda term: term[0].depth)
+        for value, factor in terms:
+            if factor == 1:
+                pointer = f.offset(pointer, value, elem)
+            else:
+                pointer = f.stepped(pointer, value, factor, elem)
+        return f.offset(pointer, position.constant, elem)
+
     def load(self, place: Place, index: Sequence[Index]) -> Any:
         """Read an element, or as many as there are lanes."""
         if 0 in place.shape:
@@ -266,13 +282,13 @@ class Writer:
         f = self.f
         step = self._vector_step(position)
         if step == 0:
-            return f.load(f.offset(pointer, self._sum(position, False), elem), elem)
+            return f.load(self._address(pointer, elem, position), elem)
         if step == 1:
-            address = f.offset(pointer, self._sum(position, False), elem)
+            address = self._address(pointer, elem, position)
             return f.load(address, elem, self.lanes, self.mask)
         if step == -1 and self.mask is None:
             first = position - (self.lanes - 1)
-            address = f.offset(pointer, self._sum(first, False), elem)
+            address = self._address(pointer, elem, first)
             return f.shuffle(f.load(address, elem, self.lanes), range(self.lanes)[::-1])
         if self.mask is None or isinstance(self.mask, Mask):
             if step == 2 and self.lanes % 2 == 0:
@@ -289,12 +305,12 @@ class Writer:
         """Neighbours but one: two vectors that meet, and touch nothing beyond the last element."""
         f, n = self.f, self.lanes
         last = 2 * (self._count() - 1)
-        first = f.offset(pointer, self._sum(position, False), elem)
+        first = self._address(pointer, elem, position)
         low = f.load(first, elem, n, None if last >= n - 1 else mask_of(n, last + 1))
         order = [*range(0, n, 2), *range(n + 1, 2 * n, 2)]
         if last < n:
             return f.shuffle(low, order, low)
-        second = f.offset(pointer, self._sum(position + (n - 1), False), elem)
+        second = self._address(pointer, elem, position + (n - 1))
         rest = last - (n - 1) + 1
         high = f.load(second, elem, n, None if rest == n else mask_of(n, rest))
         return f.shuffle(low, order, high)
@@ -315,7 +331,7 @@ class Writer:
     def _repeated(self, pointer: Value, elem: str, position: Index, times: int) -> Value:
         """Neighbours, each as often as `times`."""
         f, n = self.f, self.lanes
-        address = f.offset(pointer, self._sum(position, False), elem)
+        address = self._address(pointer, elem, position)
         if times == n:
             return f.load(address, elem)
         used = -(-self._count() // times)
@@ -352,7 +368,7 @@ class Writer:
         step = self._vector_step(position)
         if step == count and self.mask is None:
             f = self.f
-            address = f.offset(place.pointer, self._sum(position, False), part)
+            address = self._address(place.pointer, part, position)
             both = f.load(address, part, count * n)
             return tuple(f.shuffle(both, range(i, count * n, count)) for i in range(count))
         return tuple(self._load(place.pointer, part, position + i) for i in range(count))
@@ -368,7 +384,7 @@ class Writer:
         if step == 1 and self.mask is None and is_complex(place.elem):
             re, im = (f.splat(v, n) for v in value)
             both = f.shuffle(re, [i // 2 + n * (i % 2) for i in range(2 * n)], im)
-            f.store(both, f.offset(place.pointer, self._sum(position * 2, False), part))
+            f.store(both, self._address(place.pointer, part, position * 2))
             return
         for i, one in enumerate(value):
             self._store(place.pointer, part, position * len(value) + i, one)
@@ -378,11 +394,11 @@ class Writer:
         value = f.convert(value, elem)
         step = self._vector_step(position)
         if step == 0:
-            f.store(f.lane(value, 0), f.offset(pointer, self._sum(position, False), elem))
+            f.store(f.lane(value, 0), self._address(pointer, elem, position))
             return
         value = f.splat(value, self.lanes)
         if step == 1:
-            address = f.offset(pointer, self._sum(position, False), elem)
+            address = self._address(pointer, elem, position)
             f.store(value, address, self.mask)
             return
         if elem == "i1":
@@ -407,7 +423,7 @@ class Ahead(Writer):
         f = self.f
         if self._vector_step(position) == 1:
             size = bits_of("u8" if elem == "i1" else elem) // 8
-            first = f.offset(pointer, self._sum(position, False), elem)
+            first = self._address(pointer, elem, position)
             for line in range(0, self.lanes * size, LINE):
                 f.prefetch(f.offset(first, line, "i8"))
         # Nobody uses what is computed of it.
