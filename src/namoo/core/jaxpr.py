@@ -255,10 +255,18 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 def dce(jaxpr: Jaxpr, keep: Sequence[bool]) -> Jaxpr:
     """The program that computes only the results in `keep`, without equations nothing needs."""
     outvars = [v for v, k in zip(jaxpr.outvars, keep, strict=True) if k]
-    needed = {v for v in outvars if type(v) is not Literal}
+    return jaxpr.replace(outvars=outvars, eqns=live(jaxpr, outvars)[0])
+
+
+def live(jaxpr: Jaxpr, outvars: Sequence[Atom]) -> tuple[list[JaxprEqn], set[Var]]:
+    """The equations that some results need, or that have effects, and the variables they read."""
+    read: set[Any] = {v for v in outvars if type(v) is not Literal}
     eqns = []
     for eqn in reversed(jaxpr.eqns):
-        if eqn.effectful or any(v in needed for v in eqn.outvars):
+        # Whether an equation has effects takes longer to find out: it is asked of few.
+        if not read.isdisjoint(eqn.outvars) or eqn.effectful:
             eqns.append(eqn)
-            needed.update(v for v in eqn.invars if type(v) is not Literal)
-    return jaxpr.replace(outvars=outvars, eqns=eqns[::-1])
+            for atom in eqn.invars:
+                if type(atom) is not Literal:
+                    read.add(atom)
+    return eqns[::-1], read

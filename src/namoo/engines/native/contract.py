@@ -74,19 +74,22 @@ def turn(graph: Graph) -> None:
 
     A transposition that is the only use of a product becomes that product, with other strides.
     """
-    uses: dict[Node, int] = dict.fromkeys(graph.outputs, 1)
-    for node in graph.nodes:
-        for x in set(node.operands):
-            uses[x] = uses.get(x, 0) + 1
-    for node in graph.nodes:
-        if node.kind is not COMPUTE or node.key[0] != "transpose":
-            continue
+    turns = [n for n in graph.nodes if n.kind is COMPUTE and n.key[0] == "transpose"]
+    turns = [n for n in turns if n.operands[0].kind is DOT]
+    uses = {n.operands[0]: 0 for n in turns}
+    for node in graph.nodes if turns else ():
+        for x in node.operands:
+            if x in uses:
+                uses[x] += 1
+    for node in turns:
         (dot,) = node.operands
-        if dot.kind is DOT and uses[dot] == 1 and generated(dot) and product(dot) is not dot.data:
+        alone = uses[dot] == 1 and dot not in graph.outputs
+        if alone and generated(dot) and product(dot) is not dot.data:
             operands, data = _turned(dot, node.key[1])
             if choose(data, False) is not None:
                 node.kind, node.fn, node.cost = DOT, None, dot.cost
                 node.operands, node.data, node.key = operands, data, ("product", data.key)
+                node.form = graph.form(node.kind, node.key, node.shape, node.dtype)
 
 
 def _turned(dot: Node, permutation: tuple[int, ...]) -> tuple[tuple[Node, ...], Product]:

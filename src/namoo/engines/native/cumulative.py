@@ -192,4 +192,4 @@ def accepts(x: Node, name: str) -> bool:
     elem = elem_of(x.dtype)
     if name == "logsumexp":
         return bool(elem) and is_float(elem)
-    return ops.accepts(name, [x.dtype])
+    return ops.accepts(name, x.dtype)

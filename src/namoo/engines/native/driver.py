@@ -128,7 +128,7 @@ class Driver:
                 continue
             if first.size == 0 or 0 in cluster.space:
                 continue
-            if first.kind is DOT and not contract.generated(first):
+            if cluster.step:
                 kernel, nodes = contract.blocks(self.module, first), (*first.operands, first)
             else:
                 spec = specification(plan.fusion, cluster)

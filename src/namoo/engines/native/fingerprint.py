@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,8 @@ class Fingerprint:
         self._programs: dict[Jaxpr, str] = {}
         self._types: dict[Any, str] = {}
         self._primitives: dict[Primitive, tuple[str, Any]] = {}
-        self._writers = {
+        self._operations: dict[tuple[str, int], str] = {}
+        self._writers: dict[type, Callable[[Any], str]] = {
             **dict.fromkeys(_PLAIN, repr), tuple: self._items, list: self._items,
             dict: self._mapping, ClosedJaxpr: self._closed, Jaxpr: self._program,
             ShapedArray: self._type, EagerArray: self._array, np.ndarray: self._array,
@@ -64,8 +65,32 @@ class Fingerprint:
         return self._short.setdefault(text, f"%{len(self._short)}")
 
     def _value(self, value: Any) -> str:
-        writer = self._writers.get(type(value))
-        return self._other(value) if writer is None else writer(value)
+        kind = type(value)
+        return (self._writers.get(kind) or self._writer(kind))(value)
+
+    def _writer(self, kind: type) -> Callable[[Any], str]:
+        """What writes values of a class; each is looked at once."""
+        if issubclass(kind, (np.dtype, ExtendedDType)):
+            writer: Callable[[Any], str] = self._dtype
+        elif issubclass(kind, np.generic):
+            writer = lambda v: f"[{self._dtype(v.dtype)}:{_content(np.asarray(v))}]"  # noqa: E731
+        elif kind is type:
+            writer = self._class
+        else:
+            name = _class_name(kind)
+            if issubclass(kind, enum.Enum):
+                writer = lambda v: f"{name}.{v.name}"  # noqa: E731
+            elif issubclass(kind, tuple):
+                writer = lambda v: name + self._items(tuple(v))  # noqa: E731
+            else:
+                raise Unknown(f"{name} has no text")
+        self._writers[kind] = writer
+        return writer
+
+    def _class(self, value: type) -> str:
+        if not issubclass(value, np.generic):
+            raise Unknown(f"{value} has no text")
+        return self._dtype(np.dtype(value))
 
     def _items(self, values) -> str:
         if _PLAIN.issuperset(map(type, values)):
@@ -75,21 +100,6 @@ class Fingerprint:
     def _mapping(self, values: Mapping[str, Any]) -> str:
         items = [f"{k!r}:{self._value(v)}" for k, v in values.items()]
         return "{" + " ".join(items) + "}"
-
-    def _other(self, value: Any) -> str:
-        kind = type(value)
-        if isinstance(value, (np.dtype, ExtendedDType)):
-            return self._dtype(value)
-        if isinstance(value, np.generic):
-            return f"[{self._dtype(value.dtype)}:{_content(np.asarray(value))}]"
-        name = _class_name(kind)
-        if isinstance(value, enum.Enum):
-            return f"{name}.{value.name}"
-        if isinstance(value, tuple):
-            return name + self._items(tuple(value))
-        if isinstance(value, type) and issubclass(value, np.generic):
-            return self._dtype(np.dtype(value))
-        raise Unknown(f"{name} has no text")
 
     def _dtype(self, dtype: Any) -> str:
         text = self._types.get(dtype)
@@ -131,38 +141,46 @@ class Fingerprint:
             return known
         self._programs[jaxpr] = f"@{len(self._programs)}"
         numbers: dict[Var, str] = {}
-        kinds = self._types
+        kinds, primitives, operations = self._types, self._primitives, self._operations
+        words = ["{"]
 
-        def declared(variables) -> str:
-            words = []
+        def declare(variables) -> None:
             for v in variables:
                 numbers[v] = f"{len(numbers)}"
                 words.append(kinds.get(id(v.aval)) or self._type(v.aval))
-            return " ".join(words)
+            words.append("|")
 
-        def read(atoms) -> str:
-            return " ".join(
-                [
-                    f"={self._value(a.val)}{self._type(a.aval)}"
-                    if type(a) is Literal
-                    else numbers[a]
-                    for a in atoms
-                ]
-            )
+        def read(atoms) -> None:
+            for a in atoms:
+                if type(a) is Literal:
+                    words.append(f"={self._value(a.val)}{self._type(a.aval)}")
+                else:
+                    words.append(numbers[a])
 
-        lines = [f"{{{declared(jaxpr.constvars)}|{declared(jaxpr.invars)}"]
+        declare(jaxpr.constvars)
+        declare(jaxpr.invars)
+        self.equations += jaxpr.eqns
         for eqn in jaxpr.eqns:
-            self.equations.append(eqn)
-            name, chosen = self._primitives.get(eqn.primitive) or self._primitive(eqn.primitive)
-            params = eqn.params
-            if chosen is not None:
-                params = {k: params[k] for k in chosen}
-                if not chosen and eqn.effectful:
-                    name = f"{name}!"
-            text = self._mapping(params) if params else ""
-            lines.append(f"{name}{text} {read(eqn.invars)}|{declared(eqn.outvars)}")
-        lines.append(f"{read(jaxpr.outvars)}}}")
-        return "\n".join(lines)
+            name, chosen = primitives.get(eqn.primitive) or self._primitive(eqn.primitive)
+            if eqn.params or chosen is not None:
+                key = name, id(eqn.params)
+                name = operations.get(key)
+                if name is None:
+                    name = operations[key] = self._operation(eqn, key[0], chosen)
+            words.append(name)
+            read(eqn.invars)
+            declare(eqn.outvars)
+        read(jaxpr.outvars)
+        words.append("}")
+        return " ".join(words)
+
+    def _operation(self, eqn: JaxprEqn, name: str, chosen: Sequence[str] | None) -> str:
+        """A primitive with its parameters, which copies of an equation have in common."""
+        if chosen is None:
+            return self._shortened(name + self._mapping(eqn.params))
+        if not chosen and eqn.effectful:
+            return f"{name}!"
+        return self._shortened(name + self._mapping({k: eqn.params[k] for k in chosen}))
 
     def _primitive(self, primitive: Primitive) -> tuple[str, Any]:
         """A primitive's name, and the parameters that matter; None if all do."""

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import to_numpy
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, dce
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, live
 from namoo.engines.native import casts, conv, generators, indexing, matrices, ops, pooling
 from namoo.engines.native.index import Index, ravel, unravel
 from namoo.engines.native.types import elem_of, is_complex, is_key, numpy_dtype
@@ -42,7 +42,9 @@ BLOCK = 4096
 class Node:
     """A value of the program, or a step that has several."""
 
-    __slots__ = ("cost", "data", "dtype", "eqn", "fn", "key", "kind", "number", "operands", "shape")
+    __slots__ = (
+        "cost", "data", "dtype", "eqn", "fn", "form", "key", "kind", "number", "operands", "shape"
+    )  # fmt: skip
 
     def __init__(self, kind, shape, dtype, operands=(), *, fn=None, data=None, key=None, cost=1):
         self.kind: str = kind
@@ -54,6 +56,8 @@ class Node:
         self.key: Any = key
         """What it is, apart from its operands: equal keys compute the same."""
         self.cost: int = cost
+        self.form = -1
+        """The number that nodes of its kind, key and type share; see `Graph.form`."""
         self.number = -1
         self.eqn: JaxprEqn | None = None
 
@@ -123,13 +127,21 @@ class HostCall(Step):
 
 
 class Graph:
-    """A program as nodes, in an order in which they can be computed."""
+    """A program as nodes, in an order in which they can be computed.
 
-    def __init__(self) -> None:
+    `forms` are those of the program around it, if it is the body of a step there.
+    """
+
+    def __init__(self, forms: dict[tuple, int] | None = None) -> None:
         self.nodes: list[Node] = []
         self.inputs: list[Node] = []
         self.outputs: list[Node] = []
         self.consts: list[tuple[Node, np.ndarray]] = []
+        self.forms = {} if forms is None else forms
+
+    def form(self, *what: Any) -> int:
+        """A number for something that is compared often: equal things have one number."""
+        return self.forms.setdefault(what, len(self.forms))
 
 
 class Unsupported(Exception):
@@ -139,11 +151,12 @@ class Unsupported(Exception):
 class Emitter:
     """Builds a graph: what a `native` rule speaks to."""
 
-    def __init__(self, strict: bool = False) -> None:
-        self.graph = Graph()
+    def __init__(self, strict: bool = False, forms: dict[tuple, int] | None = None) -> None:
+        self.graph = Graph(forms)
         self.strict = strict
         """Whether operands are checked; see `checks`."""
         self.known: dict[Any, Node] = {}
+        self.literals: dict[tuple[np.dtype, bytes], Node] = {}
         self.eqn: JaxprEqn | None = None
         self.avals: list[Any] = []
         """Types of the results of the equation whose rule is running."""
@@ -159,16 +172,16 @@ class Emitter:
 
     def add(self, node: Node, unique: bool = False) -> Node:
         """Put a node into the graph, or return the one that is equal to it."""
+        graph = self.graph
+        node.form = graph.form(node.kind, node.key, node.shape, node.dtype)
         if not unique:
-            identity = (node.kind, node.key, node.shape, node.dtype,
-                        tuple(x.number for x in node.operands))  # fmt: skip
-            known = self.known.get(identity)
-            if known is not None:
+            identity = (node.form, *[x.number for x in node.operands])
+            known = self.known.setdefault(identity, node)
+            if known is not node:
                 return known
-            self.known[identity] = node
-        node.number = len(self.graph.nodes)
+        node.number = len(graph.nodes)
         node.eqn = self.eqn
-        self.graph.nodes.append(node)
+        graph.nodes.append(node)
         return node
 
     def input(self, aval: Any) -> Node:
@@ -181,7 +194,12 @@ class Emitter:
         dtype = numpy_dtype(dtype)
         value = np.asarray(value, dtype)
         # Zeros of either sign, and NaNs, are told apart by their bits.
-        return self.add(Node(LITERAL, (), dtype, data=value[()], key=value.tobytes()))
+        key = value.tobytes()
+        known = self.literals.get((dtype, key))
+        if known is None:
+            known = self.add(Node(LITERAL, (), dtype, data=value[()], key=key))
+            self.literals[dtype, key] = known
+        return known
 
     def const(self, value: Any) -> Node:
         """An array that the program holds."""
@@ -220,22 +238,22 @@ class Emitter:
     def map(self, name: str, *xs: Node, dtype: Any = None, **params: Any) -> Node:
         """An operation of `ops` on elements at the same place; scalars are repeated."""
         operation = ops.TABLE.get(name)
-        if operation is None or not ops.accepts(name, [x.dtype for x in xs]):
+        if operation is None or not ops.accepts(name, *[x.dtype for x in xs]):
             raise Unsupported
-        shape = next((x.shape for x in xs if x.shape), ())
+        shape = ()
+        for x in xs:
+            shape = shape or x.shape
+
+        dtype = numpy_dtype(self.avals[0].dtype) if dtype is None else dtype
+        if not elem_of(dtype):
+            raise Unsupported
 
         def fn(k, index):
             values = [k.at(x, index if x.shape else []) for x in xs]
             return operation(k.f, *values, **params)
 
-        return self.compute(
-            xs,
-            fn,
-            shape=shape,
-            dtype=dtype,
-            key=("map", name, freeze(params)),
-            cost=ops.cost(name),
-        )
+        key = ("map", name, freeze(params) if params else ())
+        return self.add(Node(COMPUTE, shape, dtype, xs, fn=fn, key=key, cost=ops.cost(name)))
 
     def reindex(self, x: Node, f: Callable[[list[Index]], list[Index]], *, key: Any, shape=None):
         """Each element is the operand's at `f(index)`."""
@@ -317,7 +335,7 @@ class Emitter:
     def fold(self, name: str, x: Node, axes: Sequence[int], identity: Any) -> Node:
         """Combine elements along axes by an operation of `ops`."""
         operation = ops.TABLE[name]
-        if not ops.accepts(name, [x.dtype]):
+        if not ops.accepts(name, x.dtype):
             raise Unsupported
         combine = lambda f, a, b: (operation(f, a[0], b[0]),)  # noqa: E731
         if x.dtype == np.bool_:
@@ -394,11 +412,10 @@ class Emitter:
             raise Unsupported
         wide = np.dtype(np.float32) if elem_of(dtype) in ("f16", "bf16") else dtype
         x, y = self.convert(x, wide), self.convert(y, wide)
-        sizes = [math.prod(x.shape[i] for i in contract[0])]
-        if 0 in sizes or 0 in x.shape or 0 in y.shape:
+        if 0 in x.shape or 0 in y.shape:
             return self.filled(0, dtype, tuple(self.avals[0].shape))
-        batched = math.prod(x.shape[i] for i in batch[0])
-        thin = min(x.size, y.size) == sizes[0] * batched or sizes[0] == 1
+        _, rows, columns, terms = matrices.extents(x.shape, y.shape, contract[0], batch[0])
+        thin = rows == 1 or columns == 1 or terms == 1
         if elem_of(wide) not in matrices.BLAS or thin:
             return self.convert(self._sum_of_products(x, y, contract, batch), dtype)
         return self.convert(self.dot(x, y, contract, batch), dtype)
@@ -434,27 +451,19 @@ class Emitter:
     def dot(self, x: Node, y: Node, contract, batch) -> Node:
         """A contraction of floats, by matrix products."""
         sides = []
-        for side, v in enumerate((x, y)):
-            c, b = list(contract[side]), list(batch[side])
-            while v.kind is COMPUTE and v.key[0] == "transpose":
-                c, b = [v.key[1][i] for i in c], [v.key[1][i] for i in b]
-                free = [i for i in range(len(v.shape)) if i not in contract[side] + batch[side]]
-                if [v.key[1][i] for i in free] != sorted(v.key[1][i] for i in free):
-                    c, b = list(contract[side]), list(batch[side])
-                    break
-                v = v.operands[0]
-                break
-            if not matrices.operand(v.shape, tuple(b), tuple(c)).usable:
-                v, b, c = self._by_rows(v, b, c)
-            sides.append((v, c, b))
+        for v, c, b in zip((x, y), contract, batch, strict=True):
+            turned = v.key[1] if v.kind is COMPUTE and v.key[0] == "transpose" else None
+            side = matrices.side(v.shape, turned, c, b)
+            v = v.operands[0] if side.unturned else v
+            sides.append((self._moved(v, side.order), side.contract, side.batch))
         (x, cx, bx), (y, cy, by) = sides
         data = Contraction((cx, cy), (bx, by))
-        shape = tuple(x.shape[i] for i in bx)
+        shape = tuple([x.shape[i] for i in bx])
         for v, c, b in sides:
-            shape += tuple(n for i, n in enumerate(v.shape) if i not in c and i not in b)
+            shape += tuple([n for i, n in enumerate(v.shape) if i not in c and i not in b])
         key = ("dot", data.contract, data.batch)
         node = Node(DOT, shape, x.dtype, (x, y), data=data, key=key)
-        terms = math.prod(x.shape[i] for i in cx)
+        terms = matrices.extents(x.shape, y.shape, cx, bx)[3]
         count = matrices.parts(node.size, terms, terms)
         product = matrices.Product.of(node) if count > 1 and not is_complex(node.elem) else None
         if product is None or product.columns.right > 1:
@@ -465,19 +474,17 @@ class Emitter:
         )
         return self.sum(self.product(x, y, product, (count, *shape)), (0,))
 
-    def _by_rows(self, v: Node, batch, contract):
-        """An operand with its batch axes first and its contracted axes last."""
-        free = [i for i in range(len(v.shape)) if i not in batch and i not in contract]
-        order = [*batch, *free, *contract]
+    def _moved(self, v: Node, order: tuple[int, ...] | None) -> Node:
+        """An operand with its axes in another order."""
+        if order is None:
+            return v
         places = [order.index(i) for i in range(len(order))]
-        v = self.reindex(
+        return self.reindex(
             v,
             lambda index: [index[i] for i in places],
-            key=("transpose", tuple(order)),
+            key=("transpose", order),
             shape=tuple(v.shape[i] for i in order),
         )
-        nb, nk = len(batch), len(contract)
-        return v, list(range(nb)), list(range(len(order) - nk, len(order)))
 
     def product(self, x: Node, y: Node, data: matrices.Product, shape: tuple[int, ...]) -> Node:
         """Sums of products, by the strides of their axes."""
@@ -607,19 +614,22 @@ class Emitter:
 
     def program(self, jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Node]) -> list[Node]:
         """The results of a program on operands."""
-        jaxpr, used = _live(jaxpr)
+        eqns, used = _live(jaxpr)
         env: dict[Var, Node] = dict(zip(jaxpr.invars, operands, strict=True))
         for var, const in zip(jaxpr.constvars, consts, strict=True):
             env[var] = const if isinstance(const, Node) else self.const(const)
 
         def read(atom) -> Node:
-            if type(atom) is Literal:
-                return self.const(np.asarray(atom.val, numpy_dtype(atom.aval.dtype)))
-            return env[atom]
+            if type(atom) is not Literal:
+                return env[atom]
+            dtype = numpy_dtype(atom.aval.dtype)
+            if elem_of(dtype):
+                return self.literal(atom.val, dtype)
+            return self.const(np.asarray(atom.val, dtype))
 
         outer = self.eqn, self.avals, self.used
         self.used = used
-        for eqn in jaxpr.eqns:
+        for eqn in eqns:
             self.eqn, self.avals = eqn, [v.aval for v in eqn.outvars]
             results = self.equation(eqn, [read(a) for a in eqn.invars])
             env.update(zip(eqn.outvars, results, strict=True))
@@ -644,9 +654,11 @@ class Emitter:
         return self.call(HostCall(eqn), operands, self.avals)
 
     def _foldable(self, eqn, operands) -> bool:
+        for x in operands:
+            if x.kind is not LITERAL:
+                return False
         return (
             bool(operands)
-            and all(x.kind is LITERAL for x in operands)
             and all(v.aval.shape == () and elem_of(v.aval.dtype) for v in eqn.outvars)
             and not eqn.effectful
             and not eqn.primitive.holds_program
@@ -659,13 +671,11 @@ class Emitter:
         return [self.literal(x, a.dtype) for x, a in zip(out, self.avals, strict=True)]
 
 
-def _live(jaxpr: Jaxpr) -> tuple[Jaxpr, set[Var]]:
-    """A program without what nothing needs, and the variables that are needed."""
+def _live(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], set[Var]]:
+    """The equations of a program that something needs, and the variables that are needed."""
     known = jaxpr.cache.get("live")
     if known is None:
-        live = dce(jaxpr, [True] * len(jaxpr.outvars))
-        atoms = [*live.outvars, *(a for eqn in live.eqns for a in eqn.invars)]
-        known = jaxpr.cache["live"] = live, {a for a in atoms if type(a) is not Literal}
+        known = jaxpr.cache["live"] = live(jaxpr, jaxpr.outvars)
     return known
 
 

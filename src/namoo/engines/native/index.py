@@ -102,9 +102,11 @@ class Index:
 
     def __add__(self, other: Index | int) -> Index:
         if isinstance(other, int):
-            return Index(self.terms, self.constant + other)
-        if not other.terms or not self.terms:
-            return Index(self.terms or other.terms, self.constant + other.constant)
+            return Index(self.terms, self.constant + other) if other else self
+        if not other.terms:
+            return self + other.constant
+        if not self.terms:
+            return other + self.constant
         terms = dict(self.terms)
         for symbol, factor in other.terms.items():
             total = terms.get(symbol, 0) + factor
@@ -120,10 +122,10 @@ class Index:
         return self * -1
 
     def __sub__(self, other: Index | int) -> Index:
-        return self + Index.of(other) * -1
+        return self + -other
 
     def __rsub__(self, other: int) -> Index:
-        return Index.of(other) + self * -1
+        return -self + other
 
     def __mul__(self, factor: int) -> Index:
         if factor == 1:
@@ -134,30 +136,31 @@ class Index:
 
     __rmul__ = __mul__
 
-    def _split(self, n: int) -> tuple[Index, Index]:
-        """Parts `a`, `b` with self = a·n + b."""
-        quotient = {s: c // n for s, c in self.terms.items() if c % n == 0}
-        rest = {s: c for s, c in self.terms.items() if c % n}
+    def __divmod__(self, n: int) -> tuple[Index, Index]:
+        if n == 1:
+            return self, Index({})
+        # What n divides, and the rest: self = whole·n + rest.
+        divided: dict[Symbol, int] = {}
+        others: dict[Symbol, int] = {}
+        for symbol, factor in self.terms.items():
+            if factor % n:
+                others[symbol] = factor
+            else:
+                divided[symbol] = factor // n
         shift, constant = divmod(self.constant, n)
-        return Index(quotient, shift), Index(rest, constant)
+        whole, rest = Index(divided, shift), Index(others, constant)
+        low, high = rest.range()
+        times = low // n
+        if times == high // n:
+            return whole + times, rest - times * n
+        quotient, remainder = _quotient(rest, n, False), _quotient(rest, n, True)
+        return whole + Index.of(quotient), Index.of(remainder)
 
     def __floordiv__(self, n: int) -> Index:
-        if n == 1:
-            return self
-        quotient, rest = self._split(n)
-        low, high = rest.range()
-        if low // n == high // n:
-            return quotient + low // n
-        return quotient + Index.of(_quotient(rest, n, False))
+        return divmod(self, n)[0]
 
     def __mod__(self, n: int) -> Index:
-        if n == 1:
-            return Index({})
-        _, rest = self._split(n)
-        low, high = rest.range()
-        if low // n == high // n:
-            return rest - low // n * n
-        return Index.of(_quotient(rest, n, True))
+        return divmod(self, n)[1]
 
     def __repr__(self) -> str:
         parts = [f"{c}*s{s.serial}" for s, c in self.terms.items()]
@@ -181,7 +184,7 @@ def _quotient(base: Index, n: int, remainder: bool) -> Symbol:
 def _joined(index: Index) -> Index:
     """(b // n)·n·c + (b % n)·c is b·c."""
     for symbol, factor in index.terms.items():
-        if isinstance(symbol, Quotient) and symbol.remainder:
+        if type(symbol) is Quotient and symbol.remainder:
             n = symbol.divisor
             whole = _quotients.get((symbol.base.key(), n, False))
             if whole is not None and index.terms.get(whole) == factor * n:
@@ -204,6 +207,6 @@ def unravel(position: Index, shape: tuple[int, ...]) -> list[Index]:
     """The index of a position in a contiguous array."""
     out = []
     for n in reversed(shape[1:]):
-        out.append(position % n)
-        position = position // n
+        position, place = divmod(position, n)
+        out.append(place)
     return [*([position] if shape else []), *reversed(out)]

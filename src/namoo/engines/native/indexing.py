@@ -72,7 +72,7 @@ def scatter(
     emit: Emitter, x: Node, indices: Node, updates: Node, numbers, name: str | None, clip: bool
 ) -> Node:
     """`x` with windows combined with it by an operation of `ops`, or overwritten."""
-    if not x.elem or not indices.elem or (name and not ops.accepts(name, [x.dtype])):
+    if not x.elem or not indices.elem or (name and not ops.accepts(name, x.dtype)):
         raise emit.unsupported()
     if updates.size == 0 or x.size == 0:
         return x

@@ -56,6 +56,42 @@ def operand(shape: tuple[int, ...], batch: tuple[int, ...], contract: tuple[int,
     return Operand(shape, batch, contract)
 
 
+class Side(NamedTuple):
+    """How one operand of a contraction is read: its axes, of what is read in its place."""
+
+    unturned: bool
+    """What the operand is a transposition of is read."""
+    order: tuple[int, ...] | None
+    """Its axes are moved first, so that those of a kind are one in memory."""
+    contract: tuple[int, ...]
+    batch: tuple[int, ...]
+
+
+@functools.lru_cache(1024)
+def side(
+    shape: tuple[int, ...],
+    turned: tuple[int, ...] | None,
+    contract: tuple[int, ...],
+    batch: tuple[int, ...],
+) -> Side:
+    """How an operand is read; `turned` are its axes in what it is a transposition of, if it is."""
+    unturned = False
+    if turned is not None:
+        free = [turned[i] for i in range(len(shape)) if i not in contract + batch]
+        # The order of the free axes is that of the result's.
+        if unturned := free == sorted(free):
+            contract = tuple(turned[i] for i in contract)
+            batch = tuple(turned[i] for i in batch)
+            shape = tuple(shape[turned.index(i)] for i in range(len(shape)))
+    if operand(shape, batch, contract).usable:
+        return Side(unturned, None, contract, batch)
+    free = [i for i in range(len(shape)) if i not in contract + batch]
+    order = (*batch, *free, *contract)
+    nb, rank = len(batch), len(shape)
+    inner = tuple(range(rank - len(contract), rank))
+    return Side(unturned, order, inner, tuple(range(nb)))
+
+
 def sides(node: Any) -> tuple[Operand, Operand]:
     """Both sides of a `dot` node."""
     x, y = node.operands
@@ -66,10 +102,14 @@ def sides(node: Any) -> tuple[Operand, Operand]:
 def sizes(node: Any) -> tuple[tuple[int, ...], int, int, int]:
     """Sizes of the batch axes, and m, n, k."""
     x, y = node.operands
-    return _sizes(x.shape, y.shape, node.data.contract[0], node.data.batch[0])
+    return extents(x.shape, y.shape, node.data.contract[0], node.data.batch[0])
 
 
-def _sizes(x, y, contract, batch) -> tuple[tuple[int, ...], int, int, int]:
+@functools.lru_cache(1024)
+def extents(
+    x: tuple[int, ...], y: tuple[int, ...], contract: tuple[int, ...], batch: tuple[int, ...]
+) -> tuple[tuple[int, ...], int, int, int]:
+    """The same, by the operands' shapes and the left one's axes."""
     shape = tuple(x[i] for i in batch)
     k = math.prod(x[i] for i in contract)
     return shape, math.prod(x) // math.prod(shape) // k, math.prod(y) // math.prod(shape) // k, k
@@ -132,7 +172,7 @@ class Product:
 def _product(elem: str, x: tuple[int, ...], y: tuple[int, ...], contract, batch) -> Product:
     (cx, cy), (bx, by) = contract, batch
     left, right = operand(x, bx, cx), operand(y, by, cy)
-    shape, m, n, k = _sizes(x, y, cx, bx)
+    shape, m, n, k = extents(x, y, cx, bx)
     assert left.free is not None and right.free is not None
     assert left.contract is not None and right.contract is not None
     steps = [math.prod(shape[i + 1 :]) * m * n for i in range(len(shape))]

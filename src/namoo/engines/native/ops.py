@@ -7,7 +7,7 @@ complex value is a pair of real ones.  Values of the narrow float types are floa
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,8 @@ def operation(*names: str, complex: bool = False, cost: int = 1):
     return enter
 
 
-def accepts(name: str, dtypes: Sequence[np.dtype]) -> bool:
+@functools.lru_cache(4096)
+def accepts(name: str, *dtypes: np.dtype) -> bool:
     """Whether an operation is known for these types."""
     elems = [elem_of(d) for d in dtypes]
     if not all(elems) or any(map(is_key, elems)):

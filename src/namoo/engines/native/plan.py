@@ -8,7 +8,8 @@ as soon as nothing needs it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from namoo.engines.native import contract
@@ -28,7 +29,6 @@ from namoo.engines.native.graph import (
 from namoo.engines.native.index import Index, Loop, ravel
 from namoo.engines.native.ir import Value
 from namoo.engines.native.kernel import Spec, reduction_axes
-from namoo.engines.native.types import size_of
 from namoo.engines.native.writer import Place, Probe
 
 ALIGNMENT = 64
@@ -40,28 +40,27 @@ ROOTS_LIMIT = 24
 class Cluster:
     """Roots that become one kernel, or a single step of another kind."""
 
-    __slots__ = ("ancestors", "bit", "fixed", "inputs", "roots", "space", "split")
+    __slots__ = ("ancestors", "bit", "fixed", "inputs", "read", "roots", "space", "split", "step")
 
     def __init__(self, root: Node, bit: int):
-        self.roots = [root]
+        self.roots: list[Node] = []
         self.bit = bit
         self.ancestors = 0
+        """The bits of all clusters that must run before."""
         self.inputs: dict[Node, None] = {}
+        self.read = False
+        """Whether another cluster reads its values."""
+        self.step = root.kind is CALL or root.kind is DOT and not contract.generated(root)
         if root.kind is REDUCE:
             kept, reduced = reduction_axes(root)
             self.space, self.split, self.fixed = kept + reduced, len(kept), True
         else:
             self.space, self.split, self.fixed = root.shape, len(root.shape), False
 
-    @property
-    def step(self) -> bool:
-        first = self.roots[0]
-        return first.kind is CALL or first.kind is DOT and not contract.generated(first)
-
 
 def nbytes(node: Node) -> int:
     """Bytes of a node's elements."""
-    return node.size * (size_of(node.elem) if node.elem else node.dtype.itemsize)
+    return node.size * node.dtype.itemsize
 
 
 class Fusion:
@@ -72,7 +71,7 @@ class Fusion:
         self.home: dict[Node, Cluster] = {}
         self.clusters: list[Cluster] = []
         self.roots = choose_roots(graph)
-        self._looked: dict[Node, tuple[Form, list[Node]]] = {}
+        self._looked: dict[Node, tuple[int, list[Node]]] = {}
         self._answers: dict[Any, bool] = {}
         """What was found out about forms: layers that are alike are looked at once."""
         for node in graph.nodes:
@@ -85,12 +84,36 @@ class Fusion:
                     outside.add(node)
         self.outside = outside
 
-    def look(self, root: Node) -> tuple[Form, list[Node]]:
-        """How a root is computed, and from which nodes in memory."""
+    def look(self, root: Node) -> tuple[int, list[Node]]:
+        """The form in which a root is computed from nodes in memory, and those nodes.
+
+        Roots of one form are computed alike, whichever nodes they read.
+        """
         known = self._looked.get(root)
         if known is None:
-            known = self._looked[root] = look(root, self.roots)
+            words: list[int] = []
+            reads: list[Node] = []
+            self._spell(root, {}, words, reads)
+            known = self._looked[root] = self.graph.form(*words), reads
         return known
+
+    def _spell(self, node: Node, names: dict[Node, int], words: list[int], reads: list[Node]):
+        """Each node that is computed on the way is its form and, negative, its operands' places."""
+        for x in node.operands:
+            if x in names:
+                continue
+            if x.kind is LITERAL:
+                words.append(x.form)
+            elif x.kind is INPUT or x in self.roots:
+                reads.append(x)
+                words.append(self.graph.form(INPUT, None, x.shape, x.dtype))
+            else:
+                self._spell(x, names, words, reads)
+                continue
+            names[x] = ~len(names)
+        words.append(node.form)
+        words += [names[x] for x in node.operands]
+        names[node] = ~len(names)
 
     def reads(self, root: Node) -> list[Node]:
         """The nodes in memory that a root is computed from."""
@@ -110,14 +133,13 @@ class Fusion:
             self.home[root] = cluster
             return
         cluster = Cluster(root, 1 << len(self.clusters))
-        cluster.roots = []
         self.clusters.append(cluster)
         self._join(cluster, root, reads)
 
     def _candidates(self, reads) -> list[Cluster]:
         """Clusters that produce what the root reads, the newest first."""
-        found = {self.home[n].bit: self.home[n] for n in reads if n in self.home}
-        return [found[b] for b in sorted(found, reverse=True) if not found[b].step]
+        found = {self.home[n] for n in reads if n in self.home}
+        return sorted([c for c in found if not c.step], key=lambda c: -c.bit)
 
     def _joins(self, cluster: Cluster, root: Node, reads) -> bool:
         if len(cluster.roots) >= ROOTS_LIMIT:
@@ -135,10 +157,11 @@ class Fusion:
         if root.size != cluster.roots[0].size or not root.elem:
             return False
         form, reads = self.look(root)
-        members = set(cluster.roots)
-        key = (form, tuple([n in members for n in reads]))
+        own = [self.home.get(n) is cluster for n in reads]
+        key = (form, *own)
         answer = self._answers.get(key)
         if answer is None:
+            members = set(cluster.roots)
             index = [Index.of(Loop(Value("%i", "i64"), 0, n - 1)) for n in root.shape]
             place, found = ravel(index, root.shape), probe(reads, [(root, index)])
             answer = all(ravel(at, n.shape) == place for n, at in found if n in members)
@@ -165,16 +188,16 @@ class Fusion:
         if root.kind is PART:
             return True
         form, reads = self.look(root)
-        members = set(cluster.roots)
         split = len(root.shape) if root.kind is REDUCE else cluster.split
-        kinds = tuple([n.kind if n in members else "" for n in reads])
-        key = (form, cluster.space, split, kinds)
+        kinds = [n.kind if self.home.get(n) is cluster else "" for n in reads]
+        key = (form, cluster.space, split, *kinds)
         answer = self._answers.get(key)
         if answer is None:
-            answer = self._answers[key] = self._at_own_place(cluster, root, split, members)
+            answer = self._answers[key] = self._at_own_place(cluster, root, split)
         return answer
 
-    def _at_own_place(self, cluster: Cluster, root: Node, split: int, members: set[Node]) -> bool:
+    def _at_own_place(self, cluster: Cluster, root: Node, split: int) -> bool:
+        members = set(cluster.roots)
         index = [Index.of(Loop(Value("%i", "i64"), 0, n - 1)) for n in cluster.space]
         outer, inner = index[:split], index[split:]
         points = computed_at(root, cluster.space, outer, inner)
@@ -197,9 +220,9 @@ class Fusion:
             cluster.inputs[node] = None
             home = self.home.get(node)
             if home is not None and home is not cluster:
+                home.read = True
                 cluster.ancestors |= home.ancestors | home.bit
-        # Nothing depends yet on a cluster that is new.
-        if cluster.ancestors != before and len(cluster.roots) > 1:
+        if cluster.read and cluster.ancestors != before:
             for other in self.clusters:
                 if other.ancestors & cluster.bit:
                     other.ancestors |= cluster.ancestors
@@ -217,47 +240,6 @@ class Fusion:
             else:
                 raise AssertionError("kernels depend on one another")
         return out
-
-
-class Form:
-    """How a root is computed from nodes in memory, whichever these are."""
-
-    __slots__ = ("_hash", "rows")
-
-    def __init__(self, rows: tuple):
-        self.rows = rows
-        self._hash = hash(rows)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or isinstance(other, Form) and self.rows == other.rows
-
-
-def look(root: Node, roots: Container[Node]) -> tuple[Form, list[Node]]:
-    """The form of a root, and the nodes in memory that it reads, in the order of the form."""
-    names: dict[Node, int] = {}
-    rows: list[tuple] = []
-    reads: list[Node] = []
-
-    def name(node: Node) -> int:
-        known = names.get(node)
-        if known is not None:
-            return known
-        if node.kind is LITERAL:
-            row = (node.kind, node.shape, node.dtype, node.key)
-        elif node is not root and (node.kind is INPUT or node in roots):
-            reads.append(node)
-            row = ("read", node.shape, node.dtype)
-        else:
-            row = (node.kind, node.key, node.shape, node.dtype, *map(name, node.operands))
-        number = names[node] = len(names)
-        rows.append(row)
-        return number
-
-    name(root)
-    return Form(tuple(rows)), reads
 
 
 class _Access(Probe):
@@ -305,42 +287,52 @@ def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:
 
 def choose_roots(graph: Graph) -> set[Node]:
     """The nodes whose values are kept, in memory or at least until their kernel ends."""
-    users: dict[Node, list[Node]] = {n: [] for n in graph.nodes}
-    for node in graph.nodes:
-        for x in dict.fromkeys(node.operands):
-            users[x].append(node)
-    roots = {n for n in graph.outputs if n.kind not in (INPUT, LITERAL)}
-    weight: dict[Node, int] = {}
-    height: dict[Node, int] = {}
-    uses: dict[Node, int] = {}
-    live = set(graph.outputs)
+    count = len(graph.nodes)
+    live, needed = [False] * count, [False] * count
+    """What outputs and steps depend on; what must be in memory for whoever reads it."""
+    uses = [0] * count
+    """How often a value is read, where what costs nothing counts as often as it is read itself."""
+    largest = [0.0] * count
+    """The most elements of those that read it."""
+    for node in graph.outputs:
+        live[node.number] = True
+        uses[node.number] = 1
     for node in reversed(graph.nodes):
-        if any(u in live for u in users[node]) or node.kind is CALL:
-            live.add(node)
-        total = 0
-        for user in users[node]:
-            if user in live:
-                total += uses[user] if user.cost == 0 and user.kind is COMPUTE else 1
-        uses[node] = total + (node in roots)
+        kind = node.kind
+        if not live[node.number] and kind is not CALL:
+            continue
+        live[node.number] = True
+        times = uses[node.number] if node.cost == 0 and kind is COMPUTE else 1
+        size = math.inf if kind is COMPUTE and node.data == "rereads" else node.size
+        whole = kind is CALL or kind is DOT
+        for x in node.operands if len(node.operands) < 2 else set(node.operands):
+            i = x.number
+            live[i] = True
+            uses[i] += times
+            if size > largest[i]:
+                largest[i] = size
+            if whole:
+                needed[i] = True
+    roots = set(graph.outputs)
+    weight, height = [0] * count, [0] * count
     for node in graph.nodes:
-        if node not in live:
+        i = node.number
+        if not live[i]:
             continue
         if node.kind is not COMPUTE:
-            weight[node] = height[node] = 0
-            if node.kind in (REDUCE, DOT, CALL, PART):
+            if node.kind is not INPUT and node.kind is not LITERAL:
                 roots.add(node)
             continue
-        inlined = [x for x in node.operands if x not in roots]
-        weight[node] = node.cost + sum(weight[x] for x in inlined)
-        height[node] = 1 + max((height[x] for x in inlined), default=0)
-        needed = any(u.kind in (CALL, DOT) for u in users[node] if u in live)
-        again = uses[node] > 1 and weight[node] >= EXPENSIVE
-        spread = weight[node] >= EXPENSIVE and any(
-            u.size > node.size or u.data == "rereads" for u in users[node] if u in live
-        )
-        if needed or again or spread or height[node] > DEPTH_LIMIT:
+        total, deepest = node.cost, 0
+        for x in node.operands:
+            if x not in roots:
+                total += weight[x.number]
+                deepest = max(deepest, height[x.number])
+        weight[i], height[i] = total, 1 + deepest
+        dear = total >= EXPENSIVE and (uses[i] > 1 or largest[i] > node.size)
+        if dear or needed[i] or deepest >= DEPTH_LIMIT:
             roots.add(node)
-    return roots & live
+    return roots
 
 
 def prepare(emitter: Emitter) -> Graph:
@@ -360,18 +352,15 @@ def prepare(emitter: Emitter) -> Graph:
 
 def specification(fusion: Fusion, cluster: Cluster) -> Spec:
     """What the kernel of a cluster computes."""
-    own = set(cluster.roots)
+    home = fusion.home
     stored = [r for r in cluster.roots if r in fusion.outside and _storable(r)]
-    inputs = [n for n in cluster.inputs if n not in own]
+    inputs = [n for n in cluster.inputs if home.get(n) is not cluster]
     numbers = {n: i for i, n in enumerate((*inputs, *cluster.roots))}
-    looked = [fusion.look(root) for root in cluster.roots]
-    key = (
-        cluster.space,
-        cluster.split,
-        len(inputs),
-        *((form, *[numbers[n] for n in reads]) for form, reads in looked),
-        *[numbers[n] for n in stored],
-    )
+    words: list[Any] = [cluster.space, cluster.split, len(inputs)]
+    for root in cluster.roots:
+        form, reads = fusion.look(root)
+        words += (form, *[numbers[n] for n in reads])
+    key = (*words, "stored", *[numbers[n] for n in stored])
     return Spec(cluster.roots, stored, inputs, cluster.space, cluster.split, key)
 
 

@@ -83,7 +83,7 @@ def _rereading(node: Node, again: bool) -> Node:
 
 def reduce(emit: Emitter, x: Node, name: str, identity: Any, params: dict) -> Node:
     """An operation of `ops` over every window."""
-    if not ops.accepts(name, [x.dtype]) or 0 in x.shape:
+    if not ops.accepts(name, x.dtype) or 0 in x.shape:
         raise emit.unsupported()
     window = Window(**params)
     shape = tuple(emit.avals[0].shape)

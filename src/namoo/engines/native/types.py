@@ -35,7 +35,7 @@ def elem_of(dtype: Any) -> str:
 
 def numpy_dtype(dtype: Any) -> np.dtype:
     """The NumPy type that holds values of a dtype: keys have one of their own."""
-    return np.dtype(getattr(dtype, "numpy", dtype))
+    return dtype if isinstance(dtype, np.dtype) else np.dtype(getattr(dtype, "numpy", dtype))
 
 
 def is_complex(elem: str) -> bool:
