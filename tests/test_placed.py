@@ -6,6 +6,7 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from namoo import lax, random
+from namoo.api import placement
 from namoo.core.array import EagerArray, PlacedArray
 from namoo.engines.native import cache
 from namoo.sharding import Mesh, NamedSharding, SingleDeviceSharding
@@ -252,6 +253,58 @@ def test_calls_of_the_xla_engine_stay_on_the_device(monkeypatch):
     np.testing.assert_array_equal(tree["a"], np.full(3, 6.0))
     # On the host's own memory, eager mode computes with NumPy.
     assert type(tree["a"] * 2) is EagerArray
+
+
+def test_recognised_calls_meet_buffers_of_a_larger_client():
+    from namoo.engines.xla import clients
+
+    clients._were_others = False  # as in a new process
+    f = namoo.jit(lambda x: x + 17, engine="xla")
+    x = f(f(f(X)))
+    namoo.cpu_devices(40)
+    namoo.jit(jnp.cos, device=namoo.devices()[39])(X)
+    new = namoo.jit(lambda x: x * 2, engine="xla")(X)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(new), 2 * X + 17)
+        np.testing.assert_array_equal(f(x), X + 4 * 17)
+
+
+@pytest.fixture
+def puts(monkeypatch):
+    """The arrays that go to devices."""
+    from namoo.engines.xla import pjrt
+
+    found = []
+    put = pjrt.put
+    monkeypatch.setattr(pjrt, "put", lambda kind, *rest: found.append(kind) or put(kind, *rest))
+    return found
+
+
+def test_arrays_of_the_host_that_come_again_have_their_buffer(puts):
+    f = namoo.jit(lambda tree: [x + 1 for x in tree], engine="xla")
+    xs, others = [jnp.asarray(X), jnp.zeros(3)], [jnp.asarray(2 * X), jnp.ones(3)]
+    before = len(placement._kept)
+    for tree in (xs, others) * 3:
+        for x, y in zip(tree, f(tree), strict=True):
+            np.testing.assert_array_equal(y, np.asarray(x) + 1)
+    assert len(puts) == len(placement._kept) - before == 4
+    del tree, x, others
+    assert len(placement._kept) - before == 2
+    xs[0].delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        f(xs)
+
+
+def test_numbers_that_come_again_have_their_buffer(puts):
+    f = namoo.jit(lambda x, s: x * s, engine="xla")
+    x = jnp.ones(())
+    for s in (2.0, -0.0, 0.0, float("nan"), 2.5, 1e9):
+        for _ in range(3):
+            np.testing.assert_array_equal(np.signbit(f(x, s)), np.signbit(np.float32(s)))
+            np.testing.assert_array_equal(f(x, s), np.float32(s))
+    if f.calls is not None:
+        # The array, the number of the first call, which taught the rest, and each number once.
+        assert len(puts) == 2 + 6
 
 
 def test_engines_can_be_mixed():

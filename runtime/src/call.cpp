@@ -31,6 +31,7 @@ struct Reference {
 } ref;
 
 PyObject *name_trace, *name_axes, *name_config_trace, *name_generation, *name_general, *name_value;
+PyObject* name_dict;
 
 enum class Kind { kArray, kPlaced, kNumPy, kOtherArray, kScalar, kFixed };
 
@@ -45,6 +46,7 @@ struct Leaf {
   nb::object fixed;          // kFixed: the value
   nb::object type, sharding; // kPlaced
   nb::object put;            // makes a buffer of the value, for programs that take buffers
+  nb::object number, made;   // kScalar: the number that came last, and its buffer
 };
 
 // What a program that gives buffers gives: its type and its place.
@@ -66,7 +68,10 @@ struct Signature {
   nb::object run;
   bool takes_arrays;  // it is given Arrays, in a tuple, and not NumPy's
   bool takes_buffers = false;  // it is given buffers of devices, in a list, and gives such
+  nb::object finish, handlers; // makes the list of results of what `run` gives; or none
+  nb::object kept, place;      // a dict of buffers of the host's arrays, and the sharding of those
   std::vector<Result> results;
+  long epoch;
   std::vector<nb::object> consts;
   std::vector<PyObject*> weak;
   nb::object structure;
@@ -76,6 +81,9 @@ struct Signature {
 using SignatureRef = std::shared_ptr<Signature>;
 
 constexpr size_t kMost = 16;
+
+// Signatures of earlier epochs serve nobody any more.
+long epoch = 0;
 
 // The programs that were called last, with the arguments they serve.
 struct Calls {
@@ -131,16 +139,49 @@ bool is_placed(const Leaf& leaf, PyObject* object) {
 
 bool push_leaf(const Leaf& leaf, PyObject* object, bool takes_arrays, Items& values);
 
-// Adds the buffer of a leaf, if it is what it must be: an array's own, or a new one.
-bool push_buffer(const Leaf& leaf, PyObject* object, Items& values) {
+// The buffer that an array of the host was given before (borrowed); null if there is none.
+PyObject* kept_buffer(const Signature& signature, PyObject* array) {
+  if (!signature.kept.is_valid()) return nullptr;
+  nb::object key = owned(PyLong_FromVoidPtr(array));
+  // (sharding, weak reference to the array, buffer)
+  PyObject* entry = PyDict_GetItemWithError(signature.kept.ptr(), key.ptr());
+  if (!entry) {
+    if (PyErr_Occurred()) throw Raised();
+    return nullptr;
+  }
+  if (PyTuple_GET_ITEM(entry, 0) != signature.place.ptr() ||
+      PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(entry, 1)) != array) {
+    return nullptr;
+  }
+  return PyTuple_GET_ITEM(entry, 2);
+}
+
+// Adds the buffer of a leaf, if it is what it must be: its own, one it was given, or a new one.
+bool push_buffer(const Signature& signature, Leaf& leaf, PyObject* object, Items& values) {
   if (leaf.kind == Kind::kPlaced) {
     if (!is_placed(leaf, object)) return false;
     values.push_new(ref.buffer.get(object));
     return true;
   }
+  if (leaf.kind == Kind::kScalar && object == leaf.number.ptr()) {
+    values.push_new(leaf.made.ptr());
+    return true;
+  }
   Items found;
   if (!push_leaf(leaf, object, true, found)) return false;
-  if (found.size()) values.push(checked(PyObject_CallOneArg(leaf.put.ptr(), found[0])));
+  if (leaf.kind == Kind::kFixed) return true;
+  if (leaf.kind == Kind::kArray) {
+    if (PyObject* buffer = kept_buffer(signature, object)) {
+      values.push_new(buffer);
+      return true;
+    }
+  }
+  values.push(checked(PyObject_CallOneArg(leaf.put.ptr(), object)));
+  if (leaf.kind == Kind::kScalar) {
+    // Learning rates and the like come again and again, and a buffer takes longer than the call.
+    leaf.number = nb::borrow(object);
+    leaf.made = nb::borrow(values[values.size() - 1]);
+  }
   return true;
 }
 
@@ -196,10 +237,10 @@ bool match_argument(const Argument& argument, PyObject* object, Items& leaves) {
 }
 
 // The values that a program is to be run on, if it serves these arguments.
-bool match(const Signature& signature, long trace_id, PyObject* args, PyObject* kwargs,
-           Items& values) {
+bool match(Signature& signature, long trace_id, PyObject* args, PyObject* kwargs, Items& values) {
   size_t given = kwargs ? (size_t)PyDict_GET_SIZE(kwargs) : 0;
-  if (signature.trace_id != trace_id || given != signature.named.size() ||
+  if (signature.trace_id != trace_id || signature.epoch != epoch ||
+      given != signature.named.size() ||
       (size_t)PyTuple_GET_SIZE(args) != signature.positional.size()) {
     return false;
   }
@@ -221,7 +262,7 @@ bool match(const Signature& signature, long trace_id, PyObject* args, PyObject* 
   for (const nb::object& value : signature.consts) values.push_new(value.ptr());
   for (size_t i = 0; i < leaves.size(); i++) {
     if (signature.takes_buffers
-            ? !push_buffer(signature.leaves[i], leaves[i], values)
+            ? !push_buffer(signature, signature.leaves[i], leaves[i], values)
             : !push_leaf(signature.leaves[i], leaves[i], signature.takes_arrays, values)) {
       values.clear();
       return false;
@@ -259,6 +300,7 @@ PyObject* wrap_buffer(PyObject* buffer, const Result& result, PyObject* weak) {
   ref.host.init(array, Py_NewRef(Py_None));
   ref.weak.init(array, Py_NewRef(weak));
   PyObject_GC_UnTrack(array);
+  if (PyObject_IS_GC(buffer)) PyObject_GC_UnTrack(buffer);
   return array;
 }
 
@@ -270,6 +312,10 @@ PyObject* run(const Signature& signature, Items& values) {
     nb::object given =
         nb::steal(signature.takes_arrays ? values.to_tuple() : values.to_list());
     nb::object answer = owned(PyObject_CallOneArg(signature.run.ptr(), given.ptr()));
+    if (signature.finish.is_valid()) {
+      PyObject* arguments[2] = {answer.ptr(), signature.handlers.ptr()};
+      answer = owned(PyObject_Vectorcall(signature.finish.ptr(), arguments, 2, nullptr));
+    }
     if (!PyList_Check(answer.ptr()) ||
         (size_t)PyList_GET_SIZE(answer.ptr()) != signature.weak.size()) {
       PyErr_SetString(PyExc_RuntimeError, "an executable did not return a list of its results");
@@ -317,13 +363,36 @@ void tidy_error() {
   PyErr_Restore(type, value, PyException_GetTraceback(value));
 }
 
+// What a thread has in an object of `threading.local`, or its class has for all threads, without
+// asking the object each time.
+class OfThread {
+ public:
+  nb::object get(PyObject* local, PyObject* name) {
+    // A thread of C++ has a state of Python's, and with it a dict, anew each time it comes.
+    uint64_t thread = PyThreadState_GetID(PyThreadState_Get());
+    if (thread != thread_) {
+      own_ = owned(PyObject_GetAttr(local, name_dict)).ptr();
+      thread_ = thread;
+    }
+    PyObject* found = PyDict_GetItemWithError(own_, name);
+    if (found) return nb::borrow(found);
+    if (PyErr_Occurred()) throw Raised();
+    return owned(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(local)), name));
+  }
+
+ private:
+  uint64_t thread_ = 0;  // Python counts from 1
+  PyObject* own_ = nullptr;
+};
+
 // The number of the settings that programs depend on; false where it must be found anew.
 bool current_settings(long& trace_id) {
-  nb::object trace = owned(PyObject_GetAttr(ref.context, name_trace));
+  thread_local OfThread context, config;
+  nb::object trace = context.get(ref.context, name_trace);
   if (trace.ptr() != ref.eval_trace) return false;
-  nb::object axes = owned(PyObject_GetAttr(ref.context, name_axes));
+  nb::object axes = context.get(ref.context, name_axes);
   if (!PyDict_CheckExact(axes.ptr()) || PyDict_GET_SIZE(axes.ptr()) != 0) return false;
-  nb::object known = owned(PyObject_GetAttr(ref.config, name_config_trace));
+  nb::object known = config.get(ref.config, name_config_trace);
   PyObject* generation = PyDict_GetItemWithError(ref.config_names, name_generation);
   if (!generation || !PyTuple_CheckExact(known.ptr()) || PyTuple_GET_SIZE(known.ptr()) != 3) {
     return false;
@@ -556,18 +625,28 @@ PyObject* py_add(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"trace_id", "positional", "named", "leaves",    "run",  "takes_arrays",
                                   "consts",   "weak",       "structure", "fixed", "puts",
-                                  "results",  nullptr};
+                                  "results",  "finish",     "kept",      nullptr};
     long trace_id;
     int takes_arrays;
     PyObject *positional, *named, *leaves, *run, *consts, *weak, *structure, *fixed;
-    PyObject *puts = Py_None, *results = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lOOOOpOOOO|OO", const_cast<char**>(names),
+    PyObject *puts = Py_None, *results = Py_None, *finish = Py_None, *kept = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lOOOOpOOOO|OOOO", const_cast<char**>(names),
                                      &trace_id, &positional, &named, &leaves, &run, &takes_arrays,
-                                     &consts, &weak, &structure, &fixed, &puts, &results)) {
+                                     &consts, &weak, &structure, &fixed, &puts, &results, &finish,
+                                     &kept)) {
       throw Raised();
     }
     auto signature = std::make_shared<Signature>();
     signature->trace_id = trace_id;
+    signature->epoch = epoch;
+    if (finish != Py_None) {
+      signature->finish = nb::borrow(item(finish, 0));
+      signature->handlers = nb::borrow(item(finish, 1));
+    }
+    if (kept != Py_None) {
+      signature->kept = nb::borrow(item(kept, 0));
+      signature->place = nb::borrow(item(kept, 1));
+    }
     signature->positional = make_arguments(positional);
     signature->named = make_arguments(named);
     nb::object all_leaves = owned(PySequence_Tuple(leaves));
@@ -705,8 +784,14 @@ PyObject* py_bind(PyObject*, PyObject* args) {
   });
 }
 
+PyObject* py_forget(PyObject*, PyObject*) {
+  epoch++;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {
     {"bind_call", py_bind, METH_VARARGS, "Learns what the path of a call works with."},
+    {"forget_calls", py_forget, METH_NOARGS, "Lets no call be recognised that was so far."},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -725,6 +810,7 @@ void add_call(nb::module_& m) {
   name_generation = checked(PyUnicode_InternFromString("_generation"));
   name_general = checked(PyUnicode_InternFromString("general"));
   name_value = checked(PyUnicode_InternFromString("_value"));
+  name_dict = checked(PyUnicode_InternFromString("__dict__"));
   calls_type = add_type(m, "Calls", &calls_spec);
   add_type(m, "Dispatcher", &dispatcher_spec);
   add_type(m, "Buffered", &buffered_spec);

@@ -104,6 +104,7 @@ def remember(
     numbers = {n: (True, value, None) for n, value in static if isinstance(n, int)}
     total = len(numbers) + len(positions.children())
     positional = [numbers[i] if i in numbers else next(data) for i in range(total)]
+    code, *finish = (run,) if buffers is None else buffers.program.steps
     keys = names.node_data()[1]
     named = [(False, child._structure, k) for k, child in zip(keys, names.children(), strict=True)]
     named += [(True, value, n) for n, value in static if isinstance(n, str)]
@@ -113,7 +114,7 @@ def remember(
         named=named,
         leaves=described,
         # Native code is called without Python in between.
-        run=getattr(run, "runtime_entry", None) or (run if buffers is None else buffers.run),
+        run=getattr(run, "runtime_entry", None) or code,
         takes_arrays=takes_arrays,
         consts=_constants(consts, takes_arrays, buffers),
         weak=weak,
@@ -121,6 +122,8 @@ def remember(
         fixed=sorted(fixed_out.items()),
         puts=_puts(described, len(consts), buffers),
         results=None if buffers is None else buffers.results,
+        finish=tuple(finish) or None,
+        kept=None if buffers is None else buffers.kept,
     )
 
 

@@ -192,13 +192,15 @@ def plan(
 class Placed:
     """A program on its devices, called with arrays that lie anywhere."""
 
-    __slots__ = ("donated", "inputs", "names", "puts", "results", "run")
+    __slots__ = ("donated", "inputs", "names", "program", "puts", "results")
+
+    kept = None
 
     def __init__(self, program, inputs, donated, names, committed):
         self.inputs = inputs
         self.donated = donated
         self.names = names
-        self.run = program
+        self.program = program
         self.puts = [
             lambda x, s=s, name=name: put_for(x, s, name)._buffer
             for s, name in zip(inputs, names, strict=True)
@@ -221,7 +223,7 @@ class Placed:
         ]
         if any(x._buffer is None for x in placed):
             list(map(to_numpy, placed))  # tells which was deleted
-        outs = self.run([x._buffer for x in placed])
+        outs = self.program([x._buffer for x in placed])
         for i in self.donated:
             if isinstance(operands[i], EagerArray):
                 delete(operands[i])
@@ -344,12 +346,12 @@ class Buffers:
     The results stay on the device; on a CPU they can be read where they are.
     """
 
-    __slots__ = ("program", "puts", "results", "run", "sharding")
+    __slots__ = ("kept", "program", "puts", "results", "sharding")
 
     def __init__(self, program: Any):
         self.program = program
-        self.run = program.run
         self.sharding = _single(program.place)
+        self.kept = _kept, self.sharding
         follows = program.place.platform != "cpu"
         self.puts = [self._put(i) for i in range(len(program.types))]
         self.results = [(a, self.sharding, False, follows) for a in program.closed.out_avals]
@@ -373,14 +375,16 @@ class Buffers:
             ):
                 buffer = program.put(number, value)
                 key = id(x)
-                found = sharding, weakref.ref(x, lambda _: _kept.pop(key, None)), buffer
+                # Arrays may outlive the names of this module.
+                forget = _kept.pop
+                found = sharding, weakref.ref(x, lambda _: forget(key, None)), buffer
                 _kept[key] = found
             return found[2]
 
         return put_input
 
     def __call__(self, operands: Sequence[Any]) -> list[PlacedArray]:
-        outs = self.run([put(x) for put, x in zip(self.puts, operands, strict=True)])
+        outs = self.program.run([put(x) for put, x in zip(self.puts, operands, strict=True)])
         both = zip(self.results, outs, strict=True)
         return [PlacedArray(a, s, b, c, f) for (a, s, c, f), b in both]
 

@@ -128,7 +128,7 @@ class Compiled:
         donation = traced._traced.donation
         self._placed = traced._plan and traced._plan.ready()
         if self._placed:
-            self._run = self._placed.run
+            self._run = self._placed.program
         elif donation:
             self._run = donation.executable
         else:
@@ -188,7 +188,7 @@ class Compiled:
         """How each result lies on devices, in the structure of the result."""
         inner = self._traced._traced
         count = len(inner.closed.out_avals)
-        found = self._placed.run.results if self._placed else [self._place] * count
+        found = self._placed.program.results if self._placed else [self._place] * count
         return inner.out_tree.unflatten(inner.fixed_out.join(found))
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from namoo._accelerator import native
 from namoo._config import config
 from namoo.engines.base import Device
 from namoo.engines.devices import cpu_count
@@ -33,26 +34,30 @@ def in_use() -> bool:
 
 def client(platform: str = "cpu", count: int = 1) -> Any:
     """The client of a platform; of CPUs, one that has at least `count` devices."""
+    global _were_others
     with _lock:
         found = _clients.get(platform)
         if found is None or (platform == "cpu" and found.local_device_count() < count):
-            # Buffers of a smaller client live on: each keeps the client that made it.
-            _history.were_others = _history.were_others or found is not None
+            if found is not None:
+                # Buffers of a smaller client live on: each keeps the client that made it.
+                _were_others = True
+                if native is not None:
+                    native.forget_calls()  # they do not ask whose the buffers are
             found = _clients[platform] = pjrt.cpu_client(count, **_shared)
         return found
 
 
-class _History:
-    were_others = False
-    """Whether there may be buffers of a client that another has taken the place of."""
+_were_others = False
 
 
-_history = _History()
+def were_others() -> bool:
+    """Whether buffers may belong to a client that another has taken the place of."""
+    return _were_others
 
 
 def at_home(buffers: list[Any], owner: Any) -> list[Any]:
     """Buffers of a client; those of an earlier one, which had fewer devices, are copied."""
-    if not _history.were_others:
+    if not _were_others:
         return buffers
     return [b if pjrt.client_of(b) is owner else _copied(b, owner) for b in buffers]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -100,13 +100,22 @@ class Program(Inspected):
         )
         self.where = pjrt.placement([self.device])
         self.loaded.results([Type(a) for a in closed.out_avals], [self.where] * len(self.results))
-        call = self.loaded.finish if closed.effectful else self.loaded.call
+        self.call = self.loaded.finish if closed.effectful else self.loaded.call
         if module.callbacks:
-            call = partial(module.raising, call)
-        at_home, owner = clients.at_home, self.device.client
-        self.run: Callable[[list[Any]], list[Any]] = lambda buffers: call(at_home(buffers, owner))
+            self.call = partial(module.raising, self.call)
         self.buffers: Any = None
         """How calls reach the buffers without NumPy; `api.placement` puts it here."""
+
+    def run(self, buffers: list[Any]) -> list[Any]:
+        """The results, as buffers."""
+        return self.call(clients.at_home(buffers, self.device.client))
+
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """`run` alone, or the steps that it consists of, while all buffers are of one client."""
+        if self.closed.effectful or self.module.callbacks or clients.were_others():
+            return (self.run,)
+        return self.loaded.steps
 
     def put(self, number: int, value: np.ndarray) -> Any:
         """A buffer for an input."""

@@ -53,6 +53,10 @@ from jaxlib import _hlo, xla_client  # type: ignore[attr-defined]  # noqa: E402
 
 def cpu_client(count: int, **distributed: Any) -> Any:
     """A client with `count` CPU devices of this process."""
+    # Results come from malloc, and go.  glibc gives blocks from a certain size on back to the
+    # kernel, whose pages cost more than a step's work when they are touched again; the size is that
+    # of the largest block so far that was given back, up to 32 MB.  No page of this one is touched.
+    np.empty((32 << 20) - (1 << 16), np.uint8)
     return xla_client.make_cpu_client(asynchronous=True, num_devices=count, **distributed)
 
 
@@ -206,10 +210,7 @@ def _sub_byte(dtype: np.dtype) -> bool:
 class Loaded:
     """A compiled program on its devices: buffers in, buffers out."""
 
-    __slots__ = ("call", "executable", "handlers")
-
-    call: Callable[[list[Any]], list[Any]]
-    """The results, which may still be on their way."""
+    __slots__ = ("executable", "handlers")
 
     def __init__(self, executable: Any):
         self.executable = executable
@@ -220,9 +221,17 @@ class Loaded:
         self.handlers = [
             _jax.array_result_handler(a, w, True, True) for a, w in zip(avals, where, strict=True)
         ]
-        # A closure finds its names faster than a method, and this is every call's way.
-        execute, handlers = self.executable.execute_sharded, self.handlers
-        self.call = lambda buffers: execute(buffers).consume_with_handlers(handlers)
+
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """A call in steps that need no Python between them: `run`, `finish`, `handlers`, where
+        `finish(run(buffers), handlers)` are the results, which may still be on their way."""
+        finish = _jax.ExecuteResults.consume_with_handlers
+        return self.executable.execute_sharded, finish, self.handlers
+
+    def call(self, buffers: list[Any]) -> list[Any]:
+        """The results, which may still be on their way."""
+        return self.executable.execute_sharded(buffers).consume_with_handlers(self.handlers)
 
     def finish(self, buffers: list[Any]) -> list[Any]:
         """The results, after all effects have happened."""

@@ -87,6 +87,14 @@ class PlacedProgram(engine.Inspected):
         count = registry.processes()[1]
         self.of_all_processes = count > 1 and len({d.process_index for d in devices}) == count
 
+    @property
+    def steps(self) -> tuple[Any, ...]:
+        """The program alone, or the steps that a call consists of."""
+        more = self.turned_in or self.turned_out or self.of_all_processes or self.module.callbacks
+        if more or self.closed.effectful or clients.were_others():
+            return (self,)
+        return self.loaded.steps
+
     def _is_turned(self, sharding: Any) -> bool:
         return sharding._device_assignment != self.devices
 
