@@ -129,3 +129,40 @@ def test_what_does_not_exist_is_still_missing():
 def test_a_function_may_have_the_name_of_its_module():
     code = "import namoo.paths, namoo.tree\nimport namoo\nprint(callable(namoo.paths))"
     assert "True" in modules_after(code)
+
+
+GARBAGE = """
+import gc, sys, threading
+count = [0]
+gc.callbacks.append(lambda phase, info: count.__setitem__(0, count[0] + (phase == "start")))
+{before}
+import namoo, namoo.numpy as jnp
+threads = [threading.Thread(target=getattr, args=(namoo, n)) for n in ("jit", "grad", "vmap")]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+jnp.ones(3) + 1
+print(gc.isenabled(), gc.get_freeze_count() > 0, count[0] < 20)
+import weakref
+class Thing: pass
+thing = Thing()
+thing.own = thing
+gone = weakref.ref(thing)
+namoo.nn.relu
+del thing
+gc.collect()
+print(gone() is None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "seen"),
+    [
+        ("", "True False True True"),
+        ("gc.disable()", "False False True True"),
+        ("gc.freeze()", "True True True True"),
+    ],
+)
+def test_the_garbage_collector_rests_while_modules_load(before, seen):
+    code = GARBAGE.format(before=before)
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == seen.split()

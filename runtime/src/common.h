@@ -8,6 +8,14 @@
 #include <cstring>
 #include <utility>
 
+// For functions whose loops the compiler writes in vectors: one version for each kind of processor.
+#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
+    defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
+#define NAMOO_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define NAMOO_WIDE
+#endif
+
 namespace nb = nanobind;
 
 namespace namoo {
@@ -140,5 +148,7 @@ void add_entry(nb::module_& m);
 void add_call(nb::module_& m);
 void add_random(nb::module_& m);
 void add_reduce(nb::module_& m);
+void add_product(nb::module_& m);
+void add_operators(nb::module_& m);
 
 }  // namespace namoo

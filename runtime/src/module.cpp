@@ -21,6 +21,8 @@ NB_MODULE(_runtime, m) {
     namoo::add_call(m);
     namoo::add_random(m);
     namoo::add_reduce(m);
+    namoo::add_product(m);
+    namoo::add_operators(m);
   } catch (namoo::Raised&) {
     throw nb::python_error();
   }

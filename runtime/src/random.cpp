@@ -7,13 +7,6 @@
 
 #include "arrays.h"
 
-#if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
-    defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
-#define NAMOO_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define NAMOO_WIDE
-#endif
-
 namespace namoo {
 
 namespace {

@@ -6,8 +6,9 @@ itself; a program that only looks at trees or settings does without.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
+
+from namoo._lazy import load_module
 
 # Python looks these up on the class, so each one needs a place holder there.
 _SPECIAL = """
@@ -33,7 +34,7 @@ def settle(cls: type) -> None:
 
 
 def _load() -> None:
-    import_module("namoo.numpy._methods")
+    load_module("namoo.numpy._methods")
 
 
 def _special(name: str) -> Any:

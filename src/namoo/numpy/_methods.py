@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes, errors
+from namoo._accelerator import native
 from namoo._config import config
 from namoo.core.array import Array, Deleted, EagerArray, PlacedArray, delete
 from namoo.core.late import settle
@@ -123,6 +124,11 @@ _SHORT: dict[str, tuple[Method, str, fast.Scalars]] = {
     "ge": (np.greater_equal, "fiub", fast.ORDERED),
 }
 
+# What C++ does without NumPy where it is small, and the setting that must be None for it.
+_SMALL: dict[str, tuple[Method, str]] = (
+    {} if native is None else {"matmul": (native.product, "default_matmul_precision")}
+)
+
 
 def _short_power(short: Method) -> Method:
     """x², the most common power, at once; others through NumPy or the general way."""
@@ -141,24 +147,33 @@ def _plain(fun: Any) -> Method:
     return fun._func if isinstance(fun, ufunc) else getattr(fun, "__wrapped__", fun)
 
 
+# NumPy's context variable of floating-point errors, by which C++ switches them off as Python does.
+_floating_errors = getattr(fast.set_floating_errors, "__self__", None)
+_cpp = None if _floating_errors is None else native
+if _cpp is not None:
+    _cpp.bind_operators(context, eval_trace, config, EagerArray, _floating_errors, fast.ignore)
+
+
+def _operator(name: str, symbol: str, fun: Method, swap: bool = False) -> Method:
+    """An operator, with its short way; C++ looks at the operands first, where it was built."""
+    if name not in _SHORT:
+        return errors.boundary(_binary(symbol, fun, swap))
+    compute, kinds, scalars = _SHORT[name]
+    short = fast.shortcut(compute, _binary(symbol, _plain(fun), swap), kinds, scalars, swap)
+    if _cpp is None:
+        return short
+    compute, setting = _SMALL.get(name, (compute, None))
+    return _cpp.Operator(compute, setting, short, kinds, scalars, swap)
+
+
 def _attach_operators() -> None:
     for name, symbol, fun in [*_OPERATORS, *_COMPARISONS]:
-        if name in _SHORT:
-            compute, kinds, scalars = _SHORT[name]
-            method = fast.shortcut(compute, _binary(symbol, _plain(fun)), kinds, scalars)
-        else:
-            method = errors.boundary(_binary(symbol, fun))
+        method = _operator(name, symbol, fun)
         setattr(Array, f"__{name}__", method)
         if name == "pow":
             setattr(EagerArray, "__pow__", _short_power(method))  # noqa: B010
     for name, symbol, fun in _OPERATORS:
-        if name in _SHORT:
-            compute, kinds, scalars = _SHORT[name]
-            general = _binary(symbol, _plain(fun), swap=True)
-            method = fast.shortcut(compute, general, kinds, scalars, swap=True)
-        else:
-            method = errors.boundary(_binary(symbol, fun, swap=True))
-        setattr(Array, f"__r{name}__", method)
+        setattr(Array, f"__r{name}__", _operator(name, symbol, fun, swap=True))
 
 
 # ---- conversion to Python and NumPy
