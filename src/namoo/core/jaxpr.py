@@ -48,7 +48,7 @@ Atom = Var | Literal
 class JaxprEqn:
     """One operation, `outvars = primitive[params] invars`, and the user's line it comes from."""
 
-    __slots__ = ("invars", "outvars", "params", "primitive", "source")
+    __slots__ = ("derived", "invars", "outvars", "params", "primitive", "source")
 
     def __init__(
         self,
@@ -57,16 +57,20 @@ class JaxprEqn:
         primitive: Primitive,
         params: dict[str, Any],
         source: errors.Source | None = None,
+        derived: dict[Any, Any] | None = None,
     ):
         self.invars = invars if type(invars) is list else list(invars)
         self.outvars = outvars if type(outvars) is list else list(outvars)
         self.primitive = primitive
         self.params = params
         self.source = source
+        self.derived = derived
+        """What was derived from the equation; those that are copies of one have it in common."""
 
     def replace(self, **changes: Any) -> JaxprEqn:
         """A copy with some fields changed."""
-        return JaxprEqn(**{name: changes.get(name, getattr(self, name)) for name in self.__slots__})
+        fields = ("invars", "outvars", "primitive", "params", "source")
+        return JaxprEqn(*(changes.get(name, getattr(self, name)) for name in fields))
 
     def known_place(self) -> list[errors.Source | None] | None:
         """The line that all of its operations come from, in a list; None if it may run others."""

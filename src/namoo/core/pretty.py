@@ -27,11 +27,16 @@ class _Names:
         self.letters = _letters()
         self.names: dict[Var, str] = {}
 
+    def apart(self) -> _Names:
+        """Names within a program that an equation holds; others may hold it too."""
+        names = _Names()
+        names.letters, names.names = self.letters, dict(self.names)
+        return names
+
     def inside(self, eqn: JaxprEqn) -> _Names:
         """Names within a call: what it is given, and what it returns, keep theirs."""
         inner = eqn.params["jaxpr"].jaxpr
-        names = _Names()
-        names.letters, names.names = self.letters, dict(self.names)
+        names = self.apart()
         outside = [*eqn.outvars, *eqn.invars]
         for var, outer in zip([*inner.outvars, *inner.invars], outside, strict=True):
             if outer in self.names and type(var) is not Literal:
@@ -106,9 +111,9 @@ def _params(eqn: JaxprEqn, names: _Names, source: bool, room: int) -> list[str]:
 
 def _value(value: Any, names: _Names, source: bool, room: int, used: int = 0) -> str:
     if isinstance(value, ClosedJaxpr):
-        return _jaxpr(value.jaxpr, names, source, room, used)
+        return _jaxpr(value.jaxpr, names.apart(), source, room, used)
     if isinstance(value, Jaxpr):
-        return _jaxpr(value, names, source, room, used)
+        return _jaxpr(value, names.apart(), source, room, used)
     if isinstance(value, tuple) and any(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
         inner = "\n".join(_indent(_value(v, names, source, room - 2), 2) for v in value)
         return f"(\n{inner}\n)"

@@ -51,6 +51,11 @@ class Trace:
 
     kind = "trace"
     alive = True
+    eager = False
+    """Whether it, or a stack of traces, ends in concrete values that nobody checks."""
+    recalls = False
+    """Whether what happens under it depends on types alone, so that it may be done again from
+    memory; see `transforms.recall`."""
     parent: Trace
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:

@@ -69,12 +69,10 @@ def shortcut(
 
     def transformed(x: Any, y: Any) -> Any:
         trace = context.trace
-        if (
-            not getattr(trace, "eager", False)
-            or not isinstance(x, Array)
-            or not isinstance(y, OPERANDS)
-        ):
+        if not trace.recalls or not isinstance(x, Array) or not isinstance(y, OPERANDS):
             return slow(x, y)
+        if not trace.eager:
+            return call(trace, (x, y), {})
         dtype, kind = x.dtype, type(y)
         number: Any = y
         if kind in scalars.get(dtype, _none) and (

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
 from namoo.core.trace import Trace, Tracer, context, named_axis, rules_on, set_trace
 from namoo.primitives.shape import broadcast, moveaxis, shape_of
 from namoo.transforms import recall
@@ -59,6 +59,7 @@ class BatchTrace(Trace):
         self.parent = parent
         self.axis = axis
         self.eager = is_eager(parent)
+        self.recalls = self.eager or parent.recalls
 
     def pair(self, x: Any) -> tuple[Any, int | None]:
         """A value and the place of the mapped axis in it, None where it has none."""
@@ -71,34 +72,23 @@ class BatchTrace(Trace):
 
     def replay(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         """The results of a program without collectives, under this trace."""
-        values, batched = [], []
+        values, dims = [], []
         for x in args:
-            if type(x) is not BatchTracer or x._trace is not self:
-                values.append(x)
-                batched.append(False)
-                continue
-            batched.append(True)
-            if x.dim:
-                with set_trace(self.parent):
-                    values.append(moveaxis(x.value, x.dim, 0))
-            else:
-                values.append(x.value)
-        if True not in batched:
+            own = type(x) is BatchTracer and x._trace is self
+            values.append(x.value if own else x)
+            dims.append(x.dim if own else None)
+        if dims.count(None) == len(dims):
             return replay(self.parent, closed, values)
         cache = closed.jaxpr.cache
-        key = ("batched", self.axis.size, *batched)
+        key = ("batched", self.axis.size, *dims)
         entry = cache.get(key)
         if entry is None:
-            program, batched_out = batch_jaxpr(closed, Axis(self.axis.size), batched)
-            entry = cache[key] = (
-                program,
-                [a if b else None for a, b in zip(closed.out_avals, batched_out, strict=True)],
-            )
-        program, avals = entry
+            entry = cache[key] = _batched(closed, Axis(self.axis.size), dims)
+        program, places = entry
         outs = replay(self.parent, program, values)
         return [
-            x if aval is None else BatchTracer(self, x, 0, aval)
-            for x, aval in zip(outs, avals, strict=True)
+            x if dim is None else BatchTracer(self, x, dim, aval)
+            for x, (dim, aval) in zip(outs, places, strict=True)
         ]
 
     def process(self, prim, args, params):
@@ -158,6 +148,25 @@ def _batch(fun, axis, args, dims):
     finally:
         trace.finish()
     return values, out_dims
+
+
+def _batched(
+    closed: ClosedJaxpr, axis: Axis, dims: Sequence[int | None]
+) -> tuple[ClosedJaxpr, list[tuple[int | None, ShapedArray]]]:
+    """The program on inputs that are mapped along `dims`; where its results are, and their types
+    in one example."""
+    out_dims: list[int | None] = []
+
+    def fun(*args):
+        outs, out_dims[:] = batch(jaxpr_as_fun(closed), axis, args, dims)
+        return outs
+
+    avals = [
+        a if d is None else a.update(shape=(*a.shape[:d], axis.size, *a.shape[d:]))
+        for a, d in zip(closed.in_avals, dims, strict=True)
+    ]
+    program = stage_closed(fun, avals, closed.jaxpr.name)
+    return program, list(zip(out_dims, closed.out_avals, strict=True))
 
 
 def batch_to(axis: Axis, x: Any, dim: int | None, place: int = 0) -> Any:

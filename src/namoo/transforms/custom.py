@@ -26,7 +26,6 @@ from namoo.transforms.batch import batch, batch_jaxpr, batch_to, to_front
 from namoo.transforms.linear import transpose_jaxpr
 from namoo.transforms.program import ProgramPrimitive
 from namoo.transforms.recall import Programs
-from namoo.transforms.replay import is_eager
 from namoo.transforms.stage import close, stage
 
 
@@ -82,6 +81,9 @@ class CustomCall(Primitive):
         with set_trace(trace.parent):
             if all(d is None for d in dims) and trace.axis.name is None:
                 return self.bind(*xs, fun=fun, **rules)
+            # As the staged call has it; so the function and its rules need not each do it.
+            xs, batched = to_front(xs, dims)
+            dims = [0 if b else None for b in batched]
 
             def batched_fun(*values):
                 outs, out_dims = batch(fun, trace.axis, values, dims)
@@ -438,7 +440,7 @@ class custom_jvp(_Custom):
         trace = context.trace
         if trace is eval_trace:  # nothing is being differentiated
             return self.fun(*args, **kwargs)
-        if self.programs is not None and is_eager(trace):
+        if self.programs is not None and trace.recalls:
             return self.programs.call(trace, args, kwargs)
         return self._general(*args, **kwargs)
 

@@ -13,7 +13,7 @@ from namoo.core.primitive import Primitive, Zero, is_zero
 from namoo.core.trace import Trace, Tracer, context, rules_on, set_trace
 from namoo.primitives.shape import instantiate
 from namoo.transforms import recall
-from namoo.transforms.replay import is_eager, replay
+from namoo.transforms.replay import bind_each, is_eager, replay
 from namoo.transforms.stage import derived, stage_closed
 
 
@@ -44,6 +44,7 @@ class JVPTrace(Trace):
     def __init__(self, parent: Trace):
         self.parent = parent
         self.eager = is_eager(parent)
+        self.recalls = self.eager or parent.recalls
 
     def pair(self, x: Any) -> tuple[Any, Any]:
         """A value and its tangent; what comes from outside is constant."""
@@ -60,6 +61,11 @@ class JVPTrace(Trace):
         nonzeros = [not is_zero(t) for t in tangents]
         if True not in nonzeros:
             return replay(self.parent, closed, primals)
+        if any(
+            nz and aval_of(t).weak_type is not a.weak_type
+            for t, a, nz in zip(tangents, closed.in_avals, nonzeros, strict=True)
+        ):
+            return bind_each(self, closed, args)
         program, nonzero_out = jvp_jaxpr(closed, nonzeros)
         outs = replay(self.parent, program, [*primals, *(t for t in tangents if not is_zero(t))])
         rest = iter(outs[len(nonzero_out) :])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from namoo import errors
+from namoo._config import config
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import (
     Atom,
@@ -21,15 +22,16 @@ from namoo.core.jaxpr import (
     Var,
     dce,
     eval_jaxpr,
+    jaxpr_as_fun,
     literal_value,
 )
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
-from namoo.core.trace import Trace, context, set_trace
+from namoo.core.trace import Trace, Tracer, context, set_trace
 from namoo.primitives.families import add_any
 from namoo.primitives.shape import instantiate
 from namoo.transforms.jvp import JVPTrace, JVPTracer
-from namoo.transforms.replay import is_eager, replay
-from namoo.transforms.stage import StageTrace, StageTracer, derived, stage_closed
+from namoo.transforms.replay import bind_each, is_eager, replay
+from namoo.transforms.stage import StageTrace, StageTracer, close, derived, stage_closed
 
 
 class TangentTrace(StageTrace):
@@ -39,6 +41,7 @@ class TangentTrace(StageTrace):
         super().__init__(how="grad")
         self.parent = parent
         self.eager = is_eager(parent)
+        self.recalls = self.eager or parent.recalls
 
     def owns(self, x: Any) -> bool:
         return isinstance(x, StageTracer) and x._trace is self
@@ -47,8 +50,7 @@ class TangentTrace(StageTrace):
         """The results of a program, written down where it has to do with tangents."""
         if not any(map(self.owns, args)):
             return replay(self.parent, closed, args)
-        with set_trace(self):
-            return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        return bind_each(self, closed, args)
 
     def process(self, prim, args, params):
         for x in args:
@@ -80,6 +82,8 @@ class LinearizeTrace(JVPTrace):
         trace = self.tangents
         if not tangents:
             return replay(trace.parent, closed, primals)
+        if not self.eager:
+            return self.rewrite(closed, args, primals, tangents, nonzeros)
         key = ("split", *nonzeros)
         split = closed.jaxpr.cache.get(key)
         if split is None:
@@ -108,6 +112,23 @@ class LinearizeTrace(JVPTrace):
             results.append(x)
         trace.eqns.append(JaxprEqn(operands, outvars, linear_step_p, split.step))
         return results
+
+    def rewrite(self, closed, args, primals, tangents, nonzeros) -> list[Any]:
+        """The results of a program, whose derivative is written down equation by equation, as
+        without memory: so programs do not depend on what was traced before them."""
+        key = ("halves", *nonzeros)
+        halves = closed.jaxpr.cache.get(key)
+        if halves is None:
+            halves = closed.jaxpr.cache[key] = Halves(closed, nonzeros)
+        if halves.tangent is None:
+            return bind_each(self, closed, args)
+        known = [*primals, *replay(self.tangents.parent, halves.primal, primals)]
+        residuals = [known[i] for i in halves.residuals]
+        out_tangents = iter(StageTrace.replay(self.tangents, halves.tangent, residuals + tangents))
+        return [
+            JVPTracer(self, known[i], next(out_tangents)) if nz else known[i]
+            for i, nz in zip(halves.outs, halves.nonzero_out, strict=True)
+        ]
 
     def finish(self):
         self.tangents.finish()
@@ -240,6 +261,39 @@ class Linearized:
         return [next(rest) if f is None else inputs[f] for f in self.forwarded]
 
 
+class Halves:
+    """A program and its derivative, each operation of both as its rules write it.
+
+    `primal` computes what is not an input; `outs` and `residuals` are places among the inputs and
+    what it computes.  `tangent` maps residuals and then tangents to the tangents in `nonzero_out`;
+    it is None where a tangent is not computed from tangents.
+    """
+
+    tangent: ClosedJaxpr | None = None
+    nonzero_out: list[bool]
+    outs: list[int]
+    residuals: list[int]
+
+    def __init__(self, closed: ClosedJaxpr, nonzeros: Sequence[bool]):
+        def fun(*args):
+            values, self.nonzero_out, jaxpr, residuals = linearize(
+                jaxpr_as_fun(closed), args, nonzeros
+            )
+            computed: dict[int, Any] = {}
+            places = {id(x): i for i, x in enumerate(args)}
+            for x in [*values, *residuals]:
+                if id(x) not in places:
+                    places[id(x)] = len(places)
+                    computed[id(x)] = x
+            self.outs = [places[id(x)] for x in values]
+            self.residuals = [places[id(x)] for x in residuals]
+            if not any(type(v) is Literal or v in jaxpr.constvars for v in jaxpr.outvars):
+                self.tangent, _ = close(jaxpr, residuals)
+            return [*computed.values()]
+
+        self.primal = stage_closed(fun, closed.in_avals, closed.jaxpr.name)
+
+
 def _needed(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
     """A program without the equations, and the constants, that its results do without."""
     jaxpr = dce(jaxpr, [True] * len(jaxpr.outvars))
@@ -343,14 +397,10 @@ def _backward_pass(jaxpr, consts, inputs, cts, place):
                 Zero(v.aval.tangent()) if ct is None else ct
                 for v, ct in zip(eqn.outvars, out_cts, strict=True)
             ]
-        prim = eqn.primitive
         place.eqn, place.operation = eqn, eqn.known_place()
+        operands = [Linear(a.aval) if a in linear else read(a) for a in eqn.invars]
         try:
-            in_cts = prim.transpose(
-                out_cts if prim.multiple_results else out_cts[0],
-                *[Linear(a.aval) if a in linear else read(a) for a in eqn.invars],
-                **eqn.params,
-            )
+            in_cts = _transposed(eqn, out_cts, operands)
         except NotImplementedError as error:
             if eqn.source is not None:
                 error.add_note(f"The operation was asked for at {eqn.source}.")
@@ -361,6 +411,47 @@ def _backward_pass(jaxpr, consts, inputs, cts, place):
         for var, x in zip(jaxpr.invars, inputs, strict=True)
         if type(x) is Linear
     ]
+
+
+def _transposed(eqn: JaxprEqn, cts: list[Any], operands: list[Any]) -> Sequence[Any]:
+    """The cotangents of an equation's operands, by its rule; from memory, where equal equations
+    were transposed before.  None and `Zero` stand for those that are zero."""
+    trace = context.trace
+    if eqn.derived is None or not eqn.primitive.only_binds or trace.eager or not trace.recalls:
+        return _by_rule(eqn, cts, operands)
+    key: list[Any] = [config.trace_id()]
+    given = []
+    for x in (*operands, *cts):
+        kind = type(x)
+        if kind is Linear or kind is Zero:
+            key.append(kind)
+        elif isinstance(x, Tracer):
+            key.append(x.aval.weak_type)
+            given.append(x)
+        else:
+            return _by_rule(eqn, cts, operands)
+    found = tuple(key)
+    entry = eqn.derived.get(found)
+    if entry is None:
+        nonzero: list[bool] = []
+
+        def fun(*values):
+            rest = iter(values)
+            known = [x if type(x) in (Linear, Zero) else next(rest) for x in (*operands, *cts)]
+            in_cts = _by_rule(eqn, known[len(operands) :], known[: len(operands)])
+            nonzero[:] = [ct is not None and type(ct) is not Zero for ct in in_cts]
+            return [ct for ct, nz in zip(in_cts, nonzero, strict=True) if nz]
+
+        program = stage_closed(fun, [x.aval for x in given])
+        entry = eqn.derived[found] = program, nonzero
+    program, nonzero = entry
+    outs = iter(replay(trace, program, given))
+    return [next(outs) if nz else None for nz in nonzero]
+
+
+def _by_rule(eqn: JaxprEqn, cts: list[Any], operands: list[Any]) -> Sequence[Any]:
+    prim = eqn.primitive
+    return prim.transpose(cts if prim.multiple_results else cts[0], *operands, **eqn.params)
 
 
 def transpose_jaxpr(

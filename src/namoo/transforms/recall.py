@@ -1,10 +1,14 @@
-"""Functions and operations that remember their programs, for eager transformations.
+"""Functions and operations that remember their programs.
 
 A function of arrays whose operations depend on types and settings alone is staged when it meets
-types for the second time under `grad`, `vmap` or `jvp` without `jit`; from then on its program is
-replayed.  The first time it runs as it is written: one call is quicker than its program is made,
-and mistakes are told in the user's terms.  Operations outside of such functions are remembered one
-by one.
+types for the second time under a transformation; from then on its program is replayed.  The first
+time it runs as it is written: one call is quicker than its program is made, and mistakes are told
+in the user's terms.
+
+Under `jit` the equations of the program, and of those that `vmap` and `grad` derive from it, are
+written down again on other operands: the same ones, in the same order, as without memory, but
+nothing is checked, promoted or asked of rules.  Without `jit`, see `replay`; there, operations
+outside of such functions are remembered one by one.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from namoo.core.array import Array
 from namoo.core.avals import aval_of
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.core.primitive import Primitive
-from namoo.core.trace import Trace, context
+from namoo.core.trace import Trace, Tracer, context
 from namoo.transforms.replay import replay
 from namoo.transforms.stage import stage
 
@@ -64,6 +68,9 @@ class Programs:
         try:
             for x in args:
                 if isinstance(x, Array):
+                    if not trace.eager and not isinstance(x, Tracer):
+                        # A program holds the number, and what follows from it.
+                        return self.fun(*args, **options)
                     aval = x.aval
                     key += (aval.shape, aval.dtype, aval.weak_type)
                     operands.append(x)
@@ -83,7 +90,7 @@ class Programs:
                 return self.fun(*args, **options)
         if program is _SEEN:
             program = self.known[found] = self.stage(args, operands, options)
-        if program is _GENERAL:
+        if program is _GENERAL or program.consts and not trace.eager:
             return self.fun(*args, **options)
         return replay(trace, program, operands)[0]
 
@@ -151,7 +158,7 @@ def recalled(fun: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(fun)
     def recall(*args: Any, **options: Any) -> Any:
         trace = context.trace
-        if getattr(trace, "eager", False):
+        if trace.recalls:
             return call(trace, args, options)
         return fun(*args, **options)
 

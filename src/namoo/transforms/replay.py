@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import Array, EagerArray, to_numpy
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, last_uses
+from namoo.core.jaxpr import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    eval_jaxpr,
+    last_uses,
+    literal_value,
+)
 from namoo.core.trace import (
     Trace,
     _ignore,
@@ -32,7 +41,7 @@ def replay(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """The results of a program whose operations `trace` interprets."""
     jaxpr = closed.jaxpr
     if trace is not eval_trace:
-        if getattr(trace, "eager", False):
+        if trace.recalls:
             return trace.replay(closed, args)  # type: ignore[attr-defined]
         with set_trace(trace):
             return eval_jaxpr(jaxpr, closed.consts, *args)
@@ -58,9 +67,26 @@ def replay(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     return list(map(EagerArray, outs, weak))
 
 
+def bind_each(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """The results of a program whose operations `trace` interprets as if they were asked for now:
+    the lines that the program was written at are not told."""
+    inputs = [*closed.jaxpr.constvars, *closed.jaxpr.invars]
+    env = dict(zip(inputs, [*closed.consts, *args], strict=True))
+
+    def read(atom):
+        return literal_value(atom) if type(atom) is Literal else env[atom]
+
+    with set_trace(trace):
+        for eqn in closed.jaxpr.eqns:
+            out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+            out = out if eqn.primitive.multiple_results else [out]
+            env.update(zip(eqn.outvars, out, strict=True))
+    return [read(a) for a in closed.jaxpr.outvars]
+
+
 def is_eager(trace: Trace) -> bool:
     """Whether a trace, or a stack of traces, ends in concrete values that nobody checks."""
-    return trace is eval_trace or getattr(trace, "eager", False)
+    return trace is eval_trace or trace.eager
 
 
 def straight(closed: ClosedJaxpr) -> Callable[..., Sequence[np.ndarray]]:

@@ -8,7 +8,16 @@ from typing import Any
 from namoo import _dtypes, errors
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, VaryingArray, aval_of
-from namoo.core.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from namoo.core.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    literal_value,
+)
 from namoo.core.primitive import Primitive
 from namoo.core.trace import Trace, Tracer, context, set_trace
 
@@ -42,6 +51,7 @@ class StageTrace(Trace):
         self.invars: list[Var] = []
         self.eqns: list[JaxprEqn] = []
         self.consts: dict[int, tuple[Any, Var]] = {}
+        self.recalls = not context.checked
 
     def new_input(self, aval: ShapedArray) -> StageTracer:
         """A tracer for one more input of the program."""
@@ -94,6 +104,35 @@ class StageTrace(Trace):
         self.eqns.append(JaxprEqn(atoms, [var], prim, params, errors.user_source()))
         return StageTracer(self, var)
 
+    def replay(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+        """Write a program's equations down as they are, on other operands."""
+        jaxpr = closed.jaxpr
+        values = [*closed.consts, *args] if closed.consts else args
+        inputs = jaxpr.cache.get("inputs")
+        if inputs is None:
+            inputs = jaxpr.cache["inputs"] = _inputs_by_use(jaxpr)
+        env: dict[Any, Any] = {}
+        atom_of = env.get
+        for i, var in inputs:
+            x = values[i]
+            own = type(x) is StageTracer and x._trace is self
+            env[var] = x._var if own else self.atom(x)
+        source = errors.user_source()
+        for eqn in jaxpr.eqns:
+            # Literals are not in `env`, and stay.
+            atoms = list(map(atom_of, eqn.invars, eqn.invars))
+            outvars = []
+            for v in eqn.outvars:
+                env[v] = var = Var(v.aval)
+                outvars.append(var)
+            if eqn.derived is None:
+                eqn.derived = {}
+            self.eqns.append(
+                JaxprEqn(atoms, outvars, eqn.primitive, eqn.params, source, eqn.derived)
+            )
+        outs = map(atom_of, jaxpr.outvars, jaxpr.outvars)
+        return [StageTracer(self, a) if type(a) is Var else literal_value(a) for a in outs]
+
     def program(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The program that computes `outs`, and the values of its constants."""
         outvars = [self.atom(x) for x in outs]
@@ -130,6 +169,14 @@ class StageTrace(Trace):
         if sources and sources[0].source is not None:
             text += f"; it was computed by '{sources[0].primitive.name}' at {sources[0].source}"
         return text + "."
+
+
+def _inputs_by_use(jaxpr: Jaxpr) -> list[tuple[int, Var]]:
+    """The inputs that a program uses, with their numbers, the first used first: constants are
+    listed in this order."""
+    places = {v: i for i, v in enumerate([*jaxpr.constvars, *jaxpr.invars])}
+    used = [*(a for eqn in jaxpr.eqns for a in eqn.invars), *jaxpr.outvars]
+    return [(places[a], a) for a in dict.fromkeys(used) if a in places]
 
 
 def _varying(prim: Primitive, atoms: Sequence[Atom], out: Any, params: dict) -> Any:
