@@ -255,6 +255,19 @@ def test_calls_of_the_xla_engine_stay_on_the_device(monkeypatch):
     assert type(tree["a"] * 2) is EagerArray
 
 
+def test_arrays_of_other_programs_are_recognised(monkeypatch, mesh):
+    sharding = NamedSharding(mesh, P("x"))
+    f = namoo.jit(lambda x: x + 3)
+    xs = [namoo.jit(lambda x, c=c: x * c)(namoo.device_put(X, sharding)) for c in range(12)]
+    xs += [namoo.device_put(X * c, sharding) for c in range(12)]
+    f(xs[0])
+    f(xs[12])
+    if f.calls is not None:
+        monkeypatch.setattr(type(f), "general", None)
+    for i, x in enumerate(xs):
+        np.testing.assert_array_equal(f(x), X * (i % 12) + 3)
+
+
 def test_recognised_calls_meet_buffers_of_a_larger_client():
     from namoo.engines.xla import clients
 
