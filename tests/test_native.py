@@ -268,9 +268,11 @@ def test_calls_as_numbers_are_the_calls_written_out(monkeypatch):
     def deep(x, w):
         for _ in range(12):
             x = jnp.tanh(x @ w) * 0.5 + jnp.sin(x).mean()
-        y = jnp.sort(x, 0)
+        # What is no kernel comes between two lists; what is one is in them.
+        y = lax.dynamic_update_slice(jnp.sort(x, 0), x[:8] * 2, (3, 0))
         for _ in range(12):
             y = y @ w - y.max(0)
+        y = jnp.concatenate([y, x], 1)
         return y, x
 
     monkeypatch.setenv("NAMOO_CACHE", "off")

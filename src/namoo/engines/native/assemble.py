@@ -10,9 +10,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from namoo.engines.native import routine
 from namoo.engines.native.graph import Emitter, Node, Step
-from namoo.engines.native.ir import Value, constant, storage
+from namoo.engines.native.ir import Function, Value, constant, storage
+from namoo.engines.native.routine import Routine
 from namoo.engines.native.types import is_signed_integer, size_of
+from namoo.engines.native.writer import Place
 
 # Up to this many elements an array is computed where it is read, rather than put together.
 SMALL = 64
@@ -60,20 +63,25 @@ def copy_block(
     nest(0, target, source)
 
 
-class Join(Step):
+class Join(Routine):
     """Arrays one after another along an axis."""
 
-    def __init__(self, axis: int):
+    def __init__(self, axis: int, xs: Sequence[Node]):
         self.axis = axis
+        self.units = math.prod(xs[0].shape[:axis])
+        self.work = sum(x.size for x in xs)
 
-    def emit(self, driver, operands, results, scratch):
-        ((out, target),) = results
-        at = 0
-        for x, source in operands:
-            starts = [0] * len(out.shape)
-            starts[self.axis] = at
-            copy_block(driver, target, out.shape, starts, source, x.shape, size_of(out.elem))
-            at += x.shape[self.axis]
+    def key(self):
+        return self.axis
+
+    def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
+        *sources, target = places
+        rows = [math.prod(x.shape[self.axis :]) * size_of(target.elem) for x in sources]
+        with f.loop(begin, end) as i:
+            out = f.stepped(target.pointer, i, sum(rows), "i8")
+            for x, row in zip(sources, rows, strict=True):
+                routine.copy(f, out, f.stepped(x.pointer, i, row, "i8"), routine.integer(row))
+                out = f.offset(out, row, "i8")
 
 
 class Write(Step):
@@ -118,7 +126,7 @@ def concatenate(emit: Emitter, xs: Sequence[Node], axis: int) -> Node:
     """Arrays one after another along an axis."""
     xs = [x for x in xs if x.shape[axis]]
     if all(x.elem for x in xs) and sum(x.size for x in xs) > SMALL:
-        return emit.call(Join(axis), xs, emit.avals[:1])[0]
+        return emit.call(Join(axis, xs), xs, emit.avals[:1])[0]
     pieces, start = [], 0
     for x in xs:
         pieces.append((start, x))

@@ -141,7 +141,7 @@ class Calls:
         )
         end = f"getelementptr (i64, ptr {name}, i64 {count})"
         driver.f.line(
-            f"  call void @calls(ptr {name}, ptr {end}, ptr %kernels, {self.slots!r}, "
+            f"  call void @calls(ptr {name}, ptr {end}, ptr @kernels, {self.slots!r}, "
             f"{self.arena!r}, ptr %table)"
         )
 
@@ -149,10 +149,10 @@ class Calls:
         """Write the loop, and where it finds the kernels."""
         if not self.lists:
             return
-        module, preamble = self.driver.module, self.driver.f.preamble
-        preamble.append(f"  %kernels = alloca [{len(self.numbers)} x ptr], align 8")
-        for name, i in self.numbers.items():
-            preamble.append(f"  %kernel{i} = getelementptr ptr, ptr %kernels, i64 {i}")
-            preamble.append(f"  store ptr @{name}, ptr %kernel{i}, align 8")
+        module = self.driver.module
+        kernels = ", ".join([f"ptr @{name}" for name in self.numbers])
+        module.lists.append(
+            f"@kernels = private unnamed_addr constant [{len(self.numbers)} x ptr] [{kernels}]"
+        )
         shared = "namoo_parallel" in module.declarations
         module.functions.append(_LOOP.format(run=_SHARED if shared else "br label %alone"))

@@ -121,10 +121,16 @@ class Driver:
         for cluster, offset in zip(plan.steps, plan.scratch, strict=True):
             first = cluster.roots[0]
             if first.kind is CALL:
+                step, written = first.data, plan.written(cluster)
+                kernel = step.kernel(self.module.kernels, first.operands, written)
+                if kernel is not None:
+                    places = [plan.places[n] for n in (*first.operands, *written)]
+                    calls.add(kernel, [*places, ("arena", offset)] if step.scratch else places)
+                    continue
                 calls.write()
                 operands = [(n, at(plan.places[n])) for n in first.operands]
-                results = [(n, at(plan.places[n])) for n in plan.written(cluster)]
-                first.data.emit(self, operands, results, self.f.offset(arena, offset, "i8"))
+                results = [(n, at(plan.places[n])) for n in written]
+                step.emit(self, operands, results, self.f.offset(arena, offset, "i8"))
                 continue
             if first.size == 0 or 0 in cluster.space:
                 continue

@@ -110,8 +110,12 @@ class Step:
         """Whether a result may lie where an operand does, or elsewhere, as is known at the call."""
         return (operand, result) == (self.reuses, 0)
 
+    def kernel(self, kernels: dict, operands: Sequence[Node], results: Sequence[Node]) -> Any:
+        """The kernel that does it, if it is one: of those there are, or written and added."""
+        return None
+
     def emit(self, driver: Any, operands: list, results: list, scratch: Any) -> None:
-        """Write the code: `operands` and `results` are pairs of a node and its pointer."""
+        """Write the code of what is no kernel; operands and results are nodes with pointers."""
         (x, source), (_, target) = operands[0], results[0]
         driver.copy(target, source, x.size * x.dtype.itemsize)
 

@@ -536,33 +536,66 @@ class Packing:
 
 
 def _turning(outer: Function, name: str, elem: str, lanes: int, terms: int, columns: int) -> None:
-    """A function that copies the rows of a block, `stride` apart, to columns, `width` apart."""
+    """A function that copies the rows of a block, `stride` apart, to columns, `width` apart.
+
+    Quarters of registers are loaded to where they belong, so that elements change places only
+    within these: for such shuffles there are instructions that LLVM need not look for.
+    """
     f = Function(name, ["ptr", "i64", "ptr", "i64"], "internal void")
     source, stride, target, width = f.parameters
-    mask = _mask(lanes, terms) if terms < lanes else None
-    rows = []
-    for _ in range(columns):
-        rows.append(f.load(source, elem, lanes, mask))
-        source = f.offset(source, stride, elem)
-    zero = Value(f"splat ({constant(elem, 0.0)!r})", elem, lanes)
-    for value in transposed(f, rows + [zero] * (lanes - columns))[:terms]:
-        f.store(value, target)
-        target = f.offset(target, width, elem)
+    quarter = min(lanes, 128 // bits_of(elem))
+    steps = [f.mul(stride, constant("i64", r)) for r in range(0, lanes, quarter)]
+    zero = Value(f"splat ({constant(elem, 0.0)!r})", elem, quarter)
+
+    def turn(source: Value, target: Value, count: int) -> None:
+        mask = _mask(quarter, count) if count < quarter else None
+        rows = []
+        for r in range(quarter):
+            pieces = [
+                f.load(f.offset(source, step, elem), elem, quarter, mask)
+                if r + i * quarter < columns
+                else zero
+                for i, step in enumerate(steps)
+            ]
+            rows.append(joined(f, pieces))
+            source = f.offset(source, stride, elem)
+        for value in transposed(f, rows)[:count]:
+            f.store(value, target)
+            target = f.offset(target, width, elem)
+
+    whole, rest = divmod(terms, quarter)
+    if whole:
+        with f.loop(0, whole * quarter, quarter) as i:
+            turn(f.offset(source, i, elem), f.offset(target, f.mul(i, width), elem), quarter)
+    if rest:
+        first = constant("i64", whole * quarter)
+        turn(f.offset(source, first, elem), f.offset(target, f.mul(first, width), elem), rest)
     f.line("  ret void")
     outer.declarations |= f.declarations
     outer.declarations[name] = f.text("noinline nounwind")
 
 
+def joined(f: Function, vectors: list[Value]) -> Value:
+    """Vectors one after another: as many as are a power of two."""
+    while len(vectors) > 1:
+        both = range(2 * vectors[0].lanes)
+        vectors = [f.shuffle(x, both, y) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors[0]
+
+
 def transposed(f: Function, rows: list[Value]) -> list[Value]:
-    """A square of vectors with rows and columns exchanged: halves of blocks change places."""
-    n, half = len(rows), len(rows) // 2
+    """Squares of vectors with rows and columns exchanged: halves of blocks change places.
+
+    Where vectors are longer than there are rows, squares lie side by side in them.
+    """
+    half, lanes = len(rows) // 2, rows[0].lanes
     while half:
         out = list(rows)
-        for i in range(n):
+        for i in range(len(rows)):
             if not i & half:
                 x, y = rows[i], rows[i + half]
-                low = [j if not j & half else n + j - half for j in range(n)]
-                high = [j + half if not j & half else n + j for j in range(n)]
+                low = [j if not j & half else lanes + j - half for j in range(lanes)]
+                high = [j + half if not j & half else lanes + j for j in range(lanes)]
                 out[i], out[i + half] = f.shuffle(x, low, y), f.shuffle(x, high, y)
         rows, half = out, half // 2
     return rows

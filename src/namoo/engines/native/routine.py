@@ -28,19 +28,18 @@ class Routine(Step):
         memory that it asked for."""
         raise NotImplementedError
 
-    def emit(self, driver, operands, results, scratch):
+    def kernel(self, kernels, operands, results):
+        if all(n.size == 0 for n in results):
+            return None
         both = (*operands, *results)
-        if all(n.size == 0 for n, _ in results):
-            return
-        key = (type(self), self.key(), *((n.shape, n.dtype) for n, _ in both))
-        kernels = driver.module.kernels
+        key = (type(self), self.key(), *((n.shape, n.dtype) for n in both))
         kernel = kernels.get(key)
         if kernel is None:
             f = Function(f"k{len(kernels)}", ["ptr", "i64", "i64"])
             table, begin, end = f.parameters
             places = [
                 Place(f.load(f.offset(table, i, "ptr"), "ptr"), n.elem, n.shape)
-                for i, (n, _) in enumerate(both)
+                for i, n in enumerate(both)
             ]
             if self.scratch:
                 places.append(Place(f.load(f.offset(table, len(both), "ptr"), "ptr"), "u8", ()))
@@ -48,8 +47,10 @@ class Routine(Step):
             f.line("  ret void")
             kernel = Emitted(f.name, f.text(), f.declarations, self.units, self.work)
             kernels[key] = kernel
-        extra = [scratch] if self.scratch else []
-        driver.call(kernel, driver.table([*(p for _, p in both), *extra]))
+        return kernel
+
+    def emit(self, driver, operands, results, scratch):
+        """Nothing is to be done for results without elements."""
 
 
 def integer(x: int) -> Value:
