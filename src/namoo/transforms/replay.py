@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo.core.array import Array, EagerArray, to_numpy
+from namoo.core.array import EagerArray, PlacedArray, to_numpy
 from namoo.core.jaxpr import (
     ClosedJaxpr,
     Jaxpr,
@@ -27,6 +27,7 @@ from namoo.core.jaxpr import (
 )
 from namoo.core.trace import (
     Trace,
+    Tracer,
     _ignore,
     _reset_floating_errors,
     _set_floating_errors,
@@ -54,7 +55,8 @@ def replay(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     for x in args:
         if type(x) is EagerArray:
             values.append(x._value)
-        elif isinstance(x, Array):  # it lies elsewhere, and so does the work
+        elif isinstance(x, Tracer) or (isinstance(x, PlacedArray) and x._follows):
+            # It lies elsewhere, and so does the work.
             with set_trace(eval_trace):
                 return eval_jaxpr(jaxpr, closed.consts, *args)
         else:
