@@ -13,7 +13,8 @@ import namoo
 import namoo.numpy as jnp
 from namoo import lax
 from namoo.core.array import to_numpy
-from namoo.engines.native import cache, engine, fingerprint, link, programs
+from namoo.engines import cache
+from namoo.engines.native import engine, fingerprint, link, programs
 from namoo.engines.native.engine import native
 
 

@@ -8,7 +8,7 @@ import namoo.numpy as jnp
 from namoo import lax, random
 from namoo.api import placement
 from namoo.core.array import EagerArray, PlacedArray
-from namoo.engines.native import cache
+from namoo.engines import cache
 from namoo.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from namoo.sharding import PartitionSpec as P
 

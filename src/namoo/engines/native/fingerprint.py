@@ -19,7 +19,7 @@ from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from namoo.core.primitive import Primitive
-from namoo.engines.native.cache import sha256
+from namoo.engines.cache import sha256
 
 _PLAIN = frozenset({int, bool, type(None), str, float, complex})
 """Types of which Python's own text tells all."""

@@ -13,7 +13,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from namoo.engines.native import cache, loader, threads
+from namoo.engines import cache
+from namoo.engines.native import loader, threads
 from namoo.engines.native.jobs import Job
 
 # The code is written as it should be: only what inlining and stack slots leave is tidied up, and

@@ -21,7 +21,8 @@ import numpy as np
 from namoo._config import OPTIONS, config
 from namoo.core import LOADED_AT
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
-from namoo.engines.native import cache, fingerprint, link
+from namoo.engines import cache
+from namoo.engines.native import fingerprint, link
 
 FORMAT = 2
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo.engines.native import cache
+from namoo.engines import cache
 
 _INSTALL = 'pip install "namoo[xla]"'
 _VERSIONS = ((0, 10), (0, 11))

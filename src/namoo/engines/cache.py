@@ -1,7 +1,7 @@
 """Machine code on disk, so that a program is compiled once and not once a process.
 
-An entry's name is the hash of all that decides its content: for code the text, the processor and
-LLVM's version; `programs` has entries of another kind.  An entry carries the hash of its content.
+An entry's name is the hash of all that decides its content: the text of a program, the processor,
+the compiler and its version; each engine names its own.  An entry carries the hash of its content.
 Whatever is odd about an entry, or about the folder, means that it is not there.
 """
 
