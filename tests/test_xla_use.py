@@ -288,13 +288,77 @@ def test_batches_of_matrices_stay_divided(name, mesh):
     np.testing.assert_allclose(out, LINALG[name](a), rtol=1e-3, atol=1e-4)
 
 
-def test_the_sharding_of_a_traced_value_is_not_known(rows):
+def look_at(found):
+    """The identity, which tells a list how its argument lies."""
+
+    def look(x):
+        namoo.debug.inspect_array_sharding(x, callback=found.append)
+        return x
+
+    return look
+
+
+LOOKS = {
+    "an array": (lambda look, mesh: look, P("x")),
+    "an argument": (lambda look, mesh: namoo.jit(look), P("x")),
+    "a value between": (lambda look, mesh: namoo.jit(lambda x: look(x.T) * 2), P(None, "x")),
+    "a value nobody needs": (lambda look, mesh: namoo.jit(lambda x: (look(x + 1), 1)), P("x")),
+    "a value with a constraint": (
+        lambda look, mesh: namoo.jit(
+            lambda x: look(lax.with_sharding_constraint(x, NamedSharding(mesh, P(None, "y"))))
+        ),
+        P(None, "y"),
+    ),
+    "jit in jit": (lambda look, mesh: namoo.jit(lambda x: namoo.jit(look)(x) + 1), P("x")),
+    "vmap": (lambda look, mesh: namoo.jit(namoo.vmap(look)), P("x")),
+    "vmap without jit": (lambda look, mesh: namoo.vmap(look), P("x")),
+    "grad": (lambda look, mesh: namoo.jit(namoo.grad(lambda x: look(x).sum())), P("x")),
+    "grad without jit": (lambda look, mesh: namoo.grad(lambda x: look(x).sum()), P("x")),
+    "in a loop": (
+        lambda look, mesh: namoo.jit(lambda x: lax.fori_loop(0, 3, lambda i, x: look(x), x)),
+        P("x"),
+    ),
+    "in a branch": (
+        lambda look, mesh: namoo.jit(lambda x: lax.cond(x[0, 0] > 0, look, lambda x: x, x)),
+        P("x"),
+    ),
+    "in shard_map": (
+        lambda look, mesh: namoo.jit(
+            namoo.shard_map(look, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        ),
+        P(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_how_a_value_lies_is_told_when_the_program_is_compiled(name, mesh, rows):
+    make, spec = LOOKS[name]
     found = []
-    look = namoo.debug.inspect_array_sharding
-    look(namoo.device_put(X, rows), callback=found.append)
-    assert found == [rows]
-    with pytest.raises(ValueError, match="chosen when the program is compiled"):
-        namoo.jit(lambda x: look(x, callback=found.append))(namoo.device_put(X, rows))
+    f = make(look_at(found), mesh)
+    x = namoo.device_put(X, rows)
+    f(x)
+    assert found == [NamedSharding(mesh, spec)]
+    f(x)
+    assert len(found) == (1 if hasattr(f, "lower") else 2)
+
+
+@pytest.mark.parametrize("engine", ["native", "xla"])
+def test_how_a_value_lies_on_one_device_is_told(engine):
+    found = []
+    f = namoo.jit(look_at(found), engine=engine)
+    for _ in range(3):
+        f(X)
+    assert found == [SingleDeviceSharding(namoo.devices()[0])]
+    f(namoo.device_put(X, namoo.devices()[3]))
+    assert found[1:] == [SingleDeviceSharding(namoo.devices()[3])]
+    namoo.vmap(look_at(found))(X)
+    assert found[2:] == [SingleDeviceSharding(namoo.devices()[0])]
+
+
+def test_a_picture_of_a_value_that_is_traced(rows, capsys):
+    namoo.jit(namoo.debug.visualize_array_sharding)(namoo.device_put(X, rows))
+    assert "CPU 6,7" in capsys.readouterr().out
 
 
 def test_shardings_of_the_only_device_say_nothing():

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from namoo import errors, tree_util
-from namoo._config import config
 from namoo._terminal import colors_wanted
 from namoo.control.callback import bind_debug, debug_callback_p, debug_print_p
 from namoo.control.callback import debug_callback as callback
+from namoo.control.constraint import inspect_sharding_p
 from namoo.core.trace import Tracer
-from namoo.engines.devices import of_platform
+from namoo.engines.devices import home
 
 __all__ = [
     "breakpoint",
@@ -270,12 +270,11 @@ def visualize_sharding(
 def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
     """Call a function with an array's sharding.
 
+    Under `jit` it is called when the program is compiled, which decides where values lie.
+
     Args:
       value: an array, or a tree of them.
       callback: called with the sharding of each.
-
-    Raises:
-      ValueError: a traced array, of a program whose compiler is yet to choose its sharding.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -284,14 +283,17 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
         >>> found
         [SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)]
     """
+    # Loaded late, as who prints needs no devices.
+    from namoo.api.placement import as_sharding
+
+    def tell(place: Any) -> None:
+        callback(as_sharding(home() if place is None else place))
+
     for leaf in tree_util.tree_leaves(value):
-        if isinstance(leaf, Tracer) and (config.engine == "xla" or len(of_platform()) > 1):
-            raise ValueError(
-                f"debug.inspect_array_sharding: {leaf} is traced, and its sharding is chosen when "
-                "the program is compiled. Return the array and look at its .sharding, or fix it "
-                "with lax.with_sharding_constraint." + errors.at_user_line()
-            )
-        callback(leaf.sharding)
+        if isinstance(leaf, Tracer):
+            inspect_sharding_p.bind(leaf, callback=tell)
+        else:
+            callback(leaf.sharding)
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:

@@ -154,7 +154,7 @@ class Plan(NamedTuple):
         cache = self.closed.jaxpr.cache.setdefault("placed", {})
         found = cache.get(key)
         if found is None:
-            program = _xla().PlacedProgram(*self._written(), self._read)
+            program = _xla().PlacedProgram(*self._written())
             found = cache[key] = Placed(
                 program, self.inputs, self.donated, self.names, self.committed
             )
@@ -162,7 +162,7 @@ class Plan(NamedTuple):
 
     def _written(self) -> tuple[Any, ...]:
         devices = self.leader._device_assignment
-        return self.closed, devices, self.inputs, self.wanted, self.donated
+        return self.closed, devices, self.inputs, self.wanted, self.donated, self._read
 
     def _read(self, text: str, ndim: int) -> Sharding:
         mesh = self.leader.mesh if isinstance(self.leader, NamedSharding) else None

@@ -1,4 +1,4 @@
-"""A value that shall lie on devices in a certain way."""
+"""How a value lies on devices: as it shall, and as it does."""
 
 from __future__ import annotations
 
@@ -31,4 +31,37 @@ class ShardingConstraint(Primitive):
         return hlo.constrain(x, sharding)
 
 
+class InspectSharding(Primitive):
+    """Tells a function how a value lies on devices, when the program is compiled, which decides it.
+
+    The function gets a sharding, a device, or None for a value of the host.
+    """
+
+    name, effectful, multiple_results = "inspect_sharding", True, True
+
+    def evaluate(self, x, *, callback):
+        callback(None)
+        return []
+
+    def abstract(self, x, *, callback):
+        return []
+
+    def jvp(self, primals, tangents, *, callback):
+        self.bind(*primals, callback=callback)
+        return [], []
+
+    def batch(self, xs, dims, *, callback):
+        self.bind(*xs, callback=callback)
+        return [], []
+
+    def native(self, emit, x, *, callback):
+        callback(None)
+        return []
+
+    def stablehlo(self, hlo, x, *, callback):
+        hlo.inspect(x, callback)
+        return []
+
+
 sharding_constraint_p = ShardingConstraint()
+inspect_sharding_p = InspectSharding()

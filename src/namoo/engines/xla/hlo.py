@@ -615,6 +615,10 @@ class Emitter(Collectives):
         attributes = {"sharding": f"#sdy.sharding{text}"}
         return self.op("sdy.sharding_constraint", x, result=x, attributes=attributes)
 
+    def inspect(self, x: Value, callback: Callable[[Any], None]) -> None:
+        """Tell a function how `x` lies on the devices, when that is known."""
+        self.module.inspect(self, x, callback)
+
     # --- programs ---------------------------------------------------------------------------------
 
     def inline(self, closed: Any, operands: Sequence[Value]) -> list[Value]:

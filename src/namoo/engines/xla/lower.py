@@ -30,10 +30,16 @@ from namoo.engines.xla.hlo import (
 
 
 class Module:
-    """A module under construction: its functions, meshes and callbacks."""
+    """A module under construction: its functions, meshes and callbacks.
 
-    def __init__(self, devices: Sequence[Any] = ()):
+    Args:
+      devices: the devices that it is for.
+      read: makes a sharding of the text of an HLO sharding and a number of dimensions.
+    """
+
+    def __init__(self, devices: Sequence[Any] = (), read: Callable[[str, int], Any] | None = None):
         self.devices = tuple(devices)
+        self.read = read
         self.partitions = len(devices) or 1
         self.platform = devices[0].platform if devices else "cpu"
         self.functions: dict[tuple[str, str], str] = {}
@@ -43,6 +49,8 @@ class Module:
         self.callbacks: list[Callable[..., Any]] = []
         self.host_equations: list[JaxprEqn] = []
         """The equations that call back."""
+        self.inspections: list[Callable[[str], None]] = []
+        """What XLA tells the shardings of values to, while it compiles."""
         self.meshes: dict[str, str] = {}
         self.manual: Manual | None = None
         """What the equations at hand are one device's part of, for collectives."""
@@ -237,6 +245,28 @@ class Module:
         if alone:
             values = [self._everywhere(emit, x) for x in values]
         return values if many else values[0]
+
+    def inspect(self, emit: Emitter, x: Value, callback: Callable[[Any], None]) -> None:
+        """Tell a function how a value lies on the devices, which XLA knows when it compiles."""
+        if self.partitions == 1:
+            callback(self.devices[0])
+            return
+        read = self.read
+        assert read is not None
+
+        def tell(text: str) -> None:
+            # Of a part that a shard_map has on each device, there is nothing to tell.
+            callback(read("{replicated}" if "manual" in text else text, x.ndim))
+
+        key, kept = pjrt.inspection(tell)
+        self.inspections.append(kept)
+        attributes = {
+            "call_target_name": '"InspectSharding"',
+            "has_side_effect": "true",
+            "api_version": "1 : i32",
+            "backend_config": '"' + "".join(f"\\{byte:02X}" for byte in key) + '"',
+        }
+        emit.writer.op("stablehlo.custom_call", [x], [kind_of(x)], attributes)
 
     def _tell(
         self,

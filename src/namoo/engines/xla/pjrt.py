@@ -278,17 +278,35 @@ def compile_options(devices: Sequence[Any], results: int, free_results: Sequence
     return options
 
 
+def inspection(tell: Callable[[str], None]) -> tuple[bytes, Callable]:
+    """What a program names a function by that is told the text of an HLO sharding; and what must
+    be kept until the program is compiled."""
+
+    def called(sharding: Any) -> None:
+        tell(str(sharding))
+
+    return _jax.encode_inspect_sharding_callback(called), called
+
+
 def compile(
-    client: Any, module: str, devices: Sequence[Any], options: Any, callbacks: Sequence[Callable]
+    client: Any,
+    module: str,
+    devices: Sequence[Any],
+    options: Any,
+    callbacks: Sequence[Callable],
+    inspected: bool = False,
 ) -> Loaded:
     """A program from the text of its StableHLO module; from the disk where it is known.
 
-    A program that calls back into this process is compiled each time.
+    A program that calls back into this process, or tells of itself while it is compiled, is
+    compiled each time.
     """
     placed = device_list(devices)
     if callbacks:
         computation, given = _parse(module), {"host_callbacks": list(callbacks)}
         return Loaded(client.compile_and_load(computation, placed, options, **given))
+    if inspected:
+        return Loaded(client.compile_and_load(module, placed, options))
     name = _cache_name(client, module, devices)
     known = cache.load(name)
     if known is not None:

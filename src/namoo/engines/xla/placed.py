@@ -27,9 +27,10 @@ def write(
     inputs: Sequence[Any],
     results: Sequence[Any],
     donated: dict[int, int],
+    read: Callable[[str, int], Any],
 ) -> tuple[Module, str]:
     """A program as a module and its text; the arguments are those of `PlacedProgram`."""
-    module = Module(devices)
+    module = Module(devices, read)
     heads = [_annotation(module, s, a.ndim) for s, a in zip(inputs, closed.in_avals, strict=True)]
     tails = [_annotation(module, s, a.ndim) for s, a in zip(results, closed.out_avals, strict=True)]
     for i, o in donated.items():
@@ -63,10 +64,17 @@ class PlacedProgram(engine.Inspected):
         self.closed = closed
         raw = [clients.raw(d) for d in devices]
         self.client = raw[0].client
-        self.module, self.stablehlo = write(closed, devices, inputs, results, donated)
+        self.module, self.stablehlo = write(closed, devices, inputs, results, donated, read)
         module = self.module
         options = pjrt.compile_options(raw, len(results), [r is None for r in results])
-        self.loaded = pjrt.compile(self.client, self.stablehlo, raw, options, module.callbacks)
+        self.loaded = pjrt.compile(
+            self.client,
+            self.stablehlo,
+            raw,
+            options,
+            module.callbacks,
+            inspected=bool(module.inspections),
+        )
         texts = self.loaded.output_shardings() if len(devices) > 1 else []
         self.results = [
             r if r is not None else read(texts[i] if texts else "{replicated}", a.ndim)
