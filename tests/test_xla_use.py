@@ -379,3 +379,21 @@ def test_prints_where_some_axes_are_left_to_the_compiler(mesh, capfd):
     np.testing.assert_allclose(namoo.jit(mapped)(X), 2 * X)
     wanted = sorted(f"sum {part.sum()}" for part in X.reshape(4, 2, 4))
     assert sorted(capfd.readouterr().out.split("\n"))[1:] == wanted
+
+
+def test_types_of_results_tell_the_shardings_that_were_asked_for(mesh, rows):
+    whole = NamedSharding(mesh, P())
+    x = namoo.device_put(X, rows)
+    outs = {"a": rows, "b": None, "c": whole}
+    f = namoo.jit(lambda x: {"a": x + 1, "b": x.sum(), "c": x}, out_shardings=outs)
+    both = (namoo.eval_shape(f, x), f.eval_shape(x), f.trace(x).out_info, f.lower(x).out_info)
+    for types in both:
+        assert {name: t.sharding for name, t in types.items()} == outs
+    compiled = f.lower(x).compile().out_info
+    assert {name: t.sharding for name, t in compiled.items()} == {**outs, "b": whole}
+    # Of what is left to the compiler, and of functions within others, nothing is known before.
+    assert namoo.eval_shape(namoo.jit(lambda x: x + 1), x).sharding is None
+    assert namoo.eval_shape(lambda x: f(x), x)["a"].sharding is None
+    # Static arguments stay what they are.
+    scaled = namoo.jit(lambda x, n: x[:n], static_argnums=1)
+    assert namoo.eval_shape(scaled, x, 3).shape == (3, 4)

@@ -15,6 +15,7 @@ from namoo.api.arguments import (
     function_name,
     require_callable,
 )
+from namoo.api.jit import Jitted
 from namoo.core.avals import ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.core.trace import context, eval_trace, named_axis, set_trace
@@ -107,6 +108,8 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
     require_callable(fun, "eval_shape")
+    if isinstance(fun, Jitted):  # it knows its static arguments and `out_shardings`
+        return fun.eval_shape(*args, **kwargs)
     return _stage(fun, args, kwargs, "eval_shape")[1]
 
 

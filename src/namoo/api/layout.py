@@ -77,10 +77,13 @@ class Shardings:
         given += [self.ins if self.moves else None] * count
         fixed = _places(args, kwargs)
         given = [s for i, s in enumerate(given) if i not in fixed]
+        return [*[None] * len(traced.consts), *given], self.wanted(traced)
+
+    def wanted(self, traced: Any) -> list[Any]:
+        """A sharding or None for each result of the program."""
         result = traced.out_tree.unflatten(range(traced.out_tree.num_leaves))
-        wanted = self._prefix("out_shardings", self.outs, result)
-        wanted = [s for i, s in enumerate(wanted) if i not in traced.fixed_out.places]
-        return [*[None] * len(traced.consts), *given], wanted
+        found = self._prefix("out_shardings", self.outs, result)
+        return [s for i, s in enumerate(found) if i not in traced.fixed_out.places]
 
     def constrained(self, args: tuple, kwargs: dict, traced: Any) -> ClosedJaxpr:
         """The program with the shardings as constraints: what it is within another program."""

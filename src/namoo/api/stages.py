@@ -41,11 +41,18 @@ class Traced:
 
     @property
     def out_info(self) -> Any:
-        """The types of the result, as a tree of `ShapeDtypeStruct`s."""
+        """The types of the result, as a tree of `ShapeDtypeStruct`s; with the shardings that
+        `out_shardings` asks for."""
+        told = self._jitted._shardings
+        return self._types(None if told is None else told.wanted(self._traced))
+
+    def _types(self, shardings: Sequence[Any] | None) -> Any:
+        """The types of the result, with the shardings of the arrays among its leaves."""
         traced = self._traced
+        avals = traced.closed.out_avals
         types = [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
-            for a in traced.closed.out_avals
+            ShapeDtypeStruct(a.shape, a.dtype, sharding=s, weak_type=a.weak_type)
+            for a, s in zip(avals, shardings or [None] * len(avals), strict=True)
         ]
         return traced.out_tree.unflatten(traced.fixed_out.join(types))
 
@@ -134,7 +141,6 @@ class Compiled:
         else:
             self._run = traced._jitted._executable(traced.jaxpr)
 
-    out_info = property(lambda self: self._traced.out_info)
     out_tree = property(lambda self: self._traced.out_tree)
     in_avals = property(lambda self: self._traced.in_avals)
     args_info = property(lambda self: self._traced.args_info)
@@ -184,12 +190,21 @@ class Compiled:
         )
 
     @property
+    def out_info(self) -> Any:
+        """The types of the result, as a tree of `ShapeDtypeStruct`s with shardings."""
+        return self._traced._types(self._outputs)
+
+    @property
     def output_shardings(self) -> Any:
         """How each result lies on devices, in the structure of the result."""
         inner = self._traced._traced
-        count = len(inner.closed.out_avals)
-        found = self._placed.program.results if self._placed else [self._place] * count
-        return inner.out_tree.unflatten(inner.fixed_out.join(found))
+        return inner.out_tree.unflatten(inner.fixed_out.join(self._outputs))
+
+    @property
+    def _outputs(self) -> list[Any]:
+        if self._placed:
+            return self._placed.program.results
+        return [self._place] * len(self._traced._traced.closed.out_avals)
 
     @property
     def _inputs(self) -> list[Any]:
