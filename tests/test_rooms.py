@@ -128,7 +128,7 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def imports(tree: ast.AST, module: str, is_package: bool) -> Iterator[Import]:
-    """All imports in absolute form, by statement or by ``import_module`` with a literal name."""
+    """All imports in absolute form, by statement or by a function with a literal name."""
     package = ["namoo", *filter(None, module.split("."))]
     if not is_package:
         package = package[:-1]
@@ -145,7 +145,7 @@ def imports(tree: ast.AST, module: str, is_package: bool) -> Iterator[Import]:
                 base = absolute(node.module or "", node.level)
                 yield from (Import(f"{base}.{alias.name}", node.lineno) for alias in node.names)
             case ast.Call(
-                func=ast.Name(id="import_module" | "__import__")
+                func=ast.Name(id="import_module" | "__import__" | "later" | "load_module")
                 | ast.Attribute(attr="import_module"),
                 args=[ast.Constant(value=str(name)), *_],
             ):
@@ -210,6 +210,7 @@ def test_imports_follow_the_rows(module):
         ("core.array", "if TYPE_CHECKING:\n    pass\nelse:\n    import namoo.primitives", 1),
         ("core.array", "import importlib\nimportlib.import_module('namoo.primitives')", 1),
         ("core.array", "from importlib import import_module\nimport_module('..primitives')", 1),
+        ("core.array", "shape = later('namoo.primitives.shape')", 1),
         ("core.array", "import namoo", 1),
         ("core.array", "from namoo import grad", 1),
         ("core.array", "from ..numpy import _methods", 0),

@@ -24,7 +24,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 _TRUE = ("1", "true", "t", "yes", "y", "on")
 _FALSE = ("0", "false", "f", "no", "n", "off", "")
@@ -93,14 +93,21 @@ def _anything(value: Any) -> Any:
     return value
 
 
-class Option(NamedTuple):
+class Option:
     """One setting: how its values are checked, what it does, and whether programs depend on it."""
 
-    name: str
-    default: Any
-    check: Callable[[Any], Any]
-    doc: str
-    traced: bool = False
+    __slots__ = ("check", "default", "doc", "name", "traced")
+
+    def __init__(
+        self,
+        name: str,
+        default: Any,
+        check: Callable[[Any], Any],
+        doc: str,
+        traced: bool = False,
+    ):
+        self.name, self.default, self.check = name, default, check
+        self.doc, self.traced = doc, traced
 
 
 _TRANSFER = _choice("allow", "log", "disallow", "log_explicit", "disallow_explicit", optional=True)

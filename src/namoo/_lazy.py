@@ -50,6 +50,26 @@ def load_module(name: str) -> ModuleType:
                 gc.enable()
 
 
+class _Later(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        thing = getattr(load_module(self.__name__), name)
+        # The next access finds it here.
+        self.__dict__[name] = thing
+        return thing
+
+
+def later(name: str) -> Any:
+    """A module that stands for another one, which is loaded when something of it is used.
+
+    For what few programs need of the modules that all of them do.
+
+    >>> slicing = later("namoo.primitives.slicing")
+    >>> slicing.concatenate.__name__
+    'concatenate'
+    """
+    return _Later(name)
+
+
 def names_of(table: dict[str, str]) -> dict[str, tuple[str, str]]:
     """Where each public name comes from: the module, and the name there ('' is the module itself).
 
@@ -89,19 +109,23 @@ def lazy(
         module itself.
       guarded: make functions entry points, whose errors are free of namoo's own frames.
     """
-    names = names_of(table)
-    if any(
-        own and f"{package}.{name}" == f"namoo.{module}" for name, (module, own) in names.items()
-    ):
-        sys.modules[package].__class__ = _Homonyms
+    for module, entries in table.items():
+        name = f"namoo.{module}".removeprefix(f"{package}.")
+        if name in entries and names_of({module: entries}).get(name, ("", ""))[1]:
+            sys.modules[package].__class__ = _Homonyms
 
     def load(name: str) -> Any:
-        try:
-            module, own = names[name]
-        except KeyError:
+        # Most modules are not split into their names: few names of a namespace are ever used.
+        for module, entries in table.items():
+            if name in entries or module.endswith(name):
+                found = names_of({module: entries}).get(name)
+                if found is not None:
+                    break
+        else:
             raise AttributeError(
                 f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package]
-            ) from None
+            )
+        module, own = found
         thing: Any = load_module(f"namoo.{module}")
         if own:
             thing = getattr(thing, own)
@@ -114,6 +138,6 @@ def lazy(
         return thing
 
     def listing() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *names})
+        return sorted({*vars(sys.modules[package]), *names_of(table)})
 
     return load, listing

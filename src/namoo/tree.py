@@ -8,7 +8,6 @@ its sorted keys. None is a node without children.
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -385,7 +384,7 @@ def map_with_path(
 
 # A type checker lets `dataclasses.field` stand for a value of any type, and only that.
 if TYPE_CHECKING:
-    static = dataclasses.field
+    from dataclasses import field as static
 else:
 
     def static(**kwargs):
@@ -407,6 +406,8 @@ else:
         >>> flatten(Scale(2.0, axis=1))
         ([2.0], PyTreeDef(CustomNode(Scale[(1,)], [*])))
         """
+        import dataclasses  # loaded by whoever has one
+
         metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
         return dataclasses.field(metadata=metadata, **kwargs)
 

@@ -75,13 +75,19 @@ class TreeMismatchError(ValueError):
         self.differences = list(differences)
 
 
-class Node(NamedTuple):
+class Node:
     """One opened node: its class, metadata, children, and how to name the children."""
 
-    entry: NodeType
-    meta: Any
-    children: Sequence[Any]
-    keys: Callable[[], Sequence[Any]]
+    __slots__ = ("children", "entry", "keys", "meta")
+
+    def __init__(
+        self,
+        entry: NodeType,
+        meta: Any,
+        children: Sequence[Any],
+        keys: Callable[[], Sequence[Any]],
+    ):
+        self.entry, self.meta, self.children, self.keys = entry, meta, children, keys
 
 
 class Values:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes, errors, tree_util
+from namoo._lazy import later
 from namoo.api.arguments import (
     Static,
     argnums_tuple,
@@ -31,13 +32,14 @@ from namoo.primitives.shape import (
     stop_gradient_p,
     zeros,
 )
-from namoo.primitives.slicing import slice_in_dim
 from namoo.transforms import jvp as forward
 from namoo.transforms.linear import backward_pass
 from namoo.transforms.linear import linearize as linearize_flat
 from namoo.transforms.stage import stage
 from namoo.tree import diff
 from namoo.tree_util import Partial, keystr
+
+slicing = later("namoo.primitives.slicing")
 
 
 class _Flat:
@@ -547,7 +549,7 @@ def _unbatch(tree: Any, stacked: Any, axis: int) -> Any:
     parts, start = [], 0
     for x in leaves:
         aval = aval_of(x)
-        piece = slice_in_dim(stacked, start, start + aval.size, axis=axis)
+        piece = slicing.slice_in_dim(stacked, start, start + aval.size, axis=axis)
         shape = list(aval_of(piece).shape)
         shape[axis : axis + 1] = aval.shape
         parts.append(reshape(piece, shape))

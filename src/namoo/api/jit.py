@@ -8,12 +8,13 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from namoo import errors, tree_util
 from namoo._config import config
+from namoo._lazy import later
 from namoo.api import dispatch
 from namoo.api.arguments import (
     Static,
@@ -24,11 +25,8 @@ from namoo.api.arguments import (
     require_callable,
     signature,
 )
-from namoo.api.donation import Donation, donated_leaves
 from namoo.api.identity import function_key
-from namoo.api.layout import Shardings
 from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
-from namoo.api.stages import Lowered, Traced
 from namoo.control.call import jit_p
 from namoo.core.array import Array, EagerArray, PlacedArray
 from namoo.core.avals import ShapeDtypeStruct, aval_of
@@ -39,6 +37,14 @@ from namoo.engines.base import require_device
 from namoo.engines.choice import compile as compile_program
 from namoo.transforms.program import ProgramPrimitive, speaks_of_devices
 from namoo.transforms.stage import close, stage
+
+if TYPE_CHECKING:
+    from namoo.api import donation as donations
+    from namoo.api import layout, stages
+else:  # what most functions do without
+    donations = later("namoo.api.donation")
+    layout = later("namoo.api.layout")
+    stages = later("namoo.api.stages")
 
 ProgramPrimitive.compiler = staticmethod(compile_program)
 base.stage = stage
@@ -98,7 +104,7 @@ class _Program:
         self.fixed_out: Static = fixed_out
         self.weak_out = [a.weak_type for a in closed.out_avals]
         self.cost = cost
-        self.donation: Donation | None = donation
+        self.donation: donations.Donation | None = donation
         self.lessons = 0
         self.placed: bool | None = None
 
@@ -180,7 +186,8 @@ class Jitted(dispatch.Dispatcher):
         _refuse_overlap(self._nums, self._names, *self._donated)
         self._keep_unused = options["keep_unused"]
         self._engine = options["engine"]
-        self._shardings = Shardings.of(*options["shardings"])
+        told = any(x is not None for x in options["shardings"])
+        self._shardings = layout.Shardings.of(*options["shardings"]) if told else None
         self._options = (self._nums, self._names, self._inline)
         if any(self._donated):
             self._options += (self._donated, self._keep_unused)
@@ -382,7 +389,7 @@ class Jitted(dispatch.Dispatcher):
             given = [d for i, d in enumerate(given) if i not in fixed.places]
             places = [i for i, d in enumerate(given, len(consts)) if d]
             if places:
-                donation = Donation(closed, places, self._keep_unused, self._engine)
+                donation = donations.Donation(closed, places, self._keep_unused, self._engine)
         cost = time.perf_counter() - start
         traced = _Program(closed, consts, out_tree, fixed_out, cost, donation)
         # A program that closes over values of a transformation outside serves this call only.
@@ -392,7 +399,7 @@ class Jitted(dispatch.Dispatcher):
 
     def _donated_leaves(self, args, kwargs, static) -> list[bool]:
         numbers = {n for n, _ in static if isinstance(n, int)}
-        return donated_leaves(args, kwargs, numbers, *self._donated)
+        return donations.donated_leaves(args, kwargs, numbers, *self._donated)
 
     def _remember(self, key, traced, leaves, tree, paths, static, axes):
         cache = self._cache
@@ -436,15 +443,15 @@ class Jitted(dispatch.Dispatcher):
         return len(self._cache.programs)
 
     @errors.boundary
-    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """The program for arguments, which may be `ShapeDtypeStruct`s, without running it."""
         data, kw, static = self._split(args, kwargs)
         leaves, tree = tree_util.tree_flatten((data, kw))
         traced = self._program(leaves, tree, data, kw, static)
         donated = self._donated_leaves(data, kw, static)
-        return Traced(self, traced, tree, leaves, donated)
+        return stages.Traced(self, traced, tree, leaves, donated)
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """The program for arguments, ready to be compiled."""
         return self.trace(*args, **kwargs).lower()
 

@@ -12,16 +12,21 @@ from namoo.tree import diff
 from namoo.tree_util import PyTreeDef
 
 
-class Signature(NamedTuple):
-    """What decides whether a traced program can be used for a call."""
+class Signature:
+    """What decides whether a traced program can be used for a call.
 
-    tree: PyTreeDef
-    avals: tuple[Any, ...]
-    """The type of each array leaf; for other leaves, `Fixed` values."""
-    static: tuple[Any, ...]
-    """Names and values of static arguments."""
-    axes: tuple
-    config: tuple
+    Attributes:
+      tree: the structure of the arguments.
+      avals: the type of each array leaf; for other leaves, `Fixed` values.
+      static: names and values of static arguments.
+      axes, config: the named axes and the settings.
+    """
+
+    __slots__ = ("avals", "axes", "config", "static", "tree")
+
+    def __init__(self, tree: PyTreeDef, avals: tuple, static: tuple, axes: tuple, config: tuple):
+        self.tree, self.avals, self.static = tree, avals, static
+        self.axes, self.config = axes, config
 
 
 class Fixed(NamedTuple):

@@ -55,8 +55,8 @@ def logsumexp(
         (a,) = promote_inexact("logsumexp", a)
     else:
         a, b = promote_inexact("logsumexp", a, b)
-        a = jnp.where(b != 0, a, -jnp.inf)
-    top = jnp.max(jnp.real(a), axis=axis, keepdims=True, where=where, initial=-jnp.inf)
+        a = jnp.where(b != 0, a, -np.inf)
+    top = jnp.max(jnp.real(a), axis=axis, keepdims=True, where=where, initial=-np.inf)
     top = _fixed(jnp.where(jnp.isfinite(top), top, 0.0).astype(top.dtype))
     terms = jnp.exp(a - top)
     terms = terms if b is None else b * terms
@@ -66,7 +66,7 @@ def logsumexp(
         if return_sign:
             total = jnp.abs(total)
         elif b is not None:
-            total = jnp.where(sign < 0, jnp.nan, total)
+            total = jnp.where(sign < 0, np.nan, total)
     shift = top if keepdims else jnp.squeeze(top, axis=axis)
     out = jnp.log(total) + shift
     return (out, sign) if return_sign else out
@@ -103,12 +103,12 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
     Array([-0.6931472, -0.6931472], dtype=float32)
     """
     (x,) = promote_inexact("log_softmax", x)
-    top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
-    x_safe = x if where is None else jnp.where(where, x, -jnp.inf)
+    top = jnp.max(x, axis, where=where, initial=-np.inf, keepdims=True)
+    x_safe = x if where is None else jnp.where(where, x, -np.inf)
     shifted = x_safe - _fixed(top)
     total = jnp.log(jnp.sum(jnp.exp(shifted), axis, where=where, keepdims=True))
     out = shifted - total
-    return out if where is None else jnp.where(where, out, -jnp.inf)
+    return out if where is None else jnp.where(where, out, -np.inf)
 
 
 @recalled
@@ -133,8 +133,8 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
 
 
 def _softmax(x, axis, where):
-    top = jnp.max(x, axis, where=where, initial=-jnp.inf, keepdims=True)
-    x_safe = x if where is None else jnp.where(where, x, -jnp.inf)
+    top = jnp.max(x, axis, where=where, initial=-np.inf, keepdims=True)
+    x_safe = x if where is None else jnp.where(where, x, -np.inf)
     weights = jnp.exp(x_safe - _fixed(top))
     out = weights / jnp.sum(weights, axis, where=where, keepdims=True)
     return out if where is None else jnp.where(where, out, 0)

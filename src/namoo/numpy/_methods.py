@@ -16,6 +16,7 @@ import numpy as np
 from namoo import _dtypes, errors
 from namoo._accelerator import native
 from namoo._config import config
+from namoo._lazy import later
 from namoo.core.array import Array, Deleted, EagerArray, PlacedArray, delete
 from namoo.core.late import settle
 from namoo.core.trace import (
@@ -30,16 +31,18 @@ from namoo.core.trace import (
 from namoo.engines.base import Device
 from namoo.engines.devices import home
 from namoo.numpy import arithmetic as ar
-from namoo.numpy import contraction, creation, elements, fast, logic, manipulation, reductions
+from namoo.numpy import contraction, creation, elements, fast, logic, reductions
 from namoo.numpy.at import IndexUpdateHelper
 from namoo.numpy.indexing import getitem
 from namoo.numpy.places import placed
-from namoo.numpy.printing import array_text
 from namoo.numpy.promote import OPERANDS, promote, to_array
-from namoo.numpy.standard import __array_api_version__
 from namoo.numpy.ufuncs import ufunc
 from namoo.primitives import bits
 from namoo.primitives import shape as lax
+
+manipulation = later("namoo.numpy.manipulation")
+printing = later("namoo.numpy.printing")
+standard = later("namoo.numpy.standard")
 
 Method = Callable[..., Any]
 
@@ -318,9 +321,10 @@ def _namespace(self: Array, /, *, api_version: str | None = None) -> Any:
     """The module of functions for arrays, by the Python array API standard."""
     import namoo.numpy
 
-    if api_version not in (None, __array_api_version__):
+    if api_version not in (None, standard.__array_api_version__):
         raise ValueError(
-            f"api_version={api_version!r} is not available; write {__array_api_version__!r}."
+            f"api_version={api_version!r} is not available; "
+            f"write {standard.__array_api_version__!r}."
         )
     return namoo.numpy
 
@@ -592,20 +596,16 @@ _METHODS: dict[str, Any] = {
     "copy_to_host_async": _copy_to_host_async,
     "devices": _devices,
     "dot": contraction.dot,
-    "flatten": manipulation.ravel,
     "item": _item,
     "max": reductions.max,
     "mean": reductions.mean,
     "min": reductions.min,
     "prod": reductions.prod,
     "ptp": reductions.ptp,
-    "ravel": manipulation.ravel,
     "reshape": _reshape,
     "round": elements.round,
-    "squeeze": manipulation.squeeze,
     "std": reductions.std,
     "sum": reductions.sum,
-    "swapaxes": manipulation.swapaxes,
     "to_device": _to_device,
     "tolist": _tolist,
     "trace": contraction.trace,
@@ -624,12 +624,16 @@ _METHODS: dict[str, Any] = {
             "cumsum",
             "diagonal",
             "nonzero",
+            "ravel",
             "repeat",
             "searchsorted",
             "sort",
+            "squeeze",
+            "swapaxes",
             "take",
         )
     },
+    "flatten": _later("ravel"),
     "T": property(lambda self: manipulation.transpose(self), doc="The array transposed."),
     "mT": property(lambda self: manipulation.matrix_transpose(self), doc="Matrices transposed."),
     "real": property(lambda self: elements.real(self), doc="The real part."),
@@ -644,7 +648,7 @@ _METHODS: dict[str, Any] = {
 }
 
 _EAGER_METHODS: dict[str, Any] = {
-    "__repr__": array_text,
+    "__repr__": lambda self: printing.array_text(self),
     "__str__": lambda self: str(self._value),
     "__format__": lambda self, spec: format(
         self._value if self._value.ndim else self._value[()], spec

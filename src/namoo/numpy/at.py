@@ -11,6 +11,7 @@ import numpy as np
 
 from namoo import _dtypes, errors
 from namoo._config import config
+from namoo._lazy import later
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import context, eval_trace
 from namoo.numpy.arithmetic import power, true_divide
@@ -26,7 +27,6 @@ from namoo.numpy.indexing import (
     read_index,
 )
 from namoo.numpy.promote import OPERANDS, as_type, fast, to_array
-from namoo.primitives import gather as lax
 from namoo.primitives.shape import (
     broadcast_to,
     convert_element_type,
@@ -35,7 +35,9 @@ from namoo.primitives.shape import (
     reshape,
     squeeze,
 )
-from namoo.primitives.windows import GatherScatterMode, ScatterDimensionNumbers
+
+gather = later("namoo.primitives.gather")
+windows = later("namoo.primitives.windows")
 
 
 class IndexUpdateHelper:
@@ -90,12 +92,12 @@ class IndexUpdateRef:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.array!r}, {self.index!r})"
 
-    def _update(self, prim: lax.Scatter, values: Any, flags: tuple[Any, ...]) -> Any:
+    def _update(self, kind: str, values: Any, flags: tuple[Any, ...]) -> Any:
         held = self._holders() if type(self.array) is EagerArray else None
         if _nobody_else is None:  # it is being measured
             return held
         own = held == _nobody_else
-        return update(prim, self.array, self.index, values, *flags, own=own)
+        return update(kind, self.array, self.index, values, *flags, own=own)
 
     def _holders(self) -> tuple[int, ...]:
         """How often the place, its array and the array's memory are referred to."""
@@ -146,7 +148,7 @@ class IndexUpdateRef:
                [0., 6., 0.]], dtype=float32)
         """
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return self._update(lax.scatter_p, values, flags)
+        return self._update("scatter", values, flags)
 
     def add(
         self,
@@ -165,7 +167,7 @@ class IndexUpdateRef:
         Array([4., 1., 4.], dtype=float32)
         """
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return self._update(lax.scatter_add_p, values, flags)
+        return self._update("scatter_add", values, flags)
 
     def subtract(
         self,
@@ -179,7 +181,7 @@ class IndexUpdateRef:
     ) -> Any:
         """The array with `values` subtracted from the elements."""
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return self._update(lax.scatter_sub_p, values, flags)
+        return self._update("scatter_sub", values, flags)
 
     def multiply(
         self,
@@ -193,7 +195,7 @@ class IndexUpdateRef:
     ) -> Any:
         """The array with the elements multiplied by `values`."""
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return self._update(lax.scatter_mul_p, values, flags)
+        return self._update("scatter_mul", values, flags)
 
     mul = multiply
 
@@ -209,7 +211,7 @@ class IndexUpdateRef:
     ) -> Any:
         """The array with the elements divided by `values`; integers become floating."""
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        divisor = update(lax.scatter_mul_p, _ones(self.array), self.index, values, *flags)
+        divisor = update("scatter_mul", _ones(self.array), self.index, values, *flags)
         return true_divide(self.array, divisor)
 
     def power(
@@ -224,7 +226,7 @@ class IndexUpdateRef:
     ) -> Any:
         """The array with the elements raised to the power `values`."""
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        exponent = update(lax.scatter_mul_p, _ones(self.array), self.index, values, *flags)
+        exponent = update("scatter_mul", _ones(self.array), self.index, values, *flags)
         return power(self.array, exponent)
 
     def min(
@@ -239,7 +241,7 @@ class IndexUpdateRef:
     ) -> Any:
         """The array with the smaller of the elements and `values`."""
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return self._update(lax.scatter_min_p, values, flags)
+        return self._update("scatter_min", values, flags)
 
     def max(
         self,
@@ -253,7 +255,7 @@ class IndexUpdateRef:
     ) -> Any:
         """The array with the larger of the elements and `values`."""
         flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return self._update(lax.scatter_max_p, values, flags)
+        return self._update("scatter_max", values, flags)
 
     def apply(
         self,
@@ -312,7 +314,7 @@ class Place:
         indexed = [item for item in items if item.axis >= 0 and item not in whole]
         gone = [item.axis for item in indexed if item.kind != "slice" or item in lines]
         self.indices = layout.indices(indexed, shape, wrap)
-        self.numbers = ScatterDimensionNumbers(
+        self.numbers = windows.ScatterDimensionNumbers(
             layout.window_axes, tuple(gone), tuple(item.axis for item in indexed)
         )
         self.result_shape = layout.result_shape
@@ -328,7 +330,7 @@ def _place(x: Array, index: Any, mode: Mode, wrap: bool) -> tuple[Any, Place]:
 
 
 def update(
-    prim: lax.Scatter,
+    kind: str,
     x: Array,
     index: Any,
     values: Any,
@@ -341,7 +343,7 @@ def update(
     """`x` with `values` written to `x[index]`, or combined with it.
 
     Args:
-      prim: the scatter that writes, adds, …
+      kind: 'scatter', which writes, 'scatter_add', …
       x: an array.
       index: as in `x[index]`.
       values: anything that broadcasts to `x[index]`.
@@ -356,13 +358,14 @@ def update(
         value = x._value
         # What a function of NumPy's or an engine gave us may be a view, or read-only.
         own = own and value.flags.owndata and value.flags.writeable
-        out = _update_with_numpy(prim.ufunc, value, index, values, own)
+        out = _update_with_numpy(_UFUNCS[kind], value, index, values, own)
         if out is not None:
             return EagerArray(out, x._weak)
     if not isinstance(values, OPERANDS):
         values = asarray(values)
     y = to_array(values)
     warn_if_unsafe(x, y)
+    prim = getattr(gather, f"{kind}_p")
     wide, place = _place(x, index, mode, wrap)
     dtype, weak = _dtypes.join(_dtypes.dtype_and_weak(x), _dtypes.dtype_and_weak(y))
     prim.check_dtype(dtype)
@@ -373,7 +376,7 @@ def update(
         dimension_numbers=place.numbers,
         indices_are_sorted=indices_are_sorted or place.distinct,
         unique_indices=unique_indices or place.distinct,
-        mode=GatherScatterMode.from_any(mode),
+        mode=windows.GatherScatterMode.from_any(mode),
     )
     return convert_element_type(reshape(out, x.shape), x.dtype, x.weak_type)
 
@@ -407,6 +410,16 @@ def _fitted(y: Array, place: Place) -> Any:
     y = broadcast_to(y, shape)
     return squeeze(y, place.new_axes) if place.new_axes else y
 
+
+# What combines the values with the elements that are there.
+_UFUNCS: dict[str, np.ufunc | None] = {
+    "scatter": None,
+    "scatter_add": np.add,
+    "scatter_sub": np.subtract,
+    "scatter_mul": np.multiply,
+    "scatter_min": np.minimum,
+    "scatter_max": np.maximum,
+}
 
 # Which Python numbers NumPy puts into which kind of dtype without loss, as we do.
 _SCALARS = {"f": (int, float), "c": (int, float, complex), "i": (int,), "u": (int,), "b": (bool,)}

@@ -8,17 +8,17 @@ become one `gather`.  Concrete arrays are indexed by NumPy itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from namoo import _dtypes, errors
 from namoo._config import config
+from namoo._lazy import later
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer, context, eval_trace
 from namoo.numpy.promote import to_array
 from namoo.primitives.elementwise import add, lt, min, select
-from namoo.primitives.gather import gather_p
 from namoo.primitives.shape import (
     broadcast_in_dim,
     convert_element_type,
@@ -27,20 +27,19 @@ from namoo.primitives.shape import (
     squeeze,
     zeros,
 )
-from namoo.primitives.slicing import concatenate, dynamic_slice_p
-from namoo.primitives.slicing import slice as lax_slice
-from namoo.primitives.windows import (
-    CLIP,
-    FILL_OR_DROP,
-    PROMISE_IN_BOUNDS,
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    default_fill,
-)
 from namoo.transforms.recall import recalled
 
+if TYPE_CHECKING:
+    from namoo.primitives import gather, slicing, windows
+
+    Mode = str | windows.GatherScatterMode | None
+else:  # what concrete arrays do without
+    gather = later("namoo.primitives.gather")
+    slicing = later("namoo.primitives.slicing")
+    windows = later("namoo.primitives.windows")
+    Mode = Any
+
 Shape = tuple[int, ...]
-Mode = str | GatherScatterMode | None
 
 BASIC = frozenset([int, slice, type(None), type(Ellipsis)])
 """Index types that NumPy answers with a view."""
@@ -269,7 +268,8 @@ def _array_of(entries: Sequence[Any]) -> Any:
         return out if out.size else out.astype(np.int32)
     parts = [_array_of(e) if isinstance(e, (list, tuple)) else to_array(e) for e in entries]
     dtype = _dtypes.result_type(*parts)
-    return concatenate([expand_dims(convert_element_type(p, dtype), (0,)) for p in parts], 0)
+    rows = [expand_dims(convert_element_type(p, dtype), (0,)) for p in parts]
+    return slicing.concatenate(rows, 0)
 
 
 def _mask(mask: Any) -> Any:
@@ -329,7 +329,7 @@ def get(
 ) -> Any:
     """`x.at[index].get(...)`: `x[index]` with a choice of what is out of bounds."""
     items, inserted, _ = read_index(x.shape, index, strict=mode is None, wrap=wrap)
-    mode = PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
+    mode = windows.PROMISE_IN_BOUNDS if mode is None else windows.GatherScatterMode.from_any(mode)
     if inserted:
         x = expand_dims(x, inserted)
     layout = Layout(items)
@@ -338,22 +338,22 @@ def get(
     if 0 in layout.batch_shape:
         # Nothing is read, possibly from an axis of length 0, where no window fits.
         return zeros(x.aval.update(shape=layout.result_shape))
-    as_slice = mode is PROMISE_IN_BOUNDS or mode is CLIP and not config.strict
+    as_slice = mode is windows.PROMISE_IN_BOUNDS or mode is windows.CLIP and not config.strict
     if arrays and layout.batch_shape == () and as_slice:
         x = _at_scalars(x, arrays, wrap)
     elif arrays:
         indexed = tuple(item.axis for item in arrays)
-        if mode is FILL_OR_DROP and fill_value is None:
-            fill_value = default_fill(x.dtype)
-        x = gather_p.bind(
+        if mode is windows.FILL_OR_DROP and fill_value is None:
+            fill_value = windows.default_fill(x.dtype)
+        x = gather.gather_p.bind(
             x,
             layout.indices(arrays, x.shape, wrap),
-            dimension_numbers=GatherDimensionNumbers(layout.window_axes, indexed, indexed),
+            dimension_numbers=windows.GatherDimensionNumbers(layout.window_axes, indexed, indexed),
             slice_sizes=tuple(1 if d in indexed else n for d, n in enumerate(x.shape)),
             indices_are_sorted=indices_are_sorted or not layout.has_arrays,
             unique_indices=unique_indices or not layout.has_arrays,
             mode=mode,
-            fill_value=static_fill(fill_value) if mode is FILL_OR_DROP else None,
+            fill_value=static_fill(fill_value) if mode is windows.FILL_OR_DROP else None,
         )
     return expand_dims(x, layout.new_axes) if layout.new_axes else x
 
@@ -450,7 +450,7 @@ def _stack(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
             broadcast_in_dim(convert_element_type(c, dtype), shape, range(at, at + np.ndim(c)))
             for c, at in columns
         ]
-        return concatenate(spread, len(batch))
+        return slicing.concatenate(spread, len(batch))
     arrays = [np.zeros((*batch, 0), dtype)]
     for c, at in columns:
         own = (*(1,) * at, *np.shape(c), *(1,) * (len(shape) - at - np.ndim(c)))
@@ -486,7 +486,7 @@ def _static_part(x: Any, items: Sequence[Item]) -> tuple[Any, list[Item]]:
             starts[axis], steps[axis] = first, abs(step) if length > 1 else 1
             limits[axis] = first + (length - 1) * steps[axis] + 1 if length else 0
             limits[axis] = _up_to_end(limits[axis], steps[axis], x.shape[axis])
-    x = lax_slice(x, starts, limits, steps if any(s != 1 for s in steps) else None)
+    x = slicing.slice(x, starts, limits, steps if any(s != 1 for s in steps) else None)
     if backward:
         x = rev(x, backward)
     if gone:
@@ -513,7 +513,7 @@ def _at_scalars(x: Any, arrays: Sequence[Item], wrap: bool) -> Any:
         for d in range(x.ndim)
     ]
     sizes = tuple(1 if d in found else n for d, n in enumerate(x.shape))
-    return squeeze(dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), list(found))
+    return squeeze(slicing.dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), list(found))
 
 
 def component(value: Any, n: int, wrap: bool) -> Any:

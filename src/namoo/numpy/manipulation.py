@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from namoo import errors
+from namoo._lazy import later
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import Tracer, context, eval_trace
@@ -17,8 +18,9 @@ from namoo.numpy.creation import concrete
 from namoo.numpy.promote import array_of, broadcast_to, check_arraylike
 from namoo.numpy.reductions import reduced_axes
 from namoo.primitives import shape as lax
-from namoo.primitives import slicing
-from namoo.primitives.split import split as split_at
+
+slicing = later("namoo.primitives.slicing")
+splitting = later("namoo.primitives.split")
 
 
 def index_tuple(x: Any, what: str = "axis") -> tuple[int, ...]:
@@ -369,7 +371,6 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
 def _roll_traced(x: Array, shift: Any, axes: tuple[int, ...]) -> Array:
     from namoo.numpy.arithmetic import remainder, subtract
     from namoo.numpy.creation import asarray
-    from namoo.primitives.slicing import dynamic_slice_in_dim
 
     shifts = asarray(shift)
     shape = np.broadcast_shapes(shifts.shape, (len(axes),))
@@ -379,7 +380,7 @@ def _roll_traced(x: Array, shift: Any, axes: tuple[int, ...]) -> Array:
     for k, i in enumerate(np.broadcast_to(axes, shape).tolist()):
         n = x.shape[i]
         start = subtract(n, remainder(shifts[k], max(n, 1)))
-        x = dynamic_slice_in_dim(slicing.concatenate([x, x], i), start, n, axis=i)
+        x = slicing.dynamic_slice_in_dim(slicing.concatenate([x, x], i), start, n, axis=i)
     return x
 
 
@@ -401,7 +402,7 @@ def _parts(name: str, ary: Any, indices_or_sections: Any, axis: Any) -> list[Arr
             raise ValueError(
                 f"jnp.{name}: the indices {places} do not rise within an axis of length {n}."
             )
-        return list(split_at(x, sizes, axis=axis))
+        return list(splitting.split(x, sizes, axis=axis))
     count = int(concrete(given, f"the number of sections of jnp.{name}"))
     size, rest = divmod(n, count)
     if rest and name != "array_split":
@@ -410,7 +411,7 @@ def _parts(name: str, ary: Any, indices_or_sections: Any, axis: Any) -> list[Arr
             "takes unequal parts."
         )
     sizes = [size + 1] * rest + [size] * (count - rest)
-    return list(split_at(x, sizes, axis=axis))
+    return list(splitting.split(x, sizes, axis=axis))
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,14 +27,21 @@ from namoo.primitives.compare import ne_p
 from namoo.transforms.recall import recalled
 
 
-class Reduction(NamedTuple):
+class Reduction:
     """What tells reductions apart."""
 
-    name: str
-    reduce: Callable[..., Any]
-    combine: Callable[..., Any]
-    identity: Any
-    has_identity: bool = True
+    __slots__ = ("combine", "has_identity", "identity", "name", "reduce")
+
+    def __init__(
+        self,
+        name: str,
+        reduce: Callable[..., Any],
+        combine: Callable[..., Any],
+        identity: Any,
+        has_identity: bool = True,
+    ):
+        self.name, self.reduce, self.combine = name, reduce, combine
+        self.identity, self.has_identity = identity, has_identity
 
 
 _sum = Reduction("sum", shapes.reduce_sum, lax.add, 0)

@@ -276,7 +276,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     elif mode == "wrap":
         index = remainder(index, np.asarray(x.size, index.dtype))
     flat = reshape(x, (x.size,))
-    return reshape(update(scatter_p, flat, index, values, mode="drop"), x.shape)
+    return reshape(update("scatter", flat, index, values, mode="drop"), x.shape)
 
 
 def put_along_axis(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes
+from namoo._lazy import later
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
-from namoo.core.checks import Guard
 from namoo.core.primitive import Primitive, is_linear
 from namoo.primitives import families as fam
 from namoo.primitives.compare import eq, ge, lt, select
@@ -33,6 +33,8 @@ from namoo.primitives.shape import (
     shape_of,
     unbroadcast,
 )
+
+checks = later("namoo.core.checks")
 
 
 def _is_complex(x: Any) -> bool:
@@ -153,7 +155,7 @@ class Quotient(Elementwise):
     """An operation that divides by its second operand."""
 
     def guards(self, x, y):
-        return [Guard(1)] if accepts(y.dtype, integer) else []
+        return [checks.Guard(1)] if accepts(y.dtype, integer) else []
 
 
 class Div(Quotient):

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes
+from namoo._config import config
+from namoo._lazy import later
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero, is_linear
 from namoo.primitives.families import add_any
-from namoo.primitives.precision import canonicalize_precision, in_xla, is_algorithm, round_operands
 from namoo.primitives.shape import convert_element_type, shape_of, transpose
+
+precisions = later("namoo.primitives.precision")
 
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
@@ -31,6 +34,10 @@ class _Dimensions(tuple):
     def __str__(self) -> str:
         (xc, yc), (xb, yb) = self
         return f"(({list(xc)}, {list(yc)}), ({list(xb)}, {list(yb)}))"
+
+
+def _is_algorithm(precision: Any) -> bool:
+    return precision is not None and precisions.is_algorithm(precision)
 
 
 def _axes(axes: Any) -> tuple[int, ...]:
@@ -74,7 +81,7 @@ class DotGeneral(Primitive):
             dtype == y.dtype
             and dtype.char in "fdFD"
             and (preferred_element_type is None or preferred_element_type == dtype)
-            and (precision is None or not is_algorithm(precision))
+            and not _is_algorithm(precision)
         ):
             return multiply(x, y)
         return _multiply_any(multiply, x, y, precision, preferred_element_type)
@@ -84,7 +91,7 @@ class DotGeneral(Primitive):
             x.dtype == y.dtype
             and x.dtype.char in "fdFD"
             and preferred_element_type in (None, x.dtype)
-            and (precision is None or not is_algorithm(precision))
+            and not _is_algorithm(precision)
         ):
             return _plan(dimension_numbers, x.ndim, y.ndim)
         params = dict(precision=precision, preferred_element_type=preferred_element_type)
@@ -92,7 +99,7 @@ class DotGeneral(Primitive):
 
     def abstract(self, x, y, *, dimension_numbers, precision, preferred_element_type):
         shape = _result_shape(x.shape, y.shape, dimension_numbers)
-        dtype = _result_dtype(x.dtype, y.dtype, preferred_element_type, is_algorithm(precision))
+        dtype = _result_dtype(x.dtype, y.dtype, preferred_element_type, _is_algorithm(precision))
         return ShapedArray(shape, dtype, x.weak_type and y.weak_type)
 
     def jvp(self, primals, tangents, **params):
@@ -137,7 +144,7 @@ class DotGeneral(Primitive):
         return self.bind(x, y, dimension_numbers=numbers, **params), out
 
     def native(self, emit, x, y, *, dimension_numbers, precision, preferred_element_type):
-        if is_algorithm(precision):
+        if _is_algorithm(precision):
             raise emit.unsupported()  # operands are rounded in ways of their own
         contract, batch = dimension_numbers
         return emit.contraction(x, y, contract, batch)
@@ -345,9 +352,9 @@ def _general_plan(xc, yc, xb, yb, x_ndim: int, y_ndim: int) -> Multiply:
 
 def _multiply_any(multiply: Multiply, x, y, precision, preferred) -> np.ndarray:
     """A product of any types: computed in a type that NumPy multiplies well, then rounded once."""
-    dtype = _result_dtype(x.dtype, y.dtype, preferred, is_algorithm(precision))
-    if is_algorithm(precision):
-        x, y = round_operands(precision, x, y)
+    dtype = _result_dtype(x.dtype, y.dtype, preferred, _is_algorithm(precision))
+    if _is_algorithm(precision):
+        x, y = precisions.round_operands(precision, x, y)
     return cast(multiply_in(multiply, x, y, dtype), dtype)
 
 
@@ -363,7 +370,7 @@ def multiply_in(multiply: Multiply, x: np.ndarray, y: np.ndarray, dtype: np.dtyp
 def product_in_xla(hlo: Any, name: str, x: Any, y: Any, precision: Any, options: dict) -> Any:
     """A sum of products in XLA: in types that it multiplies well, then converted."""
     shape, dtype = hlo.avals[0].shape, hlo.avals[0].dtype
-    x, y, words = in_xla(hlo, precision, x, y)
+    x, y, words = precisions.in_xla(hlo, precision, x, y)
     wide = dtype
     if not (x.dtype == y.dtype and (x.dtype, dtype) in _MULTIPLIED):
         wide = _sum_type(x.dtype, y.dtype, dtype)
@@ -434,11 +441,13 @@ def dot_general(
     """
     if preferred_element_type is not None:
         preferred_element_type = _dtypes.canonicalize_dtype(preferred_element_type)
+    if precision is not None or config.default_matmul_precision is not None:
+        precision = precisions.canonicalize_precision(precision)
     return dot_general_p.bind(
         lhs,
         rhs,
         dimension_numbers=_canonical_dimensions(dimension_numbers),
-        precision=canonicalize_precision(precision),
+        precision=precision,
         preferred_element_type=preferred_element_type,
     )
 

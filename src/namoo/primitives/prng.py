@@ -15,11 +15,10 @@ import numpy as np
 from namoo import _dtypes, errors
 from namoo._config import config
 from namoo._dtypes import KeyDType
+from namoo._lazy import later
 from namoo.core.avals import ShapedArray, canonical_shape
 from namoo.core.primitive import Primitive
 from namoo.primitives.generators import GENERATORS, Generator, philox_stream, threefry2x32
-from namoo.primitives.hashing import HASHED
-from namoo.primitives.key_reuse import consume
 from namoo.primitives.shape import (
     broadcast,
     broadcast_in_dim,
@@ -27,7 +26,10 @@ from namoo.primitives.shape import (
     reshape,
     shape_of,
 )
-from namoo.primitives.slicing import concatenate, slice_in_dim
+
+hashing = later("namoo.primitives.hashing")
+key_reuse = later("namoo.primitives.key_reuse")
+slicing = later("namoo.primitives.slicing")
 
 
 def words_of(keys: np.ndarray) -> tuple[KeyDType, Generator, np.ndarray]:
@@ -43,7 +45,7 @@ def words_of(keys: np.ndarray) -> tuple[KeyDType, Generator, np.ndarray]:
 def use(name: str, keys: np.ndarray) -> tuple[KeyDType, Generator, np.ndarray]:
     """`words_of` keys that are used up by it."""
     if config.debug_key_reuse:
-        consume(name, keys)
+        key_reuse.consume(name, keys)
     return words_of(keys)
 
 
@@ -114,7 +116,7 @@ class RandomSeed(KeyPrimitive):
         if seeds.dtype.itemsize == 8:
             shift = hlo.constant(32, seeds.dtype, seeds.shape)
             high = hlo.convert(hlo.combine("shift_right_logical", seeds, shift), np.uint32)
-        return hlo.keys(hlo.apply(HASHED[impl].seed, high, low))
+        return hlo.keys(hlo.apply(hashing.HASHED[impl].seed, high, low))
 
 
 class RandomSplit(KeyPrimitive):
@@ -135,7 +137,7 @@ class RandomSplit(KeyPrimitive):
         return emit.random("split", keys, drawn_by(emit, keys), tuple(shape))
 
     def stablehlo(self, hlo, keys, *, shape):
-        split = HASHED[hlo.inputs[0].dtype.impl].split
+        split = hashing.HASHED[hlo.inputs[0].dtype.impl].split
         words = hlo.apply(lambda *ws: split([*ws], math.prod(shape), _stream), *hlo.words(keys))
         return hlo.reshape(hlo.keys(words), (*keys.shape, *shape))
 
@@ -176,7 +178,7 @@ class RandomFoldIn(KeyPrimitive):
         return emit.random("fold_in", keys, data, drawn_by(emit, keys))
 
     def stablehlo(self, hlo, keys, data):
-        fold_in = HASHED[hlo.inputs[0].dtype.impl].fold_in
+        fold_in = hashing.HASHED[hlo.inputs[0].dtype.impl].fold_in
         keys, data = hlo.alike(keys, data)
         return hlo.keys(
             hlo.apply(lambda data, *ws: fold_in([*ws], data, _stream), data, *hlo.words(keys))
@@ -206,7 +208,7 @@ class RandomBits(KeyPrimitive):
         return emit.random("bits", keys, drawn_by(emit, keys), bit_width, tuple(shape))
 
     def stablehlo(self, hlo, keys, *, bit_width, shape):
-        bits = HASHED[hlo.inputs[0].dtype.impl].bits
+        bits = hashing.HASHED[hlo.inputs[0].dtype.impl].bits
         size = math.prod(shape)
         out = hlo.apply(lambda *ws: bits([*ws], size, bit_width, _stream), *hlo.words(keys))
         return hlo.reshape(out, (*keys.shape, *shape))
@@ -331,12 +333,12 @@ class RngBitGenerator(Primitive):
         # XLA has one stream for all examples: the first one's.
         state = moveaxis(xs[0], dims[0], 0)
         size = state.shape[0]
-        first = slice_in_dim(state, 0, 1)
+        first = slicing.slice_in_dim(state, 0, 1)
         new, out = self.bind(
             reshape(first, state.shape[1:]), shape=(size, *shape), dtype=dtype, algorithm=algorithm
         )
-        rest = slice_in_dim(state, 1, size)
-        states = concatenate([reshape(new, (1, *state.shape[1:])), rest], 0)
+        rest = slicing.slice_in_dim(state, 1, size)
+        states = slicing.concatenate([reshape(new, (1, *state.shape[1:])), rest], 0)
         return [states, out], [0, 0]
 
     def native(self, emit, state, *, shape, dtype, algorithm):

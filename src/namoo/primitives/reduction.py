@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes
+from namoo._lazy import later
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero
-from namoo.primitives.cumulative import products_of_others
 from namoo.primitives.elementwise import div, eq, mul
 from namoo.primitives.families import (
     Elementwise,
@@ -35,6 +35,8 @@ from namoo.primitives.shape import (
     shape_of,
     transpose,
 )
+
+cumulative = later("namoo.primitives.cumulative")
 
 Axes = Sequence[int]
 
@@ -145,7 +147,7 @@ class ReduceProd(Reduction):
         size = aval_of(x).size
         shape = (*shape[:-1], size // max(1, int(np.prod(shape[:-1]))))
         x, t = (reshape(transpose(v, order), shape) for v in (x, t))
-        return out, reduce_sum(mul(t, products_of_others(x, len(kept))), [len(kept)])
+        return out, reduce_sum(mul(t, cumulative.products_of_others(x, len(kept))), [len(kept)])
 
     def native(self, emit, x, *, axes):
         return emit.fold("mul", x, axes, 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,22 +20,25 @@ from namoo.random.keys import single, split
 from namoo.random.uniforms import Shape, between, scale_to, signs, unit
 
 
-class _Constants(NamedTuple):
+class _Constants:
     """Numbers of a floating type, as Python floats: they take the type of what they meet."""
 
-    above: float  # the least number above -1
-    root: float  # √2
-    eps: float  # the spacing at 1
-    tiny: float  # the least normal number
-    pi: float
+    def __init__(self, dtype: np.dtype):
+        def number(x: Any) -> float:
+            return float(dtype.type(x))
+
+        info = _dtypes.finfo(dtype)
+        self.above = number(np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype)))
+        """The least number above -1."""
+        self.root = number(np.sqrt(2))
+        self.eps = number(info.eps)
+        """The spacing at 1."""
+        self.tiny = number(info.tiny)
+        """The least normal number."""
+        self.pi = number(np.pi)
 
 
-@cache
-def _constants(dtype: np.dtype) -> _Constants:
-    info = _dtypes.finfo(dtype)
-    above = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype))
-    numbers = (above, np.sqrt(2), info.eps, info.tiny, np.pi)
-    return _Constants(*(float(dtype.type(x)) for x in numbers))
+_constants = cache(_Constants)
 
 
 def normals(key: Any, shape: Shape, dtype: np.dtype) -> Array:
