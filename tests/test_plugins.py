@@ -79,6 +79,9 @@ def test_a_plugin_that_does_not_work_is_told_of_once(tmp_path, monkeypatch):
     assert namoo.devices()[0].platform == "cpu"
 
 
+X = np.ones(3, np.float32)
+
+
 @pytest.fixture
 def stub(monkeypatch):
     monkeypatch.setenv("PJRT_NAMES_AND_LIBRARY_PATHS", "cuda:/stub.so")
@@ -109,6 +112,44 @@ def test_programs_run_on_the_devices_of_a_plugin(stub):
     assert (z * y[:3]).devices() == {gpus[1]}
     # And the CPU is still there.
     assert namoo.jit(lambda x: x * 2)(jnp.ones(3)).devices() == {namoo.devices("cpu")[0]}
+
+
+def test_programs_name_the_call_of_their_platform(stub, monkeypatch):
+    def f(x):
+        namoo.debug.print("{}", x)
+        return x
+
+    gpu = namoo.devices()[0]
+    text = namoo.jit(f, device=gpu).lower(X).as_text("stablehlo")
+    assert '"xla_ffi_python_gpu_callback"' in text
+    monkeypatch.setattr(gpu, "platform", "tpu")
+    with pytest.raises(ValueError, match="tpu devices cannot call back into Python"):
+        namoo.jit(lambda x: f(x), device=gpu).lower(X).as_text("stablehlo")
+
+
+def test_the_extension_of_a_plugin_lets_programs_call_back(tmp_path, monkeypatch):
+    folder = tmp_path / "jax_cuda13_plugin"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "cuda_plugin_extension.py").write_text(
+        "told = []\n"
+        "register_custom_type = lambda *what: told.append(what)\n"
+        "register_custom_call_target = lambda *what: told.append(what)\n"
+        "ffi_types = lambda: {'a type': 1}\n"
+        "ffi_handlers = lambda: {'a call': 2}\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    client = pjrt.xla_client
+    for name in ("_custom_callback_handler", "_custom_type_id_handler"):
+        monkeypatch.setattr(client, name, {})
+    monkeypatch.setattr(client, "pjrt_plugin_loaded", lambda name: False)
+    monkeypatch.setattr(client, "pjrt_plugin_initialized", lambda name: True)
+    monkeypatch.setattr(client, "load_pjrt_plugin_dynamically", lambda name, library: "the API")
+    monkeypatch.setattr(client, "make_c_api_client", lambda *what: what)
+    assert pjrt.load_plugin("cuda", "/stub.so", {}) == ("cuda", {}, None)
+    told = sys.modules["jax_cuda13_plugin.cuda_plugin_extension"].told
+    traits = client.CustomCallTargetTraits.DEFAULT
+    assert told == [("the API", "a type", 1), ("the API", "a call", 2, "CUDA", 1, traits)]
 
 
 def test_platforms_can_be_chosen(stub):

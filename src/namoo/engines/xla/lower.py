@@ -217,9 +217,15 @@ class Module:
                 # The other devices may be about to wait for this one: it goes on to the end.
                 return *token, *(np.zeros(shape, dtype) for shape, dtype in results)
 
+        if self.platform not in ("cpu", "gpu"):
+            raise ValueError(
+                f"Programs on {self.platform} devices cannot call back into Python, as callbacks, "
+                "debug.print and operations without a rule for XLA do. Take it out of the program, "
+                "or run it elsewhere: namoo.jit(f, device=namoo.devices('cpu')[0])."
+            )
         self.callbacks.append(called)
         attributes = {
-            "call_target_name": '"xla_ffi_python_cpu_callback"',
+            "call_target_name": f'"xla_ffi_python_{self.platform}_callback"',
             "api_version": "4 : i32",
             "backend_config": f"{{index = {len(self.callbacks) - 1} : ui64}}",
             "has_side_effect": "true" if effect else "false",

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
+import pkgutil
 import platform
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,10 +70,34 @@ def load_plugin(name: str, library: str, options: dict[str, Any], connection: An
       connection: that of `distributed_client`, where this is one of several processes.
     """
     if not xla_client.pjrt_plugin_loaded(name):
-        xla_client.load_pjrt_plugin_dynamically(name, library)
+        library_api = xla_client.load_pjrt_plugin_dynamically(name, library)
+        if name in ("cuda", "rocm"):
+            _let_call_back(name, library_api)
     if not xla_client.pjrt_plugin_initialized(name):
         xla_client.initialize_pjrt_plugin(name)
     return xla_client.make_c_api_client(name, options, connection)
+
+
+def _let_call_back(name: str, library_api: Any) -> None:
+    """Let programs on GPUs call functions of this process: an extension beside the plug-in can."""
+    pattern = re.compile(rf"jax_{name}\d*_plugin")
+    for module in pkgutil.iter_modules():
+        if not pattern.fullmatch(module.name):
+            continue
+        extension = importlib.import_module(f"{module.name}.{name}_plugin_extension")
+        platform_name = name.upper()
+        for tell, method in (
+            (xla_client.register_custom_type_handler, extension.register_custom_type),
+            (xla_client.register_custom_call_handler, extension.register_custom_call_target),
+        ):
+            tell(platform_name, functools.partial(method, library_api))
+        for known, value in extension.ffi_types().items():
+            xla_client.register_custom_type(known, value, platform=platform_name)
+        for known, value in extension.ffi_handlers().items():
+            xla_client.register_custom_call_target(
+                known, value, platform=platform_name, api_version=1
+            )
+        return
 
 
 def gpu_options(name: str) -> dict[str, Any]:
