@@ -114,17 +114,22 @@ def test_programs_run_on_the_devices_of_a_plugin(stub):
     assert namoo.jit(lambda x: x * 2)(jnp.ones(3)).devices() == {namoo.devices("cpu")[0]}
 
 
-def test_programs_name_the_call_of_their_platform(stub, monkeypatch):
-    def f(x):
-        namoo.debug.print("{}", x)
-        return x
+def printing(x):
+    namoo.debug.print("{}", x)
+    return x
 
-    gpu = namoo.devices()[0]
-    text = namoo.jit(f, device=gpu).lower(X).as_text("stablehlo")
+
+def test_programs_name_the_call_of_their_platform(stub):
+    text = namoo.jit(printing, device=namoo.devices()[0]).lower(X).as_text("stablehlo")
     assert '"xla_ffi_python_gpu_callback"' in text
-    monkeypatch.setattr(gpu, "platform", "tpu")
-    with pytest.raises(ValueError, match="tpu devices cannot call back into Python"):
-        namoo.jit(lambda x: f(x), device=gpu).lower(X).as_text("stablehlo")
+
+
+def test_platforms_without_a_call_are_told_of(monkeypatch):
+    monkeypatch.setenv("PJRT_NAMES_AND_LIBRARY_PATHS", "wafer:/stub.so")
+    monkeypatch.setattr(pjrt, "load_plugin", lambda *what: pjrt.cpu_client(1))
+    lowered = namoo.jit(printing, device=namoo.devices()[0]).lower(X)
+    with pytest.raises(ValueError, match="wafer devices cannot call back into Python"):
+        lowered.as_text("stablehlo")
 
 
 def test_the_extension_of_a_plugin_lets_programs_call_back(tmp_path, monkeypatch):
