@@ -310,6 +310,21 @@ def test_programs_compiled_in_pieces_are_the_same(monkeypatch, loaded_by):
     assert all(map(np.array_equal, *results))
 
 
+def test_layers_that_add_to_a_sum_are_one_kernel_each():
+    def layers(count):
+        def f(weights, x):
+            for w in weights:
+                x = x + namoo.nn.standardize(x) @ w
+            return (x * x).sum()
+
+        weights = [jnp.ones((32, 32), jnp.float32)] * count
+        closed = namoo.make_jaxpr(namoo.grad(f))(weights, jnp.ones((8, 32), jnp.float32))
+        planned, module = write(closed, strict=False)
+        return len(planned.graph.forms), len(module.kernels)
+
+    assert layers(4) == layers(12)
+
+
 def test_what_a_job_raises_comes_back():
     with pytest.raises(ZeroDivisionError):
         Job(divmod, 1, 0).result()

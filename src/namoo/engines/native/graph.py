@@ -147,6 +147,10 @@ class Graph:
         """A number for something that is compared often: equal things have one number."""
         return self.forms.setdefault(what, len(self.forms))
 
+    def type(self, node: Node) -> int:
+        """The form of an input like a node."""
+        return self.forms.setdefault((INPUT, None, node.shape, node.dtype), len(self.forms))
+
 
 class Unsupported(Exception):
     """A rule cannot describe this case: the host computes it."""
@@ -162,10 +166,13 @@ class Emitter:
         self.known: dict[Any, Node] = {}
         self.literals: dict[tuple[np.dtype, bytes], Node] = {}
         self.eqn: JaxprEqn | None = None
-        self.avals: list[Any] = []
-        """Types of the results of the equation whose rule is running."""
         self.used: set[Any] = set()
         """Variables that something needs, of the program that is being written."""
+
+    @property
+    def avals(self) -> list[Any]:
+        """Types of the results of the equation whose rule is running."""
+        return [v.aval for v in self.eqn.outvars] if self.eqn else []
 
     @staticmethod
     def unsupported() -> Unsupported:
@@ -454,21 +461,14 @@ class Emitter:
 
     def dot(self, x: Node, y: Node, contract, batch) -> Node:
         """A contraction of floats, by matrix products."""
-        sides = []
-        for v, c, b in zip((x, y), contract, batch, strict=True):
-            turned = v.key[1] if v.kind is COMPUTE and v.key[0] == "transpose" else None
-            side = matrices.side(v.shape, turned, c, b)
-            v = v.operands[0] if side.unturned else v
-            sides.append((self._moved(v, side.order), side.contract, side.batch))
-        (x, cx, bx), (y, cy, by) = sides
-        data = Contraction((cx, cy), (bx, by))
-        shape = tuple([x.shape[i] for i in bx])
-        for v, c, b in sides:
-            shape += tuple([n for i, n in enumerate(v.shape) if i not in c and i not in b])
+        left = matrices.side(x.shape, _permutation(x), contract[0], batch[0])
+        right = matrices.side(y.shape, _permutation(y), contract[1], batch[1])
+        x, y = self._seen(x, left), self._seen(y, right)
+        data = Contraction((left.contract, right.contract), (left.batch, right.batch))
+        shape = left.kept + right.kept[len(right.batch) :]
         key = ("dot", data.contract, data.batch)
         node = Node(DOT, shape, x.dtype, (x, y), data=data, key=key)
-        terms = matrices.extents(x.shape, y.shape, cx, bx)[3]
-        count = matrices.parts(node.size, terms, terms)
+        count = matrices.parts(node.size, left.terms, left.terms)
         product = matrices.Product.of(node) if count > 1 and not is_complex(node.elem) else None
         if product is None or product.columns.right > 1:
             return self.add(node)
@@ -478,8 +478,9 @@ class Emitter:
         )
         return self.sum(self.product(x, y, product, (count, *shape)), (0,))
 
-    def _moved(self, v: Node, order: tuple[int, ...] | None) -> Node:
-        """An operand with its axes in another order."""
+    def _seen(self, v: Node, side: matrices.Side) -> Node:
+        """An operand of a product as it is read."""
+        v, order = v.operands[0] if side.unturned else v, side.order
         if order is None:
             return v
         places = [order.index(i) for i in range(len(order))]
@@ -631,13 +632,15 @@ class Emitter:
                 return self.literal(atom.val, dtype)
             return self.const(np.asarray(atom.val, dtype))
 
-        outer = self.eqn, self.avals, self.used
+        outer = self.eqn, self.used
         self.used = used
         for eqn in eqns:
-            self.eqn, self.avals = eqn, [v.aval for v in eqn.outvars]
-            results = self.equation(eqn, [read(a) for a in eqn.invars])
-            env.update(zip(eqn.outvars, results, strict=True))
-        self.eqn, self.avals, self.used = outer
+            self.eqn = eqn
+            operands = [env[a] if a in env else read(a) for a in eqn.invars]
+            results = self.equation(eqn, operands)
+            for var, node in zip(eqn.outvars, results, strict=True):
+                env[var] = node
+        self.eqn, self.used = outer
         return [read(a) for a in jaxpr.outvars]
 
     def equation(self, eqn: JaxprEqn, operands: Sequence[Node]) -> list[Node]:
@@ -648,7 +651,7 @@ class Emitter:
             checks.check(self, eqn, operands)
         rule = eqn.primitive.native
         if rule is not None:
-            if self._foldable(eqn, operands):
+            if operands and operands[0].kind is LITERAL and self._foldable(eqn, operands):
                 return self._folded(eqn, operands)
             try:
                 out = rule(self, *operands, **eqn.params)
@@ -658,11 +661,8 @@ class Emitter:
         return self.call(HostCall(eqn), operands, self.avals)
 
     def _foldable(self, eqn, operands) -> bool:
-        for x in operands:
-            if x.kind is not LITERAL:
-                return False
         return (
-            bool(operands)
+            all(x.kind is LITERAL for x in operands)
             and all(v.aval.shape == () and elem_of(v.aval.dtype) for v in eqn.outvars)
             and not eqn.effectful
             and not eqn.primitive.holds_program
@@ -681,6 +681,11 @@ def _live(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], set[Var]]:
     if known is None:
         known = jaxpr.cache["live"] = live(jaxpr, jaxpr.outvars)
     return known
+
+
+def _permutation(x: Node) -> tuple[int, ...] | None:
+    """The axes of what a node is a transposition of, in the node's order."""
+    return x.key[1] if x.kind is COMPUTE and x.key[0] == "transpose" else None
 
 
 def _limit(dtype: np.dtype, least: bool) -> Any:

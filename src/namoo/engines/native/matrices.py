@@ -65,6 +65,9 @@ class Side(NamedTuple):
     """Its axes are moved first, so that those of a kind are one in memory."""
     contract: tuple[int, ...]
     batch: tuple[int, ...]
+    kept: tuple[int, ...]
+    """Lengths of the axes that the result has, the batch's first."""
+    terms: int
 
 
 @functools.lru_cache(1024)
@@ -75,21 +78,20 @@ def side(
     batch: tuple[int, ...],
 ) -> Side:
     """How an operand is read; `turned` are its axes in what it is a transposition of, if it is."""
-    unturned = False
+    rank, unturned = len(shape), False
+    free = [i for i in range(rank) if i not in contract + batch]
+    sizes = tuple(shape[i] for i in (*batch, *free)), math.prod(shape[i] for i in contract)
     if turned is not None:
-        free = [turned[i] for i in range(len(shape)) if i not in contract + batch]
+        places = [turned[i] for i in free]
         # The order of the free axes is that of the result's.
-        if unturned := free == sorted(free):
+        if unturned := places == sorted(places):
             contract = tuple(turned[i] for i in contract)
             batch = tuple(turned[i] for i in batch)
-            shape = tuple(shape[turned.index(i)] for i in range(len(shape)))
+            shape, free = tuple(shape[turned.index(i)] for i in range(rank)), places
     if operand(shape, batch, contract).usable:
-        return Side(unturned, None, contract, batch)
-    free = [i for i in range(len(shape)) if i not in contract + batch]
-    order = (*batch, *free, *contract)
-    nb, rank = len(batch), len(shape)
-    inner = tuple(range(rank - len(contract), rank))
-    return Side(unturned, order, inner, tuple(range(nb)))
+        return Side(unturned, None, contract, batch, *sizes)
+    first, last = tuple(range(len(batch))), tuple(range(rank - len(contract), rank))
+    return Side(unturned, (*batch, *free, *contract), last, first, *sizes)
 
 
 def sides(node: Any) -> tuple[Operand, Operand]:

@@ -12,6 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from namoo.engines.native import contract
 from namoo.engines.native.graph import (
     CALL,
@@ -35,6 +37,7 @@ ALIGNMENT = 64
 # How many operations are written one into the other before a value is kept after all.
 DEPTH_LIMIT = 64
 ROOTS_LIMIT = 24
+_SEVERAL = Node("several", (), np.dtype(np.uint8))
 
 
 class Cluster:
@@ -90,30 +93,35 @@ class Fusion:
         Roots of one form are computed alike, whichever nodes they read.
         """
         known = self._looked.get(root)
-        if known is None:
-            words: list[int] = []
-            reads: list[Node] = []
-            self._spell(root, {}, words, reads)
-            known = self._looked[root] = self.graph.form(*words), reads
-        return known
+        if known is not None:
+            return known
+        roots, type_of = self.roots, self.graph.type
+        # Each node that is computed on the way is its form and, negative, its operands' places.
+        names: dict[Node, int] = {}
+        words: list[int] = []
+        reads: list[Node] = []
 
-    def _spell(self, node: Node, names: dict[Node, int], words: list[int], reads: list[Node]):
-        """Each node that is computed on the way is its form and, negative, its operands' places."""
-        for x in node.operands:
-            if x in names:
-                continue
-            if x.kind is LITERAL:
-                words.append(x.form)
-            elif x.kind is INPUT or x in self.roots:
-                reads.append(x)
-                words.append(self.graph.form(INPUT, None, x.shape, x.dtype))
-            else:
-                self._spell(x, names, words, reads)
-                continue
-            names[x] = ~len(names)
-        words.append(node.form)
-        words += [names[x] for x in node.operands]
-        names[node] = ~len(names)
+        def spell(node: Node) -> None:
+            for x in node.operands:
+                if x in names:
+                    continue
+                if x.kind is LITERAL:
+                    words.append(x.form)
+                elif x.kind is INPUT or x in roots:
+                    reads.append(x)
+                    words.append(type_of(x))
+                else:
+                    spell(x)
+                    continue
+                names[x] = ~len(names)
+            words.append(node.form)
+            for x in node.operands:
+                words.append(names[x])
+            names[node] = ~len(names)
+
+        spell(root)
+        known = self._looked[root] = self.graph.form(*words), reads
+        return known
 
     def reads(self, root: Node) -> list[Node]:
         """The nodes in memory that a root is computed from."""
@@ -294,6 +302,8 @@ def choose_roots(graph: Graph) -> set[Node]:
     """How often a value is read, where what costs nothing counts as often as it is read itself."""
     largest = [0.0] * count
     """The most elements of those that read it."""
+    reduced = [False] * count
+    """Whether a sum, or the like, reads it."""
     for node in graph.outputs:
         live[node.number] = True
         uses[node.number] = 1
@@ -305,6 +315,7 @@ def choose_roots(graph: Graph) -> set[Node]:
         times = uses[node.number] if node.cost == 0 and kind is COMPUTE else 1
         size = math.inf if kind is COMPUTE and node.data == "rereads" else node.size
         whole = kind is CALL or kind is DOT
+        sums = kind is REDUCE or reduced[node.number] and node.cost == 0
         for x in node.operands if len(node.operands) < 2 else set(node.operands):
             i = x.number
             live[i] = True
@@ -313,8 +324,12 @@ def choose_roots(graph: Graph) -> set[Node]:
                 largest[i] = size
             if whole:
                 needed[i] = True
+            if sums:
+                reduced[i] = True
     roots = set(graph.outputs)
     weight, height = [0] * count, [0] * count
+    source: list[Node | None] = [None] * count
+    """The array in memory, of the value's own size, that it is computed from; or `_SEVERAL`."""
     for node in graph.nodes:
         i = node.number
         if not live[i]:
@@ -322,16 +337,28 @@ def choose_roots(graph: Graph) -> set[Node]:
         if node.kind is not COMPUTE:
             if node.kind is not INPUT and node.kind is not LITERAL:
                 roots.add(node)
+            source[i] = node if node.shape else None
             continue
-        total, deepest = node.cost, 0
+        total, deepest, read = node.cost, 0, None
         for x in node.operands:
             if x not in roots:
                 total += weight[x.number]
                 deepest = max(deepest, height[x.number])
+            other = source[x.number]
+            if other is not None and other is not read:
+                if x.shape == node.shape or x.size == node.size:
+                    read = other if read is None else _SEVERAL
+        if read is None and node.key[0] == "gather":
+            read = node  # here and there, from a table: as much as an array
         weight[i], height[i] = total, 1 + deepest
-        dear = total >= EXPENSIVE and (uses[i] > 1 or largest[i] > node.size)
-        if dear or needed[i] or deepest >= DEPTH_LIMIT:
+        # Several arrays are more to read than one.  Where layers each add something to a sum, there
+        # would be one more from layer to layer, and no two layers were alike.
+        again = uses[i] > 1 and (total >= EXPENSIVE or read is _SEVERAL and reduced[i])
+        spread = total >= EXPENSIVE and largest[i] > node.size
+        if again or spread or needed[i] or deepest >= DEPTH_LIMIT:
             roots.add(node)
+            read = node
+        source[i] = read
     return roots
 
 
