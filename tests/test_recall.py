@@ -11,7 +11,6 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from namoo.core.primitive import Primitive
-from namoo.core.trace import context
 from namoo.transforms import recall
 from namoo.transforms.stage import StageTrace
 
@@ -274,10 +273,22 @@ def test_objects_that_become_arrays_are_asked_each_time():
 
 def test_programs_do_not_grow_without_bound(monkeypatch):
     monkeypatch.setattr(recall, "_LIMIT", 8)
-    programs = recall.Programs(lambda x, n: x)
+    recall.known.clear()
     for n in range(40):
-        namoo.vmap(lambda x, n=n: programs.call(context.trace, (x, n), {}))(X)
-    assert 0 < len(programs.known) <= 8
+        namoo.vmap(lambda x, n=n: x[:n].sum() + n)(X)
+        namoo.make_jaxpr(namoo.vmap(namoo.grad(lambda x: jnp.sin(x).sum())))(jnp.ones((n, 2)))
+        assert 0 < len(recall.known) <= 8
+
+
+def test_sizes_of_batches_that_come_once_make_no_programs():
+    def sizes(numbers):
+        for n in numbers:
+            namoo.make_jaxpr(namoo.vmap(lambda x: jnp.sin(x) * 2.0))(jnp.ones((n, 7)))
+        return sum(type(entry) is tuple for entry in recall.known.values())
+
+    before = sizes([100, 101])
+    assert sizes(range(102, 120)) == before
+    assert sizes(range(102, 105)) == before + 6
 
 
 def test_collectives_and_effects_are_not_remembered(capsys):

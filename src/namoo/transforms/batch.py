@@ -11,7 +11,7 @@ from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
 from namoo.core.trace import Trace, Tracer, context, named_axis, rules_on, set_trace
 from namoo.primitives.shape import broadcast, moveaxis, shape_of
 from namoo.transforms import recall
-from namoo.transforms.replay import is_eager, replay
+from namoo.transforms.replay import bind_each, is_eager, replay
 from namoo.transforms.stage import derived, stage_closed
 
 
@@ -79,11 +79,15 @@ class BatchTrace(Trace):
             dims.append(x.dim if own else None)
         if dims.count(None) == len(dims):
             return replay(self.parent, closed, values)
-        cache = closed.jaxpr.cache
-        key = ("batched", self.axis.size, *dims)
-        entry = cache.get(key)
+        # Sizes of batches are many: programs are not made of the first, nor kept for all.
+        key = (closed.jaxpr, self.axis.size, *dims)
+        entry = recall.known.get(key)
         if entry is None:
-            entry = cache[key] = _batched(closed, Axis(self.axis.size), dims)
+            recall.note(key)
+            if recall.patient and not self.eager:
+                return bind_each(self, closed, args)
+        if entry is None or entry is recall.SEEN:
+            entry = recall.known[key] = _batched(closed, Axis(self.axis.size), dims)
         program, places = entry
         outs = replay(self.parent, program, values)
         return [

@@ -61,7 +61,7 @@ class JVPTrace(Trace):
         nonzeros = [not is_zero(t) for t in tangents]
         if True not in nonzeros:
             return replay(self.parent, closed, primals)
-        if any(
+        if not self.eager and any(
             nz and aval_of(t).weak_type is not a.weak_type
             for t, a, nz in zip(tangents, closed.in_avals, nonzeros, strict=True)
         ):

@@ -32,8 +32,10 @@ from namoo.transforms.stage import stage
 
 patient = True
 """Whether programs are made only of what happens a second time; tests look at the first."""
-_LIMIT = 1024
-_SEEN: Any = object()
+known: dict[Any, Any] = {}
+"""All programs, by what they are programs of; what has happened once is `SEEN`."""
+SEEN: Any = object()
+_LIMIT = 2048
 _GENERAL: Any = object()
 _PLAIN = frozenset([type(None), type(...), bool, int, str])
 _IMMUTABLE = (str, int, type, enum.Enum, np.generic, np.dtype, _dtypes.ExtendedDType)
@@ -52,47 +54,59 @@ def _static(x: Any) -> Any:
     raise TypeError(f"{type(x)} may be another thing next time, as arrays under a name are")
 
 
+def note(key: Any) -> None:
+    """Note that something has happened; what is known does not grow without bound."""
+    if len(known) >= _LIMIT:
+        known.clear()
+    known[key] = SEEN
+
+
 class Programs:
     """The programs of one function, by the types of its arrays and the values of the rest."""
 
-    __slots__ = ("fun", "known")
+    __slots__ = ("fun",)
 
     def __init__(self, fun: Callable[..., Any]):
         self.fun = fun
-        self.known: dict[Any, Any] = {}
 
     def call(self, trace: Trace, args: Sequence[Any], options: dict[str, Any]) -> Any:
-        """The function's result under an eager trace, which is the current one."""
-        key: list[Any] = [config.trace_id()]
+        """The function's result under a trace that recalls, which is the current one."""
+        key: list[Any] = [self, config.trace_id()]
         operands = []
+        kinds = Array if trace.eager else Tracer
         try:
             for x in args:
-                if isinstance(x, Array):
-                    if not trace.eager and not isinstance(x, Tracer):
-                        # A program holds the number, and what follows from it.
-                        return self.fun(*args, **options)
+                if isinstance(x, kinds):
                     aval = x.aval
                     key += (aval.shape, aval.dtype, aval.weak_type)
                     operands.append(x)
+                elif isinstance(x, Array):
+                    # A program that is written down holds a number, and what follows from it.
+                    return self.fun(*args, **options)
                 else:
                     key += (type(x), x if type(x) in _PLAIN else _static(x))
             for name, x in options.items():
                 key += (name, type(x), x if type(x) in _PLAIN else _static(x))
             found = tuple(key)
-            program = self.known.get(found)
+            program = known.get(found)
         except TypeError:  # an array among the options, or another object that is no setting
             return self.fun(*args, **options)
         if program is None:
-            if len(self.known) >= _LIMIT:
-                self.known.clear()
-            program = self.known[found] = _SEEN
+            note(found)
             if patient:
                 return self.fun(*args, **options)
-        if program is _SEEN:
-            program = self.known[found] = self.stage(args, operands, options)
+        if program is None or program is SEEN:
+            program = known[found] = self.stage(args, operands, options)
         if program is _GENERAL or program.consts and not trace.eager:
             return self.fun(*args, **options)
-        return replay(trace, program, operands)[0]
+        place = errors.place
+        if trace.eager or place.operation is not None:
+            return replay(trace, program, operands)[0]
+        place.operation = []  # all equations come from the line that calls
+        try:
+            return replay(trace, program, operands)[0]
+        finally:
+            place.operation = None
 
     def stage(self, args: Sequence[Any], operands: Sequence[Any], options: dict[str, Any]) -> Any:
         """The function's program; `_GENERAL` where it does more than a program can say."""
@@ -116,9 +130,6 @@ class Programs:
         return ClosedJaxpr(jaxpr, consts)
 
 
-_operations: dict[Any, Any] = {}
-
-
 def operation(trace: Trace, prim: Primitive, args: Sequence[Any], params: dict) -> Any:
     """The result of an operation under an eager trace; None where its rules must be asked."""
     if not prim.only_binds or prim.effectful:
@@ -130,19 +141,17 @@ def operation(trace: Trace, prim: Primitive, args: Sequence[Any], params: dict) 
     for name, x in params.items():
         key += (name, repr(x) if isinstance(x, (float, complex, np.inexact)) else x)
     try:
-        program = _operations.get(found := tuple(key))
+        program = known.get(found := tuple(key))
     except TypeError:  # a parameter without a hash
         return None
     if program is None:
-        if len(_operations) >= _LIMIT:
-            _operations.clear()
-        program = _operations[found] = _SEEN
+        note(found)
         if patient:
             return None
-    if program is _SEEN:
+    if program is None or program is SEEN:
         bind = prim.bind if prim.multiple_results else lambda *xs, **p: [prim.bind(*xs, **p)]
         jaxpr, consts = stage(lambda *xs: bind(*xs, **params), [aval_of(x) for x in args])
-        program = _operations[found] = ClosedJaxpr(jaxpr, consts)
+        program = known[found] = ClosedJaxpr(jaxpr, consts)
     outs = replay(trace, program, args)
     return outs if prim.multiple_results else outs[0]
 
