@@ -11,7 +11,7 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from namoo.core.primitive import Primitive
-from namoo.transforms import recall
+from namoo.transforms import linear, recall
 from namoo.transforms.stage import StageTrace
 
 RNG = np.random.default_rng(0)
@@ -87,7 +87,7 @@ def test_replayed_results_are_those_of_the_rules(f, name):
         pytest.skip("a reverse rule alone")
     g = TRANSFORMS[name](f)
     wanted = namoo.jit(g)(X)
-    for _ in range(3):
+    for _ in range(5):
         found = g(X)
     for a, b in zip(namoo.tree.leaves(found), namoo.tree.leaves(wanted), strict=True):
         assert (a.shape, a.dtype, a.weak_type) == (b.shape, b.dtype, b.weak_type)
@@ -186,6 +186,54 @@ def test_little_is_bound_where_all_is_known(run, asked, monkeypatch):
     monkeypatch.setattr(Primitive, "bind", bind)
     run([(W, B)], X)
     assert bound == asked
+
+
+def test_steps_that_meet_again_go_backward_as_one_program(monkeypatch):
+    passes: list[int] = []
+    monkeypatch.setattr(linear, "_backward_pass", lambda *args: passes.append(1) or original(*args))
+    original = linear._backward_pass
+    for _ in range(4):
+        passes.clear()
+        step([(W, B)], X)
+    assert not passes
+
+
+def test_steps_that_meet_otherwise_are_told_apart():
+    x, y = jnp.asarray([1.0, 2.0]), jnp.asarray([3.0, 5.0])
+    orders = [
+        (lambda x, y: jnp.sin(x) * y, np.cos([1, 2]) * y, np.sin([1, 2])),
+        (lambda x, y: jnp.sin(y) * x, np.sin([3, 5]), np.cos([3, 5]) * x),
+        (lambda x, y: jnp.sin(x) * x + y, np.cos([1, 2]) * x + np.sin([1, 2]), np.ones(2)),
+        (lambda x, y: x + y, np.ones(2), np.ones(2)),
+        (lambda x, y: jnp.sin(x), np.cos([1, 2]), np.zeros(2)),
+        (lambda x, y: x, np.ones(2), np.zeros(2)),
+        (lambda x: x, np.ones(2)),
+    ]
+    for _ in range(5):
+        for f, *wanted in orders:
+            pull = namoo.vjp(f, *(x, y)[: len(wanted)])[1]
+            for scale in (1.0, 2.0):
+                found = pull(jnp.full(2, scale))
+                for a, b in zip(found, wanted, strict=True):
+                    np.testing.assert_allclose(a, scale * np.asarray(b), rtol=1e-5)
+
+
+def test_backward_programs_see_settings_and_do_not_grow_without_bound(monkeypatch):
+    monkeypatch.setattr(linear, "_LIMIT", 4)
+
+    def f(x, n):
+        for _ in range(n):
+            x = jnp.sin(x)
+        return x
+
+    for _ in range(2):
+        for n in range(1, 9):
+            for _ in range(4):
+                namoo.grad(f)(0.5, n)
+            assert len(linear._backward) <= 4
+    with namoo.debug_nans(True), pytest.raises(FloatingPointError):
+        for _ in range(5):
+            namoo.grad(jnp.sqrt)(-1.0)
 
 
 @pytest.mark.parametrize("number", [2.0, -3.5, 7, 0.0, -0.0, math.inf])

@@ -30,16 +30,7 @@ from namoo.transforms.recall import recalled
 class Reduction:
     """What tells reductions apart."""
 
-    __slots__ = ("combine", "has_identity", "identity", "name", "reduce")
-
-    def __init__(
-        self,
-        name: str,
-        reduce: Callable[..., Any],
-        combine: Callable[..., Any],
-        identity: Any,
-        has_identity: bool = True,
-    ):
+    def __init__(self, name: str, reduce: Any, combine: Any, identity: Any, has_identity=True):
         self.name, self.reduce, self.combine = name, reduce, combine
         self.identity, self.has_identity = identity, has_identity
 

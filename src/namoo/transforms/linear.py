@@ -26,9 +26,10 @@ from namoo.core.jaxpr import (
     literal_value,
 )
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
-from namoo.core.trace import Trace, Tracer, context, set_trace
+from namoo.core.trace import Trace, Tracer, context, eval_trace, set_trace
 from namoo.primitives.families import add_any
 from namoo.primitives.shape import instantiate
+from namoo.transforms import recall
 from namoo.transforms.jvp import JVPTrace, JVPTracer
 from namoo.transforms.replay import bind_each, is_eager, replay
 from namoo.transforms.stage import StageTrace, StageTracer, close, derived, stage_closed
@@ -344,6 +345,15 @@ def backward_pass(
     Equations that do not depend on linear inputs are evaluated first, in order; the others are
     then transposed, last one first.
     """
+    if context.trace is eval_trace and not context.checked:
+        program = _steps_backward(jaxpr, consts, inputs, cts)
+        if program is not None:
+            closed, nonzero = program
+            outs = iter(replay(eval_trace, closed, [*consts, *(c for c in cts if not is_zero(c))]))
+            return [
+                next(outs) if nz else Zero(v.aval.tangent())
+                for v, nz in zip(jaxpr.invars, nonzero, strict=True)
+            ]
     place = errors.place
     before = place.eqn, place.operation
     try:
@@ -411,6 +421,61 @@ def _backward_pass(jaxpr, consts, inputs, cts, place):
         for var, x in zip(jaxpr.invars, inputs, strict=True)
         if type(x) is Linear
     ]
+
+
+_backward: dict[Any, Any] = {}
+"""Programs of `_steps_backward`; None for what has happened once."""
+_LIMIT, _MOST_STEPS = 256, 1000
+
+
+def _steps_backward(
+    jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], cts: Sequence[Any]
+) -> tuple[ClosedJaxpr, list[bool]] | None:
+    """`backward_pass` as one program of the constants and of the cotangents that are not zero, and
+    which of its results are not.
+
+    None where there is more to it than steps that were replayed, which tell all types, or where
+    these steps have not met in this way before.
+    """
+    if len(jaxpr.eqns) > _MOST_STEPS or not all(type(x) is Linear for x in inputs):
+        return None
+    numbers: dict[Any, int] = {v: i for i, v in enumerate([*jaxpr.constvars, *jaxpr.invars])}
+    key: list[Any] = [config.trace_id(), len(consts), len(inputs)]
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is not linear_step_p:
+            return None
+        key.append(eqn.params["jaxpr"])
+        for atom in eqn.invars:
+            if type(atom) is Literal:
+                return None
+            key.append(numbers[atom])
+        for v in eqn.outvars:
+            numbers[v] = len(numbers)
+    for atom, ct in zip(jaxpr.outvars, cts, strict=True):
+        if type(atom) is Literal:
+            return None
+        key += (numbers[atom], None if is_zero(ct) else aval_of(ct))
+    found = tuple(key)
+    entry = _backward.get(found)
+    if entry is not None:
+        return entry
+    if recall.patient and found not in _backward:
+        if len(_backward) >= _LIMIT:
+            _backward.clear()
+        _backward[found] = None
+        return None
+    nonzero: list[bool] = []
+
+    def fun(*values):
+        rest = iter(values[len(consts) :])
+        given = [ct if is_zero(ct) else next(rest) for ct in cts]
+        outs = backward_pass(jaxpr, values[: len(consts)], inputs, given)
+        nonzero[:] = [not is_zero(ct) for ct in outs]
+        return [ct for ct in outs if not is_zero(ct)]
+
+    avals = [aval_of(x) for x in (*consts, *cts) if not is_zero(x)]
+    entry = _backward[found] = stage_closed(fun, avals), nonzero
+    return entry
 
 
 def _transposed(eqn: JaxprEqn, cts: list[Any], operands: list[Any]) -> Sequence[Any]:
