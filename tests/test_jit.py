@@ -99,6 +99,14 @@ def test_explain_compares_with_the_nearest_earlier_call():
     assert len(f.explain()[2].reasons) == 1
 
 
+def test_explain_compares_with_few_earlier_calls_however_many_there_were():
+    f = namoo.jit(lambda x: x + 1)
+    for n in range(40):
+        f.trace(jnp.zeros(n))
+    assert len(f._cache.signatures) == 16
+    assert [len(r.reasons) for r in f.explain()] == [0, *[1] * 39]
+
+
 SCALE = 3.0
 NOT_A_FUNCTION: Any = "f"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import time
 import weakref
 from collections import OrderedDict
@@ -107,6 +106,10 @@ class _Program:
         self.donation: donations.Donation | None = donation
         self.lessons = 0
         self.placed: bool | None = None
+
+
+# A tracing is explained by the nearest of so many before it.
+_COMPARED = 16
 
 
 class _Cache:
@@ -404,7 +407,7 @@ class Jitted(dispatch.Dispatcher):
     def _remember(self, key, traced, leaves, tree, paths, static, axes):
         cache = self._cache
         avals = tuple(aval_of(x) if is_array(x) else Fixed(type(x), x) for x in leaves)
-        names = [*inspect.signature(self._fun).parameters] if signature(self._fun) else []
+        names = [*sig.parameters] if static and (sig := signature(self._fun)) else []
         named = tuple(
             (names[n] if isinstance(n, int) and n < len(names) else n, v) for n, v in static
         )
@@ -413,8 +416,7 @@ class Jitted(dispatch.Dispatcher):
         cache.signatures.append(new)
         record = Retrace(why, errors.user_source(), traced.cost)
         cache.records.append(record)
-        if len(cache.records) > 1000:
-            del cache.records[0], cache.signatures[0]
+        del cache.records[:-1000], cache.signatures[:-_COMPARED]
         if (config.explain_cache_misses and why) or config.log_compiles:
             import logging
 
