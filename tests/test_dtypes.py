@@ -581,3 +581,8 @@ def test_keys_are_promoted_with_themselves_only():
     assert outcome(dt.result_type, dt.KeyDType("rbg")) == outcome(
         jax.dtypes.result_type, oracle[1].dtype
     )
+
+
+@pytest.mark.parametrize("kind", dt.MEMBERS)
+def test_members_are_what_issubdtype_says(kind):
+    assert dt.MEMBERS[kind] == {d for d in dt.SUPPORTED if dt.issubdtype(d, kind)}

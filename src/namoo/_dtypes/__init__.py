@@ -22,6 +22,7 @@ from namoo._dtypes.canonical import is_python_type as is_python_type
 from namoo._dtypes.canonical import is_weak as is_weak
 from namoo._dtypes.canonical import python_scalar_dtype as python_scalar_dtype
 from namoo._dtypes.canonical import scalar_type_of as scalar_type_of
+from namoo._dtypes.elements import MEMBERS as MEMBERS
 from namoo._dtypes.elements import SUPPORTED as SUPPORTED
 from namoo._dtypes.elements import bfloat16 as bfloat16
 from namoo._dtypes.elements import bool_ as bool_

@@ -82,6 +82,17 @@ KINDS: dict[str, frozenset[DType]] = {
     "complex floating": frozenset(COMPLEXES),
     "numeric": frozenset(NUMBERS),
 }
+# The same by NumPy's abstract types: what `issubdtype` says of each type, at once.
+MEMBERS: dict[type, frozenset[DType]] = {
+    np.bool_: KINDS["bool"],
+    np.signedinteger: KINDS["signed integer"],
+    np.unsignedinteger: KINDS["unsigned integer"],
+    np.integer: KINDS["integral"],
+    np.floating: KINDS["real floating"],
+    np.complexfloating: KINDS["complex floating"],
+    np.inexact: KINDS["real floating"] | KINDS["complex floating"],
+    np.number: KINDS["numeric"],
+}
 TO_32_BITS = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
 
 # ml_dtypes' scalar types stand outside NumPy's hierarchy of abstract types; this places them.

@@ -357,7 +357,7 @@ def _is_inexact(x: Any) -> bool:
     return isinstance(x, Array) and x.dtype in _INEXACT or type(x) is float
 
 
-_INEXACT = frozenset(d for d in _dtypes.SUPPORTED if _dtypes.issubdtype(d, np.inexact))
+_INEXACT = _dtypes.MEMBERS[np.inexact]
 
 
 def _check_input(x: Any, path: str, what: str, holomorphic: bool, allow_int: bool) -> None:

@@ -36,7 +36,7 @@ class Fixed(NamedTuple):
     value: Any
 
 
-class Retrace(NamedTuple):
+class Retrace:
     """One tracing of a function.
 
     Attributes:
@@ -45,9 +45,10 @@ class Retrace(NamedTuple):
       seconds: how long tracing took.
     """
 
-    reasons: tuple[str, ...]
-    source: errors.Source | None
-    seconds: float
+    __slots__ = ("reasons", "seconds", "source")
+
+    def __init__(self, reasons: tuple[str, ...], source: errors.Source | None, seconds: float):
+        self.reasons, self.source, self.seconds = reasons, source, seconds
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source else ""

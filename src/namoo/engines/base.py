@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ stage: Callable[..., tuple[Jaxpr, list[Any]]]
 others; `api.jit` puts it here."""
 
 
-class HostOperation(NamedTuple):
+class HostOperation:
     """An operation of a compiled program that Python evaluates, with NumPy.
 
     Attributes:
@@ -25,10 +25,12 @@ class HostOperation(NamedTuple):
       source: the user's line that it comes from.
     """
 
-    name: str
-    operands: tuple[str, ...]
-    results: tuple[str, ...]
-    source: Source | None
+    __slots__ = ("name", "operands", "results", "source")
+
+    def __init__(
+        self, name: str, operands: tuple[str, ...], results: tuple[str, ...], source: Source | None
+    ):
+        self.name, self.operands, self.results, self.source = name, operands, results, source
 
     @staticmethod
     def of(eqn: JaxprEqn) -> HostOperation:

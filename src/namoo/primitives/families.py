@@ -48,7 +48,9 @@ def accepts(dtype: Any, kinds: Sequence[type]) -> bool:
 @cache
 def accepted(kinds: tuple[type, ...]) -> frozenset[Any]:
     """The dtypes that belong to one of the abstract kinds."""
-    return frozenset(d for d in _dtypes.SUPPORTED if accepts(d, kinds))
+    known = [_dtypes.MEMBERS[kind] for kind in kinds if kind in _dtypes.MEMBERS]
+    others = [kind for kind in kinds if kind not in _dtypes.MEMBERS]
+    return frozenset(d for d in _dtypes.SUPPORTED if accepts(d, others)).union(*known)
 
 
 class Elementwise(Primitive):

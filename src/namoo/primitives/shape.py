@@ -22,8 +22,8 @@ from namoo.core.trace import Tracer, context, eval_trace
 Axes = Sequence[int]
 
 # `dtype.kind` does not tell the narrow types apart: int4, bfloat16 and most float8 have kind 'V'.
-INTEGERS = frozenset(d for d in _dtypes.SUPPORTED if _dtypes.issubdtype(d, np.integer))
-FLOATS = frozenset(d for d in _dtypes.SUPPORTED if _dtypes.issubdtype(d, np.floating))
+INTEGERS = _dtypes.MEMBERS[np.integer]
+FLOATS = _dtypes.MEMBERS[np.floating]
 _NARROW = frozenset(d for d in FLOATS | INTEGERS if d.itemsize == 1 and d.isbuiltin != 1)
 
 

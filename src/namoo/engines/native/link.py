@@ -6,7 +6,6 @@ import ast
 import ctypes
 import functools
 import importlib.machinery
-import importlib.util
 import os
 import sys
 import threading
@@ -103,7 +102,11 @@ def processor() -> str:
 
 def _compiler() -> str:
     """LLVM's own files, by size and time: its version would mean loading it."""
-    package = importlib.util.find_spec("llvmlite")
+    package = importlib.machinery.PathFinder.find_spec("llvmlite")
+    if package is None:  # it was installed in a way of its own
+        from importlib.util import find_spec
+
+        package = find_spec("llvmlite")
     found = []
     for folder in package.submodule_search_locations or () if package else ():
         with os.scandir(os.path.join(folder, "binding")) as entries:
@@ -116,6 +119,8 @@ def _compiler() -> str:
 
 def _cython_blas() -> Any:
     """SciPy's BLAS for C, without the rest of `scipy.linalg`, which takes far longer to load."""
+    from importlib.util import module_from_spec
+
     import scipy
 
     name = "scipy.linalg.cython_blas"
@@ -125,7 +130,7 @@ def _cython_blas() -> Any:
             finder = importlib.machinery.FileFinder(os.path.join(folder, "linalg"), kinds)
             spec = finder.find_spec(name)
             if spec is not None and spec.loader is not None:
-                module = importlib.util.module_from_spec(spec)
+                module = module_from_spec(spec)
                 spec.loader.exec_module(module)
                 # Whoever imports it later gets the same one.
                 sys.modules[name] = module
