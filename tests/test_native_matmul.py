@@ -248,3 +248,48 @@ def test_threads_do_not_change_a_bit():
     for out in results[1:]:
         for a, b in zip(results[0], out, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+EPILOGUES = {
+    "nothing": lambda x, y, z: x @ y,
+    "in registers": lambda x, y, z: x @ y + z,
+    "in a loop": lambda x, y, z: jnp.tanh(x @ y + z) * jnp.exp(z),
+}
+
+
+@pytest.mark.parametrize("name", EPILOGUES)
+@pytest.mark.parametrize("columns", [64, 70])
+def test_rows_that_are_summed_again_change_nothing(name, columns, monkeypatch):
+    monkeypatch.setenv("NAMOO_CACHE", "off")
+    args = random((79, 65), "f4", 1), random((65, columns), "f4", 2), random((79, columns), "f4", 3)
+    results, lengths = [], []
+    for again in (0, 1):
+        monkeypatch.setattr(matmul, "AGAIN", again)
+        program = native.compile(namoo.make_jaxpr(EPILOGUES[name])(*args))
+        results += program(list(args))
+        lengths.append(len(program.text))
+    assert lengths[1] < lengths[0]
+    # The result lies where an operand of the epilogue does, which is to be read once.
+    donating = namoo.jit(EPILOGUES[name], donate_argnums=2, keep_unused=True)
+    results.append(donating(*map(jnp.array, args)))
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
+    wanted = EPILOGUES[name](*(x.astype("f8") for x in args))
+    np.testing.assert_allclose(results[0], wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 8, 16])
+def test_weaving_is_transposition(lanes):
+    # Squares of four side by side, or a smaller one alone; shuffles are done on names.
+    class Shuffler:
+        def shuffle(self, x, order, y):
+            return Row([[*x, *y][i] for i in order])
+
+    class Row(list):
+        lanes = property(len)
+
+    n = min(lanes, 4)
+    rows = [Row((r, c) for c in range(lanes)) for r in range(n)]
+    woven = matmul._woven(Shuffler(), rows)
+    wanted = [[(c % n, c // n * n + r) for c in range(lanes)] for r in range(n)]
+    assert [list(row) for row in woven] == wanted

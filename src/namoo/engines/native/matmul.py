@@ -49,6 +49,10 @@ BODY = 16
 WRITTEN_OUT = 64
 # Operations on a tile's elements beyond which they are a loop over its rows.
 EPILOGUE_LIMIT = 48
+# Where sums have so many terms, the last rows are a whole tile with some that were summed before,
+# if these are so few of all: that is less code.
+TERMS_AGAIN = 64
+AGAIN = 1 / 256
 
 
 class Machine(NamedTuple):
@@ -170,6 +174,11 @@ class ProductKernel:
         size = product.rows[tile.axis].size
         self.after = length(product.rows[tile.axis + 1 :])
         self.full, self.left = divmod(size, tile.count)
+        self.again = 0
+        """So many points of the last tile are in the one before, too."""
+        spare = tile.count - self.left if self.left else 0
+        if 0 < spare <= size * AGAIN and length(product.inner) >= TERMS_AGAIN:
+            self.again, self.left, self.full = spare, 0, self.full + 1
         self.width = tile.vectors * tile.lanes
         self.panels, self.rest = divmod(product.columns.size, self.width)
 
@@ -255,8 +264,13 @@ class ProductKernel:
 
         def tiles(first: Value | int, last: Value | int):
             with f.loop(first, last) as i:
-                at = Index.of(Loop(i, 0, self.full - 1))
-                self._tile(a, b, place, at * tile.count, tile.count, column, vectors, columns)
+                at, ends = Index.of(Loop(i, 0, self.full - 1)) * tile.count, None
+                if self.again:
+                    end = product.rows[tile.axis].size - tile.count
+                    start = f.minimum(self.w.integer(at), constant("i64", end))
+                    at = Index.of(Loop(start, 0, end))
+                    ends = f.compare("eq", i, constant("i64", self.full - 1))
+                self._tile(a, b, place, at, tile.count, column, vectors, columns, ends)
 
         if self.full and self.blocks == 1:
             tiles(0, self.full)
@@ -275,8 +289,11 @@ class ProductKernel:
 
     # ---- a tile
 
-    def _tile(self, a, b, place, at: Index, count: int, column: Loop, vectors, columns) -> None:
-        """Sum, then compute and store what depends on it."""
+    def _tile(
+        self, a, b, place, at: Index, count: int, column: Loop, vectors, columns, ends=None
+    ) -> None:
+        """Sum, then compute and store what depends on it; `ends` is true in a last tile that has
+        rows of the one before."""
         f, product, tile = self.f, self.product, self.tile
         axes = product.rows[tile.axis :]
         box = [Axis(count, *axes[0][1:]), *axes[1:]]
@@ -296,35 +313,52 @@ class ProductKernel:
                 Axis(x.size, x.left, length(inner[i + 1 :]) * width) for i, x in enumerate(inner)
             )
         sums = step.run(a, b, inner, [zero] * (rows * vectors))
-        self._finish(sums, place + at * axes[0].out, outs, column, vectors, mask)
+        self._finish(sums, place + at * axes[0].out, outs, column, vectors, mask, ends)
 
-    def _finish(self, sums, place: Index, outs: list[int], column: Loop, vectors, mask) -> None:
-        f, w, rows = self.f, self.w, len(outs)
+    def _finish(
+        self, sums, place: Index, outs: list[int], column: Loop, vectors, mask, ends: Value | None
+    ) -> None:
+        f, rows = self.f, len(outs)
         cost = sum(n.cost for n in _between(self.spec))
         step = outs[1] if rows > 1 else 0
-        if cost * rows * vectors <= EPILOGUE_LIMIT or outs != [r * step for r in range(rows)]:
-            for r, out in enumerate(outs):
-                for v in range(vectors):
-                    self._store(sums[r * vectors + v], place + out, column, v, vectors, mask)
+        again = self.again * self.after if ends is not None else 0
+        if cost * rows * vectors > EPILOGUE_LIMIT and outs == [r * step for r in range(rows)]:
+            first = constant("i64", 0)
+            if ends is not None:
+                first = f.select(ends, constant("i64", again), first)
+            self._finish_in_loops(sums, place, first, step, column, vectors, mask)
             return
-        lanes = self.tile.lanes
+
+        def store(some: range) -> None:
+            for r in some:
+                for v in range(vectors):
+                    self._store(sums[r * vectors + v], place + outs[r], column, v, vectors, mask)
+
+        if ends is not None:
+            with f.branch(f.not_(ends)):
+                store(range(again))
+        store(range(again, rows))
+
+    def _finish_in_loops(
+        self, sums, place: Index, first: Value, step: int, column: Loop, vectors, mask
+    ) -> None:
+        """Compute and store from memory, row by row from the first one on."""
+        f, lanes = self.f, self.tile.lanes
         if self.tile_buffer is None:
             most = self.tile.count * self.after
             self.tile_buffer = self._stack(max(most, self.left * self.after) * self.width)
         for i, value in enumerate(sums):
             f.store(value, f.offset(self.tile_buffer, i * lanes, self.elem))
-        with f.loop(0, rows) as r:
+        rows, kind, size = len(sums) // vectors, sums[0].type, bits_of(self.elem) // 8
+        with f.loop(first, rows) as r:
             at = place + Index.of(Loop(r, 0, rows - 1)) * step
-            line = f.offset(self.tile_buffer, f.mul(r, constant("i64", vectors * lanes)), self.elem)
+            line = f.stepped(self.tile_buffer, r, vectors * lanes, self.elem)
             for v in range(vectors):
                 address = f.offset(line, v * lanes, self.elem)
-                size = bits_of(self.elem) // 8
-                kind = vector_type(self.elem, lanes)
-                value = f.emit_here(
-                    self.elem, lanes, f"load {kind}, ptr {address.name}, align {size}"
-                )
+                load = f"load {kind}, ptr {address.name}, align {size}"
+                value = f.emit_here(self.elem, lanes, load)
                 self._store(value, at, column, v, vectors, mask)
-        w.registers = {}
+        self.w.registers = {}
 
     def _store(self, value, place: Index, column: Loop, v: int, vectors: int, mask) -> None:
         """Compute and store the roots at some neighbouring elements of the result."""
@@ -559,7 +593,7 @@ def _turning(outer: Function, name: str, elem: str, lanes: int, terms: int, colu
             ]
             rows.append(joined(f, pieces))
             source = f.offset(source, stride, elem)
-        for value in transposed(f, rows)[:count]:
+        for value in _woven(f, rows)[:count]:
             f.store(value, target)
             target = f.offset(target, width, elem)
 
@@ -583,19 +617,30 @@ def joined(f: Function, vectors: list[Value]) -> Value:
     return vectors[0]
 
 
-def transposed(f: Function, rows: list[Value]) -> list[Value]:
-    """Squares of vectors with rows and columns exchanged: halves of blocks change places.
+def _woven(f: Function, rows: list[Value]) -> list[Value]:
+    """Squares that lie side by side in vectors, with rows and columns exchanged.
 
-    Where vectors are longer than there are rows, squares lie side by side in them.
+    As often as rows can be halved, elements of one half come between those of the other.
     """
-    half, lanes = len(rows) // 2, rows[0].lanes
+    n, lanes = len(rows), rows[0].lanes
+    low = [i // n * n + i % n // 2 + i % 2 * lanes for i in range(lanes)]
+    high = [i + n // 2 for i in low]
+    for _ in range(n.bit_length() - 1):
+        pairs = zip(rows[: n // 2], rows[n // 2 :], strict=True)
+        rows = [f.shuffle(x, order, y) for x, y in pairs for order in (low, high)]
+    return rows
+
+
+def transposed(f: Function, rows: list[Value]) -> list[Value]:
+    """A square of vectors with rows and columns exchanged: halves of blocks change places."""
+    n, half = len(rows), len(rows) // 2
     while half:
         out = list(rows)
-        for i in range(len(rows)):
+        for i in range(n):
             if not i & half:
                 x, y = rows[i], rows[i + half]
-                low = [j if not j & half else lanes + j - half for j in range(lanes)]
-                high = [j + half if not j & half else lanes + j for j in range(lanes)]
+                low = [j if not j & half else n + j - half for j in range(n)]
+                high = [j + half if not j & half else n + j for j in range(n)]
                 out[i], out[i + half] = f.shuffle(x, low, y), f.shuffle(x, high, y)
         rows, half = out, half // 2
     return rows
