@@ -357,3 +357,13 @@ def test_mistakes_are_told_each_time():
     for _ in range(3):
         with pytest.raises(TypeError, match="matmul"):
             namoo.grad(lambda x: (x @ X).sum())(X)
+
+
+@pytest.mark.parametrize("run", [namoo.vmap, namoo.make_jaxpr], ids=["eager", "staged"])
+def test_warnings_are_given_each_time_once_at_the_line(run):
+    with namoo.numpy_rank_promotion("warn"):
+        for _ in range(4):
+            with pytest.warns(UserWarning) as seen:
+                run(lambda x: x.sum(dtype="float64") * jnp.add(x[0], x))(X[None])
+            assert [str(w.message).split()[0] for w in seen] == ["dtype", "Operands"]
+            assert {w.filename for w in seen} == {__file__}

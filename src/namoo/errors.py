@@ -10,6 +10,7 @@ import functools
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
@@ -157,10 +158,12 @@ class _Place(threading.local):
       eqn: the equation that it runs again, if it does so.
       operation: while only rules of namoo's own run, in a list, where they were asked for; the
         list is empty until somebody has looked.
+      withheld: warnings that are not given, while a program is made of what ran before.
     """
 
     eqn: Any = None
     operation: list[Source | None] | None = None
+    withheld: list[str] | None = None
 
 
 place = _Place()
@@ -213,6 +216,17 @@ def at_user_line(source: Source | None = None) -> str:
         return ""
     code = source.code
     return f"\n  at {source}" + (f"\n    {code}" if code else "")
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the user's own line."""
+    if place.withheld is not None:
+        place.withheld.append(message)
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_hidden):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def visible(tb: TracebackType | None) -> TracebackType | None:

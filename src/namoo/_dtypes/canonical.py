@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
 from typing import Any
 
 import numpy as np
 
+from namoo import errors
 from namoo._config import config
 from namoo._dtypes.elements import (
     CANONICAL,
@@ -106,17 +104,6 @@ def canonicalize_dtype(dtype: Any, allow_extended: bool = False) -> Any:
     return canonical
 
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-
-
-def _warn_user(message: str) -> None:
-    """Warn at the user's own line: the nearest frame outside the package."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level)
-
-
 def narrow_explicit(dtype: DType, where: str) -> DType:
     """Make a type that the user named canonical, as `explicit_x64_dtypes` says."""
     narrow = TO_32_BITS.get(dtype)
@@ -129,7 +116,7 @@ def narrow_explicit(dtype: DType, where: str) -> DType:
     )
     if config.explicit_x64_dtypes == "error":
         raise ValueError(message)
-    _warn_user(f"{message}. The result has dtype {narrow.name}.")
+    errors.warn(f"{message}. The result has dtype {narrow.name}.")
     return narrow
 
 

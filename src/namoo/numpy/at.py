@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -384,13 +383,12 @@ def update(
 def warn_if_unsafe(x: Array, y: Array) -> None:
     """Warn where values lose something in the type of the array they go into."""
     if not _dtypes.safe_to_cast(y, x):
-        warnings.warn(
+        errors.warn(
             "scatter inputs have incompatible types: cannot safely cast value from "
             f"dtype={y.dtype} to dtype={x.dtype} with "
             f"jax_numpy_dtype_promotion={config.numpy_dtype_promotion}. Convert it explicitly: "
             "x.at[i].set(y.astype(x.dtype)). In future JAX releases this will result in an error.",
             FutureWarning,
-            stacklevel=4,
         )
 
 

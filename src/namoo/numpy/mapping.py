@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
+from namoo import errors
 from namoo._config import config
 from namoo.core.array import Array
 from namoo.numpy.creation import asarray
@@ -173,7 +173,7 @@ def _check_ranks(arrays, outer, signature) -> None:
     )
     if config.numpy_rank_promotion == "raise":
         raise ValueError(text)
-    warnings.warn(text, UserWarning, stacklevel=4)
+    errors.warn(text)
 
 
 def _checked(fun, sizes, results, where):

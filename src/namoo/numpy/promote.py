@@ -7,7 +7,6 @@ scalars, because every elementwise primitive takes them as they are.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -256,7 +255,7 @@ def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     )
     if config.numpy_rank_promotion == "raise":
         raise ValueError(text + errors.at_user_line())
-    warnings.warn(text, UserWarning, stacklevel=2)
+    errors.warn(text)
 
 
 def common_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -120,12 +120,17 @@ class Programs:
             single = isinstance(out, Array)
             return [out] if single else []
 
+        place = errors.place
+        before, place.withheld = place.withheld, []
         try:
             jaxpr, consts = stage(flat, [x.aval for x in operands])
+            warns = bool(place.withheld)
         except (errors.JAXTypeError, errors.NonConcreteBooleanIndexError):
             return _GENERAL  # it asks for numbers
+        finally:
+            place.withheld = before
         collective = any(eqn.primitive.collective_axes(eqn.params) for eqn in jaxpr.eqns)
-        if collective or jaxpr.effectful or not single:
+        if collective or warns or jaxpr.effectful or not single:
             return _GENERAL
         return ClosedJaxpr(jaxpr, consts)
 
