@@ -43,13 +43,16 @@ class Node:
     """A value of the program, or a step that has several."""
 
     __slots__ = (
-        "cost", "data", "dtype", "eqn", "fn", "form", "key", "kind", "number", "operands", "shape"
+        "cost", "data", "dtype", "elem", "eqn", "fn", "form", "key", "kind", "number", "operands",
+        "shape", "size",
     )  # fmt: skip
 
     def __init__(self, kind, shape, dtype, operands=(), *, fn=None, data=None, key=None, cost=1):
         self.kind: str = kind
         self.shape: tuple[int, ...] = shape
         self.dtype: np.dtype = dtype
+        self.size = math.prod(shape)
+        self.elem = elem_of(dtype)
         self.operands: tuple[Node, ...] = operands
         self.fn: Callable[..., Any] | None = fn
         self.data: Any = data
@@ -60,14 +63,6 @@ class Node:
         """The number that nodes of its kind, key and type share; see `Graph.form`."""
         self.number = -1
         self.eqn: JaxprEqn | None = None
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def elem(self) -> str:
-        return elem_of(self.dtype)
 
     def __repr__(self) -> str:
         return f"%{self.number}:{self.dtype}{list(self.shape)} = {self.kind} {self.key}"
@@ -248,23 +243,22 @@ class Emitter:
 
     def map(self, name: str, *xs: Node, dtype: Any = None, **params: Any) -> Node:
         """An operation of `ops` on elements at the same place; scalars are repeated."""
-        operation = ops.TABLE.get(name)
+        operation, shape = ops.TABLE.get(name), ()
         if operation is None or not ops.accepts(name, *[x.dtype for x in xs]):
             raise Unsupported
-        shape = ()
         for x in xs:
             shape = shape or x.shape
-
-        dtype = numpy_dtype(self.avals[0].dtype) if dtype is None else dtype
-        if not elem_of(dtype):
-            raise Unsupported
+        dtype = self.avals[0].dtype if dtype is None else dtype
 
         def fn(k, index):
             values = [k.at(x, index if x.shape else []) for x in xs]
             return operation(k.f, *values, **params)
 
         key = ("map", name, freeze(params) if params else ())
-        return self.add(Node(COMPUTE, shape, dtype, xs, fn=fn, key=key, cost=ops.cost(name)))
+        node = Node(COMPUTE, shape, numpy_dtype(dtype), xs, fn=fn, key=key, cost=ops.cost(name))
+        if not node.elem:
+            raise Unsupported
+        return self.add(node)
 
     def reindex(self, x: Node, f: Callable[[list[Index]], list[Index]], *, key: Any, shape=None):
         """Each element is the operand's at `f(index)`."""

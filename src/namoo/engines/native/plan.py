@@ -345,9 +345,8 @@ def choose_roots(graph: Graph) -> set[Node]:
                 total += weight[x.number]
                 deepest = max(deepest, height[x.number])
             other = source[x.number]
-            if other is not None and other is not read:
-                if x.shape == node.shape or x.size == node.size:
-                    read = other if read is None else _SEVERAL
+            if other is not None and other is not read and x.size == node.size:
+                read = other if read is None else _SEVERAL
         if read is None and node.key[0] == "gather":
             read = node  # here and there, from a table: as much as an array
         weight[i], height[i] = total, 1 + deepest
