@@ -310,6 +310,37 @@ def test_programs_compiled_in_pieces_are_the_same(monkeypatch, loaded_by):
     assert all(map(np.array_equal, *results))
 
 
+COLUMNS = {
+    "one": (lambda x, b: jnp.exp(b - 0.1 * x.sum(0)), "f4"),
+    "several": (lambda x, b: b * x.mean(0) / (1 + jnp.abs(x - b).max(0)), "f4"),
+    "pairs": (lambda x, b: b + x.argmax(0) * b, "f4"),
+    "complex": (lambda x, b: jnp.abs(x.sum(0) * b), "c8"),
+    "conditions": (lambda x, b: jnp.where((x > 0.3).any(0), b, -b), "f4"),
+}
+
+
+@pytest.mark.parametrize("width", [128, 256, 144, 40])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_what_is_computed_of_sums_of_columns(name, width):
+    fun, dtype = COLUMNS[name]
+    rng = np.random.default_rng(0)
+    x, b = rng.normal(size=(300, width)).astype(dtype), rng.normal(size=width).astype(dtype)
+    program, inputs = compiled(lambda *args: [fun(*args)], x, b)
+    np.testing.assert_allclose(program(inputs)[0], fun(x, b), rtol=2e-5, atol=2e-5)
+
+
+def test_sums_of_rows_run_along_them():
+    """What is read or written once a row does not decide which axis becomes the vector."""
+
+    def scaled(x, low, scale):
+        return ((x - low[:, None]) * scale[:, None]).sum(1)
+
+    program, _ = compiled(
+        lambda *args: [scaled(*args)], jnp.ones((64, 32)), jnp.ones(64), jnp.ones(64)
+    )
+    assert "gather" not in program.text
+
+
 def test_layers_that_add_to_a_sum_are_one_kernel_each():
     def layers(count):
         def f(weights, x):

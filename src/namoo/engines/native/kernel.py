@@ -11,6 +11,7 @@ of them become one loop, and the axis along which most are contiguous becomes th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -169,6 +170,7 @@ class KernelEmitter:
         """The group of axes that becomes the vector."""
         best, chosen = 0.0, None
         space, split = self.spec.space, self.spec.split
+        turns, along = math.prod(space[split:]), set(symbols[split:])
         # Rows that stay on the stack between stages are one row, not one a lane.
         hidden = any(r.shape == space and r not in self.spec.stored for r in self.spec.roots)
         for g, group in enumerate(groups):
@@ -177,8 +179,10 @@ class KernelEmitter:
             symbol = symbols[group[-1]]
             size = math.prod(space[a] for a in group)
             score = 0.0
-            for weight, positions in ((1.0, loads), (2.0, stores)):
+            for cost, positions in ((1.0, loads), (2.0, stores)):
                 for p in positions:
+                    # What does not vary along a row is touched once for all of it.
+                    weight = cost / turns if along.isdisjoint(_symbols(p)) else cost
                     irregular = any(
                         isinstance(s, Quotient) and symbol in _symbols(s.base) for s in p.terms
                     )
@@ -261,7 +265,7 @@ class KernelEmitter:
             lanes //= 2
         columns = self.vector_group is not None and self._vector_is_outer() and self.reduces
         wanted = 8 if columns else 2 if max((n.cost for n in computed), default=0) >= SLOW else 1
-        registers = 1
+        self.narrow, registers = lanes, 1
         while registers < wanted and size >= 2 * lanes and size % (2 * lanes) == 0:
             registers *= 2
             lanes *= 2
@@ -336,8 +340,43 @@ class KernelEmitter:
             rows = [r for r in roots if r.kind is REDUCE or r.shape == spec.space]
             if rows:
                 self._sweep(rows, inner)
-            outer = self._indices()[: spec.split]
-            self._points([(r, self._index_of(r, outer, [])) for r in roots if r not in rows])
+            self._outer_points([r for r in roots if r not in rows])
+
+    def _outer_points(self, roots: list[Node]) -> None:
+        """Compute and store roots without inner axes.
+
+        Where vectors are several registers wide for the sake of sums, a loop runs over these.
+        """
+        w, f, split = self.w, self.f, self.spec.split
+        columns = self.vector_group is not None and self._vector_is_outer()
+        with ExitStack() as stack:
+            if roots and columns and self.narrow < self.lanes:
+                g = self.vector_group
+                wide, sums = self.symbols[g], w.registers
+                needed = _reached(set(roots), set(self.spec.inputs))
+                kept = {n: self._on_stack(value) for n, value in sums.items() if n in needed}
+                c = stack.enter_context(f.loop(0, self.lanes, self.narrow))
+                w.lanes, w.registers = self.narrow, {n: read(c) for n, read in kept.items()}
+                self.symbols[g] = Loop(f.add(wide.value, c), wide.low, wide.high, vector=True)
+                stack.callback(self.symbols.update, {g: wide})
+                stack.callback(vars(w).update, lanes=self.lanes, registers=sums)
+            outer = self._indices()[:split]
+            self._points([(r, self._index_of(r, outer, [])) for r in roots])
+
+    def _on_stack(self, value: Any) -> Callable[[Value], Any]:
+        """Store the lanes of a value; the result reads some of them, from a given one on."""
+        f = self.f
+        if isinstance(value, tuple):
+            parts = [self._on_stack(v) for v in value]
+            return lambda c: tuple(read(c) for read in parts)
+        if not value.lanes:
+            return lambda c: value
+        name = f.fresh()
+        f.line(f"  {name} = alloca [{value.lanes} x {storage(value.elem)}], align 64", 0)
+        f.store(value, Value(name, "ptr"))
+        return lambda c: f.load(
+            f.offset(Value(name, "ptr"), c, value.elem), value.elem, self.narrow
+        )
 
     def _put(self, root: Node, index: list[Index], value: Any) -> None:
         if root in self.targets:
