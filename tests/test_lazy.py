@@ -166,3 +166,34 @@ def test_the_garbage_collector_rests_while_modules_load(before, seen):
     code = GARBAGE.format(before=before)
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.split() == seen.split()
+
+
+TIMEOUT = """
+import os, sys
+read = []
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "numpy":
+            read.append(os.environ.get("OPENBLAS_THREAD_TIMEOUT"))
+sys.meta_path.insert(0, Finder())
+{before}
+import namoo
+namoo.tree.map
+print("numpy" in sys.modules)
+namoo.jit
+print(*read, os.environ.get("OPENBLAS_THREAD_TIMEOUT"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "seen"),
+    [
+        ("", "False 20 None"),
+        ("os.environ['OPENBLAS_THREAD_TIMEOUT'] = '9'", "False 9 9"),
+        ("import numpy", "True None None"),
+    ],
+)
+def test_threads_of_numpy_sleep_early_unless_told_otherwise(before, seen):
+    code = TIMEOUT.format(before=before)
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == seen.split()

@@ -9,45 +9,65 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 from _thread import RLock
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FunctionType, ModuleType
 from typing import Any
 
+# After how many ticks of the clock, as a power of two, threads of NumPy's BLAS that find no work
+# sleep.  By default it is 26: each takes a core for as long as all that a first step of training
+# needs.  With 20, half a millisecond, they are still awake for the next product of a program.
+_TIMEOUT, _TICKS = "OPENBLAS_THREAD_TIMEOUT", "20"
+
 _lock = RLock()
 _loads = 0
-_collects = True
+_paused = _shortened = False
 
 
-def load_module(name: str) -> ModuleType:
-    """A module, loaded while Python's garbage collector rests.
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Python's garbage collector rests, and NumPy, if it is loaded now, is told of `_TIMEOUT`.
 
     Loading makes tens of thousands of objects, and all of them stay; to look through them again
     and again would take a tenth of the time that a small program takes.
-
-    >>> load_module("namoo.tree").__name__
-    'namoo.tree'
     """
-    global _loads, _collects
-    if name in sys.modules:
-        return importlib.import_module(name)  # another thread may still be loading it
+    global _loads, _paused, _shortened
     with _lock:
-        if not _loads:
-            _collects = gc.isenabled()
-            gc.disable()
         _loads += 1
+        if _loads == 1:
+            _paused = gc.isenabled()
+            gc.disable()
+            _shortened = "numpy" not in sys.modules and _TIMEOUT not in os.environ
+            if _shortened:
+                os.environ[_TIMEOUT] = _TICKS
     try:
-        return importlib.import_module(name)
+        yield
     finally:
         with _lock:
             _loads -= 1
-            if not _loads and _collects:
+            if not _loads and _shortened:
+                os.environ.pop(_TIMEOUT, None)
+            if not _loads and _paused:
                 if not gc.get_freeze_count():
                     # Together they do nothing but to call all objects old.
                     gc.freeze()
                     gc.unfreeze()
                 gc.enable()
+
+
+def load_module(name: str) -> ModuleType:
+    """A module; while it is loaded, nothing else is done that can wait.
+
+    >>> load_module("namoo.tree").__name__
+    'namoo.tree'
+    """
+    if name in sys.modules:
+        return importlib.import_module(name)  # another thread may still be loading it
+    with _undisturbed():
+        return importlib.import_module(name)
 
 
 class _Later(ModuleType):
