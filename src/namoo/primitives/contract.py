@@ -16,7 +16,7 @@ from namoo._lazy import later
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero, is_linear
 from namoo.primitives.families import add_any
-from namoo.primitives.shape import convert_element_type, shape_of, transpose
+from namoo.primitives.shape import argsort, convert_element_type, shape_of, transpose
 
 precisions = later("namoo.primitives.precision")
 
@@ -116,14 +116,14 @@ class DotGeneral(Primitive):
             out = dot_general(
                 ct, y, ((in_ct, y_free), (batch, yb)), precision, preferred_element_type
             )
-            axes = (*xb, *x_free, *(xc[i] for i in np.argsort(yc)))
+            axes = (*xb, *x_free, *(xc[i] for i in argsort(yc)))
             return [_as_operand(out, axes, x.aval), None]
         x_free = _others(len(shape_of(x)), xc, xb)
         y_free = _others(y.aval.ndim, yc, yb)
         in_ct = tuple(range(n, n + len(x_free)))
         # The known operand stands left, so that the gradient of a matrix needs no transposition.
         out = dot_general(x, ct, ((x_free, in_ct), (xb, batch)), precision, preferred_element_type)
-        axes = (*yb, *(yc[i] for i in np.argsort(xc)), *y_free)
+        axes = (*yb, *(yc[i] for i in argsort(xc)), *y_free)
         return [None, _as_operand(out, axes, y.aval)]
 
     def batch(self, xs, dims, *, dimension_numbers, **params):
@@ -185,7 +185,7 @@ def _after(axes: tuple[int, ...], d: int) -> tuple[int, ...]:
 
 def _as_operand(out: Any, axes: Sequence[int], aval: ShapedArray) -> Any:
     """A cotangent whose axes are those of the operand in another order, and of another type."""
-    out = transpose(out, np.argsort(axes))
+    out = transpose(out, argsort(axes))
     if aval_of(out).dtype == aval.dtype:
         return out
     return convert_element_type(out, aval.dtype, aval.weak_type)
@@ -318,7 +318,7 @@ def _for_blas(x: np.ndarray) -> np.ndarray:
 
 def _general_plan(xc, yc, xb, yb, x_ndim: int, y_ndim: int) -> Multiply:
     x_free, y_free = _others(x_ndim, xc, xb), _others(y_ndim, yc, yb)
-    order = np.argsort(xc).tolist()
+    order = argsort(xc)
     x_inner, y_inner = [xc[i] for i in order], [yc[i] for i in order]
     # Where the contracted axes already stand first in x (or last in y), merging them that way
     # round needs no copy; the matrices are then transposed, which costs nothing.

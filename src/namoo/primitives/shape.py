@@ -43,6 +43,11 @@ def shape_of(x: Any) -> tuple[int, ...]:
         return np.shape(x)
 
 
+def argsort(values: Sequence[int]) -> list[int]:
+    """The places of a few numbers in ascending order: for axes, quicker than NumPy's."""
+    return sorted(range(len(values)), key=values.__getitem__)
+
+
 class ConvertElementType(Primitive):
     """Change the type of the elements."""
 
@@ -174,7 +179,7 @@ class BroadcastInDim(Primitive):
     def _permuted(self, x, shape, dims):
         if min(dims) < 0 or len(set(dims)) != len(dims):
             raise TypeError(dims)
-        order = np.argsort(dims)
+        order = argsort(dims)
         return self.evaluate(
             x.transpose(order), shape=shape, broadcast_dimensions=tuple(sorted(dims))
         )
@@ -190,10 +195,10 @@ class BroadcastInDim(Primitive):
             for size, d in zip(x.aval.shape, broadcast_dimensions, strict=True)
             if size == 1 != shape[d]
         ]
-        order = np.argsort(broadcast_dimensions)
+        order = argsort(broadcast_dimensions)
         ct = reduce_sum(ct, sorted((*repeated, *ones)))
         ct = reshape(ct, [x.aval.shape[i] for i in order])
-        return [transpose(ct, np.argsort(order))]
+        return [transpose(ct, argsort(order))]
 
     def batch(self, xs, dims, *, shape, broadcast_dimensions):
         (x,), (d,) = xs, dims
@@ -447,7 +452,7 @@ class Reshape(Primitive):
         if dimensions is None:
             return [reshape(ct, shape)]
         moved = reshape(ct, [shape[d] for d in dimensions])
-        return [transpose(moved, np.argsort(dimensions))]
+        return [transpose(moved, argsort(dimensions))]
 
     def batch(self, xs, dims, *, new_sizes, dimensions):
         x = moveaxis(xs[0], dims[0], 0)
@@ -556,7 +561,7 @@ class Transpose(Primitive):
         return x.update(shape=tuple(x.shape[i] for i in permutation))
 
     def transpose(self, ct, x, *, permutation):
-        return [transpose(ct, np.argsort(permutation))]
+        return [transpose(ct, argsort(permutation))]
 
     def batch(self, xs, dims, *, permutation):
         (x,), (d,) = xs, dims

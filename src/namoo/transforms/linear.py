@@ -58,7 +58,7 @@ class TangentTrace(StageTrace):
             if type(x) is StageTracer and x._trace is self:
                 return super().process(prim, args, params)
         with set_trace(self.parent):
-            return prim.bind(*args, **params)
+            return self.parent.process(prim, args, params)
 
 
 class LinearizeTrace(JVPTrace):
