@@ -85,44 +85,48 @@ def turn(graph: Graph) -> None:
         (dot,) = node.operands
         alone = uses[dot] == 1 and dot not in graph.outputs
         if alone and generated(dot) and product(dot) is not dot.data:
-            operands, data = _turned(dot, node.key[1])
-            if choose(data, False) is not None:
+            x, y = dot.operands
+            data, exchanged = _turned(
+                dot.elem, x.shape, y.shape, dot.data.contract, dot.data.batch, node.key[1]
+            )
+            if _tile(data.key, False, LARGE, LARGE_TURNED, machine()) is not None:
                 node.kind, node.fn, node.cost = DOT, None, dot.cost
-                node.operands, node.data, node.key = operands, data, ("product", data.key)
+                node.operands = (y, x) if exchanged else (x, y)
+                node.data, node.key = data, ("product", data.key)
                 node.form = graph.form(node.kind, node.key, node.shape, node.dtype)
 
 
-def _turned(dot: Node, permutation: tuple[int, ...]) -> tuple[tuple[Node, ...], Product]:
-    """The operands and axes of a `dot` node whose result has its axes in another order."""
-    x, y = dot.operands
-    (cx, cy), (bx, by) = dot.data.contract, dot.data.batch
-    shape = tuple(dot.shape[i] for i in permutation)
-    steps = [contiguous(shape)[permutation.index(i)] for i in range(len(shape))]
-    xs, ys = contiguous(x.shape), contiguous(y.shape)
-    out = iter(steps)
-    batch = [Axis(x.shape[i], xs[i], ys[j], next(out)) for i, j in zip(bx, by, strict=True)]
-    rows = [
-        Axis(n, xs[i], 0, next(out)) for i, n in enumerate(x.shape) if i not in bx and i not in cx
+@functools.lru_cache(1024)
+def _turned(elem: str, x, y, contract, batch, permutation) -> tuple[Product, bool]:
+    """A product whose result has its axes in another order, and whether its operands have, too."""
+    (cx, cy), (bx, by) = contract, batch
+    rows = [i for i in range(len(x)) if i not in bx and i not in cx]
+    columns = [i for i in range(len(y)) if i not in by and i not in cy]
+    sizes = [*(x[i] for i in (*bx, *rows)), *(y[i] for i in columns)]
+    steps = contiguous([sizes[i] for i in permutation])
+    out = iter([steps[permutation.index(i)] for i in range(len(sizes))])
+    xs, ys = contiguous(x), contiguous(y)
+    groups = [
+        [Axis(x[i], xs[i], ys[j], next(out)) for i, j in zip(bx, by, strict=True)],
+        [Axis(x[i], xs[i], 0, next(out)) for i in rows],
+        [Axis(y[i], 0, ys[i], next(out)) for i in columns],
+        [Axis(x[i], xs[i], ys[j]) for i, j in zip(cx, cy, strict=True)],
     ]
-    columns = [
-        Axis(n, 0, ys[i], next(out)) for i, n in enumerate(y.shape) if i not in by and i not in cy
-    ]
-    inner = [Axis(x.shape[i], xs[i], ys[j]) for i, j in zip(cx, cy, strict=True)]
-    groups = [batch, rows, columns, inner]
-    operands = (x, y)
-    if min(a.out for a in rows) < min(a.out for a in columns):
-        # The rows are neighbours in the result: vectors run along them.
+    # Where the rows are neighbours in the result, vectors run along them.
+    exchanged = min(a.out for a in groups[1]) < min(a.out for a in groups[2])
+    if exchanged:
         turned = [[Axis(a.size, a.right, a.left, a.out) for a in group] for group in groups]
-        groups, operands = [turned[0], turned[2], turned[1], turned[3]], (y, x)
-    batch, rows, columns, inner = groups
-    *others, last = merge(sorted(columns, key=lambda a: -a.out))
-    return operands, Product(
-        dot.elem,
-        sorted([*batch, *others], key=lambda a: -a.out),
-        sorted(rows, key=lambda a: -a.out),
+        groups = [turned[0], turned[2], turned[1], turned[3]]
+    first, second, third, inner = groups
+    *others, last = merge(sorted(third, key=lambda a: -a.out))
+    product = Product(
+        elem,
+        sorted([*first, *others], key=lambda a: -a.out),
+        sorted(second, key=lambda a: -a.out),
         last,
         inner,
     )
+    return product, exchanged
 
 
 def blocks(module: Any, node: Node) -> Emitted:

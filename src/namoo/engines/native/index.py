@@ -7,6 +7,7 @@ contiguous arrays costs nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
@@ -193,14 +194,16 @@ def _joined(index: Index) -> Index:
     return index
 
 
-def ravel(index: list[Index], shape: tuple[int, ...]) -> Index:
+def ravel(index: Sequence[Index], shape: Sequence[int]) -> Index:
     """The position in a contiguous array."""
-    total = Index({})
-    stride = 1
+    terms: dict[Symbol, int] = {}
+    constant, stride = 0, 1
     for i, n in zip(reversed(index), reversed(shape), strict=True):
-        total = total + i * stride
+        constant += i.constant * stride
+        for symbol, factor in i.terms.items():
+            terms[symbol] = terms.get(symbol, 0) + factor * stride
         stride *= n
-    return total
+    return _joined(Index({s: c for s, c in terms.items() if c}, constant))
 
 
 def unravel(position: Index, shape: tuple[int, ...]) -> list[Index]:

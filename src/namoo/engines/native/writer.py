@@ -12,7 +12,7 @@ from typing import Any
 
 from namoo.engines.native import ops
 from namoo.engines.native.graph import COMPUTE, DOT, LITERAL, PART, REDUCE, Node
-from namoo.engines.native.index import Index, Loop, Quotient, Symbol, unravel
+from namoo.engines.native.index import Index, Loop, Quotient, Symbol, ravel, unravel
 from namoo.engines.native.ir import (
     Function,
     Mask,
@@ -43,12 +43,7 @@ class Place:
 
     def position(self, index: Sequence[Index]) -> Index:
         """The element's number in memory."""
-        total, stride = Index({}), 1
-        for i, n in zip(reversed(index[self.skip :]), reversed(self.shape), strict=True):
-            if n > 1:
-                total = total + i * stride
-            stride *= n
-        return total
+        return ravel(index[self.skip :], self.shape)
 
 
 class Writer:
