@@ -22,7 +22,7 @@ import importlib
 import operator
 import os
 import sys
-import threading
+from _thread import _local, allocate_lock  # `threading` takes longer to load than this module
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -388,7 +388,7 @@ def _changed(name: str) -> None:
             notify()
 
 
-_lock = threading.Lock()
+_lock = allocate_lock()
 # Counts changes that all threads see, so that a thread knows its remembered trace key is old.
 _generation = 0
 _trace_ids: dict[tuple[Any, ...], int] = {}
@@ -435,7 +435,7 @@ def _from_environment() -> dict[str, Any]:
     return found
 
 
-class Config(threading.local):
+class Config(_local):
     """The settings, as the current thread sees them.
 
     `config.enable_x64` and `config.jax_enable_x64` both read a setting; `update` changes one for

@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import threading
 import warnings
+from _thread import _local
 from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
@@ -151,7 +151,7 @@ def user_frame() -> FrameType | None:
     return frame
 
 
-class _Place(threading.local):
+class _Place(_local):
     """Where in the user's program a thread is, as far as that is known without looking.
 
     Attributes:

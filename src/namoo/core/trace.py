@@ -8,7 +8,7 @@ function, and handles each operation by binding others on its parent.  The botto
 
 from __future__ import annotations
 
-import threading
+from _thread import _local
 from typing import Any, NoReturn
 
 import numpy as np
@@ -117,7 +117,7 @@ def wrap(value: Any, weak_type: bool = False) -> EagerArray:
 eval_trace = EvalTrace()
 
 
-class _Context(threading.local):
+class _Context(_local):
     """What a thread is doing: its current trace, and the sizes of the named axes in scope.
 
     The class holds the bottom trace of all threads that have no other.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
-import threading
+from _thread import get_ident
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -57,13 +57,13 @@ class Host:
             for target, value in zip(arrays[len(operands) :], out, strict=True):
                 target[...] = value
         except BaseException as error:
-            self.errors[threading.get_ident()] = error
+            self.errors[get_ident()] = error
             return 1
         return 0
 
     def fail(self, code: int) -> NoReturn:
         """Raise what made the program stop."""
-        error = self.errors.pop(threading.get_ident(), None)
+        error = self.errors.pop(get_ident(), None)
         raise error if error else RuntimeError(f"native code failed with code {code}")
 
 

@@ -8,13 +8,15 @@ import functools
 import importlib.machinery
 import os
 import sys
-import threading
+from _thread import allocate_lock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from namoo._lazy import later
 from namoo.engines import cache
 from namoo.engines.native import loader, threads
-from namoo.engines.native.jobs import Job
+
+jobs = later("namoo.engines.native.jobs")
 
 # The code is written as it should be: only what inlining and stack slots leave is tidied up, and
 # loops keep a block before them, where their variables get their first values.
@@ -42,7 +44,7 @@ def object_code(text: str, parts: Callable[[int], Sequence[Part]]) -> tuple[str,
         from namoo.engines.native import compiler
 
         if "@namoo_parallel(ptr," in text and not pool.cache_info().currsize and not _ahead:
-            _ahead.append(Job(_pool_code))
+            _ahead.append(jobs.Job(_pool_code))
         most = 1 + len(text) // PART
         cut = parts(min(most, threads.get_num_threads()))
         objects = compiler.object_files([part for _, part in cut], PASSES)
@@ -173,10 +175,10 @@ def library(data: bytes, exports: Sequence[str], imports: Mapping[str, int]) -> 
 
 
 _POOL = ["namoo_parallel", "worker", "set_limit", "reset"]
-_lock = threading.Lock()
+_lock = allocate_lock()
 
 
-_ahead: list[Job] = []
+_ahead: list[Any] = []
 """The pool's code, compiled while a program is that will want it."""
 
 

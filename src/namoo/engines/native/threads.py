@@ -13,7 +13,7 @@ import ctypes
 import functools
 import os
 import platform
-import threading
+from _thread import allocate_lock, start_new_thread
 
 _LOOKS = 20000
 # How many pieces there are for each thread: enough to end together, and few, so that each thread
@@ -222,23 +222,21 @@ class Pool:
         self._set_limit = ctypes.CFUNCTYPE(None, ctypes.c_int32)(functions["set_limit"])
         self._reset = ctypes.CFUNCTYPE(None)(functions["reset"])
         self._started = 0
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         os.register_at_fork(after_in_child=self._forked)
 
     def resize(self, count: int) -> None:
         """Use `count` threads, the caller's included."""
         with self._lock:
             while self._started < count - 1:
-                thread = threading.Thread(
-                    target=self._worker, args=(self._started,), daemon=True, name="namoo"
-                )
-                thread.start()
+                # Unlike `threading.Thread`, it does not wait until the thread has begun.
+                start_new_thread(self._worker, (self._started,))
                 self._started += 1
             self._set_limit(count - 1)
 
     def _forked(self) -> None:
         """A child has none of its parent's threads; it starts its own with its next program."""
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         self._reset()
         self._started = 0
         self._set_limit(0)
