@@ -297,13 +297,13 @@ def puts(monkeypatch):
 def test_arrays_of_the_host_that_come_again_have_their_buffer(puts):
     f = namoo.jit(lambda tree: [x + 1 for x in tree], engine="xla")
     xs, others = [jnp.asarray(X), jnp.zeros(3)], [jnp.asarray(2 * X), jnp.ones(3)]
-    before = len(placement._kept)
+    before = placement.count_kept()
     for tree in (xs, others) * 3:
         for x, y in zip(tree, f(tree), strict=True):
             np.testing.assert_array_equal(y, np.asarray(x) + 1)
-    assert len(puts) == len(placement._kept) - before == 4
+    assert len(puts) == placement.count_kept() - before == 4
     del tree, x, others
-    assert len(placement._kept) - before == 2
+    assert placement.count_kept() - before == 2
     xs[0].delete()
     with pytest.raises(RuntimeError, match="deleted"):
         f(xs)

@@ -6,6 +6,7 @@
 #include <structmember.h>
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "entry.h"
@@ -44,7 +45,7 @@ struct Leaf {
   std::vector<npy_intp> shape;
   PyObject* weak = nullptr;  // kArray: True or False
   nb::object fixed;          // kFixed: the value
-  nb::object type, sharding; // kPlaced
+  nb::object type, sharding; // kPlaced; kArray of programs that take buffers has a type
   nb::object put;            // makes a buffer of the value, for programs that take buffers
   nb::object number, made;   // kScalar: the number that came last, and its buffer
 };
@@ -69,7 +70,7 @@ struct Signature {
   bool takes_arrays;  // it is given Arrays, in a tuple, and not NumPy's
   bool takes_buffers = false;  // it is given buffers of devices, in a list, and gives such
   nb::object finish, handlers; // makes the list of results of what `run` gives; or none
-  nb::object kept, place;      // a dict of buffers of the host's arrays, and the sharding of those
+  nb::object place;            // the sharding of buffers that the host's arrays were given; or none
   std::vector<Result> results;
   long epoch;
   std::vector<nb::object> consts;
@@ -139,21 +140,24 @@ bool is_placed(const Leaf& leaf, PyObject* object) {
 
 bool push_leaf(const Leaf& leaf, PyObject* object, bool takes_arrays, Items& values);
 
-// The buffer that an array of the host was given before (borrowed); null if there is none.
-PyObject* kept_buffer(const Signature& signature, PyObject* array) {
-  if (!signature.kept.is_valid()) return nullptr;
-  nb::object key = owned(PyLong_FromVoidPtr(array));
-  // (sharding, weak reference to the array, buffer)
-  PyObject* entry = PyDict_GetItemWithError(signature.kept.ptr(), key.ptr());
-  if (!entry) {
-    if (PyErr_Occurred()) throw Raised();
-    return nullptr;
-  }
-  if (PyTuple_GET_ITEM(entry, 0) != signature.place.ptr() ||
-      PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(entry, 1)) != array) {
-    return nullptr;
-  }
-  return PyTuple_GET_ITEM(entry, 2);
+// A buffer that an array of the host was given.
+struct Kept {
+  nb::object place, type, buffer, watch;
+  PyObject* value;  // what the array held, borrowed; it may be deleted since
+};
+
+// By the arrays, while they live.
+std::unordered_map<PyObject*, Kept>& kept = *new std::unordered_map<PyObject*, Kept>();
+
+// The buffer that an array was given before (borrowed); null if there is none.
+PyObject* kept_buffer(const Signature& signature, const Leaf& leaf, PyObject* object) {
+  if (!signature.place.is_valid()) return nullptr;
+  auto found = kept.find(object);
+  if (found == kept.end()) return nullptr;
+  const Kept& entry = found->second;
+  bool same = entry.place.is(signature.place) && entry.type.is(leaf.type) &&
+              entry.value == ref.value.get(object);
+  return same ? entry.buffer.ptr() : nullptr;
 }
 
 // Adds the buffer of a leaf, if it is what it must be: its own, one it was given, or a new one.
@@ -167,15 +171,15 @@ bool push_buffer(const Signature& signature, Leaf& leaf, PyObject* object, Items
     values.push_new(leaf.made.ptr());
     return true;
   }
-  Items found;
-  if (!push_leaf(leaf, object, true, found)) return false;
-  if (leaf.kind == Kind::kFixed) return true;
   if (leaf.kind == Kind::kArray) {
-    if (PyObject* buffer = kept_buffer(signature, object)) {
+    if (PyObject* buffer = kept_buffer(signature, leaf, object)) {
       values.push_new(buffer);
       return true;
     }
   }
+  Items found;
+  if (!push_leaf(leaf, object, true, found)) return false;
+  if (leaf.kind == Kind::kFixed) return true;
   values.push(checked(PyObject_CallOneArg(leaf.put.ptr(), object)));
   if (leaf.kind == Kind::kScalar) {
     // Learning rates and the like come again and again, and a buffer takes longer than the call.
@@ -300,8 +304,21 @@ PyObject* wrap_buffer(PyObject* buffer, const Result& result, PyObject* weak) {
   ref.host.init(array, Py_NewRef(Py_None));
   ref.weak.init(array, Py_NewRef(weak));
   PyObject_GC_UnTrack(array);
-  if (PyObject_IS_GC(buffer)) PyObject_GC_UnTrack(buffer);
   return array;
+}
+
+// The list of results of what a program gave. The collector of cycles rests meanwhile: thousands of
+// buffers that come at once would wake it again and again, and numbers are in no cycle.
+nb::object finished(const Signature& signature, PyObject* given) {
+  PyObject* arguments[2] = {given, signature.handlers.ptr()};
+  int was_on = PyGC_Disable();
+  PyObject* list = PyObject_Vectorcall(signature.finish.ptr(), arguments, 2, nullptr);
+  for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list); i++) {
+    PyObject* buffer = PyList_GET_ITEM(list, i);
+    if (PyObject_IS_GC(buffer)) PyObject_GC_UnTrack(buffer);
+  }
+  if (was_on) PyGC_Enable();
+  return owned(list);
 }
 
 PyObject* run(const Signature& signature, Items& values) {
@@ -312,10 +329,7 @@ PyObject* run(const Signature& signature, Items& values) {
     nb::object given =
         nb::steal(signature.takes_arrays ? values.to_tuple() : values.to_list());
     nb::object answer = owned(PyObject_CallOneArg(signature.run.ptr(), given.ptr()));
-    if (signature.finish.is_valid()) {
-      PyObject* arguments[2] = {answer.ptr(), signature.handlers.ptr()};
-      answer = owned(PyObject_Vectorcall(signature.finish.ptr(), arguments, 2, nullptr));
-    }
+    if (signature.finish.is_valid()) answer = finished(signature, answer.ptr());
     if (!PyList_Check(answer.ptr()) ||
         (size_t)PyList_GET_SIZE(answer.ptr()) != signature.weak.size()) {
       PyErr_SetString(PyExc_RuntimeError, "an executable did not return a list of its results");
@@ -574,7 +588,7 @@ nb::object dtype_of(PyObject* object) {
   return nb::borrow(object);
 }
 
-// ('array', shape, dtype, weak), ('numpy', shape, dtype, canonical), ('other', cls),
+// ('array', shape, dtype, weak, type or None), ('numpy', shape, dtype, canonical), ('other', cls),
 // ('scalar', cls, canonical), ('placed', type, sharding) or ('fixed', cls, value)
 Leaf make_leaf(PyObject* tuple) {
   Leaf leaf;
@@ -585,6 +599,7 @@ Leaf make_leaf(PyObject* tuple) {
     leaf.shape = shape_of(item(tuple, 1));
     leaf.dtype = dtype_of(item(tuple, 2));
     leaf.weak = item(tuple, 3) == Py_True ? Py_True : Py_False;
+    leaf.type = nb::borrow(item(tuple, 4));
   } else if (std::strcmp(kind, "numpy") == 0) {
     leaf.kind = Kind::kNumPy;
     leaf.shape = shape_of(item(tuple, 1));
@@ -625,15 +640,15 @@ PyObject* py_add(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"trace_id", "positional", "named", "leaves",    "run",  "takes_arrays",
                                   "consts",   "weak",       "structure", "fixed", "puts",
-                                  "results",  "finish",     "kept",      nullptr};
+                                  "results",  "finish",     "place",     nullptr};
     long trace_id;
     int takes_arrays;
     PyObject *positional, *named, *leaves, *run, *consts, *weak, *structure, *fixed;
-    PyObject *puts = Py_None, *results = Py_None, *finish = Py_None, *kept = Py_None;
+    PyObject *puts = Py_None, *results = Py_None, *finish = Py_None, *place = Py_None;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lOOOOpOOOO|OOOO", const_cast<char**>(names),
                                      &trace_id, &positional, &named, &leaves, &run, &takes_arrays,
                                      &consts, &weak, &structure, &fixed, &puts, &results, &finish,
-                                     &kept)) {
+                                     &place)) {
       throw Raised();
     }
     auto signature = std::make_shared<Signature>();
@@ -643,10 +658,7 @@ PyObject* py_add(PyObject* self, PyObject* args, PyObject* kwargs) {
       signature->finish = nb::borrow(item(finish, 0));
       signature->handlers = nb::borrow(item(finish, 1));
     }
-    if (kept != Py_None) {
-      signature->kept = nb::borrow(item(kept, 0));
-      signature->place = nb::borrow(item(kept, 1));
-    }
+    if (place != Py_None) signature->place = nb::borrow(place);
     signature->positional = make_arguments(positional);
     signature->named = make_arguments(named);
     nb::object all_leaves = owned(PySequence_Tuple(leaves));
@@ -784,6 +796,51 @@ PyObject* py_bind(PyObject*, PyObject* args) {
   });
 }
 
+// Called when an array that was given a buffer is gone.
+PyObject* py_gone(PyObject* key, PyObject* watch) {
+  auto found = kept.find(static_cast<PyObject*>(PyLong_AsVoidPtr(key)));
+  if (found != kept.end() && found->second.watch.ptr() == watch) {
+    Kept last = std::move(found->second);  // dropped when the table is in order
+    kept.erase(found);
+  }
+  Py_RETURN_NONE;
+}
+
+PyMethodDef gone = {"gone", py_gone, METH_O, nullptr};
+
+// keep(array, place, type, buffer)
+PyObject* py_keep(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *array, *place, *type, *buffer;
+    if (!PyArg_ParseTuple(args, "OOOO", &array, &place, &type, &buffer)) throw Raised();
+    if (reinterpret_cast<PyObject*>(Py_TYPE(array)) != ref.array_class) {
+      PyErr_SetString(PyExc_TypeError, "only arrays of the host are given buffers");
+      throw Raised();
+    }
+    nb::object key = owned(PyLong_FromVoidPtr(array));
+    nb::object callback = owned(PyCFunction_New(&gone, key.ptr()));
+    nb::object watch = owned(PyWeakref_NewRef(array, callback.ptr()));
+    Kept entry{nb::borrow(place), nb::borrow(type), nb::borrow(buffer), watch,
+               ref.value.get(array)};
+    std::swap(kept[array], entry);
+    return Py_NewRef(Py_None);
+  });
+}
+
+// kept(array, place)
+PyObject* py_kept(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *array, *place;
+    if (!PyArg_ParseTuple(args, "OO", &array, &place)) throw Raised();
+    auto found = kept.find(array);
+    bool same = found != kept.end() && found->second.place.ptr() == place &&
+                found->second.value == ref.value.get(array);
+    return Py_NewRef(same ? found->second.buffer.ptr() : Py_None);
+  });
+}
+
+PyObject* py_kept_count(PyObject*, PyObject*) { return PyLong_FromSize_t(kept.size()); }
+
 PyObject* py_forget(PyObject*, PyObject*) {
   epoch++;
   Py_RETURN_NONE;
@@ -791,6 +848,9 @@ PyObject* py_forget(PyObject*, PyObject*) {
 
 PyMethodDef methods[] = {
     {"bind_call", py_bind, METH_VARARGS, "Learns what the path of a call works with."},
+    {"keep", py_keep, METH_VARARGS, "Remembers the buffer that an array of the host was given."},
+    {"kept", py_kept, METH_VARARGS, "The buffer that an array was given in a place, or None."},
+    {"kept_count", py_kept_count, METH_NOARGS, "How many buffers are remembered."},
     {"forget_calls", py_forget, METH_NOARGS, "Lets no call be recognised that was so far."},
     {nullptr, nullptr, 0, nullptr},
 };

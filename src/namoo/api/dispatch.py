@@ -123,7 +123,7 @@ def remember(
         puts=_puts(described, len(consts), buffers),
         results=None if buffers is None else buffers.results,
         finish=tuple(finish) or None,
-        kept=None if buffers is None else buffers.kept,
+        place=None if buffers is None else buffers.sharding,
     )
 
 
@@ -141,13 +141,19 @@ def _puts(described: Sequence[Any], consts: int, buffers: Any) -> list[Any] | No
     return [None if leaf[0] == "fixed" else next(rest) for leaf in described]
 
 
+def _type_of(x: EagerArray) -> Any:
+    from namoo.api.placement import the
+
+    return the(aval_of(x))
+
+
 def _describe(x: Any, buffers: bool) -> tuple[Any, ...] | None:
     """What of a leaf decides that a program serves it; None where only the general way can tell."""
     kind = type(x)
     if kind is PlacedArray:
         return ("placed", x._type, x._sharding) if buffers else None
     if kind is EagerArray:
-        return ("array", x._value.shape, x._value.dtype, x._weak)
+        return ("array", x._value.shape, x._value.dtype, x._weak, _type_of(x) if buffers else None)
     if kind is np.ndarray:
         canonical = np.dtype(getattr(aval_of(x).dtype, "numpy", aval_of(x).dtype))
         return ("numpy", x.shape, x.dtype, x.dtype if canonical == x.dtype else canonical)

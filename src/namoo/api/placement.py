@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from namoo._accelerator import native
 from namoo.core.array import Deleted, EagerArray, PlacedArray, delete, to_numpy, unseen
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
@@ -200,7 +201,8 @@ class Placed:
 
     __slots__ = ("donated", "inputs", "names", "program", "puts", "results")
 
-    kept = None
+    sharding = None
+    """Its arguments have each their own, and buffers that the host's were given are not kept."""
 
     def __init__(self, program, inputs, donated, names, committed):
         self.inputs = inputs
@@ -342,8 +344,28 @@ def has_devices(sharding: Sharding) -> bool:
 
 
 _kept: dict[int, tuple[Any, weakref.ref, Any]] = {}
-"""Buffers of the host's arrays that programs were given, by the arrays' identity, while they live:
-a buffer shares the array's memory where it can."""
+
+
+def _keep(x: EagerArray, sharding: Sharding, aval: ShapedArray, buffer: Any) -> None:
+    """Remember the buffer that an array of the host was given, while it lives: the buffer shares
+    the array's memory where it can."""
+    # Arrays may outlive the names of this module.
+    key, forget = id(x), _kept.pop
+    _kept[key] = sharding, weakref.ref(x, lambda _: forget(key, None)), buffer
+
+
+def _buffer_of(x: EagerArray, sharding: Sharding) -> Any:
+    """The buffer that an array was given before; None if there is none."""
+    where, array, buffer = _kept.get(id(x), (None, None, None))
+    if where is not sharding or array is None or array() is not x or type(x._value) is Deleted:
+        return None
+    return buffer
+
+
+# Recognised calls look for buffers there, too.
+keep = _keep if native is None else native.keep
+buffer_of = _buffer_of if native is None else native.kept
+count_kept = _kept.__len__ if native is None else native.kept_count
 
 
 class Buffers:
@@ -352,12 +374,11 @@ class Buffers:
     The results stay on the device; on a CPU they can be read where they are.
     """
 
-    __slots__ = ("kept", "program", "puts", "results", "sharding")
+    __slots__ = ("program", "puts", "results", "sharding")
 
     def __init__(self, program: Any):
         self.program = program
         self.sharding = the(SingleDeviceSharding(program.place))
-        self.kept = _kept, self.sharding
         follows = program.place.platform != "cpu"
         self.puts = [self._put(i) for i in range(len(program.types))]
         self.results = [(the(a), self.sharding, False, follows) for a in program.closed.out_avals]
@@ -371,21 +392,11 @@ class Buffers:
             if type(x) is not EagerArray:
                 return program.put(number, to_numpy(x))
             # An array that comes again has its buffer already.
-            found = _kept.get(id(x))
-            value = x._value
-            if (
-                found is None
-                or found[0] is not sharding
-                or found[1]() is not x
-                or type(value) is Deleted
-            ):
-                buffer = program.put(number, value)
-                key = id(x)
-                # Arrays may outlive the names of this module.
-                forget = _kept.pop
-                found = sharding, weakref.ref(x, lambda _: forget(key, None)), buffer
-                _kept[key] = found
-            return found[2]
+            buffer = buffer_of(x, sharding)
+            if buffer is None:
+                buffer = program.put(number, x._value)
+                keep(x, sharding, the(aval_of(x)), buffer)
+            return buffer
 
         return put_input
 
