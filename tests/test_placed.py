@@ -1,5 +1,7 @@
 """Arrays on devices of their own: computation follows data, and `jit` says where it lies."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -398,3 +400,18 @@ def test_the_same_devices_in_another_order(mesh):
         out = f(x)
         np.testing.assert_array_equal(out, X + 1)
         np.testing.assert_array_equal(namoo.jit(lambda a, b: a * b)(x, out), X * (X + 1))
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_collector_is_left_as_it_was(on):
+    f = namoo.jit(lambda x: [x + i for i in range(3)], engine="xla")
+    x = jnp.asarray(X)
+    was_on = gc.isenabled()
+    (gc.enable if on else gc.disable)()
+    try:
+        for _ in range(3):
+            outs = f(x)
+            assert gc.isenabled() == on
+    finally:
+        (gc.enable if was_on else gc.disable)()
+    assert not any(map(gc.is_tracked, outs)) or f.calls is None
