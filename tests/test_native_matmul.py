@@ -265,6 +265,7 @@ def test_rows_that_are_summed_again_change_nothing(name, columns, monkeypatch):
     results, lengths = [], []
     for again in (0, 1):
         monkeypatch.setattr(matmul, "AGAIN", again)
+        monkeypatch.setattr(matmul, "AGAIN_WITH_LOOP", again)
         program = native.compile(namoo.make_jaxpr(EPILOGUES[name])(*args))
         results += program(list(args))
         lengths.append(len(program.text))

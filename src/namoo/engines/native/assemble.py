@@ -78,9 +78,10 @@ class Join(Routine):
         *sources, target = places
         rows = [math.prod(x.shape[self.axis :]) * size_of(target.elem) for x in sources]
         with f.loop(begin, end) as i:
-            out = f.stepped(target.pointer, i, sum(rows), "i8")
+            out = f.offset(target.pointer, f.stepped(i, sum(rows)), "i8")
             for x, row in zip(sources, rows, strict=True):
-                routine.copy(f, out, f.stepped(x.pointer, i, row, "i8"), routine.integer(row))
+                source = f.offset(x.pointer, f.stepped(i, row), "i8")
+                routine.copy(f, out, source, routine.integer(row))
                 out = f.offset(out, row, "i8")
 
 

@@ -319,17 +319,16 @@ class Function:
         text = f"getelementptr {storage(elem)}, ptr {pointer.name}, i64 {index.name}"
         return self.emit("ptr", 0, text, (pointer, index))
 
-    def stepped(self, pointer: Value, index: Value, stride: int, elem: str) -> Value:
-        """The address of element `index * stride`: in that index's loop, a pointer that steps."""
+    def stepped(self, index: Value, stride: int) -> Value:
+        """`index * stride`: in the loop of that index, a number that grows from turn to turn."""
         level = self.levels[-1]
         variable, start, step = level.index
-        if index is not variable or start is None or pointer.depth == self.depth:
-            return self.offset(pointer, self.mul(index, constant("i64", stride)), elem)
-        key = ("step", pointer.name, stride, elem)
+        if stride == 1 or start is None or index is not variable:
+            return self.mul(index, constant("i64", stride))
+        key = ("step", stride)
         if key not in level.memo:
-            start = self.mul(start, constant("i64", stride))
-            phi = level.memo[key] = self.carry(self.offset(pointer, start, elem))
-            self.carried(phi, self.offset(phi, step * stride, elem))
+            phi = level.memo[key] = self.carry(self.mul(start, constant("i64", stride)))
+            self.carried(phi, self.add(phi, constant("i64", step * stride)))
         return level.memo[key]
 
     def load(self, address: Value, elem: str, lanes: int = 0, mask: Value | None = None) -> Value:

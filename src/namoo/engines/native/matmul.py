@@ -50,9 +50,10 @@ WRITTEN_OUT = 64
 # Operations on a tile's elements beyond which they are a loop over its rows.
 EPILOGUE_LIMIT = 48
 # Where sums have so many terms, the last rows are a whole tile with some that were summed before,
-# if these are so few of all: that is less code.
+# if these are so few of all: that is less code, the more so where it ends with a loop over rows.
 TERMS_AGAIN = 64
 AGAIN = 1 / 256
+AGAIN_WITH_LOOP = 1 / 128
 
 
 class Machine(NamedTuple):
@@ -176,11 +177,19 @@ class ProductKernel:
         self.full, self.left = divmod(size, tile.count)
         self.again = 0
         """So many points of the last tile are in the one before, too."""
+        self.cost = sum(n.cost for n in _between(spec))
+        """Operations that follow the sum of an element."""
         spare = tile.count - self.left if self.left else 0
-        if 0 < spare <= size * AGAIN and length(product.inner) >= TERMS_AGAIN:
+        looped = self._in_loop(tile.count * self.after * tile.vectors)
+        few = size * (AGAIN_WITH_LOOP if looped else AGAIN)
+        if 0 < spare <= few and length(product.inner) >= TERMS_AGAIN:
             self.again, self.left, self.full = spare, 0, self.full + 1
         self.width = tile.vectors * tile.lanes
         self.panels, self.rest = divmod(product.columns.size, self.width)
+
+    def _in_loop(self, vectors: int) -> bool:
+        """Whether what follows the sums of so many vectors is a loop."""
+        return self.cost * vectors > EPILOGUE_LIMIT
 
     def emit(self) -> Emitted:
         spec, product, tile = self.spec, self.product, self.tile
@@ -319,10 +328,9 @@ class ProductKernel:
         self, sums, place: Index, outs: list[int], column: Loop, vectors, mask, ends: Value | None
     ) -> None:
         f, rows = self.f, len(outs)
-        cost = sum(n.cost for n in _between(self.spec))
         step = outs[1] if rows > 1 else 0
         again = self.again * self.after if ends is not None else 0
-        if cost * rows * vectors > EPILOGUE_LIMIT and outs == [r * step for r in range(rows)]:
+        if self._in_loop(rows * vectors) and outs == [r * step for r in range(rows)]:
             first = constant("i64", 0)
             if ends is not None:
                 first = f.select(ends, constant("i64", again), first)
@@ -352,7 +360,7 @@ class ProductKernel:
         rows, kind, size = len(sums) // vectors, sums[0].type, bits_of(self.elem) // 8
         with f.loop(first, rows) as r:
             at = place + Index.of(Loop(r, 0, rows - 1)) * step
-            line = f.stepped(self.tile_buffer, r, vectors * lanes, self.elem)
+            line = f.offset(self.tile_buffer, f.stepped(r, vectors * lanes), self.elem)
             for v in range(vectors):
                 address = f.offset(line, v * lanes, self.elem)
                 load = f"load {kind}, ptr {address.name}, align {size}"
@@ -422,7 +430,7 @@ class Step:
         return return_value
 
     def _at(self, pointer: Value, i: Value, stride: int) -> Value:
-        return self.f.stepped(pointer, i, stride, self.elem)
+        return self.f.offset(pointer, self.f.stepped(i, stride), self.elem)
 
     def _written_out(self, a, b, inner, sums):
         for n in range(length(inner)):

@@ -256,10 +256,7 @@ class Writer:
         terms = [(self._symbol(s, False), factor) for s, factor in position.terms.items()]
         terms.sort(key=lambda term: term[0].depth)
         for value, factor in terms:
-            if factor == 1:
-                pointer = f.offset(pointer, value, elem)
-            else:
-                pointer = f.stepped(pointer, value, factor, elem)
+            pointer = f.offset(pointer, f.stepped(value, factor), elem)
         return f.offset(pointer, position.constant, elem)
 
     def load(self, place: Place, index: Sequence[Index]) -> Any:
