@@ -1,5 +1,7 @@
 """Matrix products of the native engine against NumPy."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -290,7 +292,8 @@ def test_weaving_is_transposition(lanes):
         lanes = property(len)
 
     n = min(lanes, 4)
-    rows = [Row((r, c) for c in range(lanes)) for r in range(n)]
-    woven = matmul._woven(Shuffler(), rows)
+    rows: Any = [Row((r, c) for c in range(lanes)) for r in range(n)]
+    shuffler: Any = Shuffler()
+    woven: Any = matmul._woven(shuffler, rows)
     wanted = [[(c % n, c // n * n + r) for c in range(lanes)] for r in range(n)]
     assert [list(row) for row in woven] == wanted

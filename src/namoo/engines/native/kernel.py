@@ -347,21 +347,23 @@ class KernelEmitter:
 
         Where vectors are several registers wide for the sake of sums, a loop runs over these.
         """
-        w, f, split = self.w, self.f, self.spec.split
-        columns = self.vector_group is not None and self._vector_is_outer()
-        with ExitStack() as stack:
-            if roots and columns and self.narrow < self.lanes:
-                g = self.vector_group
-                wide, sums = self.symbols[g], w.registers
-                needed = _reached(set(roots), set(self.spec.inputs))
-                kept = {n: self._on_stack(value) for n, value in sums.items() if n in needed}
-                c = stack.enter_context(f.loop(0, self.lanes, self.narrow))
-                w.lanes, w.registers = self.narrow, {n: read(c) for n, read in kept.items()}
-                self.symbols[g] = Loop(f.add(wide.value, c), wide.low, wide.high, vector=True)
-                stack.callback(self.symbols.update, {g: wide})
-                stack.callback(vars(w).update, lanes=self.lanes, registers=sums)
-            outer = self._indices()[:split]
+        g, f, w = self.vector_group, self.f, self.w
+
+        def write() -> None:
+            outer = self._indices()[: self.spec.split]
             self._points([(r, self._index_of(r, outer, [])) for r in roots])
+
+        if not roots or g is None or not self._vector_is_outer() or self.narrow == self.lanes:
+            write()
+            return
+        wide, sums = self.symbols[g], w.registers
+        needed = _reached(set(roots), set(self.spec.inputs))
+        kept = {n: self._on_stack(value) for n, value in sums.items() if n in needed}
+        with f.loop(0, self.lanes, self.narrow) as c:
+            w.lanes, w.registers = self.narrow, {n: read(c) for n, read in kept.items()}
+            self.symbols[g] = Loop(f.add(wide.value, c), wide.low, wide.high, vector=True)
+            write()
+        w.lanes, w.registers, self.symbols[g] = self.lanes, sums, wide
 
     def _on_stack(self, value: Any) -> Callable[[Value], Any]:
         """Store the lanes of a value; the result reads some of them, from a given one on."""
