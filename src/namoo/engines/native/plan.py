@@ -293,39 +293,52 @@ def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(n for n in shape if n > 1)
 
 
+class Readers:
+    """What is known of those that read a node, for each node by its number.
+
+    Attributes:
+      live: whether outputs or steps depend on it.
+      needed: whether it must be in memory for one of them.
+      uses: how many there are, where what costs nothing counts as often as it is read itself.
+      largest: the most elements that one has.
+      reduced: whether one is a sum, or the like.
+    """
+
+    def __init__(self, graph: Graph):
+        count = len(graph.nodes)
+        self.live = live = [False] * count
+        self.needed = needed = [False] * count
+        self.uses = uses = [0] * count
+        self.largest = largest = [0.0] * count
+        self.reduced = reduced = [False] * count
+        for node in graph.outputs:
+            live[node.number] = True
+            uses[node.number] = 1
+        for node in reversed(graph.nodes):
+            kind, moves = node.kind, node.cost == 0 and node.kind is COMPUTE
+            if not live[node.number] and kind is not CALL:
+                continue
+            live[node.number] = True
+            times = uses[node.number] if moves else 1
+            size = math.inf if kind is COMPUTE and node.data == "rereads" else node.size
+            whole = kind is CALL or kind is DOT
+            sums = kind is REDUCE or moves and reduced[node.number]
+            for x in node.operands if len(node.operands) < 2 else set(node.operands):
+                i = x.number
+                live[i] = True
+                uses[i] += times
+                if size > largest[i]:
+                    largest[i] = size
+                if whole:
+                    needed[i] = True
+                if sums:
+                    reduced[i] = True
+
+
 def choose_roots(graph: Graph) -> set[Node]:
     """The nodes whose values are kept, in memory or at least until their kernel ends."""
-    count = len(graph.nodes)
-    live, needed = [False] * count, [False] * count
-    """What outputs and steps depend on; what must be in memory for whoever reads it."""
-    uses = [0] * count
-    """How often a value is read, where what costs nothing counts as often as it is read itself."""
-    largest = [0.0] * count
-    """The most elements of those that read it."""
-    reduced = [False] * count
-    """Whether a sum, or the like, reads it."""
-    for node in graph.outputs:
-        live[node.number] = True
-        uses[node.number] = 1
-    for node in reversed(graph.nodes):
-        kind = node.kind
-        if not live[node.number] and kind is not CALL:
-            continue
-        live[node.number] = True
-        times = uses[node.number] if node.cost == 0 and kind is COMPUTE else 1
-        size = math.inf if kind is COMPUTE and node.data == "rereads" else node.size
-        whole = kind is CALL or kind is DOT
-        sums = kind is REDUCE or reduced[node.number] and node.cost == 0
-        for x in node.operands if len(node.operands) < 2 else set(node.operands):
-            i = x.number
-            live[i] = True
-            uses[i] += times
-            if size > largest[i]:
-                largest[i] = size
-            if whole:
-                needed[i] = True
-            if sums:
-                reduced[i] = True
+    readers, count = Readers(graph), len(graph.nodes)
+    live, uses = readers.live, readers.uses
     roots = set(graph.outputs)
     weight, height = [0] * count, [0] * count
     source: list[Node | None] = [None] * count
@@ -352,12 +365,12 @@ def choose_roots(graph: Graph) -> set[Node]:
         weight[i], height[i] = total, 1 + deepest
         # Several arrays are more to read than one.  Where layers each add something to a sum, there
         # would be one more from layer to layer, and no two layers were alike.
-        again = uses[i] > 1 and (total >= EXPENSIVE or read is _SEVERAL and reduced[i])
-        spread = total >= EXPENSIVE and largest[i] > node.size
-        if again or spread or needed[i] or deepest >= DEPTH_LIMIT:
+        many = read is _SEVERAL and readers.reduced[i]
+        again = uses[i] > 1 and (total >= EXPENSIVE or many)
+        spread = total >= EXPENSIVE and readers.largest[i] > node.size
+        if again or spread or readers.needed[i] or deepest >= DEPTH_LIMIT:
             roots.add(node)
-            read = node
-        source[i] = read
+        source[i] = node if node in roots else read
     return roots
 
 
