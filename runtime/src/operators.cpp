@@ -172,10 +172,11 @@ int operator_traverse(PyObject* object, visitproc visit, void* arg) {
 }
 
 int operator_clear(PyObject* object) {
+  // Who still calls it is told that this is over.
   auto* self = reinterpret_cast<Operator*>(object);
-  Py_CLEAR(self->compute);
-  Py_CLEAR(self->general);
-  Py_CLEAR(self->scalars);
+  PyObject* general = self->general;
+  self->general = Py_NewRef(Py_None);
+  Py_XDECREF(general);
   return 0;
 }
 
@@ -183,8 +184,10 @@ void operator_dealloc(PyObject* object) {
   PyObject_GC_UnTrack(object);
   auto* self = reinterpret_cast<Operator*>(object);
   PyTypeObject* type = Py_TYPE(object);
-  operator_clear(object);
+  Py_XDECREF(self->compute);
+  Py_XDECREF(self->general);
   Py_XDECREF(self->kinds);
+  Py_XDECREF(self->scalars);
   Py_XDECREF(self->setting);
   Py_XDECREF(self->met);
   Py_XDECREF(self->numbers);
