@@ -599,7 +599,7 @@ def _turning(outer: Function, name: str, elem: str, lanes: int, terms: int, colu
                 else zero
                 for i, step in enumerate(steps)
             ]
-            rows.append(joined(f, pieces))
+            rows.append(_joined(f, pieces))
             source = f.offset(source, stride, elem)
         for value in _woven(f, rows)[:count]:
             f.store(value, target)
@@ -617,7 +617,7 @@ def _turning(outer: Function, name: str, elem: str, lanes: int, terms: int, colu
     outer.declarations[name] = f.text("noinline nounwind")
 
 
-def joined(f: Function, vectors: list[Value]) -> Value:
+def _joined(f: Function, vectors: list[Value]) -> Value:
     """Vectors one after another: as many as are a power of two."""
     while len(vectors) > 1:
         both = range(2 * vectors[0].lanes)
