@@ -570,7 +570,7 @@ def test_a_step_of_a_polynomial_is_rounded_once(monkeypatch, runtime, x, y, z, w
     monkeypatch.setattr(special, "native", runtime)
     out = np.empty(3, np.float32)
     with np.errstate(all="ignore"):
-        special._polynomial(np.float32([x, z]), np.full(3, y, np.float32), out)
+        special._polynomial(np.array([x, z], np.float32), np.full(3, y, np.float32), out)
     assert out.tolist() == [wanted] * 3
 
 
