@@ -23,6 +23,7 @@ NB_MODULE(_runtime, m) {
     namoo::add_reduce(m);
     namoo::add_product(m);
     namoo::add_operators(m);
+    namoo::add_workers(m);
   } catch (namoo::Raised&) {
     throw nb::python_error();
   }

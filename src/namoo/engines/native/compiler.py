@@ -87,14 +87,30 @@ def processor() -> str:
     return f"{triple} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
+def _unlocked(name: str) -> Any:
+    """A function of LLVM's for a thread that has modules, contexts and machines of its own.
+
+    llvmlite lets one thread at a time into LLVM.  What takes long goes without its lock: what two
+    threads do to things of their own is safe.
+    """
+    function = getattr(ffi.lib, name)
+    return getattr(function, "_cfn", function)
+
+
 def optimised(machine: Any, text: str, passes: Sequence[str]) -> Any:
     """The module of LLVM's after a list of passes, in a context of its own."""
-    module = llvm.parse_assembly(text, llvm.create_context())
+    context = llvm.create_context()
+    with ffi.OutputString() as error:
+        parsed = _unlocked("LLVMPY_ParseAssembly")(context, text.encode(), error)
+        module = llvm.ModuleRef(parsed, context)
+        if error:
+            raise RuntimeError(f"LLVM cannot read the program: {error}")
     manager = llvm.create_new_module_pass_manager()
     for name in passes:
         getattr(manager, f"add_{name}_pass")()
     options = llvm.create_pipeline_tuning_options(speed_level=1)
-    manager.run(module, llvm.create_pass_builder(machine, options))
+    builder = llvm.create_pass_builder(machine, options)
+    _unlocked("LLVMPY_RunNewModulePassManager")(manager, module, builder)
     return module
 
 
@@ -108,12 +124,8 @@ def object_file(text: str, passes: Sequence[str]) -> bytes:
     """Machine code for LLVM text."""
     with target_machine() as machine:
         module = optimised(machine, text, passes)
-        # llvmlite lets one thread at a time into LLVM.  What two threads do to modules, contexts
-        # and machines of their own is safe, so this, which takes long, goes without its lock.
-        emit = ffi.lib.LLVMPY_TargetMachineEmitToMemory
-        emit = getattr(emit, "_cfn", emit)
         with _with_options(), ffi.OutputString() as error:
-            buffer = emit(machine, module, 1, error)
+            buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
             if not buffer:
                 raise RuntimeError(str(error))
     try:

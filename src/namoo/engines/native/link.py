@@ -12,6 +12,7 @@ from _thread import allocate_lock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from namoo._accelerator import native as runtime
 from namoo._lazy import later
 from namoo.engines import cache
 from namoo.engines.native import loader, threads
@@ -43,7 +44,8 @@ def object_code(text: str, parts: Callable[[int], Sequence[Part]]) -> tuple[str,
     if data is None:
         from namoo.engines.native import compiler
 
-        if "@namoo_parallel(ptr," in text and not pool.cache_info().currsize and not _ahead:
+        wants_pool = runtime is None and "@namoo_parallel(ptr," in text
+        if wants_pool and not pool.cache_info().currsize and not _ahead:
             _ahead.append(jobs.Job(_pool_code))
         most = 1 + len(text) // PART
         cut = parts(min(most, threads.get_num_threads()))
@@ -189,7 +191,9 @@ def _pool_code() -> bytes:
 
 @functools.cache
 def pool() -> threads.Pool:
-    """The threads that share the work of kernels."""
+    """The threads that share the work of kernels; their code is in C++, or compiled here."""
+    if runtime is not None:
+        return threads.Pool(runtime.workers, runtime)
     ((_, file),) = objects(_ahead[0].result() if _ahead else _pool_code())
     linked = library(file, _POOL, {})
     # Threads are in this code until the process ends, which Python's own end is not.

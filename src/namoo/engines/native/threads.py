@@ -4,7 +4,7 @@
 `least` or more, and returns when they are done.  Which thread runs which piece changes nothing in
 what is computed, so results are equal in every bit for any number of threads.  While one caller
 uses the pool, another runs its own pieces alone.  Threads that find nothing to do look again for a
-while, then sleep.
+while, then sleep.  The C++ part has the same in `workers.cpp`, which spares LLVM the work.
 """
 
 from __future__ import annotations
