@@ -15,13 +15,23 @@ from hypothesis import given
 from namoo.launch import Lines, parser
 
 
+# Each tells its number on the disk, to be looked for afterwards, and may wait for the others'.
+HEAD = """
+import os, pathlib, signal, sys, time
+me, folder = int(os.environ["NAMOO_PROCESS_ID"]), pathlib.Path({folder!r})
+(folder / f"pid{{me}}").write_text(str(os.getpid()))
+
+def wait_for(count):
+    while sum(bool(file.read_text()) for file in folder.glob("pid*")) < count:
+        time.sleep(0.01)
+
+"""
+
+
 def launch(tmp_path, code: str, *options: str, arguments=()) -> subprocess.Popen:
     """A launcher of a script, under way."""
     script = tmp_path / "script.py"
-    # Each tells its number on the disk, to be looked for afterwards.
-    head = "import os, pathlib, signal, sys, time\nme = int(os.environ['NAMOO_PROCESS_ID'])\n"
-    head += f"pathlib.Path({str(tmp_path)!r}, f'pid{{me}}').write_text(str(os.getpid()))\n"
-    script.write_text(head + textwrap.dedent(code))
+    script.write_text(HEAD.format(folder=str(tmp_path)) + textwrap.dedent(code))
     command = [sys.executable, "-m", "namoo.launch", *options, str(script), *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -113,6 +123,7 @@ def test_lines_are_whole_and_streams_apart(tmp_path):
 def test_the_first_failure_stops_all_and_is_told(tmp_path):
     code = """
     if me == 2:
+        wait_for(4)
         print("before", flush=True)
         raise SystemExit(7)
     time.sleep(100)
@@ -131,7 +142,12 @@ def test_what_raises_shows_its_error(tmp_path):
 
 
 def test_a_killed_process_is_named(tmp_path):
-    code = "os.kill(os.getpid(), signal.SIGKILL) if me == 1 else time.sleep(100)"
+    code = """
+    if me == 1:
+        wait_for(2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(100)
+    """
     code, _, err = finish(launch(tmp_path, code, "-n", "2"))
     assert code == 128 + signal.SIGKILL
     assert "process 1 was killed by SIGKILL" in err
