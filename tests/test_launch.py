@@ -14,7 +14,6 @@ from hypothesis import given
 
 from namoo.launch import Lines, parser
 
-
 # Each tells its number on the disk, to be looked for afterwards, and may wait for the others'.
 HEAD = """
 import os, pathlib, signal, sys, time
