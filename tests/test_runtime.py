@@ -430,9 +430,8 @@ def test_an_entry_keeps_nothing_of_a_call():
 @pytest.fixture
 def limited():
     """The pool, with a small limit for a while."""
-    limit = native.pool_info()["limit"]
     yield native.pool_limit
-    native.pool_limit(limit)
+    native.pool_limit(None)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 5), (1000, 7), (1 << 20,)])
@@ -464,6 +463,21 @@ def test_the_pool_gives_memory_again_and_is_bounded(limited):
     assert native.pool_info()["cached"] <= 1 << 20
 
 
+def test_the_pool_keeps_what_was_in_use_together(limited):
+    limited(None)
+    before = native.pool_info()["in_use"]
+    arrays = [native.empty(100 << 20, "u1") for _ in range(4)]
+    places = {a.ctypes.data for a in arrays}
+    used = native.pool_info()["in_use"] - before
+    del arrays
+    assert native.pool_info()["cached"] >= used >= 400 << 20
+    arrays = [native.empty(100 << 20, "u1") for _ in range(4)]
+    assert {a.ctypes.data for a in arrays} == places
+    del arrays
+    namoo.clear_caches()
+    assert native.pool_info()["cached"] <= 256 << 20
+
+
 def flags_of_memory(address):
     """What the system was told of the memory at an address."""
     inside = False
@@ -479,9 +493,8 @@ def flags_of_memory(address):
     not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="there are no large pages"
 )
 def test_large_arrays_lie_in_large_pages_and_begin_at_different_lines():
-    limit = native.pool_info()["limit"]
     native.pool_limit(0)  # memory of the system
-    native.pool_limit(limit)
+    native.pool_limit(None)
     arrays = [native.empty(3 << 20, "f4") for _ in range(8)]
     assert all("hg" in flags_of_memory(a.ctypes.data + (4 << 20)) for a in arrays)
     assert len({a.ctypes.data % 4096 for a in arrays}) == len(arrays)

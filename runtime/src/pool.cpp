@@ -1,10 +1,13 @@
 #include "pool.h"
 
+#include <nanobind/stl/optional.h>
+
 #include <algorithm>
 #include <new>
 
 #ifdef __linux__
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 namespace namoo {
@@ -38,6 +41,18 @@ SizeClass size_class(size_t bytes) {
   size_t quarter = size_t{1} << (doubling - 2);
   size_t steps = (bytes - (size_t{1} << doubling) + quarter - 1) / quarter;
   return {64 + (doubling - 12) * 4 + (int)steps - 1, (size_t{1} << doubling) + steps * quarter};
+}
+
+constexpr size_t kKept = size_t{256} << 20;
+
+// What others on the machine would miss: an eighth of its memory.
+size_t large_part() {
+#ifdef __linux__
+  static const size_t part = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 8;
+  return part;
+#else
+  return kKept;
+#endif
 }
 
 // Large arrays lie in large pages, which need few entries of the processor's tables of addresses.
@@ -101,6 +116,7 @@ void* Pool::allocate(size_t bytes) {
 void Pool::release(void* data) {
   Block* block = reinterpret_cast<Block*>(static_cast<char*>(data) - kHeader);
   std::lock_guard<std::mutex> lock(mutex_);
+  most_ = std::max(most_, in_use_);
   in_use_ -= block->capacity;
   Block*& first = free_[block->number];
   block->previous = nullptr;
@@ -112,7 +128,7 @@ void Pool::release(void* data) {
   (newest_ ? newest_->newer : oldest_) = block;
   newest_ = block;
   cached_ += block->capacity;
-  shrink(limit_);
+  shrink(limit());
 }
 
 size_t Pool::capacity(void* data) {
@@ -135,10 +151,17 @@ void Pool::shrink(size_t limit) {
   }
 }
 
-void Pool::set_limit(size_t bytes) {
+size_t Pool::limit() const {
+  if (limit_) return *limit_;
+  size_t most = std::min(most_, large_part());
+  return std::max(kKept, most - std::min(most, in_use_));
+}
+
+void Pool::set_limit(std::optional<size_t> bytes) {
   std::lock_guard<std::mutex> lock(mutex_);
   limit_ = bytes;
-  shrink(bytes);
+  most_ = in_use_;
+  shrink(limit());
 }
 
 Pool& Pool::shared() {
@@ -247,8 +270,10 @@ PyMethodDef methods[] = {
 
 void add_pool(nb::module_& m) {
   checked(PyModule_AddFunctions(m.ptr(), methods));
-  m.def("pool_limit", [](size_t bytes) { Pool::shared().set_limit(bytes); }, nb::arg("bytes"),
-        "Bounds the bytes that are kept for later; what is more is given back at once.");
+  m.def("pool_limit", [](std::optional<size_t> bytes) { Pool::shared().set_limit(bytes); },
+        nb::arg("bytes").none(),
+        "Bounds the bytes that are kept for later; what is more is given back at once. None bounds\n"
+        "them by the most that is in use from now on.");
   m.def(
       "pool_info",
       [] {

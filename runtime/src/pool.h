@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <mutex>
+#include <optional>
 
 #include "arrays.h"
 
 namespace namoo {
 
-// Thread-safe. Blocks that nobody uses are kept, up to a limit; the oldest go first.
+// Thread-safe. Blocks that nobody uses are kept, up to a limit; the oldest go first. Unless it is
+// set, the limit is 256 MB, or what is missing to the most that was ever in use: the next step of
+// a large training finds its memory again, and all is no more than the largest step needed.
 class Pool {
  public:
   static constexpr size_t kAlignment = 64;
@@ -18,8 +21,8 @@ class Pool {
   void release(void* data);
   static size_t capacity(void* data);
 
-  void set_limit(size_t bytes);
-  size_t limit() const { return limit_; }
+  void set_limit(std::optional<size_t> bytes);
+  size_t limit() const;
   size_t cached() const { return cached_; }
   size_t in_use() const { return in_use_; }
 
@@ -36,9 +39,10 @@ class Pool {
   Block* free_[kClasses] = {};
   Block* oldest_ = nullptr;
   Block* newest_ = nullptr;
-  size_t limit_ = size_t{256} << 20;
+  std::optional<size_t> limit_;
   size_t cached_ = 0;
   size_t in_use_ = 0;
+  size_t most_ = 0;  // in use, ever
   size_t large_ = 0;  // blocks in large pages so far
 };
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from namoo import errors, tree_util
+from namoo._accelerator import native
 from namoo._config import config
 from namoo._lazy import later
 from namoo.api import dispatch
@@ -165,10 +166,12 @@ def _cache_for(fun: Callable, options: Any) -> _Cache:
 
 
 def clear_caches() -> None:
-    """Forget all traced programs.
+    """Forget all traced programs, and give back most of the memory that is kept for results.
 
     >>> clear_caches()
     """
+    if native is not None:
+        native.pool_limit(None)
     for cache, _ in list(_shared.values()):
         cache.clear()
     for caches in list(_own.values()):
