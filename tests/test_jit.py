@@ -97,6 +97,7 @@ def test_explain_compares_with_the_nearest_earlier_call():
     f(jnp.zeros((5, 5)), jnp.zeros((6, 6)))
     f(jnp.zeros((5, 5)), jnp.zeros(2))
     assert len(f.explain()[2].reasons) == 1
+    assert ", because\n  x: shape changed" in repr(f.explain()[2])
 
 
 def test_explain_compares_with_few_earlier_calls_however_many_there_were():

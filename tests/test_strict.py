@@ -522,6 +522,7 @@ def test_operations_of_the_host_are_told():
     assert re.fullmatch(
         r"eig\(f32\[2,2\]\) -> c64\[2\]  at .*test_strict.py:\d+ \(.*fun\)", str(operations["eig"])
     )
+    assert repr(operations["eig"]) == str(operations["eig"])  # as a list shows it
     assert namoo.jit(jnp.sin).lower(X).compile().host_operations() == []
 
 

@@ -16,6 +16,13 @@
 #define NAMOO_WIDE
 #endif
 
+// For what such functions call, which must be written in the same vectors.
+#if defined(__GNUC__)
+#define NAMOO_INLINE inline __attribute__((always_inline))
+#else
+#define NAMOO_INLINE inline
+#endif
+
 namespace nb = nanobind;
 
 namespace namoo {

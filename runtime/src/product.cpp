@@ -29,7 +29,7 @@ struct Matrices {
 // Some rows of a product, one vector of columns after another. Each element is the sum of its
 // products in their order, as BLAS computes it for matrices of this size.
 template <typename T, typename V, npy_intp R>
-inline __attribute__((always_inline)) void rows(const Matrices& x, npy_intp first) {
+NAMOO_INLINE void rows(const Matrices& x, npy_intp first) {
   constexpr npy_intp kLane = sizeof(V) / sizeof(T);
   const char* left = x.left + first * x.row;
   T* out = static_cast<T*>(x.out) + first * x.n;
@@ -49,7 +49,7 @@ inline __attribute__((always_inline)) void rows(const Matrices& x, npy_intp firs
 }
 
 template <typename T, typename V>
-inline __attribute__((always_inline)) void all_rows(const Matrices& x) {
+NAMOO_INLINE void all_rows(const Matrices& x) {
   npy_intp i = 0;
   for (; i + kRows <= x.m; i += kRows) rows<T, V, kRows>(x, i);
   for (; i < x.m; i++) rows<T, V, 1>(x, i);

@@ -57,6 +57,8 @@ class Retrace:
             return f"{head}: first call"
         return "\n".join([f"{head}, because", *(f"  {r}" for r in self.reasons)])
 
+    __repr__ = __str__
+
 
 class Explanation(list):
     """The tracings of a function, oldest first; prints as one text."""

@@ -44,6 +44,8 @@ class HostOperation:
         where = f"  at {self.source}" if self.source else ""
         return f"{self.name}({', '.join(self.operands)}) -> {', '.join(self.results)}{where}"
 
+    __repr__ = __str__
+
 
 class Executable(Protocol):
     """A program made ready: flat arrays in, flat arrays out."""

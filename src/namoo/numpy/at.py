@@ -357,7 +357,9 @@ def update(
         value = x._value
         # What a function of NumPy's or an engine gave us may be a view, or read-only.
         own = own and value.flags.owndata and value.flags.writeable
-        out = _update_with_numpy(_UFUNCS[kind], value, index, values, own)
+        # What writes needs nothing of the primitive, which few programs load.
+        ufunc = None if kind == "scatter" else getattr(gather, f"{kind}_p").ufunc
+        out = _update_with_numpy(ufunc, value, index, values, own)
         if out is not None:
             return EagerArray(out, x._weak)
     if not isinstance(values, OPERANDS):
@@ -408,16 +410,6 @@ def _fitted(y: Array, place: Place) -> Any:
     y = broadcast_to(y, shape)
     return squeeze(y, place.new_axes) if place.new_axes else y
 
-
-# What combines the values with the elements that are there.
-_UFUNCS: dict[str, np.ufunc | None] = {
-    "scatter": None,
-    "scatter_add": np.add,
-    "scatter_sub": np.subtract,
-    "scatter_mul": np.multiply,
-    "scatter_min": np.minimum,
-    "scatter_max": np.maximum,
-}
 
 # Which Python numbers NumPy puts into which kind of dtype without loss, as we do.
 _SCALARS = {"f": (int, float), "c": (int, float, complex), "i": (int,), "u": (int,), "b": (bool,)}
