@@ -17,6 +17,7 @@ import native_guard
 from engines import close_to
 from namoo import lax
 from namoo.core.array import to_numpy
+from namoo.core.primitive import Primitive
 from namoo.engines.native import calls, link, loader, plan, threads
 from namoo.engines.native.engine import native, write
 from namoo.engines.native.jobs import Job
@@ -395,3 +396,52 @@ def test_layers_that_are_alike_are_planned_once(monkeypatch):
     monkeypatch.setenv("NAMOO_CACHE", "off")
     monkeypatch.setattr(plan, "probe", lambda *args: looked.append(args) or probe(*args))
     assert layers(8) == layers(24)
+
+
+RULES = {
+    "in order": (lambda x, y: x - y, lambda emit, x, y: emit.map("sub", x, y)),
+    "exchanged": (lambda x, y: y - x, lambda emit, x, y: emit.map("sub", y, x)),
+    "the last": (lambda x, y: y, lambda emit, x, y: y),
+}
+
+
+class Counted(Primitive):
+    """A primitive that counts how often its rule is asked."""
+
+    def __init__(self, name):
+        self.name, self.asked = name, 0
+        self.evaluate, self.rule = RULES[name]
+
+    def abstract(self, x, y):
+        return x
+
+    def native(self, emit, x, y):
+        self.asked += 1
+        return self.rule(emit, x, y)
+
+
+@pytest.mark.parametrize(
+    "name, pairs, asked",
+    [
+        ("in order", "ab ca bc ab", 1),
+        ("the last", "ab ca bc ab", 1),
+        # Only what reads its operands in their order is known to do so with others.
+        ("exchanged", "ab ca bc ab", 4),
+        # Of one operand twice it is not known which is read where.
+        ("in order", "aa ab ba cc", 2),
+        ("the last", "aa ab ba cc", 2),
+        ("exchanged", "aa ab ba cc", 4),
+    ],
+)
+def test_what_a_rule_made_of_operands_is_made_of_others(name, pairs, asked):
+    primitive = Counted(name)
+
+    def f(*xs):
+        return [primitive.bind(*(xs["abc".index(x)] for x in pair)) for pair in pairs.split()]
+
+    args = [np.full(3, i, np.float32) for i in (1, 10, 100)]
+    closed = namoo.make_jaxpr(f)(*args)
+    program = native.compile(closed)
+    for out, expected in zip(program(args), f(*args), strict=True):
+        assert np.array_equal(out, expected)
+    assert primitive.asked == asked

@@ -449,7 +449,7 @@ class DynamicSlice(Primitive):
         )
 
     def native(self, emit, x, *starts, slice_sizes):
-        def element(k, index):
+        def element(k, index, x, *starts):
             at = []
             for i, start, n, size in zip(index, starts, x.shape, slice_sizes, strict=True):
                 at.append(i + k.start(start, n - size))

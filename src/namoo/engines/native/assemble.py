@@ -6,6 +6,7 @@ is not needed any more, its memory becomes the result's, and only the part is wr
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -128,14 +129,12 @@ def concatenate(emit: Emitter, xs: Sequence[Node], axis: int) -> Node:
     xs = [x for x in xs if x.shape[axis]]
     if all(x.elem for x in xs) and sum(x.size for x in xs) > SMALL:
         return emit.call(Join(axis, xs), xs, emit.avals[:1])[0]
-    pieces, start = [], 0
-    for x in xs:
-        pieces.append((start, x))
-        start += x.shape[axis]
+    ends = list(itertools.accumulate(x.shape[axis] for x in xs))
 
-    def element(k, index):
+    def element(k, index, *xs):
         out = None
-        for start, x in reversed(pieces):
+        for end, x in zip(reversed(ends), reversed(xs), strict=True):
+            start = end - x.shape[axis]
             at = [*index]
             inside = k.within(index[axis] - start, 0, x.shape[axis])
             if inside is not None and inside.constant is False:
@@ -147,7 +146,7 @@ def concatenate(emit: Emitter, xs: Sequence[Node], axis: int) -> Node:
             out = value if out is None else k.choose(inside, value, out)
         return out
 
-    return emit.compute(xs, element, key=("concatenate", axis), cost=2 * len(pieces))
+    return emit.compute(xs, element, key=("concatenate", axis), cost=2 * len(xs))
 
 
 def pad(emit: Emitter, x: Node, value: Node, config: tuple[tuple[int, int, int], ...]) -> Node:
@@ -160,7 +159,7 @@ def pad(emit: Emitter, x: Node, value: Node, config: tuple[tuple[int, int, int],
         frame = emit.stored(emit.broadcast(value, shape))
         return emit.call(Write([low for low, _, _ in config]), [frame, x], [frame])[0]
 
-    def element(k, index):
+    def element(k, index, x, value):
         inside, at = None, []
         for i, n, (low, _, interior) in zip(index, x.shape, config, strict=True):
             i = i - low
@@ -186,7 +185,7 @@ def update_slice(emit: Emitter, x: Node, update: Node, starts: Sequence[Node]) -
     if x.size > SMALL:
         return emit.call(Write(), [x, update, *starts], [x])[0]
 
-    def element(k, index):
+    def element(k, index, x, update, *starts):
         inside, at = None, []
         for i, start, n, size in zip(index, starts, x.shape, update.shape, strict=True):
             i = i - k.start(start, n - size)

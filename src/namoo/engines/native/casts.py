@@ -32,16 +32,16 @@ def bitcast(emit: Emitter, x: Node, dtype: Any) -> Node:
         raise emit.unsupported()
     new_bits, old_bits = bits_of(elem), bits_of(old)
 
-    def same(k, index):
+    def same(k, index, x):
         return element_of(k.f, bits_from(k.f, k.at(x, index), old), elem)
 
-    def narrower(k, index):
+    def narrower(k, index, x):
         f, (*at, part) = k.f, index
         bits = bits_from(f, k.at(x, at), old)
         by = k.integer(part * new_bits, bits.elem)
         return element_of(f, f.convert(f.lshr(bits, by), f"u{new_bits}"), elem)
 
-    def wider(k, index):
+    def wider(k, index, x):
         f, kind = k.f, f"u{new_bits}"
         total = constant(kind, 0)
         for i in range(new_bits // old_bits):

@@ -78,7 +78,7 @@ def _first(emit: Emitter, guard: Guard, x: Node, shape: tuple[int, ...]) -> Node
     inner = [guard.component] if guard.component is not None else []
     last = guard.size - guard.window
 
-    def element(k, index):
+    def element(k, index, x):
         f = k.f
         value = k.at(x, [*index, *map(Index.of, inner)])
         if guard.axis is None:

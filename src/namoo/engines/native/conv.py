@@ -135,7 +135,7 @@ class Convolution:
         axes = tuple(zip(spatial, windows, strict=True))
         key = tuple((axis, w.low, w.gap, w.needed) for axis, w in axes)
 
-        def element(k, index):
+        def element(k, index, x, zero=None):
             at, inside = list(index), None
             for axis, window in axes:
                 i = index[axis] - window.low
@@ -217,7 +217,7 @@ class Convolution:
         taps = [c.window.kernel for c in cuts]
         zero = emit.literal(0, w.dtype)
 
-        def element(k, index):
+        def element(k, index, w, zero):
             at: list[Any] = [None] * len(w.shape)
             at[self.rhs[1]], at[self.rhs[0]] = index[2 * rank :]
             inside = None
@@ -291,7 +291,7 @@ class Convolution:
         emit, w = self.emit, self.w
         rank, spatial = len(self.shape), range(len(self.windows))
 
-        def element(k, index):
+        def element(k, index, x, w):
             feature, *taps = index[rank:]
             o = index[self.out[1]]
             group = o // self.outs

@@ -117,7 +117,7 @@ def bits(emit: Emitter, keys: Node, name: str, width: int, shape: tuple[int, ...
         return _stream_bits(emit, keys, width, shape)
     function, count = _hash_of(emit, name)
 
-    def element(k, index):
+    def element(k, index, keys):
         f = k.f
         counter = [*_position(k, index[rank:], shape), word(0), word(0)][:count]
         words = function(f, k.at(keys, index[:rank]), counter)
@@ -153,7 +153,7 @@ def split(emit: Emitter, keys: Node, name: str, shape: tuple[int, ...]) -> Node:
     else:
         (function, count), halves = _hash_of(emit, name), 1
 
-    def element(k, index):
+    def element(k, index, keys):
         counter = [*[word(0)] * (count - 2), *_position(k, index[rank:], shape)]
         key = k.at(keys, index[:rank])
         out: tuple[Value, ...] = ()
@@ -180,7 +180,7 @@ def fold_in(emit: Emitter, keys: Node, data: Node, name: str) -> Node:
     else:
         (function, count), halves = _hash_of(emit, name), 1
 
-    def element(k, index):
+    def element(k, index, keys, data):
         given = k.at(data, index if data.shape else [])
         key = k.at(keys, index if keys.shape else [])
         out: tuple[Value, ...] = ()
@@ -200,7 +200,7 @@ def seed(emit: Emitter, seeds: Node, name: str) -> Node:
     if function is None and name not in ("rbg", "unsafe_rbg"):
         raise emit.unsupported()
 
-    def element(k, index):
+    def element(k, index, seeds):
         f = k.f
         value = k.at(seeds, index)
         low = f.convert(value, "u32")
@@ -223,7 +223,7 @@ def seed(emit: Emitter, seeds: Node, name: str) -> Node:
 def wrap(emit: Emitter, words: Node) -> Node:
     """Keys of words."""
 
-    def element(k, index):
+    def element(k, index, words):
         return tuple(k.at(words, [*index, Index.of(i)]) for i in range(words.shape[-1]))
 
     return emit.compute([words], element, key=("random_wrap",), cost=0)
@@ -232,7 +232,7 @@ def wrap(emit: Emitter, words: Node) -> Node:
 def unwrap(emit: Emitter, keys: Node) -> Node:
     """The words of keys."""
 
-    def element(k, index):
+    def element(k, index, keys):
         *at, last = index
         words = k.at(keys, at)
         if not last.terms:
@@ -249,18 +249,18 @@ def _stream_bits(emit: Emitter, keys: Node, width: int, shape: tuple[int, ...]) 
     """Philox's stream: a batch of keys shares that of the first."""
     whole = (*keys.shape, *shape)
 
-    def state(k):
+    def state(k, keys):
         return k.at(keys, [Index.of(0)] * len(keys.shape))
 
-    return _stream(emit, [keys], state, whole, width, ("rbg", len(keys.shape)))
+    return _stream(emit, keys, state, whole, width, ("rbg", len(keys.shape)))
 
 
-def _stream(emit: Emitter, operands, state, shape: tuple[int, ...], width: int, key) -> Node:
+def _stream(emit: Emitter, source: Node, state, shape: tuple[int, ...], width: int, key) -> Node:
     """Words of the Philox stream: four of each block, whose number joins the state's."""
 
-    def element(k, index):
+    def element(k, index, source):
         f = k.f
-        k0, k1, low, high = state(k)
+        k0, k1, low, high = state(k, source)
         place = ravel(index, shape)
         first = place * 2 if width == 64 else place
         start = _joined(f, low, high)
@@ -281,7 +281,7 @@ def _stream(emit: Emitter, operands, state, shape: tuple[int, ...], width: int, 
         return f.convert(value, f"u{width}")
 
     return emit.compute(
-        operands,
+        [source],
         element,
         shape=shape,
         dtype=np.dtype(f"uint{width}"),
@@ -296,23 +296,23 @@ def generate(emit: Emitter, state: Node, shape: tuple[int, ...], dtype: np.dtype
     blocks = math.ceil(math.prod(shape) * (2 if width == 64 else 1) / 4)
     wide = state.dtype == np.dtype(np.uint64)
 
-    def numbers(k) -> tuple[Value, Value]:
+    def numbers(k, state) -> tuple[Value, Value]:
         """Key and place."""
         if wide:
             return k.at(state, [Index.of(0)]), k.at(state, [Index.of(1)])
         words = [k.at(state, [Index.of(i)]) for i in range(4)]
         return _joined(k.f, *words[:2]), _joined(k.f, *words[2:])
 
-    def words_of(k):
+    def words_of(k, state):
         out = []
-        for number in numbers(k):
+        for number in numbers(k, state):
             high = k.f.lshr(number, constant("u64", 32))
             out += [k.f.convert(number, "u32"), k.f.convert(high, "u32")]
         return out
 
-    def element(k, index):
+    def element(k, index, state):
         f = k.f
-        key, place = numbers(k)
+        key, place = numbers(k, state)
         place = f.add(place, constant("u64", blocks))
         (at,) = index
         half = at if wide else at // 2
@@ -325,4 +325,4 @@ def generate(emit: Emitter, state: Node, shape: tuple[int, ...], dtype: np.dtype
     new = emit.compute(
         [state], element, shape=state.shape, dtype=state.dtype, key=("advance", blocks)
     )
-    return [new, _stream(emit, [state], words_of, shape, width, "state")]
+    return [new, _stream(emit, state, words_of, shape, width, "state")]

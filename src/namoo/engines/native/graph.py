@@ -18,13 +18,14 @@ is needed.  Equal nodes are one node.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from namoo.core.array import to_numpy
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, live
+from namoo.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, live
 from namoo.engines.native import casts, conv, generators, indexing, matrices, ops, pooling
 from namoo.engines.native.index import Index, ravel, unravel
 from namoo.engines.native.types import elem_of, is_complex, is_key, numpy_dtype
@@ -43,7 +44,7 @@ class Node:
     """A value of the program, or a step that has several."""
 
     __slots__ = (
-        "cost", "data", "dtype", "elem", "eqn", "fn", "form", "key", "kind", "number", "operands",
+        "cost", "data", "dtype", "elem", "fn", "form", "key", "kind", "number", "operands",
         "shape", "size",
     )  # fmt: skip
 
@@ -55,6 +56,7 @@ class Node:
         self.elem = elem_of(dtype)
         self.operands: tuple[Node, ...] = operands
         self.fn: Callable[..., Any] | None = fn
+        """What computes an element: a function of a writer, an index and the operands."""
         self.data: Any = data
         self.key: Any = key
         """What it is, apart from its operands: equal keys compute the same."""
@@ -62,7 +64,15 @@ class Node:
         self.form = -1
         """The number that nodes of its kind, key and type share; see `Graph.form`."""
         self.number = -1
-        self.eqn: JaxprEqn | None = None
+
+    def of(self, operands: tuple[Node, ...]) -> Node:
+        """A node that computes the same from other operands, of the same forms."""
+        node = Node.__new__(Node)
+        node.kind, node.shape, node.dtype = self.kind, self.shape, self.dtype
+        node.size, node.elem, node.cost = self.size, self.elem, self.cost
+        node.fn, node.data, node.key, node.form = self.fn, self.data, self.key, self.form
+        node.operands = operands
+        return node
 
     def __repr__(self) -> str:
         return f"%{self.number}:{self.dtype}{list(self.shape)} = {self.kind} {self.key}"
@@ -125,6 +135,15 @@ class HostCall(Step):
         driver.host_call(self.eqn, operands, results)
 
 
+class Recipe(NamedTuple):
+    """What a rule made of operands, and makes of any of the same forms: layers are often alike."""
+
+    result: Node | int
+    """The node that reads just these operands; or which of them the result is."""
+    params: dict[str, Any]
+    """Those of the equation: it is found by their identity, so they must stay."""
+
+
 class Graph:
     """A program as nodes, in an order in which they can be computed.
 
@@ -159,6 +178,8 @@ class Emitter:
         self.strict = strict
         """Whether operands are checked; see `checks`."""
         self.known: dict[Any, Node] = {}
+        self.recipes: dict[tuple, Recipe] = {}
+        """By primitive, parameters, and the forms of the operands."""
         self.literals: dict[tuple[np.dtype, bytes], Node] = {}
         self.eqn: JaxprEqn | None = None
         self.used: set[Any] = set()
@@ -181,12 +202,10 @@ class Emitter:
         graph = self.graph
         node.form = graph.form(node.kind, node.key, node.shape, node.dtype)
         if not unique:
-            identity = (node.form, *[x.number for x in node.operands])
-            known = self.known.setdefault(identity, node)
+            known = self.known.setdefault((node.form, node.operands), node)
             if known is not node:
                 return known
         node.number = len(graph.nodes)
-        node.eqn = self.eqn
         graph.nodes.append(node)
         return node
 
@@ -219,18 +238,19 @@ class Emitter:
     def compute(
         self,
         operands: Sequence[Node],
-        fn: Callable[[Any, list[Index]], Any],
+        fn: Callable[..., Any],
         *,
         shape: tuple[int, ...] | None = None,
         dtype: Any = None,
         key: Any,
         cost: int = 1,
     ) -> Node:
-        """Each element is `fn(k, index)`, which reads operands with `k.at(operand, index)`.
+        """Each element is `fn(k, index, *operands)`, which reads with `k.at(operand, index)`.
 
         Args:
           operands: the nodes that `fn` reads.
-          fn: what computes an element.
+          fn: what computes an element.  It reads operands that it is given: other nodes that are
+            computed alike share it.
           shape, dtype: of the result; the equation's by default.
           key: hashable; whatever `fn` depends on apart from the operands.
           cost: about how many operations it is.
@@ -250,7 +270,7 @@ class Emitter:
             shape = shape or x.shape
         dtype = self.avals[0].dtype if dtype is None else dtype
 
-        def fn(k, index):
+        def fn(k, index, *xs):
             values = [k.at(x, index if x.shape else []) for x in xs]
             return operation(k.f, *values, **params)
 
@@ -263,7 +283,7 @@ class Emitter:
     def reindex(self, x: Node, f: Callable[[list[Index]], list[Index]], *, key: Any, shape=None):
         """Each element is the operand's at `f(index)`."""
         return self.compute(
-            [x], lambda k, index: k.at(x, f(index)), shape=shape, dtype=x.dtype, key=key, cost=0
+            [x], lambda k, index, x: k.at(x, f(index)), shape=shape, dtype=x.dtype, key=key, cost=0
         )
 
     def reshape(self, x: Node, shape: tuple[int, ...]) -> Node:
@@ -283,7 +303,7 @@ class Emitter:
         """A scalar repeated."""
         return self.compute(
             [x],
-            lambda k, index: k.at(x, []),
+            lambda k, index, x: k.at(x, []),
             shape=shape,
             dtype=x.dtype,
             key=("broadcast", shape),
@@ -446,7 +466,7 @@ class Emitter:
         shape += tuple(y.shape[i] for i in free[1])
         product = self.compute(
             [x, y],
-            lambda k, index: ops.mul(k.f, k.at(x, at_x(index)), k.at(y, at_y(index))),
+            lambda k, index, x, y: ops.mul(k.f, k.at(x, at_x(index)), k.at(y, at_y(index))),
             shape=shape + tuple(x.shape[i] for i in contract[0]),
             dtype=x.dtype,
             key=("products", contract, batch),
@@ -580,7 +600,7 @@ class Emitter:
         return self.add(
             Node(
                 COMPUTE, x.shape, x.dtype, (x,),
-                fn=lambda k, index: k.at(x, index), key=("copy",), cost=0,
+                fn=lambda k, index, x: k.at(x, index), key=("copy",), cost=0,
             ),
             unique=True,
         )  # fmt: skip
@@ -614,28 +634,52 @@ class Emitter:
     def program(self, jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Node]) -> list[Node]:
         """The results of a program on operands."""
         eqns, used = _live(jaxpr)
-        env: dict[Var, Node] = dict(zip(jaxpr.invars, operands, strict=True))
+        env = _Values(zip(jaxpr.invars, operands, strict=True), self)
         for var, const in zip(jaxpr.constvars, consts, strict=True):
             env[var] = const if isinstance(const, Node) else self.const(const)
-
-        def read(atom) -> Node:
-            if type(atom) is not Literal:
-                return env[atom]
-            dtype = numpy_dtype(atom.aval.dtype)
-            if elem_of(dtype):
-                return self.literal(atom.val, dtype)
-            return self.const(np.asarray(atom.val, dtype))
-
+        read, recipes = env.__getitem__, self.recipes
         outer = self.eqn, self.used
         self.used = used
         for eqn in eqns:
+            operands, params = tuple(map(read, eqn.invars)), eqn.params
+            key = (eqn.primitive, id(params) if params else 0, *map(_form, operands))
+            recipe = recipes.get(key)
+            if recipe is not None:
+                env[eqn.outvars[0]] = self._again(recipe.result, operands)
+                continue
             self.eqn = eqn
-            operands = [env[a] if a in env else read(a) for a in eqn.invars]
             results = self.equation(eqn, operands)
+            if not self.strict:
+                self._remember(key, eqn, operands, results)
             for var, node in zip(eqn.outvars, results, strict=True):
                 env[var] = node
         self.eqn, self.used = outer
-        return [read(a) for a in jaxpr.outvars]
+        return [*map(read, jaxpr.outvars)]
+
+    def _again(self, result: Node | int, operands: tuple[Node, ...]) -> Node:
+        """What a recipe makes of operands."""
+        if type(result) is int:
+            return operands[result]
+        identity = (result.form, operands)
+        node = self.known.get(identity)
+        if node is None:
+            node = self.known[identity] = result.of(operands)
+            nodes = self.graph.nodes
+            node.number = len(nodes)
+            nodes.append(node)
+        return node
+
+    def _remember(self, key: tuple, eqn: JaxprEqn, operands: tuple, results: list[Node]) -> None:
+        """Keep what a rule did as a recipe, if it is one."""
+        # A program may look behind its operands in many ways.  Where two operands are one node,
+        # it is not seen which of them a result reads.
+        if eqn.primitive.holds_program or not 0 < len(set(operands)) == len(operands):
+            return
+        for node in results if len(results) == 1 else ():
+            if node.operands == operands:
+                self.recipes[key] = Recipe(node, eqn.params)
+            elif node in operands:
+                self.recipes[key] = Recipe(operands.index(node), eqn.params)
 
     def equation(self, eqn: JaxprEqn, operands: Sequence[Node]) -> list[Node]:
         """The results of an equation, by its primitive's rule or by the host."""
@@ -667,6 +711,26 @@ class Emitter:
             out = eqn.primitive.evaluate(*(np.asarray(x.data) for x in operands), **eqn.params)
         out = out if eqn.primitive.multiple_results else [out]
         return [self.literal(x, a.dtype) for x, a in zip(out, self.avals, strict=True)]
+
+
+_form = attrgetter("form")
+
+
+class _Values(dict[Atom, Node]):
+    """The nodes of a program's variables, and of the literals in it that were read."""
+
+    def __init__(self, known: Iterable[tuple[Atom, Node]], emitter: Emitter):
+        super().__init__(known)
+        self.emitter = emitter
+
+    def __missing__(self, literal: Literal) -> Node:
+        emitter, dtype = self.emitter, numpy_dtype(literal.aval.dtype)
+        if elem_of(dtype):
+            node = emitter.literal(literal.val, dtype)
+        else:
+            node = emitter.const(np.asarray(literal.val, dtype))
+        self[literal] = node
+        return node
 
 
 def _live(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], set[Var]]:

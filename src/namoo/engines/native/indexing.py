@@ -46,7 +46,7 @@ def gather(
         raise emit.unsupported()
     hidden = {*collapsed, *batching}
 
-    def element(k, index):
+    def element(k, index, x, indices):
         batch = [i for d, i in enumerate(index) if d not in offset]
         window = iter([index[d] for d in offset])
         at = [Index.of(0) if d in hidden else next(window) for d in range(len(x.shape))]
@@ -110,7 +110,7 @@ def _one_each(emit: Emitter, x, indices, updates, numbers, name, clip) -> Node:
     for d, e in zip(shown, window, strict=True):
         sizes[d] = updates.shape[e]
 
-    def element(k, index):
+    def element(k, index, x, indices, updates):
         f = k.f
         batch = [Index.of(0)] * len(rest)
         for d, e in zip(batching, indices_batching, strict=True):

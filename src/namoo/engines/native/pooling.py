@@ -90,15 +90,15 @@ def reduce(emit: Emitter, x: Node, name: str, identity: Any, params: dict) -> No
     nothing = emit.literal(identity, x.dtype)
     combine = ops.TABLE[name]
 
-    def read(k, index, at):
+    def read(k, x, index, at):
         place, inside = window.place(k, x.shape, index, at)
         value = k.at(x, place)
         return value if inside is None else k.choose(inside, value, k.at(nothing, []))
 
     if math.prod(window.sizes) <= WRITTEN_OUT:
 
-        def element(k, index):
-            return window.folded(lambda at: read(k, index, at), lambda a, b: combine(k.f, a, b))
+        def element(k, index, x):
+            return window.folded(lambda at: read(k, x, index, at), lambda a, b: combine(k.f, a, b))
 
         out = emit.compute(
             [x],
@@ -111,11 +111,11 @@ def reduce(emit: Emitter, x: Node, name: str, identity: Any, params: dict) -> No
     rank = len(shape)
     wide = [d for d in range(rank) if window.sizes[d] > 1]
 
-    def spread(k, index):
+    def spread(k, index, x):
         at = [Index.of(0)] * rank
         for d, i in zip(wide, index[rank:], strict=True):
             at[d] = i
-        return read(k, index[:rank], at)
+        return read(k, x, index[:rank], at)
 
     windows = emit.compute(
         [x],
@@ -158,7 +158,7 @@ def select_and_gather(emit: Emitter, t: Node, x: Node, relation: str, worst, par
     _check(emit, x, window)
     least, zero = emit.literal(worst, x.dtype), emit.literal(0, t.dtype)
 
-    def element(k, index):
+    def element(k, index, t, x):
         def carry(place, inside):
             value = k.at(t, place)
             return value if inside is None else k.choose(inside, value, k.at(zero, []))
@@ -185,7 +185,7 @@ def select_and_scatter(emit: Emitter, source: Node, x: Node, relation: str, wors
         raise emit.unsupported()
     least = emit.literal(worst, x.dtype)
 
-    def place_of(k, index):
+    def place_of(k, index, x):
         def carry(place, inside):
             number = k.integer(ravel(place, x.shape), "i32")
             return number if inside is None else k.choose(inside, number, constant("i32", -1))
@@ -202,7 +202,7 @@ def select_and_scatter(emit: Emitter, source: Node, x: Node, relation: str, wors
     )
     _rereading(places, window.overlaps)
 
-    def element(k, index):
+    def element(k, index, source, places):
         f = k.f
         own = k.integer(ravel(index, x.shape), "i32")
         total = k.at(zero, [])

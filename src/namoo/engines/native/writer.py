@@ -74,7 +74,7 @@ class Writer:
             if (known := level.memo.get(key)) is not None:
                 return known
         if node.kind is COMPUTE:
-            value = node.fn(self, list(index))  # type: ignore[misc]
+            value = node.fn(self, list(index), *node.operands)  # type: ignore[misc]
         else:
             value = self.unrolled(node, index)
         levels[_depth(value)].memo[key] = value
