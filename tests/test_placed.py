@@ -180,6 +180,20 @@ def test_donated_arrays_are_deleted(mesh):
     np.testing.assert_array_equal(part, X[:2] + 2)
 
 
+def test_a_donated_array_comes_once(mesh):
+    x = namoo.device_put(X, NamedSharding(mesh, P("x")))
+    with pytest.raises(namoo.errors.JaxRuntimeError, match="inputs 0 and 1, float32"):
+        namoo.jit(lambda a, b: a + b, donate_argnums=0)(x, x)
+    np.testing.assert_array_equal(namoo.jit(lambda a, b: a + 1, donate_argnums=0)(x, x), X + 1)
+    assert x.is_deleted()
+
+
+def test_strings_beside_arrays_on_devices(mesh):
+    x = namoo.device_put(X, NamedSharding(mesh, P("x")))
+    for _ in range(2):
+        np.testing.assert_array_equal(namoo.jit(lambda name, a: a + len(name))("abc", x), X + 3)
+
+
 def test_arrays_from_their_parts(mesh):
     sharding = NamedSharding(mesh, P("x", "y"))
     calls = []

@@ -39,6 +39,7 @@ enum class Kind { kArray, kPlaced, kNumPy, kOtherArray, kScalar, kFixed };
 // What a leaf must be for a program to serve it.
 struct Leaf {
   Kind kind;
+  bool used = true;          // the program takes it; others only must be what they were
   nb::object cls;            // kOtherArray, kScalar, kFixed
   nb::object dtype;          // of the array as it comes
   nb::object canonical;      // kNumPy, kScalar: as the program takes it
@@ -264,10 +265,18 @@ bool match(Signature& signature, long trace_id, PyObject* args, PyObject* kwargs
   }
   if (leaves.size() != signature.leaves.size()) return false;
   for (const nb::object& value : signature.consts) values.push_new(value.ptr());
+  Items unused;
   for (size_t i = 0; i < leaves.size(); i++) {
-    if (signature.takes_buffers
-            ? !push_buffer(signature, signature.leaves[i], leaves[i], values)
-            : !push_leaf(signature.leaves[i], leaves[i], signature.takes_arrays, values)) {
+    Leaf& leaf = signature.leaves[i];
+    bool fits;
+    if (!leaf.used) {
+      fits = push_leaf(leaf, leaves[i], true, unused);
+    } else if (signature.takes_buffers) {
+      fits = push_buffer(signature, leaf, leaves[i], values);
+    } else {
+      fits = push_leaf(leaf, leaves[i], signature.takes_arrays, values);
+    }
+    if (!fits) {
       values.clear();
       return false;
     }
@@ -640,15 +649,16 @@ PyObject* py_add(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     static const char* names[] = {"trace_id", "positional", "named", "leaves",    "run",  "takes_arrays",
                                   "consts",   "weak",       "structure", "fixed", "puts",
-                                  "results",  "finish",     "place",     nullptr};
+                                  "results",  "finish",     "place",     "unused", nullptr};
     long trace_id;
     int takes_arrays;
     PyObject *positional, *named, *leaves, *run, *consts, *weak, *structure, *fixed;
     PyObject *puts = Py_None, *results = Py_None, *finish = Py_None, *place = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lOOOOpOOOO|OOOO", const_cast<char**>(names),
+    PyObject* unused = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "lOOOOpOOOO|OOOOO", const_cast<char**>(names),
                                      &trace_id, &positional, &named, &leaves, &run, &takes_arrays,
                                      &consts, &weak, &structure, &fixed, &puts, &results, &finish,
-                                     &place)) {
+                                     &place, &unused)) {
       throw Raised();
     }
     auto signature = std::make_shared<Signature>();
@@ -664,6 +674,12 @@ PyObject* py_add(PyObject* self, PyObject* args, PyObject* kwargs) {
     nb::object all_leaves = owned(PySequence_Tuple(leaves));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all_leaves.ptr()); i++) {
       signature->leaves.push_back(make_leaf(item(all_leaves.ptr(), i)));
+    }
+    nb::object all_unused = owned(unused ? PySequence_Tuple(unused) : PyTuple_New(0));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(all_unused.ptr()); i++) {
+      size_t number = PyLong_AsSize_t(item(all_unused.ptr(), i));
+      if (PyErr_Occurred()) throw Raised();
+      signature->leaves.at(number).used = false;
     }
     signature->run = nb::borrow(run);
     signature->takes_arrays = takes_arrays;

@@ -7,7 +7,7 @@ the C++ part every call goes there, and this module has nothing to remember.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from namoo import _config, errors
 from namoo._accelerator import native
 from namoo._config import config
-from namoo.core.array import EagerArray, PlacedArray, to_numpy
+from namoo.core.array import Deleted, EagerArray, PlacedArray, to_numpy
 from namoo.core.avals import aval_of
 from namoo.core.trace import context, eval_trace, wrap
 
@@ -61,7 +61,16 @@ def execute(run: Any, operands: Sequence[Any]) -> list[Any]:
         from namoo.api.placement import with_buffers
 
         return with_buffers(run).buffers(operands)
-    return run([to_numpy(x) for x in operands])
+    return run(numbers(operands))
+
+
+def numbers(operands: Sequence[Any]) -> list[np.ndarray]:
+    """NumPy's arrays behind operands; refuses those that were deleted."""
+    values = [to_numpy(x) for x in operands]
+    for value in values:
+        if type(value) is Deleted:
+            value._refuse()
+    return values
 
 
 def new_calls() -> Any:
@@ -80,6 +89,7 @@ def remember(
     weak: Sequence[bool],
     out_tree: Any,
     fixed_out: dict[int, Any],
+    unused: Collection[int],
 ) -> None:
     """Let a program serve the arguments it was just called with.
 
@@ -93,6 +103,7 @@ def remember(
       weak: the weak types of its results.
       out_tree: the structure of the function's result.
       fixed_out: the leaves of the result that are not arrays, by their places.
+      unused: the numbers of leaves that the executable is not given.
     """
     # Programs that work on buffers of devices tell how to make one, and what theirs are.
     buffers = getattr(run, "buffers", None)
@@ -120,10 +131,11 @@ def remember(
         weak=weak,
         structure=out_tree._structure,
         fixed=sorted(fixed_out.items()),
-        puts=_puts(described, len(consts), buffers),
+        puts=_puts(described, len(consts), buffers, unused),
         results=None if buffers is None else buffers.results,
         finish=tuple(finish) or None,
         place=None if buffers is None else buffers.sharding,
+        unused=unused,
     )
 
 
@@ -133,12 +145,17 @@ def _constants(consts: Sequence[Any], takes_arrays: bool, buffers: Any) -> list[
     return list(consts) if takes_arrays else [to_numpy(c) for c in consts]
 
 
-def _puts(described: Sequence[Any], consts: int, buffers: Any) -> list[Any] | None:
-    """For each leaf what makes a buffer of it; the leaves that are no data have none."""
+def _puts(
+    described: Sequence[Any], consts: int, buffers: Any, unused: Collection[int]
+) -> list[Any] | None:
+    """For each leaf what makes a buffer of it; None for leaves that the program is not given."""
     if buffers is None:
         return None
     rest = iter(buffers.puts[consts:])
-    return [None if leaf[0] == "fixed" else next(rest) for leaf in described]
+    return [
+        None if leaf[0] == "fixed" or i in unused else next(rest)
+        for i, leaf in enumerate(described)
+    ]
 
 
 def _type_of(x: EagerArray) -> Any:

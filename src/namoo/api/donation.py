@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from namoo import errors, tree_util
-from namoo.api.dispatch import execute
-from namoo.core.array import EagerArray, delete, to_numpy, unseen
+from namoo.api.dispatch import execute, numbers
+from namoo.core.array import EagerArray, delete, unseen
 from namoo.core.avals import ShapedArray
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, dce
+from namoo.core.jaxpr import ClosedJaxpr
 from namoo.transforms.program import Executable, ProgramPrimitive
 
 
@@ -55,19 +55,12 @@ class Donation:
     `engines.base.sole_owner` when it is called: other arrays may still share the memory.
     """
 
-    __slots__ = ("_aliases", "_run", "closed", "engine", "keep_unused", "places")
+    __slots__ = ("_aliases", "_run", "closed", "engine", "places")
 
-    def __init__(
-        self,
-        closed: ClosedJaxpr,
-        places: Sequence[int],
-        keep_unused: bool,
-        engine: str | None = None,
-    ):
+    def __init__(self, closed: ClosedJaxpr, places: Sequence[int], engine: str | None = None):
         self.closed = closed
         self.engine = engine
         self.places = tuple(places)
-        self.keep_unused = keep_unused
         self._aliases: dict[int, int] | None = None
         self._run: Executable | None = None
 
@@ -76,9 +69,7 @@ class Donation:
         """The result that each input may become; warns once of inputs that serve no result."""
         if self._aliases is None:
             jaxpr = self.closed.jaxpr
-            used = None if self.keep_unused else _used(jaxpr)
-            places = [i for i in self.places if used is None or jaxpr.invars[i] in used]
-            ins = {i: jaxpr.invars[i].aval for i in places}
+            ins = {i: jaxpr.invars[i].aval for i in self.places}
             self._aliases, idle = _pair(ins, jaxpr.out_avals)
             if idle:
                 types = ", ".join(f"{a.dtype}[{','.join(map(str, a.shape))}]" for a in idle)
@@ -104,34 +95,29 @@ class Donation:
         run = self.executable
         taken = [i for i in self.aliases if isinstance(inputs[i], EagerArray)]
         if getattr(run, "on_devices", False):
-            self._refuse_shared(inputs, taken)
+            refuse_shared(self.closed, inputs, taken)
             outs = execute(run, [unseen(x) if i in taken else x for i, x in enumerate(inputs)])
             for i in taken:
                 delete(inputs[i])
             return outs
-        values = [to_numpy(x) for x in inputs]
-        self._refuse_shared(values, taken)
+        values = numbers(inputs)
+        refuse_shared(self.closed, values, taken)
         for i in taken:
             delete(inputs[i])
         return run(values)
 
-    def _refuse_shared(self, values: Sequence[np.ndarray], taken: Sequence[int]) -> None:
-        given = {id(values[i]): i for i in taken}
-        for i, value in enumerate(values):
-            if given.get(id(value), i) != i:
-                raise errors.JaxRuntimeError(
-                    f"{self.closed.jaxpr.name or 'A compiled function'} was called with an array "
-                    f"that it is given to keep, and with the same array once more: inputs "
-                    f"{min(i, given[id(value)])} and {max(i, given[id(value)])}, {value.dtype}"
-                    f"{list(value.shape)}. Pass x.copy() for one of them, or do not donate it."
-                )
 
-
-def _used(jaxpr: Jaxpr) -> set[Any]:
-    """The variables that a program's results and effects need."""
-    live = dce(jaxpr, [True] * len(jaxpr.outvars))
-    atoms = [*live.outvars, *(a for eqn in live.eqns for a in eqn.invars)]
-    return {a for a in atoms if type(a) is not Literal}
+def refuse_shared(closed: ClosedJaxpr, values: Sequence[Any], taken: Iterable[int]) -> None:
+    """Refuse inputs that a program is given to keep, and given once more."""
+    given = {id(values[i]): i for i in taken}
+    for i, value in enumerate(values):
+        if given.get(id(value), i) != i:
+            raise errors.JaxRuntimeError(
+                f"{closed.jaxpr.name or 'A compiled function'} was called with an array "
+                f"that it is given to keep, and with the same array once more: inputs "
+                f"{min(i, given[id(value)])} and {max(i, given[id(value)])}, {value.dtype}"
+                f"{list(value.shape)}. Pass x.copy() for one of them, or do not donate it."
+            )
 
 
 def _pair(

@@ -30,7 +30,7 @@ from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
 from namoo.control.call import jit_p
 from namoo.core.array import Array, EagerArray, PlacedArray
 from namoo.core.avals import ShapeDtypeStruct, aval_of
-from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr, needed
 from namoo.core.trace import Tracer, context, eval_trace, wrap
 from namoo.engines import base
 from namoo.engines.base import require_device
@@ -83,7 +83,11 @@ _LESSONS = 8
 
 
 class _Program:
-    """A traced program: the equations, its constants, and the structure of its result."""
+    """A traced program: the equations, its constants, and the structure of its result.
+
+    What runs is `program`, which has no inputs that nothing needs: of the constants it is given
+    `given`, and of the operands those whose numbers are not in `unused`.
+    """
 
     __slots__ = (
         "closed",
@@ -91,22 +95,52 @@ class _Program:
         "cost",
         "donation",
         "fixed_out",
+        "given",
         "lessons",
         "out_tree",
         "placed",
+        "program",
+        "unused",
         "weak_out",
     )
 
-    def __init__(self, closed, consts, out_tree, fixed_out, cost, donation=None):
+    def __init__(self, closed, consts, out_tree, fixed_out, cost, keep_unused):
         self.closed: ClosedJaxpr = closed
         self.consts: list[Any] = consts
+        self.program, self.given, self.unused = closed, consts, frozenset()
+        if not keep_unused:
+            self._drop_unused()
         self.out_tree = out_tree
         self.fixed_out: Static = fixed_out
         self.weak_out = [a.weak_type for a in closed.out_avals]
         self.cost = cost
-        self.donation: donations.Donation | None = donation
+        self.donation: donations.Donation | None = None
         self.lessons = 0
         self.placed: bool | None = None
+
+    def _drop_unused(self):
+        jaxpr, count = self.closed.jaxpr, len(self.consts)
+        eqns, read = needed(jaxpr)
+        kept = [i for i, v in enumerate(jaxpr.invars) if v in read]
+        if len(kept) < len(jaxpr.invars):
+            lean = jaxpr.replace(invars=[jaxpr.invars[i] for i in kept], eqns=eqns)
+            self.program = self.closed.replace(jaxpr=lean)
+            self.given = [self.consts[i] for i in kept if i < count]
+            self.unused = frozenset(range(len(jaxpr.invars) - count)).difference(
+                i - count for i in kept
+            )
+
+    def used(self, operands: Sequence[Any]) -> Sequence[Any]:
+        """Of something for each operand, that of those which the program takes."""
+        if not self.unused:
+            return operands
+        return [x for i, x in enumerate(operands) if i not in self.unused]
+
+    def donate(self, donated: Sequence[bool], engine: str | None) -> None:
+        """Let the program keep the memory of some operands."""
+        places = [i for i, d in enumerate(self.used(donated), len(self.given)) if d]
+        if places:
+            self.donation = donations.Donation(self.program, places, engine)
 
 
 # A tracing is explained by the nearest of so many before it.
@@ -194,9 +228,9 @@ class Jitted(dispatch.Dispatcher):
         self._engine = options["engine"]
         told = any(x is not None for x in options["shardings"])
         self._shardings = layout.Shardings.of(*options["shardings"]) if told else None
-        self._options = (self._nums, self._names, self._inline)
+        self._options = (self._nums, self._names, self._inline, self._keep_unused)
         if any(self._donated):
-            self._options += (self._donated, self._keep_unused)
+            self._options += (self._donated,)
         if self._engine is not None or self._shardings is not None:
             self._options += (self._engine, self._shardings)
         self._cache_or_none: _Cache | None = None
@@ -255,17 +289,19 @@ class Jitted(dispatch.Dispatcher):
         traced = self._program(leaves, tree, args, kwargs, static)
         operands = leaves if not any(map(_is_fixed, leaves)) else [x for x in leaves if is_array(x)]
         if context.trace is eval_trace:
-            if self._is_placed(traced, operands):
+            used = traced.used(operands)
+            inputs = (*traced.given, *used)
+            if self._is_placed(traced, used):
                 run = self._plan(traced, operands, args, kwargs).ready()
-                outs = run((*traced.consts, *operands))
+                outs = run(inputs)
                 if self.calls is not None and run.buffers is not None:
                     self._learn(traced, leaves, tree, static, run)
                 return traced.out_tree.unflatten(traced.fixed_out.join(outs))
             if traced.donation is None:
-                run = self._executable(traced.closed)
-                outs = dispatch.execute(run, (*traced.consts, *operands))
+                run = self._executable(traced.program)
+                outs = dispatch.execute(run, inputs)
             else:
-                outs = traced.donation((*traced.consts, *operands))
+                outs = traced.donation(inputs)
             outs = list(map(wrap, outs, traced.weak_out))
             if self.calls is not None:
                 self._learn(traced, leaves, tree, static)
@@ -290,32 +326,42 @@ class Jitted(dispatch.Dispatcher):
             cache["executable", self._engine] = run
         return run
 
-    def _is_placed(self, traced: _Program, operands: Sequence[Any]) -> bool:
-        """Whether the program runs on devices of its own."""
+    def _is_placed(self, traced: _Program, used: Sequence[Any]) -> bool:
+        """Whether the program runs on devices of its own, from the operands that it takes."""
         if traced.placed is None:
             # Whether the program itself speaks of devices; arguments are asked each time.
             told = self._shardings is not None and self._shardings.are_elsewhere()
-            traced.placed = told or speaks_of_devices(traced.closed.jaxpr)
+            traced.placed = told or speaks_of_devices(traced.program.jaxpr)
         if traced.placed:
             return True
         # What happens to lie where XLA runs programs anyway needs no other way.
         loose = (self._engine or config.engine) != "xla"
         return any(
-            type(x) is PlacedArray and (x._committed or (loose and x._follows)) for x in operands
+            type(x) is PlacedArray and (x._committed or (loose and x._follows)) for x in used
         )
 
     def _plan(self, traced: _Program, operands: Sequence[Any], args: Any, kwargs: Any) -> Any:
         """How the program is to run on the devices of its arguments."""
         from namoo.api import placement
 
-        given = wanted = None
+        wanted, moves = None, False
+        given: list[Any] = [None] * len(operands)
+        leaves = tree_util.tree_leaves((args, kwargs))
         paths = argument_paths(self._fun, args, kwargs)
+        paths = [p for p, x in zip(paths, leaves, strict=True) if is_array(x)]
         if self._shardings is not None:
             given, wanted = self._shardings.leaves(args, kwargs, traced)
-        donated = traced.donation.aliases if traced.donation is not None else None
-        values = [*traced.consts, *operands]
-        moves = self._shardings is not None and self._shardings.moves
-        return placement.plan(traced.closed, values, given, wanted, donated, paths, moves)
+            given, moves = given[len(traced.consts) :], self._shardings.moves
+            placement.require_given(operands, given, paths, moves)
+        consts = len(traced.given)
+        return placement.plan(
+            traced.program,
+            [*traced.given, *traced.used(operands)],
+            [*[None] * consts, *traced.used(given)],
+            wanted,
+            traced.donation.aliases if traced.donation is not None else None,
+            [*(f"constant {i}" for i in range(consts)), *traced.used(paths)],
+        )
 
     def _learn(self, traced, leaves, tree, static, run=None):
         """Recognise these arguments from now on."""
@@ -326,7 +372,8 @@ class Jitted(dispatch.Dispatcher):
             return
         takes_arrays = run is None and traced.donation is not None
         if run is None:
-            run = traced.donation or self._executable(traced.closed)
+            run = traced.donation or self._executable(traced.program)
+        numbers = [i for i, x in enumerate(leaves) if is_array(x)] if traced.unused else []
         dispatch.remember(
             self.calls,
             leaves,
@@ -334,10 +381,11 @@ class Jitted(dispatch.Dispatcher):
             static,
             run,
             takes_arrays,
-            traced.consts,
+            traced.given,
             traced.weak_out,
             traced.out_tree,
             traced.fixed_out.places,
+            {numbers[i] for i in traced.unused},
         )
 
     def _program(self, leaves, tree, args, kwargs, static) -> _Program:
@@ -389,15 +437,12 @@ class Jitted(dispatch.Dispatcher):
         names = [p for i, p in enumerate(paths) if i not in fixed.places]
         jaxpr, consts = stage(flat, [aval_of(x) for x in operands], self._name, names)
         closed, consts = close(jaxpr, consts)
-        donation = None
+        cost = time.perf_counter() - start
+        traced = _Program(closed, consts, out_tree, fixed_out, cost, self._keep_unused)
         if any(self._donated):
             given = self._donated_leaves(args, kwargs, static)
             given = [d for i, d in enumerate(given) if i not in fixed.places]
-            places = [i for i, d in enumerate(given, len(consts)) if d]
-            if places:
-                donation = donations.Donation(closed, places, self._keep_unused, self._engine)
-        cost = time.perf_counter() - start
-        traced = _Program(closed, consts, out_tree, fixed_out, cost, donation)
+            traced.donate(given, self._engine)
         # A program that closes over values of a transformation outside serves this call only.
         if not any(isinstance(c, Tracer) for c in consts):
             self._remember(key, traced, leaves, tree, paths, static, axes)
@@ -559,7 +604,8 @@ def jit(
       donate_argnums: arguments whose memory may be reused for results. A call deletes their
         arrays, where a result is as large; only arrays passed to the compiled function itself.
       donate_argnames: the same, by name.
-      keep_unused: take donated arguments that the program does not use, too.
+      keep_unused: let the program have arguments that it does not use, too. Without it they may lie
+        anywhere, or be deleted, and are not taken where they are donated.
       inline: write the program into the one that calls it.
       device: the device to run on.
       backend: the platform to run on, as "cpu" or "gpu".

@@ -19,6 +19,7 @@ from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from namoo.core.trace import Tracer
 from namoo.engines.base import Device
+from namoo.engines.devices import default
 from namoo.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 from namoo.sharding.hlo import from_hlo_text
 from namoo.sharding.shardings import require_divisible
@@ -143,7 +144,7 @@ class Plan(NamedTuple):
     wanted: tuple[Sharding | None, ...]
     donated: dict[int, int]
     committed: bool
-    names: list[str]
+    names: Sequence[str]
 
     def stablehlo(self) -> str:
         """The program as XLA is given it."""
@@ -176,8 +177,7 @@ def plan(
     given: Sequence[Sharding | None] | None = None,
     wanted: Sequence[Sharding | None] | None = None,
     donated: dict[int, int] | None = None,
-    paths: Sequence[str] = (),
-    moves: bool = False,
+    names: Sequence[str] | None = None,
 ) -> Plan:
     """How a program is to run on the devices that its arguments, or its own words, tell.
 
@@ -186,13 +186,12 @@ def plan(
       given: how each argument shall lie; None for those that stay as they are.
       wanted: how each result shall lie; None where XLA may choose.
       donated: the result whose memory each of these arguments may become.
-      paths: what the arguments are called, for messages.
-      moves: arguments that were put elsewhere go where they shall lie.
+      names: what the arguments are called, for messages.
     """
     given = given or [None] * len(operands)
     wanted = wanted or [None] * len(closed.out_avals)
-    names = _names(paths, len(operands))
-    inputs, leader, committed = _agree(closed, operands, given, wanted, names, moves)
+    names = names or [str(i) for i in range(len(operands))]
+    inputs, leader, committed = _agree(closed, operands, given, wanted, names)
     return Plan(closed, leader, tuple(inputs), tuple(wanted), donated or {}, committed, names)
 
 
@@ -224,6 +223,10 @@ class Placed:
         return None if self.donated else self
 
     def __call__(self, operands: Sequence[Any]) -> list[PlacedArray]:
+        if self.donated:
+            from namoo.api.donation import refuse_shared
+
+            refuse_shared(self.program.closed, operands, self.donated)
         given = [unseen(x) if i in self.donated else x for i, x in enumerate(operands)]
         placed = [
             x if type(x) is PlacedArray and x._sharding is s else put_for(x, s, name)
@@ -253,9 +256,27 @@ def _placed(x: Any, sharding: Sharding) -> PlacedArray:
     return PlacedArray(aval, sharding, _xla().put(to_numpy(x), aval, sharding))
 
 
-def _names(paths: Sequence[str], count: int) -> list[str]:
-    rest = range(len(paths), count)
-    return [*(f"constant {i}" for i in range(len(rest))), *paths]
+def require_given(
+    operands: Sequence[Any], given: Sequence[Sharding | None], paths: Sequence[str], moves: bool
+) -> None:
+    """Refuse arguments that cannot lie, or were not put, as `in_shardings` asks for.
+
+    Args:
+      moves: arguments that were put elsewhere go where they shall lie.
+    """
+    for x, s, path in zip(operands, given, paths, strict=True):
+        if s is None:
+            continue
+        require_divisible(path, s, aval_of(x).shape)
+        own = claimed(x)
+        if own is None or moves or own.is_equivalent_to(s, x.ndim):
+            continue
+        if own.device_set != s.device_set or own.num_devices > 1:
+            raise ValueError(
+                "Sharding passed to jit does not match the sharding on the respective arg: "
+                f"{path}, {aval_of(x).str_short()}, lies with {own}, but in_shardings asks "
+                f"for {s}. Move it first: namoo.device_put(x, sharding)."
+            )
 
 
 def _agree(
@@ -264,7 +285,6 @@ def _agree(
     given: Sequence[Sharding | None],
     wanted: Sequence[Sharding | None],
     names: Sequence[str],
-    moves: bool,
 ) -> tuple[list[Sharding], Sharding, bool]:
     """How each argument lies; the sharding whose devices lead, as all must have the same; and
     whether anybody said so."""
@@ -272,13 +292,6 @@ def _agree(
     for x, s, name in zip(operands, given, names, strict=True):
         own = claimed(x)
         if own is not None:
-            if s is not None and not moves and not own.is_equivalent_to(s, x.ndim):
-                if own.device_set != s.device_set or own.num_devices > 1:
-                    raise ValueError(
-                        "Sharding passed to jit does not match the sharding on the respective arg: "
-                        f"{name}, {aval_of(x).str_short()}, lies with {own}, but in_shardings asks "
-                        f"for {s}. Move it first: namoo.device_put(x, sharding)."
-                    )
             claims.append((f"argument {name} of {closed.jaxpr.name}", own if s is None else s))
         elif s is not None:
             claims.append((f"in_shardings for {name}", s))
@@ -287,8 +300,8 @@ def _agree(
     committed = bool(claims)
     if not committed:
         # Nobody said where: the program runs where its first argument happens to lie.
-        loose = next(x._sharding for x in operands if isinstance(x, PlacedArray) and x._follows)
-        claims.append(("an argument", loose))
+        loose = (x._sharding for x in operands if isinstance(x, PlacedArray) and x._follows)
+        claims.append(("an argument", next(loose, None) or SingleDeviceSharding(default())))
     first = claims[0][1]
     for what, sharding in claims[1:]:
         if sharding.device_set != first.device_set:

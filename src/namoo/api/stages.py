@@ -78,7 +78,8 @@ class Traced:
     def _plan(self) -> Any:
         """Where the program runs, if on devices of its own; else None."""
         operands = [x for x in self._leaves if is_array(x)]
-        if not self._jitted._is_placed(self._traced, operands) and not any(map(_is_told, operands)):
+        used = self._traced.used(operands)
+        if not self._jitted._is_placed(self._traced, used) and not any(map(_is_told, used)):
             return None
         args, kwargs = self.in_tree.unflatten(self._leaves)
         return self._jitted._plan(self._traced, operands, args, kwargs)
@@ -118,7 +119,7 @@ class Lowered:
         from namoo.engines.xla import engine, pjrt
 
         plan = self._traced._plan
-        text = plan.stablehlo() if plan else engine.stablehlo(self._traced.jaxpr)
+        text = plan.stablehlo() if plan else engine.stablehlo(self._traced._traced.program)
         return text if dialect == "stablehlo" else pjrt.hlo_text(text)
 
     def compile(self, compiler_options: dict | None = None) -> Compiled:
@@ -139,7 +140,7 @@ class Compiled:
         elif donation:
             self._run = donation.executable
         else:
-            self._run = traced._jitted._executable(traced.jaxpr)
+            self._run = traced._jitted._executable(traced._traced.program)
 
     out_tree = property(lambda self: self._traced.out_tree)
     in_avals = property(lambda self: self._traced.in_avals)
@@ -183,7 +184,8 @@ class Compiled:
 
     @property
     def input_shardings(self) -> tuple[Any, dict[str, Any]]:
-        """How each argument lies on devices, in the structure of the arguments."""
+        """How each argument lies on devices, in the structure of the arguments; None for those that
+        the program does not use, which may lie anywhere."""
         rest = iter(self._inputs)
         return self.in_tree.unflatten(
             [next(rest) if is_array(x) else x for x in self._traced._leaves]
@@ -208,11 +210,14 @@ class Compiled:
 
     @property
     def _inputs(self) -> list[Any]:
-        """The sharding of each argument that is an array."""
-        consts = len(self._traced._traced.consts)
-        if self._placed:
-            return list(self._placed.inputs[consts:])
-        return [self._place] * (len(self._traced._traced.closed.in_avals) - consts)
+        """The sharding of each argument that is an array; None for those that are not used."""
+        inner = self._traced._traced
+        places = (
+            self._placed.inputs if self._placed else [self._place] * len(inner.program.in_avals)
+        )
+        used = iter(places[len(inner.given) :])
+        count = len(inner.closed.in_avals) - len(inner.consts)
+        return [None if i in inner.unused else next(used) for i in range(count)]
 
     @property
     def _place(self) -> Any:
@@ -223,7 +228,9 @@ class Compiled:
 
     def _require_places(self, operands: Sequence[Any], paths: Sequence[str]) -> None:
         for x, wanted, path in zip(operands, self._inputs, paths, strict=True):
-            if _is_committed(x) and not x._sharding.is_equivalent_to(wanted, x.ndim):
+            if wanted is None or not _is_committed(x):
+                continue
+            if not x._sharding.is_equivalent_to(wanted, x.ndim):
                 raise ValueError(
                     "Computation was compiled for input shardings that disagree with the shardings "
                     f"of arguments passed to it: argument {path} of {self._traced.fun_name} was "
@@ -265,12 +272,13 @@ class Compiled:
             )
         if any(map(_is_committed, operands)):
             self._require_places(operands, paths)
+        inputs = (*inner.given, *inner.used(operands))
         if self._placed:
-            outs = self._placed((*inner.consts, *operands))
+            outs = self._placed(inputs)
         elif inner.donation is None:
-            outs = dispatch.execute(self._run, (*inner.consts, *operands))
+            outs = dispatch.execute(self._run, inputs)
         else:
-            outs = inner.donation((*inner.consts, *operands))
+            outs = inner.donation(inputs)
         return inner.out_tree.unflatten(inner.fixed_out.join(list(map(wrap, outs, inner.weak_out))))
 
 

@@ -262,6 +262,14 @@ def dce(jaxpr: Jaxpr, keep: Sequence[bool]) -> Jaxpr:
     return jaxpr.replace(outvars=outvars, eqns=live(jaxpr, outvars)[0])
 
 
+def needed(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], set[Var]]:
+    """`live` of all results, found once."""
+    known = jaxpr.cache.get("live")
+    if known is None:
+        known = jaxpr.cache["live"] = live(jaxpr, jaxpr.outvars)
+    return known
+
+
 def live(jaxpr: Jaxpr, outvars: Sequence[Atom]) -> tuple[list[JaxprEqn], set[Var]]:
     """The equations that some results need, or that have effects, and the variables they read."""
     read: set[Any] = {v for v in outvars if type(v) is not Literal}
