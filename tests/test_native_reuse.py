@@ -275,6 +275,29 @@ def test_a_training_step_is_done_in_place():
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
 
 
+def test_layers_are_updated_as_soon_as_their_gradients_are_known():
+    """So that what a layer keeps for its gradient is free when the one before it has its turn."""
+
+    def loss(weights, x):
+        for w in weights:
+            x = jnp.tanh(x @ w)
+        return x.sum()
+
+    def step(weights, moments, x):
+        grads = namoo.grad(loss)(weights, x)
+        moments = [0.9 * m + g for m, g in zip(moments, grads, strict=True)]
+        return [w - 0.1 * m for w, m in zip(weights, moments, strict=True)], moments
+
+    layers = [square(i) for i in range(6)]
+    closed = namoo.make_jaxpr(step)(layers, layers, square(9))
+    plan, _ = engine_module.write(closed, False)
+    order = [plan.steps.index(plan.fusion.home[w]) for w in plan.graph.outputs[: len(layers)]]
+    assert order == sorted(order, reverse=True)
+    assert native.compile(closed, {"aliases": {i: i for i in range(12)}}).made.in_place == [
+        (i, i) for i in range(12)
+    ]
+
+
 STEPS = [
     lambda a, b: a + b,
     lambda a, b: a * 2 - b,

@@ -236,18 +236,44 @@ class Fusion:
                     other.ancestors |= cluster.ancestors
 
     def ordered(self) -> list[Cluster]:
-        """Clusters in an order in which they can run: as the program has them, where possible."""
-        left = sorted(self.clusters, key=lambda c: max(r.number for r in c.roots))
-        done, out = 0, []
-        while left:
-            for i, cluster in enumerate(left):
-                if cluster.ancestors & ~done == 0:
-                    out.append(left.pop(i))
-                    done |= cluster.bit
-                    break
-            else:
-                raise AssertionError("kernels depend on one another")
+        """Clusters in the order in which they run: each where the program begins it.
+
+        What it reads was written lately then, and its memory is soon free.
+        """
+        out: list[Cluster] = []
+        done = 0
+        turns = self._turns()
+        for last in sorted(self.clusters, key=lambda c: (turns[c], not c.read)):
+            # What it needs may begin later, and runs now.
+            while needed := (last.ancestors | last.bit) & ~done:
+                before = done
+                while needed:
+                    cluster = self.clusters[(needed & -needed).bit_length() - 1]
+                    needed &= needed - 1
+                    if not cluster.ancestors & ~done:
+                        out.append(cluster)
+                        done |= cluster.bit
+                assert done != before, "kernels depend on one another"
         return out
+
+    def _turns(self) -> dict[Cluster, int]:
+        """When each cluster is to run: a number of a node.
+
+        What only makes results may take inputs' memory for them, when others have read these.
+        """
+        turns = {c: c.roots[0].number for c in self.clusters}
+        latest: dict[Node, int] = {}
+        for cluster, turn in turns.items():
+            if cluster.read:
+                for node in cluster.inputs:
+                    latest[node] = max(turn, latest.get(node, 0))
+        for cluster in self.clusters:
+            if not cluster.read:
+                types = {(r.shape, r.dtype) for r in cluster.roots}
+                given = [n for n in cluster.inputs if n.kind is INPUT and n in latest]
+                after = [latest[n] for n in given if (n.shape, n.dtype) in types]
+                turns[cluster] = max([turns[cluster], *after])
+        return turns
 
 
 class _Access(Probe):
