@@ -35,7 +35,8 @@ class Row:
             `torch.compile` or the identity; the better of both counts.
         numpy: The function by hand on NumPy.
         measure: ``call``, seconds for one call; ``first``, seconds of the first call in a new
-            process; ``peak``, bytes of a process that made a few calls; ``import``,
+            process; ``compile``, seconds to trace and compile without a call, in such a process;
+            ``peak``, bytes of a process that made a few calls; ``import``,
             ``array`` and ``step``, seconds in a process that starts with nothing.
         cache: The state of the disk caches of compiled code: ``cold``, ``warm``, or left alone.
         chain: How many of the first arguments become the first results of the call before.

@@ -96,6 +96,15 @@ def first_call(row: Row, framework: str) -> float:
     return time.perf_counter() - start
 
 
+def compilation(row: Row, framework: str) -> float:
+    """Seconds from a function that nobody has called to its program, compiled ahead of time."""
+    work = Work(row, framework)
+    work.warm_up()
+    start = time.perf_counter()
+    work.call.lower(*work.args).compile()
+    return time.perf_counter() - start
+
+
 def peak(row: Row, framework: str) -> float:
     """Bytes of this process at its largest, after a few calls.
 
@@ -110,7 +119,7 @@ def peak(row: Row, framework: str) -> float:
 def main(framework: str, name: str, leaves_file: str = "") -> None:
     row = ROWS[name]
     if row.measure != "call":
-        measure = {"first": first_call, "peak": peak}[row.measure]
+        measure = {"first": first_call, "compile": compilation, "peak": peak}[row.measure]
         print(json.dumps(measure(row, framework)), flush=True)
         return
     work = Work(row, framework)

@@ -25,20 +25,27 @@ def layers_inputs(tiny, layers):
     return params, *mlp.batch_for(params, batch), 0.001
 
 
-def first(row, name, cache, goal):
-    """The first call of another row, by a process that has compiled something else before."""
+def fresh(row, measure, what, cache="cold", goal=FREE):
+    """What another row needs in a process that has compiled something else before."""
+    title = {"first": "first call", "compile": "trace and compile"}[measure]
     return dataclasses.replace(
-        row, name=name, measure="first", cache=cache, goal=goal, torch=None, numpy=None
+        row,
+        name=f"{title}, {what}",
+        measure=measure,
+        cache=cache,
+        goal=goal,
+        torch=None,
+        numpy=None,
     )
 
 
-def layers(count, goal=FREE):
+def layers(measure, count, goal=FREE):
     row = Row("", partial(layers_inputs, layers=count), mlp.sgd)
-    return first(row, f"first call, {count} equal MLP layers", "cold", goal)
+    return fresh(row, measure, f"{count} equal MLP layers", goal=goal)
 
 
-def blocks(count, goal=FREE):
-    return first(gpt.row(count), f"first call, GPT of {count} layers", "cold", goal)
+def blocks(measure, count, goal=FREE):
+    return fresh(gpt.row(count), measure, f"GPT of {count} layers", goal=goal)
 
 
 def traced(name, inputs, step_of):
@@ -70,15 +77,17 @@ def peak(row, name):
 
 
 ROWS = [
-    first(STEP, "first call, MLP step, cold cache", "cold", Goal(jax=3.0)),
-    first(STEP, "first call, MLP step, warm cache", "warm", Goal(jax=10.0)),
-    layers(2),
-    layers(6),
-    layers(24),
-    layers(96, Goal(jax=10.0, of_row=("first call, 6 equal MLP layers", 1.5))),
-    blocks(2),
-    blocks(6),
-    blocks(12, Goal(jax=10.0)),
+    fresh(STEP, "first", "MLP step, cold cache", "cold", Goal(jax=3.0)),
+    fresh(STEP, "first", "MLP step, warm cache", "warm", Goal(jax=10.0)),
+    layers("compile", 2),
+    layers("compile", 6),
+    layers("compile", 24),
+    layers("compile", 96, Goal(jax=10.0, of_row=("trace and compile, 6 equal MLP layers", 1.5))),
+    layers("first", 96),
+    blocks("compile", 2),
+    blocks("compile", 6),
+    blocks("compile", 12, Goal(jax=10.0)),
+    blocks("first", 12),
     traced("trace, MLP step", STEP.inputs, mlp.sgd_function),
     traced("trace, GPT step", gpt.inputs, gpt.step_function),
     peak(STEP, "peak memory, MLP step"),
