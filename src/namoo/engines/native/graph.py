@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo.core.array import to_numpy
-from namoo.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, live
+from namoo.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, needed
 from namoo.engines.native import casts, conv, generators, indexing, matrices, ops, pooling
 from namoo.engines.native.index import Index, ravel, unravel
 from namoo.engines.native.types import elem_of, is_complex, is_key, numpy_dtype
@@ -633,7 +633,7 @@ class Emitter:
 
     def program(self, jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Node]) -> list[Node]:
         """The results of a program on operands."""
-        eqns, used = _live(jaxpr)
+        eqns, used = needed(jaxpr)
         env = _Values(zip(jaxpr.invars, operands, strict=True), self)
         for var, const in zip(jaxpr.constvars, consts, strict=True):
             env[var] = const if isinstance(const, Node) else self.const(const)
@@ -658,7 +658,7 @@ class Emitter:
 
     def _again(self, result: Node | int, operands: tuple[Node, ...]) -> Node:
         """What a recipe makes of operands."""
-        if type(result) is int:
+        if isinstance(result, int):
             return operands[result]
         identity = (result.form, operands)
         node = self.known.get(identity)
@@ -731,14 +731,6 @@ class _Values(dict[Atom, Node]):
             node = emitter.const(np.asarray(literal.val, dtype))
         self[literal] = node
         return node
-
-
-def _live(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], set[Var]]:
-    """The equations of a program that something needs, and the variables that are needed."""
-    known = jaxpr.cache.get("live")
-    if known is None:
-        known = jaxpr.cache["live"] = live(jaxpr, jaxpr.outvars)
-    return known
 
 
 def _permutation(x: Node) -> tuple[int, ...] | None:
