@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,26 +39,66 @@ DEPTH_LIMIT = 64
 ROOTS_LIMIT = 24
 _SEVERAL = Node("several", (), np.dtype(np.uint8))
 
+Reads = dict[Node, None]
+"""Nodes in memory, in the order in which they are read first."""
+_NOTHING: Reads = {}
+
+
+class Frame(NamedTuple):
+    """The loops of a cluster: what decides, with a root's form, whether the root fits in."""
+
+    space: tuple[int, ...]
+    """Points at which it computes: outer ones, and those along which its sums run."""
+    split: int
+    """How many axes of the space are outer ones."""
+    fixed: bool
+    """Whether a reduction has said so."""
+    kind: str
+    """That of the first root."""
+
+    @classmethod
+    def of(cls, root: Node) -> Frame:
+        """The loops of a cluster that begins with a root."""
+        if root.kind is REDUCE:
+            kept, reduced = reduction_axes(root)
+            return cls(kept + reduced, len(kept), True, REDUCE)
+        return cls(root.shape, len(root.shape), False, root.kind)
+
 
 class Cluster:
     """Roots that become one kernel, or a single step of another kind."""
 
-    __slots__ = ("ancestors", "bit", "fixed", "inputs", "read", "roots", "space", "split", "step")
+    __slots__ = (
+        "ancestors", "bit", "frame", "inputs", "number", "read", "roots", "step", "stored",
+    )  # fmt: skip
 
-    def __init__(self, root: Node, bit: int):
+    def __init__(self, number: int, frame: Frame, step: bool):
+        self.number = number
+        self.frame = frame
+        self.step = step
+        """Whether it is no kernel."""
         self.roots: list[Node] = []
-        self.bit = bit
+        self.stored: list[Node] = []
+        """Those of them that a kernel writes to memory."""
+        self.bit = 1 << number
         self.ancestors = 0
         """The bits of all clusters that must run before."""
         self.inputs: dict[Node, None] = {}
+        """What it reads, of others."""
         self.read = False
         """Whether another cluster reads its values."""
-        self.step = root.kind is CALL or root.kind is DOT and not contract.generated(root)
-        if root.kind is REDUCE:
-            kept, reduced = reduction_axes(root)
-            self.space, self.split, self.fixed = kept + reduced, len(kept), True
-        else:
-            self.space, self.split, self.fixed = root.shape, len(root.shape), False
+
+    @property
+    def space(self) -> tuple[int, ...]:
+        return self.frame.space
+
+    @property
+    def split(self) -> int:
+        return self.frame.split
+
+
+Homes = dict[Node, Cluster | None]
+"""The clusters that compute what a root reads; none computes an input."""
 
 
 def nbytes(node: Node) -> int:
@@ -70,141 +110,91 @@ class Fusion:
     """The clusters of a graph."""
 
     def __init__(self, graph: Graph):
-        self.graph = graph
         self.home: dict[Node, Cluster] = {}
         self.clusters: list[Cluster] = []
-        self.roots = choose_roots(graph)
-        self._looked: dict[Node, tuple[int, list[Node]]] = {}
+        self.roots = Roots(graph)
+        self.outside = set(graph.outputs)
+        """What leaves its kernel."""
+        self._frames: dict[int, tuple[Frame, bool]] = {}
         self._answers: dict[Any, bool] = {}
         """What was found out about forms: layers that are alike are looked at once."""
-        for node in graph.nodes:
-            if node in self.roots:
-                self._place(node)
-        outside = set(graph.outputs)
+        for root, look in self.roots.looks.items():
+            self._place(root, *look)
         for cluster in self.clusters:
-            for node in cluster.inputs:
-                if self.home.get(node) is not cluster:
-                    outside.add(node)
-        self.outside = outside
+            cluster.stored = [r for r in cluster.roots if r in self.outside and _storable(r)]
 
-    def look(self, root: Node) -> tuple[int, list[Node]]:
-        """The form in which a root is computed from nodes in memory, and those nodes.
+    def look(self, root: Node) -> tuple[int, Reads]:
+        """The form in which a root is computed from nodes in memory, and those nodes."""
+        return self.roots.looks[root]
 
-        Roots of one form are computed alike, whichever nodes they read.
-        """
-        known = self._looked.get(root)
-        if known is not None:
-            return known
-        roots, type_of = self.roots, self.graph.type
-        # Each node that is computed on the way is its form and, negative, its operands' places.
-        names: dict[Node, int] = {}
-        words: list[int] = []
-        reads: list[Node] = []
-
-        def spell(node: Node) -> None:
-            for x in node.operands:
-                if x in names:
-                    continue
-                if x.kind is LITERAL:
-                    words.append(x.form)
-                elif x.kind is INPUT or x in roots:
-                    reads.append(x)
-                    words.append(type_of(x))
-                else:
-                    spell(x)
-                    continue
-                names[x] = ~len(names)
-            words.append(node.form)
-            for x in node.operands:
-                words.append(names[x])
-            names[node] = ~len(names)
-
-        spell(root)
-        known = self._looked[root] = self.graph.form(*words), reads
-        return known
-
-    def reads(self, root: Node) -> list[Node]:
+    def reads(self, root: Node) -> Reads:
         """The nodes in memory that a root is computed from."""
-        return self.look(root)[1]
+        return self.roots.looks[root][1]
 
-    def _place(self, root: Node) -> None:
-        reads = self.reads(root)
-        if root.kind in (COMPUTE, REDUCE) or (
-            root.kind is PART and root.operands[0].kind is REDUCE
-        ):
-            for cluster in self._candidates(reads):
-                if self._joins(cluster, root, reads):
-                    self._join(cluster, root, reads)
-                    return
-        elif root.kind is PART:  # of a step: written by it
-            cluster = self.home[root.operands[0]]
-            self.home[root] = cluster
+    def _place(self, root: Node, form: int, reads: Reads) -> None:
+        if root.kind is PART and root.operands[0].kind is CALL:  # written by the step
+            self.home[root] = self.home[root.operands[0]]
             return
-        cluster = Cluster(root, 1 << len(self.clusters))
+        home = self.home.get
+        homes = {node: home(node) for node in reads}
+        if root.kind is not CALL and root.kind is not DOT:
+            for cluster in _candidates(homes):
+                if self._joins(cluster, root, form, homes):
+                    self._join(cluster, root, homes)
+                    return
+        known = self._frames.get(form)
+        if known is None:
+            step = root.kind is CALL or root.kind is DOT and not contract.generated(root)
+            known = self._frames[form] = Frame.of(root), step
+        cluster = Cluster(len(self.clusters), *known)
         self.clusters.append(cluster)
-        self._join(cluster, root, reads)
+        self._join(cluster, root, homes)
 
-    def _candidates(self, reads) -> list[Cluster]:
-        """Clusters that produce what the root reads, the newest first."""
-        found = {self.home[n] for n in reads if n in self.home}
-        return sorted([c for c in found if not c.step], key=lambda c: -c.bit)
-
-    def _joins(self, cluster: Cluster, root: Node, reads) -> bool:
+    def _joins(self, cluster: Cluster, root: Node, form: int, homes: Homes) -> bool:
         if len(cluster.roots) >= ROOTS_LIMIT:
             return False
-        for node in reads:
-            home = self.home.get(node)
-            if home is not None and home is not cluster and home.ancestors & cluster.bit:
+        bit, own = cluster.bit, []
+        for node, home in homes.items():
+            if home is cluster:
+                own.append(node.kind)
+            elif home is not None and home.ancestors & bit:
                 return False
-        if cluster.roots[0].kind is DOT:
+            else:
+                own.append("")
+        key = (form, cluster.frame, *own)
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = self._answers[key] = self._suits(cluster, root)
+        return answer
+
+    def _suits(self, cluster: Cluster, root: Node) -> bool:
+        """Whether a root can be computed in the loops of a cluster."""
+        if cluster.frame.kind is DOT:
             return root.kind is COMPUTE and self._follows(cluster, root)
-        return self._fits(cluster, root) and self._aligned(cluster, root)
+        return self._fits(cluster, root) and (root.kind is PART or self._aligned(cluster, root))
 
     def _follows(self, cluster: Cluster, root: Node) -> bool:
         """Whether each element of the root depends on one of a product, in the same order."""
         if root.size != cluster.roots[0].size or not root.elem:
             return False
-        form, reads = self.look(root)
-        own = [self.home.get(n) is cluster for n in reads]
-        key = (form, *own)
-        answer = self._answers.get(key)
-        if answer is None:
-            members = set(cluster.roots)
-            index = [Index.of(Loop(Value("%i", "i64"), 0, n - 1)) for n in root.shape]
-            place, found = ravel(index, root.shape), probe(reads, [(root, index)])
-            answer = all(ravel(at, n.shape) == place for n, at in found if n in members)
-            self._answers[key] = answer
-        return answer
+        members = set(cluster.roots)
+        index = [Index.of(Loop(Value("%i", "i64"), 0, n - 1)) for n in root.shape]
+        place, found = ravel(index, root.shape), probe(self.reads(root), [(root, index)])
+        return all(ravel(at, n.shape) == place for n, at in found if n in members)
 
     @staticmethod
     def _fits(cluster: Cluster, root: Node) -> bool:
+        space, split, fixed, _ = cluster.frame
         if root.kind is REDUCE:
             kept, reduced = reduction_axes(root)
-            if cluster.fixed:
-                return (kept, reduced) == (
-                    cluster.space[: cluster.split],
-                    cluster.space[cluster.split :],
-                )
-            return kept + reduced == cluster.space == root.operands[0].shape
-        if root.shape == cluster.space:
-            return True
-        outer = cluster.space[: cluster.split]
-        return cluster.fixed and _squeezed(root.shape) == _squeezed(outer)
+            if fixed:
+                return (kept, reduced) == (space[:split], space[split:])
+            return kept + reduced == space == root.operands[0].shape
+        return root.shape == space or fixed and _squeezed(root.shape) == _squeezed(space[:split])
 
     def _aligned(self, cluster: Cluster, root: Node) -> bool:
         """Whether the root reads the cluster's own values only at its own place."""
-        if root.kind is PART:
-            return True
-        form, reads = self.look(root)
         split = len(root.shape) if root.kind is REDUCE else cluster.split
-        kinds = [n.kind if self.home.get(n) is cluster else "" for n in reads]
-        key = (form, cluster.space, split, *kinds)
-        answer = self._answers.get(key)
-        if answer is None:
-            answer = self._answers[key] = self._at_own_place(cluster, root, split)
-        return answer
-
-    def _at_own_place(self, cluster: Cluster, root: Node, split: int) -> bool:
         members = set(cluster.roots)
         index = [Index.of(Loop(Value("%i", "i64"), 0, n - 1)) for n in cluster.space]
         outer, inner = index[:split], index[split:]
@@ -218,18 +208,19 @@ class Fusion:
                     return False
         return True
 
-    def _join(self, cluster: Cluster, root: Node, reads) -> None:
-        if root.kind is REDUCE and not cluster.fixed:
-            cluster.split, cluster.fixed = len(root.shape), True
+    def _join(self, cluster: Cluster, root: Node, homes: Homes) -> None:
+        if root.kind is REDUCE and not cluster.frame.fixed:
+            cluster.frame = cluster.frame._replace(split=len(root.shape), fixed=True)
         cluster.roots.append(root)
         self.home[root] = cluster
         before = cluster.ancestors
-        for node in reads:
-            cluster.inputs[node] = None
-            home = self.home.get(node)
-            if home is not None and home is not cluster:
-                home.read = True
-                cluster.ancestors |= home.ancestors | home.bit
+        for node, home in homes.items():
+            if home is not cluster:
+                cluster.inputs[node] = None
+                self.outside.add(node)
+                if home is not None:
+                    home.read = True
+                    cluster.ancestors |= home.ancestors | home.bit
         if cluster.read and cluster.ancestors != before:
             for other in self.clusters:
                 if other.ancestors & cluster.bit:
@@ -274,6 +265,12 @@ class Fusion:
                 after = [latest[n] for n in given if (n.shape, n.dtype) in types]
                 turns[cluster] = max([turns[cluster], *after])
         return turns
+
+
+def _candidates(homes: Homes) -> list[Cluster]:
+    """Kernels that produce what a root reads, the newest first."""
+    found = [c for c in set(homes.values()) if c is not None and not c.step]
+    return sorted(found, key=lambda c: -c.number) if len(found) > 1 else found
 
 
 class _Access(Probe):
@@ -361,43 +358,73 @@ class Readers:
                     reduced[i] = True
 
 
-def choose_roots(graph: Graph) -> set[Node]:
-    """The nodes whose values are kept, in memory or at least until their kernel ends."""
-    readers, count = Readers(graph), len(graph.nodes)
-    live, uses = readers.live, readers.uses
-    roots = set(graph.outputs)
-    weight, height = [0] * count, [0] * count
-    source: list[Node | None] = [None] * count
-    """The array in memory, of the value's own size, that it is computed from; or `_SEVERAL`."""
-    for node in graph.nodes:
-        i = node.number
-        if not live[i]:
-            continue
-        if node.kind is not COMPUTE:
-            if node.kind is not INPUT and node.kind is not LITERAL:
-                roots.add(node)
-            source[i] = node if node.shape else None
-            continue
-        total, deepest, read = node.cost, 0, None
-        for x in node.operands:
-            if x not in roots:
-                total += weight[x.number]
-                deepest = max(deepest, height[x.number])
-            other = source[x.number]
-            if other is not None and other is not read and x.size == node.size:
-                read = other if read is None else _SEVERAL
-        if read is None and node.key[0] == "gather":
-            read = node  # here and there, from a table: as much as an array
-        weight[i], height[i] = total, 1 + deepest
-        # Several arrays are more to read than one.  Where layers each add something to a sum, there
-        # would be one more from layer to layer, and no two layers were alike.
-        many = read is _SEVERAL and readers.reduced[i]
-        again = uses[i] > 1 and (total >= EXPENSIVE or many)
-        spread = total >= EXPENSIVE and readers.largest[i] > node.size
-        if again or spread or readers.needed[i] or deepest >= DEPTH_LIMIT:
-            roots.add(node)
-        source[i] = node if node in roots else read
-    return roots
+class Roots:
+    """The nodes whose values are kept, in memory or at least until their kernel ends.
+
+    Attributes:
+      looks: for each of them, in order, the form in which it is computed from nodes in memory, and
+        those nodes.  Roots of one form are computed alike, whichever nodes they read.
+    """
+
+    def __init__(self, graph: Graph):
+        self.looks: dict[Node, tuple[int, Reads]] = {}
+        readers, count = Readers(graph), len(graph.nodes)
+        live, uses, needed = readers.live, readers.uses, readers.needed
+        forms, outputs = graph.forms, set(graph.outputs)
+        types: dict[int, int] = {}
+        weight, height = [0] * count, [0] * count
+        source: list[Node | None] = [None] * count
+        """The array in memory, of the value's own size, that it is computed from; or `_SEVERAL`."""
+        seen, behind = [0] * count, [_NOTHING] * count
+        """What it is to those that read it: a form, and the nodes in memory behind it."""
+        for node in graph.nodes:
+            i, kind, size = node.number, node.kind, node.size
+            if not live[i]:
+                continue
+            if kind is INPUT or kind is LITERAL:
+                source[i] = node if node.shape else None
+                seen[i] = node.form
+                if kind is INPUT:
+                    behind[i] = {node: None}
+                continue
+            total, deepest, read = node.cost, 0, None
+            words: list[Any] = [node.form]
+            found: list[Node] = []
+            for x in node.operands:
+                j = x.number
+                total += weight[j]
+                if height[j] > deepest:
+                    deepest = height[j]
+                other = source[j]
+                if other is not None and other is not read and x.size == size:
+                    read = other if read is None else _SEVERAL
+                words.append(seen[j])
+                found += behind[j]
+            reads = dict.fromkeys(found)
+            if len(reads) < len(found):  # some are found in several places: it matters in which
+                places = {n: place for place, n in enumerate(reads)}
+                words.append(tuple([places[n] for n in found]))
+            form = forms.setdefault(tuple(words), len(forms))
+            if kind is COMPUTE:
+                if read is None and node.key[0] == "gather":
+                    read = node  # here and there, from a table: as much as an array
+                # Several arrays are more to read than one.  Where layers each add something to a
+                # sum, there would be one more from layer to layer, and no two layers were alike.
+                many = read is _SEVERAL and readers.reduced[i]
+                again = uses[i] > 1 and (total >= EXPENSIVE or many)
+                spread = total >= EXPENSIVE and readers.largest[i] > size
+                deep = deepest >= DEPTH_LIMIT
+                if not (again or spread or deep or needed[i] or node in outputs):
+                    weight[i], height[i], source[i] = total, 1 + deepest, read
+                    seen[i], behind[i] = form, reads
+                    continue
+            self.looks[node] = form, reads
+            source[i] = node if node.shape or kind is COMPUTE else None
+            behind[i] = {node: None}
+            known = types.get(node.form)
+            if known is None:
+                known = types[node.form] = graph.type(node)
+            seen[i] = known
 
 
 def prepare(emitter: Emitter) -> Graph:
@@ -417,16 +444,15 @@ def prepare(emitter: Emitter) -> Graph:
 
 def specification(fusion: Fusion, cluster: Cluster) -> Spec:
     """What the kernel of a cluster computes."""
-    home = fusion.home
-    stored = [r for r in cluster.roots if r in fusion.outside and _storable(r)]
-    inputs = [n for n in cluster.inputs if home.get(n) is not cluster]
-    numbers = {n: i for i, n in enumerate((*inputs, *cluster.roots))}
-    words: list[Any] = [cluster.space, cluster.split, len(inputs)]
-    for root in cluster.roots:
+    inputs, roots, stored = list(cluster.inputs), cluster.roots, cluster.stored
+    number = {n: i for i, n in enumerate((*inputs, *roots))}.__getitem__
+    words: list[Any] = [cluster.frame, len(inputs)]
+    for root in roots:
         form, reads = fusion.look(root)
-        words += (form, *[numbers[n] for n in reads])
-    key = (*words, "stored", *[numbers[n] for n in stored])
-    return Spec(cluster.roots, stored, inputs, cluster.space, cluster.split, key)
+        words.append(form)
+        words += map(number, reads)
+    key = (*words, "stored", *map(number, stored))
+    return Spec(roots, stored, inputs, cluster.space, cluster.split, key)
 
 
 def _storable(node: Node) -> bool:
@@ -438,38 +464,44 @@ class Arena:
 
     def __init__(self) -> None:
         self.size = 0
-        self.free: list[tuple[int, int]] = []
+        self.free: dict[int, int] = {}
+        """Lengths of free ranges, by where they start."""
+        self.starts: dict[int, int] = {}
+        """Where they start, by where they end."""
 
     def take(self, size: int) -> int:
         """The offset of a free range: the smallest that fits."""
         size = -(-size // ALIGNMENT) * ALIGNMENT
-        fitting = [r for r in self.free if r[1] >= size]
-        if not fitting:
-            offset = self.size
-            if self.free and max(self.free)[0] + max(self.free)[1] == self.size:
-                offset = max(self.free)[0]  # grow the last free range
-                self.free.remove(max(self.free))
-            self.size = offset + size
-            return offset
-        offset, length = min(fitting, key=lambda r: r[1])
-        self.free.remove((offset, length))
+        best, least = -1, math.inf
+        for offset, length in self.free.items():
+            if size <= length < least:
+                best, least = offset, length
+        if best < 0:
+            best = self.starts.get(self.size, self.size)  # grow the last range, if it is free
+            self.size = best + size
+        length = self._remove(best)
         if length > size:
-            self.free.append((offset + size, length - size))
-        return offset
+            self._add(best + size, length - size)
+        return best
 
     def give(self, offset: int, size: int) -> None:
         """Take a range back, and join it with its neighbours."""
         size = -(-size // ALIGNMENT) * ALIGNMENT
         if not size:
             return
-        for start, length in list(self.free):
-            if start + length == offset:
-                self.free.remove((start, length))
-                offset, size = start, size + length
-            elif offset + size == start:
-                self.free.remove((start, length))
-                size += length
-        self.free.append((offset, size))
+        before = self.starts.get(offset, offset)
+        self._add(before, self._remove(before) + size + self._remove(offset + size))
+
+    def _add(self, offset: int, size: int) -> None:
+        self.free[offset] = size
+        self.starts[offset + size] = offset
+
+    def _remove(self, offset: int) -> int:
+        """The length of the free range that was there; 0 if there was none."""
+        size = self.free.pop(offset, 0)
+        if size:
+            del self.starts[offset + size]
+        return size
 
 
 class Plan:
@@ -505,23 +537,24 @@ class Plan:
                 self.parts.setdefault(node.operands[0], []).append(node)
         self.scratch: list[int] = []
         for i, cluster in enumerate(self.steps):
-            taken = []
+            free: list[tuple[int, int]] = []
+            written, extra, offset = self.written(cluster), self.extra(cluster), 0
             self._take_over(cluster, i, last)
-            for node in self.written(cluster):
+            for node in written:
                 if node not in self.places:
-                    offset = arena.take(nbytes(node))
-                    self.places[node] = ("arena", offset)
+                    self.places[node] = place = ("arena", arena.take(nbytes(node)))
                     if node not in last:
-                        taken.append((offset, nbytes(node)))
-            extra = self.extra(cluster)
-            offset = arena.take(extra) if extra else 0
-            self.scratch.append(offset)
+                        free.append((place[1], nbytes(node)))
             if extra:
-                taken.append((offset, extra))
+                offset = arena.take(extra)
+                free.append((offset, extra))
+            self.scratch.append(offset)
             for node in cluster.inputs:
-                if last.get(node) == i and self.places.get(node, ("",))[0] == "arena":
-                    taken.append((self.places[node][1], nbytes(node)))
-            for place in taken:
+                if last.get(node) == i:
+                    kind, start = self.places[node]
+                    if kind == "arena":
+                        free.append((start, nbytes(node)))
+            for place in free:
                 arena.give(*place)
         self.arena_size = arena.size
 
@@ -562,7 +595,7 @@ class Plan:
         first = cluster.roots[0]
         if first.kind is CALL:
             return self.parts.get(first, [])
-        return [r for r in cluster.roots if r in self.fusion.outside and _storable(r)]
+        return cluster.stored
 
     def extra(self, cluster: Cluster) -> int:
         """Memory that a step needs for itself."""
