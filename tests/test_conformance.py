@@ -42,7 +42,7 @@ ONLY_BACKWARD = "has no forward mode; tests/test_compositions.py differentiates 
 TESTED_ELSEWHERE = {
     "custom_vjp_call": ONLY_BACKWARD,
     "custom_lin": ONLY_BACKWARD,
-    "linear_step": "stands only in eager derivatives; tests/test_recall.py",
+    "linear_step": "stands only in derivatives as they are made; tests/test_recall.py",
 }
 """Primitives without rows, by name, and where they are tested."""
 

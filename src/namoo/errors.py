@@ -194,7 +194,7 @@ def user_source() -> Source | None:
 
 
 def _look() -> Source | None:
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
         if code.co_filename not in _known_hidden:

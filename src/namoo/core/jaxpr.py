@@ -48,7 +48,7 @@ Atom = Var | Literal
 class JaxprEqn:
     """One operation, `outvars = primitive[params] invars`, and the user's line it comes from."""
 
-    __slots__ = ("derived", "invars", "outvars", "params", "primitive", "source")
+    __slots__ = ("invars", "outvars", "params", "primitive", "source")
 
     def __init__(
         self,
@@ -57,15 +57,12 @@ class JaxprEqn:
         primitive: Primitive,
         params: dict[str, Any],
         source: errors.Source | None = None,
-        derived: dict[Any, Any] | None = None,
     ):
         self.invars = invars if type(invars) is list else list(invars)
         self.outvars = outvars if type(outvars) is list else list(outvars)
         self.primitive = primitive
         self.params = params
         self.source = source
-        self.derived = derived
-        """What was derived from the equation; those that are copies of one have it in common."""
 
     def replace(self, **changes: Any) -> JaxprEqn:
         """A copy with some fields changed."""
@@ -262,7 +259,7 @@ def dce(jaxpr: Jaxpr, keep: Sequence[bool]) -> Jaxpr:
     return jaxpr.replace(outvars=outvars, eqns=live(jaxpr, outvars)[0])
 
 
-def needed(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], set[Var]]:
+def needed(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], set[Atom]]:
     """`live` of all results, found once."""
     known = jaxpr.cache.get("live")
     if known is None:
@@ -270,15 +267,13 @@ def needed(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], set[Var]]:
     return known
 
 
-def live(jaxpr: Jaxpr, outvars: Sequence[Atom]) -> tuple[list[JaxprEqn], set[Var]]:
-    """The equations that some results need, or that have effects, and the variables they read."""
-    read: set[Any] = {v for v in outvars if type(v) is not Literal}
+def live(jaxpr: Jaxpr, outvars: Sequence[Atom]) -> tuple[list[JaxprEqn], set[Atom]]:
+    """The equations that some results need, or that have effects, and all that is read."""
+    read: set[Atom] = set(outvars)
     eqns = []
     for eqn in reversed(jaxpr.eqns):
         # Whether an equation has effects takes longer to find out: it is asked of few.
         if not read.isdisjoint(eqn.outvars) or eqn.effectful:
             eqns.append(eqn)
-            for atom in eqn.invars:
-                if type(atom) is not Literal:
-                    read.add(atom)
+            read.update(eqn.invars)
     return eqns[::-1], read

@@ -62,7 +62,8 @@ class Primitive:
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
-        cls.only_binds = cls.__module__.startswith("namoo.primitives.")
+        if "only_binds" not in vars(cls):
+            cls.only_binds = cls.__module__.startswith("namoo.primitives.")
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current trace: the only door."""

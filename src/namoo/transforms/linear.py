@@ -12,6 +12,7 @@ from typing import Any
 
 from namoo import errors
 from namoo._config import config
+from namoo.core.array import Array
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import (
     Atom,
@@ -32,7 +33,7 @@ from namoo.primitives.shape import instantiate
 from namoo.transforms import recall
 from namoo.transforms.jvp import JVPTrace, JVPTracer
 from namoo.transforms.replay import bind_each, is_eager, replay
-from namoo.transforms.stage import StageTrace, StageTracer, close, derived, stage_closed
+from namoo.transforms.stage import StageTrace, StageTracer, close, derived, stage, stage_closed
 
 
 class TangentTrace(StageTrace):
@@ -94,42 +95,51 @@ class LinearizeTrace(JVPTrace):
         if not any(out_tangents):
             return outs[: len(out_tangents)]
         rest = iter(outs[len(out_tangents) :])
-        operands, consts = [], trace.consts
+        residuals, consts = [], trace.consts
         for f, aval in zip(split.forwarded, split.residual_avals, strict=True):
             x = next(rest) if f is None else primals[f]
             # As `trace.atom` has it; the type is known.
             entry = consts.get(id(x))
             if entry is None:
                 entry = consts[id(x)] = (x, Var(aval))
-            operands.append(entry[1])
-        for t in tangents:
-            own = type(t) is StageTracer and t._trace is trace
-            operands.append(t._var if own else trace.atom(t))
-        results, outvars = [], []
-        for x, avals in zip(outs, out_tangents, strict=False):
-            if avals is not None:
-                outvars.append(var := Var(avals[1]))
-                x = JVPTracer(self, x, StageTracer(trace, var), avals[0])
-            results.append(x)
-        trace.eqns.append(JaxprEqn(operands, outvars, linear_step_p, split.step))
-        return results
+            residuals.append(entry[1])
+        moved = iter(self.step(split.step, residuals, tangents))
+        return [
+            x if avals is None else JVPTracer(self, x, next(moved), avals)
+            for x, avals in zip(outs, out_tangents, strict=False)
+        ]
 
     def rewrite(self, closed, args, primals, tangents, nonzeros) -> list[Any]:
-        """The results of a program, whose derivative is written down equation by equation, as
-        without memory: so programs do not depend on what was traced before them."""
+        """The results of a program that will be written down as it is without memory: so programs
+        do not depend on what was traced before them."""
         key = ("halves", *nonzeros)
         halves = closed.jaxpr.cache.get(key)
         if halves is None:
             halves = closed.jaxpr.cache[key] = Halves(closed, nonzeros)
-        if halves.tangent is None:
+        if halves.step is None:
             return bind_each(self, closed, args)
-        known = [*primals, *replay(self.tangents.parent, halves.primal, primals)]
-        residuals = [known[i] for i in halves.residuals]
-        out_tangents = iter(StageTrace.replay(self.tangents, halves.tangent, residuals + tangents))
+        trace = self.tangents
+        values = primals + replay(trace.parent, halves.primal, primals)
+        if halves.step["jaxpr"].eqns:
+            residuals = [trace.atom(values[i]) for i in halves.residuals]
+            tangents = tangents + self.step(halves.step, residuals, tangents, errors.user_source())
         return [
-            JVPTracer(self, known[i], next(out_tangents)) if nz else known[i]
-            for i, nz in zip(halves.outs, halves.nonzero_out, strict=True)
+            values[i] if t is None else JVPTracer(self, values[i], tangents[t])
+            for i, t in halves.outs
         ]
+
+    def step(self, step, residuals, tangents, source=None) -> list[StageTracer]:
+        """The tangents that a step maps others to, written down as one equation."""
+        trace = self.tangents
+        given = []
+        for t in tangents:
+            own = type(t) is StageTracer and t._trace is trace
+            given.append(t._var if own else trace.atom(t))
+        if len(given) > 1 and len(set(given)) < len(given):
+            step, given = _given_once(step, given)
+        outvars = [Var(v.aval) for v in step["jaxpr"].jaxpr.outvars]
+        trace.eqns.append(JaxprEqn(residuals + given, outvars, linear_step_p, step, source))
+        return [StageTracer(trace, v) for v in outvars]
 
     def finish(self):
         self.tangents.finish()
@@ -139,12 +149,14 @@ class LinearizeTrace(JVPTrace):
 class LinearStep(Primitive):
     """The derivative of a program that was replayed: a linear program, in one equation.
 
-    Bound again under other transformations it becomes its own operations.
+    Bound again under other transformations it becomes its own operations; cotangents take it in
+    `_through_step`.
     """
 
     name = "linear_step"
     multiple_results = True
     holds_program = True
+    only_binds = True
 
     def bind(self, *args, jaxpr):
         return replay(context.trace, jaxpr, args)
@@ -152,30 +164,28 @@ class LinearStep(Primitive):
     def abstract(self, *avals, jaxpr):
         return jaxpr.out_avals
 
-    def transpose(self, cts, *operands, jaxpr):
-        given, linear = [], []
-        for x in operands:
-            linear.append(type(x) is Linear)
-            if type(x) is not Linear:
-                given.append(x)
-        nonzeros = []
-        for ct in cts:
-            nonzeros.append(type(ct) is not Zero)
-            if type(ct) is not Zero:
-                given.append(ct)
-        key = ("backward", *linear, *nonzeros)
-        entry = jaxpr.jaxpr.cache.get(key)
-        if entry is None:
-            program, nonzero_out = transpose_jaxpr(jaxpr, linear, nonzeros)
-            found = iter(nonzero_out)
-            places = [lin and next(found) for lin in linear]
-            entry = jaxpr.jaxpr.cache[key] = program, places
-        program, places = entry
-        outs = iter(replay(context.trace, program, given))
-        return [next(outs) if place else None for place in places]
-
 
 linear_step_p = LinearStep()
+
+
+def _given_once(step: dict[str, ClosedJaxpr], tangents: list[Atom]) -> tuple[dict, list[Atom]]:
+    """A step on tangents of which some are the same, as one that is given each of them once."""
+    jaxpr = step["jaxpr"].jaxpr
+    first: dict[Atom, int] = {}
+    pattern = tuple([first.setdefault(t, len(first)) for t in tangents])
+
+    def make():
+        inputs: dict[int, Var] = {}
+        residuals = jaxpr.invars[: -len(tangents)]
+        same: dict[Atom, Atom] = {
+            v: inputs.setdefault(i, v)
+            for v, i in zip(jaxpr.invars[-len(tangents) :], pattern, strict=True)
+        }
+        eqns = [eqn.replace(invars=[same.get(a, a) for a in eqn.invars]) for eqn in jaxpr.eqns]
+        outvars = [same.get(a, a) for a in jaxpr.outvars]
+        return {"jaxpr": ClosedJaxpr(Jaxpr([], [*residuals, *inputs.values()], outvars, eqns))}
+
+    return derived(jaxpr, ("given once", pattern), make), [*first]
 
 
 def linearize(
@@ -235,7 +245,7 @@ class Linearized:
         def fun(*args):
             run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
             outs, self.nonzero_out, jaxpr, residuals = linearize(run, args, nonzeros, force)
-            jaxpr, residuals = _needed(jaxpr, residuals)
+            jaxpr, residuals = _needed(_unfolded(jaxpr), residuals)
             places = {id(x): i for i, x in enumerate(args)}
             residual_avals[:] = map(aval_of, residuals)
             forwarded[:] = [places.get(id(r)) for r in residuals]
@@ -249,12 +259,11 @@ class Linearized:
         self.forwarded = forwarded
         self.residual_avals = residual_avals
         self.step = {"jaxpr": self.tangent}
-        tangents = iter(self.tangent.out_avals)
         self.out_tangents = [
-            (aval, next(tangents)) if nz else None
+            aval if nz else None
             for aval, nz in zip(closed.out_avals, self.nonzero_out, strict=True)
         ]
-        """For each result its type and that of its tangent, or None where that is zero."""
+        """For each result its type, or None where its tangent is zero."""
 
     def residuals(self, inputs: Sequence[Any], computed: Sequence[Any]) -> list[Any]:
         """All residuals, from the inputs of `primal` and the residuals that it computed."""
@@ -265,34 +274,49 @@ class Linearized:
 class Halves:
     """A program and its derivative, each operation of both as its rules write it.
 
-    `primal` computes what is not an input; `outs` and `residuals` are places among the inputs and
-    what it computes.  `tangent` maps residuals and then tangents to the tangents in `nonzero_out`;
-    it is None where a tangent is not computed from tangents.
+    `primal` computes what is not an input, and `step`, from residuals and the tangents of inputs,
+    the tangents that are not among these; it is None where one is not computed from tangents.
+    `residuals` are places among the inputs and what `primal` computes.  So are results in `outs`,
+    each with the place of its tangent among those of inputs and of `step`; None where that is zero.
     """
 
-    tangent: ClosedJaxpr | None = None
-    nonzero_out: list[bool]
-    outs: list[int]
+    step: dict[str, ClosedJaxpr] | None = None
+    outs: list[tuple[int, int | None]]
     residuals: list[int]
 
     def __init__(self, closed: ClosedJaxpr, nonzeros: Sequence[bool]):
         def fun(*args):
-            values, self.nonzero_out, jaxpr, residuals = linearize(
-                jaxpr_as_fun(closed), args, nonzeros
-            )
-            computed: dict[int, Any] = {}
+            values, nonzero_out, jaxpr, residuals = linearize(jaxpr_as_fun(closed), args, nonzeros)
             places = {id(x): i for i, x in enumerate(args)}
-            for x in [*values, *residuals]:
-                if id(x) not in places:
-                    places[id(x)] = len(places)
-                    computed[id(x)] = x
-            self.outs = [places[id(x)] for x in values]
+            computed = [x for x in [*values, *residuals] if _placed(id(x), places)]
             self.residuals = [places[id(x)] for x in residuals]
-            if not any(type(v) is Literal or v in jaxpr.constvars for v in jaxpr.outvars):
-                self.tangent, _ = close(jaxpr, residuals)
-            return [*computed.values()]
+            moved = {v: i for i, v in enumerate(jaxpr.invars)}
+            outvars = [v for v in jaxpr.outvars if _placed(v, moved)]
+            rest = iter(jaxpr.outvars)
+            self.outs = [
+                (places[id(x)], moved[next(rest)] if nz else None)
+                for x, nz in zip(values, nonzero_out, strict=True)
+            ]
+            if not any(type(v) is Literal or v in jaxpr.constvars for v in outvars):
+                self.step = {"jaxpr": close(jaxpr.replace(outvars=outvars), residuals)[0]}
+            return computed
 
         self.primal = stage_closed(fun, closed.in_avals, closed.jaxpr.name)
+
+
+def _placed(x: Any, places: dict[Any, int]) -> bool:
+    """Give `x` the next place, if it has none."""
+    return len(places) == places.setdefault(x, len(places))
+
+
+def _unfolded(jaxpr: Jaxpr) -> Jaxpr:
+    """A program that an operation is to hold: each step as its own operations."""
+    if not any(eqn.primitive is linear_step_p for eqn in jaxpr.eqns):
+        return jaxpr
+    n = len(jaxpr.constvars)
+    avals = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
+    plain, _ = stage(lambda *xs: eval_jaxpr(jaxpr, xs[:n], *xs[n:]), avals, jaxpr.name)
+    return plain.replace(constvars=plain.invars[:n], invars=plain.invars[n:])
 
 
 def _needed(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
@@ -363,14 +387,16 @@ def backward_pass(
 
 
 @errors.replays_equations
-def _backward_pass(jaxpr, consts, inputs, cts, place):
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    linear: set[Atom] = set()
-    for var, x in zip(jaxpr.invars, inputs, strict=True):
-        if type(x) is Linear:
-            linear.add(var)
-        else:
-            env[var] = x
+def _backward_pass(jaxpr, consts, inputs, cts, place, before=(), source=None):
+    """`backward_pass`, one equation after the other.
+
+    Args:
+      before: for each input the cotangent that it has already, or None.
+      source: where all equations were asked for, if they do not tell it themselves.
+    """
+    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, inputs, strict=True))
+    linear: set[Atom] = {v for v, x in zip(jaxpr.invars, inputs, strict=True) if type(x) is Linear}
 
     def read(atom):
         return literal_value(atom) if type(atom) is Literal else env[atom]
@@ -378,26 +404,31 @@ def _backward_pass(jaxpr, consts, inputs, cts, place):
     waiting: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
         if not linear.isdisjoint(eqn.invars):
-            linear.update(eqn.outvars)
+            for v in eqn.outvars:
+                linear.add(v)
+                env[v] = Linear(v.aval)
             waiting.append(eqn)
         else:
-            place.eqn, place.operation = eqn, eqn.known_place()
+            if source is None:
+                place.eqn, place.operation = eqn, eqn.known_place()
             out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
             env.update(
                 zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True)
             )
 
-    ct_env: dict[Var, Any] = {}
+    ct_env = {v: ct for v, ct in zip(jaxpr.invars, before, strict=False) if ct is not None}
+    checked = context.checked
 
     def accumulate(atoms, cts):
         for atom, ct in zip(atoms, cts, strict=True):
             if ct is not None and type(ct) is not Zero and atom in linear:
-                if context.checked:
+                if checked:
                     ct = settle(ct, atom.aval)
                 ct_env[atom] = add_any(ct_env[atom], ct) if atom in ct_env else ct
 
     accumulate(jaxpr.outvars, cts)
     for eqn in reversed(waiting):
+        prim = eqn.primitive
         out_cts = [ct_env.pop(v, None) for v in eqn.outvars]
         count = len([ct for ct in out_cts if ct is not None])
         if not count:
@@ -407,13 +438,18 @@ def _backward_pass(jaxpr, consts, inputs, cts, place):
                 Zero(v.aval.tangent()) if ct is None else ct
                 for v, ct in zip(eqn.outvars, out_cts, strict=True)
             ]
-        place.eqn, place.operation = eqn, eqn.known_place()
-        operands = [Linear(a.aval) if a in linear else read(a) for a in eqn.invars]
+        if source is None:
+            place.eqn, place.operation = eqn, eqn.known_place()
+        operands = list(map(read, eqn.invars))
+        if prim is linear_step_p:
+            ct_env.update(_through_step(eqn, operands, out_cts, [*map(ct_env.get, eqn.invars)]))
+            continue
         try:
-            in_cts = _transposed(eqn, out_cts, operands)
+            ct = out_cts if prim.multiple_results else out_cts[0]
+            in_cts = prim.transpose(ct, *operands, **eqn.params)
         except NotImplementedError as error:
-            if eqn.source is not None:
-                error.add_note(f"The operation was asked for at {eqn.source}.")
+            if source or eqn.source:
+                error.add_note(f"The operation was asked for at {source or eqn.source}.")
             raise
         accumulate(eqn.invars, in_cts)
     return [
@@ -421,6 +457,59 @@ def _backward_pass(jaxpr, consts, inputs, cts, place):
         for var, x in zip(jaxpr.invars, inputs, strict=True)
         if type(x) is Linear
     ]
+
+
+_ABSENT = frozenset([type(None), Linear, Zero])
+
+
+def _through_step(
+    eqn: JaxprEqn, operands: list[Any], cts: list[Any], before: list[Any]
+) -> list[tuple[Atom, Any]]:
+    """The operands of a step that have cotangents, and these, given those of its results and what
+    operands have `before`; from memory, where the step was taken in this way already.
+
+    Its equations are transposed, and what they give is added up, in the order in which they would
+    be without the step: so programs do not depend on what was traced before them.
+    """
+    jaxpr: Jaxpr = eqn.params["jaxpr"].jaxpr
+    values = operands + cts + before
+
+    def back(given):
+        rest = iter(given)
+        xs = [x if type(x) in _ABSENT else next(rest) for x in values]
+        n, m = len(operands), len(operands) + len(cts)
+        found = _backward_pass(jaxpr, (), xs[:n], xs[n:m], errors.place, xs[m:], eqn.source)
+        linear = [a for a, x in zip(eqn.invars, operands, strict=True) if type(x) is Linear]
+        return [(a, ct) for a, ct in zip(linear, found, strict=True) if not is_zero(ct)]
+
+    trace = context.trace
+    kinds = Array if is_eager(trace) else Tracer if trace.recalls else ()
+    key: list[Any] = ["backward", config.trace_id()]
+    given = []
+    for x in values:
+        if type(x) in _ABSENT:
+            key.append(None)
+        else:
+            given.append(x)
+            key.append(x.weak_type if isinstance(x, kinds) else ...)
+    if ... in key:  # numbers, which are parts of a program
+        return back(given)
+    found = tuple(key)
+    entry = jaxpr.cache.get(found)
+    if entry is None:
+        places: list[int] = []
+
+        def fun(*xs):
+            pairs = back(xs)
+            places[:] = [eqn.invars.index(a) for a, _ in pairs]
+            return [ct for _, ct in pairs]
+
+        entry = jaxpr.cache[found] = stage_closed(fun, [x.aval for x in given]), places
+    program, places = entry
+    if program.consts and not is_eager(trace):
+        return back(given)
+    outs = replay(trace, program, given)
+    return [(eqn.invars[i], ct) for i, ct in zip(places, outs, strict=True)]
 
 
 _backward: dict[Any, Any] = {}
@@ -476,47 +565,6 @@ def _steps_backward(
     avals = [aval_of(x) for x in (*consts, *cts) if not is_zero(x)]
     entry = _backward[found] = stage_closed(fun, avals), nonzero
     return entry
-
-
-def _transposed(eqn: JaxprEqn, cts: list[Any], operands: list[Any]) -> Sequence[Any]:
-    """The cotangents of an equation's operands, by its rule; from memory, where equal equations
-    were transposed before.  None and `Zero` stand for those that are zero."""
-    trace = context.trace
-    if eqn.derived is None or not eqn.primitive.only_binds or trace.eager or not trace.recalls:
-        return _by_rule(eqn, cts, operands)
-    key: list[Any] = [config.trace_id()]
-    given = []
-    for x in (*operands, *cts):
-        kind = type(x)
-        if kind is Linear or kind is Zero:
-            key.append(kind)
-        elif isinstance(x, Tracer):
-            key.append(x.aval.weak_type)
-            given.append(x)
-        else:
-            return _by_rule(eqn, cts, operands)
-    found = tuple(key)
-    entry = eqn.derived.get(found)
-    if entry is None:
-        nonzero: list[bool] = []
-
-        def fun(*values):
-            rest = iter(values)
-            known = [x if type(x) in (Linear, Zero) else next(rest) for x in (*operands, *cts)]
-            in_cts = _by_rule(eqn, known[len(operands) :], known[: len(operands)])
-            nonzero[:] = [ct is not None and type(ct) is not Zero for ct in in_cts]
-            return [ct for ct, nz in zip(in_cts, nonzero, strict=True) if nz]
-
-        program = stage_closed(fun, [x.aval for x in given])
-        entry = eqn.derived[found] = program, nonzero
-    program, nonzero = entry
-    outs = iter(replay(trace, program, given))
-    return [next(outs) if nz else None for nz in nonzero]
-
-
-def _by_rule(eqn: JaxprEqn, cts: list[Any], operands: list[Any]) -> Sequence[Any]:
-    prim = eqn.primitive
-    return prim.transpose(cts if prim.multiple_results else cts[0], *operands, **eqn.params)
 
 
 def transpose_jaxpr(

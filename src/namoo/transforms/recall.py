@@ -102,7 +102,8 @@ class Programs:
         place = errors.place
         if trace.eager or place.operation is not None:
             return replay(trace, program, operands)[0]
-        place.operation = []  # all equations come from the line that calls
+        # All equations come from the line that calls, which is not far from here.
+        place.operation = [errors.user_source()]
         try:
             return replay(trace, program, operands)[0]
         finally:

@@ -125,11 +125,7 @@ class StageTrace(Trace):
             for v in eqn.outvars:
                 env[v] = var = Var(v.aval)
                 outvars.append(var)
-            if eqn.derived is None:
-                eqn.derived = {}
-            self.eqns.append(
-                JaxprEqn(atoms, outvars, eqn.primitive, eqn.params, source, eqn.derived)
-            )
+            self.eqns.append(JaxprEqn(atoms, outvars, eqn.primitive, eqn.params, source))
         outs = map(atom_of, jaxpr.outvars, jaxpr.outvars)
         return [StageTracer(self, a) if type(a) is Var else literal_value(a) for a in outs]
 
@@ -137,8 +133,7 @@ class StageTrace(Trace):
         """The program that computes `outs`, and the values of its constants."""
         outvars = [self.atom(x) for x in outs]
         used: set[Atom] = set(outvars)
-        for eqn in self.eqns:
-            used.update(eqn.invars)
+        used.update(*[eqn.invars for eqn in self.eqns])
         # The trace keeps its own equations: they tell where a value that escapes was made.
         eqns = [
             eqn
