@@ -1,5 +1,7 @@
 """Matrix products of the native engine against NumPy."""
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import namoo
 import namoo.numpy as jnp
+import native_guard
 from namoo import lax
 from namoo.engines.native import contract, matmul, threads
 from namoo.engines.native.engine import native
@@ -231,7 +234,11 @@ def test_long_sums_are_cut(transposed):
     close(out, expected, 30_000)
 
 
-def test_threads_do_not_change_a_bit():
+@pytest.mark.parametrize("least", [0, 1 << 60])
+def test_threads_do_not_change_a_bit(least, monkeypatch):
+    monkeypatch.setenv("NAMOO_CACHE", "off")
+    monkeypatch.setattr(matmul, "CALLED", least)
+    monkeypatch.setattr(matmul, "AGAIN", 1)
     x, y = random((300, 200), "f4", 1), random((200, 130), "f4", 2)
     z = random((130, 9000), "f4", 3)
 
@@ -279,6 +286,59 @@ def test_rows_that_are_summed_again_change_nothing(name, columns, monkeypatch):
         np.testing.assert_array_equal(result, results[0])
     wanted = EPILOGUES[name](*(x.astype("f8") for x in args))
     np.testing.assert_allclose(results[0], wanted, rtol=1e-4, atol=1e-4)
+
+
+CALLED = {
+    "alone": lambda x, y, z: x @ y,
+    "what follows": lambda x, y, z: jnp.tanh(x @ y + z),
+    "turned": lambda x, y, z: x.T @ z,
+    "of transposed columns": lambda x, y, z: z @ y.T,
+    "of a batch": lambda x, y, z: jnp.einsum("ij,bkj->bik", z, jnp.stack([y, y * 2])),
+}
+CALLED_SIZES = [(79, 65, 64), (37, 18, 70), (64, 9, 19), (40, 300, 10), (20, 100, 40)]
+
+
+def called_case(name, sizes, dtype):
+    m, k, n = sizes
+    args = [random(shape, dtype, i) for i, shape in enumerate([(m, k), (k, n), (m, n)])]
+    with namoo.enable_x64(True):
+        return native.compile(namoo.make_jaxpr(CALLED[name])(*args)), args
+
+
+@pytest.mark.parametrize("name", CALLED)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_sums_by_functions_are_the_same(name, dtype, monkeypatch):
+    monkeypatch.setenv("NAMOO_CACHE", "off")
+    monkeypatch.setattr(matmul, "TERMS_TO_CALL", 0)
+    for sizes in CALLED_SIZES:
+        results = []
+        for least in (1 << 60, 0):
+            monkeypatch.setattr(matmul, "CALLED", least)
+            program, args = called_case(name, sizes, dtype)
+            assert ("call void @summed." in program.text) == (least == 0)
+            results.append(program(args)[0])
+        np.testing.assert_array_equal(*results)
+        with namoo.enable_x64(True):
+            wanted = np.asarray(CALLED[name](*(x.astype("f8") for x in args)))
+        close(results[0], wanted.astype(dtype), max(sizes))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="uses mprotect")
+def test_functions_stay_within_arrays():
+    code = (
+        f"import sys; sys.path[:0] = {sys.path!r}; import test_native_matmul as t; t.run_guarded()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def run_guarded():
+    matmul.CALLED = matmul.TERMS_TO_CALL = 0
+    for name in CALLED:
+        for sizes in CALLED_SIZES:
+            program, args = called_case(name, sizes, "f4")
+            for at_end in (False, True):
+                (out,) = native_guard.run(program, args, at_end)
+                np.testing.assert_array_equal(out, program(args)[0])
 
 
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16])

@@ -85,7 +85,8 @@ class KernelEmitter:
         self.levels = self._stage_numbers()
         self.stages = sorted(set(self.levels.values()))
         self.reduces = spec.split < len(spec.space)
-        self.unroll = UNROLL
+        self.registers = 1
+        """How many a vector needs."""
 
     def _stage_numbers(self) -> dict[Node, int]:
         """The stage of each root: after those of the reductions it needs."""
@@ -269,7 +270,7 @@ class KernelEmitter:
         while registers < wanted and size >= 2 * lanes and size % (2 * lanes) == 0:
             registers *= 2
             lanes *= 2
-        self.unroll = max(1, UNROLL // registers)
+        self.registers = registers
         return lanes
 
     def _vector_is_outer(self) -> bool:
@@ -442,7 +443,7 @@ class KernelEmitter:
 
         lanes = self.lanes if self.vector_group is not None else 0
         initial = [a.initial(lanes) for a in accumulators]
-        finals = self._loops(inner, initial, point, accumulators)
+        finals = self._loops(inner, initial, point, accumulators, self._unroll(roots))
         for a, value in zip(accumulators, finals, strict=True):
             total: Any = a.folded(f, value) if self._inner_vector(inner) else value
             total = total if len(total) > 1 else total[0]
@@ -452,6 +453,18 @@ class KernelEmitter:
                 self._put(a.node, index, total)
         for root, place in kept.items():
             w.places[root] = place
+
+    def _unroll(self, roots: list[Node]) -> int:
+        """How often the body of an inner loop is written.
+
+        Functions of many steps have enough under way; those of the sum of a row are not in the
+        loop.
+        """
+        rows = math.prod(self.spec.space[: self.spec.split])
+        known = {*self.spec.inputs, *self.w.registers, *self.w.places}
+        if any(n.cost >= SLOW and n.size > rows for n in _reached(set(roots), known)):
+            return 1
+        return max(1, UNROLL // self.registers)
 
     def _inner_vector(self, inner: list[int]) -> bool:
         return self.vector_group in inner
@@ -482,7 +495,7 @@ class KernelEmitter:
         f.line(f"  {name} = alloca [{count} x {storage(part)}], align 64", 0)
         return Place(Value(name, "ptr"), root.elem, shape, skip=split)
 
-    def _loops(self, inner, values, point, accumulators) -> list[Any]:
+    def _loops(self, inner, values, point, accumulators, unroll: int) -> list[Any]:
         """Loops over the inner axes, carrying `values`."""
         f = self.f
         if not inner:
@@ -493,31 +506,30 @@ class KernelEmitter:
             with f.loop(0, n) as i:
                 self.symbols[g] = Loop(i, 0, n - 1)
                 phis = [tuple(f.carry(v) for v in value) for value in values]
-                outs = self._loops(inner[1:], phis, point, accumulators)
+                outs = self._loops(inner[1:], phis, point, accumulators, unroll)
                 outs = _carried(f, phis, outs)
             del self.symbols[g]
             return outs
         vector = g == self.vector_group
         step = self.lanes if vector else 1
         whole = n // step
-        turns, extra = divmod(whole, self.unroll)
+        turns, extra = divmod(whole, unroll)
         if turns <= 1:
             turns, extra = 0, whole
         tracks = [values] + [
-            [a.initial(self.lanes) for a in accumulators]
-            for _ in range(min(self.unroll, whole) - 1)
+            [a.initial(self.lanes) for a in accumulators] for _ in range(min(unroll, whole) - 1)
         ]
         if turns:
-            with f.loop(0, turns * self.unroll * step, self.unroll * step) as i:
+            with f.loop(0, turns * unroll * step, unroll * step) as i:
                 phis = [[tuple(f.carry(v) for v in value) for value in t] for t in tracks]
-                base = Loop(i, 0, (turns - 1) * self.unroll * step + step - 1, vector)
+                base = Loop(i, 0, (turns - 1) * unroll * step + step - 1, vector)
                 outs = []
                 for u, track in enumerate(phis):
                     self.symbols[g] = _Shifted(base, u * step)
                     outs.append(point(track))
                 tracks = [_carried(f, p, o) for p, o in zip(phis, outs, strict=True)]
         for u in range(extra):
-            at = (turns * self.unroll + u) * step
+            at = (turns * unroll + u) * step
             last = at + step - 1
             self.symbols[g] = Loop(constant("i64", at), at, last, True) if vector else at
             tracks[u % len(tracks)] = point(tracks[u % len(tracks)])

@@ -21,10 +21,12 @@ from namoo.engines.native.graph import Node
 from namoo.engines.native.index import Index, Loop, unravel
 from namoo.engines.native.ir import (
     Function,
+    Mask,
     Value,
     bits_of,
     constant,
     has,
+    mask_of,
     storage,
     suffix,
     vector_type,
@@ -49,6 +51,11 @@ BODY = 16
 WRITTEN_OUT = 64
 # Operations on a tile's elements beyond which they are a loop over its rows.
 EPILOGUE_LIMIT = 48
+# From this many multiplications of vectors on, sums are computed by functions: where there is such
+# a product, there are several.  What follows the sums gets them through memory, which takes no time
+# to speak of if they have so many terms.
+CALLED = 1 << 20
+TERMS_TO_CALL = 256
 # Where sums have so many terms, the last rows are a whole tile with some that were summed before,
 # if these are so few of all: that is less code, the more so where it ends with a loop over rows.
 TERMS_AGAIN = 64
@@ -179,11 +186,16 @@ class ProductKernel:
         """So many points of the last tile are in the one before, too."""
         self.cost = sum(n.cost for n in _between(spec))
         """Operations that follow the sum of an element."""
+        terms = length(product.inner)
         spare = tile.count - self.left if self.left else 0
         looped = self._in_loop(tile.count * self.after * tile.vectors)
         few = size * (AGAIN_WITH_LOOP if looped else AGAIN)
-        if 0 < spare <= few and length(product.inner) >= TERMS_AGAIN:
+        if 0 < spare <= few and terms >= TERMS_AGAIN:
             self.again, self.left, self.full = spare, 0, self.full + 1
+        self.alone = spec.roots == [self.node] and product.columns.out == 1
+        """Sums are all there is to store, in vectors."""
+        vectors = product.multiplications // tile.lanes
+        self.by_function = vectors >= CALLED and (self.alone or terms >= TERMS_TO_CALL)
         self.width = tile.vectors * tile.lanes
         self.panels, self.rest = divmod(product.columns.size, self.width)
 
@@ -213,12 +225,11 @@ class ProductKernel:
         with f.loop(begin, end) as u:
             unit = Index.of(Loop(u, 0, units - 1))
             batch, panel, row, block = unravel(unit, counts)
-            fresh = f.compare("eq", u, begin)
-            if outer * self.blocks > 1:
+            fresh = constant("i1", True)
+            if tile.packed and outer * self.blocks > 1:
                 first = w.integer(unit % (outer * self.blocks))
-                fresh = f.or_(fresh, f.compare("eq", first, constant("i64", 0)))
-            else:
-                fresh = constant("i1", True)
+                fresh = f.compare("eq", first, constant("i64", 0))
+                fresh = f.or_(f.compare("eq", u, begin), fresh)
             outer_rows = product.rows[: tile.axis]
             a = self._moved(left, product.batch, batch, "left")
             a = self._moved(a, outer_rows, row, "left")
@@ -271,22 +282,23 @@ class ProductKernel:
         last = product.columns.size - 1 - (vectors - 1) * lanes
         column = Loop(self.w._sum(start, False), start.constant, last, True)
 
-        def tiles(first: Value | int, last: Value | int):
-            with f.loop(first, last) as i:
-                at, ends = Index.of(Loop(i, 0, self.full - 1)) * tile.count, None
-                if self.again:
-                    end = product.rows[tile.axis].size - tile.count
-                    start = f.minimum(self.w.integer(at), constant("i64", end))
-                    at = Index.of(Loop(start, 0, end))
-                    ends = f.compare("eq", i, constant("i64", self.full - 1))
-                self._tile(a, b, place, at, tile.count, column, vectors, columns, ends)
+        def write(i: Value, number: Index) -> None:
+            at, ends = number * tile.count, None
+            if self.again:
+                end = product.rows[tile.axis].size - tile.count
+                start = f.minimum(self.w.integer(at), constant("i64", end))
+                at = Index.of(Loop(start, 0, end))
+                ends = f.compare("eq", i, constant("i64", self.full - 1))
+            self._tile(a, b, place, at, tile.count, column, vectors, columns, ends)
 
-        if self.full and self.blocks == 1:
-            tiles(0, self.full)
+        if self.full and tile.block == 1:
+            write(self.w._sum(block, False), block)
         elif self.full:
-            first = self.w._sum(block * tile.block, False)
-            last = f.add(first, constant("i64", tile.block))
-            tiles(first, f.minimum(last, constant("i64", self.full)))
+            first, stop = self.w._sum(block * tile.block, False), constant("i64", self.full)
+            if self.blocks > 1:
+                stop = f.minimum(f.add(first, constant("i64", tile.block)), stop)
+            with f.loop(first, stop) as i:
+                write(i, Index.of(Loop(i, 0, self.full - 1)))
         if self.left:
             with ExitStack() as stack:
                 if self.blocks > 1:
@@ -310,69 +322,99 @@ class ProductKernel:
         offsets = [_position(box, Index.of(r), "left").constant for r in range(rows)]
         outs = [_position(box, Index.of(r), "out").constant for r in range(rows)]
         a = f.offset(a, self.w._sum(at * axes[0].left, False), self.elem)
-        part = columns % tile.lanes if columns < self.width or not tile.packed else 0
-        mask = _mask(tile.lanes, columns % tile.lanes) if columns % tile.lanes else None
-        step = Step(f, self.elem, tile.lanes, offsets, vectors)
-        step.last = mask if part and not tile.packed else None
-        zero = Value(f"splat ({constant(self.elem, 0.0)!r})", self.elem, tile.lanes)
+        mask = mask_of(tile.lanes, columns % tile.lanes) if columns % tile.lanes else None
         inner = product.inner
         if tile.packed:
             width = vectors * tile.lanes
             inner = tuple(
                 Axis(x.size, x.left, length(inner[i + 1 :]) * width) for i, x in enumerate(inner)
             )
+        place = place + at * axes[0].out
+        step = Step(f, self.elem, tile.lanes, offsets, vectors)
+        step.last = None if tile.packed else mask
+        if self.by_function and step.can_call(inner) and _even(outs):
+            if self.alone:
+                # Rows that are summed again are what they were.
+                target = self.targets[self.node].pointer
+                out = self.w._address(target, self.elem, place + Index({column: 1}))
+                step.call(a, b, inner[0], out, outs[1] if rows > 1 else 0, mask)
+            else:
+                step.call(a, b, inner[0], self._tile_buffer(), vectors * tile.lanes)
+                self._finish_in_loops(outs, place, column, vectors, mask, ends)
+            return
+        zero = Value(f"splat ({constant(self.elem, 0.0)!r})", self.elem, tile.lanes)
         sums = step.run(a, b, inner, [zero] * (rows * vectors))
-        self._finish(sums, place + at * axes[0].out, outs, column, vectors, mask, ends)
+        self._finish(sums, place, outs, column, vectors, mask, ends)
 
     def _finish(
         self, sums, place: Index, outs: list[int], column: Loop, vectors, mask, ends: Value | None
     ) -> None:
         f, rows = self.f, len(outs)
-        step = outs[1] if rows > 1 else 0
-        again = self.again * self.after if ends is not None else 0
-        if self._in_loop(rows * vectors) and outs == [r * step for r in range(rows)]:
-            first = constant("i64", 0)
-            if ends is not None:
-                first = f.select(ends, constant("i64", again), first)
-            self._finish_in_loops(sums, place, first, step, column, vectors, mask)
+        if self._in_loop(rows * vectors) and _even(outs):
+            buffer = self._tile_buffer()
+            for i, value in enumerate(sums):
+                f.store(value, f.offset(buffer, i * self.tile.lanes, self.elem))
+            self._finish_in_loops(outs, place, column, vectors, mask, ends)
             return
+        again = self.again * self.after if ends is not None else 0
 
         def store(some: range) -> None:
             for r in some:
                 for v in range(vectors):
-                    self._store(sums[r * vectors + v], place + outs[r], column, v, vectors, mask)
+                    last = mask if v == vectors - 1 else None
+                    shift = Index.of(v * self.tile.lanes)
+                    self._store(sums[r * vectors + v], place + outs[r], column, shift, last)
 
         if ends is not None:
             with f.branch(f.not_(ends)):
                 store(range(again))
         store(range(again, rows))
 
-    def _finish_in_loops(
-        self, sums, place: Index, first: Value, step: int, column: Loop, vectors, mask
-    ) -> None:
-        """Compute and store from memory, row by row from the first one on."""
-        f, lanes = self.f, self.tile.lanes
+    def _tile_buffer(self) -> Value:
         if self.tile_buffer is None:
-            most = self.tile.count * self.after
-            self.tile_buffer = self._stack(max(most, self.left * self.after) * self.width)
-        for i, value in enumerate(sums):
-            f.store(value, f.offset(self.tile_buffer, i * lanes, self.elem))
-        rows, kind, size = len(sums) // vectors, sums[0].type, bits_of(self.elem) // 8
+            most = max(self.tile.count, self.left)
+            self.tile_buffer = self._stack(most * self.after * self.width)
+        return Value(self.tile_buffer.name, "ptr", 0, self.f.depth)
+
+    def _finish_in_loops(
+        self, outs: list[int], place: Index, column: Loop, vectors: int, mask, ends: Value | None
+    ) -> None:
+        """Compute and store from sums in memory, row by row."""
+        f, lanes, buffer = self.f, self.tile.lanes, self._tile_buffer()
+        rows, step = len(outs), outs[1] if len(outs) > 1 else 0
+        first = constant("i64", 0)
+        if ends is not None:
+            first = f.select(ends, constant("i64", self.again * self.after), first)
+        whole = vectors - (mask is not None)
+
+        def write(c: Value | int, mask: Value | None) -> None:
+            shift = Index.of(c) if isinstance(c, int) else Index.of(Loop(c, 0, (whole - 1) * lanes))
+            self._store(self._reload(line, c), at, column, shift, mask)
+
         with f.loop(first, rows) as r:
             at = place + Index.of(Loop(r, 0, rows - 1)) * step
-            line = f.offset(self.tile_buffer, f.stepped(r, vectors * lanes), self.elem)
-            for v in range(vectors):
-                address = f.offset(line, v * lanes, self.elem)
-                load = f"load {kind}, ptr {address.name}, align {size}"
-                value = f.emit_here(self.elem, lanes, load)
-                self._store(value, at, column, v, vectors, mask)
+            line = f.offset(buffer, f.stepped(r, vectors * lanes), self.elem)
+            if whole > 1:
+                with f.loop(0, whole * lanes, lanes) as c:
+                    write(c, None)
+            elif whole:
+                write(0, None)
+            if mask is not None:
+                write(whole * lanes, mask)
         self.w.registers = {}
 
-    def _store(self, value, place: Index, column: Loop, v: int, vectors: int, mask) -> None:
+    def _reload(self, line: Value, at: Value | int) -> Value:
+        """A vector of sums, from memory that changes."""
+        f, lanes = self.f, self.tile.lanes
+        kind, size = vector_type(self.elem, lanes), bits_of(self.elem) // 8
+        address = f.offset(line, at, self.elem)
+        return f.emit_here(self.elem, lanes, f"load {kind}, ptr {address.name}, align {size}")
+
+    def _store(self, value, place: Index, column: Loop, shift: Index, mask) -> None:
         """Compute and store the roots at some neighbouring elements of the result."""
         w, node = self.w, self.node
-        position = place + Index({column: 1}, v * self.tile.lanes) * self.product.columns.out
-        w.mask = mask if v == vectors - 1 else None
+        position = place + (Index({column: 1}) + shift) * self.product.columns.out
+        w.mask = mask
         w.registers = {node: value}
         places = [(root, unravel(position, root.shape)) for root in self.spec.roots]
         # All is read before anything is stored: a result may lie in the memory of what is read.
@@ -381,6 +423,11 @@ class ProductKernel:
             if root in self.targets:
                 w.store(self.targets[root], index, value)
         w.mask = None
+
+
+def _even(offsets: list[int]) -> bool:
+    """Whether all are as far from the one before."""
+    return all(x == i * offsets[1] for i, x in enumerate(offsets) if i)
 
 
 def _position(axes: Sequence[Axis], point: Index, side: str) -> Index:
@@ -413,8 +460,29 @@ class Step:
         self.lanes = lanes
         self.offsets = offsets
         self.vectors = vectors
-        self.last: Value | None = None
+        self.last: Mask | None = None
         """Which lanes of the last vector there are."""
+
+    def can_call(self, inner: Sequence[Axis]) -> bool:
+        """Whether a function can compute the sums.
+
+        Loops with few sums are unrolled, which is for one number of terms.
+        """
+        sums = len(self.offsets) * self.vectors
+        short = inner[0].size * sums <= WRITTEN_OUT
+        return len(inner) == 1 and BODY < 2 * sums and not short and _even(self.offsets)
+
+    def call(
+        self, a: Value, b: Value, axis: Axis, out: Value, width: int, mask: Mask | None = None
+    ) -> None:
+        """Let a function compute the sums that all products with such tiles share.
+
+        It stores them in rows `width` apart, of the last vector of each those that `mask` says.
+        """
+        rows, masks = len(self.offsets), [x.count if x else self.lanes for x in (self.last, mask)]
+        function = _summing(self.elem, self.lanes, rows, self.vectors, *masks)
+        step = self.offsets[1] if rows > 1 else 0
+        function.call(self.f, a, step, axis.left, b, axis.right, axis.size, out, width)
 
     def run(self, a: Value, b: Value, inner: Sequence[Axis], sums: list[Value]) -> list[Value]:
         """The sums over some axes."""
@@ -437,7 +505,7 @@ class Step:
             at = unravel(Index.of(n), tuple(x.size for x in inner))
             left = sum(i.constant * x.left for i, x in zip(at, inner, strict=True))
             right = sum(i.constant * x.right for i, x in zip(at, inner, strict=True))
-            sums = self.term(a, b, left, right, sums)
+            sums = self._term(a, b, left, right, sums)
         return sums
 
     def _innermost(self, a, b, axis: Axis, sums):
@@ -450,25 +518,28 @@ class Step:
             left, right = self._at(a, i, axis.left), self._at(b, i, axis.right)
             out = phis
             for u in range(unroll):
-                out = self.term(left, right, u * axis.left, u * axis.right, out)
+                out = self._term(left, right, u * axis.left, u * axis.right, out)
             sums = [f.carried(p, s) for p, s in zip(phis, out, strict=True)]
         for u in range(turns * unroll, axis.size):
-            sums = self.term(a, b, u * axis.left, u * axis.right, sums)
+            sums = self._term(a, b, u * axis.left, u * axis.right, sums)
         return sums
 
-    def term(self, a: Value, b: Value, left: int, right: int, sums: list[Value]) -> list[Value]:
-        """Add one term to all sums."""
+    def _term(self, a: Value, b: Value, left: int, right: int, sums: list[Value]) -> list[Value]:
+        rows = [self.f.offset(a, left + offset, self.elem) for offset in self.offsets]
+        return self.term(rows, self.f.offset(b, right, self.elem), sums)
+
+    def term(self, rows: Sequence[Value], b: Value, sums: list[Value]) -> list[Value]:
+        """Add one term to all sums: of an element of each row, and a row of the panel."""
         f, n = self.f, self.vectors
-        row = []
+        vectors = []
         for v in range(n):
             mask = self.last if v == n - 1 else None
-            address = f.offset(b, right + v * self.lanes, self.elem)
-            row.append(f.load(address, self.elem, self.lanes, mask))
+            address = f.offset(b, v * self.lanes, self.elem)
+            vectors.append(f.load(address, self.elem, self.lanes, mask))
         out = []
-        for r, offset in enumerate(self.offsets):
-            x = f.load(f.offset(a, left + offset, self.elem), self.elem)
-            x = f.splat(x, self.lanes)
-            out += [f.fma(x, row[v], sums[r * n + v]) for v in range(n)]
+        for r, row in enumerate(rows):
+            x = f.splat(f.load(row, self.elem), self.lanes)
+            out += [f.fma(x, vectors[v], sums[r * n + v]) for v in range(n)]
         return out
 
 
@@ -507,54 +578,24 @@ class Packing:
                 rest,
             )
 
-    def _load(self, address: Value, mask: Value | None) -> Value:
-        return self.f.load(address, self.elem, self.lanes, mask)
-
-    def _masks(self) -> list[Value | None]:
-        rest = self.columns % self.lanes
-        return [None] * (self.vectors - 1) + [_mask(self.lanes, rest) if rest else None]
-
     def _rows(self, source: Value, target: Value, axis: Axis) -> None:
-        f, elem, width = self.f, self.elem, self.vectors * self.lanes
-        with f.loop(0, axis.size) as i:
-            row = f.offset(source, f.mul(i, constant("i64", axis.right)), elem)
-            out = f.offset(target, f.mul(i, constant("i64", width)), elem)
-            for v, mask in enumerate(self._masks()):
-                value = self._load(f.offset(row, v * self.lanes, elem), mask)
-                f.store(value, f.offset(out, v * self.lanes, elem))
+        """Rows of the panel, which are rows of the operand."""
+        function = _copying(self.elem, self.lanes, self.columns)
+        function.call(self.f, source, axis.right, target, axis.size)
 
     def _transposed(self, source: Value, target: Value, axis: Axis) -> None:
-        """Square blocks of the operand, whose terms are neighbours, turned in registers."""
+        """Columns of the panel, which are rows of the operand."""
         f, elem, n = self.f, self.elem, self.lanes
-        whole, rest = axis.size // n * n, axis.size % n
-        vectors, columns = divmod(self.columns, n)
-
-        def rows(source: Value, target: Value, columns: int) -> None:
-            if whole:
-                with f.loop(0, whole, n) as i:
-                    self._square(source, target, i, n, columns)
-            if rest:
-                self._square(source, target, constant("i64", whole), rest, columns)
-
-        if vectors:
-            with f.loop(0, vectors) as v:
-                step = constant("i64", n * self.stride)
-                first = f.offset(source, f.mul(v, step), elem)
-                rows(first, f.offset(target, f.mul(v, constant("i64", n)), elem), n)
-        if columns:
-            first = f.offset(source, vectors * n * self.stride, elem)
-            rows(first, f.offset(target, vectors * n, elem), columns)
-
-    def _square(self, source: Value, target: Value, i: Value, terms: int, columns: int) -> None:
-        """The block that begins at term `i`, by a function that all kernels share."""
-        f, elem, n = self.f, self.elem, self.lanes
-        width = self.vectors * n
-        name = f"turned.{suffix(elem, n)}.{columns}.{terms}"
-        if name not in f.declarations:
-            _turning(f, name, elem, n, terms, columns)
-        row = f.offset(source, i, elem)
-        out = f.offset(target, f.mul(i, constant("i64", width)), elem)
-        f.line(f"  call void @{name}({row!r}, i64 {self.stride}, {out!r}, i64 {width})")
+        whole, rest = divmod(self.columns, n)
+        first = 0
+        for vectors, columns in ((whole, n), (1, rest)):
+            if vectors and columns:
+                function = _turning(elem, n, columns, min(axis.size, _quarter(elem, n)))
+                row = f.offset(source, first * self.stride, elem)
+                out = f.offset(target, first, elem)
+                width = self.vectors * n
+                function.call(f, row, self.stride, out, width, axis.size, vectors)
+            first += vectors * columns
 
     def _gathered(self, source: Value, target: Value, axis: Axis) -> None:
         f, elem, n, width = self.f, self.elem, self.lanes, self.vectors * self.lanes
@@ -564,7 +605,7 @@ class Packing:
         with f.loop(0, axis.size) as i:
             row = f.offset(source, f.mul(i, constant("i64", axis.right)), elem)
             out = f.offset(target, f.mul(i, constant("i64", width)), elem)
-            for v, mask in enumerate(self._masks()):
+            for v, mask in enumerate(_masks(self.columns, n)):
                 mask = mask or f.splat(constant("i1", True), n)
                 first = f.offset(row, v * n * self.stride, elem)
                 steps = ", ".join(f"i64 {j * self.stride}" for j in range(n))
@@ -577,44 +618,115 @@ class Packing:
                 f.store(f.emit(elem, n, text, (addresses,)), f.offset(out, v * n, elem))
 
 
-def _turning(outer: Function, name: str, elem: str, lanes: int, terms: int, columns: int) -> None:
-    """A function that copies the rows of a block, `stride` apart, to columns, `width` apart.
+def _masks(columns: int, lanes: int) -> list[Mask | None]:
+    """Which lanes of the vectors that hold so many columns there are."""
+    rest = columns % lanes
+    return [*[None] * (columns // lanes), *([mask_of(lanes, rest)] if rest else [])]
+
+
+class Shared:
+    """A function that several kernels call."""
+
+    def __init__(self, f: Function):
+        f.line("  ret void")
+        self.name = f.name
+        self.declarations = {**f.declarations, f.name: f.text("noinline nounwind")}
+
+    def call(self, f: Function, *arguments: Value | int) -> None:
+        """Write a call of it."""
+        values = [constant("i64", x) if isinstance(x, int) else x for x in arguments]
+        f.declarations |= self.declarations
+        f.line(f"  call void @{self.name}({', '.join(map(repr, values))})")
+
+
+@functools.lru_cache(256)
+def _summing(elem: str, lanes: int, count: int, vectors: int, loaded: int, stored: int) -> Shared:
+    """The sums of a tile; of its last vectors so many lanes are loaded, or stored."""
+    name = f"summed.{suffix(elem, lanes)}.{count}.{vectors}.{loaded}.{stored}"
+    f = Function(name, ["ptr", "i64", "i64", "ptr", "i64", "i64", "ptr", "i64"], "internal void")
+    a, step, left, b, right, terms, out, width = f.parameters
+    steps = [f.mul(step, constant("i64", r)) for r in range(count)]
+    # There are registers for so many addresses.
+    group = -(-count // 8)
+    firsts = [f.offset(a, steps[r], elem) for r in range(0, count, group)]
+    start = constant("i64", 0)
+    zero = Value(f"splat ({constant(elem, 0.0)!r})", elem, lanes)
+    tile = Step(f, elem, lanes, [], vectors)
+    tile.last = mask_of(lanes, loaded) if loaded < lanes else None
+    last = mask_of(lanes, stored) if stored < lanes else None
+    with f.loop(0, terms):
+        phis = [f.carry(zero) for _ in range(count * vectors)]
+        i, j = f.carry(start), f.carry(start)
+        shifts = [f.add(i, steps[r]) for r in range(group)]
+        rows = [f.offset(firsts[r // group], shifts[r % group], elem) for r in range(count)]
+        sums = tile.term(rows, f.offset(b, j, elem), phis)
+        sums = [f.carried(p, s) for p, s in zip(phis, sums, strict=True)]
+        f.carried(i, f.add(i, left))
+        f.carried(j, f.add(j, right))
+    for r in range(count):
+        row = f.offset(out, f.mul(width, constant("i64", r)), elem)
+        for v in range(vectors):
+            mask = last if v == vectors - 1 else None
+            f.store(sums[r * vectors + v], f.offset(row, v * lanes, elem), mask)
+    return Shared(f)
+
+
+@functools.lru_cache(256)
+def _copying(elem: str, lanes: int, columns: int) -> Shared:
+    """Rows, `stride` apart, one after the other."""
+    name = f"copied.{suffix(elem, lanes)}.{columns}"
+    f = Function(name, ["ptr", "i64", "ptr", "i64"], "internal void")
+    source, stride, target, count = f.parameters
+    masks = _masks(columns, lanes)
+    with f.loop(0, count) as i:
+        row = f.offset(source, f.mul(i, stride), elem)
+        out = f.offset(target, f.mul(i, constant("i64", len(masks) * lanes)), elem)
+        for v, mask in enumerate(masks):
+            value = f.load(f.offset(row, v * lanes, elem), elem, lanes, mask)
+            f.store(value, f.offset(out, v * lanes, elem))
+    return Shared(f)
+
+
+def _quarter(elem: str, lanes: int) -> int:
+    """Elements that shuffles exchange for which there are instructions LLVM need not look for."""
+    return min(lanes, 128 // bits_of(elem))
+
+
+@functools.lru_cache(256)
+def _turning(elem: str, lanes: int, columns: int, count: int) -> Shared:
+    """Rows, `stride` apart, to columns of rows `width` apart: `count` terms of them at once.
 
     Quarters of registers are loaded to where they belong, so that elements change places only
-    within these: for such shuffles there are instructions that LLVM need not look for.
+    within these.
     """
-    f = Function(name, ["ptr", "i64", "ptr", "i64"], "internal void")
-    source, stride, target, width = f.parameters
-    quarter = min(lanes, 128 // bits_of(elem))
+    name = f"turned.{suffix(elem, lanes)}.{columns}.{count}"
+    f = Function(name, ["ptr", "i64", "ptr", "i64", "i64", "i64"], "internal void")
+    source, stride, target, width, terms, vectors = f.parameters
+    quarter = _quarter(elem, lanes)
     steps = [f.mul(stride, constant("i64", r)) for r in range(0, lanes, quarter)]
     zero = Value(f"splat ({constant(elem, 0.0)!r})", elem, quarter)
-
-    def turn(source: Value, target: Value, count: int) -> None:
-        mask = _mask(quarter, count) if count < quarter else None
-        rows = []
-        for r in range(quarter):
-            pieces = [
-                f.load(f.offset(source, step, elem), elem, quarter, mask)
-                if r + i * quarter < columns
-                else zero
-                for i, step in enumerate(steps)
-            ]
-            rows.append(_joined(f, pieces))
-            source = f.offset(source, stride, elem)
-        for value in _woven(f, rows)[:count]:
-            f.store(value, target)
-            target = f.offset(target, width, elem)
-
-    whole, rest = divmod(terms, quarter)
-    if whole:
-        with f.loop(0, whole * quarter, quarter) as i:
-            turn(f.offset(source, i, elem), f.offset(target, f.mul(i, width), elem), quarter)
-    if rest:
-        first = constant("i64", whole * quarter)
-        turn(f.offset(source, first, elem), f.offset(target, f.mul(first, width), elem), rest)
-    f.line("  ret void")
-    outer.declarations |= f.declarations
-    outer.declarations[name] = f.text("noinline nounwind")
+    mask = mask_of(quarter, count) if count < quarter else None
+    with f.loop(0, vectors) as v:
+        first = f.offset(source, f.mul(f.mul(v, stride), constant("i64", lanes)), elem)
+        out = f.offset(target, f.mul(v, constant("i64", lanes)), elem)
+        with f.loop(0, terms, count) as i:
+            # The last terms are some of those before, too, if all are not a multiple.
+            i = f.minimum(i, f.sub(terms, constant("i64", count)))
+            row, rows = f.offset(first, i, elem), []
+            for r in range(quarter):
+                pieces = [
+                    f.load(f.offset(row, step, elem), elem, quarter, mask)
+                    if r + s * quarter < columns
+                    else zero
+                    for s, step in enumerate(steps)
+                ]
+                rows.append(_joined(f, pieces))
+                row = f.offset(row, stride, elem)
+            column = f.offset(out, f.mul(i, width), elem)
+            for value in _woven(f, rows)[:count]:
+                f.store(value, column)
+                column = f.offset(column, width, elem)
+    return Shared(f)
 
 
 def _joined(f: Function, vectors: list[Value]) -> Value:
@@ -637,23 +749,3 @@ def _woven(f: Function, rows: list[Value]) -> list[Value]:
         pairs = zip(rows[: n // 2], rows[n // 2 :], strict=True)
         rows = [f.shuffle(x, order, y) for x, y in pairs for order in (low, high)]
     return rows
-
-
-def transposed(f: Function, rows: list[Value]) -> list[Value]:
-    """A square of vectors with rows and columns exchanged: halves of blocks change places."""
-    n, half = len(rows), len(rows) // 2
-    while half:
-        out = list(rows)
-        for i in range(n):
-            if not i & half:
-                x, y = rows[i], rows[i + half]
-                low = [j if not j & half else n + j - half for j in range(n)]
-                high = [j + half if not j & half else n + j for j in range(n)]
-                out[i], out[i + half] = f.shuffle(x, low, y), f.shuffle(x, high, y)
-        rows, half = out, half // 2
-    return rows
-
-
-def _mask(lanes: int, count: int) -> Value:
-    bits = ", ".join(f"i1 {'true' if i < count else 'false'}" for i in range(lanes))
-    return Value(f"<{bits}>", "i1", lanes)
