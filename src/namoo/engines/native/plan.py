@@ -1,6 +1,6 @@
 """Which loops, in which order, with which memory.
 
-`fuse` decides which values are kept in memory (*roots*) and which are computed where they are
+`Fusion` decides which values are kept in memory (*roots*) and which are computed where they are
 read, then puts roots that run over the same indices into one kernel.  `Plan` gives each root that
 leaves its kernel a place: an argument of the program, or a range of the arena that is used again
 as soon as nothing needs it.
@@ -39,9 +39,8 @@ DEPTH_LIMIT = 64
 ROOTS_LIMIT = 24
 _SEVERAL = Node("several", (), np.dtype(np.uint8))
 
-Reads = dict[Node, None]
+Reads = tuple[Node, ...]
 """Nodes in memory, in the order in which they are read first."""
-_NOTHING: Reads = {}
 
 
 class Frame(NamedTuple):
@@ -375,7 +374,8 @@ class Roots:
         weight, height = [0] * count, [0] * count
         source: list[Node | None] = [None] * count
         """The array in memory, of the value's own size, that it is computed from; or `_SEVERAL`."""
-        seen, behind = [0] * count, [_NOTHING] * count
+        seen: list[int] = [0] * count
+        behind: list[Reads] = [()] * count
         """What it is to those that read it: a form, and the nodes in memory behind it."""
         for node in graph.nodes:
             i, kind, size = node.number, node.kind, node.size
@@ -385,7 +385,7 @@ class Roots:
                 source[i] = node if node.shape else None
                 seen[i] = node.form
                 if kind is INPUT:
-                    behind[i] = {node: None}
+                    behind[i] = (node,)
                 continue
             total, deepest, read = node.cost, 0, None
             words: list[Any] = [node.form]
@@ -400,10 +400,10 @@ class Roots:
                     read = other if read is None else _SEVERAL
                 words.append(seen[j])
                 found += behind[j]
-            reads = dict.fromkeys(found)
-            if len(reads) < len(found):  # some are found in several places: it matters in which
-                places = {n: place for place, n in enumerate(reads)}
-                words.append(tuple([places[n] for n in found]))
+            reads = tuple(found)
+            if len(set(found)) < len(found):  # some are in several places: it matters in which
+                reads = tuple(dict.fromkeys(found))
+                words.append(tuple(map(reads.index, found)))
             form = forms.setdefault(tuple(words), len(forms))
             if kind is COMPUTE:
                 if read is None and node.key[0] == "gather":
@@ -420,7 +420,7 @@ class Roots:
                     continue
             self.looks[node] = form, reads
             source[i] = node if node.shape or kind is COMPUTE else None
-            behind[i] = {node: None}
+            behind[i] = (node,)
             known = types.get(node.form)
             if known is None:
                 known = types[node.form] = graph.type(node)

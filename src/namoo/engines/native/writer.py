@@ -458,9 +458,27 @@ class Probe(Writer):
     def __init__(self, places):
         super().__init__(Nowhere("probe", ()), places)
         self.positions: list[Index] = []
+        self.mapped: dict[tuple, Any] = {}
+
+    def at(self, node, index):
+        mapped = node.kind is COMPUTE and node.key[0] == "map"
+        if not mapped or node in self.registers or node in self.places:
+            return super().at(node, index)
+        # What it computes does not matter: it reads its operands at its own place.
+        key = (node, *[i.key() for i in index])
+        if key not in self.mapped:
+            for x in node.operands:
+                self.at(x, index if x.shape else [])
+            self.mapped[key] = _unknown(node.elem)
+        return self.mapped[key]
 
     def load(self, place, index):
         self.positions.append(place.position(index))
-        if is_compound(place.elem):
-            return (Value("%", part_of(place.elem)),) * parts(place.elem)
-        return Value("%", computed_in(place.elem))
+        return _unknown(place.elem)
+
+
+def _unknown(elem: str) -> Any:
+    """A value that nobody computes."""
+    if is_compound(elem):
+        return (Value("%", part_of(elem)),) * parts(elem)
+    return Value("%", computed_in(elem))
