@@ -310,6 +310,7 @@ def called_case(name, sizes, dtype):
 def test_sums_by_functions_are_the_same(name, dtype, monkeypatch):
     monkeypatch.setenv("NAMOO_CACHE", "off")
     monkeypatch.setattr(matmul, "TERMS_TO_CALL", 0)
+    monkeypatch.setattr(matmul, "COST_TO_CALL", 1 << 60)
     for sizes in CALLED_SIZES:
         results = []
         for least in (1 << 60, 0):

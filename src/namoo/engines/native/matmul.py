@@ -56,6 +56,9 @@ EPILOGUE_LIMIT = 48
 # to speak of if they have so many terms.
 CALLED = 1 << 20
 TERMS_TO_CALL = 256
+# If so many operations follow, that is always so: else LLVM might keep their constants in registers
+# meanwhile, which the sums need.
+COST_TO_CALL = 16
 # Where sums have so many terms, the last rows are a whole tile with some that were summed before,
 # if these are so few of all: that is less code, the more so where it ends with a loop over rows.
 TERMS_AGAIN = 64
@@ -194,8 +197,10 @@ class ProductKernel:
             self.again, self.left, self.full = spare, 0, self.full + 1
         self.alone = spec.roots == [self.node] and product.columns.out == 1
         """Sums are all there is to store, in vectors."""
-        vectors = product.multiplications // tile.lanes
-        self.by_function = vectors >= CALLED and (self.alone or terms >= TERMS_TO_CALL)
+        long = product.multiplications >= CALLED * tile.lanes
+        self.by_function = self.cost >= COST_TO_CALL or (
+            long and (self.alone or terms >= TERMS_TO_CALL)
+        )
         self.width = tile.vectors * tile.lanes
         self.panels, self.rest = divmod(product.columns.size, self.width)
 
