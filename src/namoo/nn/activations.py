@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from namoo import numpy as jnp
+from namoo._lazy import later
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives import elementwise as ops
-from namoo.primitives.special import erfc
 from namoo.transforms.custom import custom_jvp
 from namoo.transforms.recall import recalled
+
+special = later("namoo.primitives.special")
 
 Array = Any
 
@@ -247,7 +249,7 @@ def gelu(x: Any, approximate: bool = True) -> Array:
     if approximate:
         scale = np.sqrt(2 / np.pi).astype(x.dtype)
         return x * (0.5 * (1.0 + jnp.tanh(scale * (x + 0.044715 * (x**3)))))
-    return (0.5 * x * erfc(-x * np.sqrt(0.5).astype(x.dtype))).astype(x.dtype)
+    return (0.5 * x * special.erfc(-x * np.sqrt(0.5).astype(x.dtype))).astype(x.dtype)
 
 
 def glu(x: Any, axis: int = -1) -> Array:

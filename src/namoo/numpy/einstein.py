@@ -98,6 +98,16 @@ def _parsed(subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, list[Array
 
 @functools.lru_cache(512)
 def _full_formula(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> str:
+    text = subscripts.replace(" ", "")
+    inputs, arrow, output = text.partition("->")
+    if (
+        arrow
+        and (inputs.replace(",", "") + output).isalpha()
+        and inputs.count(",") == len(shapes) - 1
+        and len(set(output)) == len(output)
+        and set(output) <= set(inputs)
+    ):
+        return text  # as most are; what knows all others takes long to load
     from opt_einsum.parser import parse_einsum_input
 
     structs = [ShapeDtypeStruct(shape, "float32") for shape in shapes]

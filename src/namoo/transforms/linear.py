@@ -33,7 +33,7 @@ from namoo.primitives.shape import instantiate
 from namoo.transforms import recall
 from namoo.transforms.jvp import JVPTrace, JVPTracer
 from namoo.transforms.replay import bind_each, is_eager, replay
-from namoo.transforms.stage import StageTrace, StageTracer, close, derived, stage, stage_closed
+from namoo.transforms.stage import StageTrace, StageTracer, close, derived, stage_closed
 
 
 class TangentTrace(StageTrace):
@@ -120,7 +120,7 @@ class LinearizeTrace(JVPTrace):
             return bind_each(self, closed, args)
         trace = self.tangents
         values = primals + replay(trace.parent, halves.primal, primals)
-        if halves.step["jaxpr"].eqns:
+        if halves.moves:
             residuals = [trace.atom(values[i]) for i in halves.residuals]
             tangents = tangents + self.step(halves.step, residuals, tangents, errors.user_source())
         return [
@@ -245,7 +245,7 @@ class Linearized:
         def fun(*args):
             run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
             outs, self.nonzero_out, jaxpr, residuals = linearize(run, args, nonzeros, force)
-            jaxpr, residuals = _needed(_unfolded(jaxpr), residuals)
+            jaxpr, residuals = _needed(jaxpr, residuals)
             places = {id(x): i for i, x in enumerate(args)}
             residual_avals[:] = map(aval_of, residuals)
             forwarded[:] = [places.get(id(r)) for r in residuals]
@@ -281,6 +281,8 @@ class Halves:
     """
 
     step: dict[str, ClosedJaxpr] | None = None
+    moves: bool
+    """Whether `step` does anything."""
     outs: list[tuple[int, int | None]]
     residuals: list[int]
 
@@ -297,6 +299,7 @@ class Halves:
                 (places[id(x)], moved[next(rest)] if nz else None)
                 for x, nz in zip(values, nonzero_out, strict=True)
             ]
+            self.moves = bool(jaxpr.eqns)
             if not any(type(v) is Literal or v in jaxpr.constvars for v in outvars):
                 self.step = {"jaxpr": close(jaxpr.replace(outvars=outvars), residuals)[0]}
             return computed
@@ -307,16 +310,6 @@ class Halves:
 def _placed(x: Any, places: dict[Any, int]) -> bool:
     """Give `x` the next place, if it has none."""
     return len(places) == places.setdefault(x, len(places))
-
-
-def _unfolded(jaxpr: Jaxpr) -> Jaxpr:
-    """A program that an operation is to hold: each step as its own operations."""
-    if not any(eqn.primitive is linear_step_p for eqn in jaxpr.eqns):
-        return jaxpr
-    n = len(jaxpr.constvars)
-    avals = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
-    plain, _ = stage(lambda *xs: eval_jaxpr(jaxpr, xs[:n], *xs[n:]), avals, jaxpr.name)
-    return plain.replace(constvars=plain.invars[:n], invars=plain.invars[n:])
 
 
 def _needed(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
@@ -386,6 +379,13 @@ def backward_pass(
         place.eqn, place.operation = before
 
 
+class _Values(dict[Atom, Any]):
+    """The values of variables, and of literals."""
+
+    def __missing__(self, literal: Literal) -> Any:
+        return literal_value(literal)
+
+
 @errors.replays_equations
 def _backward_pass(jaxpr, consts, inputs, cts, place, before=(), source=None):
     """`backward_pass`, one equation after the other.
@@ -394,13 +394,10 @@ def _backward_pass(jaxpr, consts, inputs, cts, place, before=(), source=None):
       before: for each input the cotangent that it has already, or None.
       source: where all equations were asked for, if they do not tell it themselves.
     """
-    env: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env = _Values(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, inputs, strict=True))
+    read = env.__getitem__
     linear: set[Atom] = {v for v, x in zip(jaxpr.invars, inputs, strict=True) if type(x) is Linear}
-
-    def read(atom):
-        return literal_value(atom) if type(atom) is Literal else env[atom]
-
     waiting: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
         if not linear.isdisjoint(eqn.invars):
@@ -471,45 +468,48 @@ def _through_step(
     Its equations are transposed, and what they give is added up, in the order in which they would
     be without the step: so programs do not depend on what was traced before them.
     """
-    jaxpr: Jaxpr = eqn.params["jaxpr"].jaxpr
-    values = operands + cts + before
-
-    def back(given):
-        rest = iter(given)
-        xs = [x if type(x) in _ABSENT else next(rest) for x in values]
-        n, m = len(operands), len(operands) + len(cts)
-        found = _backward_pass(jaxpr, (), xs[:n], xs[n:m], errors.place, xs[m:], eqn.source)
-        linear = [a for a, x in zip(eqn.invars, operands, strict=True) if type(x) is Linear]
-        return [(a, ct) for a, ct in zip(linear, found, strict=True) if not is_zero(ct)]
-
     trace = context.trace
-    kinds = Array if is_eager(trace) else Tracer if trace.recalls else ()
+    eager = is_eager(trace)
+    kinds = Array if eager else Tracer if trace.recalls else ()
+    values = operands + cts + before
     key: list[Any] = ["backward", config.trace_id()]
     given = []
     for x in values:
         if type(x) in _ABSENT:
             key.append(None)
-        else:
+        elif isinstance(x, kinds):
+            key.append(x.weak_type)
             given.append(x)
-            key.append(x.weak_type if isinstance(x, kinds) else ...)
-    if ... in key:  # numbers, which are parts of a program
-        return back(given)
+        else:  # a number, which is a part of a program
+            return _by_equations(eqn, operands, cts, before)
+    jaxpr: Jaxpr = eqn.params["jaxpr"].jaxpr
     found = tuple(key)
     entry = jaxpr.cache.get(found)
     if entry is None:
         places: list[int] = []
 
         def fun(*xs):
-            pairs = back(xs)
+            rest = iter(xs)
+            known = [x if type(x) in _ABSENT else next(rest) for x in values]
+            n, m = len(operands), len(operands) + len(cts)
+            pairs = _by_equations(eqn, known[:n], known[n:m], known[m:])
             places[:] = [eqn.invars.index(a) for a, _ in pairs]
             return [ct for _, ct in pairs]
 
         entry = jaxpr.cache[found] = stage_closed(fun, [x.aval for x in given]), places
     program, places = entry
-    if program.consts and not is_eager(trace):
-        return back(given)
+    if program.consts and not eager:
+        return _by_equations(eqn, operands, cts, before)
     outs = replay(trace, program, given)
     return [(eqn.invars[i], ct) for i, ct in zip(places, outs, strict=True)]
+
+
+def _by_equations(eqn, operands, cts, before) -> list[tuple[Atom, Any]]:
+    """`_through_step` without memory."""
+    jaxpr = eqn.params["jaxpr"].jaxpr
+    found = _backward_pass(jaxpr, (), operands, cts, errors.place, before, eqn.source)
+    linear = [a for a, x in zip(eqn.invars, operands, strict=True) if type(x) is Linear]
+    return [(a, ct) for a, ct in zip(linear, found, strict=True) if not is_zero(ct)]
 
 
 _backward: dict[Any, Any] = {}
