@@ -445,3 +445,19 @@ def test_what_a_rule_made_of_operands_is_made_of_others(name, pairs, asked):
     for out, expected in zip(program(args), f(*args), strict=True):
         assert np.array_equal(out, expected)
     assert primitive.asked == asked
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_places_of_extremes_are_in_one_kernel_with_these(others):
+    """Also where the kernel has as many results as it may have."""
+
+    def f(x):
+        y = jnp.exp(jnp.sin(x)) * jnp.tanh(x)
+        first = [y + i for i in range(others)]
+        count = plan.ROOTS_LIMIT // 2 + 1
+        return first + [jnp.argmax(y * (i + 1) + i * y * y, 1) for i in range(count)]
+
+    x = np.random.default_rng(0).normal(size=(20, 30)).astype(np.float32)
+    program, inputs = compiled(f, x)
+    for out, expected in zip(program(inputs), f(jnp.asarray(x)), strict=True):
+        np.testing.assert_allclose(out, expected, rtol=1e-6)

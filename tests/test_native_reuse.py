@@ -10,6 +10,7 @@ import namoo.numpy as jnp
 from namoo import lax
 from namoo._accelerator import native as runtime
 from namoo.engines.native import engine as engine_module
+from namoo.engines.native import reuse
 from namoo.engines.native.engine import native
 from namoo.optim import adamw, apply_updates
 
@@ -330,3 +331,20 @@ def test_random_programs_are_the_same_in_place(steps, order):
     got = program([a.copy() for a in args])
     for x, y in zip(got, want, strict=True):
         np.testing.assert_array_equal(x, y)
+
+
+def test_layers_that_are_alike_are_looked_at_once(monkeypatch):
+    def layers(count):
+        def step(weights, x):
+            return [w - 0.1 * jnp.sin(w) * x for w in weights]
+
+        looked.clear()
+        closed = namoo.make_jaxpr(step)([square()] * count, square(2))
+        program = native.compile(closed, {"aliases": {i: i for i in range(count)}})
+        assert len(program.made.in_place) == count
+        return len(looked)
+
+    looked, own_place = [], reuse._own_place
+    monkeypatch.setenv("NAMOO_CACHE", "off")
+    monkeypatch.setattr(reuse, "_own_place", lambda *args: looked.append(1) or own_place(*args))
+    assert layers(3) == layers(9) == 1

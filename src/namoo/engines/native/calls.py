@@ -130,14 +130,14 @@ class Calls:
             share = grain(kernel)
             if share:
                 driver.module.declarations["namoo_parallel"] = PARALLEL
-            words += [number, kernel.units, share, len(places)]
+            words += (number, kernel.units, share, len(places))
             words += [i if kind == "arena" else ~(self.starts[kind] + i) for kind, i in places]
             driver.widest = max(driver.widest, len(places))
         name, count = f"@calls{self.lists}", len(words)
         self.lists += 1
-        numbers = ", ".join([f"i64 {w}" for w in words])
+        numbers = ", i64 ".join(map(str, words))
         driver.module.lists.append(
-            f"{name} = private unnamed_addr constant [{count} x i64] [{numbers}]"
+            f"{name} = private unnamed_addr constant [{count} x i64] [i64 {numbers}]"
         )
         end = f"getelementptr (i64, ptr {name}, i64 {count})"
         driver.f.line(

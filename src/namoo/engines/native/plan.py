@@ -120,7 +120,7 @@ class Fusion:
         for root, look in self.roots.looks.items():
             self._place(root, *look)
         for cluster in self.clusters:
-            cluster.stored = [r for r in cluster.roots if r in self.outside and _storable(r)]
+            cluster.stored = [r for r in cluster.roots if r in self.outside]
 
     def look(self, root: Node) -> tuple[int, Reads]:
         """The form in which a root is computed from nodes in memory, and those nodes."""
@@ -131,19 +131,24 @@ class Fusion:
         return self.roots.looks[root][1]
 
     def _place(self, root: Node, form: int, reads: Reads) -> None:
-        if root.kind is PART and root.operands[0].kind is CALL:  # written by the step
-            self.home[root] = self.home[root.operands[0]]
-            return
         home = self.home.get
         homes = {node: home(node) for node in reads}
-        if root.kind is not CALL and root.kind is not DOT:
+        kind = root.kind
+        if kind is PART:
+            cluster = self.home[root.operands[0]]
+            if cluster.step:
+                self.home[root] = cluster  # which writes it
+            else:
+                self._join(cluster, root, homes)
+            return
+        if kind is COMPUTE or kind is REDUCE:
             for cluster in _candidates(homes):
                 if self._joins(cluster, root, form, homes):
                     self._join(cluster, root, homes)
                     return
         known = self._frames.get(form)
         if known is None:
-            step = root.kind is CALL or root.kind is DOT and not contract.generated(root)
+            step = kind is CALL or kind is DOT and not contract.generated(root)
             known = self._frames[form] = Frame.of(root), step
         cluster = Cluster(len(self.clusters), *known)
         self.clusters.append(cluster)
@@ -170,7 +175,7 @@ class Fusion:
         """Whether a root can be computed in the loops of a cluster."""
         if cluster.frame.kind is DOT:
             return root.kind is COMPUTE and self._follows(cluster, root)
-        return self._fits(cluster, root) and (root.kind is PART or self._aligned(cluster, root))
+        return self._fits(cluster, root) and self._aligned(cluster, root)
 
     def _follows(self, cluster: Cluster, root: Node) -> bool:
         """Whether each element of the root depends on one of a product, in the same order."""
@@ -216,9 +221,9 @@ class Fusion:
         for node, home in homes.items():
             if home is not cluster:
                 cluster.inputs[node] = None
-                self.outside.add(node)
                 if home is not None:
                     home.read = True
+                    self.outside.add(node)
                     cluster.ancestors |= home.ancestors | home.bit
         if cluster.read and cluster.ancestors != before:
             for other in self.clusters:
@@ -453,10 +458,6 @@ def specification(fusion: Fusion, cluster: Cluster) -> Spec:
         words += map(number, reads)
     key = (*words, "stored", *map(number, stored))
     return Spec(roots, stored, inputs, cluster.space, cluster.split, key)
-
-
-def _storable(node: Node) -> bool:
-    return not (node.kind is REDUCE and len(node.operands) > 1)
 
 
 class Arena:

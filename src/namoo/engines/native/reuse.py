@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from namoo.engines.native.graph import CALL, DOT, PART, REDUCE, Node
 from namoo.engines.native.index import Index, Loop, ravel
 from namoo.engines.native.ir import Value
-from namoo.engines.native.kernel import KernelEmitter
+from namoo.engines.native.kernel import KernelEmitter, Spec
 from namoo.engines.native.plan import (
     Cluster,
     Plan,
@@ -27,30 +27,40 @@ from namoo.engines.native.plan import (
 def in_place(plan: Plan, aliases: Mapping[int, int]) -> list[tuple[int, int]]:
     """The pairs of an input and a result, of those given, that may share memory."""
     graph = plan.graph
-    last = {node: i for i, cluster in enumerate(plan.steps) for node in cluster.inputs}
+    turns = {cluster: i for i, cluster in enumerate(plan.steps)}
+    last = {node: i for cluster, i in turns.items() for node in cluster.inputs}
+    known: dict[tuple, bool] = {}
     out = []
     for i, o in sorted(aliases.items()):
         node, result = graph.inputs[i], graph.outputs[o]
         if (node.shape, node.dtype) != (result.shape, result.dtype) or not node.size:
             continue
         home = plan.fusion.home[result]
-        written, read = plan.steps.index(home), last.get(node, -1)
-        if read < written or read == written and _overwrites(plan, home, node, result):
+        written, read = turns[home], last.get(node, -1)
+        if read < written or read == written and _overwrites(plan, home, node, result, known):
             out.append((i, o))
     return out
 
 
-def _overwrites(plan: Plan, cluster: Cluster, node: Node, result: Node) -> bool:
-    """Whether a step that reads a node may write a result over it."""
+def _overwrites(plan: Plan, cluster: Cluster, node: Node, result: Node, known: dict) -> bool:
+    """Whether a step that reads a node may write a result over it.
+
+    What is known of kernels holds for equal ones: those of layers that are alike.
+    """
     first = cluster.roots[0]
     if first.kind is CALL:
         operand, *others = [i for i, x in enumerate(first.operands) if x is node]
         return not others and first.data.overwrites(operand, plan.parts[first].index(result))
     if cluster.step or first.kind is DOT and node in first.operands:
         return False
-    if first.kind is DOT:
-        return all(_follows(plan, root, node) for root in cluster.roots[1:])
-    return _own_place(plan, cluster, node, result)
+    spec = specification(plan.fusion, cluster)
+    key = (spec.key, spec.inputs.index(node), spec.stored.index(result))
+    if key not in known:
+        if first.kind is DOT:
+            known[key] = all(_follows(plan, root, node) for root in cluster.roots[1:])
+        else:
+            known[key] = _own_place(plan, cluster, spec, node, result)
+    return known[key]
 
 
 def _follows(plan: Plan, root: Node, node: Node) -> bool:
@@ -64,13 +74,13 @@ def _follows(plan: Plan, root: Node, node: Node) -> bool:
     )
 
 
-def _own_place(plan: Plan, cluster: Cluster, node: Node, result: Node) -> bool:
+def _own_place(plan: Plan, cluster: Cluster, spec: Spec, node: Node, result: Node) -> bool:
     """Whether a kernel reads a node's elements only before the result's, which are at their place.
 
     Different places are independent of one another.  At one place all is read before anything is
     stored, in each stage: first along a row, whose sums are stored next, then what is one a row.
     """
-    stages = KernelEmitter(specification(plan.fusion, cluster), "").levels
+    stages = KernelEmitter(spec, "").levels
     space, split = cluster.space, cluster.split
     index = [_loop(n) for n in space]
     outer, inner = index[:split], index[split:]
