@@ -1,7 +1,10 @@
 """`jit`: how often functions are traced, why, and what counts as the same function."""
 
+import dis
 import functools
+import inspect
 import threading
+import types
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from namoo import lax
+from namoo.api.identity import _global_names
 
 
 class Counter:
@@ -160,6 +164,28 @@ def test_functions_that_read_what_may_change_are_traced_anew():
         settings["n"] = n
         results.append(int(namoo.jit(lambda x: x * settings["n"])(10)))
     assert results == [10, 20]
+
+
+def _codes(code):
+    yield code
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            yield from _codes(const)
+
+
+MANY_NAMES = "def f():\n    return [" + ", ".join(f"name{i}, x.y{i}()" for i in range(700)) + "]"
+
+
+@pytest.mark.parametrize("text", [inspect.getsource(inspect), inspect.getsource(dis), MANY_NAMES])
+def test_the_globals_of_a_function_are_those_that_its_code_reads(text):
+    for code in _codes(compile(text, "text", "exec")):
+        read = {
+            i.argval
+            for inner in _codes(code)
+            for i in dis.get_instructions(inner)
+            if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+        }
+        assert _global_names(code) == tuple(sorted(read))
 
 
 def test_a_changed_global_gives_a_new_function():
