@@ -11,7 +11,7 @@ import namoo
 import namoo.numpy as jnp
 import native_guard
 from namoo import lax
-from namoo.engines.native import contract, matmul, threads
+from namoo.engines.native import contract, matmul, threads, tiles
 from namoo.engines.native.engine import native
 
 SIZES = [1, 3, 17, 33, 100]
@@ -355,6 +355,6 @@ def test_weaving_is_transposition(lanes):
     n = min(lanes, 4)
     rows: Any = [Row((r, c) for c in range(lanes)) for r in range(n)]
     shuffler: Any = Shuffler()
-    woven: Any = matmul._woven(shuffler, rows)
+    woven: Any = tiles._woven(shuffler, rows)
     wanted = [[(c % n, c // n * n + r) for c in range(lanes)] for r in range(n)]
     assert [list(row) for row in woven] == wanted

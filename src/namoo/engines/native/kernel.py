@@ -32,6 +32,8 @@ VECTOR_BYTES = 64
 UNROLL = 4
 # Operations of at least this cost are functions of many steps.
 SLOW = 16
+# Rows of at most so many elements are short.
+SHORT = 512
 # Arrays of at least so many elements are not in the caches, and so many bytes of them are on their
 # way while others are used.
 FAR = 1 << 18
@@ -457,12 +459,13 @@ class KernelEmitter:
     def _unroll(self, roots: list[Node]) -> int:
         """How often the body of an inner loop is written.
 
-        Functions of many steps have enough under way; those of the sum of a row are not in the
-        loop.
+        Functions of many steps have enough under way where rows are short; those of the sum of a
+        row are not in the loop.
         """
         rows = math.prod(self.spec.space[: self.spec.split])
         known = {*self.spec.inputs, *self.w.registers, *self.w.places}
-        if any(n.cost >= SLOW and n.size > rows for n in _reached(set(roots), known)):
+        slow = (n for n in _reached(set(roots), known) if n.cost >= SLOW and n.size > rows)
+        if math.prod(self.spec.space[self.spec.split :]) <= SHORT and any(slow):
             return 1
         return max(1, UNROLL // self.registers)
 

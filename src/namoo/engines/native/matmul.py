@@ -28,11 +28,11 @@ from namoo.engines.native.ir import (
     has,
     mask_of,
     storage,
-    suffix,
     vector_type,
 )
 from namoo.engines.native.kernel import Emitted, Spec
 from namoo.engines.native.matrices import Axis, Product, length
+from namoo.engines.native.tiles import ONE, Packing, Step, even
 from namoo.engines.native.writer import Place, Writer
 
 # Fused multiply-adds that can be under way at once: fewer sums than these leave units idle.
@@ -46,9 +46,6 @@ TERMS_TO_PACK = 256
 UNITS = 32
 # From this many multiplications of vectors on, a product takes longer than to compile it.
 LONG = 1 << 22
-# Multiplications of vectors in the body of a loop; as many are written out without a loop.
-BODY = 16
-WRITTEN_OUT = 64
 # Operations on a tile's elements beyond which they are a loop over its rows.
 EPILOGUE_LIMIT = 48
 # From this many multiplications of vectors on, sums are computed by functions: where there is such
@@ -290,20 +287,27 @@ class ProductKernel:
         def write(i: Value, number: Index) -> None:
             at, ends = number * tile.count, None
             if self.again:
-                end = product.rows[tile.axis].size - tile.count
                 start = f.minimum(self.w.integer(at), constant("i64", end))
                 at = Index.of(Loop(start, 0, end))
                 ends = f.compare("eq", i, constant("i64", self.full - 1))
-            self._tile(a, b, place, at, tile.count, column, vectors, columns, ends)
+            self._tile(a, b, place, at, tile.count, column, columns, ends)
 
+        end = product.rows[tile.axis].size - tile.count
+        first, stop = self.w._sum(block * tile.block, False), constant("i64", self.full)
         if self.full and tile.block == 1:
-            write(self.w._sum(block, False), block)
+            write(first, block)
         elif self.full:
-            first, stop = self.w._sum(block * tile.block, False), constant("i64", self.full)
             if self.blocks > 1:
                 stop = f.minimum(f.add(first, constant("i64", tile.block)), stop)
-            with f.loop(first, stop) as i:
-                write(i, Index.of(Loop(i, 0, self.full - 1)))
+            step, outs, inner, mask = self._cut(tile.count, columns)
+            if self._has_equal_rows(step, outs, inner):
+                # Rows that are summed again are what they were.
+                out = self._target(place, column)
+                some = first, stop, end * self.after
+                step.call(a, b, inner[0], out, outs[1], some, mask)
+            else:
+                with f.loop(first, stop) as i:
+                    write(i, Index.of(Loop(i, 0, self.full - 1)))
         if self.left:
             with ExitStack() as stack:
                 if self.blocks > 1:
@@ -311,51 +315,79 @@ class ProductKernel:
                     last = f.compare("eq", number, constant("i64", self.blocks - 1))
                     stack.enter_context(f.branch(last))
                 at = Index.of(self.full * tile.count)
-                self._tile(a, b, place, at, self.left, column, vectors, columns)
+                self._tile(a, b, place, at, self.left, column, columns)
 
     # ---- a tile
 
-    def _tile(
-        self, a, b, place, at: Index, count: int, column: Loop, vectors, columns, ends=None
-    ) -> None:
-        """Sum, then compute and store what depends on it; `ends` is true in a last tile that has
-        rows of the one before."""
-        f, product, tile = self.f, self.product, self.tile
-        axes = product.rows[tile.axis :]
+    def _cut(self, count: int, columns: int) -> tuple[Step, list[int], Sequence[Axis], Mask | None]:
+        """A tile of so many points and columns.
+
+        Its step, where its rows are in the result, the axes of its terms, and the lanes of its last
+        vectors if that are not all.
+        """
+        product, tile = self.product, self.tile
+        lanes, axes, inner = tile.lanes, product.rows[tile.axis :], product.inner
         box = [Axis(count, *axes[0][1:]), *axes[1:]]
-        rows = length(box)
-        offsets = [_position(box, Index.of(r), "left").constant for r in range(rows)]
-        outs = [_position(box, Index.of(r), "out").constant for r in range(rows)]
-        a = f.offset(a, self.w._sum(at * axes[0].left, False), self.elem)
-        mask = mask_of(tile.lanes, columns % tile.lanes) if columns % tile.lanes else None
-        inner = product.inner
+        offsets, outs = (
+            [_position(box, Index.of(r), side).constant for r in range(length(box))]
+            for side in ("left", "out")
+        )
+        vectors = -(-columns // lanes)
+        mask = mask_of(lanes, columns % lanes) if columns % lanes else None
+        step = Step(self.f, self.elem, lanes, offsets, vectors)
         if tile.packed:
-            width = vectors * tile.lanes
+            width = vectors * lanes
             inner = tuple(
                 Axis(x.size, x.left, length(inner[i + 1 :]) * width) for i, x in enumerate(inner)
             )
-        place = place + at * axes[0].out
-        step = Step(f, self.elem, tile.lanes, offsets, vectors)
-        step.last = None if tile.packed else mask
-        if self.by_function and step.can_call(inner) and _even(outs):
+        else:
+            step.last = mask
+        return step, outs, inner, mask
+
+    def _has_equal_rows(self, step: Step, outs: list[int], inner: Sequence[Axis]) -> bool:
+        """Whether a function can compute and store tiles that lie below one another."""
+        axis, after = self.product.rows[self.tile.axis], self.after
+        return (
+            self.by_function
+            and self.alone
+            and step.can_call(inner)
+            and even(outs)
+            and axis.left == after * step.offsets[1]
+            and axis.out == after * outs[1]
+        )
+
+    def _target(self, place: Index, column: Loop) -> Value:
+        """Where the product is stored."""
+        return self.w._address(
+            self.targets[self.node].pointer, self.elem, place + Index({column: 1})
+        )
+
+    def _tile(
+        self, a, b, place, at: Index, count: int, column: Loop, columns: int, ends=None
+    ) -> None:
+        """Sum, then compute and store what depends on it; `ends` is true in a last tile that has
+        rows of the one before."""
+        f, axis = self.f, self.product.rows[self.tile.axis]
+        step, outs, inner, mask = self._cut(count, columns)
+        vectors, lanes = step.vectors, step.lanes
+        a = f.offset(a, self.w._sum(at * axis.left, False), self.elem)
+        place = place + at * axis.out
+        if self.by_function and step.can_call(inner) and even(outs):
             if self.alone:
-                # Rows that are summed again are what they were.
-                target = self.targets[self.node].pointer
-                out = self.w._address(target, self.elem, place + Index({column: 1}))
-                step.call(a, b, inner[0], out, outs[1] if rows > 1 else 0, mask)
+                step.call(a, b, inner[0], self._target(place, column), outs[1], ONE, mask)
             else:
-                step.call(a, b, inner[0], self._tile_buffer(), vectors * tile.lanes)
+                step.call(a, b, inner[0], self._tile_buffer(), vectors * lanes, ONE)
                 self._finish_in_loops(outs, place, column, vectors, mask, ends)
             return
-        zero = Value(f"splat ({constant(self.elem, 0.0)!r})", self.elem, tile.lanes)
-        sums = step.run(a, b, inner, [zero] * (rows * vectors))
+        zero = Value(f"splat ({constant(self.elem, 0.0)!r})", self.elem, lanes)
+        sums = step.run(a, b, inner, [zero] * (len(outs) * vectors))
         self._finish(sums, place, outs, column, vectors, mask, ends)
 
     def _finish(
         self, sums, place: Index, outs: list[int], column: Loop, vectors, mask, ends: Value | None
     ) -> None:
         f, rows = self.f, len(outs)
-        if self._in_loop(rows * vectors) and _even(outs):
+        if self._in_loop(rows * vectors) and even(outs):
             buffer = self._tile_buffer()
             for i, value in enumerate(sums):
                 f.store(value, f.offset(buffer, i * self.tile.lanes, self.elem))
@@ -430,11 +462,6 @@ class ProductKernel:
         w.mask = None
 
 
-def _even(offsets: list[int]) -> bool:
-    """Whether all are as far from the one before."""
-    return all(x == i * offsets[1] for i, x in enumerate(offsets) if i)
-
-
 def _position(axes: Sequence[Axis], point: Index, side: str) -> Index:
     """Where a point of some axes lies in an operand or in the result."""
     total = Index({})
@@ -454,303 +481,3 @@ def _between(spec: Spec) -> list[Node]:
             seen.add(node)
             stack += node.operands
     return list(seen)
-
-
-class Step:
-    """The sum of a tile: loops over the terms, with the sums in registers."""
-
-    def __init__(self, f: Function, elem: str, lanes: int, offsets: list[int], vectors: int):
-        self.f = f
-        self.elem = elem
-        self.lanes = lanes
-        self.offsets = offsets
-        self.vectors = vectors
-        self.last: Mask | None = None
-        """Which lanes of the last vector there are."""
-
-    def can_call(self, inner: Sequence[Axis]) -> bool:
-        """Whether a function can compute the sums.
-
-        Loops with few sums are unrolled, which is for one number of terms.
-        """
-        sums = len(self.offsets) * self.vectors
-        short = inner[0].size * sums <= WRITTEN_OUT
-        return len(inner) == 1 and BODY < 2 * sums and not short and _even(self.offsets)
-
-    def call(
-        self, a: Value, b: Value, axis: Axis, out: Value, width: int, mask: Mask | None = None
-    ) -> None:
-        """Let a function compute the sums that all products with such tiles share.
-
-        It stores them in rows `width` apart, of the last vector of each those that `mask` says.
-        """
-        rows, masks = len(self.offsets), [x.count if x else self.lanes for x in (self.last, mask)]
-        function = _summing(self.elem, self.lanes, rows, self.vectors, *masks)
-        step = self.offsets[1] if rows > 1 else 0
-        function.call(self.f, a, step, axis.left, b, axis.right, axis.size, out, width)
-
-    def run(self, a: Value, b: Value, inner: Sequence[Axis], sums: list[Value]) -> list[Value]:
-        """The sums over some axes."""
-        f, (axis, *rest) = self.f, inner
-        if length(inner) * len(sums) <= WRITTEN_OUT or length(inner) < 4:
-            return self._written_out(a, b, inner, sums)
-        if not rest:
-            return self._innermost(a, b, axis, sums)
-        with f.loop(0, axis.size) as i:
-            phis = [f.carry(s) for s in sums]
-            out = self.run(self._at(a, i, axis.left), self._at(b, i, axis.right), rest, phis)
-            return_value = [f.carried(p, s) for p, s in zip(phis, out, strict=True)]
-        return return_value
-
-    def _at(self, pointer: Value, i: Value, stride: int) -> Value:
-        return self.f.offset(pointer, self.f.stepped(i, stride), self.elem)
-
-    def _written_out(self, a, b, inner, sums):
-        for n in range(length(inner)):
-            at = unravel(Index.of(n), tuple(x.size for x in inner))
-            left = sum(i.constant * x.left for i, x in zip(at, inner, strict=True))
-            right = sum(i.constant * x.right for i, x in zip(at, inner, strict=True))
-            sums = self._term(a, b, left, right, sums)
-        return sums
-
-    def _innermost(self, a, b, axis: Axis, sums):
-        f = self.f
-        most = min(axis.size, max(1, BODY // len(sums)))
-        unroll = next(u for u in range(most, 0, -1) if axis.size % u == 0 or u == most // 2)
-        turns = axis.size // unroll
-        with f.loop(0, turns * unroll, unroll) as i:
-            phis = [f.carry(s) for s in sums]
-            left, right = self._at(a, i, axis.left), self._at(b, i, axis.right)
-            out = phis
-            for u in range(unroll):
-                out = self._term(left, right, u * axis.left, u * axis.right, out)
-            sums = [f.carried(p, s) for p, s in zip(phis, out, strict=True)]
-        for u in range(turns * unroll, axis.size):
-            sums = self._term(a, b, u * axis.left, u * axis.right, sums)
-        return sums
-
-    def _term(self, a: Value, b: Value, left: int, right: int, sums: list[Value]) -> list[Value]:
-        rows = [self.f.offset(a, left + offset, self.elem) for offset in self.offsets]
-        return self.term(rows, self.f.offset(b, right, self.elem), sums)
-
-    def term(self, rows: Sequence[Value], b: Value, sums: list[Value]) -> list[Value]:
-        """Add one term to all sums: of an element of each row, and a row of the panel."""
-        f, n = self.f, self.vectors
-        vectors = []
-        for v in range(n):
-            mask = self.last if v == n - 1 else None
-            address = f.offset(b, v * self.lanes, self.elem)
-            vectors.append(f.load(address, self.elem, self.lanes, mask))
-        out = []
-        for r, row in enumerate(rows):
-            x = f.splat(f.load(row, self.elem), self.lanes)
-            out += [f.fma(x, vectors[v], sums[r * n + v]) for v in range(n)]
-        return out
-
-
-class Packing:
-    """Copies a panel of the right operand: for each term, `vectors` vectors of its columns."""
-
-    def __init__(self, f: Function, product: Product, lanes: int, columns: int, vectors: int):
-        self.f = f
-        self.elem = product.elem
-        self.inner = product.inner
-        self.stride = product.columns.right
-        self.lanes = lanes
-        self.columns = columns
-        self.vectors = vectors
-
-    def write(self, source: Value, target: Value) -> None:
-        """Write the loops."""
-        self._nest(source, target, self.inner)
-
-    def _nest(self, source: Value, target: Value, inner: Sequence[Axis]) -> None:
-        f, (axis, *rest) = self.f, inner
-        width = self.vectors * self.lanes
-        if not rest:
-            if self.stride == 1 or self.columns == 1:
-                self._rows(source, target, axis)
-            elif axis.right == 1:
-                self._transposed(source, target, axis)
-            else:
-                self._gathered(source, target, axis)
-            return
-        with f.loop(0, axis.size) as i:
-            step = constant("i64", length(rest) * width)
-            self._nest(
-                f.offset(source, f.mul(i, constant("i64", axis.right)), self.elem),
-                f.offset(target, f.mul(i, step), self.elem),
-                rest,
-            )
-
-    def _rows(self, source: Value, target: Value, axis: Axis) -> None:
-        """Rows of the panel, which are rows of the operand."""
-        function = _copying(self.elem, self.lanes, self.columns)
-        function.call(self.f, source, axis.right, target, axis.size)
-
-    def _transposed(self, source: Value, target: Value, axis: Axis) -> None:
-        """Columns of the panel, which are rows of the operand."""
-        f, elem, n = self.f, self.elem, self.lanes
-        whole, rest = divmod(self.columns, n)
-        first = 0
-        for vectors, columns in ((whole, n), (1, rest)):
-            if vectors and columns:
-                function = _turning(elem, n, columns, min(axis.size, _quarter(elem, n)))
-                row = f.offset(source, first * self.stride, elem)
-                out = f.offset(target, first, elem)
-                width = self.vectors * n
-                function.call(f, row, self.stride, out, width, axis.size, vectors)
-            first += vectors * columns
-
-    def _gathered(self, source: Value, target: Value, axis: Axis) -> None:
-        f, elem, n, width = self.f, self.elem, self.lanes, self.vectors * self.lanes
-        kind, size = vector_type(elem, n), bits_of(elem) // 8
-        name = f"llvm.masked.gather.{suffix(elem, n)}.v{n}p0"
-        f.declarations[name] = f"declare {kind} @{name}(<{n} x ptr>, <{n} x i1>, {kind})"
-        with f.loop(0, axis.size) as i:
-            row = f.offset(source, f.mul(i, constant("i64", axis.right)), elem)
-            out = f.offset(target, f.mul(i, constant("i64", width)), elem)
-            for v, mask in enumerate(_masks(self.columns, n)):
-                mask = mask or f.splat(constant("i1", True), n)
-                first = f.offset(row, v * n * self.stride, elem)
-                steps = ", ".join(f"i64 {j * self.stride}" for j in range(n))
-                text = f"getelementptr {storage(elem)}, ptr {first.name}, <{n} x i64> <{steps}>"
-                addresses = f.emit("ptr", n, text, (first,))
-                text = (
-                    f"call {kind} @{name}(<{n} x ptr> align {size} {addresses.name}, {mask!r}, "
-                    f"{kind} zeroinitializer)"
-                )
-                f.store(f.emit(elem, n, text, (addresses,)), f.offset(out, v * n, elem))
-
-
-def _masks(columns: int, lanes: int) -> list[Mask | None]:
-    """Which lanes of the vectors that hold so many columns there are."""
-    rest = columns % lanes
-    return [*[None] * (columns // lanes), *([mask_of(lanes, rest)] if rest else [])]
-
-
-class Shared:
-    """A function that several kernels call."""
-
-    def __init__(self, f: Function):
-        f.line("  ret void")
-        self.name = f.name
-        self.declarations = {**f.declarations, f.name: f.text("noinline nounwind")}
-
-    def call(self, f: Function, *arguments: Value | int) -> None:
-        """Write a call of it."""
-        values = [constant("i64", x) if isinstance(x, int) else x for x in arguments]
-        f.declarations |= self.declarations
-        f.line(f"  call void @{self.name}({', '.join(map(repr, values))})")
-
-
-@functools.lru_cache(256)
-def _summing(elem: str, lanes: int, count: int, vectors: int, loaded: int, stored: int) -> Shared:
-    """The sums of a tile; of its last vectors so many lanes are loaded, or stored."""
-    name = f"summed.{suffix(elem, lanes)}.{count}.{vectors}.{loaded}.{stored}"
-    f = Function(name, ["ptr", "i64", "i64", "ptr", "i64", "i64", "ptr", "i64"], "internal void")
-    a, step, left, b, right, terms, out, width = f.parameters
-    steps = [f.mul(step, constant("i64", r)) for r in range(count)]
-    # There are registers for so many addresses.
-    group = -(-count // 8)
-    firsts = [f.offset(a, steps[r], elem) for r in range(0, count, group)]
-    start = constant("i64", 0)
-    zero = Value(f"splat ({constant(elem, 0.0)!r})", elem, lanes)
-    tile = Step(f, elem, lanes, [], vectors)
-    tile.last = mask_of(lanes, loaded) if loaded < lanes else None
-    last = mask_of(lanes, stored) if stored < lanes else None
-    with f.loop(0, terms):
-        phis = [f.carry(zero) for _ in range(count * vectors)]
-        i, j = f.carry(start), f.carry(start)
-        shifts = [f.add(i, steps[r]) for r in range(group)]
-        rows = [f.offset(firsts[r // group], shifts[r % group], elem) for r in range(count)]
-        sums = tile.term(rows, f.offset(b, j, elem), phis)
-        sums = [f.carried(p, s) for p, s in zip(phis, sums, strict=True)]
-        f.carried(i, f.add(i, left))
-        f.carried(j, f.add(j, right))
-    for r in range(count):
-        row = f.offset(out, f.mul(width, constant("i64", r)), elem)
-        for v in range(vectors):
-            mask = last if v == vectors - 1 else None
-            f.store(sums[r * vectors + v], f.offset(row, v * lanes, elem), mask)
-    return Shared(f)
-
-
-@functools.lru_cache(256)
-def _copying(elem: str, lanes: int, columns: int) -> Shared:
-    """Rows, `stride` apart, one after the other."""
-    name = f"copied.{suffix(elem, lanes)}.{columns}"
-    f = Function(name, ["ptr", "i64", "ptr", "i64"], "internal void")
-    source, stride, target, count = f.parameters
-    masks = _masks(columns, lanes)
-    with f.loop(0, count) as i:
-        row = f.offset(source, f.mul(i, stride), elem)
-        out = f.offset(target, f.mul(i, constant("i64", len(masks) * lanes)), elem)
-        for v, mask in enumerate(masks):
-            value = f.load(f.offset(row, v * lanes, elem), elem, lanes, mask)
-            f.store(value, f.offset(out, v * lanes, elem))
-    return Shared(f)
-
-
-def _quarter(elem: str, lanes: int) -> int:
-    """Elements that shuffles exchange for which there are instructions LLVM need not look for."""
-    return min(lanes, 128 // bits_of(elem))
-
-
-@functools.lru_cache(256)
-def _turning(elem: str, lanes: int, columns: int, count: int) -> Shared:
-    """Rows, `stride` apart, to columns of rows `width` apart: `count` terms of them at once.
-
-    Quarters of registers are loaded to where they belong, so that elements change places only
-    within these.
-    """
-    name = f"turned.{suffix(elem, lanes)}.{columns}.{count}"
-    f = Function(name, ["ptr", "i64", "ptr", "i64", "i64", "i64"], "internal void")
-    source, stride, target, width, terms, vectors = f.parameters
-    quarter = _quarter(elem, lanes)
-    steps = [f.mul(stride, constant("i64", r)) for r in range(0, lanes, quarter)]
-    zero = Value(f"splat ({constant(elem, 0.0)!r})", elem, quarter)
-    mask = mask_of(quarter, count) if count < quarter else None
-    with f.loop(0, vectors) as v:
-        first = f.offset(source, f.mul(f.mul(v, stride), constant("i64", lanes)), elem)
-        out = f.offset(target, f.mul(v, constant("i64", lanes)), elem)
-        with f.loop(0, terms, count) as i:
-            # The last terms are some of those before, too, if all are not a multiple.
-            i = f.minimum(i, f.sub(terms, constant("i64", count)))
-            row, rows = f.offset(first, i, elem), []
-            for r in range(quarter):
-                pieces = [
-                    f.load(f.offset(row, step, elem), elem, quarter, mask)
-                    if r + s * quarter < columns
-                    else zero
-                    for s, step in enumerate(steps)
-                ]
-                rows.append(_joined(f, pieces))
-                row = f.offset(row, stride, elem)
-            column = f.offset(out, f.mul(i, width), elem)
-            for value in _woven(f, rows)[:count]:
-                f.store(value, column)
-                column = f.offset(column, width, elem)
-    return Shared(f)
-
-
-def _joined(f: Function, vectors: list[Value]) -> Value:
-    """Vectors one after another: as many as are a power of two."""
-    while len(vectors) > 1:
-        both = range(2 * vectors[0].lanes)
-        vectors = [f.shuffle(x, both, y) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
-    return vectors[0]
-
-
-def _woven(f: Function, rows: list[Value]) -> list[Value]:
-    """Squares that lie side by side in vectors, with rows and columns exchanged.
-
-    As often as rows can be halved, elements of one half come between those of the other.
-    """
-    n, lanes = len(rows), rows[0].lanes
-    low = [i // n * n + i % n // 2 + i % 2 * lanes for i in range(lanes)]
-    high = [i + n // 2 for i in low]
-    for _ in range(n.bit_length() - 1):
-        pairs = zip(rows[: n // 2], rows[n // 2 :], strict=True)
-        rows = [f.shuffle(x, order, y) for x, y in pairs for order in (low, high)]
-    return rows
