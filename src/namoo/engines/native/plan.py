@@ -324,35 +324,33 @@ class Readers:
     """What is known of those that read a node, for each node by its number.
 
     Attributes:
-      live: whether outputs or steps depend on it.
       needed: whether it must be in memory for one of them.
-      uses: how many there are, where what costs nothing counts as often as it is read itself.
+      uses: how many there are that are needed themselves, where what costs nothing counts as often
+        as it is read itself.
       largest: the most elements that one has.
       reduced: whether one is a sum, or the like.
     """
 
     def __init__(self, graph: Graph):
         count = len(graph.nodes)
-        self.live = live = [False] * count
         self.needed = needed = [False] * count
         self.uses = uses = [0] * count
         self.largest = largest = [0.0] * count
         self.reduced = reduced = [False] * count
         for node in graph.outputs:
-            live[node.number] = True
             uses[node.number] = 1
         for node in reversed(graph.nodes):
-            kind, moves = node.kind, node.cost == 0 and node.kind is COMPUTE
-            if not live[node.number] and kind is not CALL:
+            kind, times = node.kind, uses[node.number]
+            if not times and kind is not CALL:
                 continue
-            live[node.number] = True
-            times = uses[node.number] if moves else 1
+            moves = node.cost == 0 and kind is COMPUTE
+            if not moves:
+                times = 1
             size = math.inf if kind is COMPUTE and node.data == "rereads" else node.size
             whole = kind is CALL or kind is DOT
             sums = kind is REDUCE or moves and reduced[node.number]
             for x in node.operands if len(node.operands) < 2 else set(node.operands):
                 i = x.number
-                live[i] = True
                 uses[i] += times
                 if size > largest[i]:
                     largest[i] = size
@@ -373,7 +371,7 @@ class Roots:
     def __init__(self, graph: Graph):
         self.looks: dict[Node, tuple[int, Reads]] = {}
         readers, count = Readers(graph), len(graph.nodes)
-        live, uses, needed = readers.live, readers.uses, readers.needed
+        uses, needed = readers.uses, readers.needed
         forms, outputs = graph.forms, set(graph.outputs)
         types: dict[int, int] = {}
         weight, height = [0] * count, [0] * count
@@ -384,7 +382,7 @@ class Roots:
         """What it is to those that read it: a form, and the nodes in memory behind it."""
         for node in graph.nodes:
             i, kind, size = node.number, node.kind, node.size
-            if not live[i]:
+            if not uses[i] and kind is not CALL:
                 continue
             if kind is INPUT or kind is LITERAL:
                 source[i] = node if node.shape else None
@@ -516,7 +514,6 @@ class Plan:
         self.fusion = fusion = Fusion(graph)
         self.steps = fusion.ordered()
         self.places: dict[Node, tuple[str, int]] = {}
-        self.literals: list[Node] = []
         for i, node in enumerate(graph.inputs):
             self.places[node] = ("in", i)
         for i, (node, _) in enumerate(graph.consts):
@@ -530,8 +527,7 @@ class Plan:
         arena = Arena()
         last: dict[Node, int] = {}
         for i, cluster in enumerate(self.steps):
-            for node in cluster.inputs:
-                last[node] = i
+            last.update(dict.fromkeys(cluster.inputs, i))
         self.parts: dict[Node, list[Node]] = {}
         for node in graph.nodes:
             if node.kind is PART and node.operands[0].kind is CALL:
@@ -539,9 +535,11 @@ class Plan:
         self.scratch: list[int] = []
         for i, cluster in enumerate(self.steps):
             free: list[tuple[int, int]] = []
-            written, extra, offset = self.written(cluster), self.extra(cluster), 0
-            self._take_over(cluster, i, last)
-            for node in written:
+            first, extra, offset = cluster.roots[0], 0, 0
+            if first.kind is CALL:
+                extra = first.data.scratch
+                self._take_over(first, i, last)
+            for node in self.written(cluster):
                 if node not in self.places:
                     self.places[node] = place = ("arena", arena.take(nbytes(node)))
                     if node not in last:
@@ -559,10 +557,9 @@ class Plan:
                 arena.give(*place)
         self.arena_size = arena.size
 
-    def _take_over(self, cluster: Cluster, step: int, last: dict[Node, int]) -> None:
+    def _take_over(self, first: Node, step: int, last: dict[Node, int]) -> None:
         """Let a step's result have the memory of an operand that nothing needs any more."""
-        first = cluster.roots[0]
-        if first.kind is not CALL or first.data.reuses is None:
+        if first.data.reuses is None:
             return
         operand = first.operands[first.data.reuses]
         (result, *_) = self.parts.get(first, [None])
@@ -597,8 +594,3 @@ class Plan:
         if first.kind is CALL:
             return self.parts.get(first, [])
         return cluster.stored
-
-    def extra(self, cluster: Cluster) -> int:
-        """Memory that a step needs for itself."""
-        first = cluster.roots[0]
-        return first.data.scratch if first.kind is CALL else 0
