@@ -109,7 +109,8 @@ class Calls:
         self.slots = slots
         self.starts = starts
         self.waiting: list[tuple[Emitted, list[Place]]] = []
-        self.numbers: dict[str, int] = {}
+        self.heads: dict[Emitted, tuple[int, int, int]] = {}
+        """What begins each call of a kernel."""
         self.lists = 0
 
     def add(self, kernel: Emitted, places: list[Place]) -> None:
@@ -124,15 +125,12 @@ class Calls:
             for kernel, places in waiting:
                 driver.call(kernel, driver.table([self.at(p) for p in places]))
             return
-        words: list[int] = []
+        words, starts = [], self.starts
         for kernel, places in waiting:
-            number = self.numbers.setdefault(kernel.name, len(self.numbers))
-            share = grain(kernel)
-            if share:
-                driver.module.declarations["namoo_parallel"] = PARALLEL
-            words += (number, kernel.units, share, len(places))
-            words += [i if kind == "arena" else ~(self.starts[kind] + i) for kind, i in places]
-            driver.widest = max(driver.widest, len(places))
+            words += self.heads.get(kernel) or self._head(kernel)
+            words.append(len(places))
+            words += [i if kind == "arena" else ~(starts[kind] + i) for kind, i in places]
+        driver.widest = max(driver.widest, *[len(places) for _, places in waiting])
         name, count = f"@calls{self.lists}", len(words)
         self.lists += 1
         numbers = ", i64 ".join(map(str, words))
@@ -145,14 +143,20 @@ class Calls:
             f"{self.arena!r}, ptr %table)"
         )
 
+    def _head(self, kernel: Emitted) -> tuple[int, int, int]:
+        head = self.heads[kernel] = (len(self.heads), kernel.units, grain(kernel))
+        if head[-1]:
+            self.driver.module.declarations["namoo_parallel"] = PARALLEL
+        return head
+
     def finish(self) -> None:
         """Write the loop, and where it finds the kernels."""
         if not self.lists:
             return
         module = self.driver.module
-        kernels = ", ".join([f"ptr @{name}" for name in self.numbers])
+        kernels = ", ".join([f"ptr @{kernel.name}" for kernel in self.heads])
         module.lists.append(
-            f"@kernels = private unnamed_addr constant [{len(self.numbers)} x ptr] [{kernels}]"
+            f"@kernels = private unnamed_addr constant [{len(self.heads)} x ptr] [{kernels}]"
         )
         shared = "namoo_parallel" in module.declarations
         module.functions.append(_LOOP.format(run=_SHARED if shared else "br label %alone"))
