@@ -80,8 +80,8 @@ class Index:
         low = high = self.constant
         for symbol, factor in self.terms.items():
             a, b = symbol.low * factor, symbol.high * factor
-            low += min(a, b)
-            high += max(a, b)
+            low += a if factor > 0 else b
+            high += b if factor > 0 else a
         return low, high
 
     def key(self) -> tuple:
@@ -150,6 +150,8 @@ class Index:
                 divided[symbol] = factor // n
         shift, constant = divmod(self.constant, n)
         whole, rest = Index(divided, shift), Index(others, constant)
+        if not others:
+            return whole, rest
         low, high = rest.range()
         times = low // n
         if times == high // n:
@@ -203,7 +205,9 @@ def ravel(index: Sequence[Index], shape: Sequence[int]) -> Index:
         for symbol, factor in i.terms.items():
             terms[symbol] = terms.get(symbol, 0) + factor * stride
         stride *= n
-    return _joined(Index({s: c for s, c in terms.items() if c}, constant))
+    if 0 in terms.values():
+        terms = {s: c for s, c in terms.items() if c}
+    return _joined(Index(terms, constant))
 
 
 def unravel(position: Index, shape: tuple[int, ...]) -> list[Index]:
