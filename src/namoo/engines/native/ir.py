@@ -58,7 +58,7 @@ class Value:
         return vector_type(self.elem, self.lanes)
 
     def __repr__(self) -> str:
-        return f"{self.type} {self.name}"
+        return f"{vector_type(self.elem, self.lanes)} {self.name}"
 
 
 class Mask(Value):
@@ -81,6 +81,8 @@ def vector_type(elem: str, lanes: int) -> str:
 
 def constant(elem: str, number: Any) -> Value:
     """A scalar constant."""
+    if elem[0] in "iu" and elem != "i1":
+        return _integer(elem, int(number))
     if is_float(elem):
         number = float(number)
         if elem == "f32":
@@ -93,9 +95,8 @@ def constant(elem: str, number: Any) -> Value:
         else:
             text = f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
         return Value(text, elem, constant=number)
-    if elem == "i1":
-        return Value("true" if number else "false", elem, constant=bool(number))
-    return _integer(elem, int(number))
+    assert elem == "i1"
+    return Value("true" if number else "false", elem, constant=bool(number))
 
 
 @functools.lru_cache(4096)
@@ -162,15 +163,19 @@ class Function:
         for operand in operands:
             if operand.depth > depth:
                 depth = operand.depth
-        key = (elem, lanes, text)
-        for level in self.levels if depth == len(self.levels) - 1 else self.levels[: depth + 1]:
-            if (known := level.memo.get(key)) is not None:
-                # A pointer's depth also says when what it points to is written.
-                return known if known.depth == depth else Value(known.name, elem, lanes, depth)
-        name = self.fresh()
-        level = self.levels[depth]
+        levels = self.levels
+        for level in levels if depth == len(levels) - 1 else levels[: depth + 1]:
+            if (known := level.memo.get(text)) is not None:
+                # A pointer's depth also says when what it points to is written; and integers with
+                # a sign and without are the same.
+                if known.depth == depth and known.elem == elem:
+                    return known
+                return Value(known.name, elem, lanes, depth)
+        self.counter += 1
+        name = f"%v{self.counter}"
+        level = levels[depth]
         level.lines.append(f"  {name} = {text}")
-        value = level.memo[key] = Value(name, elem, lanes, depth)
+        value = level.memo[text] = Value(name, elem, lanes, depth)
         return value
 
     def emit_here(self, elem: str, lanes: int, text: str) -> Value:
@@ -313,11 +318,14 @@ class Function:
 
     def offset(self, pointer: Value, index: Value | int, elem: str) -> Value:
         """The address of an element."""
-        index = _int(index)
-        if index.constant == 0:
+        if isinstance(index, Value):
+            distance, operands = index.name, (pointer, index)
+        else:
+            distance, operands = str(index), (pointer,)
+        if distance == "0":
             return pointer
-        text = f"getelementptr {storage(elem)}, ptr {pointer.name}, i64 {index.name}"
-        return self.emit("ptr", 0, text, (pointer, index))
+        text = f"getelementptr {storage(elem)}, ptr {pointer.name}, i64 {distance}"
+        return self.emit("ptr", 0, text, operands)
 
     def stepped(self, index: Value, stride: int) -> Value:
         """`index * stride`: in the loop of that index, a number that grows from turn to turn."""
@@ -517,8 +525,9 @@ class Function:
         lanes, values = self.same_lanes(*operands)
         kind = values[0].type
         full = f"llvm.{name}.{suffix(values[0].elem, lanes)}"
-        kinds = ", ".join([kind] * len(values) + ([extra.split()[0]] if extra else []))
-        self.declarations[full] = f"declare {kind} @{full}({kinds})"
+        if full not in self.declarations:
+            kinds = ", ".join([kind] * len(values) + ([extra.split()[0]] if extra else []))
+            self.declarations[full] = f"declare {kind} @{full}({kinds})"
         arguments = ", ".join([repr(v) for v in values] + ([extra] if extra else []))
         call = f"call {flags}{kind} @{full}({arguments})"
         return self.emit(values[0].elem, lanes, call, values)
@@ -653,6 +662,7 @@ class Function:
         return self.lane(x, 0)
 
 
+@functools.cache
 def suffix(elem: str, lanes: int) -> str:
     """How intrinsics spell a type in their names."""
     name = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(

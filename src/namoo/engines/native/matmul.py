@@ -328,10 +328,10 @@ class ProductKernel:
         product, tile = self.product, self.tile
         lanes, axes, inner = tile.lanes, product.rows[tile.axis :], product.inner
         box = [Axis(count, *axes[0][1:]), *axes[1:]]
-        offsets, outs = (
-            [_position(box, Index.of(r), side).constant for r in range(length(box))]
-            for side in ("left", "out")
-        )
+        offsets, outs = [0], [0]
+        for axis in box:
+            offsets = [x + i * axis.left for x in offsets for i in range(axis.size)]
+            outs = [x + i * axis.out for x in outs for i in range(axis.size)]
         vectors = -(-columns // lanes)
         mask = mask_of(lanes, columns % lanes) if columns % lanes else None
         step = Step(self.f, self.elem, lanes, offsets, vectors)
