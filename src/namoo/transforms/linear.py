@@ -292,7 +292,7 @@ class Halves:
             places = {id(x): i for i, x in enumerate(args)}
             computed = [x for x in [*values, *residuals] if _placed(id(x), places)]
             self.residuals = [places[id(x)] for x in residuals]
-            moved = {v: i for i, v in enumerate(jaxpr.invars)}
+            moved: dict[Atom, int] = {v: i for i, v in enumerate(jaxpr.invars)}
             outvars = [v for v in jaxpr.outvars if _placed(v, moved)]
             rest = iter(jaxpr.outvars)
             self.outs = [

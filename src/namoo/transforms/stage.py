@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from namoo import _dtypes, errors
+from namoo._accelerator import native
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, VaryingArray, aval_of
 from namoo.core.jaxpr import (
@@ -107,27 +108,11 @@ class StageTrace(Trace):
     def replay(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         """Write a program's equations down as they are, on other operands."""
         jaxpr = closed.jaxpr
+        form = jaxpr.cache.get("form")
+        if form is None:
+            form = jaxpr.cache["form"] = _form(jaxpr)
         values = [*closed.consts, *args] if closed.consts else args
-        inputs = jaxpr.cache.get("inputs")
-        if inputs is None:
-            inputs = jaxpr.cache["inputs"] = _inputs_by_use(jaxpr)
-        env: dict[Any, Any] = {}
-        atom_of = env.get
-        for i, var in inputs:
-            x = values[i]
-            own = type(x) is StageTracer and x._trace is self
-            env[var] = x._var if own else self.atom(x)
-        source = errors.user_source()
-        for eqn in jaxpr.eqns:
-            # Literals are not in `env`, and stay.
-            atoms = list(map(atom_of, eqn.invars, eqn.invars))
-            outvars = []
-            for v in eqn.outvars:
-                env[v] = var = Var(v.aval)
-                outvars.append(var)
-            self.eqns.append(JaxprEqn(atoms, outvars, eqn.primitive, eqn.params, source))
-        outs = map(atom_of, jaxpr.outvars, jaxpr.outvars)
-        return [StageTracer(self, a) if type(a) is Var else literal_value(a) for a in outs]
+        return written(self, form, values, errors.user_source())
 
     def program(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The program that computes `outs`, and the values of its constants."""
@@ -166,12 +151,61 @@ class StageTrace(Trace):
         return text + "."
 
 
-def _inputs_by_use(jaxpr: Jaxpr) -> list[tuple[int, Var]]:
-    """The inputs that a program uses, with their numbers, the first used first: constants are
-    listed in this order."""
-    places = {v: i for i, v in enumerate([*jaxpr.constvars, *jaxpr.invars])}
-    used = [*(a for eqn in jaxpr.eqns for a in eqn.invars), *jaxpr.outvars]
-    return [(places[a], a) for a in dict.fromkeys(used) if a in places]
+Form = tuple[tuple[int, ...], tuple[Atom, ...], tuple[tuple, ...], tuple[int, ...]]
+
+
+def _form(jaxpr: Jaxpr) -> Form:
+    """A program by the places of its atoms: inputs, then literals, then results of equations.
+
+    Returns:
+      of each input its place among all inputs, the first used first (constants are listed in this
+      order); the literals; of each equation the places of operands, the types of results, and what
+      it does; the places of the results.
+    """
+    numbers = {v: i for i, v in enumerate([*jaxpr.constvars, *jaxpr.invars])}
+    used = dict.fromkeys([*(a for eqn in jaxpr.eqns for a in eqn.invars), *jaxpr.outvars])
+    inputs = [a for a in used if a in numbers]
+    literals = [a for a in used if type(a) is Literal]
+    places: dict[Atom, int] = {a: i for i, a in enumerate([*inputs, *literals])}
+    steps = []
+    for eqn in jaxpr.eqns:
+        operands = tuple([places[a] for a in eqn.invars])
+        types = tuple([v.aval for v in eqn.outvars])
+        steps.append((operands, types, eqn.primitive, eqn.params))
+        for v in eqn.outvars:
+            places[v] = len(places)
+    return (
+        tuple([numbers[v] for v in inputs]),
+        tuple(literals),
+        tuple(steps),
+        tuple([places[a] for a in jaxpr.outvars]),
+    )
+
+
+def _written(
+    trace: StageTrace, form: Form, values: Sequence[Any], source: errors.Source | None
+) -> list[Any]:
+    """Write the equations of a program down on other operands; its results."""
+    inputs, literals, steps, results = form
+    atoms: list[Atom] = []
+    for i in inputs:
+        x = values[i]
+        own = type(x) is StageTracer and x._trace is trace
+        atoms.append(x._var if own else trace.atom(x))
+    atoms += literals
+    for operands, types, primitive, params in steps:
+        outvars = [Var(aval) for aval in types]
+        invars = [atoms[i] for i in operands]
+        trace.eqns.append(JaxprEqn(invars, outvars, primitive, params, source))
+        atoms += outvars
+    outs = [atoms[i] for i in results]
+    return [literal_value(a) if isinstance(a, Literal) else StageTracer(trace, a) for a in outs]
+
+
+written: Callable[..., list[Any]] = _written
+if native is not None:
+    native.bind_writing(StageTracer, Var, JaxprEqn, literal_value)
+    written = native.written
 
 
 def _varying(prim: Primitive, atoms: Sequence[Atom], out: Any, params: dict) -> Any:
