@@ -236,19 +236,22 @@ class Fusion:
         What it reads was written lately then, and its memory is soon free.
         """
         out: list[Cluster] = []
-        done = 0
+        left = (1 << len(self.clusters)) - 1
         turns = self._turns()
         for last in sorted(self.clusters, key=lambda c: (turns[c], not c.read)):
             # What it needs may begin later, and runs now.
-            while needed := (last.ancestors | last.bit) & ~done:
-                before = done
+            while needed := last.ancestors & left:
+                before = left
                 while needed:
                     cluster = self.clusters[(needed & -needed).bit_length() - 1]
                     needed &= needed - 1
-                    if not cluster.ancestors & ~done:
+                    if not cluster.ancestors & left:
                         out.append(cluster)
-                        done |= cluster.bit
-                assert done != before, "kernels depend on one another"
+                        left ^= cluster.bit
+                assert left != before, "kernels depend on one another"
+            if last.bit & left:
+                out.append(last)
+                left ^= last.bit
         return out
 
     def _turns(self) -> dict[Cluster, int]:
@@ -260,14 +263,13 @@ class Fusion:
         latest: dict[Node, int] = {}
         for cluster, turn in turns.items():
             if cluster.read:
-                for node in cluster.inputs:
-                    latest[node] = max(turn, latest.get(node, 0))
-        for cluster in self.clusters:
+                latest.update(dict.fromkeys(cluster.inputs, turn))
+        for cluster, turn in turns.items():
             if not cluster.read:
-                types = {(r.shape, r.dtype) for r in cluster.roots}
-                given = [n for n in cluster.inputs if n.kind is INPUT and n in latest]
-                after = [latest[n] for n in given if (n.shape, n.dtype) in types]
-                turns[cluster] = max([turns[cluster], *after])
+                later = [n for n in cluster.inputs if latest.get(n, 0) > turn and n.kind is INPUT]
+                types = {(r.shape, r.dtype) for r in cluster.roots} if later else ()
+                after = [latest[n] for n in later if (n.shape, n.dtype) in types]
+                turns[cluster] = max([turn, *after])
         return turns
 
 
