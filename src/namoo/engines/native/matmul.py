@@ -179,6 +179,7 @@ class ProductKernel:
         self.tile = tile
         self.node: Node = spec.roots[0]
         self.elem = product.elem
+        self.shapes = {root.shape for root in spec.roots}
         size = product.rows[tile.axis].size
         self.after = length(product.rows[tile.axis + 1 :])
         self.full, self.left = divmod(size, tile.count)
@@ -453,12 +454,12 @@ class ProductKernel:
         position = place + (Index({column: 1}) + shift) * self.product.columns.out
         w.mask = mask
         w.registers = {node: value}
-        places = [(root, unravel(position, root.shape)) for root in self.spec.roots]
+        places = {shape: unravel(position, shape) for shape in self.shapes}
         # All is read before anything is stored: a result may lie in the memory of what is read.
-        values = [w.at(root, index) for root, index in places]
-        for (root, index), value in zip(places, values, strict=True):
+        values = [w.at(root, places[root.shape]) for root in self.spec.roots]
+        for root, value in zip(self.spec.roots, values, strict=True):
             if root in self.targets:
-                w.store(self.targets[root], index, value)
+                w.store(self.targets[root], places[root.shape], value)
         w.mask = None
 
 

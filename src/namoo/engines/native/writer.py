@@ -253,10 +253,16 @@ class Writer:
         it for nothing, and elements at constant distances have the rest in common.
         """
         f = self.f
-        terms = [(self._symbol(s, False), factor) for s, factor in position.terms.items()]
-        terms.sort(key=lambda term: term[0].depth)
-        for value, factor in terms:
-            pointer = f.offset(pointer, f.stepped(value, factor), elem)
+        if position.terms:
+            key = ("address", pointer.name, pointer.depth, elem, position.key()[1])
+            for level in f.levels:
+                if (known := level.memo.get(key)) is not None:
+                    return f.offset(known, position.constant, elem)
+            terms = [(self._symbol(s, False), factor) for s, factor in position.terms.items()]
+            terms.sort(key=lambda term: term[0].depth)
+            for value, factor in terms:
+                pointer = f.offset(pointer, f.stepped(value, factor), elem)
+            f.levels[pointer.depth].memo[key] = pointer
         return f.offset(pointer, position.constant, elem)
 
     def load(self, place: Place, index: Sequence[Index]) -> Any:
