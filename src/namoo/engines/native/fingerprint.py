@@ -48,6 +48,7 @@ class Fingerprint:
         self._types: dict[Any, str] = {}
         self._primitives: dict[Primitive, tuple[str, Any]] = {}
         self._operations: dict[tuple[str, int], str] = {}
+        self._literals: dict[Literal, tuple[str, list[np.ndarray]]] = {}
         self._writers: dict[type, Callable[[Any], str]] = {
             **dict.fromkeys(_PLAIN, repr), tuple: self._items, list: self._items,
             dict: self._mapping, ClosedJaxpr: self._closed, Jaxpr: self._program,
@@ -152,10 +153,7 @@ class Fingerprint:
 
         def read(atoms) -> None:
             for a in atoms:
-                if type(a) is Literal:
-                    words.append(f"={self._value(a.val)}{self._type(a.aval)}")
-                else:
-                    words.append(numbers[a])
+                words.append(self._literal(a) if type(a) is Literal else numbers[a])
 
         declare(jaxpr.constvars)
         declare(jaxpr.invars)
@@ -173,6 +171,18 @@ class Fingerprint:
         read(jaxpr.outvars)
         words.append("}")
         return " ".join(words)
+
+    def _literal(self, literal: Literal) -> str:
+        """A literal, which copies of an equation have in common."""
+        known = self._literals.get(literal)
+        if known is not None:
+            text, arrays = known
+            self.arrays += arrays
+            return text
+        before = len(self.arrays)
+        text = f"={self._value(literal.val)}{self._type(literal.aval)}"
+        self._literals[literal] = text, self.arrays[before:]
+        return text
 
     def _operation(self, eqn: JaxprEqn, name: str, chosen: Sequence[str] | None) -> str:
         """A primitive with its parameters, which copies of an equation have in common."""
