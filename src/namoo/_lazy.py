@@ -23,39 +23,53 @@ from typing import Any
 _TIMEOUT, _TICKS = "OPENBLAS_THREAD_TIMEOUT", "20"
 
 _lock = RLock()
-_loads = 0
+_loads = _rests = 0
 _paused = _shortened = False
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Python's garbage collector rests, and NumPy, if it is loaded now, is told of `_TIMEOUT`.
+def collector_rests() -> Iterator[None]:
+    """Python's garbage collector rests, while something makes many objects and is soon done.
 
-    Loading makes tens of thousands of objects, and all of them stay; to look through them again
-    and again would take a tenth of the time that a small program takes.
+    To look through them again and again would take a tenth of the time.
     """
-    global _loads, _paused, _shortened
+    global _rests, _paused
+    with _lock:
+        _rests += 1
+        if _rests == 1:
+            _paused = gc.isenabled()
+            gc.disable()
+    try:
+        yield
+    finally:
+        with _lock:
+            _rests -= 1
+            if not _rests and _paused:
+                gc.enable()
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """The collector rests, and NumPy, if it is loaded now, is told of `_TIMEOUT`."""
+    global _loads, _shortened
     with _lock:
         _loads += 1
         if _loads == 1:
-            _paused = gc.isenabled()
-            gc.disable()
             _shortened = "numpy" not in sys.modules and _TIMEOUT not in os.environ
             if _shortened:
                 os.environ[_TIMEOUT] = _TICKS
     try:
-        yield
+        with collector_rests():
+            yield
     finally:
         with _lock:
             _loads -= 1
             if not _loads and _shortened:
                 os.environ.pop(_TIMEOUT, None)
-            if not _loads and _paused:
-                if not gc.get_freeze_count():
-                    # Together they do nothing but to call all objects old.
-                    gc.freeze()
-                    gc.unfreeze()
-                gc.enable()
+            if not _loads and _paused and not gc.get_freeze_count():
+                # What was loaded stays.  Together these do nothing but to call all objects old.
+                gc.freeze()
+                gc.unfreeze()
 
 
 def load_module(name: str) -> ModuleType:

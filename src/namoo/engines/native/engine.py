@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from namoo._accelerator import native as runtime
+from namoo._lazy import collector_rests
 from namoo.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
 from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
 from namoo.engines.base import HostOperation, sole_owner
@@ -124,7 +125,8 @@ class Program:
 
     def _compile(self, mark: Fingerprint | None):
         """The program compiled, its equations for the host, and its constants."""
-        plan, module = write(self.closed, self.strict)
+        with collector_rests():
+            plan, module = write(self.closed, self.strict)
         code = link.Code(*link.object_code(module.text(), module.parts))
         equations = module.host
         consts = [c for _, c in plan.graph.consts]
