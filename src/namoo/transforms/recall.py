@@ -43,8 +43,10 @@ _IMMUTABLE = (str, int, type, enum.Enum, np.generic, np.dtype, _dtypes.ExtendedD
 
 def _static(x: Any) -> Any:
     """A value as a part of a key: equal where programs may depend on it in the same way."""
+    if type(x) is float and x and x == x:
+        return x
     if isinstance(x, (float, complex, np.inexact)):
-        return repr(x)  # there are two zeros, which are equal
+        return repr(x)  # there are two zeros, which are equal, and NaNs, which are not
     if type(x) is slice:  # without a hash before Python 3.12
         return slice, x.start, x.stop, x.step
     if type(x) is tuple:
