@@ -324,6 +324,17 @@ def test_sums_by_functions_are_the_same(name, dtype, monkeypatch):
         close(results[0], wanted.astype(dtype), max(sizes))
 
 
+def test_functions_with_one_caller_are_parts_of_it(monkeypatch):
+    monkeypatch.setenv("NAMOO_CACHE", "off")
+    monkeypatch.setattr(matmul, "CALLED", 0)
+    x = random((64, 64), "f4")
+    for f, inlined in [(lambda x: x @ x, True), (lambda x: (x @ x, x.T @ x), False)]:
+        text = native.compile(namoo.make_jaxpr(f)(x)).text
+        (head,) = [line for line in text.splitlines() if line.startswith("define internal")]
+        assert head.startswith("define internal void @summed.")
+        assert ("alwaysinline" in head) == inlined
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="uses mprotect")
 def test_functions_stay_within_arrays():
     code = (

@@ -6,6 +6,7 @@ A loop's body is another plan, written into the same function.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -61,6 +62,11 @@ class Module:
         declarations = dict(self.declarations)
         for kernel in kernels:
             declarations |= kernel.declarations
+        # A function with one caller is less work for LLVM as a part of that.
+        uses = Counter(name for kernel in kernels for name in kernel.declarations)
+        for name, text in declarations.items():
+            if uses[name] == 1 and text.startswith("define internal"):
+                declarations[name] = text.replace(") nounwind {", ") alwaysinline nounwind {", 1)
         texts = (k.text for k in kernels)
         return "\n\n".join([*self.globals.values(), *declarations.values(), *texts, *others])
 

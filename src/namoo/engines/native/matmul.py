@@ -377,7 +377,8 @@ class ProductKernel:
             if self.alone:
                 step.call(a, b, inner[0], self._target(place, column), outs[1], ONE, mask)
             else:
-                step.call(a, b, inner[0], self._tile_buffer(), vectors * lanes, ONE)
+                apart = self.cost >= COST_TO_CALL
+                step.call(a, b, inner[0], self._tile_buffer(), vectors * lanes, ONE, None, apart)
                 self._finish_in_loops(outs, place, column, vectors, mask, ends)
             return
         zero = Value(f"splat ({constant(self.elem, 0.0)!r})", self.elem, lanes)

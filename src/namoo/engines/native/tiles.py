@@ -53,7 +53,7 @@ class Step:
         return len(inner) == 1 and BODY < 2 * sums and not short and even(self.offsets)
 
     def call(
-        self, a, b, axis: Axis, out: Value, width: int, some: Tiles, mask: Mask | None = None
+        self, a, b, axis: Axis, out: Value, width: int, some: Tiles, mask: Mask | None, apart=False
     ) -> None:
         """Let a function compute the sums of tiles that all products with such tiles share.
 
@@ -62,7 +62,8 @@ class Step:
         masks = [x.count if x else self.lanes for x in (self.last, mask)]
         function = _summing(self.elem, self.lanes, len(self.offsets), self.vectors, *masks)
         left = self.offsets[1], axis.left
-        function.call(self.f, a, *left, b, axis.right, axis.size, out, width, *some)
+        right = axis.right, axis.size
+        function.call(self.f, a, *left, b, *right, out, width, *some, apart=apart)
 
     def run(self, a: Value, b: Value, inner: Sequence[Axis], sums: list[Value]) -> list[Value]:
         """The sums over some axes."""
@@ -205,17 +206,22 @@ def _masks(columns: int, lanes: int) -> list[Mask | None]:
 
 
 class Shared:
-    """A function that several kernels call."""
+    """A function that several kernels may call; it becomes a part of one that is alone."""
 
     def __init__(self, f: Function):
         f.line("  ret void")
         self.name = f.name
-        self.declarations = {**f.declarations, f.name: f.text("noinline nounwind")}
+        self.declarations = f.declarations
+        self.text = f.text("nounwind")
 
-    def call(self, f: Function, *arguments: Value | int) -> None:
-        """Write a call of it."""
+    def call(self, f: Function, *arguments: Value | int, apart: bool = False) -> None:
+        """Write a call of it; if `apart`, it becomes no part of the caller."""
         values = [constant("i64", x) if isinstance(x, int) else x for x in arguments]
         f.declarations |= self.declarations
+        text = self.text
+        f.declarations[self.name] = (
+            text.replace(") nounwind", ") noinline nounwind", 1) if apart else text
+        )
         f.line(f"  call void @{self.name}({', '.join(map(repr, values))})")
 
 
