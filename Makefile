@@ -2,7 +2,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 # Two test processes for two cores; a BLAS that starts threads of its own beside them only slows both.
+# A file is tested by one of them: many files ask JAX for all of their expected values at once.  They
+# come in the order of their names, with the small ones, the examples in docstrings, at the end.
 WORKERS ?= 2
+DISTRIBUTION := --dist loadfile --no-loadscope-reorder
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu
 
 .PHONY: demo test bench lint format clean
@@ -12,7 +15,7 @@ demo: .venv/installed-examples
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/mnist_mlp.py
 
 test: .venv/installed-test lint
-	$(TEST_ENV) $(BIN)/python -m pytest -q -n $(WORKERS)
+	$(TEST_ENV) $(BIN)/python -m pytest -q -n $(WORKERS) $(DISTRIBUTION)
 
 # namoo beside JAX, PyTorch and NumPy; ARGS="--only MLP --k 3" chooses rows and rounds.
 bench: .venv/installed-bench

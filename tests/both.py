@@ -50,6 +50,14 @@ THEIRS = SimpleNamespace(
 )
 
 
+# Options for the few operations that XLA computes otherwise where `conftest` has it compile soon.
+AS_USERS_HAVE_IT = {
+    "xla_cpu_use_fusion_emitters": True,
+    "xla_backend_optimization_level": 3,
+    "xla_llvm_disable_expensive_passes": False,
+}
+
+
 def assert_same(ours: Any, theirs: Any, rtol: float = 1e-5, weak: bool = True) -> None:
     """Trees of one structure, with arrays of equal types and close values."""
     found, found_tree = namoo.tree_util.tree_flatten(ours)

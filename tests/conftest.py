@@ -4,13 +4,20 @@ import os
 from collections import Counter
 from pathlib import Path
 
-# Before any test imports jax: the oracle runs on the CPU, whatever the machine has.
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
-
 import hypothesis
 import pytest
 
 import namoo
+
+# Before any test imports jax: the oracle runs on the CPU, whatever the machine has.  It computes
+# most programs once, so XLA need not make them fast, only soon: these take less than half the time.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+SOON = (
+    "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
+    "--xla_llvm_disable_expensive_passes=true --xla_cpu_parallel_codegen_split_count=1"
+)
+if SOON not in (flags := os.environ.get("XLA_FLAGS", "")):
+    os.environ["XLA_FLAGS"] = f"{flags} {SOON}".lstrip()
 
 PACKAGE = Path(__file__).parents[1] / "src" / "namoo"
 

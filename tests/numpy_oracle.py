@@ -44,8 +44,6 @@ ARRAYS: dict[str, np.ndarray] = {
     "m": _rng.randn(4, 4).astype(np.float32),
 }
 
-# The oracle computes each small program once: it need not be fast, only soon.
-QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "complex64": 2e-5}
 
 
@@ -88,7 +86,7 @@ def _together(package: Any, jnp: Any, expressions: Sequence[str], static: Sequen
         return [x for x in leaves if _is_array(x)]
 
     arrays = {name: jnp.asarray(x) for name, x in ARRAYS.items() if name not in static}
-    compiled = jax.jit(fun, compiler_options=QUICK) if package is jax else namoo.jit(fun)
+    compiled = (jax if package is jax else namoo).jit(fun)
     outs = iter(compiled(arrays))
     leaves, tree = kept
     return jax.tree.unflatten(tree, [next(outs) if _is_array(x) else x for x in leaves])

@@ -32,9 +32,6 @@ import namoo.image
 import namoo.numpy
 import namoo.scipy
 
-# The oracle computes each small program once: it need not be fast, only soon.
-QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-
 
 def _library(package: Any) -> SimpleNamespace:
     return SimpleNamespace(
@@ -121,7 +118,7 @@ class Table:
         if self._wanted is None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # The oracle warns of its own workings.
-                self._wanted = _run_together(THEIRS, self.cases, compiler_options=QUICK)
+                self._wanted = _run_together(THEIRS, self.cases)
         return self._wanted[name]
 
     def check(self, name: str) -> None:
@@ -133,10 +130,10 @@ class Table:
         assert_same(found, wanted, f"{name}, compiled", case)
 
 
-def _run_together(lib: Any, cases: Mapping[str, Case], **options: Any) -> dict[str, Any]:
+def _run_together(lib: Any, cases: Mapping[str, Case]) -> dict[str, Any]:
     args = {name: [lib.jnp.asarray(x) for x in case.args] for name, case in cases.items()}
     run = lambda args: {name: case.run(lib, args[name]) for name, case in cases.items()}  # noqa: E731
-    return lib.jax.jit(run, **options)(args)
+    return lib.jax.jit(run)(args)
 
 
 def assert_same(found: Any, wanted: Any, where: str, case: Case) -> None:

@@ -164,7 +164,8 @@ CASES = [
 
 
 def main(path):
-    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=8"
     os.environ["JAX_PLATFORMS"] = "cpu"
     import jax
 

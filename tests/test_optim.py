@@ -21,10 +21,8 @@ import namoo.random
 import namoo.tree_util
 from namoo import optim
 
-# Compiling takes most of the time here: without optimisation it takes half as long.
-QUICKLY = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-THEIRS = SimpleNamespace(jax=jax, optim=optax, jit={"compiler_options": QUICKLY})
-OURS = SimpleNamespace(jax=namoo, optim=optim, jit={})
+THEIRS = SimpleNamespace(jax=jax, optim=optax)
+OURS = SimpleNamespace(jax=namoo, optim=optim)
 STEPS = 20
 
 RNG = np.random.default_rng(0)
@@ -270,7 +268,7 @@ def run(lib, make, name, dtype, compiled=True):
         for i in range(steps):
             start, _ = step(start, times[i])
         return start
-    (params, state), _ = lib.jax.jit(lambda c: lib.jax.lax.scan(step, c, times), **lib.jit)(start)
+    (params, state), _ = lib.jax.jit(lambda c: lib.jax.lax.scan(step, c, times))(start)
     return params, state
 
 

@@ -18,7 +18,6 @@ from namoo import optim, paths
 RNG = np.random.default_rng(1)
 
 # Compiling the oracle takes most of the time.
-QUICKLY = {"xla_backend_optimization_level": 0}
 
 
 def normal(*shape):
@@ -179,7 +178,6 @@ def losses_of_optax():
     """All of them in one program, which compiles faster than many small ones."""
     run = jax.jit(
         lambda a: {name: value_and_gradient(jax, optax, name, a) for name in LOSSES},
-        compiler_options=QUICKLY,
     )
     return run(A)
 
@@ -198,7 +196,7 @@ def test_losses_with_arguments_that_are_functions():
 
         return run
 
-    want = jax.jit(both(optax, jax.nn.logsumexp), compiler_options=QUICKLY)(A)
+    want = jax.jit(both(optax, jax.nn.logsumexp))(A)
     assert_trees_close(both(optim, namoo.nn.logsumexp)(jnp.asarray(A)), want, 1e-5, 1e-5)
 
 
@@ -232,7 +230,7 @@ def projections_of_optax():
             return jax.tree.map(lambda x: jjnp.clip(x, 0, args[0]), tree)
         return getattr(optax.projections, f"projection_{name}")(tree, *args)
 
-    run = jax.jit(lambda t: {name: one(name, t) for name in PROJECTIONS}, compiler_options=QUICKLY)
+    run = jax.jit(lambda t: {name: one(name, t) for name in PROJECTIONS})
     return run(TREE)
 
 
@@ -589,7 +587,7 @@ def test_galore():
 
         return steps
 
-    want = jax.jit(run(jax, optax), compiler_options=QUICKLY)(start)
+    want = jax.jit(run(jax, optax))(start)
     got = run(namoo, optim)(namoo.tree.map(jnp.asarray, start))
     assert_trees_close(got, want, 1e-4, 1e-4)
 
@@ -601,7 +599,7 @@ def test_perturbed_functions():
         run = lib.value_and_grad(lambda x: (soft(lib.random.key(0), x) ** 2).sum())
         return run(x)
 
-    want = jax.jit(lambda x: gradient(jax, optax, x), compiler_options=QUICKLY)(A[0])
+    want = jax.jit(lambda x: gradient(jax, optax, x))(A[0])
     assert_trees_close(gradient(namoo, optim, jnp.asarray(A[0])), want, 1e-5, 1e-5)
 
 

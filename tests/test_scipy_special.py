@@ -107,12 +107,6 @@ ROWS: dict[str, Row] = {
 every_row = pytest.mark.parametrize("name", ROWS)
 
 
-def compiled(fun, **options):
-    """`jax.jit` without expensive optimisation: most of the time would go there."""
-    quick = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-    return jax.jit(fun, compiler_options=quick, **options)
-
-
 def in_x64(test):
     @functools.wraps(test)
     def run(*args, **kwargs):
@@ -169,7 +163,7 @@ def test_values_in_single_precision(name):
     args = all_points(name, np.float32)
     oracle = exact(name, args)
     # Without edges there is nothing to learn from JAX that double precision does not show.
-    given = oracle if ROWS[name].edges is None else parts(compiled(theirs)(*args))
+    given = oracle if ROWS[name].edges is None else parts(jax.jit(theirs)(*args))
     for f, g, e in zip(parts(ours(*args)), given, oracle, strict=True):
         assert f.dtype == np.float32
         g = np.where(np.abs(g) < 1e-36, 0, g)  # JAX flushes what is subnormal
@@ -203,7 +197,7 @@ def pullback_of_ones(lib, fun, diff, args):
 def test_derivatives(name):
     row, (ours, theirs) = ROWS[name], both(name)
     found = parts(pullback_of_ones(namoo, ours, row.diff, row.args))
-    run = compiled(functools.partial(pullback_of_ones, jax, theirs, row.diff))
+    run = jax.jit(functools.partial(pullback_of_ones, jax, theirs, row.diff))
     for f, w in zip(found, parts(run(row.args)), strict=True):
         scale = np.abs(w[np.isfinite(w)]).max()
         # Where JAX has none, the next test must do.
@@ -297,7 +291,7 @@ def test_derivatives_at_awkward_points(name):
     args = [np.array(x, np.float32) for x in AWKWARD[name]]
     ours, theirs = both(name)
     found = parts(pullback_of_ones(namoo, ours, range(len(args)), args)[1])
-    run = compiled(functools.partial(pullback_of_ones, jax, theirs, range(len(args))))
+    run = jax.jit(functools.partial(pullback_of_ones, jax, theirs, range(len(args))))
     wanted = parts(run(args)[1])
     for f, w in zip(found, wanted, strict=True):
         np.testing.assert_allclose(f, w, rtol=1e-4, atol=1e-6)
@@ -358,7 +352,7 @@ def test_complex_functions(name):
     exact = scipy.special.wofz(1j * COMPLEX) if name == "erfcx" else None
     exact = scipys(name, COMPLEX) if exact is None else exact
     np.testing.assert_allclose(to_numpy(ours(COMPLEX)), exact, rtol=1e-12)
-    np.testing.assert_allclose(exact, np.asarray(compiled(theirs)(COMPLEX)), rtol=1e-7)
+    np.testing.assert_allclose(exact, np.asarray(jax.jit(theirs)(COMPLEX)), rtol=1e-7)
     # Steps along the real axis stay on one side of the cut of loggamma.
     for fun in (ours, derivative(ours)):
         up, down = (to_numpy(fun(COMPLEX + step)) for step in (1e-5, -1e-5))
@@ -406,7 +400,7 @@ def test_spherical_harmonics():
         ones, zeros = np.ones(8), np.zeros(8)
         return [lib.jvp(fun, (THETA, PHI), t) for t in ((ones, zeros), (zeros, ones))]
 
-    for ours, theirs in zip(slopes(namoo), compiled(lambda: slopes(jax))(), strict=True):
+    for ours, theirs in zip(slopes(namoo), jax.jit(lambda: slopes(jax))(), strict=True):
         for f, w in zip(ours, theirs, strict=True):
             np.testing.assert_allclose(to_numpy(f), np.asarray(w), rtol=1e-8, atol=1e-10)
 
@@ -428,14 +422,14 @@ def test_bernoulli_numbers():
         found = special.bernoulli(n)
         assert found.dtype == np.float32 and found.shape == (n + 1,)
         np.testing.assert_allclose(to_numpy(found), scipy.special.bernoulli(n)[: n + 1], 1e-6)
-    wanted = compiled(jax.scipy.special.bernoulli, static_argnums=0)(20)
+    wanted = jax.jit(jax.scipy.special.bernoulli, static_argnums=0)(20)
     np.testing.assert_allclose(to_numpy(found), wanted, rtol=1e-4, atol=1e-7)
     assert np.isinf(to_numpy(special.bernoulli(100))[-1])
 
 
 def test_multivariate_gamma_function():
     a = np.array([[2.5, 3.0], [4.5, 11.0]], np.float32)
-    theirs = compiled(jax.scipy.special.multigammaln, static_argnums=1)
+    theirs = jax.jit(jax.scipy.special.multigammaln, static_argnums=1)
     np.testing.assert_allclose(to_numpy(special.multigammaln(a, 4)), theirs(a, 4), rtol=1e-5)
     for d in (1, 2, 3):
         wanted = scipys("multigammaln", a, d)
@@ -447,7 +441,7 @@ def test_multivariate_gamma_function():
 def test_combinations_with_repetition():
     N, k = np.array([0, 3, 4, -1, 2.5], np.float32), np.array([0, 2, 5, 0, 1.5], np.float32)
     found = special.comb(N, k, repetition=True)
-    wanted = compiled(jax.scipy.special.comb, static_argnames="repetition")(N, k, repetition=True)
+    wanted = jax.jit(jax.scipy.special.comb, static_argnames="repetition")(N, k, repetition=True)
     np.testing.assert_allclose(to_numpy(found), wanted, rtol=1e-5)
 
 
@@ -468,7 +462,7 @@ def test_softmax_sums_over_all_axes_unless_told(axis):
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     for name in ("softmax", "log_softmax", "logsumexp"):
         ours, theirs = both(name)
-        wanted = compiled(theirs, static_argnames="axis")(x, axis=axis)
+        wanted = jax.jit(theirs, static_argnames="axis")(x, axis=axis)
         np.testing.assert_allclose(to_numpy(ours(x, axis=axis)), wanted, rtol=1e-6)
 
 

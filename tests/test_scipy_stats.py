@@ -128,12 +128,6 @@ def points(name: str, method: str) -> np.ndarray:
     return QUANTILES if method in ("ppf", "isf") else ROWS[name].x
 
 
-def compiled(fun, **options):
-    """`jax.jit` without expensive optimisation: most of the time would go there."""
-    quick = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-    return jax.jit(fun, compiler_options=quick, **options)
-
-
 def in_x64(test):
     @functools.wraps(test)
     def run(*args, **kwargs):
@@ -168,7 +162,7 @@ def close(found, wanted):
 def test_values(name):
     """JAX's values; where it gives up with NaN, or is far from SciPy, SciPy's."""
     found = all_methods(namoo, name, np.float32)
-    given = compiled(lambda: all_methods(jax, name, np.float32))()
+    given = jax.jit(lambda: all_methods(jax, name, np.float32))()
     for method, f in found.items():
         args = [x.astype(np.float32) for x in arguments(name, method, points(name, method), True)]
         f, g, e = to_numpy(f), np.asarray(given[method]), oracle(name, method, args)
@@ -239,7 +233,7 @@ def slopes(lib: Any, name: str) -> dict[str, list[Any]]:
 def test_derivatives(name):
     found = slopes(namoo, name)
     # JAX cannot differentiate the logarithm of Gumbel's scale; the next test does without JAX.
-    wanted = found if "gumbel" in name else compiled(lambda: slopes(jax, name))()
+    wanted = found if "gumbel" in name else jax.jit(lambda: slopes(jax, name))()
     for method, fs in found.items():
         for i, (f, w) in enumerate(zip(fs, wanted[method], strict=True)):
             f, w = to_numpy(f), np.asarray(w)
@@ -314,7 +308,7 @@ def test_parameters_are_broadcast(name, shapes, data):
 def both(fun, *args, rtol=1e-5, **kwargs):
     """A function `fun(stats, *args)` in both libraries: equal values, types and shapes."""
     found = fun(stats, *args, **kwargs)
-    wanted = compiled(functools.partial(fun, jax.scipy.stats, **kwargs))(*args)
+    wanted = jax.jit(functools.partial(fun, jax.scipy.stats, **kwargs))(*args)
     for f, w in zip(namoo.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
         assert f.dtype == w.dtype and f.shape == w.shape
         np.testing.assert_allclose(to_numpy(f), np.asarray(w), rtol=rtol, atol=rtol)
@@ -337,7 +331,7 @@ def test_derivatives_of_the_dirichlet_distribution():
         fun = lib.scipy.stats.dirichlet.logpdf
         return lib.grad(lambda *a: fun(*a).sum(), (0, 1))(SIMPLEX[:, :2], ALPHA)
 
-    for f, w in zip(slopes(namoo), compiled(lambda: slopes(jax))(), strict=True):
+    for f, w in zip(slopes(namoo), jax.jit(lambda: slopes(jax))(), strict=True):
         np.testing.assert_allclose(to_numpy(f), w, rtol=1e-4)
 
 

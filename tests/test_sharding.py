@@ -300,8 +300,8 @@ def answers() -> dict[str, Any]:
     """What JAX says to all expressions."""
     everything = [*SAME, *QUESTIONS_OF_SPECS, *PAIRS, *HLO]
     script = f"{JAX}{COMMON}\nprint(json.dumps([ask(e) for e in json.load(sys.stdin)]))"
-    count = "--xla_force_host_platform_device_count=8"
-    environment = {**os.environ, "XLA_FLAGS": count, "JAX_PLATFORMS": "cpu"}
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=8"
+    environment = {**os.environ, "XLA_FLAGS": flags}
     done = subprocess.run(
         [sys.executable, "-c", script],
         input=json.dumps(everything),

@@ -11,6 +11,7 @@ import pytest
 import scipy.special
 
 import namoo
+from both import AS_USERS_HAVE_IT
 from namoo.core.array import to_numpy
 from namoo.primitives import special
 
@@ -105,7 +106,8 @@ def test_narrow_types_round_the_single_precision_value(name, dtype):
 def test_erf_inv_keeps_normal_samples_equal_to_jax():
     """Random normals are erf_inv of uniforms, and must agree to a rounding."""
     x = np.random.default_rng(0).uniform(-1, 1, 50_000).astype(np.float32)
-    ours, theirs = to_numpy(special.erf_inv(x)), np.asarray(jax.lax.erf_inv(x))
+    oracle = jax.jit(jax.lax.erf_inv, compiler_options=AS_USERS_HAVE_IT)
+    ours, theirs = to_numpy(special.erf_inv(x)), np.asarray(oracle(x))
     ulps = np.abs(ours - theirs) / np.spacing(np.abs(theirs))
     assert ulps.max() <= 2
     assert (ulps == 0).mean() > 0.95

@@ -19,12 +19,18 @@ from namoo.engines.xla.engine import xla  # noqa: E402
 
 @pytest.fixture
 def quickly_compiled(monkeypatch):
-    """What is tested are the rules, not LLVM: it need not optimise, and nothing need be kept."""
+    """What is tested are the rules, not LLVM: it need not optimise, and nothing need be kept.
+
+    How XLA writes programs is as its users have it, and not as `conftest` asks for.
+    """
     made = pjrt.compile_options
 
     def options(*args):
         out = made(*args)
-        out.env_option_overrides = [("xla_backend_optimization_level", "0")]
+        out.env_option_overrides = [
+            ("xla_backend_optimization_level", 0),
+            ("xla_cpu_use_fusion_emitters", True),
+        ]
         return out
 
     monkeypatch.setattr(pjrt, "compile_options", options)

@@ -139,7 +139,8 @@ def _is_none(x):
 
 
 def main():
-    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+    flags = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=8"
     import jax
 
     everything = itertools.product(CASES, [False, True], HOW)
