@@ -277,13 +277,13 @@ def test_a_scope_in_one_thread_stays_while_another_updates(restored):
         with settings.numpy_rank_promotion("raise"):
             seen["before"] = config.trace_key()
             entered.set()
-            assert updated.wait(10)
+            assert updated.wait(60)
             seen["rank"], seen["x64"] = config.numpy_rank_promotion, config.enable_x64
             seen["after"] = config.trace_key()
 
     thread = threading.Thread(target=scoped)
     thread.start()
-    assert entered.wait(10)
+    assert entered.wait(60)
     config.update("jax_enable_x64", True)
     updated.set()
     thread.join()
@@ -297,9 +297,9 @@ def test_a_decorated_function_in_many_threads():
 
     @settings.enable_x64(True)
     def work():
-        barrier.wait(10)
+        barrier.wait(60)
         inside = config.enable_x64
-        barrier.wait(10)
+        barrier.wait(60)
         return inside
 
     results = []
