@@ -46,15 +46,12 @@ ON_THE_DEFAULT_ENGINE = {
 
 
 @pytest.fixture(autouse=True)
-def engine(request):
+def _engine_of_the_file(request):
     """Run programs by the engine that suits the file, or by that of NAMOO_TEST_ENGINE."""
-    name = request.path.stem
-    chosen = os.environ.get("NAMOO_TEST_ENGINE")
-    if not chosen and (name in ON_THE_DEFAULT_ENGINE or name.startswith("test_native")):
-        yield
-        return
-    before = namoo.config.engine
-    namoo.config.update("engine", chosen or "interpreter")
+    name, before = request.path.stem, namoo.config.engine
+    default = before if name in ON_THE_DEFAULT_ENGINE or name.startswith("test_native") else None
+    chosen = os.environ.get("NAMOO_TEST_ENGINE") or default or "interpreter"
+    namoo.config.update("engine", chosen)
     yield
     namoo.config.update("engine", before)
 
