@@ -168,6 +168,22 @@ def test_the_garbage_collector_rests_while_modules_load(before, seen):
     assert out.stdout.split() == seen.split()
 
 
+YOUNG = """
+import gc
+import namoo
+seen = []
+gc.callbacks.append(lambda phase, info: seen.append(len(gc.get_objects(0))))
+namoo.numpy.ones(3)
+kept = [[] for _ in range(2000)]
+print(0 < max(seen) < 5000)
+"""
+
+
+def test_what_was_loaded_is_not_looked_through_afterwards():
+    out = subprocess.run([sys.executable, "-c", YOUNG], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["True"]
+
+
 TIMEOUT = """
 import os, sys
 read = []

@@ -58,18 +58,19 @@ def _undisturbed() -> Iterator[None]:
             _shortened = "numpy" not in sys.modules and _TIMEOUT not in os.environ
             if _shortened:
                 os.environ[_TIMEOUT] = _TICKS
-    try:
-        with collector_rests():
+    with collector_rests():
+        try:
             yield
-    finally:
-        with _lock:
-            _loads -= 1
-            if not _loads and _shortened:
-                os.environ.pop(_TIMEOUT, None)
-            if not _loads and _paused and not gc.get_freeze_count():
-                # What was loaded stays.  Together these do nothing but to call all objects old.
-                gc.freeze()
-                gc.unfreeze()
+        finally:
+            with _lock:
+                _loads -= 1
+                if not _loads and _shortened:
+                    os.environ.pop(_TIMEOUT, None)
+                if not _loads and _paused and not gc.get_freeze_count():
+                    # What was loaded stays, and need not be looked through when the rest is over.
+                    # Together these do nothing but to call all objects old.
+                    gc.freeze()
+                    gc.unfreeze()
 
 
 def load_module(name: str) -> ModuleType:

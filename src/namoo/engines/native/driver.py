@@ -18,6 +18,7 @@ from namoo.engines.native.graph import CALL, DOT
 from namoo.engines.native.ir import Function, Value, constant
 from namoo.engines.native.kernel import Emitted, KernelEmitter, Spec
 from namoo.engines.native.plan import Plan, specification
+from namoo.engines.native.tiles import inlined
 
 
 class Part(NamedTuple):
@@ -65,8 +66,8 @@ class Module:
         # A function with one caller is less work for LLVM as a part of that.
         uses = Counter(name for kernel in kernels for name in kernel.declarations)
         for name, text in declarations.items():
-            if uses[name] == 1 and text.startswith("define internal"):
-                declarations[name] = text.replace(") nounwind {", ") alwaysinline nounwind {", 1)
+            if uses[name] == 1:
+                declarations[name] = inlined(text)
         texts = (k.text for k in kernels)
         return "\n\n".join([*self.globals.values(), *declarations.values(), *texts, *others])
 

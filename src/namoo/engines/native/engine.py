@@ -109,7 +109,8 @@ class Program:
         mark = programs.identify(closed, options or {})
         made = mark and programs.find(mark)
         if mark is None or made is None:
-            made, equations, consts = self._compile(mark)
+            with collector_rests():  # until the plan is gone
+                made, equations, consts = self._compile(mark)
         else:
             equations = [mark.equations[i] for i in made.host]
             consts = [mark.arrays[i] for i in made.consts]
@@ -125,8 +126,7 @@ class Program:
 
     def _compile(self, mark: Fingerprint | None):
         """The program compiled, its equations for the host, and its constants."""
-        with collector_rests():
-            plan, module = write(self.closed, self.strict)
+        plan, module = write(self.closed, self.strict)
         code = link.Code(*link.object_code(module.text(), module.parts))
         equations = module.host
         consts = [c for _, c in plan.graph.consts]

@@ -225,6 +225,11 @@ class Shared:
         f.line(f"  call void @{self.name}({', '.join(map(repr, values))})")
 
 
+def inlined(text: str) -> str:
+    """The text of a shared function as a part of its caller, if it may be one; others stay."""
+    return text.replace(") nounwind {", ") alwaysinline nounwind {", 1)
+
+
 @functools.lru_cache(256)
 def _summing(elem: str, lanes: int, count: int, vectors: int, loaded: int, stored: int) -> Shared:
     """The sums of tiles, of whose last vectors so many lanes are loaded and stored.
