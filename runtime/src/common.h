@@ -158,6 +158,6 @@ void add_reduce(nb::module_& m);
 void add_product(nb::module_& m);
 void add_operators(nb::module_& m);
 void add_workers(nb::module_& m);
-void add_writing(nb::module_& m);
+void add_equations(nb::module_& m);
 
 }  // namespace namoo

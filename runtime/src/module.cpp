@@ -24,7 +24,7 @@ NB_MODULE(_runtime, m) {
     namoo::add_product(m);
     namoo::add_operators(m);
     namoo::add_workers(m);
-    namoo::add_writing(m);
+    namoo::add_equations(m);
   } catch (namoo::Raised&) {
     throw nb::python_error();
   }

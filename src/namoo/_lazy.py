@@ -22,9 +22,13 @@ from typing import Any
 # needs.  With 20, half a millisecond, they are still awake for the next product of a program.
 _TIMEOUT, _TICKS = "OPENBLAS_THREAD_TIMEOUT", "20"
 
+# After how many new objects the collector looks through them while a function is traced.
+_PATIENCE = 50_000
+
 _lock = RLock()
-_loads = _rests = 0
+_loads = _rests = _waits = 0
 _paused = _shortened = False
+_thresholds: tuple[int, int, int] | None = None
 
 
 @contextmanager
@@ -46,6 +50,29 @@ def collector_rests() -> Iterator[None]:
             _rests -= 1
             if not _rests and _paused:
                 gc.enable()
+
+
+@contextmanager
+def collector_waits() -> Iterator[None]:
+    """The garbage collector looks less often, while a user's function makes many objects that stay.
+
+    It does not rest: nobody knows what the function does, and for how long.
+    """
+    global _waits, _thresholds
+    with _lock:
+        _waits += 1
+        if _waits == 1:
+            first, *others = gc.get_threshold()
+            _thresholds = (first, *others) if 0 < first < _PATIENCE else None
+            if _thresholds:
+                gc.set_threshold(_PATIENCE, *others)
+    try:
+        yield
+    finally:
+        with _lock:
+            _waits -= 1
+            if not _waits and _thresholds and gc.get_threshold()[0] == _PATIENCE:
+                gc.set_threshold(*_thresholds)
 
 
 @contextmanager

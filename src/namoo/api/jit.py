@@ -14,7 +14,7 @@ import numpy as np
 from namoo import errors, tree_util
 from namoo._accelerator import native
 from namoo._config import config
-from namoo._lazy import later
+from namoo._lazy import collector_waits, later
 from namoo.api import dispatch
 from namoo.api.arguments import (
     Static,
@@ -435,7 +435,8 @@ class Jitted(dispatch.Dispatcher):
             return fixed_out.dynamic(outs)
 
         names = [p for i, p in enumerate(paths) if i not in fixed.places]
-        jaxpr, consts = stage(flat, [aval_of(x) for x in operands], self._name, names)
+        with collector_waits():
+            jaxpr, consts = stage(flat, [aval_of(x) for x in operands], self._name, names)
         closed, consts = close(jaxpr, consts)
         cost = time.perf_counter() - start
         traced = _Program(closed, consts, out_tree, fixed_out, cost, self._keep_unused)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from namoo import errors
+from namoo._accelerator import native
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray
 from namoo.core.primitive import Primitive
@@ -256,24 +257,37 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
 def dce(jaxpr: Jaxpr, keep: Sequence[bool]) -> Jaxpr:
     """The program that computes only the results in `keep`, without equations nothing needs."""
     outvars = [v for v, k in zip(jaxpr.outvars, keep, strict=True) if k]
-    return jaxpr.replace(outvars=outvars, eqns=live(jaxpr, outvars)[0])
+    return jaxpr.replace(outvars=outvars, eqns=live(jaxpr.eqns, set(outvars)))
 
 
 def needed(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], set[Atom]]:
-    """`live` of all results, found once."""
+    """The equations that all results need, and all that is read; found once."""
     known = jaxpr.cache.get("live")
     if known is None:
-        known = jaxpr.cache["live"] = live(jaxpr, jaxpr.outvars)
+        read = set(jaxpr.outvars)
+        known = jaxpr.cache["live"] = live(jaxpr.eqns, read), read
     return known
 
 
-def live(jaxpr: Jaxpr, outvars: Sequence[Atom]) -> tuple[list[JaxprEqn], set[Atom]]:
-    """The equations that some results need, or that have effects, and all that is read."""
-    read: set[Atom] = set(outvars)
-    eqns = []
-    for eqn in reversed(jaxpr.eqns):
+def _live(eqns: list[JaxprEqn], read: set[Atom]) -> list[JaxprEqn]:
+    """The equations that compute what is read, or have effects; adds to `read` what they read."""
+    found = []
+    for eqn in reversed(eqns):
         # Whether an equation has effects takes longer to find out: it is asked of few.
         if not read.isdisjoint(eqn.outvars) or eqn.effectful:
-            eqns.append(eqn)
+            found.append(eqn)
             read.update(eqn.invars)
-    return eqns[::-1], read
+    return found[::-1]
+
+
+def _unread(eqns: list[JaxprEqn], used: set[Atom]) -> list[int]:
+    """Where equations with unused results are; adds to `used` what equations read."""
+    used.update(*[eqn.invars for eqn in eqns])
+    return [i for i, eqn in enumerate(eqns) if not used.issuperset(eqn.outvars)]
+
+
+live: Callable[[list[JaxprEqn], set[Atom]], list[JaxprEqn]] = _live
+unread: Callable[[list[JaxprEqn], set[Atom]], list[int]] = _unread
+if native is not None:
+    native.bind_equations(Var, JaxprEqn)
+    live, unread = native.live, native.unread

@@ -18,6 +18,7 @@ from namoo.core.jaxpr import (
     Literal,
     Var,
     literal_value,
+    unread,
 )
 from namoo.core.primitive import Primitive
 from namoo.core.trace import Trace, Tracer, context, set_trace
@@ -117,15 +118,11 @@ class StageTrace(Trace):
     def program(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The program that computes `outs`, and the values of its constants."""
         outvars = [self.atom(x) for x in outs]
-        used: set[Atom] = set(outvars)
-        used.update(*[eqn.invars for eqn in self.eqns])
         # The trace keeps its own equations: they tell where a value that escapes was made.
-        eqns = [
-            eqn
-            if used.issuperset(eqn.outvars)
-            else eqn.replace(outvars=[v if v in used else DropVar(v.aval) for v in eqn.outvars])
-            for eqn in self.eqns
-        ]
+        used, eqns = set(outvars), [*self.eqns]
+        for i in unread(eqns, used):
+            kept = [v if v in used else DropVar(v.aval) for v in eqns[i].outvars]
+            eqns[i] = eqns[i].replace(outvars=kept)
         constants = [(x, v) for x, v in self.consts.values() if v in used]
         jaxpr = Jaxpr([v for _, v in constants], self.invars, outvars, eqns, self.name)
         return jaxpr, [x for x, _ in constants]
@@ -204,7 +201,7 @@ def _written(
 
 written: Callable[..., list[Any]] = _written
 if native is not None:
-    native.bind_writing(StageTracer, Var, JaxprEqn, literal_value)
+    native.bind_writing(StageTracer, literal_value)
     written = native.written
 
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import enum
 import types
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from namoo._accelerator import native
 from namoo._dtypes import ExtendedDType
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from namoo.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from namoo.core.primitive import Primitive
 from namoo.engines.cache import sha256
 
@@ -44,26 +46,28 @@ class Fingerprint:
     def __init__(self, closed: ClosedJaxpr, options: Mapping[str, Any]):
         self.equations: list[JaxprEqn] = []
         self.arrays: list[np.ndarray] = []
-        self._programs: dict[Jaxpr, str] = {}
-        self._types: dict[Any, str] = {}
-        self._primitives: dict[Primitive, tuple[str, Any]] = {}
-        self._operations: dict[tuple[str, int], str] = {}
-        self._literals: dict[Literal, tuple[str, list[np.ndarray]]] = {}
+        self._programs: dict[Jaxpr, int] = {}
+        self._bodies: list[bytes] = []
+        self._sizes: list[tuple[int, ...]] = []
+        self._types: dict[Any, int] = {}
+        self._primitives: dict[Primitive, tuple[int, Any]] = {}
         self._writers: dict[type, Callable[[Any], str]] = {
             **dict.fromkeys(_PLAIN, repr), tuple: self._items, list: self._items,
             dict: self._mapping, ClosedJaxpr: self._closed, Jaxpr: self._program,
-            ShapedArray: self._type, EagerArray: self._array, np.ndarray: self._array,
+            ShapedArray: self._type_name, EagerArray: self._array, np.ndarray: self._array,
         }  # fmt: skip
-        self._short: dict[str, str] = {}
+        self._short: dict[str, int] = {}
         words = [self._closed(closed), self._mapping(options)]
-        self.digest = sha256("\n".join([*words, *self._short]).encode()).hexdigest()
+        text = "\n".join([repr(self._sizes), *words, *self._short]).encode()
+        self.digest = sha256(b"".join([text, *self._bodies])).hexdigest()
 
     # Every text says where it ends: names and numbers have no blanks, the others have brackets
-    # or are quoted.  Two programs with one text are the same program.
+    # or are quoted; of the bodies of programs, sizes tell it.  Two programs with one text are the
+    # same program.
 
-    def _shortened(self, text: str) -> str:
+    def _shortened(self, text: str) -> int:
         """A number for a text that comes often; all such texts are at the end, in their order."""
-        return self._short.setdefault(text, f"%{len(self._short)}")
+        return self._short.setdefault(text, ~len(self._short))
 
     def _value(self, value: Any) -> str:
         kind = type(value)
@@ -103,29 +107,32 @@ class Fingerprint:
         return "{" + " ".join(items) + "}"
 
     def _dtype(self, dtype: Any) -> str:
-        text = self._types.get(dtype)
-        if text is None:
+        known = self._types.get(dtype)
+        if known is None:
             if isinstance(dtype, np.dtype) and dtype.names is not None:
                 text = repr(dtype.descr)
             else:
                 text = repr((_class_name(type(dtype)), dtype.name))
-            text = self._types[dtype] = self._shortened(text)
-        return text
+            known = self._types[dtype] = self._shortened(text)
+        return f"%{known}"
 
-    def _type(self, aval: Any) -> str:
+    def _type(self, aval: Any) -> int:
         known = self._types.get(id(aval))
         if known is None:
             known = self._types[id(aval)] = self._new_type(aval)
         return known
 
-    def _new_type(self, aval: Any) -> str:
+    def _new_type(self, aval: Any) -> int:
         key = aval.shape, aval.dtype, aval.weak_type
-        text = self._types.get(key)
-        if text is None:
+        known = self._types.get(key)
+        if known is None:
             weak = "weak" if aval.weak_type else ""
-            text = self._shortened(f"{self._items(aval.shape)}{self._dtype(aval.dtype)}{weak}")
-            self._types[key] = text
-        return text
+            text = f"{self._items(aval.shape)}{self._dtype(aval.dtype)}{weak}"
+            known = self._types[key] = self._shortened(text)
+        return known
+
+    def _type_name(self, aval: Any) -> str:
+        return f"%{self._type(aval)}"
 
     def _array(self, value: Any) -> str:
         array = value if type(value) is np.ndarray else to_numpy(value)
@@ -136,69 +143,37 @@ class Fingerprint:
         return f"<{self._program(closed.jaxpr)} {self._items(closed.consts)}>"
 
     def _program(self, jaxpr: Jaxpr) -> str:
-        """A program; one that was written before is named by its number."""
-        known = self._programs.get(jaxpr)
-        if known is not None:
-            return known
-        self._programs[jaxpr] = f"@{len(self._programs)}"
-        numbers: dict[Var, str] = {}
-        kinds, primitives, operations = self._types, self._primitives, self._operations
-        words = ["{"]
+        """The number of a program, whose equations are a list of numbers."""
+        number = self._programs.get(jaxpr)
+        if number is None:
+            self.equations += jaxpr.eqns
+            inputs = [*jaxpr.constvars, *jaxpr.invars]
+            ask = self._operation, self._type, self._literal
+            body = numbered(inputs, jaxpr.eqns, jaxpr.outvars, *ask)
+            number = self._programs[jaxpr] = len(self._bodies)
+            self._bodies.append(body)
+            parts = jaxpr.constvars, jaxpr.invars, jaxpr.outvars, body
+            self._sizes.append(tuple(map(len, parts)))
+        return f"@{number}"
 
-        def declare(variables) -> None:
-            for v in variables:
-                numbers[v] = f"{len(numbers)}"
-                words.append(kinds.get(id(v.aval)) or self._type(v.aval))
-            words.append("|")
+    def _literal(self, literal: Literal) -> int:
+        return self._shortened(f"={self._value(literal.val)}{self._type_name(literal.aval)}")
 
-        def read(atoms) -> None:
-            for a in atoms:
-                words.append(self._literal(a) if type(a) is Literal else numbers[a])
+    def _operation(self, eqn: JaxprEqn) -> int:
+        """A primitive with its parameters."""
+        name, chosen = self._primitives.get(eqn.primitive) or self._primitive(eqn.primitive)
+        if chosen is not None and not chosen and eqn.effectful:
+            return self._shortened(f"%{name}!")
+        params = eqn.params if chosen is None else {k: eqn.params[k] for k in chosen}
+        return self._shortened(f"%{name}{self._mapping(params)}")
 
-        declare(jaxpr.constvars)
-        declare(jaxpr.invars)
-        self.equations += jaxpr.eqns
-        for eqn in jaxpr.eqns:
-            name, chosen = primitives.get(eqn.primitive) or self._primitive(eqn.primitive)
-            if eqn.params or chosen is not None:
-                key = name, id(eqn.params)
-                name = operations.get(key)
-                if name is None:
-                    name = operations[key] = self._operation(eqn, key[0], chosen)
-            words.append(name)
-            read(eqn.invars)
-            declare(eqn.outvars)
-        read(jaxpr.outvars)
-        words.append("}")
-        return " ".join(words)
-
-    def _literal(self, literal: Literal) -> str:
-        """A literal, which copies of an equation have in common."""
-        known = self._literals.get(literal)
-        if known is not None:
-            text, arrays = known
-            self.arrays += arrays
-            return text
-        before = len(self.arrays)
-        text = f"={self._value(literal.val)}{self._type(literal.aval)}"
-        self._literals[literal] = text, self.arrays[before:]
-        return text
-
-    def _operation(self, eqn: JaxprEqn, name: str, chosen: Sequence[str] | None) -> str:
-        """A primitive with its parameters, which copies of an equation have in common."""
-        if chosen is None:
-            return self._shortened(name + self._mapping(eqn.params))
-        if not chosen and eqn.effectful:
-            return f"{name}!"
-        return self._shortened(name + self._mapping({k: eqn.params[k] for k in chosen}))
-
-    def _primitive(self, primitive: Primitive) -> tuple[str, Any]:
+    def _primitive(self, primitive: Primitive) -> tuple[int, Any]:
         """A primitive's name, and the parameters that matter; None if all do."""
         known = self._primitives.get(primitive)
         if known is None:
             if primitive.native is None:
                 # Python evaluates it: the one of the program at hand, with its parameters.
-                known = "host", ()
+                known = self._shortened("host"), ()
             else:
                 words = [_class_name(type(primitive)), repr(primitive.name)]
                 for value in vars(primitive).values():
@@ -207,6 +182,56 @@ class Fingerprint:
                 known = self._shortened(" ".join(words)), primitive.value_params
             self._primitives[primitive] = known
         return known
+
+
+def _numbered(
+    inputs: list[Var],
+    eqns: list[JaxprEqn],
+    outputs: list[Atom],
+    operation: Callable[[JaxprEqn], int],
+    kind: Callable[[Any], int],
+    literal: Callable[[Literal], int],
+) -> bytes:
+    """A program as numbers: of each equation the operation, the operands, the types of results.
+
+    Variables are numbers of the places where they are first.  Those of all else, which the
+    functions give, are negative, and tell literals, types and operations from one another.
+    """
+    words: list[int] = []
+    places: dict[Atom, int] = {}
+    kinds: dict[int, int] = {}
+    # Equations that are copies of one another have their parameters in common.
+    operations: dict[tuple[Primitive, int], int] = {}
+
+    def declare(variables: list[Var]) -> None:
+        for v in variables:
+            places[v] = len(words)
+            number = kinds.get(id(v.aval))
+            if number is None:
+                number = kinds[id(v.aval)] = kind(v.aval)
+            words.append(number)
+
+    def read(atoms: list[Any]) -> None:
+        for a in atoms:
+            number = places.get(a)
+            if number is None:
+                number = places[a] = literal(a)
+            words.append(number)
+
+    declare(inputs)
+    for eqn in eqns:
+        key = eqn.primitive, id(eqn.params) if eqn.params else 0
+        number = operations.get(key)
+        if number is None:
+            number = operations[key] = operation(eqn)
+        words.append(number)
+        read(eqn.invars)
+        declare(eqn.outvars)
+    read(outputs)
+    return array("i", words).tobytes()
+
+
+numbered: Callable[..., bytes] = _numbered if native is None else native.numbered
 
 
 def _content(array: np.ndarray) -> str:
