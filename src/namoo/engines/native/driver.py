@@ -144,7 +144,7 @@ class Driver:
             if cluster.step:
                 kernel, nodes = contract.blocks(self.module, first), (*first.operands, first)
             else:
-                spec = specification(plan.fusion, cluster)
+                spec = specification(cluster)
                 kernel, nodes = self.kernel(spec), (*spec.inputs, *spec.stored)
             calls.add(kernel, [plan.places[n] for n in nodes])
         calls.write()

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -637,12 +636,17 @@ class Emitter:
         env = _Values(zip(jaxpr.invars, operands, strict=True), self)
         for var, const in zip(jaxpr.constvars, consts, strict=True):
             env[var] = const if isinstance(const, Node) else self.const(const)
-        read, recipes = env.__getitem__, self.recipes
+        recipes = self.recipes
         outer = self.eqn, self.used
         self.used = used
         for eqn in eqns:
-            operands, params = tuple(map(read, eqn.invars)), eqn.params
-            key = (eqn.primitive, id(params) if params else 0, *map(_form, operands))
+            nodes: list[Node] = []
+            words: list[Any] = [eqn.primitive, id(eqn.params) if eqn.params else 0]
+            for atom in eqn.invars:
+                node = env[atom]
+                nodes.append(node)
+                words.append(node.form)
+            operands, key = tuple(nodes), tuple(words)
             recipe = recipes.get(key)
             if recipe is not None:
                 env[eqn.outvars[0]] = self._again(recipe.result, operands)
@@ -654,7 +658,7 @@ class Emitter:
             for var, node in zip(eqn.outvars, results, strict=True):
                 env[var] = node
         self.eqn, self.used = outer
-        return [*map(read, jaxpr.outvars)]
+        return [env[atom] for atom in jaxpr.outvars]
 
     def _again(self, result: Node | int, operands: tuple[Node, ...]) -> Node:
         """What a recipe makes of operands."""
@@ -711,9 +715,6 @@ class Emitter:
             out = eqn.primitive.evaluate(*(np.asarray(x.data) for x in operands), **eqn.params)
         out = out if eqn.primitive.multiple_results else [out]
         return [self.literal(x, a.dtype) for x, a in zip(out, self.avals, strict=True)]
-
-
-_form = attrgetter("form")
 
 
 class _Values(dict[Atom, Node]):

@@ -68,7 +68,8 @@ class Cluster:
     """Roots that become one kernel, or a single step of another kind."""
 
     __slots__ = (
-        "ancestors", "bit", "frame", "inputs", "number", "read", "roots", "step", "stored",
+        "ancestors", "bit", "frame", "inputs", "number", "places", "read", "roots", "step",
+        "stored", "words",
     )  # fmt: skip
 
     def __init__(self, number: int, frame: Frame, step: bool):
@@ -86,6 +87,10 @@ class Cluster:
         """What it reads, of others."""
         self.read = False
         """Whether another cluster reads its values."""
+        self.places: dict[Node, int] = {}
+        """Numbers of what it reads and computes, in this order."""
+        self.words: list[int] = []
+        """The form of each root, and the numbers of what the root reads."""
 
     @property
     def space(self) -> tuple[int, ...]:
@@ -117,34 +122,31 @@ class Fusion:
         self._frames: dict[int, tuple[Frame, bool]] = {}
         self._answers: dict[Any, bool] = {}
         """What was found out about forms: layers that are alike are looked at once."""
-        for root, look in self.roots.looks.items():
-            self._place(root, *look)
+        for root, (form, reads) in self.roots.looks.items():
+            self._place(root, form, reads)
         for cluster in self.clusters:
             cluster.stored = [r for r in cluster.roots if r in self.outside]
-
-    def look(self, root: Node) -> tuple[int, Reads]:
-        """The form in which a root is computed from nodes in memory, and those nodes."""
-        return self.roots.looks[root]
 
     def reads(self, root: Node) -> Reads:
         """The nodes in memory that a root is computed from."""
         return self.roots.looks[root][1]
 
     def _place(self, root: Node, form: int, reads: Reads) -> None:
-        home = self.home.get
-        homes = {node: home(node) for node in reads}
+        homes: Homes = {}
+        for node in reads:
+            homes[node] = self.home.get(node)
         kind = root.kind
         if kind is PART:
             cluster = self.home[root.operands[0]]
             if cluster.step:
                 self.home[root] = cluster  # which writes it
             else:
-                self._join(cluster, root, homes)
+                self._join(cluster, root, form, homes)
             return
         if kind is COMPUTE or kind is REDUCE:
             for cluster in _candidates(homes):
                 if self._joins(cluster, root, form, homes):
-                    self._join(cluster, root, homes)
+                    self._join(cluster, root, form, homes)
                     return
         known = self._frames.get(form)
         if known is None:
@@ -152,7 +154,7 @@ class Fusion:
             known = self._frames[form] = Frame.of(root), step
         cluster = Cluster(len(self.clusters), *known)
         self.clusters.append(cluster)
-        self._join(cluster, root, homes)
+        self._join(cluster, root, form, homes)
 
     def _joins(self, cluster: Cluster, root: Node, form: int, homes: Homes) -> bool:
         if len(cluster.roots) >= ROOTS_LIMIT:
@@ -212,19 +214,22 @@ class Fusion:
                     return False
         return True
 
-    def _join(self, cluster: Cluster, root: Node, homes: Homes) -> None:
+    def _join(self, cluster: Cluster, root: Node, form: int, homes: Homes) -> None:
         if root.kind is REDUCE and not cluster.frame.fixed:
             cluster.frame = cluster.frame._replace(split=len(root.shape), fixed=True)
         cluster.roots.append(root)
         self.home[root] = cluster
-        before = cluster.ancestors
+        before, words, places = cluster.ancestors, cluster.words, cluster.places
+        words.append(form)
         for node, home in homes.items():
+            words.append(places.setdefault(node, len(places)))
             if home is not cluster:
                 cluster.inputs[node] = None
                 if home is not None:
                     home.read = True
                     self.outside.add(node)
                     cluster.ancestors |= home.ancestors | home.bit
+        places[root] = len(places)
         if cluster.read and cluster.ancestors != before:
             for other in self.clusters:
                 if other.ancestors & cluster.bit:
@@ -275,8 +280,13 @@ class Fusion:
 
 def _candidates(homes: Homes) -> list[Cluster]:
     """Kernels that produce what a root reads, the newest first."""
-    found = [c for c in set(homes.values()) if c is not None and not c.step]
-    return sorted(found, key=lambda c: -c.number) if len(found) > 1 else found
+    found: list[Cluster] = []
+    for cluster in homes.values():
+        if cluster is not None and not cluster.step and cluster not in found:
+            found.append(cluster)
+    if len(found) > 1:
+        found.sort(key=lambda c: -c.number)
+    return found
 
 
 class _Access(Probe):
@@ -394,7 +404,7 @@ class Roots:
                 continue
             total, deepest, read = node.cost, 0, None
             words: list[Any] = [node.form]
-            found: list[Node] = []
+            reads: Reads = ()
             for x in node.operands:
                 j = x.number
                 total += weight[j]
@@ -404,9 +414,9 @@ class Roots:
                 if other is not None and other is not read and x.size == size:
                     read = other if read is None else _SEVERAL
                 words.append(seen[j])
-                found += behind[j]
-            reads = tuple(found)
-            if len(set(found)) < len(found):  # some are in several places: it matters in which
+                reads = reads + behind[j] if reads else behind[j]
+            if len(reads) > 1 and len(set(reads)) < len(reads):
+                found = reads  # some are in several places: it matters in which
                 reads = tuple(dict.fromkeys(found))
                 words.append(tuple(map(reads.index, found)))
             form = forms.setdefault(tuple(words), len(forms))
@@ -447,17 +457,11 @@ def prepare(emitter: Emitter) -> Graph:
     return graph
 
 
-def specification(fusion: Fusion, cluster: Cluster) -> Spec:
+def specification(cluster: Cluster) -> Spec:
     """What the kernel of a cluster computes."""
-    inputs, roots, stored = list(cluster.inputs), cluster.roots, cluster.stored
-    number = {n: i for i, n in enumerate((*inputs, *roots))}.__getitem__
-    words: list[Any] = [cluster.frame, len(inputs)]
-    for root in roots:
-        form, reads = fusion.look(root)
-        words.append(form)
-        words += map(number, reads)
-    key = (*words, "stored", *map(number, stored))
-    return Spec(roots, stored, inputs, cluster.space, cluster.split, key)
+    stored = cluster.stored
+    key = (cluster.frame, *cluster.words, "stored", *[cluster.places[n] for n in stored])
+    return Spec(cluster.roots, stored, list(cluster.inputs), cluster.space, cluster.split, key)
 
 
 class Arena:
