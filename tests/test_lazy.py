@@ -1,6 +1,7 @@
 """Namespaces load their names late: nothing heavy at import, nothing missing afterwards."""
 
 import ast
+import gc
 import importlib
 import subprocess
 import sys
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import namoo
+import namoo.numpy as jnp
 from namoo._lazy import names_of
 
 SPACES = [
@@ -182,6 +185,35 @@ print(0 < max(seen) < 5000)
 def test_what_was_loaded_is_not_looked_through_afterwards():
     out = subprocess.run([sys.executable, "-c", YOUNG], capture_output=True, text=True, check=True)
     assert out.stdout.split() == ["True"]
+
+
+@pytest.mark.parametrize(
+    ("before", "within"),
+    [(700, 50_000), (0, 0), (80_000, 80_000)],
+    ids=["often", "never", "rarely"],
+)
+def test_the_garbage_collector_waits_while_a_function_is_traced(before, within):
+    seen = []
+
+    def f(x):
+        seen.append(gc.get_threshold()[0])
+        if x.ndim:
+            namoo.jit(f)(x[0])
+            seen.append(gc.get_threshold()[0])
+        return x
+
+    others = gc.get_threshold()
+    try:
+        gc.set_threshold(before, *others[1:])
+        namoo.jit(f)(jnp.ones(3))
+        with pytest.raises(ZeroDivisionError):
+            namoo.jit(lambda x: 1 // 0)(1.0)
+        assert seen == [within] * 3
+        assert gc.get_threshold() == (before, *others[1:])
+        namoo.jit(lambda x: gc.set_threshold(900, 5, before))(1.0)  # what a user sets stays
+        assert gc.get_threshold() == (900, 5, before)
+    finally:
+        gc.set_threshold(*others)
 
 
 TIMEOUT = """

@@ -28,7 +28,7 @@ _PATIENCE = 50_000
 _lock = RLock()
 _loads = _rests = _waits = 0
 _paused = _shortened = False
-_thresholds: tuple[int, int, int] | None = None
+_thresholds = gc.get_threshold()
 
 
 @contextmanager
@@ -62,16 +62,15 @@ def collector_waits() -> Iterator[None]:
     with _lock:
         _waits += 1
         if _waits == 1:
-            first, *others = gc.get_threshold()
-            _thresholds = (first, *others) if 0 < first < _PATIENCE else None
-            if _thresholds:
-                gc.set_threshold(_PATIENCE, *others)
+            _thresholds = gc.get_threshold()
+            if 0 < _thresholds[0] < _PATIENCE:
+                gc.set_threshold(_PATIENCE, *_thresholds[1:])
     try:
         yield
     finally:
         with _lock:
             _waits -= 1
-            if not _waits and _thresholds and gc.get_threshold()[0] == _PATIENCE:
+            if not _waits and gc.get_threshold()[0] == _PATIENCE:
                 gc.set_threshold(*_thresholds)
 
 

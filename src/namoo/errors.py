@@ -183,18 +183,21 @@ def replays_equations(function: Any) -> Any:
     return function
 
 
-def user_source() -> Source | None:
-    """Where the user's program is now; for an equation that runs again, where it was written."""
+def user_source(inside: int = 0) -> Source | None:
+    """Where the user's program is now; for an equation that runs again, where it was written.
+
+    The innermost `inside` callers are known to be neither.
+    """
     known = place.operation
     if known is None:
-        return _look()
+        return _look(inside)
     if not known:
-        known.append(_look())
+        known.append(_look(inside))
     return known[0]
 
 
-def _look() -> Source | None:
-    frame: FrameType | None = sys._getframe(2)
+def _look(inside: int) -> Source | None:
+    frame: FrameType | None = sys._getframe(2 + inside)
     while frame is not None:
         code = frame.f_code
         if code.co_filename not in _known_hidden:

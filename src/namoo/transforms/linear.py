@@ -33,7 +33,15 @@ from namoo.primitives.shape import instantiate
 from namoo.transforms import recall
 from namoo.transforms.jvp import JVPTrace, JVPTracer
 from namoo.transforms.replay import bind_each, is_eager, replay
-from namoo.transforms.stage import StageTrace, StageTracer, close, derived, stage_closed
+from namoo.transforms.stage import (
+    Form,
+    StageTrace,
+    StageTracer,
+    close,
+    derived,
+    stage_closed,
+    written,
+)
 
 
 class TangentTrace(StageTrace):
@@ -121,8 +129,17 @@ class LinearizeTrace(JVPTrace):
         trace = self.tangents
         values = primals + replay(trace.parent, halves.primal, primals)
         if halves.moves:
-            residuals = [trace.atom(values[i]) for i in halves.residuals]
-            tangents = tangents + self.step(halves.step, residuals, tangents, errors.user_source())
+            source, residuals = errors.user_source(), [values[i] for i in halves.residuals]
+            known = set()
+            for t in tangents:
+                if type(t) is StageTracer:
+                    known.add(t._var)
+            if len(known) == len(tangents):
+                moved = written(trace, halves.form, residuals + tangents, source)
+            else:
+                atoms = [trace.atom(x) for x in residuals]
+                moved = self.step(halves.step, atoms, tangents, source)
+            tangents = tangents + moved
         return [
             values[i] if t is None else JVPTracer(self, values[i], tangents[t])
             for i, t in halves.outs
@@ -283,6 +300,8 @@ class Halves:
     step: dict[str, ClosedJaxpr] | None = None
     moves: bool
     """Whether `step` does anything."""
+    form: Form
+    """`step` as one equation, to be written down."""
     outs: list[tuple[int, int | None]]
     residuals: list[int]
 
@@ -301,7 +320,11 @@ class Halves:
             ]
             self.moves = bool(jaxpr.eqns)
             if not any(type(v) is Literal or v in jaxpr.constvars for v in outvars):
-                self.step = {"jaxpr": close(jaxpr.replace(outvars=outvars), residuals)[0]}
+                step = close(jaxpr.replace(outvars=outvars), residuals)[0]
+                self.step = {"jaxpr": step}
+                inputs, types = tuple(range(len(step.in_avals))), tuple(step.out_avals)
+                outs = tuple(range(len(inputs), len(inputs) + len(types)))
+                self.form = inputs, (), ((inputs, types, linear_step_p, self.step),), outs
             return computed
 
         self.primal = stage_closed(fun, closed.in_avals, closed.jaxpr.name)

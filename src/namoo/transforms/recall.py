@@ -105,7 +105,7 @@ class Programs:
         if trace.eager or place.operation is not None:
             return replay(trace, program, operands)[0]
         # All equations come from the line that calls, which is not far from here.
-        place.operation = [errors.user_source()]
+        place.operation = [errors.user_source(inside=2)]
         try:
             return replay(trace, program, operands)[0]
         finally:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import types
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np

@@ -53,7 +53,7 @@ def _overwrites(plan: Plan, cluster: Cluster, node: Node, result: Node, known: d
         return not others and first.data.overwrites(operand, plan.parts[first].index(result))
     if cluster.step or first.kind is DOT and node in first.operands:
         return False
-    spec = specification(plan.fusion, cluster)
+    spec = specification(cluster)
     key = (spec.key, spec.inputs.index(node), spec.stored.index(result))
     if key not in known:
         if first.kind is DOT:

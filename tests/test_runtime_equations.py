@@ -1,4 +1,4 @@
-"""Equations that are written again in C++: they are those that Python writes."""
+"""Walks over equations in C++: they find, and write, what those in Python do."""
 
 import gc
 import sys
@@ -7,8 +7,11 @@ import pytest
 
 import namoo
 import namoo.numpy as jnp
+from namoo import lax
 from namoo._accelerator import native
+from namoo.core import jaxpr as programs
 from namoo.core.jaxpr import DropVar, JaxprEqn, Literal, Var
+from namoo.engines.native import fingerprint
 from namoo.errors import UnexpectedTracerError
 from namoo.transforms import stage
 from namoo.transforms.stage import StageTrace, StageTracer, stage_closed
@@ -133,3 +136,80 @@ def test_other_forms_are_refused(form, error):
     trace = StageTrace()
     with pytest.raises(error):
         native.written(trace, form, [trace.new_input(AVAL)], None)
+
+
+# ---- other walks
+
+
+def with_effects(x, y):
+    namoo.debug.print("{}", x + 1.0)
+    return [jnp.sin(y)]
+
+
+WALKED = {
+    **PROGRAMS,
+    "dead ends": lambda x, y: [x, jnp.exp(x) * jnp.cos(y), y][:1],
+    "effects": with_effects,
+    "programs within": lambda x, y: [lax.scan(lambda c, t: (c * t, c), 1.0, x)[0], jnp.sum(y)],
+    "layers": lambda x, y: [lax.fori_loop(0, 3, lambda i, c: c * 2.0, x * 1.0 + x * 1.0)],
+}
+
+
+@pytest.mark.parametrize("fun", WALKED.values(), ids=WALKED)
+def test_walks_find_what_python_finds(fun):
+    jaxpr = stage_closed(fun, [AVAL, AVAL]).jaxpr
+    for name in ("live", "unread"):
+        for wanted in (set(), set(jaxpr.outvars), set(jaxpr.invars)):
+            mine, other = set(wanted), set(wanted)
+            found = getattr(native, name)(jaxpr.eqns, mine)
+            assert found == getattr(programs, f"_{name}")(jaxpr.eqns, other)
+            assert mine == other
+
+
+@pytest.mark.parametrize("fun", WALKED.values(), ids=WALKED)
+def test_fingerprints_are_those_of_python(monkeypatch, fun):
+    closed = stage_closed(fun, [AVAL, AVAL])
+    mine = fingerprint.Fingerprint(closed, {})
+    monkeypatch.setattr(fingerprint, "numbered", fingerprint._numbered)
+    other = fingerprint.Fingerprint(closed, {})
+    assert (mine.digest, mine.equations) == (other.digest, other.equations)
+    assert [*map(id, mine.arrays)] == [*map(id, other.arrays)]
+
+
+def equation(**fields):
+    whole = {"invars": [], "outvars": [], "primitive": None, "params": {}}
+    eqn = JaxprEqn(**whole)
+    for name, value in fields.items():
+        setattr(eqn, name, value)
+    return eqn
+
+
+@pytest.mark.parametrize(
+    "eqns",
+    [None, (), [None], [Var(AVAL)], [equation(invars=())], [equation(outvars=None)]],
+)
+def test_what_are_no_equations_is_refused(eqns):
+    with pytest.raises(TypeError):
+        native.unread(eqns, set())
+    with pytest.raises(TypeError):
+        native.live(eqns, None)
+    with pytest.raises(TypeError):
+        native.numbered([], eqns, [], lambda x: -1, lambda x: -1, lambda x: -1)
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [("1", TypeError), (2**40, TypeError), (None, TypeError)]
+)
+def test_numbers_that_are_none_are_refused(number, error):
+    with pytest.raises(error):
+        native.numbered([Var(AVAL)], [], [], lambda x: -1, lambda x: number, lambda x: -1)
+    with pytest.raises(error):
+        native.numbered([AVAL], [], [], lambda x: -1, lambda x: -1, lambda x: -1)
+
+
+def test_errors_of_functions_that_are_asked_are_raised():
+    def unknown(x):
+        raise fingerprint.Unknown("nothing")
+
+    with pytest.raises(fingerprint.Unknown):
+        native.numbered([Var(AVAL)], [], [], unknown, unknown, unknown)
