@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import types
-from array import array
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -197,6 +196,8 @@ def _numbered(
     Variables are numbers of the places where they are first.  Those of all else, which the
     functions give, are negative, and tell literals, types and operations from one another.
     """
+    from array import array
+
     words: list[int] = []
     places: dict[Atom, int] = {}
     kinds: dict[int, int] = {}
