@@ -421,7 +421,8 @@ class Jitted(dispatch.Dispatcher):
         start = time.perf_counter()
         fixed = Static(leaves)
         operands = fixed.dynamic(leaves)
-        paths = argument_paths(self._fun, args, kwargs)
+        # Few ask for them: a message, or a call that differs from one before.
+        paths = functools.cache(lambda: argument_paths(self._fun, args, kwargs))
         chosen = dict(static)
         out_tree: Any = None
         fixed_out: Any = None
@@ -434,7 +435,9 @@ class Jitted(dispatch.Dispatcher):
             fixed_out = Static(outs)
             return fixed_out.dynamic(outs)
 
-        names = [p for i, p in enumerate(paths) if i not in fixed.places]
+        def names():
+            return [p for i, p in enumerate(paths()) if i not in fixed.places]
+
         with collector_waits():
             jaxpr, consts = stage(flat, [aval_of(x) for x in operands], self._name, names)
         closed, consts = close(jaxpr, consts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from namoo import errors
@@ -74,17 +74,21 @@ class Explanation(list):
     __repr__ = __str__
 
 
-def reasons(new: Signature, paths: Sequence[str], earlier: Sequence[Signature]) -> tuple[str, ...]:
+Paths = Callable[[], Sequence[str]]
+"""Makes the names of all leaves."""
+
+
+def reasons(new: Signature, paths: Paths, earlier: Sequence[Signature]) -> tuple[str, ...]:
     """How a call differs from the nearest of the earlier ones; empty for the first."""
     return min((tuple(_differences(old, new, paths)) for old in earlier), key=len, default=())
 
 
-def _differences(old: Signature, new: Signature, paths: Sequence[str]):
+def _differences(old: Signature, new: Signature, paths: Paths):
     if old.tree != new.tree:
         for difference in diff(old.tree, new.tree)[:5]:
             yield f"the structure of the arguments differs {difference}"
     else:
-        for path, a, b in zip(paths, old.avals, new.avals, strict=True):
+        for path, a, b in zip(paths(), old.avals, new.avals, strict=True):
             if a != b:
                 yield f"{path}: {_change(a, b)}"
     for (name, a), (_, b) in zip(old.static, new.static, strict=False):

@@ -97,8 +97,10 @@ def keep(
     consts: Sequence[np.ndarray],
 ) -> None:
     """Let equal programs find this one, unless it refers to what its fingerprint does not hold."""
-    numbers = {id(x): i for held in (mark.equations, mark.arrays) for i, x in enumerate(held)}
-    if not all(id(x) in numbers for x in (*equations, *consts)):
+    named = (*equations, *consts)
+    held = (mark.equations, mark.arrays) if named else ()
+    numbers = {id(x): i for things in held for i, x in enumerate(things)}
+    if not all(id(x) in numbers for x in named):
         return
     compiled.host = [numbers[id(eqn)] for eqn in equations]
     compiled.consts = [numbers[id(array)] for array in consts]
