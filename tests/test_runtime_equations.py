@@ -177,11 +177,27 @@ def test_fingerprints_are_those_of_python(monkeypatch, fun):
 
 
 def equation(**fields):
-    whole = {"invars": [], "outvars": [], "primitive": None, "params": {}}
-    eqn = JaxprEqn(**whole)
+    eqn = JaxprEqn([], [], None, {})
     for name, value in fields.items():
         setattr(eqn, name, value)
     return eqn
+
+
+def test_parts_that_were_not_filled_in_are_refused():
+    ask = (lambda x: -1,) * 3
+    for eqn in (JaxprEqn.__new__(JaxprEqn), equation(outvars=[Var.__new__(Var)])):
+        with pytest.raises(TypeError):
+            native.numbered([], [eqn], [], *ask)
+    for name in ("primitive", "params"):
+        eqn = equation()
+        delattr(eqn, name)
+        with pytest.raises(TypeError):
+            native.numbered([], [eqn], [], *ask)
+    trace = StageTrace()
+    tracer = StageTracer.__new__(StageTracer)
+    tracer._trace = trace
+    with pytest.raises(TypeError):
+        native.written(trace, ((0,), (), (), (0,)), [tracer], None)
 
 
 @pytest.mark.parametrize(

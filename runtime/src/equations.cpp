@@ -40,6 +40,13 @@ PyObject* list_of(PyObject* object) {
   return object;
 }
 
+// What a slot holds, as the caller's own: Python may run before it is used.
+nb::object field(const Slot& slot, PyObject* object) {
+  PyObject* value = slot.get(object);
+  if (!value) refuse("a part of a program that was not filled in");
+  return nb::borrow(value);
+}
+
 // An equation, which the caller's list may lose while Python runs.
 nb::object equation(PyObject* list, Py_ssize_t i) {
   nb::object eqn = nb::borrow(PyList_GET_ITEM(list, i));
@@ -140,28 +147,31 @@ PyObject* py_numbered(PyObject*, PyObject* const* args, Py_ssize_t count) {
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(variables); i++) {
         PyObject* v = PyList_GET_ITEM(variables, i);
         if (!is_a(v, ref.var_class)) refuse("not a variable");
-        PyObject* aval = ref.aval.get(v);
-        auto known = kinds.find(aval);
-        int number = known != kinds.end() ? known->second : kinds[aval] = number_of(kind, aval);
         atoms[v] = (int)words.size();
-        words.push_back(number);
+        nb::object aval = field(ref.aval, v);
+        auto known = kinds.find(aval.ptr());
+        if (known == kinds.end()) known = kinds.emplace(aval.ptr(), number_of(kind, aval.ptr())).first;
+        words.push_back(known->second);
       }
     };
     auto read = [&](PyObject* given) {
       for (Py_ssize_t i = 0; i < PyList_GET_SIZE(given); i++) {
-        PyObject* a = PyList_GET_ITEM(given, i);
-        auto known = atoms.find(a);
-        words.push_back(known != atoms.end() ? known->second : atoms[a] = number_of(literal, a));
+        nb::object a = nb::borrow(PyList_GET_ITEM(given, i));
+        auto known = atoms.find(a.ptr());
+        if (known == atoms.end()) known = atoms.emplace(a.ptr(), number_of(literal, a.ptr())).first;
+        words.push_back(known->second);
       }
     };
 
     declare(inputs);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(eqns); i++) {
       nb::object eqn = equation(eqns, i);
-      PyObject *primitive = ref.primitive.get(eqn.ptr()), *params = ref.params.get(eqn.ptr());
-      bool plain = PyDict_CheckExact(params) && PyDict_GET_SIZE(params) == 0;
-      auto& known = operations[plain ? primitive : params];
-      if (known.first != primitive) known = {primitive, number_of(operation, eqn.ptr())};
+      nb::object primitive = field(ref.primitive, eqn.ptr()), params = field(ref.params, eqn.ptr());
+      bool plain = PyDict_CheckExact(params.ptr()) && PyDict_GET_SIZE(params.ptr()) == 0;
+      auto& known = operations[(plain ? primitive : params).ptr()];
+      if (known.first != primitive.ptr()) {
+        known = {primitive.ptr(), number_of(operation, eqn.ptr())};
+      }
       words.push_back(known.second);
       read(list_of(ref.invars.get(eqn.ptr())));
       declare(list_of(ref.outvars.get(eqn.ptr())));
@@ -234,7 +244,7 @@ PyObject* py_written(PyObject*, PyObject* const* args, Py_ssize_t count) {
       PyObject* x =
           PySequence_Fast_GET_ITEM(values.ptr(), (Py_ssize_t)place(item(inputs, i), size));
       if (reinterpret_cast<PyObject*>(Py_TYPE(x)) == own.tracer_class && own.trace.get(x) == trace) {
-        atoms.push_new(own.var.get(x));
+        atoms.push(field(own.var, x).release().ptr());
       } else {
         nb::object value = nb::borrow(x);
         atoms.push(checked(PyObject_CallMethodOneArg(trace, name_atom, x)));

@@ -130,13 +130,13 @@ class LinearizeTrace(JVPTrace):
         values = primals + replay(trace.parent, halves.primal, primals)
         if halves.moves:
             source, residuals = errors.user_source(), [values[i] for i in halves.residuals]
-            known = set()
+            variables = set()
             for t in tangents:
                 if type(t) is StageTracer:
-                    known.add(t._var)
-            if len(known) == len(tangents):
+                    variables.add(t._var)
+            if len(variables) == len(tangents):
                 moved = written(trace, halves.form, residuals + tangents, source)
-            else:
+            else:  # a tangent comes twice, or is no variable
                 atoms = [trace.atom(x) for x in residuals]
                 moved = self.step(halves.step, atoms, tangents, source)
             tangents = tangents + moved
