@@ -489,9 +489,30 @@ def flags_of_memory(address):
     raise AssertionError(f"nothing at {address:#x}")
 
 
-@pytest.mark.skipif(
+large_pages = pytest.mark.skipif(
     not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="there are no large pages"
 )
+
+
+@large_pages
+@pytest.mark.parametrize(("megabytes", "seen"), [(8, [True] * 3), (136, [False, True, True])])
+def test_much_scratch_lies_in_large_pages_when_it_is_used_again(megabytes, seen):
+    found = []
+
+    @FUNCTION
+    def look(buffers, arena, host):
+        found.append("hg" in flags_of_memory(arena + (4 << 20)))
+        return 0
+
+    native.pool_limit(0)  # memory of the system
+    native.pool_limit(None)
+    entry = native.Entry(address(look), [], [], arena=megabytes << 20, keep=look)
+    for _ in range(3):
+        entry([])
+    assert found == seen
+
+
+@large_pages
 def test_large_arrays_lie_in_large_pages_and_begin_at_different_lines():
     native.pool_limit(0)  # memory of the system
     native.pool_limit(None)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #ifdef __linux__
 #include <sys/mman.h>
@@ -19,6 +20,7 @@ struct Pool::Block {
   int number;           // of the size class
   Block *previous, *next;  // free blocks of the same class
   Block *older, *newer;    // free blocks of all classes
+  size_t small;            // bytes that lie in small pages for now
 };
 
 namespace {
@@ -67,20 +69,25 @@ std::align_val_t alignment_of(size_t capacity) {
 constexpr size_t kDistance = 17 * Pool::kAlignment;
 constexpr size_t kDistances = 16;
 
-void* from_system(size_t bytes, size_t capacity) {
+void* from_system(size_t capacity) {
   size_t room = kHeader + capacity + (capacity < kLargePage ? 0 : kDistances * kDistance);
-  void* memory = ::operator new(room, alignment_of(capacity), std::nothrow);
-#ifdef MADV_HUGEPAGE
-  // Only pages that are used to their end: the rest of the last one would be memory for nothing.
-  size_t used = (kHeader + bytes) / kLargePage * kLargePage;
-  if (memory && used) madvise(memory, used, MADV_HUGEPAGE);
-#endif
-  return memory;
+  return ::operator new(room, alignment_of(capacity), std::nothrow);
 }
+
+void ask_for_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
+#ifdef MADV_HUGEPAGE
+  if (bytes) madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+}
+
+// More scratch than this lies in small pages when it is first used: to find many large ones at
+// once, the system tidies its memory up, which took longer than a step of training. When the
+// memory is used again, it may put it into large ones little by little.
+constexpr size_t kMostAtOnce = size_t{128} << 20;
 
 }  // namespace
 
-void* Pool::allocate(size_t bytes) {
+void* Pool::allocate(size_t bytes, bool scratch) {
   static_assert(sizeof(Block) <= kHeader, "the header holds a block");
   if (bytes > (size_t{1} << 46)) return nullptr;
   SizeClass wanted = size_class(bytes);
@@ -90,24 +97,30 @@ void* Pool::allocate(size_t bytes) {
     in_use_ += wanted.capacity;
     if (Block* block = free_[wanted.number]) {
       detach(block);
+      ask_for_large_pages(block->memory, std::exchange(block->small, 0));
       return reinterpret_cast<char*>(block) + kHeader;
     }
     if (wanted.capacity >= kLargePage) distance = large_++ % kDistances * kDistance;
   }
-  void* memory = from_system(bytes, wanted.capacity);
+  void* memory = from_system(wanted.capacity);
   if (!memory) {
     // What is kept for later is needed now.
     std::lock_guard<std::mutex> lock(mutex_);
     shrink(0);
-    memory = from_system(bytes, wanted.capacity);
+    memory = from_system(wanted.capacity);
     if (!memory) {
       in_use_ -= wanted.capacity;
       return nullptr;
     }
   }
+  // Only pages that are used to their end: the rest of the last one would be memory for nothing.
+  size_t used = (kHeader + bytes) / kLargePage * kLargePage;
+  bool later = scratch && used > kMostAtOnce;
+  if (!later) ask_for_large_pages(memory, used);
   char* start = static_cast<char*>(memory) + distance;
   Block* block = new (start) Block();
   block->memory = memory;
+  block->small = later ? used : 0;
   block->capacity = wanted.capacity;
   block->number = wanted.number;
   return start + kHeader;

@@ -16,8 +16,9 @@ class Pool {
  public:
   static constexpr size_t kAlignment = 64;
 
-  // Null where there is no memory.
-  void* allocate(size_t bytes);
+  // Null where there is no memory. What is only for a call, `scratch`, may be slower to read at
+  // first, and is there sooner.
+  void* allocate(size_t bytes, bool scratch = false);
   void release(void* data);
   static size_t capacity(void* data);
 
@@ -52,7 +53,7 @@ PyObject* pooled_array(PyArray_Descr* descr, int ndim, const npy_intp* dims);
 // A piece of the pool for as long as a block of code.
 class Arena {
  public:
-  explicit Arena(size_t bytes) : data_(bytes ? Pool::shared().allocate(bytes) : nullptr) {
+  explicit Arena(size_t bytes) : data_(bytes ? Pool::shared().allocate(bytes, true) : nullptr) {
     if (bytes && !data_) {
       PyErr_NoMemory();
       throw Raised();
