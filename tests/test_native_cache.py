@@ -13,6 +13,7 @@ import namoo
 import namoo.numpy as jnp
 from namoo import lax
 from namoo.core.array import to_numpy
+from namoo.core.jaxpr import Literal
 from namoo.engines import cache
 from namoo.engines.native import engine, fingerprint, link, programs
 from namoo.engines.native.engine import native
@@ -295,6 +296,32 @@ def test_what_has_no_text_is_not_named(value):
     with pytest.raises(fingerprint.Unknown):
         fingerprint.Fingerprint(closed, {})
     assert programs.identify(closed, {}) is None
+
+
+@pytest.mark.parametrize("shared", ["params", "literals", "nothing", "all"])
+def test_programs_of_one_name_hold_the_same_arrays(shared):
+    def f(x):
+        return jnp.cumsum(x) * 3.0 + jnp.cumsum(x + 1.0) * 3.0 + jnp.arange(4.0)
+
+    def told(closed):
+        mark = fingerprint.Fingerprint(closed, {})
+        return mark.digest, [x.tolist() for x in mark.arrays]
+
+    closed = namoo.make_jaxpr(f)(jnp.ones(4))
+    first, second = [eqn for eqn in closed.eqns if eqn.primitive.name == "cumsum"]
+    third, fourth = [eqn for eqn in closed.eqns if eqn.primitive.name == "mul"]
+    first.params = {**first.params, "extra": np.arange(3)}
+    second.params = {**second.params, "extra": np.arange(3)}
+    apart = [Literal(np.float32(3), a.aval) for a in (third.invars[1], fourth.invars[1])]
+    third.invars[1], fourth.invars[1] = apart
+    expected = told(closed)
+    if shared in ("params", "all"):
+        second.params = first.params
+    if shared in ("literals", "all"):
+        fourth.invars[1] = third.invars[1]
+    assert told(closed) == expected
+    second.params["extra"] = np.arange(3) + 1
+    assert (told(closed) == expected) is False
 
 
 def test_rules_of_derivatives_do_not_matter(folder, written):

@@ -68,6 +68,16 @@ class Fingerprint:
         """A number for a text that comes often; all such texts are at the end, in their order."""
         return self._short.setdefault(text, ~len(self._short))
 
+    def _with_arrays(self, text: str, before: int) -> int:
+        """`_shortened`, of a text that holds the arrays after the first ones.
+
+        They are held once: which arrays there are follows from the text, and not from which objects
+        of a program are the same.
+        """
+        if text in self._short:
+            del self.arrays[before:]
+        return self._shortened(text)
+
     def _value(self, value: Any) -> str:
         kind = type(value)
         return (self._writers.get(kind) or self._writer(kind))(value)
@@ -156,7 +166,9 @@ class Fingerprint:
         return f"@{number}"
 
     def _literal(self, literal: Literal) -> int:
-        return self._shortened(f"={self._value(literal.val)}{self._type_name(literal.aval)}")
+        before = len(self.arrays)
+        text = f"={self._value(literal.val)}{self._type_name(literal.aval)}"
+        return self._with_arrays(text, before)
 
     def _operation(self, eqn: JaxprEqn) -> int:
         """A primitive with its parameters."""
@@ -164,7 +176,8 @@ class Fingerprint:
         if chosen is not None and not chosen and eqn.effectful:
             return self._shortened(f"%{name}!")
         params = eqn.params if chosen is None else {k: eqn.params[k] for k in chosen}
-        return self._shortened(f"%{name}{self._mapping(params)}")
+        before = len(self.arrays)
+        return self._with_arrays(f"%{name}{self._mapping(params)}", before)
 
     def _primitive(self, primitive: Primitive) -> tuple[int, Any]:
         """A primitive's name, and the parameters that matter; None if all do."""
