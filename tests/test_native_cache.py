@@ -312,7 +312,7 @@ def test_programs_of_one_name_hold_the_same_arrays(shared):
     third, fourth = [eqn for eqn in closed.eqns if eqn.primitive.name == "mul"]
     first.params = {**first.params, "extra": np.arange(3)}
     second.params = {**second.params, "extra": np.arange(3)}
-    apart = [Literal(np.float32(3), a.aval) for a in (third.invars[1], fourth.invars[1])]
+    apart = [Literal(np.array(3, np.float32), a.aval) for a in (third.invars[1], fourth.invars[1])]
     third.invars[1], fourth.invars[1] = apart
     expected = told(closed)
     if shared in ("params", "all"):
