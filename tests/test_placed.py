@@ -11,7 +11,7 @@ from namoo import lax, random
 from namoo.api import placement
 from namoo.core.array import EagerArray, PlacedArray
 from namoo.engines import cache
-from namoo.sharding import Mesh, NamedSharding, SingleDeviceSharding
+from namoo.sharding import Mesh, NamedSharding, SingleDeviceSharding, auto_axes, explicit_axes
 from namoo.sharding import PartitionSpec as P
 
 pytest.importorskip("jaxlib")
@@ -156,6 +156,29 @@ def test_constraints(mesh):
     assert lax.with_sharding_constraint(X, rows).sharding == rows
     with pytest.raises(ValueError, match="dimension 0"):
         namoo.jit(lambda x: lax.with_sharding_constraint(x[:3], rows))(X)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, namoo.jit], ids=["eager", "jit"])
+def test_functions_between_kinds_of_axes(mesh, wrap):
+    double = lambda x, by=2: {"y": x * by}  # noqa: E731
+    with namoo.set_mesh(mesh):
+        rows = NamedSharding(mesh, P("x"))
+        for f in (
+            auto_axes(double, out_sharding=P("x")),
+            auto_axes(out_sharding={"y": P("x")}, axes=("x", "y"))(double),
+            lambda x: auto_axes(double, axes="y")(x, out_sharding=P("x")),
+            explicit_axes(double, in_sharding=P("x")),
+            lambda x: explicit_axes(double)(x, in_sharding=(P("x"),), by=2),
+        ):
+            out = wrap(f)(X)["y"]
+            np.testing.assert_array_equal(out, 2 * X)
+            assert out.sharding.is_equivalent_to(rows, 2)
+        for maker, name in [(auto_axes, "out_sharding"), (explicit_axes, "in_sharding")]:
+            with pytest.raises(TypeError, match=f"Missing required keyword argument: '{name}'"):
+                wrap(maker(double))(X)
+        with pytest.raises(ValueError, match=r"the axes \('x', 'y'\), and not 'z'"):
+            wrap(auto_axes(double, axes="z", out_sharding=P()))(X)
+    np.testing.assert_array_equal(wrap(auto_axes(double, out_sharding=P("x")))(X)["y"], 2 * X)
 
 
 def test_donated_arrays_are_deleted(mesh):

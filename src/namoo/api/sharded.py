@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -87,6 +88,68 @@ def reshard(x: Any, out_shardings: Any) -> Any:
       out_shardings: as for `with_sharding_constraint`.
     """
     return with_sharding_constraint(x, out_shardings)
+
+
+def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None) -> Any:
+    """A function in which the compiler decides how arrays lie on devices; its results lie as told.
+
+    All axes of a mesh are such that the compiler decides, so only the results are left to tell of.
+
+    Args:
+      f: the function; without it, a decorator.
+      axes: the axes of the mesh that this is about; all by default.
+      out_sharding: as for `with_sharding_constraint`; it may be given to each call instead.
+
+    >>> import namoo
+    >>> import namoo.numpy as jnp
+    >>> from namoo.sharding import PartitionSpec as P, auto_axes
+    >>> with namoo.set_mesh(namoo.make_mesh((1,), ("data",))):
+    ...     auto_axes(lambda x: x * 2, out_sharding=P("data"))(jnp.arange(3)).sharding.spec
+    PartitionSpec('data',)
+    """
+    return _laid_out(auto_axes, f, axes, "out_sharding", out_sharding)
+
+
+def explicit_axes(
+    f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
+) -> Any:
+    """A function whose arguments are laid out over devices as told before it is called.
+
+    Args:
+      f: the function; without it, a decorator.
+      axes: the axes of the mesh that this is about; all by default.
+      in_sharding: as for `with_sharding_constraint`, of the tuple of arguments; it may be given to
+        each call instead.
+    """
+    return _laid_out(explicit_axes, f, axes, "in_sharding", in_sharding)
+
+
+def _laid_out(maker: Callable, f: Callable | None, axes: Any, name: str, given: Any) -> Any:
+    if f is None:
+        return functools.partial(maker, axes=axes, **{name: given})
+    wanted = {axes} if isinstance(axes, str) else set(axes or ())
+
+    @functools.wraps(f)
+    def call(*args: Any, **options: Any) -> Any:
+        places = options.pop(name, None) if given is None else given
+        if places is None:
+            raise TypeError(
+                f"Missing required keyword argument: {name!r}. Give it to {maker.__name__}, or to "
+                "each call."
+            )
+        mesh = get_abstract_mesh()
+        if unknown := wanted - set(mesh.axis_names):
+            raise ValueError(
+                f"{maker.__name__}: the mesh has the axes {mesh.axis_names}, and not "
+                f"{', '.join(sorted(map(repr, unknown)))}."
+            )
+        if mesh.empty:  # there is nothing to lie on
+            return f(*args, **options)
+        if maker is explicit_axes:
+            return f(*with_sharding_constraint(args, places), **options)
+        return with_sharding_constraint(f(*args, **options), places)
+
+    return call
 
 
 def make_array_from_callback(

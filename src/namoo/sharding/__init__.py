@@ -7,6 +7,7 @@
 (4, 3)
 """
 
+from namoo._lazy import lazy as _lazily
 from namoo.sharding.context import get_abstract_mesh as get_abstract_mesh
 from namoo.sharding.context import get_mesh as get_mesh
 from namoo.sharding.context import set_mesh as set_mesh
@@ -20,3 +21,7 @@ from namoo.sharding.shardings import Sharding as Sharding
 from namoo.sharding.shardings import SingleDeviceSharding as SingleDeviceSharding
 from namoo.sharding.shardings import make_single_device_sharding as make_single_device_sharding
 from namoo.sharding.specs import PartitionSpec as PartitionSpec
+
+_TABLE = {"api.sharded": "auto_axes explicit_axes reshard"}
+
+__getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)
