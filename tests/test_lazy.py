@@ -15,6 +15,7 @@ from namoo._lazy import names_of
 
 SPACES = [
     "namoo",
+    "namoo.core",
     "namoo.data",
     "namoo.lax",
     "namoo.nn",

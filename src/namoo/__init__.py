@@ -52,6 +52,7 @@ _TABLE = {
     ),
     "checkpoints": ".",
     "control.callback": "pure_callback",
+    "core": ".",
     "core.avals": "ShapeDtypeStruct",
     "custom_batching": ".",
     "custom_derivatives": ".",

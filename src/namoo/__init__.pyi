@@ -1,5 +1,6 @@
 from namoo import ad_checkpoint as ad_checkpoint
 from namoo import checkpoints as checkpoints
+from namoo import core as core
 from namoo import custom_batching as custom_batching
 from namoo import custom_derivatives as custom_derivatives
 from namoo import data as data

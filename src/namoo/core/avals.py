@@ -11,7 +11,24 @@ import numpy as np
 from namoo import _dtypes
 
 
-class ShapedArray:
+class AbstractValue:
+    """What is known of a value before it is computed."""
+
+    __slots__ = ()
+
+
+_dtype_classes: set[type] = set()
+"""Classes whose instances are dtypes, as far as they were met."""
+
+
+def _as_dtype(given: Any) -> Any:
+    """A dtype from all that users write for one."""
+    dtype = given if isinstance(given, _dtypes.ExtendedDType) else np.dtype(given)
+    _dtype_classes.add(type(dtype))
+    return dtype
+
+
+class ShapedArray(AbstractValue):
     """Shape, dtype and weak type of an array.
 
     A *weak* type is one that came from a Python scalar and gives way to the other operand's type.
@@ -24,8 +41,8 @@ class ShapedArray:
     of them ("varying manual axes")."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, weak_type: bool = False):
-        self.shape = shape
-        self.dtype = dtype
+        self.shape = shape if type(shape) is tuple else canonical_shape(shape)
+        self.dtype = dtype if type(dtype) in _dtype_classes else _as_dtype(dtype)
         self.weak_type = weak_type
 
     @property
@@ -51,6 +68,14 @@ class ShapedArray:
 
     def strong(self) -> ShapedArray:
         return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+
+    def to_tangent_aval(self) -> ShapedArray:
+        """JAX's name for `tangent`."""
+        return self.tangent()
+
+    def strip_weak_type(self) -> ShapedArray:
+        """JAX's name for `strong`."""
+        return self.strong()
 
     def str_short(self) -> str:
         return f"{_dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"

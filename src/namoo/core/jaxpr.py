@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence, Set
+from typing import Any, NamedTuple
 
 from namoo import errors
 from namoo._accelerator import native
@@ -46,6 +46,28 @@ class Literal:
 Atom = Var | Literal
 
 
+class Effect:
+    """What an operation does beside its results; two of one name are the same."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Effects = Set[Effect]
+no_effects: frozenset[Effect] = frozenset()
+
+
 class JaxprEqn:
     """One operation, `outvars = primitive[params] invars`, and the user's line it comes from."""
 
@@ -79,10 +101,30 @@ class JaxprEqn:
         """Whether the equation must run even if nothing uses its results."""
         return self.primitive.effectful or any(sub.effectful for sub in subjaxprs(self.params))
 
+    @property
+    def effects(self) -> Effects:
+        """The effects of the operation and of the programs it holds, by the operations' names."""
+        own = {Effect(self.primitive.name)} if self.primitive.effectful else no_effects
+        return frozenset(own).union(*(sub.effects for sub in subjaxprs(self.params)))
+
+    @property
+    def source_info(self) -> errors.Source | None:
+        """JAX's name for `source`."""
+        return self.source
+
     def __repr__(self) -> str:
         from namoo.core.pretty import format_eqn
 
         return format_eqn(self)
+
+
+class DebugInfo(NamedTuple):
+    """The function that a program was traced from, as JAX tells it; names may be unknown."""
+
+    traced_for: str
+    func_src_info: str
+    arg_names: tuple[str, ...] | None = None
+    result_paths: tuple[str, ...] | None = None
 
 
 class Jaxpr:
@@ -96,13 +138,16 @@ class Jaxpr:
         invars: Sequence[Var],
         outvars: Sequence[Atom],
         eqns: Sequence[JaxprEqn],
+        effects: Effects = no_effects,
+        debug_info: DebugInfo | None = None,
         name: str = "",
     ):
+        # Effects are what equations say; they are a parameter because they are one in JAX.
         self.constvars = list(constvars)
         self.invars = list(invars)
         self.outvars = list(outvars)
         self.eqns = list(eqns)
-        self.name = name
+        self.name = name if debug_info is None else debug_info.func_src_info
         self.cache: dict[Any, Any] = {}
         """Programs derived from this one (batched, differentiated, compiled): they live as long."""
         self._effectful: bool | None = None
@@ -121,10 +166,22 @@ class Jaxpr:
             self._effectful = any(eqn.effectful for eqn in self.eqns)
         return self._effectful
 
+    @property
+    def effects(self) -> Effects:
+        """The effects of all equations."""
+        return (
+            no_effects.union(*(eqn.effects for eqn in self.eqns)) if self.effectful else no_effects
+        )
+
+    @property
+    def debug_info(self) -> DebugInfo:
+        """Whose program this is."""
+        return DebugInfo("jit", self.name, None, None)
+
     def replace(self, **changes: Any) -> Jaxpr:
         """A copy with some fields changed."""
         fields = ("constvars", "invars", "outvars", "eqns", "name")
-        return Jaxpr(*(changes.get(name, getattr(self, name)) for name in fields))
+        return Jaxpr(**{name: changes.get(name, getattr(self, name)) for name in fields})
 
     def __repr__(self) -> str:
         from namoo.core.pretty import format_jaxpr
@@ -145,6 +202,7 @@ class ClosedJaxpr:
     in_avals = property(lambda self: self.jaxpr.in_avals)
     out_avals = property(lambda self: self.jaxpr.out_avals)
     effectful = property(lambda self: self.jaxpr.effectful)
+    effects = property(lambda self: self.jaxpr.effects)
     literals = property(lambda self: self.consts)
 
     def replace(self, **changes: Any) -> ClosedJaxpr:

@@ -69,6 +69,10 @@ class Primitive:
         """Apply the operation under the current trace: the only door."""
         return context.trace.process(self, args, params)
 
+    def get_bind_params(self, params: dict) -> dict:
+        """What `bind` takes, given an equation's parameters: the same ones."""
+        return dict(params)
+
     def under(self, trace: Trace, args: tuple, params: dict) -> Any:
         """The result under `trace`, for primitives whose parameters are Python functions."""
         return getattr(self, f"under_{trace.kind}")(trace, args, **params)

@@ -124,7 +124,7 @@ class StageTrace(Trace):
             kept = [v if v in used else DropVar(v.aval) for v in eqns[i].outvars]
             eqns[i] = eqns[i].replace(outvars=kept)
         constants = [(x, v) for x, v in self.consts.values() if v in used]
-        jaxpr = Jaxpr([v for _, v in constants], self.invars, outvars, eqns, self.name)
+        jaxpr = Jaxpr([v for _, v in constants], self.invars, outvars, eqns, name=self.name)
         return jaxpr, [x for x, _ in constants]
 
     def explain(self, var: Var) -> str:
