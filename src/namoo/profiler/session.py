@@ -1,0 +1,166 @@
+"""What a trace collects while it runs: spans of time, each in the thread it happened in."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter_ns as now
+from types import CodeType, FrameType
+from typing import Any
+
+# The thread, start and end in nanoseconds of `time.perf_counter_ns`, a name or a function's code,
+# and what is shown with it.
+Span = tuple[int, int, int, str | CodeType, dict[str, str] | None]
+
+
+# What the trace itself does is no part of the program.
+_OWN = frozenset(str(path) for path in Path(__file__).parent.glob("*.py"))
+
+
+class Session:
+    """A running trace.
+
+    Spans are appended to lists that all threads share, which needs no lock.
+    """
+
+    limit = 1_000_000
+    """The most that is kept of spans, and of calls of Python functions: a trace that nobody stops
+    must not take all memory. A hundred megabytes each; viewers are slow long before."""
+
+    def __init__(self, host_level: int, python_level: int):
+        self.level = host_level
+        self.spans: list[Span] = []
+        self.functions: list[Span] = []
+        self.threads: dict[int, str] = {}
+        self.full: list[str] = []
+        self.over = False
+        self.start = now()
+        self._own = threading.local()
+        # Of each thread the functions that were called and have not returned.
+        self._listeners: dict[Any, tuple[int, list[tuple[CodeType | None, int]]]] = {}
+        self._listens = bool(python_level) and self._listen()
+
+    def thread(self) -> int:
+        """The number of the current thread, whose name is noted when it is first seen."""
+        try:
+            return self._own.number
+        except AttributeError:
+            # The system's number, unlike Python's, is not given to the next thread at once.
+            number = self._own.number = threading.get_native_id()
+            self.threads[number] = threading.current_thread().name
+            return number
+
+    def add(self, name: str, start: int, args: dict[str, str] | None = None) -> None:
+        """Note what began at `start` and ends now."""
+        if len(self.spans) < self.limit:
+            self.spans.append((self.thread(), start, now(), name, args))
+        else:
+            self._tell("spans")
+
+    @contextmanager
+    def span(self, what: str, name: str) -> Iterator[None]:
+        """What the library itself does, for a function."""
+        start = now()
+        listener = sys.getprofile()
+        # The hundred thousands of calls within a compiler say nothing about the user's program.
+        pauses = what == "compile" and listener in self._listeners
+        if pauses:
+            sys.setprofile(None)
+        try:
+            yield
+        finally:
+            if pauses:
+                sys.setprofile(listener)
+            if self.level > 1:
+                self.add(f"{what}({name})", start)
+
+    def stop(self) -> None:
+        """Collect no more."""
+        self.over = True  # each thread's listener leaves by itself
+        if self._listens:
+            threading.setprofile(None)  # type: ignore[arg-type]
+        end = now()
+        for thread, stack in list(self._listeners.values()):
+            for code, start in list(stack):
+                if code is not None and start < end:
+                    self.functions.append((thread, start, end, code, None))
+
+    def _tell(self, what: str) -> None:
+        if what not in self.full:
+            self.full.append(what)
+            logging.getLogger("namoo").warning(
+                "namoo.profiler: the trace has %d %s, and takes no more of them. Call stop_trace() "
+                "sooner%s.",
+                self.limit,
+                what,
+                ", or set ProfileOptions.python_tracer_level = 0" if what != "spans" else "",
+            )
+
+    def _listen(self) -> bool:
+        """Hear of Python's functions, where nobody else does."""
+        if sys.getprofile() is not None or threading.getprofile() is not None:
+            warnings.warn(
+                "namoo.profiler: another profiler listens already (sys.setprofile), so the "
+                "trace has no Python functions. Set ProfileOptions.python_tracer_level = 0 if it "
+                "need not have them.",
+                stacklevel=4,
+            )
+            return False
+
+        def first(frame: FrameType, event: str, arg: Any) -> None:
+            hear = self._listener()
+            sys.setprofile(hear)
+            hear(frame, event, arg)
+
+        if sys.version_info >= (3, 12):
+            threading.setprofile_all_threads(first)
+        else:
+            threading.setprofile(first)
+            sys.setprofile(first)
+        return True
+
+    def _listener(self) -> Callable[[FrameType, str, Any], None]:
+        """A function for `sys.setprofile` that notes the calls of the current thread."""
+        thread, done, limit = self.thread(), self.functions, self.limit
+        # The code of functions that were called and have not returned, None for those of C.
+        stack: list[tuple[CodeType | None, int]] = []
+
+        def hear(frame: FrameType, event: str, arg: Any) -> None:
+            if self.over or len(done) >= limit:
+                sys.setprofile(None)
+                if not self.over:
+                    self._tell("calls of Python functions")
+                return
+            if frame.f_code.co_filename in _OWN:
+                return
+            if event == "call":
+                stack.append((frame.f_code, now()))
+                return
+            if event == "c_call":
+                stack.append((None, now()))
+                return
+            end = now()
+            code = frame.f_code if event == "return" else None
+            # Nearly always the last one. Others are there where somebody paused the listener, which
+            # then heard of a call and not of its return, or of the return only.
+            place = len(stack) - 1
+            while place >= 0 and stack[place][0] is not code:
+                place -= 1
+            if place >= 0:
+                start = stack[place][1]
+                del stack[place:]
+                # The function itself would keep what it is a method of.
+                done.append((thread, start, end, code or _of_c(arg), None))
+
+        self._listeners[hear] = thread, stack
+        return hear
+
+
+def _of_c(function: Any) -> str:
+    module, name = getattr(function, "__module__", None), function.__qualname__
+    return f"${module} {name}" if module else f"${name}"

@@ -1,0 +1,275 @@
+"""Traces: when each part of a program ran, as a file that trace viewers open."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import http.server
+import itertools
+import json
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from operator import attrgetter
+from pathlib import Path
+from time import perf_counter_ns as now
+from typing import Any
+
+from namoo import _spans, errors
+from namoo.api.device import process_count, process_index
+from namoo.api.jit import Jitted
+from namoo.api.stages import Compiled
+from namoo.profiler.options import ProfileOptions
+from namoo.profiler.session import Session
+
+# Perfetto's page reads files of this machine from here only.
+_PERFETTO_PORT = 9001
+
+_lock = threading.Lock()
+# What to do with the running trace when it stops.
+_finish: Callable[[Session], None] | None = None
+# Classes whose calls it hears of, with the methods that they have themselves.
+_replaced: dict[type, Any] = {}
+
+
+def start_trace(
+    log_dir: os.PathLike | str,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> None:
+    """Start to note what the program does and when, until `stop_trace`.
+
+    A trace has the calls of functions under `jit`, how long each took to be traced and compiled,
+    the spans of `TraceAnnotation` and its kin, and Python's functions; of threads that already run,
+    Python before 3.12 does not tell their functions. It ends growing at a million spans, and at a
+    million calls of Python functions.
+
+    Args:
+      log_dir: where `stop_trace` writes `plugins/profile/<time>/<host>.trace.json.gz`: TensorBoard,
+        chrome://tracing and https://ui.perfetto.dev open it.
+      create_perfetto_link: have `stop_trace` print a link that shows the trace in a browser, and
+        wait until it was opened.
+      create_perfetto_trace: write a `perfetto_trace.json.gz` beside it, too.
+      profiler_options: what the trace has.
+
+    Raises:
+      RuntimeError: a trace runs already.
+
+    >>> import tempfile
+    >>> start_trace(tempfile.mkdtemp())
+    >>> stop_trace()
+    """
+    global _finish
+    options = ProfileOptions() if profiler_options is None else profiler_options
+    if not isinstance(options, ProfileOptions):
+        raise TypeError(
+            "start_trace: profiler_options must be a namoo.profiler.ProfileOptions, got "
+            f"{options!r} of type {type(options).__name__}."
+        )
+    with _lock:
+        if _spans.session is not None:
+            raise RuntimeError(
+                "Profile has already been started. Only one profile may be run at a time: call "
+                "namoo.profiler.stop_trace() first."
+            )
+        runs = Path(log_dir).absolute() / "plugins" / "profile"
+        runs.mkdir(parents=True, exist_ok=True)  # fails now rather than when all is collected
+        perfetto = create_perfetto_trace or create_perfetto_link
+        _finish = functools.partial(
+            _export, runs, options.session_id, perfetto, create_perfetto_link
+        )
+        _spans.session = Session(options.host_tracer_level, options.python_tracer_level)
+        if options.host_tracer_level > 1:
+            # Only while a trace runs: the path of a call has no question whether one does.
+            for kind, name in ((Jitted, "_name"), (Compiled, "_traced.fun_name")):
+                _replaced[kind] = vars(kind).get("__call__")
+                kind.__call__ = _recorded(kind.__call__, attrgetter(name))
+
+
+def stop_trace() -> None:
+    """Stop the trace that runs, and write it to the `log_dir` that `start_trace` was given.
+
+    Raises:
+      RuntimeError: no trace runs.
+    """
+    with _lock:
+        session, finish = _spans.session, _finish
+        if session is None or finish is None:
+            raise RuntimeError(
+                "No profile started: call namoo.profiler.start_trace(log_dir) before stop_trace()."
+            )
+        _end()
+        finish(session)
+
+
+def _end() -> None:
+    global _finish
+    session, _spans.session, _finish = _spans.session, None, None
+    while _replaced:
+        kind, own = _replaced.popitem()
+        if own is None:
+            del kind.__call__
+        else:
+            kind.__call__ = own
+    session.stop()
+
+
+@contextmanager
+def trace(
+    log_dir: os.PathLike | str,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> Iterator[None]:
+    """Context manager: a trace of what is done within, as `start_trace` and `stop_trace` take it.
+
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with trace(folder):
+    ...     total = sum(range(10))
+    >>> len(list(pathlib.Path(folder).glob("plugins/profile/*/*.trace.json.gz")))
+    1
+    """
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
+
+
+def _recorded(call: Callable, name: Callable[[Any], str]) -> Callable:
+    """The `__call__` of compiled functions, as a span of the running trace."""
+
+    def recorded(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        session, start = _spans.session, now()
+        try:
+            return call(function, *args, **kwargs)
+        except Exception as error:
+            errors.tidy(error)
+            raise
+        finally:
+            if session is not None and not session.over:
+                session.add(f"PjitFunction({name(function)})", start)
+
+    return recorded
+
+
+def _forget() -> None:
+    """A process that was forked has no part in the trace of its parent."""
+    global _lock
+    _lock = threading.Lock()
+    if _spans.session is not None:
+        _end()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _export(runs: Path, name: str, perfetto: bool, link: bool, session: Session) -> None:
+    host = socket.gethostname()
+    if process_count() > 1:  # several may share a machine
+        host += f"_{process_index()}"
+    file = _file(runs, name, f"{host}.trace.json.gz")
+    _write(file, lambda part: _dump(part, session))
+    if perfetto:
+        twin = file.parent / "perfetto_trace.json.gz"
+        _write(twin, lambda part: shutil.copyfile(file, part))
+        if link:
+            _offer(twin)
+
+
+def _file(runs: Path, name: str, file: str) -> Path:
+    if name:
+        return runs / name / file
+    stamp = time.strftime("%Y_%m_%d_%H_%M_%S")
+    # Traces may take less than a second.
+    names = itertools.chain([stamp], (f"{stamp}_{i}" for i in itertools.count(2)))
+    return next(runs / n / file for n in names if not (runs / n / file).exists())
+
+
+def _write(file: Path, write: Callable[[Path], Any]) -> None:
+    """Make a file that is whole as soon as it is there."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        write(part)
+        os.replace(part, file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _dump(path: Path, session: Session) -> None:
+    """Write a trace in Chrome's format."""
+    with gzip.open(path, "wt", compresslevel=6, encoding="utf-8") as file:
+        file.write('{"displayTimeUnit":"ns","traceEvents":[\n')
+        separator = ""
+        for event in _events(session):
+            file.write(separator + json.dumps(event, separators=(",", ":")))
+            separator = ",\n"
+        file.write("\n]}\n")
+
+
+def _events(session: Session) -> Iterator[dict[str, Any]]:
+    pid = os.getpid()
+
+    def label(kind: str, tid: int | None = None, **args: Any) -> dict[str, Any]:
+        thread = {} if tid is None else {"tid": tid}
+        return {"ph": "M", "pid": pid, **thread, "name": kind, "args": args}
+
+    yield label("process_name", name="/host:CPU")
+    for what in session.full:
+        yield label("process_labels", labels=f"only the first {session.limit} {what}")
+    for place, (tid, name) in enumerate(session.threads.items(), 1):
+        yield label("thread_name", tid, name=name)
+        yield label("thread_sort_index", tid, sort_index=place)
+    for tid, start, end, what, args in itertools.chain(session.spans, session.functions):
+        event = {
+            "ph": "X",
+            "pid": pid,
+            "tid": tid,
+            "ts": (start - session.start) / 1000,
+            "dur": (end - start) / 1000,
+            "name": _name(what),
+        }
+        yield {**event, "args": args} if args else event
+
+
+def _name(what: Any) -> str:
+    if isinstance(what, str):
+        return what
+    return f"${os.path.basename(what.co_filename)}:{what.co_firstlineno} {what.co_name}"
+
+
+def _offer(file: Path) -> None:
+    """Print a link for Perfetto's page, and serve the file to it, once."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            nonlocal served
+            served = self.path == f"/{file.name}"
+            if not served:
+                self.send_error(404)
+                return
+            content = file.read_bytes()
+            self.send_response(200)
+            self.send_header("Access-Control-Allow-Origin", "*")
+            self.send_header("Content-Type", "application/gzip")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """The link is all that is printed."""
+
+    served = False
+    with http.server.HTTPServer(("127.0.0.1", _PERFETTO_PORT), Handler) as server:
+        address = f"http://127.0.0.1:{server.server_port}/{file.name}"
+        print(f"Open URL in browser: https://ui.perfetto.dev/#!/?url={address}", flush=True)
+        while not served:
+            server.handle_request()
