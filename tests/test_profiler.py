@@ -419,13 +419,36 @@ def test_a_file_is_whole_or_not_there(tmp_path, monkeypatch):
     monkeypatch.undo()
     with profiler.trace(tmp_path):  # the one that failed is over
         pass
-    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
+    assert len(files(tmp_path)) == len(files(tmp_path, "*.xplane.pb")) == 1
 
 
 def test_a_folder_that_cannot_be_made_is_told_at_once(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError):
         profiler.start_trace(tmp_path / "file")
+
+
+def test_jax_reads_the_file_for_tensorboard(tmp_path):
+    with profiler.trace(tmp_path):
+        program(namoo, jnp)
+        with profiler.TraceAnnotation("größe", a=-5, b=2**80, c="", d=-(2**62)):
+            pass
+    (file,) = files(tmp_path, "*.xplane.pb")
+    (plane,) = jax.profiler.ProfileData.from_file(str(file)).planes
+    assert plane.name == "/host:CPU"
+    read = [(line.name, list(line.events)) for line in plane.lines]
+    assert "MainThread" in [name for name, _ in read]
+    found = [(e.name, e.start_ns, e.duration_ns) for _, line in read for e in line]
+    told = [(e["name"], e["ts"] * 1000, e["dur"] * 1000) for e in events(tmp_path)]
+    assert [name for name, *_ in sorted(found)] == [name for name, *_ in sorted(told)]
+    np.testing.assert_allclose([t[1:] for t in sorted(found)], [t[1:] for t in sorted(told)])
+    stats = [(e.name, list(e.stats)) for _, line in read for e in line if e.stats]
+    assert ("train", [("_r", 1), ("step_num", 1)]) in stats
+    wide = [("a", -5), ("b", str(2**80)), ("c", ""), ("d", str(-(2**62)))]
+    assert ("größe", wide) in stats
+    for _, line in read:
+        starts = [e.start_ns for e in line]
+        assert starts == sorted(starts)
 
 
 def test_perfetto_gets_a_file_and_a_link(tmp_path, monkeypatch, capsys):

@@ -79,6 +79,10 @@ class StepTraceAnnotation(TraceAnnotation):
 
     __slots__ = ()
 
+    def __init__(self, name: str, /, **kwargs: Any):
+        # As TensorBoard knows a step.
+        super().__init__(name, _r=1, **kwargs)
+
 
 def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs: Any) -> Callable:
     """Decorator: each call of the function is a span of the running trace.

@@ -12,6 +12,7 @@ import numpy as np
 
 from namoo.api.device import live_arrays
 from namoo.core.array import PlacedArray
+from namoo.profiler.wire import content, number
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
@@ -38,22 +39,24 @@ def device_memory_profile(backend: str | None = None) -> bytes:
     def text(string: str) -> int:
         return strings.setdefault(string, len(strings))
 
-    kinds = (("allocations", "count"), ("space", "bytes"))
-    out = b"".join(_message(1, (1, text(kind)), (2, text(unit))) for kind, unit in kinds)
-    for number, ((shape, device), count) in enumerate(counts.items(), 1):
-        out += _message(
+    def pair(field: int, first: str, second: str) -> bytes:
+        return content(field, number(1, text(first)), number(2, text(second)))
+
+    out = pair(1, "allocations", "count") + pair(1, "space", "bytes")
+    for key, ((name, device), count) in enumerate(counts.items(), 1):
+        out += content(
             2,
-            (1, number),
-            (2, count),
-            (2, sizes[shape, device]),
-            (3, (1, text("kind")), (2, text("buffer"))),
-            (3, (1, text("device")), (2, text(device))),
+            number(1, key),
+            number(2, count),
+            number(2, sizes[name, device]),
+            pair(3, "kind", "buffer"),
+            pair(3, "device", device),
         )
         # pprof shows functions: each type of arrays is one, with a place of its own.
-        out += _message(4, (1, number), (4, (1, number)))
-        out += _message(5, (1, number), (2, text(shape)))
+        out += content(4, number(1, key), content(4, number(1, key)))
+        out += content(5, number(1, key), number(2, text(name)))
     for string in strings:
-        out += _bytes(6, string.encode())
+        out += content(6, string.encode())
     return gzip.compress(out)
 
 
@@ -96,26 +99,3 @@ def _type(dtype: Any, shape: tuple[int, ...]) -> str:
 
 def _device(device: Any) -> str:
     return f"{device.platform}:{device.id}"
-
-
-# Protocol buffers: a field is its number and how it is written, then a number or bytes.
-def _number(value: int) -> bytes:
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _bytes(field: int, content: bytes) -> bytes:
-    return _number(field << 3 | 2) + _number(len(content)) + content
-
-
-def _message(field: int, *fields: Any) -> bytes:
-    """A message as a field of another; its own are (number, value), or (number, *fields)."""
-    content = b"".join(
-        _message(*each) if isinstance(each[1], tuple) else _number(each[0] << 3) + _number(each[1])
-        for each in fields
-    )
-    return _bytes(field, content)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import os
 import sys
 import threading
 import warnings
@@ -80,7 +82,7 @@ class Session:
                 self.add(f"{what}({name})", start)
 
     def stop(self) -> None:
-        """Collect no more."""
+        """Collect no more, and end what has not."""
         self.over = True  # each thread's listener leaves by itself
         if self._listens:
             threading.setprofile(None)  # type: ignore[arg-type]
@@ -89,6 +91,11 @@ class Session:
             for code, start in list(stack):
                 if code is not None and start < end:
                     self.functions.append((thread, start, end, code, None))
+
+    def collected(self) -> Iterator[tuple[int, int, int, str, dict[str, str] | None]]:
+        """All spans with their names, and times from the start of the trace."""
+        for thread, start, end, what, args in itertools.chain(self.spans, self.functions):
+            yield thread, start - self.start, end - self.start, _name(what), args
 
     def _tell(self, what: str) -> None:
         if what not in self.full:
@@ -159,6 +166,12 @@ class Session:
 
         self._listeners[hear] = thread, stack
         return hear
+
+
+def _name(what: str | CodeType) -> str:
+    if isinstance(what, str):
+        return what
+    return f"${os.path.basename(what.co_filename)}:{what.co_firstlineno} {what.co_name}"
 
 
 def _of_c(function: Any) -> str:

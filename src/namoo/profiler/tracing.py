@@ -23,6 +23,7 @@ from namoo import _spans, errors
 from namoo.api.device import process_count, process_index
 from namoo.api.jit import Jitted
 from namoo.api.stages import Compiled
+from namoo.profiler import xplane
 from namoo.profiler.options import ProfileOptions
 from namoo.profiler.session import Session
 
@@ -50,8 +51,9 @@ def start_trace(
     million calls of Python functions.
 
     Args:
-      log_dir: where `stop_trace` writes `plugins/profile/<time>/<host>.trace.json.gz`: TensorBoard,
-        chrome://tracing and https://ui.perfetto.dev open it.
+      log_dir: where `stop_trace` makes a folder `plugins/profile/<time>`. In it are
+        `<host>.trace.json.gz`, which https://ui.perfetto.dev and chrome://tracing open, and
+        `<host>.xplane.pb`, for TensorBoard.
       create_perfetto_link: have `stop_trace` print a link that shows the trace in a browser, and
         wait until it was opened.
       create_perfetto_trace: write a `perfetto_trace.json.gz` beside it, too.
@@ -177,6 +179,8 @@ def _export(runs: Path, name: str, perfetto: bool, link: bool, session: Session)
         host += f"_{process_index()}"
     file = _file(runs, name, f"{host}.trace.json.gz")
     _write(file, lambda part: _dump(part, session))
+    planes = xplane.space(session.threads, session.collected())
+    _write(file.parent / f"{host}.xplane.pb", lambda part: part.write_bytes(planes))
     if perfetto:
         twin = file.parent / "perfetto_trace.json.gz"
         _write(twin, lambda part: shutil.copyfile(file, part))
@@ -228,22 +232,17 @@ def _events(session: Session) -> Iterator[dict[str, Any]]:
     for place, (tid, name) in enumerate(session.threads.items(), 1):
         yield label("thread_name", tid, name=name)
         yield label("thread_sort_index", tid, sort_index=place)
-    for tid, start, end, what, args in itertools.chain(session.spans, session.functions):
+    for tid, start, end, name, args in session.collected():
         event = {
             "ph": "X",
             "pid": pid,
             "tid": tid,
-            "ts": (start - session.start) / 1000,
+            "ts": start / 1000,
             "dur": (end - start) / 1000,
-            "name": _name(what),
+            "name": name,
         }
-        yield {**event, "args": args} if args else event
-
-
-def _name(what: Any) -> str:
-    if isinstance(what, str):
-        return what
-    return f"${os.path.basename(what.co_filename)}:{what.co_firstlineno} {what.co_name}"
+        shown = {key: text for key, text in (args or {}).items() if key != "_r"}
+        yield {**event, "args": shown} if shown else event
 
 
 def _offer(file: Path) -> None:

@@ -1,0 +1,36 @@
+"""Protocol buffers, as far as profiles need them.
+
+A field is its number and how it is written, then a number or bytes.
+"""
+
+from __future__ import annotations
+
+
+def varint(value: int) -> bytes:
+    """A number, seven bits a byte; a negative one as 64 bits."""
+    value &= 0xFFFF_FFFF_FFFF_FFFF
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def number(field: int, value: int) -> bytes:
+    """A field that is a number.
+
+    >>> number(1, 300).hex()
+    '08ac02'
+    """
+    return varint(field << 3) + varint(value)
+
+
+def content(field: int, *parts: bytes) -> bytes:
+    """A field that is text, or a message of the fields `parts`.
+
+    >>> content(2, b"hi")
+    b'\\x12\\x02hi'
+    """
+    joined = b"".join(parts)
+    return varint(field << 3 | 2) + varint(len(joined)) + joined
