@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import os
@@ -94,8 +95,9 @@ class Session:
 
     def collected(self) -> Iterator[tuple[int, int, int, str, dict[str, str] | None]]:
         """All spans with their names, and times from the start of the trace."""
+        name = functools.cache(_name)
         for thread, start, end, what, args in itertools.chain(self.spans, self.functions):
-            yield thread, start - self.start, end - self.start, _name(what), args
+            yield thread, start - self.start, end - self.start, name(what), args
 
     def _tell(self, what: str) -> None:
         if what not in self.full:

@@ -214,17 +214,18 @@ def _dump(path: Path, session: Session) -> None:
         file.write('{"displayTimeUnit":"ns","traceEvents":[\n')
         separator = ""
         for event in _events(session):
-            file.write(separator + json.dumps(event, separators=(",", ":")))
+            file.write(separator + event)
             separator = ",\n"
         file.write("\n]}\n")
 
 
-def _events(session: Session) -> Iterator[dict[str, Any]]:
+def _events(session: Session) -> Iterator[str]:
     pid = os.getpid()
+    quoted = functools.cache(json.dumps)
 
-    def label(kind: str, tid: int | None = None, **args: Any) -> dict[str, Any]:
+    def label(kind: str, tid: int | None = None, **args: Any) -> str:
         thread = {} if tid is None else {"tid": tid}
-        return {"ph": "M", "pid": pid, **thread, "name": kind, "args": args}
+        return json.dumps({"ph": "M", "pid": pid, **thread, "name": kind, "args": args})
 
     yield label("process_name", name="/host:CPU")
     for what in session.full:
@@ -233,16 +234,12 @@ def _events(session: Session) -> Iterator[dict[str, Any]]:
         yield label("thread_name", tid, name=name)
         yield label("thread_sort_index", tid, sort_index=place)
     for tid, start, end, name, args in session.collected():
-        event = {
-            "ph": "X",
-            "pid": pid,
-            "tid": tid,
-            "ts": start / 1000,
-            "dur": (end - start) / 1000,
-            "name": name,
-        }
-        shown = {key: text for key, text in (args or {}).items() if key != "_r"}
-        yield {**event, "args": shown} if shown else event
+        shown = {key: text for key, text in args.items() if key != "_r"} if args else {}
+        more = f',"args":{json.dumps(shown)}' if shown else ""
+        yield (
+            f'{{"ph":"X","pid":{pid},"tid":{tid},"ts":{start / 1000},"dur":{(end - start) / 1000},'
+            f'"name":{quoted(name)}{more}}}'
+        )
 
 
 def _offer(file: Path) -> None:

@@ -5,9 +5,13 @@ A field is its number and how it is written, then a number or bytes.
 
 from __future__ import annotations
 
+_SMALL = [bytes([i]) for i in range(128)]
+
 
 def varint(value: int) -> bytes:
     """A number, seven bits a byte; a negative one as 64 bits."""
+    if 0 <= value < 128:  # most are
+        return _SMALL[value]
     value &= 0xFFFF_FFFF_FFFF_FFFF
     out = bytearray()
     while value > 127:

@@ -7,7 +7,8 @@ shown with them, stand once, in tables of the plane.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import groupby, starmap
+from operator import itemgetter
 
 from namoo.profiler.wire import content, number
 
@@ -21,37 +22,33 @@ def space(
       threads: the numbers of threads, and their names.
       spans: the thread, start and end in nanoseconds, name, and what is shown with it.
     """
-    names: dict[str, int] = {}
-    stats: dict[str, int] = {}
+    # Numbers in the plane's tables, as the fields that refer to them.
+    names: dict[str, bytes] = {}
+    stats: dict[str, bytes] = {}
+
+    def key(table: dict[str, bytes], name: str) -> bytes:
+        return table.get(name) or table.setdefault(name, number(1, len(table) + 1))
 
     def stat(name: str, text: str) -> bytes:
-        key = number(1, stats.setdefault(name, len(stats) + 1))
         is_integer = text.removeprefix("-").isdecimal() and len(text) < 19
-        return content(4, key, number(4, int(text)) if is_integer else content(5, text.encode()))
+        value = number(4, int(text)) if is_integer else content(5, text.encode())
+        return content(4, key(stats, name), value)
 
-    def event(start: int, end: int, name: str, args: dict[str, str] | None) -> bytes:
-        return content(
-            4,
-            number(1, names.setdefault(name, len(names) + 1)),
-            number(2, start * 1000),  # picoseconds
-            number(3, (end - start) * 1000),
-            *(stat(*arg) for arg in (args or {}).items()),
-        )
+    def event(_: int, start: int, end: int, name: str, args: dict[str, str] | None) -> bytes:
+        # In picoseconds.
+        times = number(2, start * 1000) + number(3, (end - start) * 1000)
+        shown = b"".join(stat(*arg) for arg in args.items()) if args else b""
+        return content(4, key(names, name), times, shown)
 
     # What begins together: the outer one first.
     ordered = sorted(spans, key=lambda span: (span[0], span[1], -span[2]))
     lines = [
-        content(
-            3,
-            number(1, thread),
-            content(2, threads[thread].encode()),
-            *(event(*s[1:]) for s in own),
-        )
-        for thread, own in groupby(ordered, key=lambda span: span[0])
+        content(3, number(1, thread), content(2, threads[thread].encode()), *starmap(event, own))
+        for thread, own in groupby(ordered, key=itemgetter(0))
     ]
     tables = [
-        content(table, number(1, key), content(2, number(1, key), content(2, name.encode())))
-        for table, entries in ((4, names), (5, stats))
-        for name, key in entries.items()
+        content(field, own, content(2, own, content(2, name.encode())))
+        for field, table in ((4, names), (5, stats))
+        for name, own in table.items()
     ]
     return content(1, content(2, b"/host:CPU"), *lines, *tables)
