@@ -11,14 +11,12 @@ Array([2., 2.], dtype=float32)
 
 from namoo._lazy import lazy as _lazily
 
-__version__ = "0.1.0"
-
 _TABLE = {
     "_config": (
-        "checking_leaks config debug_infs debug_key_reuse debug_nans default_device "
-        "default_matmul_precision default_prng_impl disable_jit enable_checks "
-        "enable_custom_prng enable_x64 explain_cache_misses legacy_prng_key log_compiles "
-        "numpy_dtype_promotion numpy_rank_promotion softmax_custom_jvp strict "
+        "check_tracer_leaks checking_leaks config debug_infs debug_key_reuse debug_nans "
+        "default_device default_matmul_precision default_prng_impl disable_jit "
+        "enable_checks enable_custom_prng enable_x64 explain_cache_misses legacy_prng_key "
+        "log_compiles numpy_dtype_promotion numpy_rank_promotion softmax_custom_jvp strict "
         "threefry_partitionable transfer_guard transfer_guard_device_to_device "
         "transfer_guard_device_to_host transfer_guard_host_to_device"
     ),
@@ -70,23 +68,27 @@ _TABLE = {
     "image": ".",
     "lax": ".",
     "mixed": ".",
+    "monitoring": ".",
     "nn": ".",
     "numpy": ".",
     "numpy._methods": "Array",
     "ops": ".",
     "optim": ".",
     "paths": "paths",
+    "profiler": ".",
     "random": ".",
     "scipy": ".",
     "sharding": ". NamedSharding P=PartitionSpec set_mesh",
     "stages": ".",
     "struct": ".",
+    "test_util": ".",
     "train": ".",
     "transforms.custom": "closure_convert custom_gradient custom_jvp custom_vjp",
     "transforms.remat": "checkpoint checkpoint_policies remat=checkpoint",
     "tree": ".",
     "tree_util": ".",
     "typing": ".",
+    "version": ". __version__ __version_info__",
 }
 
 __getattr__, __dir__ = _lazily(__name__, _TABLE)

@@ -15,19 +15,24 @@ from namoo import flatten_util as flatten_util
 from namoo import image as image
 from namoo import lax as lax
 from namoo import mixed as mixed
+from namoo import monitoring as monitoring
 from namoo import nn as nn
 from namoo import numpy as numpy
 from namoo import ops as ops
 from namoo import optim as optim
+from namoo import profiler as profiler
 from namoo import random as random
 from namoo import scipy as scipy
 from namoo import sharding as sharding
 from namoo import stages as stages
 from namoo import struct as struct
+from namoo import test_util as test_util
 from namoo import train as train
 from namoo import tree as tree
 from namoo import tree_util as tree_util
 from namoo import typing as typing
+from namoo import version as version
+from namoo._config import check_tracer_leaks as check_tracer_leaks
 from namoo._config import checking_leaks as checking_leaks
 from namoo._config import config as config
 from namoo._config import debug_infs as debug_infs
@@ -128,8 +133,9 @@ from namoo.transforms.custom import custom_jvp as custom_jvp
 from namoo.transforms.custom import custom_vjp as custom_vjp
 from namoo.transforms.remat import checkpoint as checkpoint
 from namoo.transforms.remat import checkpoint_policies as checkpoint_policies
+from namoo.version import __version__ as __version__
+from namoo.version import __version_info__ as __version_info__
 
-__version__: str
 host_count = process_count
 host_id = process_index
 host_ids = process_indices

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from namoo import _spans, monitoring
 from namoo._accelerator import native
 from namoo.core.array import Deleted, EagerArray, PlacedArray, delete, to_numpy, unseen
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
@@ -156,7 +157,9 @@ class Plan(NamedTuple):
         cache = self.closed.jaxpr.cache.setdefault("placed", {})
         found = cache.get(key)
         if found is None:
-            program = _xla().PlacedProgram(*self._written())
+            name = self.closed.jaxpr.name
+            with monitoring.timed(monitoring.COMPILE, f"jit({name})"), _spans.span("compile", name):
+                program = _xla().PlacedProgram(*self._written())
             found = cache[key] = Placed(
                 program, self.inputs, self.donated, self.names, self.committed
             )

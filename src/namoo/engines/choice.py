@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from namoo import _spans, monitoring
 from namoo._config import config
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.engines.base import Executable
@@ -16,6 +17,12 @@ def compile(program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Exec
     While a setting asks to check every value, programs run in the interpreter: native code pays
     nothing for what is off.
     """
+    name = program.jaxpr.name
+    with monitoring.timed(monitoring.COMPILE, f"jit({name})"), _spans.span("compile", name):
+        return _compiled(program, options)
+
+
+def _compiled(program: ClosedJaxpr, options: dict[str, Any] | None) -> Executable:
     # Looking at every value needs an engine that has every value.
     engine = (options or {}).get("engine") or config.engine
     if engine == "native" and config.default_device is not None and default() != home():
