@@ -197,12 +197,22 @@ def test_valid_types_of_the_libraries():
     assert not namoo.core.valid_jaxtype(namoo.core.ShapedArray((3,), "float32"))
 
 
-@pytest.mark.parametrize("axis", [None, 0, 1])
-@pytest.mark.parametrize("name", ["mapped_aval", "unmapped_aval"])
-def test_types_of_batches(name, axis):
+@pytest.mark.parametrize(
+    ("name", "size", "axis"),
+    [
+        ("mapped_aval", 2, 0),
+        ("mapped_aval", 4, 2),
+        ("mapped_aval", 9, None),
+        ("unmapped_aval", 9, 0),
+        ("unmapped_aval", 9, 1),
+        ("unmapped_aval", 9, 3),
+        ("unmapped_aval", 9, None),
+    ],
+)
+def test_types_of_batches(name, size, axis):
     def shape(lib):
         core = core_of(lib)
-        aval = getattr(core, name)(3, axis, core.ShapedArray((3, 3, 4), int))
+        aval = getattr(core, name)(size, axis, core.ShapedArray((2, 3, 4), int))
         return aval.shape, np.dtype(aval.dtype)
 
     assert shape(OURS) == shape(THEIRS)

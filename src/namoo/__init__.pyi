@@ -11,8 +11,10 @@ from namoo import dtypes as dtypes
 from namoo import errors as errors
 from namoo import example_libraries as example_libraries
 from namoo import experimental as experimental
+from namoo import extend as extend
 from namoo import flatten_util as flatten_util
 from namoo import image as image
+from namoo import interpreters as interpreters
 from namoo import lax as lax
 from namoo import mixed as mixed
 from namoo import monitoring as monitoring

@@ -160,6 +160,8 @@ class Zero:
         """The zero tangent of a value."""
         return Zero(aval_of(x).tangent())
 
+    from_primal_value = of
+
     def __repr__(self) -> str:
         return f"Zero({self.aval.str_short()})"
 

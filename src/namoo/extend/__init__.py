@@ -1,0 +1,13 @@
+"""`namoo.extend`: what libraries on top of namoo need beyond its public functions.
+
+>>> import namoo
+>>> closed = namoo.make_jaxpr(namoo.numpy.sin)(1.0)
+>>> isinstance(closed, namoo.extend.core.ClosedJaxpr)
+True
+"""
+
+from namoo._lazy import lazy as _lazily
+
+_TABLE = {"extend.core": "."}
+
+__getattr__, __dir__ = _lazily(__name__, _TABLE)

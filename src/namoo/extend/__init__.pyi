@@ -1,0 +1,1 @@
+from namoo.extend import core as core

@@ -1,0 +1,237 @@
+"""Operations that a user defines: rules are given one by one, in JAX's conventions.
+
+Each kind of rule is an attribute of the operation, or None.  `namoo.interpreters` sets them through
+JAX's tables; nothing else stores rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from namoo import _dtypes
+from namoo.core import primitive as own
+from namoo.core.array import Array, EagerArray, to_numpy
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.jaxpr import ClosedJaxpr
+from namoo.core.trace import eval_trace, set_trace
+from namoo.transforms.stage import stage_closed
+
+Rule = Callable[..., Any]
+
+GPUS = {"cuda": "gpu", "rocm": "gpu"}
+"""Platforms that have one name here."""
+
+ADVICE = {
+    "Evaluation": "{0}_p.def_impl(function of arrays)",
+    "Abstract evaluation": "{0}_p.def_abstract_eval(function of types that returns the result's)",
+    "Differentiation": (
+        "namoo.interpreters.ad.primitive_jvps[{0}_p] = function of (primals, tangents)"
+    ),
+    "Transpose": (
+        "namoo.interpreters.ad.primitive_transposes[{0}_p] = function of (cotangent, *operands)"
+    ),
+    "Batching": (
+        "namoo.interpreters.batching.primitive_batchers[{0}_p] = function of (operands, dims)"
+    ),
+}
+
+
+class LoweringContext(NamedTuple):
+    """What a lowering rule is told of the equation: the operation and its types."""
+
+    primitive: Primitive
+    avals_in: Sequence[ShapedArray]
+    avals_out: Sequence[ShapedArray]
+    platforms: Sequence[str]
+
+
+class _Operations(type(own.Primitive)):
+    """All operations are instances of `Primitive`, whoever defined them."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if cls is Primitive:
+            return isinstance(instance, own.Primitive)
+        return super().__instancecheck__(instance)
+
+
+class Primitive(own.Primitive, metaclass=_Operations):
+    """An operation with rules of one's own.
+
+    Args:
+      name: what it is called in programs and messages.
+
+    Set `multiple_results` to True where the rules return lists.
+
+    >>> import namoo
+    >>> twice_p = Primitive("twice")
+    >>> _ = twice_p.def_impl(lambda x: 2 * x)
+    >>> _ = twice_p.def_abstract_eval(lambda x: x)
+    >>> print(twice_p.bind(3.0), namoo.jit(twice_p.bind)(4.0))
+    6.0 8.0
+    """
+
+    sets_weak = True
+
+    def __init__(self, name: str):
+        self.name = name
+        self.impl: Rule | None = None
+        self.abstract_rule: Rule | None = None
+        self.jvp_rule: Rule | None = None
+        self.transpose_rule: Rule | None = None
+        self.batch_rule: Rule | None = None
+        self.lowerings: dict[str | None, Rule] = {}
+
+    def def_impl(self, impl: Rule) -> Rule:
+        """Say what the operation computes: a function of arrays, which may use NumPy."""
+        self.impl = impl
+        return impl
+
+    def def_abstract_eval(self, rule: Rule) -> Rule:
+        """Say what type the result has: a function of `namoo.core.ShapedArray`s."""
+        self.abstract_rule = rule
+        return rule
+
+    @property
+    def holds_program(self) -> bool:
+        # Nothing else tells a mistake in a call better than the function that was called.
+        return self.lowering("cpu") is not None or self.abstract_rule is None
+
+    def weak_result(self, weak: bool, params: dict) -> bool:
+        return False
+
+    def weak_results(self, weak: bool, count: int, params: dict) -> list[bool]:
+        return [False] * count
+
+    def evaluate(self, *values: Any, **params: Any) -> Any:
+        arrays = [EagerArray(np.asarray(x)) for x in values]
+        with set_trace(eval_trace):
+            if self.impl is not None:
+                out = self.impl(*arrays, **params)
+                outs = list(out) if self.multiple_results else [out]
+            elif (rule := self.lowering("cpu")) is not None:
+                avals = [x.aval for x in arrays]
+                outs = rule(self._context("cpu", avals, params), *arrays, **params)
+            else:
+                raise self.without("Evaluation")
+            outs = [to_numpy(x) for x in outs]
+        if self.abstract_rule is not None:
+            outs = self._fitted(outs, [aval_of(x) for x in arrays], params)
+        return outs if self.multiple_results else outs[0]
+
+    def _fitted(
+        self, outs: Sequence[np.ndarray], avals: Sequence[ShapedArray], params: dict
+    ) -> list[np.ndarray]:
+        """What was computed, with the types that were promised: programs rely on them."""
+        wanted = self._out_avals(avals, params)
+        if [x.shape for x in outs] != [a.shape for a in wanted]:
+            found = ", ".join(ShapedArray(x.shape, x.dtype).str_short() for x in outs)
+            said = ", ".join(a.str_short() for a in wanted)
+            raise TypeError(
+                f"The function of {self.name}_p.def_impl returned {found}, but that of "
+                f"def_abstract_eval says {said}."
+            )
+        return [
+            x if isinstance(a.dtype, _dtypes.ExtendedDType) else x.astype(a.dtype, copy=False)
+            for x, a in zip(outs, wanted, strict=True)
+        ]
+
+    def abstract(self, *avals: ShapedArray, **params: Any) -> Any:
+        if self.abstract_rule is None:
+            raise self.without("Abstract evaluation")
+        out = self.abstract_rule(*avals, **params)
+        return list(map(_type, out)) if self.multiple_results else _type(out)
+
+    def _out_avals(self, avals: Sequence[ShapedArray], params: dict) -> list[ShapedArray]:
+        out = self.abstract(*avals, **params)
+        return out if self.multiple_results else [out]
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        if self.jvp_rule is None:
+            raise self.without("Differentiation")
+        return self.jvp_rule(primals, tangents, **params)
+
+    def transpose(self, ct: Any, *operands: Any, **params: Any) -> list:
+        if self.transpose_rule is None:
+            raise self.without("Transpose")
+        return self.transpose_rule(ct, *operands, **params)
+
+    def batch(self, operands: Any, dims: Any, **params: Any) -> Any:
+        if self.batch_rule is None:
+            raise self.without("Batching")
+        return self.batch_rule(operands, dims, **params)
+
+    def lowering(self, platform: str) -> Rule | None:
+        """The rule for programs on a platform; None where the host evaluates the operation."""
+        kind = GPUS.get(platform, platform)
+        return self.lowerings.get(kind, self.lowerings.get(None))
+
+    def _context(self, platform: str, avals: Sequence[ShapedArray], params: dict) -> Any:
+        return LoweringContext(self, avals, self._out_avals(avals, params), (platform,))
+
+    def lowered(self, platform: str, avals: Sequence[ShapedArray], params: dict) -> ClosedJaxpr:
+        """The program that the operation is on a platform, for operands of some types."""
+        rule = self.lowering(platform)
+        assert rule is not None
+        context = self._context(platform, avals, params)
+
+        def flat(*arrays: Any) -> list[Any]:
+            outs = rule(context, *arrays, **params)
+            outs = list(outs) if isinstance(outs, (list, tuple)) else [outs]
+            if not all(isinstance(x, (Array, np.ndarray, np.generic, int, float)) for x in outs):
+                raise NotImplementedError(
+                    f"The lowering of '{self.name}' returned {outs!r}, which are not arrays. "
+                    "Rules that are written in MLIR cannot be used here. Register "
+                    "mlir.lower_fun(function of arrays), or no lowering at all and "
+                    f"{self.name}_p.def_impl(function of arrays)."
+                )
+            return outs
+
+        program = stage_closed(flat, avals, self.name)
+        found, wanted = program.out_avals, context.avals_out
+        if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in wanted]:
+            raise TypeError(
+                f"The lowering of '{self.name}' returns {found}, but the function of "
+                f"{self.name}_p.def_abstract_eval says {wanted}."
+            )
+        return program
+
+    @property
+    def native(self) -> Rule | None:
+        return None if self.lowering("cpu") is None else self._native
+
+    def _native(self, emit: Any, *operands: Any, **params: Any) -> Any:
+        avals = [atom.aval for atom in emit.eqn.invars]
+        outs = emit.inline(self.lowered("cpu", avals, params), operands)
+        return outs if self.multiple_results else outs[0]
+
+    @property
+    def stablehlo(self) -> Rule | None:
+        return self._stablehlo if self.lowerings else None
+
+    def _stablehlo(self, hlo: Any, *operands: Any, **params: Any) -> Any:
+        if self.lowering(hlo.platform) is None:
+            raise hlo.on_the_host()
+        program = self.lowered(hlo.platform, hlo.inputs, params)
+        outs = hlo.call(program, operands, self.name)
+        return outs if self.multiple_results else outs[0]
+
+    def without(self, rule: str) -> NotImplementedError:
+        """The error of an operation that lacks a rule."""
+        return NotImplementedError(
+            f"{rule} rule for '{self.name}' not implemented. Define it: "
+            f"{ADVICE[rule].format(self.name)}."
+        )
+
+
+def _type(aval: Any) -> ShapedArray:
+    """What an abstract rule returned, as a type that values really have."""
+    if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
+        raise TypeError(
+            f"A rule of def_abstract_eval returned {aval!r}; return "
+            "namoo.core.ShapedArray(shape, dtype), and a list of them with multiple_results."
+        )
+    dtype = _dtypes.canonicalize_dtype(aval.dtype, allow_extended=True)
+    return ShapedArray(tuple(aval.shape), dtype, getattr(aval, "weak_type", False))

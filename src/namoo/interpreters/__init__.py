@@ -1,0 +1,7 @@
+"""`namoo.interpreters`: the rules of operations, in the tables where JAX has them."""
+
+from namoo._lazy import lazy as _lazily
+
+_TABLE = {"interpreters.ad": ".", "interpreters.batching": ".", "interpreters.mlir": "."}
+
+__getattr__, __dir__ = _lazily(__name__, _TABLE)

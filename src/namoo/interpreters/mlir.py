@@ -1,0 +1,80 @@
+"""How operations become part of compiled programs: by functions of arrays.
+
+An operation without a lowering is evaluated on the host, by its `def_impl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from namoo.extend.primitive import GPUS, Primitive
+from namoo.extend.primitive import LoweringContext as LoweringRuleContext
+
+__all__ = ["LoweringRuleContext", "lower_fun", "register_lowering"]
+
+Rule = Callable[..., Any]
+
+
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Rule:
+    """A lowering rule that is a function of arrays.
+
+    Args:
+      fun: a function of arrays, and of the operation's parameters by name.
+      multiple_results: whether it returns a list.
+
+    >>> lower_fun(lambda x: x + 1, multiple_results=False)(None, 2)
+    [3]
+    """
+
+    def rule(ctx: Any, *args: Any, **params: Any) -> list[Any]:
+        out = fun(*args, **params)
+        return list(out) if multiple_results else [out]
+
+    return rule
+
+
+def register_lowering(
+    prim: Any,
+    rule: Rule,
+    platform: str | None = None,
+    inline: bool = True,
+    cacheable: bool = True,
+) -> None:
+    """Let an operation be a part of compiled programs.
+
+    Args:
+      prim: an operation of one's own.
+      rule: what `lower_fun` returns, or a function of `(ctx, *arrays, **params)` that calls that.
+      platform: "cpu", "gpu" or "tpu"; None for all that have no rule of their own.
+      inline: JAX's parameter: engines decide what they inline.
+      cacheable: JAX's parameter: rules are asked once for each program.
+
+    Raises:
+      TypeError: the operation is one of namoo's own, or the rule is not a function.
+
+    >>> import namoo
+    >>> twice_p = namoo.extend.core.Primitive("twice")
+    >>> _ = twice_p.def_abstract_eval(lambda x: x)
+    >>> register_lowering(twice_p, lower_fun(lambda x: 2 * x, multiple_results=False))
+    >>> print(namoo.jit(twice_p.bind)(4.0))
+    8.0
+    """
+    if Primitive not in type(prim).__mro__:
+        raise TypeError(
+            f"'{prim}' is not an operation of your own: lowerings are registered for what "
+            "namoo.extend.core.Primitive made."
+        )
+    if not callable(rule):
+        raise TypeError(f"A lowering is a function, such as mlir.lower_fun(f); got {rule!r}.")
+    prim.lowerings[GPUS.get(platform or "", platform)] = rule
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(
+        f"module {__name__!r} has no attribute {name!r}: rules are not written in MLIR here. "
+        "Register mlir.lower_fun(function of arrays), or no lowering at all and "
+        "primitive.def_impl(function of arrays), which the host then runs."
+    )
