@@ -207,9 +207,8 @@ def test_a_lowering_alone_is_enough_without_jit():
     ],
 )
 def test_a_rule_that_is_missing(rule, run):
-    for lib in (OURS, THEIRS):
-        with pytest.raises(NotImplementedError, match=rule) as caught:
-            run(lib, parts(lib).core.Primitive("lonely"))
+    with pytest.raises(NotImplementedError, match=rule):
+        run(THEIRS, parts(THEIRS).core.Primitive("lonely"))
     with pytest.raises(NotImplementedError, match=f"{rule} rule for 'lonely'.*lonely_p") as caught:
         run(OURS, parts(OURS).core.Primitive("lonely"))
     assert "namoo.interpreters" in str(caught.value) or ".def_" in str(caught.value)
@@ -468,7 +467,8 @@ def test_operands_that_are_not_floats(kind, engine):
 @pytest.mark.parametrize(
     ("abstract", "error"),
     [
-        (lambda x: namoo.core.ShapedArray((4,), x.dtype), "def_abstract_eval says f32.4."),
+        (lambda x: namoo.core.ShapedArray((4,), x.dtype), "f32.3., but .* says f32.4."),
+        (lambda x: namoo.core.ShapedArray(x.shape, int), "f32.3., but .* says i32.3."),
         (lambda x: 3, "return .*ShapedArray"),
     ],
 )
@@ -479,6 +479,32 @@ def test_types_that_are_not_true(abstract, error):
     for run in (prim.bind, namoo.jit(prim.bind)):
         with pytest.raises(TypeError, match=error):
             run(X)
+
+
+def test_numpys_wide_results_are_made_narrow():
+    prim = parts(OURS).core.Primitive("wide")
+    prim.def_impl(lambda x: np.float64(np.argmax(x)))
+    prim.def_abstract_eval(lambda x: namoo.core.ShapedArray((), np.float64))
+    for engine in ENGINES:
+        namoo.config.update("engine", engine)
+        for run in (prim.bind, namoo.jit(prim.bind)):
+            out = run(X)
+            assert out == 2.0 and out.dtype == np.float32
+
+
+def test_keys_may_be_results():
+    def program(lib):
+        its = parts(lib)
+        prim = its.core.Primitive("folded")
+        prim.def_impl(lambda key: lib.random.fold_in(key, 1))
+        prim.def_abstract_eval(lambda key: key)
+        its.mlir.register_lowering(prim, its.mlir.lower_fun(prim.impl, multiple_results=False))
+        key = lib.random.key(0)
+        return [lib.random.key_data(run(key)) for run in (prim.bind, lib.jit(prim.bind))]
+
+    for engine in ENGINES:
+        namoo.config.update("engine", engine)
+        agree(program)
 
 
 def test_a_mistake_within_an_implementation_is_told_as_it_is():

@@ -126,17 +126,15 @@ class Primitive(own.Primitive, metaclass=_Operations):
     ) -> list[np.ndarray]:
         """What was computed, with the types that were promised: programs rely on them."""
         wanted = self._out_avals(avals, params)
-        if [x.shape for x in outs] != [a.shape for a in wanted]:
-            found = ", ".join(ShapedArray(x.shape, x.dtype).str_short() for x in outs)
-            said = ", ".join(a.str_short() for a in wanted)
+        found = [ShapedArray(x.shape, _dtypes.canonicalize_dtype(x.dtype)) for x in outs]
+        plain = [a.update(dtype=getattr(a.dtype, "numpy", a.dtype)).strong() for a in wanted]
+        if found != plain:
+            returned, said = (", ".join(a.str_short() for a in avals) for avals in (found, wanted))
             raise TypeError(
-                f"The function of {self.name}_p.def_impl returned {found}, but that of "
+                f"The function of {self.name}_p.def_impl returned {returned}, but that of "
                 f"def_abstract_eval says {said}."
             )
-        return [
-            x if isinstance(a.dtype, _dtypes.ExtendedDType) else x.astype(a.dtype, copy=False)
-            for x, a in zip(outs, wanted, strict=True)
-        ]
+        return [x.astype(a.dtype, copy=False) for x, a in zip(outs, plain, strict=True)]
 
     def abstract(self, *avals: ShapedArray, **params: Any) -> Any:
         if self.abstract_rule is None:
