@@ -28,7 +28,7 @@ from namoo._accelerator import native
 from namoo.api.jit import Jitted
 from namoo.api.stages import Compiled
 from namoo.core.array import EagerArray
-from namoo.profiler import tracing
+from namoo.profiler import tracing, xplane
 from namoo.profiler.session import Session
 from namoo.sharding import NamedSharding
 from namoo.sharding import PartitionSpec as P
@@ -270,8 +270,10 @@ def test_annotations_that_are_not_whole_are_no_spans(tmp_path):
     early, late = profiler.TraceAnnotation("early"), profiler.TraceAnnotation("late")
     with early:
         profiler.start_trace(tmp_path)
+    session = _spans.session
     with late:
         profiler.stop_trace()
+    assert not session.spans
     assert not {"early", "late"} & set(names(tmp_path))
 
 
@@ -285,6 +287,25 @@ def test_functions_that_have_not_returned_end_with_the_trace(tmp_path):
     (span,) = (e for e in events(tmp_path) if e["name"].endswith(" outer"))
     (inside,) = (e for e in events(tmp_path) if e["name"].endswith(" helper"))
     assert span["ts"] < inside["ts"] < inside["ts"] + inside["dur"] < span["ts"] + span["dur"]
+
+
+def test_who_pauses_the_listener_confuses_nobody(tmp_path):
+    def paused():
+        listener = sys.getprofile()
+        sys.setprofile(None)
+        helper(1)
+        sys.setprofile(listener)
+
+    def outer():
+        paused()
+        helper(1)
+
+    with profiler.trace(tmp_path):
+        outer()
+    found = {e["name"].split()[-1]: e for e in events(tmp_path)}
+    order = ("outer", "paused", "getprofile", "helper")
+    assert sorted(order, key=lambda name: found[name]["ts"]) == list(order)
+    assert [name.split()[-1] for name in names(tmp_path)].count("helper") == 1
 
 
 def test_errors_in_a_trace_are_as_without(tmp_path):
@@ -306,7 +327,7 @@ def test_errors_in_a_trace_are_as_without(tmp_path):
 # ---- a trace takes no more than it may, and leaves nothing behind
 
 
-def test_a_trace_that_was_forgotten_ends_growing(tmp_path, monkeypatch, caplog):
+def test_a_trace_that_was_forgotten_stops_growing(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(Session, "limit", 20)
     with profiler.trace(tmp_path):
         for _ in range(100):
@@ -451,7 +472,15 @@ def test_jax_reads_the_file_for_tensorboard(tmp_path):
         assert starts == sorted(starts)
 
 
-def test_perfetto_gets_a_file_and_a_link(tmp_path, monkeypatch, capsys):
+def test_what_begins_together_lies_in_one_another():
+    spans = [(1, 0, 5, "in", None), (1, 0, 9, "out", {}), (2, 3, 4, "else", {"a": "b"})]
+    file = xplane.space({1: "one", 2: "two"}, spans)
+    (plane,) = jax.profiler.ProfileData.from_serialized_xspace(file).planes
+    found = {line.name: [e.name for e in line.events] for line in plane.lines}
+    assert found == {"one": ["out", "in"], "two": ["else"]}
+
+
+def test_perfetto_gets_a_file_and_a_link(tmp_path, monkeypatch):
     with profiler.trace(tmp_path / "file", create_perfetto_trace=True):
         helper(1)
     (twin,) = files(tmp_path / "file", "perfetto_trace.json.gz")

@@ -51,7 +51,7 @@ class TraceAnnotation:
 
     def __exit__(self, *_: object) -> None:
         session, self._session = self._session, None
-        if session is not None and not session.over:
+        if session is not None:
             session.add(self._name, self._start, self._args)
 
     def set_metadata(self, **kwargs: Any) -> None:

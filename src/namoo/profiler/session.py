@@ -20,7 +20,6 @@ from typing import Any
 # and what is shown with it.
 Span = tuple[int, int, int, str | CodeType, dict[str, str] | None]
 
-
 # What the trace itself does is no part of the program.
 _OWN = frozenset(str(path) for path in Path(__file__).parent.glob("*.py"))
 
@@ -59,7 +58,9 @@ class Session:
             return number
 
     def add(self, name: str, start: int, args: dict[str, str] | None = None) -> None:
-        """Note what began at `start` and ends now."""
+        """Note what began at `start` and ends now, unless the trace has ended."""
+        if self.over:
+            return
         if len(self.spans) < self.limit:
             self.spans.append((self.thread(), start, now(), name, args))
         else:

@@ -47,8 +47,8 @@ def start_trace(
 
     A trace has the calls of functions under `jit`, how long each took to be traced and compiled,
     the spans of `TraceAnnotation` and its kin, and Python's functions; of threads that already run,
-    Python before 3.12 does not tell their functions. It ends growing at a million spans, and at a
-    million calls of Python functions.
+    Python before 3.12 does not tell their functions. It stops growing at a million spans, and at
+    a million calls of Python functions.
 
     Args:
       log_dir: where `stop_trace` makes a folder `plugins/profile/<time>`. In it are
@@ -155,7 +155,7 @@ def _recorded(call: Callable, name: Callable[[Any], str]) -> Callable:
             errors.tidy(error)
             raise
         finally:
-            if session is not None and not session.over:
+            if session is not None:
                 session.add(f"PjitFunction({name(function)})", start)
 
     return recorded
@@ -230,7 +230,7 @@ def _events(session: Session) -> Iterator[str]:
     yield label("process_name", name="/host:CPU")
     for what in session.full:
         yield label("process_labels", labels=f"only the first {session.limit} {what}")
-    for place, (tid, name) in enumerate(session.threads.items(), 1):
+    for place, (tid, name) in enumerate(list(session.threads.items()), 1):
         yield label("thread_name", tid, name=name)
         yield label("thread_sort_index", tid, sort_index=place)
     for tid, start, end, name, args in session.collected():
