@@ -179,6 +179,19 @@ def test_programs_made_by_hand():
     agree(program, np.ones(3, np.float32))
 
 
+def test_copies_keep_and_change_where_they_come_from():
+    for lib in (OURS, THEIRS):
+        first, second = (lib.make_jaxpr(f)(1.0).jaxpr for f in (lib.lax.sin, lib.lax.cos))
+        same = first.replace(eqns=[])
+        assert same.debug_info.func_src_info == first.debug_info.func_src_info
+        other = first.replace(debug_info=second.debug_info)
+        assert other.debug_info.func_src_info == second.debug_info.func_src_info
+        assert other.debug_info.func_src_info != first.debug_info.func_src_info
+        [eqn], [place] = first.eqns, second.eqns
+        assert eqn.replace(params={}).source_info is eqn.source_info
+        assert eqn.replace(source_info=place.source_info).source_info is place.source_info
+
+
 VALUES = {
     "int": 1, "bool": True, "complex": 1j, "text": "a", "none": None, "list": [1],
     "texts": np.array("a"), "objects": np.array([object()]), "scalar": np.float64(2),

@@ -89,6 +89,8 @@ class JaxprEqn:
 
     def replace(self, **changes: Any) -> JaxprEqn:
         """A copy with some fields changed."""
+        if "source_info" in changes:
+            changes["source"] = changes["source_info"]
         fields = ("invars", "outvars", "primitive", "params", "source")
         return JaxprEqn(*(changes.get(name, getattr(self, name)) for name in fields))
 
@@ -181,7 +183,8 @@ class Jaxpr:
     def replace(self, **changes: Any) -> Jaxpr:
         """A copy with some fields changed."""
         fields = ("constvars", "invars", "outvars", "eqns", "name")
-        return Jaxpr(**{name: changes.get(name, getattr(self, name)) for name in fields})
+        kept = {name: changes.get(name, getattr(self, name)) for name in fields}
+        return Jaxpr(**kept, debug_info=changes.get("debug_info"))
 
     def __repr__(self) -> str:
         from namoo.core.pretty import format_jaxpr
