@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from namoo._config import config
+from namoo._lazy import later
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
@@ -13,6 +15,8 @@ from namoo.primitives.shape import broadcast, moveaxis, shape_of
 from namoo.transforms import recall
 from namoo.transforms.replay import bind_each, is_eager, replay
 from namoo.transforms.stage import derived, stage_closed
+
+leaks = later("namoo.core.leaks")
 
 
 class Axis(NamedTuple):
@@ -151,6 +155,9 @@ def _batch(fun, axis, args, dims):
                 out_dims.append(x.dim if own else None)
     finally:
         trace.finish()
+    if config.check_tracer_leaks:
+        given = x = None
+        leaks.refuse_leaks(trace)
     return values, out_dims
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from namoo import _dtypes, errors
 from namoo._accelerator import native
+from namoo._config import config
+from namoo._lazy import later
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, VaryingArray, aval_of
 from namoo.core.jaxpr import (
@@ -22,6 +24,8 @@ from namoo.core.jaxpr import (
 )
 from namoo.core.primitive import Primitive
 from namoo.core.trace import Trace, Tracer, context, set_trace
+
+leaks = later("namoo.core.leaks")
 
 # Names of the inputs, for messages; a function where making them costs time.
 ArgNames = Sequence[str] | Callable[[], Sequence[str]] | None
@@ -232,9 +236,13 @@ def stage(
     try:
         with set_trace(trace):
             outs = fun(*(trace.new_input(aval) for aval in avals))
-            return trace.program(outs)
+            found = trace.program(outs)
     finally:
         trace.finish()
+    if config.check_tracer_leaks:
+        del outs
+        leaks.refuse_leaks(trace)
+    return found
 
 
 def close(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
