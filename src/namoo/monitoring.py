@@ -26,7 +26,7 @@ from __future__ import annotations
 import time
 from _thread import _local
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
@@ -178,8 +178,10 @@ class _Running(_local):
 _running = _Running()
 
 
-@contextmanager
-def timed(event: str, fun_name: str) -> Iterator[None]:
+_nothing = nullcontext()
+
+
+def timed(event: str, fun_name: str) -> AbstractContextManager[None]:
     """Tell how long something took, even if it fails: as a scalar when it begins, then as a
     duration and a time span.
 
@@ -192,8 +194,12 @@ def timed(event: str, fun_name: str) -> Iterator[None]:
     >>> clear_event_listeners()
     """
     if not (_durations or _time_spans or _scalars) or event in _running.events:
-        yield
-        return
+        return _nothing
+    return _timed(event, fun_name)
+
+
+@contextmanager
+def _timed(event: str, fun_name: str) -> Iterator[None]:
     _running.events.add(event)
     started, begin = time.time(), time.perf_counter()
     try:
