@@ -235,6 +235,8 @@ STILL = {
     "None": (lambda x, _: x * 2, (ONES, None)),
     "in a tree": (lambda p: p["w"] ** p["n"], ({"n": 2, "w": jnp.ones(3)},)),
     "an integer result": (lambda x: (x * x, jnp.argmax(x)), (ONES,)),
+    "a boolean result": (lambda x: (x * x, x > 0), (ONES,)),
+    "a key as result": (lambda x: (x * x, namoo.random.key(0)), (ONES,)),
 }
 
 
@@ -243,7 +245,7 @@ def test_what_is_no_float_is_held_still(f, args):
     check_grads(f, args, order=2, modes=("fwd", "rev", "lin"))
 
 
-@pytest.mark.parametrize("case", ["integers", "booleans", "None", "an integer result"])
+@pytest.mark.parametrize("case", [case for case in STILL if case != "a string"])
 def test_what_is_no_float_is_held_still_by_each_check(case):
     f, args = STILL[case]
     check_jvp(f, functools.partial(namoo.jvp, f), args)

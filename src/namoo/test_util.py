@@ -53,8 +53,10 @@ def _varies(x: Any) -> bool:
     return is_array(x) and _dtypes.issubdtype(_dtypes.dtype_of(x), np.inexact)
 
 
-def _described(x: Any) -> str:
-    dtype = _dtypes.canonicalize_dtype(_dtypes.dtype_of(x))
+def _described(x: Any, dtype: Any = None) -> str:
+    """The dtype, its own if no other is given, and the shape of an array."""
+    dtype = _dtypes.dtype_of(x) if dtype is None else dtype
+    dtype = _dtypes.canonicalize_dtype(dtype, allow_extended=True)
     return f"{dtype}[{','.join(map(str, np.shape(x)))}]"
 
 
@@ -108,11 +110,12 @@ def _difference(f: Callable, args: Any, tangents: Any, eps: float) -> Any:
 
 def _product(xs: Iterable[Any], ys: Iterable[Any]) -> np.ndarray:
     """The real inner product of the leaves that vary, one number for each."""
-    products = []
-    for x, y in zip(xs, ys, strict=True):
-        x, y = _wide(x), _wide(y)
-        products.append(np.real(np.vdot(x, y)) if _varies(x) else 0.0)
-    return np.array(products)
+    return np.array(
+        [
+            np.real(np.vdot(_wide(x), _wide(y))) if _varies(x) else 0.0
+            for x, y in zip(xs, ys, strict=True)
+        ]
+    )
 
 
 class _Leaf(NamedTuple):
@@ -147,7 +150,9 @@ class _Check(NamedTuple):
         """Two arrays of the type of `like`, which may differ more the more elements they have."""
         dtype, size = _dtypes.dtype_of(like), np.size(like)
         atol, rtol = _tolerance(self.atol, dtype) * size, _tolerance(self.rtol, dtype) * size
-        return _Leaf(path, _wide(found), _wide(expected), atol, rtol, _described(like))
+        # Booleans have no differences: they become numbers.
+        found, expected = 1.0 * _wide(found), 1.0 * _wide(expected)
+        return _Leaf(path, np.asarray(found), np.asarray(expected), atol, rtol, _described(like))
 
     def require_close(self, leaves: Sequence[_Leaf], what: str, by: tuple[str, str]) -> None:
         """Raise an error about the worst leaf, if it is wrong."""
@@ -186,19 +191,19 @@ class _Check(NamedTuple):
         for path, x, y in _paired(found, expected):
             if is_array(x):
                 self.require_kind(path, "value", x, y, _dtypes.dtype_of(y))
-                leaves.append(self.leaf(path, x, x, y))
+                if not _dtypes.is_extended(_dtypes.dtype_of(x)):
+                    leaves.append(self.leaf(path, x, x, y))
         by = "beside the derivative", "by the function"
         self.require_close(leaves, "the value beside the derivative is not the function's.", by)
 
     def require_kind(self, path: str, what: str, found: Any, like: Any, dtype: Any) -> None:
         """A leaf has a shape and a dtype."""
-        dtype = _dtypes.canonicalize_dtype(dtype)
-        is_right = is_array(found) and np.shape(found) == np.shape(like)
-        if is_right and _dtypes.canonicalize_dtype(_dtypes.dtype_of(found)) == dtype:
-            return
-        wanted = f"{dtype}[{','.join(map(str, np.shape(like)))}]"
+        wanted = _described(like, dtype)
         got = _described(found) if is_array(found) else repr(found)
-        raise AssertionError(f"{self.title}: the {what} at {path} is {got}; it should be {wanted}.")
+        if got != wanted:
+            raise AssertionError(
+                f"{self.title}: the {what} at {path} is {got}; it should be {wanted}."
+            )
 
 
 def _paired(tree: Any, other: Any) -> list[tuple[str, Any, Any]]:
