@@ -1,23 +1,34 @@
-"""Where the library tells a running trace of `namoo.profiler` what it does.
+"""Where the library tells `namoo.profiler` and `namoo.monitoring` what it does.
 
-While no trace runs, `session` is None and there is nothing to tell.
+While no trace runs and nobody listens, there is nothing to tell.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 session: Any = None
 """The `namoo.profiler.session.Session` of the running trace."""
+timed: Callable[[str, str], AbstractContextManager[None]] | None = None
+"""What `namoo.monitoring` does with a span, once it is loaded."""
 
 _NOTHING = nullcontext()
 
 
-def span(what: str, name: str) -> AbstractContextManager[Any]:
+def span(what: str, name: str) -> AbstractContextManager[None]:
     """The time in which the library does something, "trace" or "compile", for a function.
 
     >>> with span("trace", "loss"):
     ...     pass
     """
-    return _NOTHING if session is None else session.span(what, name)
+    return _NOTHING if session is None and timed is None else _told(what, name)
+
+
+@contextmanager
+def _told(what: str, name: str) -> Iterator[None]:
+    running = session
+    with timed(what, name) if timed else _NOTHING:
+        with _NOTHING if running is None else running.span(what, name):
+            yield

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from namoo import _spans, errors, monitoring, tree_util
+from namoo import _spans, errors, tree_util
 from namoo._accelerator import native
 from namoo._config import config
 from namoo._lazy import collector_waits, later
@@ -438,8 +438,7 @@ class Jitted(dispatch.Dispatcher):
         def names():
             return [p for i, p in enumerate(paths()) if i not in fixed.places]
 
-        timed = monitoring.timed(monitoring.TRACE, self._name)
-        with collector_waits(), timed, _spans.span("trace", self._name):
+        with collector_waits(), _spans.span("trace", self._name):
             jaxpr, consts = stage(flat, [aval_of(x) for x in operands], self._name, names)
         closed, consts = close(jaxpr, consts)
         cost = time.perf_counter() - start

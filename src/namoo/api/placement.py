@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo import _spans, monitoring
+from namoo import _spans
 from namoo._accelerator import native
 from namoo.core.array import Deleted, EagerArray, PlacedArray, delete, to_numpy, unseen
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
@@ -157,8 +157,7 @@ class Plan(NamedTuple):
         cache = self.closed.jaxpr.cache.setdefault("placed", {})
         found = cache.get(key)
         if found is None:
-            name = self.closed.jaxpr.name
-            with monitoring.timed(monitoring.COMPILE, f"jit({name})"), _spans.span("compile", name):
+            with _spans.span("compile", self.closed.jaxpr.name):
                 program = _xla().PlacedProgram(*self._written())
             found = cache[key] = Placed(
                 program, self.inputs, self.donated, self.names, self.committed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from namoo import _spans, monitoring
+from namoo import _spans
 from namoo._config import config
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.engines.base import Executable
@@ -17,8 +17,7 @@ def compile(program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Exec
     While a setting asks to check every value, programs run in the interpreter: native code pays
     nothing for what is off.
     """
-    name = program.jaxpr.name
-    with monitoring.timed(monitoring.COMPILE, f"jit({name})"), _spans.span("compile", name):
+    with _spans.span("compile", program.jaxpr.name):
         return _compiled(program, options)
 
 
