@@ -104,8 +104,8 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
     >>> import namoo.numpy as jnp
     >>> from namoo.sharding import PartitionSpec as P, auto_axes
     >>> with namoo.set_mesh(namoo.make_mesh((1,), ("data",))):
-    ...     auto_axes(lambda x: x * 2, out_sharding=P("data"))(jnp.arange(3)).sharding.spec
-    PartitionSpec('data',)
+    ...     auto_axes(lambda x: x * 2, out_sharding=P("data"))(jnp.arange(3))
+    Array([0, 2, 4], dtype=int32)
     """
     return _laid_out(auto_axes, f, axes, "out_sharding", out_sharding)
 
@@ -120,6 +120,13 @@ def explicit_axes(
       axes: the axes of the mesh that this is about; all by default.
       in_sharding: as for `with_sharding_constraint`, of the tuple of arguments; it may be given to
         each call instead.
+
+    >>> import namoo
+    >>> import namoo.numpy as jnp
+    >>> from namoo.sharding import PartitionSpec as P, explicit_axes
+    >>> with namoo.set_mesh(namoo.make_mesh((1,), ("data",))):
+    ...     explicit_axes(lambda x: x + 1, in_sharding=P("data"))(jnp.arange(3))
+    Array([1, 2, 3], dtype=int32)
     """
     return _laid_out(explicit_axes, f, axes, "in_sharding", in_sharding)
 
