@@ -176,6 +176,9 @@ def test_fingerprints_are_those_of_python(monkeypatch, fun):
     assert [*map(id, mine.arrays)] == [*map(id, other.arrays)]
 
 
+READ = Var(AVAL)
+
+
 def equation(**fields):
     eqn = JaxprEqn([], [], lax.sin_p, {})
     for name, value in fields.items():
@@ -202,13 +205,13 @@ def test_parts_that_were_not_filled_in_are_refused():
 
 @pytest.mark.parametrize(
     "eqns",
-    [None, (), [None], [Var(AVAL)], [equation(invars=())], [equation(outvars=None)]],
+    [None, (), [None], [READ], [equation(invars=(), outvars=[READ])], [equation(outvars=None)]],
 )
 def test_what_are_no_equations_is_refused(eqns):
     with pytest.raises(TypeError):
         native.unread(eqns, set())
     with pytest.raises(TypeError):
-        native.live(eqns, None)
+        native.live(eqns, {READ})
     with pytest.raises(TypeError):
         native.numbered([], eqns, [], lambda x: -1, lambda x: -1, lambda x: -1)
 

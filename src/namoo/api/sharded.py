@@ -107,7 +107,15 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
     ...     auto_axes(lambda x: x * 2, out_sharding=P("data"))(jnp.arange(3))
     Array([0, 2, 4], dtype=int32)
     """
-    return _laid_out(auto_axes, f, axes, "out_sharding", out_sharding)
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+
+    @functools.wraps(f)
+    def call(*args: Any, **options: Any) -> Any:
+        lay_out = _layout("auto_axes", axes, "out_sharding", out_sharding, options)
+        return lay_out(f(*args, **options))
+
+    return call
 
 
 def explicit_axes(
@@ -128,35 +136,33 @@ def explicit_axes(
     ...     explicit_axes(lambda x: x + 1, in_sharding=P("data"))(jnp.arange(3))
     Array([1, 2, 3], dtype=int32)
     """
-    return _laid_out(explicit_axes, f, axes, "in_sharding", in_sharding)
-
-
-def _laid_out(maker: Callable, f: Callable | None, axes: Any, name: str, given: Any) -> Any:
     if f is None:
-        return functools.partial(maker, axes=axes, **{name: given})
-    wanted = {axes} if isinstance(axes, str) else set(axes or ())
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
 
     @functools.wraps(f)
     def call(*args: Any, **options: Any) -> Any:
-        places = options.pop(name, None) if given is None else given
-        if places is None:
-            raise TypeError(
-                f"Missing required keyword argument: {name!r}. Give it to {maker.__name__}, or to "
-                "each call."
-            )
-        mesh = get_abstract_mesh()
-        if unknown := wanted - set(mesh.axis_names):
-            raise ValueError(
-                f"{maker.__name__}: the mesh has the axes {mesh.axis_names}, and not "
-                f"{', '.join(sorted(map(repr, unknown)))}."
-            )
-        if mesh.empty:  # there is nothing to lie on
-            return f(*args, **options)
-        if maker is explicit_axes:
-            return f(*with_sharding_constraint(args, places), **options)
-        return with_sharding_constraint(f(*args, **options), places)
+        lay_out = _layout("explicit_axes", axes, "in_sharding", in_sharding, options)
+        return f(*lay_out(args), **options)
 
     return call
+
+
+def _layout(maker: str, axes: Any, name: str, given: Any, options: dict) -> Callable[[Any], Any]:
+    """What lays a tree out over the devices of the mesh, as was told before or is in a call."""
+    places = options.pop(name, None) if given is None else given
+    if places is None:
+        raise TypeError(
+            f"Missing required keyword argument: {name!r}. Give it to {maker}, or to each call."
+        )
+    mesh = get_abstract_mesh()
+    if unknown := ({axes} if isinstance(axes, str) else set(axes or ())) - set(mesh.axis_names):
+        raise ValueError(
+            f"{maker}: the mesh has the axes {mesh.axis_names}, and not "
+            f"{', '.join(sorted(map(repr, unknown)))}."
+        )
+    if mesh.empty:  # there is nothing to lie on
+        return lambda tree: tree
+    return lambda tree: with_sharding_constraint(tree, places)
 
 
 def make_array_from_callback(

@@ -1,7 +1,4 @@
-"""Files that are there whole or not at all, and are opened without trust.
-
-What is written is on the disk before its name is: contents, `fsync`, rename, `fsync` of the folder.
-"""
+"""Files of checkpoints: held against others, and opened without trust."""
 
 from __future__ import annotations
 
@@ -9,12 +6,15 @@ import contextlib
 import errno
 import json
 import os
-import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from namoo._files import make_folder as make_folder
+from namoo._files import replace_file as replace_file
+from namoo._files import sync_folder as sync_folder
+from namoo._files import write_synced as write_synced
 from namoo.checkpoints.errors import CheckpointError
 
 try:
@@ -26,45 +26,6 @@ except ImportError:  # Windows has no such locks; one process at a time writes t
 MAX_JSON = 100_000_000
 # An empty list takes two bytes of JSON, and seventy of memory.
 MAX_PARTS = 8_000_000
-
-
-def sync_folder(path: Path) -> None:
-    """Makes the names in a folder last."""
-    if os.name == "nt":
-        return
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
-def make_folder(path: Path) -> None:
-    """Makes a folder, and those around it, so that they last."""
-    missing = [p for p in (path, *path.parents) if not p.exists()]
-    path.mkdir(parents=True, exist_ok=True)
-    for p in missing:
-        sync_folder(p.parent)
-
-
-def write_synced(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Writes a new file, and waits until it is on the disk."""
-    with open(path, "xb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Puts a file in the place of another, at once: a reader sees the old or the new."""
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        write_synced(temporary, write)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
 
 
 @contextlib.contextmanager

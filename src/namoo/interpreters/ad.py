@@ -91,7 +91,8 @@ def get_primitive_transpose(p: Any) -> Rule:
         return primitive_transposes[p]
     except KeyError:
         raise NotImplementedError(
-            f"Transpose rule (for reverse-mode differentiation) for '{p}' not implemented"
+            f"Transpose rule (for reverse-mode differentiation) for '{p}' not implemented. Define "
+            f"it: primitive_transposes[{p}_p] = function of (cotangent, *operands)."
         ) from None
 
 

@@ -6,13 +6,15 @@ import gzip
 from collections import Counter
 from collections.abc import Iterator
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from namoo._files import replace_file
+from namoo._wire import content, number
 from namoo.api.device import live_arrays
 from namoo.core.array import PlacedArray
-from namoo.profiler.wire import content, number
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
@@ -71,8 +73,7 @@ def save_device_memory_profile(filename: str | PathLike[str], backend: str | Non
     >>> save_device_memory_profile(os.path.join(tempfile.mkdtemp(), "memory.prof"))
     """
     profile = device_memory_profile(backend)
-    with open(filename, "wb") as file:
-        file.write(profile)
+    replace_file(Path(filename).absolute(), lambda file: file.write(profile))
 
 
 def _buffers(backend: str | None) -> Iterator[tuple[tuple[str, str], int]]:

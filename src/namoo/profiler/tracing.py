@@ -8,7 +8,6 @@ import http.server
 import itertools
 import json
 import os
-import shutil
 import socket
 import threading
 import time
@@ -17,9 +16,10 @@ from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
 from time import perf_counter_ns as now
-from typing import Any
+from typing import Any, BinaryIO
 
 from namoo import _spans, errors
+from namoo._files import replace_file
 from namoo.api.device import process_count, process_index
 from namoo.api.jit import Jitted
 from namoo.api.stages import Compiled
@@ -178,12 +178,13 @@ def _export(runs: Path, name: str, perfetto: bool, link: bool, session: Session)
     if process_count() > 1:  # several may share a machine
         host += f"_{process_index()}"
     file = _file(runs, name, f"{host}.trace.json.gz")
-    _write(file, lambda part: _dump(part, session))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(file, lambda target: _dump(target, session))
     planes = xplane.space(session.threads, session.collected())
-    _write(file.parent / f"{host}.xplane.pb", lambda part: part.write_bytes(planes))
+    replace_file(file.parent / f"{host}.xplane.pb", lambda target: target.write(planes))
     if perfetto:
         twin = file.parent / "perfetto_trace.json.gz"
-        _write(twin, lambda part: shutil.copyfile(file, part))
+        replace_file(twin, lambda target: target.write(file.read_bytes()))
         if link:
             _offer(twin)
 
@@ -197,20 +198,9 @@ def _file(runs: Path, name: str, file: str) -> Path:
     return next(runs / n / file for n in names if not (runs / n / file).exists())
 
 
-def _write(file: Path, write: Callable[[Path], Any]) -> None:
-    """Make a file that is whole as soon as it is there."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        write(part)
-        os.replace(part, file)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _dump(path: Path, session: Session) -> None:
+def _dump(target: BinaryIO, session: Session) -> None:
     """Write a trace in Chrome's format."""
-    with gzip.open(path, "wt", compresslevel=6, encoding="utf-8") as file:
+    with gzip.open(target, "wt", compresslevel=6, encoding="utf-8") as file:
         file.write('{"displayTimeUnit":"ns","traceEvents":[\n')
         separator = ""
         for event in _events(session):

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import groupby, starmap
 from operator import itemgetter
 
-from namoo.profiler.wire import content, number
+from namoo._wire import content, number
 
 
 def space(

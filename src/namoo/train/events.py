@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from namoo import _wire
+
 _POLYNOMIAL = 0x82F63B78  # Castagnoli's, its bits reversed
 
 
@@ -48,19 +50,6 @@ def masked_crc32c(data: bytes) -> int:
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def _bytes(field: int, data: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(data)) + data
-
-
 def record(data: bytes) -> bytes:
     """Data as a record."""
     length = struct.pack("<Q", len(data))
@@ -79,11 +68,11 @@ def _single(value: float) -> bytes:
 def scalars(step: int, values: Mapping[str, float], wall_time: float) -> bytes:
     """The message `Event` of numbers at a step."""
     summary = b"".join(
-        _bytes(1, _bytes(1, tag.encode()) + b"\x15" + _single(value))
+        _wire.content(1, _wire.content(1, tag.encode()), b"\x15", _single(value))
         for tag, value in values.items()
     )
     moment = b"\x09" + struct.pack("<d", wall_time)
-    return moment + b"\x10" + _varint(step & (1 << 64) - 1) + _bytes(5, summary)
+    return moment + _wire.number(2, step) + _wire.content(5, summary)
 
 
 class EventWriter:
@@ -104,7 +93,7 @@ class EventWriter:
             path = os.path.join(folder, f"{name}.{number}.namoo")
         self.path = path
         self._file = open(path, "ab", buffering=0)
-        version = b"\x09" + struct.pack("<d", now) + _bytes(3, b"brain.Event:2")
+        version = b"\x09" + struct.pack("<d", now) + _wire.content(3, b"brain.Event:2")
         self._file.write(record(version))
 
     def write(self, step: int, values: Mapping[str, float]) -> None:

@@ -156,7 +156,7 @@ def _batch(fun, axis, args, dims):
     finally:
         trace.finish()
     if config.check_tracer_leaks:
-        given = x = None
+        given = x = None  # what is kept here is no leak
         leaks.refuse_leaks(trace)
     return values, out_dims
 

@@ -240,7 +240,7 @@ def stage(
     finally:
         trace.finish()
     if config.check_tracer_leaks:
-        del outs
+        del outs  # what is kept here is no leak
         leaks.refuse_leaks(trace)
     return found
 

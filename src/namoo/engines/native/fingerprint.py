@@ -126,12 +126,6 @@ class Fingerprint:
         return f"%{known}"
 
     def _type(self, aval: Any) -> int:
-        known = self._types.get(id(aval))
-        if known is None:
-            known = self._types[id(aval)] = self._new_type(aval)
-        return known
-
-    def _new_type(self, aval: Any) -> int:
         key = aval.shape, aval.dtype, aval.weak_type
         known = self._types.get(key)
         if known is None:
@@ -172,7 +166,7 @@ class Fingerprint:
 
     def _operation(self, eqn: JaxprEqn) -> int:
         """A primitive with its parameters."""
-        name, chosen = self._primitives.get(eqn.primitive) or self._primitive(eqn.primitive)
+        name, chosen = self._primitive(eqn.primitive)
         if chosen is not None and not chosen and eqn.effectful:
             return self._shortened(f"%{name}!")
         params = eqn.params if chosen is None else {k: eqn.params[k] for k in chosen}

@@ -1,4 +1,4 @@
-"""Protocol buffers, as far as profiles need them.
+"""Protocol buffers, as far as TensorBoard and pprof need them.
 
 A field is its number and how it is written, then a number or bytes.
 """
