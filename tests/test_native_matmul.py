@@ -238,12 +238,13 @@ def test_long_sums_are_cut(transposed):
 def test_threads_do_not_change_a_bit(least, monkeypatch):
     monkeypatch.setenv("NAMOO_CACHE", "off")
     monkeypatch.setattr(matmul, "CALLED", least)
+    monkeypatch.setattr(matmul, "COPIED", least)
     monkeypatch.setattr(matmul, "AGAIN", 1)
     x, y = random((300, 200), "f4", 1), random((200, 130), "f4", 2)
     z = random((130, 9000), "f4", 3)
 
     def f(x, y, z):
-        return jnp.tanh(x @ y), x.T @ (x @ y), jnp.matmul(z, z.T)
+        return jnp.tanh(x @ y), x.T @ (x @ y), jnp.matmul(z, z.T), z[:, :300].T @ (y.T @ x.T)
 
     program = native.compile(namoo.make_jaxpr(f)(x, y, z))
     before = threads.get_num_threads()
@@ -324,6 +325,25 @@ def test_sums_by_functions_are_the_same(name, dtype, monkeypatch):
         close(results[0], wanted.astype(dtype), max(sizes))
 
 
+# Rows, terms and columns of products whose panels are copied.
+COPIED_SIZES = [(128, 256, 128), (131, 257, 70), (300, 260, 161), (600, 256, 96)]
+
+
+@pytest.mark.parametrize("sizes", COPIED_SIZES)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_a_tile_that_copies_its_panel_is_the_same(sizes, dtype, monkeypatch):
+    monkeypatch.setenv("NAMOO_CACHE", "off")
+    monkeypatch.setattr(matmul, "CALLED", 0)
+    results = []
+    for least in (1 << 60, 0):
+        monkeypatch.setattr(matmul, "COPIED", least)
+        program, args = called_case("alone", sizes, dtype)
+        assert ("call void @copied." in program.text) == (least > 0)
+        assert (".copied(" in program.text) == (least == 0)
+        results.append(program(args)[0])
+    np.testing.assert_array_equal(*results)
+
+
 def test_functions_with_one_caller_are_parts_of_it(monkeypatch):
     monkeypatch.setenv("NAMOO_CACHE", "off")
     monkeypatch.setattr(matmul, "CALLED", 0)
@@ -344,13 +364,13 @@ def test_functions_stay_within_arrays():
 
 
 def run_guarded():
-    matmul.CALLED = matmul.TERMS_TO_CALL = 0
-    for name in CALLED:
-        for sizes in CALLED_SIZES:
-            program, args = called_case(name, sizes, "f4")
-            for at_end in (False, True):
-                (out,) = native_guard.run(program, args, at_end)
-                np.testing.assert_array_equal(out, program(args)[0])
+    matmul.CALLED = matmul.TERMS_TO_CALL = matmul.COPIED = 0
+    cases = [(name, sizes) for name in CALLED for sizes in CALLED_SIZES]
+    for name, sizes in [*cases, *(("alone", sizes) for sizes in COPIED_SIZES)]:
+        program, args = called_case(name, sizes, "f4")
+        for at_end in (False, True):
+            (out,) = native_guard.run(program, args, at_end)
+            np.testing.assert_array_equal(out, program(args)[0])
 
 
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16])

@@ -294,6 +294,9 @@ class Function:
     @contextmanager
     def branch(self, condition: Value):
         """Code that runs only where a scalar condition holds."""
+        if condition.constant:
+            yield
+            return
         number = self.counter = self.counter + 1
         label = f"B{number}"
         level = _Level(label)

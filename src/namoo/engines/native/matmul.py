@@ -46,6 +46,9 @@ TERMS_TO_PACK = 256
 UNITS = 32
 # From this many multiplications of vectors on, a product takes longer than to compile it.
 LONG = 1 << 22
+# From this many multiplications on, a panel's first tile copies what it reads, instead of a loop
+# before it: that is one more loop to compile, and a hundredth faster, or more where rows are few.
+COPIED = 1 << 27
 # Operations on a tile's elements beyond which they are a loop over its rows.
 EPILOGUE_LIMIT = 48
 # From this many multiplications of vectors on, sums are computed by functions: where there is such
@@ -275,11 +278,13 @@ class ProductKernel:
         lanes = tile.lanes
         vectors = -(-columns // lanes)
         b = f.offset(b, self.w._sum(start * product.columns.right, False), self.elem)
+        step, outs, inner, mask = self._cut(tile.count, columns)
+        together = self.full and tile.block > 1 and self._has_equal_rows(step, outs, inner)
+        source = b if together and self._copies_rows() else None
         if self.buffer is not None:
-            with ExitStack() as stack:
-                if fresh.constant is None:
-                    stack.enter_context(f.branch(fresh))
-                Packing(f, product, lanes, columns, vectors).write(b, self.buffer)
+            if source is None:
+                with f.branch(fresh):
+                    Packing(f, product, lanes, columns, vectors).write(b, self.buffer)
             b = Value(self.buffer.name, "ptr", 0, f.depth)
         place, block = point
         last = product.columns.size - 1 - (vectors - 1) * lanes
@@ -300,12 +305,16 @@ class ProductKernel:
         elif self.full:
             if self.blocks > 1:
                 stop = f.minimum(f.add(first, constant("i64", tile.block)), stop)
-            step, outs, inner, mask = self._cut(tile.count, columns)
-            if self._has_equal_rows(step, outs, inner):
+            if together:
                 # Rows that are summed again are what they were.
-                out = self._target(place, column)
-                some = first, stop, end * self.after
-                step.call(a, b, inner[0], out, outs[1], some, mask)
+                out, width, last = self._target(place, column), outs[1], end * self.after
+                if source is not None:
+                    second, axis = f.add(first, constant("i64", 1)), product.inner[0]
+                    with f.branch(fresh):
+                        one = first, second, last
+                        step.call(a, source, axis, out, width, one, mask, copy=b)
+                    first = f.select(fresh, second, first)
+                step.call(a, b, inner[0], out, width, (first, stop, last), mask)
             else:
                 with f.loop(first, stop) as i:
                     write(i, Index.of(Loop(i, 0, self.full - 1)))
@@ -357,6 +366,12 @@ class ProductKernel:
             and axis.out == after * outs[1]
         )
 
+    def _copies_rows(self) -> bool:
+        """Whether the first tile of a panel copies what it reads."""
+        product = self.product
+        large = product.multiplications >= COPIED
+        return self.tile.packed and large and product.columns.right == 1
+
     def _target(self, place: Index, column: Loop) -> Value:
         """Where the product is stored."""
         return self.w._address(
@@ -378,7 +393,8 @@ class ProductKernel:
                 step.call(a, b, inner[0], self._target(place, column), outs[1], ONE, mask)
             else:
                 apart = self.cost >= COST_TO_CALL
-                step.call(a, b, inner[0], self._tile_buffer(), vectors * lanes, ONE, None, apart)
+                out, width = self._tile_buffer(), vectors * lanes
+                step.call(a, b, inner[0], out, width, ONE, None, apart=apart)
                 self._finish_in_loops(outs, place, column, vectors, mask, ends)
             return
         zero = Value(f"splat ({constant(self.elem, 0.0)!r})", self.elem, lanes)

@@ -26,6 +26,8 @@ from namoo.engines.native.matrices import Axis, Product, length
 # Multiplications of vectors in the body of a loop; as many are written out without a loop.
 BODY = 16
 WRITTEN_OUT = 64
+# Rows of a panel that is copied are asked for so many terms before they are read.
+AHEAD = 8
 # Which tiles of some: the first, where to stop, and the row after which none begins.
 Tiles = tuple[Value | int, Value | int, int]
 ONE: Tiles = (0, 1, 0)
@@ -53,17 +55,32 @@ class Step:
         return len(inner) == 1 and BODY < 2 * sums and not short and even(self.offsets)
 
     def call(
-        self, a, b, axis: Axis, out: Value, width: int, some: Tiles, mask: Mask | None, apart=False
+        self,
+        a: Value,
+        b: Value,
+        axis: Axis,
+        out: Value,
+        width: int,
+        some: Tiles,
+        mask: Mask | None,
+        *,
+        copy: Value | None = None,
+        apart: bool = False,
     ) -> None:
         """Let a function compute the sums of tiles that all products with such tiles share.
 
         It stores them in rows `width` apart, of the last vector of each those that `mask` says.
+        If there is a place for a `copy` of the panel, it also copies what it reads.
         """
-        masks = [x.count if x else self.lanes for x in (self.last, mask)]
-        function = _summing(self.elem, self.lanes, len(self.offsets), self.vectors, *masks)
-        left = self.offsets[1], axis.left
+        rows, step = len(self.offsets), self.offsets[1]
+        extra = [] if copy is None else [copy]
+        masks = [x.count if x else self.lanes for x in (mask if extra else self.last, mask)]
+        function = _summing(self.elem, self.lanes, rows, self.vectors, *masks, bool(extra))
+        # The next tile's elements are as far apart as this one's, or all are one after the other.
+        following = axis.left if axis.left > step else rows * step // axis.size
+        left = step, axis.left, following
         right = axis.right, axis.size
-        function.call(self.f, a, *left, b, *right, out, width, *some, apart=apart)
+        function.call(self.f, a, *left, b, *right, out, width, *some, *extra, apart=apart)
 
     def run(self, a: Value, b: Value, inner: Sequence[Axis], sums: list[Value]) -> list[Value]:
         """The sums over some axes."""
@@ -107,16 +124,22 @@ class Step:
 
     def _term(self, a: Value, b: Value, left: int, right: int, sums: list[Value]) -> list[Value]:
         rows = [self.f.offset(a, left + offset, self.elem) for offset in self.offsets]
-        return self.term(rows, self.f.offset(b, right, self.elem), sums)
+        return self.term(rows, self.row(self.f.offset(b, right, self.elem)), sums)
 
-    def term(self, rows: Sequence[Value], b: Value, sums: list[Value]) -> list[Value]:
+    def row(self, b: Value) -> list[Value]:
+        """The vectors of a row of the panel."""
+        f, out = self.f, []
+        for v in range(self.vectors):
+            mask = self.last if v == self.vectors - 1 else None
+            address = f.offset(b, v * self.lanes, self.elem)
+            out.append(f.load(address, self.elem, self.lanes, mask))
+        return out
+
+    def term(
+        self, rows: Sequence[Value], vectors: Sequence[Value], sums: list[Value]
+    ) -> list[Value]:
         """Add one term to all sums: of an element of each row, and a row of the panel."""
         f, n = self.f, self.vectors
-        vectors = []
-        for v in range(n):
-            mask = self.last if v == n - 1 else None
-            address = f.offset(b, v * self.lanes, self.elem)
-            vectors.append(f.load(address, self.elem, self.lanes, mask))
         out = []
         for r, row in enumerate(rows):
             x = f.splat(f.load(row, self.elem), self.lanes)
@@ -231,15 +254,19 @@ def inlined(text: str) -> str:
 
 
 @functools.lru_cache(256)
-def _summing(elem: str, lanes: int, count: int, vectors: int, loaded: int, stored: int) -> Shared:
+def _summing(
+    elem: str, lanes: int, count: int, vectors: int, loaded: int, stored: int, copies: bool
+) -> Shared:
     """The sums of tiles, of whose last vectors so many lanes are loaded and stored.
 
-    The tiles are `first` to `stop`; none begins after row `end`.
+    The tiles are `first` to `stop`; none begins after row `end`.  While one is summed, elements of
+    the next are asked for, `following` apart.  If it `copies`, the panel's rows are stored one
+    after the other as they are read.
     """
     name = f"summed.{suffix(elem, lanes)}.{count}.{vectors}.{loaded}.{stored}"
-    kinds = "ptr i64 i64 ptr i64 i64 ptr i64 i64 i64 i64".split()
-    f = Function(name, kinds, "internal void")
-    a, step, left, b, right, terms, out, width, first, stop, end = f.parameters
+    kinds = "ptr i64 i64 i64 ptr i64 i64 ptr i64 i64 i64 i64".split()
+    f = Function(name + copies * ".copied", [*kinds, *copies * ["ptr"]], "internal void")
+    a, step, left, following, b, right, terms, out, width, first, stop, end, *copy = f.parameters
     steps = [f.mul(step, constant("i64", r)) for r in range(count)]
     # There are registers for so many addresses.
     group = -(-count // 8)
@@ -251,13 +278,23 @@ def _summing(elem: str, lanes: int, count: int, vectors: int, loaded: int, store
     with f.loop(first, stop) as n:
         at = f.minimum(f.mul(n, constant("i64", count)), end)
         top = f.offset(a, f.mul(at, step), elem)
+        after = f.offset(top, f.mul(step, constant("i64", count)), elem)
         firsts = [f.offset(top, steps[r], elem) for r in range(0, count, group)]
-        with f.loop(0, terms):
+        with f.loop(0, terms) as k:
             phis = [f.carry(zero) for _ in range(count * vectors)]
             i, j = f.carry(start), f.carry(start)
             shifts = [f.add(i, steps[r]) for r in range(group)]
             rows = [f.offset(firsts[r // group], shifts[r % group], elem) for r in range(count)]
-            sums = tile.term(rows, f.offset(b, j, elem), phis)
+            f.prefetch(f.offset(after, f.mul(k, following), elem))
+            row = f.offset(b, j, elem)
+            values = tile.row(row)
+            if copies:
+                ahead = f.offset(row, f.mul(right, constant("i64", AHEAD)), elem)
+                target = f.offset(copy[0], f.mul(k, constant("i64", vectors * lanes)), elem)
+                for v, value in enumerate(values):
+                    f.prefetch(f.offset(ahead, v * lanes, elem))
+                    f.store(value, f.offset(target, v * lanes, elem))
+            sums = tile.term(rows, values, phis)
             sums = [f.carried(p, s) for p, s in zip(phis, sums, strict=True)]
             f.carried(i, f.add(i, left))
             f.carried(j, f.add(j, right))
