@@ -15,6 +15,7 @@ import namoo
 import namoo.numpy as jnp
 from namoo import lax, random
 from namoo.core.array import to_numpy
+from namoo.engines.native import parted
 from namoo.engines.native.engine import Program, native
 
 PAGE = mmap.PAGESIZE
@@ -143,12 +144,18 @@ def main() -> None:
     i = rng.integers(-13, 13, 11).astype(np.int32)
     u = rng.standard_normal((11, 7)).astype(np.float32)
     for fun in (places, strides, scans, sorts, windows, draws):
-        program = native.compile(namoo.make_jaxpr(fun)(x, i, u))
-        wanted = [to_numpy(y) for y in fun(jnp.asarray(x), jnp.asarray(i), jnp.asarray(u))]
-        for at_end in (False, True):
-            for y, z in zip(run(program, [x, i, u], at_end), wanted, strict=True):
-                y, z = (v.astype(np.float32) if v.dtype.kind == "V" else v for v in (y, z))
-                np.testing.assert_allclose(y, z, 1e-5, 1e-5, err_msg=fun.__name__)
+        check(fun, x, i, u)
+    parted.LONG = 50
+    check(sorts, x, i, u)
+
+
+def check(fun, *args: np.ndarray) -> None:
+    program = native.compile(namoo.make_jaxpr(fun)(*args))
+    wanted = [to_numpy(y) for y in fun(*map(jnp.asarray, args))]
+    for at_end in (False, True):
+        for y, z in zip(run(program, list(args), at_end), wanted, strict=True):
+            y, z = (v.astype(np.float32) if v.dtype.kind == "V" else v for v in (y, z))
+            np.testing.assert_allclose(y, z, 1e-5, 1e-5, err_msg=fun.__name__)
 
 
 if __name__ == "__main__":

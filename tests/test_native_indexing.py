@@ -17,6 +17,7 @@ import namoo.numpy as jnp
 from conformance.harness import assert_close
 from namoo import lax, nn, random
 from namoo.core.array import EagerArray, to_numpy
+from namoo.engines.native import calls, parted, threads
 from namoo.engines.native.engine import native
 
 RNG = np.random.default_rng(0)
@@ -401,6 +402,43 @@ def test_sort_of_rows_in_memory(rows, n):
         return [lax.sort(x) for x in xs]
 
     check(sorts, plain, special, whole, whole.view(np.uint32))
+
+
+@pytest.mark.parametrize("rows, n, inner", [(1, 1000, 1), (3, 801, 1), (1, 777, 2)])
+def test_threads_share_long_rows(rows, n, inner, monkeypatch):
+    monkeypatch.setenv("NAMOO_CACHE", "off")
+    monkeypatch.setattr(parted, "LONG", 700)
+    monkeypatch.setattr(calls, "PARALLEL_WORK", 0)
+    x = np.where(RNG.random((rows, n, inner)) < 0.5, normal(rows, n, inner), 0).astype(F32)
+    x[:, 5::7] = RNG.choice(SPECIAL, x[:, 5::7].shape)
+    y = RNG.integers(-(2**31), 2**31, x.shape).astype(I32)
+
+    def sorts(x, y):
+        narrow, half = y.astype(jnp.int8), x.astype(jnp.float16)
+        return [
+            *(lax.sort(v, 1) for v in (x, y, y.astype(jnp.uint32), narrow, half, y > 0)),
+            *lax.sort((narrow, x, y), 1),
+            jnp.argsort(x, 1),
+            *lax.top_k(half, 3, axis=1),
+            *lax.top_k(narrow, 600, axis=1),
+            # Two keys are sorted by one thread.
+            *lax.sort((narrow, x), 1, num_keys=2),
+        ]
+
+    program = check(sorts, x, y)
+    alone, (found,), _ = run(lambda x: lax.sort(x, 1), x)
+    assert alone.kernels == 6  # for three digits: they are counted, and moved
+    signs = np.signbit(found), np.signbit(np.sort(x, 1, kind="stable"))
+    np.testing.assert_array_equal(*(s & (found == 0) for s in signs))
+    results = []
+    before = threads.get_num_threads()
+    try:
+        for count in (1, 2, 3):
+            threads.set_num_threads(count)
+            results.append([np.asarray(v).tobytes() for v in program([x, y])])
+    finally:
+        threads.set_num_threads(before)
+    assert results[0] == results[1] == results[2]
 
 
 def test_sort_keeps_the_signs_of_zeros_in_order():

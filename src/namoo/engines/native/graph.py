@@ -541,7 +541,7 @@ class Emitter:
 
     def sort(self, xs: Sequence[Node], axis: int, keys: int, top: int | None = None) -> list[Node]:
         """Operands sorted by the first `keys`; or the `top` greatest elements and their places."""
-        from namoo.engines.native.sorting import UNUSED, rows_step
+        from namoo.engines.native import sorting
 
         if not all(x.elem for x in xs) or any(is_key(x.elem) for x in xs[:keys]):
             raise Unsupported
@@ -556,10 +556,10 @@ class Emitter:
             xs = given
         if self.eqn is not None:
             writes = [
-                w if v in self.used else UNUSED
+                w if v in self.used else sorting.UNUSED
                 for v, w in zip(self.eqn.outvars, writes, strict=True)
             ]
-        return self.call(rows_step(xs, axis, keys, writes, top), xs, self.avals)
+        return sorting.sort(self, xs, axis, keys, writes, top)
 
     def window(self, name: str, *args: Any) -> Node:
         """Reductions over sliding windows, by a function of `pooling`."""

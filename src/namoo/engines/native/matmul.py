@@ -314,7 +314,8 @@ class ProductKernel:
                         one = first, second, last
                         step.call(a, source, axis, out, width, one, mask, copy=b)
                     first = f.select(fresh, second, first)
-                step.call(a, b, inner[0], out, width, (first, stop, last), mask)
+                with f.branch(f.compare("lt", first, stop)):
+                    step.call(a, b, inner[0], out, width, (first, stop, last), mask)
             else:
                 with f.loop(first, stop) as i:
                     write(i, Index.of(Loop(i, 0, self.full - 1)))

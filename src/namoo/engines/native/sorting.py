@@ -79,22 +79,30 @@ def rank(f: Function, x: Value, total: bool) -> Value:
     return f.xor(bits, flip)
 
 
-def rows_step(
-    xs: Sequence[Node], axis: int, keys: int, writes: Sequence[int | None], top: int | None
-) -> Routine:
-    """The step that sorts rows of this length best; the arguments are those of `SortRows`."""
-    from namoo.engines.native import near, topk
-    from namoo.engines.native.radix import RadixRows
+def sort(
+    emit: Any,
+    xs: Sequence[Node],
+    axis: int,
+    keys: int,
+    writes: Sequence[int | None],
+    top: int | None,
+) -> list[Node]:
+    """Sort rows as it is best for their length; the arguments are those of `SortRows`."""
+    from namoo.engines.native import near, parted, radix, topk
 
     n = xs[0].shape[axis]
     rows = xs[0].size // n
     beside = near.suits(xs, axis, writes, top)
     longest = near.LONGEST if beside else LONGEST
     if n <= SHORT or n <= longest and rows >= 8:
-        return (near.NearRows if beside else SortRows)(xs, axis, keys, writes, top)
-    if top is not None and topk.suits(xs[0], axis, top):
-        return topk.TopRows(xs[0], top)
-    return RadixRows(xs, axis, keys, writes, top)
+        step = (near.NearRows if beside else SortRows)(xs, axis, keys, writes, top)
+    elif top is not None and topk.suits(xs[0], axis, top):
+        step = topk.TopRows(xs[0], top)
+    elif parted.suits(xs, axis, keys):
+        return parted.sort(emit, xs, axis, keys, writes, top)
+    else:
+        step = radix.RadixRows(xs, axis, keys, writes, top)
+    return emit.call(step, xs, emit.avals)
 
 
 class SortRows(Routine):

@@ -50,9 +50,7 @@ class TopRows(Routine):
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
         source, values, indices = places
         self.f, self.source = f, source
-        name = f.fresh()
-        f.line(f"  {name} = alloca [{self.slots} x i64], align 64", 0)
-        entries = self.entries = Memory(f, Value(name, "ptr"), "i64")
+        entries = self.entries = Memory.on_stack(f, self.slots, "i64")
         n, top = self.count, self.top
         block = LANES * UNROLL
         start = -(-top // block) * block if n >= 2 * block + top else n

@@ -1,0 +1,160 @@
+"""Sort rows so long that threads share each one: by digits, as `radix` does, part by part.
+
+For each digit, every part of a row counts its own; then every part knows where its elements belong,
+which is after those of all parts with lower digits, and of earlier parts with the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from namoo.core.avals import ShapedArray
+from namoo.engines.native.graph import Node
+from namoo.engines.native.ir import Function, Value, bits_of, constant, is_float
+from namoo.engines.native.radix import PARTS, Memory, Radix
+from namoo.engines.native.routine import integer
+from namoo.engines.native.writer import Place
+
+# Shorter rows are not worth the work that is there for each part.
+LONG = 1 << 18
+
+
+def suits(xs: Sequence[Node], axis: int, keys: int) -> bool:
+    """Whether threads should share the rows of operands: these are few and long."""
+    n = xs[0].shape[axis]
+    return n >= LONG and xs[0].size // n < PARTS and Radix(xs, axis, keys, ()).form != "places"
+
+
+def sort(
+    emit: Any, xs: Sequence[Node], axis: int, keys: int, writes: Sequence[int | None], top
+) -> list[Node]:
+    """The results of a sort; the arguments are those of `SortRows`."""
+    how = xs, axis, keys, writes, top
+    order = Radix(*how)
+    counts = ShapedArray((order.rows, (PARTS << order.digit) + 1), np.dtype(np.uint32))
+    numbers = ShapedArray((order.rows, order.count), np.dtype(f"u{bits_of(order.moved) // 8}"))
+    moved, passes = list(xs[:1]), order.passes(order.key_parts[0])
+    for p in range(passes):
+        found = emit.call(Count(p, *how), moved, [counts])
+        if order.form == "values" and p == passes - 1:
+            return emit.call(LastMove(p, *how), [*moved, *found, *xs], emit.avals)
+        moved = emit.call(Move(p, *how), [*moved, *found], [numbers])
+    return emit.call(Collect(*how), [*xs, *moved], emit.avals)
+
+
+class Shared(Radix):
+    """What each unit, a part of a row, does of a sort."""
+
+    def __init__(self, cost: int, *args: Any):
+        super().__init__(*args)
+        self.units = self.rows * PARTS
+        self.work = self.rows * self.count * cost
+
+    def open_unit(self, unit: Value, count: int) -> tuple[Value, Value, Value, Value]:
+        """The row and the part of a unit, and the part's start and stop among `count` elements."""
+        f, parts = self.f, integer(PARTS)
+        row, part = f.idiv(unit, parts), f.irem(unit, parts)
+        self.open_row(row)
+        start, stop = (
+            f.idiv(f.mul(i, integer(count)), parts) for i in (part, f.add(part, integer(1)))
+        )
+        return row, part, start, stop
+
+    def memory(self, place: Place, row: Value) -> Memory:
+        """A row of numbers."""
+        start = self.f.mul(row, integer(place.shape[-1]))
+        return Memory(self.f, self.f.offset(place.pointer, start, place.elem), place.elem)
+
+
+class Count(Shared):
+    """How often each digit is in the parts of a row; and after that, a zero."""
+
+    def __init__(self, p: int, *args: Any):
+        super().__init__(4, *args)
+        self.p = p
+
+    def key(self):
+        return super().key(), self.p
+
+    def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
+        self.f, self.sources = f, places[:1]
+        with f.loop(begin, end) as unit:
+            row, part, start, stop = self.open_unit(unit, self.count)
+            source = self.memory(places[0], row) if self.p else None
+            table = self.memory(places[1], row)
+            mine = f.mul(part, integer(1 << self.digit))
+            self.counts = Memory(f, f.offset(table.pointer, mine, "u32"), "u32")
+            self.count_digits(self.key_parts[0], [self.p], source, start, stop)
+            table.write(integer(PARTS << self.digit), constant("u32", 0))
+
+
+class Move(Shared):
+    """Move elements to where those of their digit belong."""
+
+    def __init__(self, p: int, *args: Any):
+        super().__init__(16, *args)
+        self.p = p
+
+    def key(self):
+        return super().key(), self.p
+
+    def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
+        given, counts, *origin, out = places
+        self.f, self.sources, self.targets = f, [given], [out]
+        self.counts = Memory.on_stack(f, 1 << self.digit, "u32")
+        with f.loop(begin, end) as unit:
+            row, part, start, stop = self.open_unit(unit, self.count)
+            table = self.memory(counts, row)
+            self._sum_up(table, part)
+            source = self.memory(given, row) if self.p else None
+            target = None if origin else self.memory(out, row)
+            self.move(self.key_parts[0], self.p, source, target, 0, start, stop)
+            self.finish(f.offset(table.pointer, integer(PARTS << self.digit), "u32"), origin)
+
+    def finish(self, done: Value, origin: Sequence[Place]) -> None:
+        """What a unit does then; in `done`, units can count themselves."""
+
+    def _sum_up(self, counts: Memory, part: Value) -> None:
+        """From how many elements have a digit to where the first of this part belongs."""
+        f, size, zero = self.f, 1 << self.digit, constant("u32", 0)
+        with f.loop(0, size) as d:
+            before = f.carry(zero)
+            with f.loop(0, PARTS) as i:
+                mine, all_ = f.carry(before), f.carry(before)
+                here = counts.read(f.add(d, f.mul(i, integer(size))))
+                earlier = f.select(f.compare("lt", i, part), here, zero)
+                first = f.carried(mine, f.add(mine, earlier))
+                total = f.carried(all_, f.add(all_, here))
+            self.counts.write(d, first)
+            f.carried(before, total)
+
+
+class LastMove(Move):
+    """Elements become values where they belong."""
+
+    def finish(self, done, origin):
+        if is_float(self.key_parts[0].elem):
+            # Who comes last puts zeros in order.
+            f = self.f
+            before = f.emit_here("u32", 0, f"atomicrmw add ptr {done.name}, i32 1 acq_rel")
+            with f.branch(f.compare("eq", before, constant("u32", PARTS - 1))):
+                self.order_zeros(origin[0])
+
+
+class Collect(Shared):
+    """Read the operands in their new order."""
+
+    def __init__(self, *args: Any):
+        super().__init__(8, *args)
+
+    def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
+        number = len(places) - len(self.writes) - 1
+        moved = places[number]
+        self.f, self.sources, self.targets = f, places[:number], places[number + 1 :]
+        count = self.count if self.top is None else self.top
+        with f.loop(begin, end) as unit:
+            row, _, start, stop = self.open_unit(unit, count)
+            self.collect(self.memory(moved, row), start, stop)
