@@ -241,18 +241,19 @@ def test_threads_do_not_change_a_bit(least, monkeypatch):
     monkeypatch.setattr(matmul, "COPIED", least)
     monkeypatch.setattr(matmul, "AGAIN", 1)
     x, y = random((300, 200), "f4", 1), random((200, 130), "f4", 2)
-    z = random((130, 9000), "f4", 3)
+    z, far = random((130, 9000), "f4", 3), random((1100, 500), "f4", 4)
 
-    def f(x, y, z):
-        return jnp.tanh(x @ y), x.T @ (x @ y), jnp.matmul(z, z.T), z[:, :300].T @ (y.T @ x.T)
+    def f(x, y, z, far):
+        return jnp.tanh(x @ y), x.T @ (x @ y), jnp.matmul(z, z.T), z[:, :1100] @ far
 
-    program = native.compile(namoo.make_jaxpr(f)(x, y, z))
+    program = native.compile(namoo.make_jaxpr(f)(x, y, z, far))
+    assert (".copied(" in program.text) == (least == 0)
     before = threads.get_num_threads()
     results = []
     try:
         for count in (1, 2, 3):
             threads.set_num_threads(count)
-            results.append(program([x, y, z]))
+            results.append(program([x, y, z, far]))
     finally:
         threads.set_num_threads(before)
     for out in results[1:]:
@@ -326,7 +327,7 @@ def test_sums_by_functions_are_the_same(name, dtype, monkeypatch):
 
 
 # Rows, terms and columns of products whose panels are copied.
-COPIED_SIZES = [(128, 256, 128), (131, 257, 70), (300, 260, 161), (600, 256, 96)]
+COPIED_SIZES = [(128, 1024, 512), (131, 1025, 530), (300, 2100, 260), (600, 1200, 450)]
 
 
 @pytest.mark.parametrize("sizes", COPIED_SIZES)

@@ -4,9 +4,9 @@ A tile of the result stays in vector registers while the sum runs: each step mul
 vectors of a row of the right operand with single elements of the left one.  What is computed of the
 result elementwise is computed from the registers, before anything is stored.
 
-The right operand's columns are cut into *panels*, as wide as a tile.  A panel that is read often,
-or whose columns are not neighbours in memory, is first copied to the stack in the order in which it
-is read.  A *unit* of work is some tiles below one another in one panel.
+The right operand's columns are cut into *panels*, as wide as a tile.  A panel whose rows lie far
+apart in memory, or whose columns are no neighbours there, is first copied to the stack in the order
+in which it is read.  A *unit* of work is some tiles below one another in one panel.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ from namoo.engines.native.writer import Place, Writer
 LATENCY = 8
 # A panel on the stack has at most so many bytes.
 PANEL_LIMIT = 1 << 19
-# From this many rows and terms on, a panel is copied even if its columns are neighbours in memory.
+# From this many rows on, and if it lies in so many bytes of memory, a panel is copied even if its
+# columns are neighbours there.
 ROWS_TO_PACK = 128
-TERMS_TO_PACK = 256
+BYTES_TO_PACK = 1 << 21
 # A product is cut into at least so many units, if its tiles are as many.
 UNITS = 32
 # From this many multiplications of vectors on, a product takes longer than to compile it.
@@ -149,8 +150,8 @@ def choose(product: Product, others_can: bool) -> Tile | None:
     scattered = product.columns.right != 1 and columns > 1
     # Rows of the right operand that lie one after the other need no copy to be read in order.
     dense = product.inner[-1].right == columns <= 4 * lanes
-    often = rows >= ROWS_TO_PACK and terms >= TERMS_TO_PACK
-    packed = scattered or often and not dense
+    far = sum(a.size * a.right for a in product.inner) * size >= BYTES_TO_PACK
+    packed = scattered or far and rows >= ROWS_TO_PACK and not dense
     most_vectors = min(4, PANEL_LIMIT // (terms * lanes * size)) if packed else 4
     if most_vectors == 0:
         if scattered or others_can:
