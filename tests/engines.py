@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-import namoo.api.jit  # noqa: F401 - gives engines the function that stages programs
+import namoo
+import namoo.api.jit  # gives engines the function that stages programs
 from conformance.harness import Sample, load
 from namoo.core.array import to_numpy
 from namoo.core.avals import aval_of
@@ -29,6 +30,18 @@ def compiled(engine, fun, *args):
     jaxpr, consts = stage(fun, [aval_of(x) for x in args], "f", [f"x{i}" for i in range(len(args))])
     closed, consts = close(jaxpr, consts)
     return engine.compile(closed), [to_numpy(x) for x in (*consts, *args)]
+
+
+def require_same_bits(program, inputs) -> None:
+    """A program's results do not depend on the number of threads."""
+    before, results = namoo.get_num_threads(), []
+    try:
+        for count in (1, 2, 3, 5):
+            namoo.set_num_threads(count)
+            results.append([np.asarray(y).tobytes() for y in program(inputs)])
+    finally:
+        namoo.set_num_threads(before)
+    assert all(result == results[0] for result in results)
 
 
 def groups(size: int) -> list[list[Job]]:

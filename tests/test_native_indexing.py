@@ -15,9 +15,10 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from conformance.harness import assert_close
+from engines import require_same_bits
 from namoo import lax, nn, random
 from namoo.core.array import EagerArray, to_numpy
-from namoo.engines.native import calls, parted, threads
+from namoo.engines.native import calls, parted
 from namoo.engines.native.engine import native
 
 RNG = np.random.default_rng(0)
@@ -430,15 +431,7 @@ def test_threads_share_long_rows(rows, n, inner, monkeypatch):
     assert alone.kernels == 6  # for three digits: they are counted, and moved
     signs = np.signbit(found), np.signbit(np.sort(x, 1, kind="stable"))
     np.testing.assert_array_equal(*(s & (found == 0) for s in signs))
-    results = []
-    before = threads.get_num_threads()
-    try:
-        for count in (1, 2, 3):
-            threads.set_num_threads(count)
-            results.append([np.asarray(v).tobytes() for v in program([x, y])])
-    finally:
-        threads.set_num_threads(before)
-    assert results[0] == results[1] == results[2]
+    require_same_bits(program, [x, y])
 
 
 def test_sort_keeps_the_signs_of_zeros_in_order():
@@ -560,15 +553,7 @@ def test_results_do_not_depend_on_threads():
         ]
 
     program = native.compile(namoo.make_jaxpr(work)(x, i, u))
-    before = namoo.get_num_threads()
-    try:
-        results = []
-        for count in (1, 2, 3):
-            namoo.set_num_threads(count)
-            results.append([y.tobytes() for y in program([x, i, u])])
-    finally:
-        namoo.set_num_threads(before)
-    assert results[0] == results[1] == results[2]
+    require_same_bits(program, [x, i, u])
 
 
 def test_one_narrow_element_is_left_over():

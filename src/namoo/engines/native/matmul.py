@@ -308,15 +308,15 @@ class ProductKernel:
                 stop = f.minimum(f.add(first, constant("i64", tile.block)), stop)
             if together:
                 # Rows that are summed again are what they were.
-                out, width, last = self._target(place, column), outs[1], end * self.after
+                out, width, bottom = self._target(place, column), outs[1], end * self.after
                 if source is not None:
                     second, axis = f.add(first, constant("i64", 1)), product.inner[0]
                     with f.branch(fresh):
-                        one = first, second, last
+                        one = first, second, bottom
                         step.call(a, source, axis, out, width, one, mask, copy=b)
                     first = f.select(fresh, second, first)
                 with f.branch(f.compare("lt", first, stop)):
-                    step.call(a, b, inner[0], out, width, (first, stop, last), mask)
+                    step.call(a, b, inner[0], out, width, (first, stop, bottom), mask)
             else:
                 with f.loop(first, stop) as i:
                     write(i, Index.of(Loop(i, 0, self.full - 1)))

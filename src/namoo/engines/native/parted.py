@@ -40,18 +40,25 @@ def sort(
     for p in range(passes):
         found = emit.call(Count(p, *how), moved, [counts])
         if order.form == "values" and p == passes - 1:
-            return emit.call(LastMove(p, *how), [*moved, *found, *xs], emit.avals)
+            return emit.call(Move(p, *how), [*moved, *found, *xs], emit.avals)
         moved = emit.call(Move(p, *how), [*moved, *found], [numbers])
-    return emit.call(Collect(*how), [*xs, *moved], emit.avals)
+    return emit.call(Collect(passes, *how), [*xs, *moved], emit.avals)
 
 
-class Shared(Radix):
-    """What each unit, a part of a row, does of a sort."""
+class Part(Radix):
+    """What each unit, a part of a row, does when the digits before number `p` are in order."""
 
-    def __init__(self, cost: int, *args: Any):
+    cost = 0
+    """About how many operations that is for an element."""
+
+    def __init__(self, p: int, *args: Any):
         super().__init__(*args)
+        self.p = p
         self.units = self.rows * PARTS
-        self.work = self.rows * self.count * cost
+        self.work = self.rows * self.count * self.cost
+
+    def key(self):
+        return super().key(), self.p
 
     def open_unit(self, unit: Value, count: int) -> tuple[Value, Value, Value, Value]:
         """The row and the part of a unit, and the part's start and stop among `count` elements."""
@@ -69,15 +76,10 @@ class Shared(Radix):
         return Memory(self.f, self.f.offset(place.pointer, start, place.elem), place.elem)
 
 
-class Count(Shared):
+class Count(Part):
     """How often each digit is in the parts of a row; and after that, a zero."""
 
-    def __init__(self, p: int, *args: Any):
-        super().__init__(4, *args)
-        self.p = p
-
-    def key(self):
-        return super().key(), self.p
+    cost = 4
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
         self.f, self.sources = f, places[:1]
@@ -91,15 +93,13 @@ class Count(Shared):
             table.write(integer(PARTS << self.digit), constant("u32", 0))
 
 
-class Move(Shared):
-    """Move elements to where those of their digit belong."""
+class Move(Part):
+    """Move elements to where those of their digit belong.
 
-    def __init__(self, p: int, *args: Any):
-        super().__init__(16, *args)
-        self.p = p
+    If the operands they come from are given too, they are values then.
+    """
 
-    def key(self):
-        return super().key(), self.p
+    cost = 16
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
         given, counts, *origin, out = places
@@ -112,10 +112,12 @@ class Move(Shared):
             source = self.memory(given, row) if self.p else None
             target = None if origin else self.memory(out, row)
             self.move(self.key_parts[0], self.p, source, target, 0, start, stop)
-            self.finish(f.offset(table.pointer, integer(PARTS << self.digit), "u32"), origin)
-
-    def finish(self, done: Value, origin: Sequence[Place]) -> None:
-        """What a unit does then; in `done`, units can count themselves."""
+            if origin and is_float(self.key_parts[0].elem):
+                # Who comes last puts zeros in order.
+                done = f.offset(table.pointer, integer(PARTS << self.digit), "u32")
+                before = f.emit_here("u32", 0, f"atomicrmw add ptr {done.name}, i32 1 acq_rel")
+                with f.branch(f.compare("eq", before, constant("u32", PARTS - 1))):
+                    self.order_zeros(origin[0])
 
     def _sum_up(self, counts: Memory, part: Value) -> None:
         """From how many elements have a digit to where the first of this part belongs."""
@@ -132,23 +134,10 @@ class Move(Shared):
             f.carried(before, total)
 
 
-class LastMove(Move):
-    """Elements become values where they belong."""
-
-    def finish(self, done, origin):
-        if is_float(self.key_parts[0].elem):
-            # Who comes last puts zeros in order.
-            f = self.f
-            before = f.emit_here("u32", 0, f"atomicrmw add ptr {done.name}, i32 1 acq_rel")
-            with f.branch(f.compare("eq", before, constant("u32", PARTS - 1))):
-                self.order_zeros(origin[0])
-
-
-class Collect(Shared):
+class Collect(Part):
     """Read the operands in their new order."""
 
-    def __init__(self, *args: Any):
-        super().__init__(8, *args)
+    cost = 8
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
         number = len(places) - len(self.writes) - 1

@@ -204,13 +204,13 @@ class Radix(Routine):
                 self.counts.write(at, f.add(self.counts.read(at), one))
 
     def move(
-        self, key: Key, p: int, source: Memory | None, target: Memory | None, row: int, start, stop
+        self, key: Key, p: int, source: Memory | None, target: Memory | None, slot: int, start, stop
     ) -> None:
-        """Move elements to where those of their digit belong; `row` is that of their counts.
+        """Move elements to where those of their digit belong; `slot` is the place of its counts.
 
         Without a `target` they become values of the result.
         """
-        f, offset = self.f, integer(row << self.digit)
+        f, offset = self.f, integer(slot << self.digit)
         with f.loop(start, stop) as j:
             moved, number = self._element(key, source, j)
             at = f.add(self._digit(number, p), offset)
