@@ -8,16 +8,17 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 
 import numpy as np
 import pytest
 
 import namoo
+from distributed_group import SECRET, groups, together
 from namoo import distributed
 from namoo.distributed import health
+from namoo.distributed.channel import connect
 from namoo.distributed.clusters import CLUSTERS, Launched, detect, first_host
-from namoo.distributed.health import PEER_FAILED, Line, Member, Server, parse_address
+from namoo.distributed.health import PEER_FAILED, Member, parse_address
 from namoo.launch import free_address
 
 # ---- who started this process
@@ -144,6 +145,12 @@ def alone(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(autouse=True)
+def _home(monkeypatch, tmp_path):
+    """A user's directory in which the secret of processes without a launcher may be made."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -200,75 +207,10 @@ def test_one_process_tells_itself_what_it_does_in_jax(question):
 # ---- members and their server, as threads of this process
 
 
-class Group:
-    """A server and its members, with what they were told."""
-
-    def __init__(self, count: int, **times):
-        times = {"beat": 0.05, "silence": 60.0, "stall": 60.0, **times}
-        self.server = Server(("127.0.0.1", 0), count, **times)
-        self.server.welcome(word="hello")
-        self.server.start()
-        self.count, self.times = count, times
-        self.members: dict[int, Member] = {}
-        self.deaths: dict[int, str] = {}
-
-    def join(self, number: int, count: int | None = None, timeout=60.0, progress=int) -> Member:
-        member = Member(
-            ("127.0.0.1", self.server.port),
-            number,
-            count or self.count,
-            timeout=timeout,
-            beat=0.05,
-            silence=self.times["silence"],
-            progress=progress,
-            on_death=lambda text: self.deaths.__setitem__(number, text),
-        )
-        self.members[number] = member
-        return member
-
-    def join_all(self, numbers, **options) -> None:
-        together(lambda n: self.join(n, **options), numbers)
-
-    def until(self, condition) -> None:
-        for _ in range(3000):
-            if condition():
-                return
-            time.sleep(0.02)
-        raise AssertionError(self.deaths)
-
-
-def together(call, numbers) -> dict:
-    """The results, or errors, of calls in threads at the same time."""
-    found = {}
-
-    def run(number):
-        try:
-            found[number] = call(number)
-        except Exception as error:
-            found[number] = error
-
-    threads = [threading.Thread(target=run, args=(n,)) for n in numbers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
-
-
 @pytest.fixture
 def group():
-    made = []
-
-    def make(count: int, **times) -> Group:
-        made.append(Group(count, **times))
-        return made[-1]
-
-    yield make
-    for each in made:
-        for member in each.members.values():
-            member.close()
-        each.server.stop()
-        each.server.join()
+    with groups() as make:
+        yield make
 
 
 def test_all_come_and_go(group):
@@ -293,7 +235,7 @@ def test_an_absent_coordinator_is_named():
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     with pytest.raises(TimeoutError, match=f"process 0 does not listen at 127.0.0.1:{port}"):
-        Member(("127.0.0.1", port), 1, 2, timeout=0.3, beat=0.1, silence=1)
+        Member(("127.0.0.1", port), 1, 2, SECRET, timeout=0.3, beat=0.1, silence=1)
 
 
 def test_contradictions_are_refused(group):
@@ -322,7 +264,7 @@ def test_an_ended_connection_is_known_at_once(group):
     g = group(3)
     g.join_all(range(3))
     g.members[1]._over = True
-    g.members[1]._line.close()
+    g.members[1]._channel.close()
     g.until(lambda: len(g.deaths) == 2)
     assert set(g.deaths) == {0, 2}
     for text in g.deaths.values():
@@ -331,7 +273,7 @@ def test_an_ended_connection_is_known_at_once(group):
 
 def test_silence_is_death(group):
     g = group(2, silence=1.5)
-    silent = Line(socket.create_connection(("127.0.0.1", g.server.port)))
+    silent = connect(socket.create_connection(g.address), SECRET)
     silent.send(join={"number": 1, "count": 2, "who": "nobody"})
     g.join(0)
     g.until(lambda: g.deaths)

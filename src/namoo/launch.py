@@ -26,6 +26,7 @@ from typing import Any, BinaryIO
 from namoo._terminal import colors_wanted
 from namoo.distributed.clusters import Launched
 from namoo.distributed.health import PEER_FAILED
+from namoo.distributed.secret import VARIABLE, given, new_secret
 
 LAST_LINES = 20
 DEADLINE_CODE = 124
@@ -196,6 +197,9 @@ class Launcher:
         self._total = processes if total is None else total
         self._first = first
         self._coordinator = coordinator or free_address()
+        # Launchers on several machines cannot agree on a secret of their own.
+        own = self._total == processes and not given(os.environ)
+        self._secret = {VARIABLE: new_secret()} if own else {}
         self._cpu_devices = cpu_devices
         self._deadline, self._grace = deadline, grace
         self._out = (out or sys.stdout.buffer, out is None and colors_wanted(sys.stdout))
@@ -240,6 +244,7 @@ class Launcher:
             **os.environ,
             **Launched.variables(self._coordinator, self._total, self._first + place, place),
         }
+        made |= self._secret
         if self._cpu_devices is not None:
             made["NAMOO_NUM_CPU_DEVICES"] = str(self._cpu_devices)
         return made

@@ -22,6 +22,7 @@ from namoo import errors
 from namoo._config import config
 from namoo.distributed.clusters import detect
 from namoo.distributed.health import FAREWELL, Member, Server, listening, parse_address
+from namoo.distributed.secret import find_secret, new_secret
 from namoo.engines import devices
 
 __all__ = ["barrier", "initialize", "is_initialized", "shutdown"]
@@ -64,6 +65,10 @@ def initialize(
     What is not given is taken from the environment, where `python -m namoo.launch`, Slurm or Open
     MPI started this process.
 
+    Processes recognise one another by a secret: the text in `NAMOO_COORDINATOR_SECRET`, which the
+    launcher sets, or that in the file which `NAMOO_COORDINATOR_SECRET_FILE` names; else that in a
+    file of the user's home directory, which is made when it is first needed.
+
     Afterwards a process that dies is named on standard error by all the others, which then end,
     too, with exit code 70; a process that others wait for longer than `stall_timeout_seconds` is
     named, and shows where it is.
@@ -80,15 +85,18 @@ def initialize(
       heartbeat_timeout_seconds: seconds without a sign of life after which a process counts as
         dead.
       shutdown_timeout_seconds: seconds that a process which ends waits for the others.
-      coordinator_bind_address: where process 0 listens, if that differs from the address.
+      coordinator_bind_address: where process 0 listens, if that differs from the address, as on a
+        machine that others reach by an address which it does not have itself.
       slice_index: has no effect.
       partition_index: has no effect.
       stall_timeout_seconds: seconds after which a process that others wait for is named.
 
     Raises:
-      RuntimeError: called twice; or what processes were told does not fit together.
+      RuntimeError: called twice; or what processes were told does not fit together, their secret
+        included; or the address of process 0 is not one of its machine.
+      PermissionError: others can read the file with the secret.
       TimeoutError: not all processes came; the message names them.
-      ValueError: something is neither given nor in the environment.
+      ValueError: something is neither given nor in the environment, or the secret is too short.
 
     Example:
         >>> import namoo
@@ -111,6 +119,8 @@ def initialize(
         for option in ("jax_cuda_visible_devices", "jax_rocm_visible_devices"):
             config.update(option, visible)
     where = parse_address(address)
+    # One process has no other to share a secret with.
+    secret = new_secret().encode() if count == 1 else find_secret(os.environ)
     # Several signs of life fit into the time after which silence means death.
     times: dict[str, Any] = {
         "beat": min(1.0, heartbeat_timeout_seconds / 4),
@@ -120,7 +130,7 @@ def initialize(
     if number == 0:
         bind = coordinator_bind_address or os.environ.get("JAX_COORDINATOR_BIND_ADDRESS")
         listen = parse_address(bind) if bind else (listening(where[0]), where[1])
-        _state.server = Server(listen, count, stall=stall_timeout_seconds, **times)
+        _state.server = Server(listen, count, secret, stall=stall_timeout_seconds, **times)
         where = (where[0], _state.server.port)
         _state.server.welcome(service=runtime and runtime.serve(where[0], listen[0], count))
         _state.server.start()
@@ -129,6 +139,7 @@ def initialize(
             where,
             number,
             count,
+            secret,
             timeout=initialization_timeout,
             progress=lambda: devices.together.started,
             **times,

@@ -1,19 +1,24 @@
-"""Whether all processes that work together are there, alive, and getting on.
+"""Whether all processes that work together are there, alive, and making progress.
 
 Process 0 runs a `Server`; every process, process 0 included, is a `Member` with one connection to
-it, on which each says something at least once in every beat.  So a process that was killed is known
-at once, because its connection ends; one that is stopped, or whose machine is gone, after the
-heartbeat's timeout; and one that lags behind the others after the stall's timeout.  Each time it is
-named.  jaxlib's own service knows less, and answers by aborting the process.
+it, on which each sends something at least once in every beat.  So a process that was killed is
+known at once, because its connection ends; one that is stopped, or whose machine is gone, after the
+heartbeat's timeout; and one that falls behind the others after the stall's timeout.  Each time it
+is named.  jaxlib's own service knows less, and answers by aborting the process.
 
-Messages are lines of JSON, each an object with one key.
+`channel` has the form of messages, and how both ends prove that they belong to the job.  These are
+the messages:
+
+    member → server    join, beat, barrier, leave, bye, failed
+    server → member    absent, welcome, refused, beat, missing, passed, stalled, stacks, dead, done
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import json
+import ipaddress
+import logging
 import os
 import selectors
 import socket
@@ -23,9 +28,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from namoo import errors
+from namoo.distributed.channel import Channel, ProtocolError, WrongSecret, connect
+from namoo.distributed.secret import FILE_VARIABLE, VARIABLE
 
 PEER_FAILED = 70
 """The exit code of a process that ends because another one failed."""
@@ -36,9 +44,23 @@ FAREWELL = 0.5
 _LEFT_BEHIND = 5.0
 """Seconds that processes may wait for one that has ended before them."""
 
+_STRANGER_SECONDS = 10.0
+"""Seconds that a connection may take to prove itself and to join."""
+
+_STRANGERS = 64
+"""How many connections, beside those of the job, may be about to join, and may come in a beat."""
+
+_NAMED = 16
+"""How many of the members that are missing at a barrier are named."""
+
+_LOG_SECONDS = 1.0
+"""Seconds between two lines of the log about connections that were closed."""
+
+_log = logging.getLogger("namoo.distributed")
+
 
 def where_now() -> str:
-    """The line that the main thread is in, with those that led there, of the user's program."""
+    """The line of the user's program that the main thread is in, with those that led there."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     stack = traceback.StackSummary.extract(traceback.walk_stack(frame), lookup_lines=True)
     dull = ("<frozen importlib", threading.__file__, importlib.__file__)
@@ -50,87 +72,79 @@ def where_now() -> str:
     return "".join(traceback.format_list(shown[::-1])).rstrip()
 
 
-class Line:
-    """A connection that carries messages."""
-
-    def __init__(self, connection: socket.socket):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket = connection
-        self._pending = b""
-        self._lock = threading.Lock()
-
-    def send(self, **message: Any) -> None:
-        """Say something; whether the other end is there still is found out by listening."""
-        with self._lock, contextlib.suppress(OSError):
-            self.socket.sendall(json.dumps(message).encode() + b"\n")
-
-    def receive(self) -> list[tuple[str, Any]] | None:
-        """The messages that came; None where the connection has ended."""
-        try:
-            data = self.socket.recv(1 << 16)
-        except BlockingIOError:
-            return []
-        except OSError:
-            return None
-        if not data:
-            return None
-        *whole, self._pending = (self._pending + data).split(b"\n")
-        return [next(iter(json.loads(line).items())) for line in whole]
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
-
-
 @dataclass(eq=False)
 class Peer:
-    """What the server knows of a member."""
+    """What the server knows of a connection, which is a stranger's until it has joined."""
 
-    line: Line
+    channel: Channel
+    address: str
     number: int | None = None
     who: str = ""
+    came: float = field(default_factory=time.monotonic)
     heard: float = field(default_factory=time.monotonic)
     started: int = 0
     behind: float | None = None
     """Since when others have started more than this one."""
     leaving: bool = False
+    gone: bool = False
 
 
 class Server(threading.Thread):
     """Knows all members, tells them when all have come, and who is gone.
 
+    A connection is a stranger's until it has proved that it knows the secret and has joined.  A
+    mistake of a stranger closes that connection alone.  Strangers are limited in number, time and
+    rate, so they can neither stop the server nor keep it from the members.
+
     Args:
       address: host and port to listen at.
       count: how many members there are.
+      secret: what members prove to know.
       beat: seconds between signs of life.
       silence: seconds without a sign of life after which a member counts as dead.
-      stall: seconds after which a member that lags behind is named.
+      stall: seconds after which a member that falls behind is named.
     """
 
     def __init__(
-        self, address: tuple[str, int], count: int, *, beat: float, silence: float, stall: float
+        self,
+        address: tuple[str, int],
+        count: int,
+        secret: bytes,
+        *,
+        beat: float,
+        silence: float,
+        stall: float,
     ):
         super().__init__(name="namoo health server", daemon=True)
-        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self._socket = socket.create_server(
             address,
-            family=family,
-            backlog=count + 8,
+            family=_family(address[0]),
+            backlog=count + _STRANGERS,
             # `::` stands for all addresses, old ones included.
             dualstack_ipv6=address[0] == "::",
         )
+        self._socket.setblocking(False)
         self.port = self._socket.getsockname()[1]
-        self._count, self._beat, self._silence, self._stall = count, beat, silence, stall
+        self._count, self._secret = count, secret
+        self._beat, self._silence, self._stall = beat, silence, stall
         self._peers: dict[int, Peer] = {}
+        self._strangers: dict[Peer, None] = {}
+        self._arrivals = self._unlogged = 0
+        self._logged = -_LOG_SECONDS
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._socket, selectors.EVENT_READ)
         self._barriers: dict[str, set[int]] = {}
         self._welcome: dict[str, Any] | None = None
         self._greeted = self._over = False
         self.condemned = threading.Event()
-        """Set when it was told that a member is lost."""
+        """Set when the members were told that one is lost."""
         self._reported = time.monotonic()
+        self._handlers: dict[str, tuple[type, Callable[[Peer, Any], None]]] = {
+            "beat": (int, self._on_beat),
+            "barrier": (str, self._on_barrier),
+            "leave": (bool, self._on_leave),
+            "bye": (bool, self._on_bye),
+            "failed": (str, self._on_failed),
+        }
 
     def welcome(self, **told: Any) -> None:
         """What members are told when all have come."""
@@ -138,65 +152,151 @@ class Server(threading.Thread):
 
     def run(self) -> None:
         last = 0.0
+        self._selector.register(self._socket, selectors.EVENT_READ, self._accept)
         while not self._over:
             for key, _ in self._selector.select(self._beat / 4):
-                if key.data is None:
-                    self._accept()
-                else:
-                    self._hear(key.data)
-            if time.monotonic() - last >= self._beat:
-                last = time.monotonic()
-                self._tick(last)
-        for key in list(self._selector.get_map().values()):
-            if key.data is not None:
-                self._forget(key.data)
-        self._selector.close()
+                key.data()
+            now = time.monotonic()
+            if now - last >= self._beat:
+                last = now
+                self._tick(now)
+                self._admit(now)
         self._socket.close()
+        for key in self._selector.get_map().values():
+            key.fileobj.close()  # type: ignore[union-attr]
+        self._selector.close()
 
     def stop(self) -> None:
         """End, without telling anyone."""
         self._over = True
 
+    # Strangers.
+
     def _accept(self) -> None:
-        connection, _ = self._socket.accept()
-        peer = Peer(Line(connection))
-        # A member that does not read shall not hold up the server.
+        self._arrivals += 1
+        try:
+            connection, address = self._socket.accept()
+        except OSError as error:
+            # It ended before it began, or this process has no descriptor left for it.
+            self._warn(f"a connection could not be accepted: {error}")
+            self._arrivals += self._limit
+        else:
+            self._greet(connection, f"{address[0]}:{address[1]}")
+        if self._arrivals >= self._limit:
+            # The rest waits until the next beat.
+            self._selector.unregister(self._socket)
+
+    @property
+    def _limit(self) -> int:
+        return self._count + _STRANGERS
+
+    def _greet(self, connection: socket.socket, address: str) -> None:
+        # Whoever does not read must not hold up the server.
         connection.settimeout(self._beat)
-        self._selector.register(connection, selectors.EVENT_READ, peer)
+        try:
+            peer = Peer(Channel(connection, self._secret, Channel.as_coordinator), address)
+        except OSError:
+            connection.close()
+            return
+        self._strangers[peer] = None
+        self._selector.register(connection, selectors.EVENT_READ, partial(self._hear, peer))
+        if len(self._strangers) > self._limit:
+            self._reject(next(iter(self._strangers)), "there are too many that have not joined")
+
+    def _admit(self, now: float) -> None:
+        """Accept connections again; close those that have not joined in time."""
+        if self._arrivals >= self._limit:
+            self._selector.register(self._socket, selectors.EVENT_READ, self._accept)
+        self._arrivals = 0
+        for peer in list(self._strangers):
+            if now - peer.came > _STRANGER_SECONDS:
+                self._reject(peer, f"it did not join within {_STRANGER_SECONDS:g} s")
+
+    def _reject(self, peer: Peer, why: str) -> None:
+        """Close the connection of a stranger."""
+        self._forget(peer)
+        self._warn(f"closed a connection from {peer.address}: {why}")
+
+    def _warn(self, text: str) -> None:
+        """Log, but not as often as strangers would have it."""
+        now = time.monotonic()
+        if now - self._logged < _LOG_SECONDS:
+            self._unlogged += 1
+            return
+        more = f" ({self._unlogged} more like this were not logged)" if self._unlogged else ""
+        self._logged, self._unlogged = now, 0
+        _log.warning("%s%s", text, more)
+
+    # Members.
 
     def _tell(self, **message: Any) -> None:
         # Process 0 comes last: if it ends for what it hears, the others have heard it.
         for number in sorted(self._peers, reverse=True):
-            self._peers[number].line.send(**message)
+            self._peers[number].channel.send(**message)
 
     def _forget(self, peer: Peer) -> None:
-        self._selector.unregister(peer.line.socket)
-        peer.line.close()
+        """End a connection."""
+        self._selector.unregister(peer.channel.socket)
+        peer.channel.close()
+        self._strangers.pop(peer, None)
+        peer.gone = True
 
     def _hear(self, peer: Peer) -> None:
-        messages = peer.line.receive()
-        if messages is None:
-            self._forget(peer)
-            if peer.number is not None and self._peers.pop(peer.number, None):
-                self._condemn(peer, "its connection ended: it crashed or was killed")
+        if peer.gone:
+            # It was closed after the selector had reported it.
             return
-        peer.heard = time.monotonic()
-        for what, value in messages:
-            getattr(self, f"_on_{what}")(peer, value)
+        try:
+            messages = peer.channel.receive()
+            if messages is None:
+                self._lose(peer, "its connection ended: it crashed or was killed")
+                return
+            peer.heard = time.monotonic()
+            for what, value in messages:
+                if not peer.gone:
+                    self._take(peer, what, value)
+        except ProtocolError as error:
+            self._lose(peer, str(error))
 
-    def _on_join(self, peer: Peer, value: dict[str, Any]) -> None:
-        number, count = value["number"], value["count"]
-        refused = None
-        if count != self._count:
-            refused = f"process {number} was told of {count} processes, process 0 of {self._count}"
-        elif number in self._peers:
-            refused = f"{self._peers[number].who} is process {number} already"
+    def _lose(self, peer: Peer, why: str) -> None:
+        if peer in self._strangers:
+            self._reject(peer, why)
+            return
+        self._forget(peer)
+        if peer.number is not None and self._peers.pop(peer.number, None):
+            self._condemn(peer, why)
+
+    def _take(self, peer: Peer, what: str, value: Any) -> None:
+        if peer.number is None:
+            if what != "join":
+                raise ProtocolError(f"it sent {what[:40]!r} before it joined")
+            self._join(peer, value)
+            return
+        kind, handler = self._handlers.get(what, (None, None))
+        if handler is None or type(value) is not kind:
+            raise ProtocolError(f"its message {what[:40]!r} is not understood")
+        handler(peer, value)
+
+    def _join(self, peer: Peer, value: Any) -> None:
+        match value:
+            case {"number": int(number), "count": int(count), "who": str(who)}:
+                refused = self._objection(number, count)
+            case _:
+                raise ProtocolError("its message 'join' is not understood")
         if refused:
-            peer.line.send(refused=refused)
+            peer.channel.send(refused=refused)
             self._forget(peer)
             return
-        peer.number, peer.who = number, value["who"]
+        peer.number, peer.who = number, who
+        del self._strangers[peer]
         self._peers[number] = peer
+
+    def _objection(self, number: int, count: int) -> str | None:
+        """Why a process may not be a member."""
+        if count != self._count:
+            return f"process {number} was told of {count} processes, process 0 of {self._count}"
+        if number in self._peers:
+            return f"{self._peers[number].who} is process {number} already"
+        return None if 0 <= number < count else f"there is no process {number} among {count}"
 
     def _on_beat(self, peer: Peer, started: int) -> None:
         if started != peer.started:
@@ -206,12 +306,17 @@ class Server(threading.Thread):
         arrived = self._barriers.setdefault(name, set())
         assert peer.number is not None
         arrived.add(peer.number)
-        missing = [self._named(i) for i in range(self._count) if i not in arrived]
-        if missing:
-            self._tell(missing=[name, missing])
-        else:
+        if len(arrived) == self._count:
             del self._barriers[name]
             self._tell(passed=name)
+        else:
+            peer.channel.send(missing=[name, self._missing(arrived)])
+
+    def _missing(self, arrived: set[int]) -> list[str]:
+        """The members that did not come to a barrier, by name as long as they are few."""
+        missing = [i for i in range(self._count) if i not in arrived]
+        more = len(missing) - _NAMED
+        return [*map(self._named, missing[:_NAMED]), *([f"{more} more"] if more > 0 else [])]
 
     def _on_leave(self, peer: Peer, value: Any) -> None:
         peer.leaving = True
@@ -219,13 +324,14 @@ class Server(threading.Thread):
             self._tell(done=True)
 
     def _on_bye(self, peer: Peer, value: Any) -> None:
-        if peer.number is not None:
-            self._peers.pop(peer.number, None)
+        assert peer.number is not None
+        self._peers.pop(peer.number, None)
         self._forget(peer)
         self._over = not self._peers
 
     def _on_failed(self, peer: Peer, why: str) -> None:
-        if peer.number is not None and self._peers.pop(peer.number, None):
+        assert peer.number is not None
+        if self._peers.pop(peer.number, None):
             self._condemn(peer, f"it raised {why}")
 
     def _named(self, number: int) -> str:
@@ -241,7 +347,7 @@ class Server(threading.Thread):
         """Tell that a member has ended before the others; it itself may go."""
         assert peer.number is not None
         del self._peers[peer.number]
-        peer.line.send(done=True)
+        peer.channel.send(done=True)
         self._condemn(peer, why)
 
     def _tick(self, now: float) -> None:
@@ -254,6 +360,8 @@ class Server(threading.Thread):
             self._greeted = True
             self._tell(welcome=self._welcome)
         self._tell(beat=0)
+        for name, arrived in self._barriers.items():
+            self._tell(missing=[name, self._missing(arrived)])
         for peer in list(self._peers.values()):
             if now - peer.heard > self._silence:
                 assert peer.number is not None
@@ -293,7 +401,7 @@ class Server(threading.Thread):
     def _report(self, late: list[Peer], ahead: int) -> None:
         """Tell whom others wait for, and ask them where they are."""
         for peer in late:
-            peer.line.send(stacks=True)
+            peer.channel.send(stacks=True)
         names = " and ".join(
             f"process {peer.number} ({peer.who}), which has started {peer.started}" for peer in late
         )
@@ -319,13 +427,33 @@ def parse_address(address: str) -> tuple[str, int]:
 
 
 def listening(host: str) -> str:
-    """The address of this machine to listen at, to be reached as `host`.
+    """The address of this machine to listen at, so that others reach it as `host`.
 
-    Processes of one machine are nobody else's affair: they use the address inside of it.
+    Raises:
+      RuntimeError: `host` is no address of this machine.
     """
     if host in ("localhost", "::1") or host.startswith("127."):
         return host
-    return "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
+    found: list[str] = []
+    with contextlib.suppress(OSError):
+        known = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        found = [str(info[4][0]) for info in known]
+    outside = [text for text in found if not ipaddress.ip_address(text).is_loopback]
+    if found and not outside:
+        # Some systems give their own name the address 127.0.1.1; other machines know a real one.
+        return "::" if socket.has_dualstack_ipv6() else "0.0.0.0"
+    for text in outside:
+        with contextlib.suppress(OSError), socket.create_server((text, 0), family=_family(text)):
+            return text
+    raise RuntimeError(
+        f"distributed.initialize: process 0 cannot listen at {host}, which is not an address of "
+        "its machine. Where others reach the machine by an address that it does not have itself, "
+        "give coordinator_bind_address='10.0.0.1:1234', with one that it has."
+    )
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def whoami() -> str:
@@ -340,16 +468,17 @@ class Member:
       address: where the server listens.
       number: the number of this process.
       count: how many there are.
+      secret: what both ends prove to know.
       timeout: seconds to wait until all have come.
       beat: seconds between signs of life.
       silence: seconds without a sign of life after which the server counts as dead.
       progress: how many programs this process has started that all processes run together.
       on_death: called, in a thread, with a text that names a process that is lost; by default this
-        process tells it and ends.
+        process reports it and ends.
 
     Raises:
       TimeoutError: not all came in time; the message names the absent.
-      RuntimeError: the server refused: number or count contradict what others were told.
+      RuntimeError: the server refused: number, count or secret contradict what others were told.
     """
 
     def __init__(
@@ -357,6 +486,7 @@ class Member:
         address: tuple[str, int],
         number: int,
         count: int,
+        secret: bytes,
         *,
         timeout: float,
         beat: float,
@@ -373,8 +503,18 @@ class Member:
         self._passed: dict[str, int] = {}
         self._over = False
         until = time.monotonic() + timeout
-        self._line = Line(self._connect(address, until, timeout))
-        self._line.send(join={"number": number, "count": count, "who": whoami()})
+        self._handlers: dict[str, Callable[[Any], None]] = {
+            "beat": lambda value: None,
+            "dead": self._lost,
+            "stalled": self._say,
+            "stacks": self._show_where,
+            "passed": self._on_passed,
+            "missing": lambda value: self._learn(f"missing {value[0]}", value[1]),
+        }
+        for what in ("absent", "welcome", "refused", "done"):
+            self._handlers[what] = partial(self._learn, what)
+        self._channel = self._connect(address, secret, until, timeout)
+        self._channel.send(join={"number": number, "count": count, "who": whoami()})
         threading.Thread(target=self._listen, name="namoo health", daemon=True).start()
         threading.Thread(target=self._talk, name="namoo heartbeat", daemon=True).start()
         with self._waiting(until) as arrived:
@@ -396,19 +536,37 @@ class Member:
         self.welcome: dict[str, Any] = self._told["welcome"]
 
     @staticmethod
-    def _connect(address: tuple[str, int], until: float, timeout: float) -> socket.socket:
+    def _connect(address: tuple[str, int], secret: bytes, until: float, timeout: float) -> Channel:
+        """Connect to the server, which may be yet to start."""
+        name = f"{address[0]}:{address[1]}"
         error: OSError | None = None
         while time.monotonic() < until:
+            left = max(until - time.monotonic(), 0.01)
             try:
-                left = max(until - time.monotonic(), 0.01)
-                return socket.create_connection(address, timeout=left)
+                connection = socket.create_connection(address, timeout=left)
+                connection.settimeout(min(left, _STRANGER_SECONDS))
+                if connection.getsockname() == connection.getpeername():
+                    # A port that is not listened at may be given to the very one that asks for it.
+                    connection.close()
+                    continue
+                return connect(connection, secret)
             except OSError as failure:
-                # Process 0 may be still about to start.
                 error = failure
                 time.sleep(min(0.1, left))
+            except WrongSecret as failure:
+                raise RuntimeError(
+                    f"distributed.initialize: process 0 at {name} has another secret than this "
+                    f"process, or is one of another job: {failure}. Set {VARIABLE} to the same "
+                    f"text in all processes, or {FILE_VARIABLE} to the path of a file with it."
+                ) from None
+            except ProtocolError as failure:
+                raise RuntimeError(
+                    f"distributed.initialize: what listens at {name} is not process 0 of this "
+                    f"job: {failure}. Is coordinator_address right?"
+                ) from None
         raise TimeoutError(
             f"distributed.initialize: after {timeout:g} s process 0 does not listen at "
-            f"{address[0]}:{address[1]} ({error}). Is it started, is the address that of its "
+            f"{name} ({error}). Is it started, is the address that of its "
             "machine, and can it be reached from here?"
         )
 
@@ -425,52 +583,57 @@ class Member:
             )
 
     def _listen(self) -> None:
-        self._line.socket.settimeout(self._silence)
-        while not self._over:
-            began = time.monotonic()
-            messages = self._line.receive()
-            if self._over:
-                return
-            if messages is None:
-                silent = time.monotonic() - began >= self._silence
-                why = (
-                    f"no sign of life for {self._silence:g} s: it is stopped or unreachable"
-                    if silent
-                    else "its connection ended: it crashed or was killed"
-                )
-                self._lost(f"process 0, the coordinator, is lost: {why}")
-                return
-            for what, value in messages:
+        """Hear the server until this process is over or the server is lost."""
+        self._channel.socket.settimeout(self._silence)
+        why = None
+        while not self._over and why is None:
+            why = self._hear()
+        if not self._over:
+            self._lost(f"process 0, the coordinator, is lost: {why}")
+
+    def _hear(self) -> str | None:
+        """Take what comes next; why the server is lost if it is."""
+        began = time.monotonic()
+        try:
+            messages = self._channel.receive()
+            for what, value in messages or ():
                 self._take(what, value)
+        except ProtocolError as error:
+            return str(error)
+        if messages is not None:
+            return None
+        if time.monotonic() - began >= self._silence:
+            return f"no sign of life for {self._silence:g} s: it is stopped or unreachable"
+        return "its connection ended: it crashed or was killed"
 
     def _take(self, what: str, value: Any) -> None:
-        if what == "dead":
-            self._lost(value)
-        elif what == "stalled":
-            self._say(value)
-        elif what == "stacks":
-            self._say(f"others wait for this process, which is here:\n{where_now()}")
-        elif what != "beat":
-            with self._changed:
-                if what == "passed":
-                    self._passed[value] = self._passed.get(value, 0) + 1
-                elif what == "missing":
-                    self._told[f"missing {value[0]}"] = value[1]
-                else:
-                    self._told[what] = value
-                self._changed.notify_all()
+        handler = self._handlers.get(what)
+        if handler is None:
+            raise ProtocolError(f"its message {what[:40]!r} is not understood")
+        handler(value)
+
+    def _learn(self, what: str, value: Any) -> None:
+        with self._changed:
+            self._told[what] = value
+            self._changed.notify_all()
+
+    def _on_passed(self, name: str) -> None:
+        with self._changed:
+            self._passed[name] = self._passed.get(name, 0) + 1
+            self._changed.notify_all()
+
+    def _show_where(self, value: Any) -> None:
+        self._say(f"others wait for this process, which is here:\n{where_now()}")
 
     def _talk(self) -> None:
         while not self._over:
-            self._line.send(beat=self._progress())
+            self._channel.send(beat=self._progress())
             time.sleep(self._beat)
 
     def _lost(self, text: str) -> None:
         if "refused" in self._told:
             return
-        with self._changed:
-            self._told["dead"] = text
-            self._changed.notify_all()
+        self._learn("dead", text)
         if not self._over:
             self._on_death(text)
 
@@ -498,7 +661,7 @@ class Member:
         """
         with self._changed:
             before = self._passed.get(name, 0)
-        self._line.send(barrier=name)
+        self._channel.send(barrier=name)
         with self._waiting(time.monotonic() + timeout) as arrived:
             if arrived(lambda: self._passed.get(name, 0) > before):
                 return
@@ -511,12 +674,12 @@ class Member:
     def failed(self, why: str) -> None:
         """Tell the others that this process ends with an error."""
         self._over = True
-        self._line.send(failed=why)
-        self._line.close()
+        self._channel.send(failed=why)
+        self._channel.close()
 
     def leave(self, timeout: float) -> bool:
         """Wait until all processes are about to end; whether all are."""
-        self._line.send(leave=True)
+        self._channel.send(leave=True)
         with self._waiting(time.monotonic() + timeout) as arrived:
             return arrived(lambda: "done" in self._told)
 
@@ -528,5 +691,5 @@ class Member:
     def close(self) -> None:
         """End, as agreed."""
         self._over = True
-        self._line.send(bye=True)
-        self._line.close()
+        self._channel.send(bye=True)
+        self._channel.close()
