@@ -178,7 +178,7 @@ def test_types_that_users_name(spec, x64, explicit):
 
 
 def test_warning_names_function_types_remedy_and_the_users_line():
-    with pytest.warns(UserWarning, match="float64 was requested in zeros.*jax_enable_x64") as seen:
+    with pytest.warns(UserWarning, match="float64 requested in zeros.*jax_enable_x64") as seen:
         dt.check_user_dtype_supported("float64", "zeros")
     assert "float32" in str(seen[0].message)
     assert seen[0].filename == __file__

@@ -3,11 +3,14 @@
 The messages stand in `data/messages.txt`. `NAMOO_UPDATE_SNAPSHOTS=1` writes them anew.
 """
 
+import builtins
 import os
 import re
 import traceback
+import warnings
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -69,6 +72,78 @@ def train(params, x):
 
 
 W = {"w": jnp.ones((2, 3)), "b": jnp.ones(3)}
+
+# A mistake, and words of JAX's message that programs and tutorials look for.
+WORDS = {
+    "jnp.zeros(2, 'float64')": r"Explicitly requested dtype float64 requested in zeros is not",
+    "jnp.zeros(2, 3)": r"Did you accidentally write `jax.numpy.zeros\(2, 3\)` when you meant",
+    "jit(jnp.zeros)(3)": r"(?s)Shapes must be 1D sequences of con.*\nIf using `jit`, try using",
+    "jit(lambda x: 1 if x else 2)(True)": r"Attempted boolean conversion of traced array with",
+    "jit(lambda x: [1][x])(0)": r"The __index__\(\) method was called on traced array with shape",
+    "jit(lambda x: np.sin(x))(1.0)": r"numpy.ndarray conversion method __array__\(\) was called",
+    "jit(lambda x: float(x))(1.0)": r"Abstract tracer value encountered where concrete value is",
+    "jit(lambda x: x.tolist())(1.0)": r"The tolist\(\) method was called on traced array",
+    "jit(lambda x: x.tobytes())(1.0)": r"The tobytes\(\) method was called on traced array",
+    "jit(lambda x: x[x > 0])(jnp.ones(3))": r"Array boolean indices must be concrete; got",
+    "jit(jnp.arange)(3)": r"It arose in the jnp.arange argument 'stop'",
+    "jit(lambda n: jnp.r_[:n])(3)": r"slice stop of jnp.r_",
+    "jit(lambda i: jnp.ravel_multi_index(i, (3,)))((jnp.array([1]),))": r"='raise'. Use mode=",
+    "jit(lambda i: jnp.choose(i, [i]))(jnp.array([0]))": r"mode='raise'. Use mode='wrap' or mode=",
+    "jnp.arange(1j)": r"Passing complex start/stop/step to jnp.arange is no longer supported",
+    "jnp.array(2**31)": r"Python int 2147483648 too large to convert to int32",
+    "jnp.tri(2, k=2**40)": r"Python int 1099511627776 too large to convert to int32",
+    "jnp.broadcast_to(jnp.ones((2, 3)), (3,))": r"Cannot broadcast to shape with fewer dimensions",
+    "jnp.clip(1j, 0, 1)": r"Complex values have no ordering and cannot be clipped",
+    "jnp.hypot(1j, 1)": r"jnp.hypot is not well defined for complex-valued inputs",
+    "jnp.rot90(jnp.ones(2))": r"rot90 requires its first argument to have ndim at least two, but",
+    "jnp.size(jnp.ones((2, 3)), (0, 0))": r"repeated axis",
+    "jnp.sum(jnp.ones((2, 3)), (0, 0))": r"duplicate value in 'axis': \(0, 0\)",
+    "jnp.cumulative_sum(jnp.ones((2, 3)))": r"The input array has rank 2, however",
+    "jnp.cumulative_sum(1)": r"The input must be non-scalar to take",
+    "jnp.nanstd(jnp.ones(2), where=1)": r"jnp.nanstd: where must be None or a boolean array",
+    "jnp.interp(1, jnp.ones(2), jnp.ones(3))": r"xp and fp must be one-dimensional arrays of equal",
+    "jnp.ones(2)[[0, 1]]": r"Using a non-tuple sequence for multi.*arr\[array\(seq\)\]",
+    "jnp.ones(2)[0, 0]": r"Too many indices: array is 1-dimensional, but 2 were indexed",
+    "jit(jnp.sin)(np.ma.array([1.0], mask=[True]))": r"numpy masked arrays are not supported as",
+    "jnp.ones(1) + np.ma.array([1.0], mask=[True])": r"numpy masked arrays are not supported as",
+    "jnp.array(jnp.ones(2), None, False)": r"Passing the copy, order, and ndmin arguments to jnp",
+    "jnp.array(1, None, True, copy=False)": r"array\(\) got multiple values for argument 'copy'",
+    "jnp.array(1, None, True, 'K', 0, 0)": r"array\(\) takes at most 5 positional arguments",
+    "jnp.ones(2, 'complex64').astype(int)": r"Casting from complex to real dtypes will soon raise",
+    "lax.convert_element_type(1j * jnp.ones(2), int)": r"Casting complex values to real",
+    "jnp.shape([1, 2])": r"shape requires ndarray or scalar arguments",
+    "jnp.ndim(None)": r"ndim requires ndarray or scalar arguments",
+    "jnp.size([1, 2])": r"size requires ndarray or scalar arguments",
+}
+
+
+def said(package, expression):
+    """The names of the built-in types of errors and warnings, and what they say."""
+    kinds, texts = [], []
+    names = {"jnp": package.numpy, "lax": package.lax, "jit": package.jit, "np": np}
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        try:
+            eval(expression, names)
+        except Exception as error:
+            kinds.append(type(error))
+            texts.append(str(error))
+    kinds += [w.category for w in seen]
+    texts += [str(w.message) for w in seen]
+    known = (
+        {k.__name__: k for k in kind.__mro__ if hasattr(builtins, k.__name__)} for kind in kinds
+    )
+    return [next(iter(names)) for names in known], texts
+
+
+@pytest.mark.parametrize("expression", WORDS)
+def test_messages_have_the_words_that_people_search_for(expression):
+    wanted, theirs = said(jax, expression)
+    found, own = said(namoo, expression)
+    assert set(found) == set(wanted)
+    for texts in (theirs, own):
+        assert any(re.search(WORDS[expression], text) for text in texts), texts
+
 
 # Mistake, and the type that JAX raises for it.
 CASES = {

@@ -388,7 +388,8 @@ def test_values_take_the_arrays_type(x, y):
         with warnings.catch_warnings(record=True) as theirs:
             warnings.simplefilter("always")
             wanted = getattr(jnp.asarray(x).at[jnp.asarray(index)], method)(y)
-        theirs = [w for w in theirs if w.category is FutureWarning]
+        lossy = (FutureWarning, np.exceptions.ComplexWarning)
+        theirs = [w for w in theirs if w.category in lossy]
         with warnings.catch_warnings(record=True) as own:
             warnings.simplefilter("always")
             assert_same(getattr(at(ours(x), index), method)(y), wanted)
@@ -572,7 +573,7 @@ def _is_object(index):
 def test_messages_say_what_to_write():
     with pytest.raises(TypeError, match=r"x\[jnp.array\(\[0, 1\]\)\]"):
         getitem(ours(M), [0, 1])
-    with pytest.raises(IndexError, match=r"\(3, 5\), but 3 were indexed"):
+    with pytest.raises(IndexError, match=r"but 3 were indexed; its shape is \(3, 5\)"):
         getitem(ours(M), (0, 0, 0))
     with pytest.raises(errors.NonConcreteBooleanIndexError, match=r"jnp.where\(mask, x, 0\)"):
         staged(lambda x: getitem(x, ew.gt(x, np.float32(3))), M)

@@ -164,6 +164,13 @@ def test_convert(new):
         assert_same(convert, jax_convert, [x])
 
 
+@pytest.mark.parametrize("number", [2**32, -(2**32) + 5, 2**63 - 1])
+@pytest.mark.parametrize("new", ["int32", "int8", "uint16", "float32", "bool", "complex64"])
+def test_convert_a_number_that_no_integer_type_holds(number, new):
+    found, wanted = lax.convert_element_type(number, new), jlax.convert_element_type(number, new)
+    assert (found.dtype, found.item()) == (wanted.dtype, wanted.item())
+
+
 OPERANDS = {
     "f32": np.arange(3, dtype=np.float32),
     "i32": np.arange(3, dtype=np.int32),

@@ -109,14 +109,16 @@ def narrow_explicit(dtype: DType, where: str) -> DType:
     narrow = TO_32_BITS.get(dtype)
     if narrow is None or config.enable_x64 or config.explicit_x64_dtypes == "allow":
         return dtype
+    advice = (
+        "64-bit types are switched off; switch them on with config.update('jax_enable_x64', True) "
+        "or the environment variable NAMOO_ENABLE_X64=1."
+    )
     message = (
-        f"dtype {dtype.name} was requested{where}, but 64-bit types are switched off; "
-        "switch them on with config.update('jax_enable_x64', True) or the environment variable "
-        "NAMOO_ENABLE_X64=1"
+        f"Explicitly requested dtype {dtype.name}{where and ' requested' + where} is not available"
     )
     if config.explicit_x64_dtypes == "error":
-        raise ValueError(message)
-    errors.warn(f"{message}. The result has dtype {narrow.name}.")
+        raise ValueError(f"{message}: {advice}")
+    errors.warn(f"{message}, and will be truncated to dtype {narrow.name}: {advice}")
     return narrow
 
 
@@ -210,6 +212,8 @@ def dtype_of(x: Any) -> Any:
     if getattr(x, "weak_type", None) is not None:
         return x.dtype
     if isinstance(x, _NUMPY) and not isinstance(x, str):
+        if type(x) is not np.ndarray and isinstance(x, np.ndarray):
+            _refuse_mask(x)
         return CANONICAL[config.enable_x64].get(x.dtype) or _key_dtype(of_numpy(x.dtype), x)
     if x is None:
         raise ValueError("None has no dtype")
@@ -233,6 +237,15 @@ def dtype_of(x: Any) -> Any:
 
 
 _NUMPY = (np.ndarray, np.generic)
+
+
+def _refuse_mask(x: np.ndarray) -> None:
+    if isinstance(x, np.ma.MaskedArray):
+        raise ValueError(
+            "numpy masked arrays are not supported as direct inputs to functions of arrays, which "
+            "know no masks. Use x.filled() to give masked elements a value, or jnp.asarray(x) to "
+            "take the array without its mask." + errors.at_user_line()
+        )
 
 
 def _key_dtype(dtype: Any, x: Any) -> Any:
@@ -298,6 +311,6 @@ def coerce_scalar(x: bool | int | float | complex, dtype: DType | None = None) -
         bits = 63 if own is int64 else 31
         if not -(1 << bits) <= x < (1 << bits):
             advice = "; use a float, or switch 64-bit types on" if own is int32 else "; use a float"
-            raise OverflowError(f"Python integer {x} is too large for {own.name}{advice}")
+            raise OverflowError(f"Python int {x} too large to convert to {own.name}{advice}")
     value = np.asarray(x, own)
     return value if dtype is None or dtype == own else value.astype(dtype)

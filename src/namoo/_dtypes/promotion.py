@@ -110,7 +110,10 @@ def _least_upper_bound(mode: str, x64: bool, nodes: frozenset[Node]) -> Node:
 
 def _no_promotion(mode: str, nodes: frozenset[Node]) -> str:
     names = sorted(f"Python {n.__name__}" if isinstance(n, type) else str(n) for n in nodes)
-    message = f"no type is common to {' and '.join(names)}"
+    message = (
+        f"Input dtypes {' and '.join(names)} have no available implicit dtype promotion path: "
+        "no type is common to them"
+    )
     narrow = [node for node in nodes if node in [*NARROW_SIGNED, *NARROW_UNSIGNED]]
     if mode == "strict":
         return (

@@ -11,7 +11,7 @@ import numpy as np
 
 from namoo import tree_util
 from namoo.core.array import Array, EagerArray, to_numpy
-from namoo.core.avals import ShapeDtypeStruct, aval_of
+from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.tree_util import keystr
 
 _SCALARS = (bool, int, float, complex)
@@ -19,7 +19,8 @@ _SCALARS = (bool, int, float, complex)
 
 def is_array(x: Any) -> bool:
     """Whether a leaf is data; functions, strings and other objects are part of the program."""
-    return isinstance(x, (Array, np.ndarray, np.generic, ShapeDtypeStruct)) or type(x) in _SCALARS
+    kinds = (Array, np.ndarray, np.generic, ShapeDtypeStruct, ShapedArray)
+    return isinstance(x, kinds) or type(x) in _SCALARS
 
 
 class Static:

@@ -29,7 +29,7 @@ from namoo.api.identity import function_key
 from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
 from namoo.control.call import jit_p
 from namoo.core.array import Array, EagerArray, PlacedArray
-from namoo.core.avals import ShapeDtypeStruct, aval_of
+from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr, needed
 from namoo.core.trace import Tracer, context, eval_trace, wrap
 from namoo.engines import base
@@ -66,7 +66,7 @@ def _leaf_key(x: Any) -> Any:
     if kind is EagerArray:
         value = x._value
         return value.shape, value.dtype, x._weak
-    if isinstance(x, (Array, np.ndarray, np.generic, ShapeDtypeStruct)):
+    if isinstance(x, (Array, np.ndarray, np.generic, ShapeDtypeStruct, ShapedArray)):
         aval = aval_of(x)
         key = aval.shape, getattr(aval.dtype, "numpy", aval.dtype), aval.weak_type
         return (*key, aval.vma) if aval.vma else key

@@ -172,12 +172,14 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     try:
         return tuple(map(operator.index, shape))
     except TypeError as error:
-        # Traced dimensions raise their own, better message.
-        if type(error) is not TypeError:
-            raise
-    raise TypeError(
-        f"Shapes must be 1D sequences of concrete values of integer type, got {shape!r}."
-    )
+        text = f"Shapes must be 1D sequences of concrete values of integer type, got {shape!r}."
+        if type(error) is not TypeError:  # a traced length, which knows where it comes from
+            text += (
+                "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
+                f"subfunctions.\n{error}"
+            )
+        kind = type(error)
+    raise kind(text)
 
 
 def aval_of(x: Any) -> ShapedArray:

@@ -273,7 +273,11 @@ class Tracer(Array):
         """Raise `error`: this value is traced, but `wanted` was needed here."""
         if not self._trace.alive:
             self.escaped()
-        lines = [f"{wanted[0].upper()}{wanted[1:]} was needed, but the value is traced: {self!r}."]
+        shape = ",".join(map(str, self.aval.shape))
+        lines = [
+            f"{_CONVERSIONS[error]} traced array with shape {self.aval.dtype}[{shape}].",
+            f"{wanted[0].upper()}{wanted[1:]} was needed, but the value is traced: {self!r}.",
+        ]
         if origin := self.origin():
             lines.append(origin)
         if advice:
@@ -283,8 +287,9 @@ class Tracer(Array):
     def escaped(self) -> NoReturn:
         """Raise: this value was used outside the transformation that made it."""
         raise errors.UnexpectedTracerError(
-            f"A traced value of type {self.aval.str_short()} escaped from the function that was "
-            "being transformed, and was used after (or outside) it. Such a value has no numbers."
+            f"Encountered an unexpected tracer: a traced value of type {self.aval.str_short()} "
+            "escaped from the function that was being transformed, and was used after (or outside) "
+            "it. Such a value has no numbers."
             f"\n{self.origin() or 'It was made under ' + type(self._trace).__name__ + '.'}"
             "\nReturn it from the transformed function instead of keeping it in a global, an "
             "attribute, a list or a closure; to look at it, use namoo.debug.print."
@@ -294,6 +299,17 @@ class Tracer(Array):
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.aval.str_short()}>"
 
+
+_CONVERSIONS = {
+    errors.ConcretizationTypeError: "Abstract tracer value encountered where concrete value is "
+    "expected:",
+    errors.TracerBoolConversionError: "Attempted boolean conversion of",
+    errors.TracerIntegerConversionError: "The __index__() method was called on",
+    errors.TracerArrayConversionError: "The numpy.ndarray conversion method __array__() was called "
+    "on",
+    errors.NonConcreteBooleanIndexError: "Array boolean indices must be concrete; got",
+}
+"""JAX's words for what each error refuses; programs and tutorials look for them."""
 
 BOOL_ADVICE = """\
 Write instead, for a choice between two values: jnp.where(condition, a, b); between two

@@ -306,15 +306,24 @@ def _item(self: Array, *args: Any) -> Any:
 
 def _tolist(self: Array) -> Any:
     """The elements as nested lists of Python numbers."""
-    x = self
-    if isinstance(x, Tracer):
-        x = to_array(x.concrete("a concrete value for tolist()"))
-    return x._value.tolist()  # type: ignore[attr-defined]
+    return _method_values(self, "tolist").tolist()
 
 
-def _tobytes(self: EagerArray, order: Any = "C") -> bytes:
+def _tobytes(self: Array, order: Any = "C") -> bytes:
     """The bytes of the elements."""
-    return self._value.tobytes(order)
+    return _method_values(self, "tobytes").tobytes(order)
+
+
+def _method_values(x: Array, method: str) -> np.ndarray:
+    if isinstance(x, Tracer):
+        x = to_array(
+            x.concrete(
+                f"a concrete value for {method}()",
+                f"The {method}() method was called on traced array: return the array, and call "
+                "the method on the result.",
+            )
+        )
+    return x._value  # type: ignore[attr-defined]
 
 
 def _namespace(self: Array, /, *, api_version: str | None = None) -> Any:
@@ -607,6 +616,7 @@ _METHODS: dict[str, Any] = {
     "std": reductions.std,
     "sum": reductions.sum,
     "to_device": _to_device,
+    "tobytes": _tobytes,
     "tolist": _tolist,
     "trace": contraction.trace,
     "transpose": _transpose,
@@ -667,7 +677,6 @@ _EAGER_METHODS: dict[str, Any] = {
     "is_ready": lambda self: True,
     "on_device_size_in_bytes": lambda self: self.size * self.dtype.itemsize,
     "platform": lambda self: "cpu",
-    "tobytes": _tobytes,
     "unsafe_buffer_pointer": lambda self: self._value.ctypes.data,
     "is_fully_addressable": property(lambda self: True),
     "is_fully_replicated": property(lambda self: True),

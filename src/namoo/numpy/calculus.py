@@ -19,6 +19,7 @@ from namoo.numpy.promote import (
     broadcast_shapes,
     check_arraylike,
     promote_types,
+    same,
 )
 from namoo.numpy.searching import searchsorted
 from namoo.numpy.sorting import argsort
@@ -225,7 +226,8 @@ def interp(
     x, xp, fp = arrays_of("interp", x, xp, fp)
     if xp.ndim != 1 or xp.shape != fp.shape:
         raise ValueError(
-            f"interp: xp and fp must be vectors of one length, got shapes {xp.shape}, {fp.shape}."
+            "xp and fp must be one-dimensional arrays of equal size, got shapes "
+            f"{xp.shape} and {fp.shape} in interp."
         )
     if not xp.size:
         raise TypeError("interp: xp and fp are empty; there is nothing to interpolate between.")
@@ -240,9 +242,9 @@ def interp(
     before = clip(i - 1, 0, xp.size - 1)
     rise, run = fp[i] - fp[before], xp[i] - xp[before]
     # Equal places have no line between them.
-    same = absolute(run) <= np.spacing(_dtypes.finfo(xp.dtype).eps)
-    slope = (x - xp[before]) / where(same, const(run, 1), run)
-    out = where(same, fp[before], fp[before] + slope.astype(fp.dtype) * rise)
+    flat = absolute(run) <= np.spacing(_dtypes.finfo(xp.dtype).eps)
+    slope = (x - xp[before]) / where(flat, const(run, 1), run)
+    out = where(flat, fp[before], fp[before] + slope.astype(fp.dtype) * rise)
     if period is None:
         if not isinstance(left, str):
             out = where(x < xp[0], fp[0] if left is None else left, out)
@@ -266,8 +268,8 @@ def _periodic(x: Array, xp: Array, fp: Array, period: Array) -> tuple[Array, Arr
 _MODES = ("full", "same", "valid")
 
 
-def _vectors(name: str, a: Any, v: Any, mode: str) -> list[Array]:
-    a, v = promote_types(name, a, v, to=_dtypes.to_inexact_dtype)
+def _vectors(name: str, a: Any, v: Any, mode: str, preferred: Any) -> list[Array]:
+    a, v = promote_types(name, a, v, to=_dtypes.to_inexact_dtype if preferred is None else same)
     if a.ndim != 1 or v.ndim != 1:
         raise ValueError(f"jnp.{name} takes vectors, got shapes {a.shape} and {v.shape}.")
     if not a.size or not v.size:
@@ -316,7 +318,7 @@ def convolve(
         >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0]))
         Array([1., 3., 5., 3.], dtype=float32)
     """
-    a, v = _vectors("convolve", a, v, mode)
+    a, v = _vectors("convolve", a, v, mode, preferred_element_type)
     if a.size < v.size:
         a, v = v, a
     return _slide(a, rev(v, (0,)), mode, precision, preferred_element_type)
@@ -345,7 +347,7 @@ def correlate(
         >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0]))
         Array([2., 3.], dtype=float32)
     """
-    a, v = _vectors("correlate", a, v, mode)
+    a, v = _vectors("correlate", a, v, mode, preferred_element_type)
     if a.size < v.size:
         # Exchanged, the shifts run backwards.
         out = _slide(_conjugate(v), a, mode, precision, preferred_element_type)

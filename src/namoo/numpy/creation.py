@@ -27,8 +27,9 @@ from namoo.primitives import shape as shapes
 from namoo.primitives.shape import convert_element_type
 
 SHAPE_ADVICE = """\
-Cannot interpret '{dtype}' as a data type. Did you write jnp.{name}({shape}, {dtype}) for
-jnp.{name}(({shape}, {dtype}))? A shape of several axes is one tuple."""
+Cannot interpret '{dtype}' as a data type.
+Did you accidentally write `jax.numpy.{name}({shape}, {dtype})` \
+when you meant `jax.numpy.{name}(({shape}, {dtype}))`? A shape of several axes is one tuple."""
 
 
 def user_dtype(dtype: Any, name: str) -> Any:
@@ -39,10 +40,10 @@ def user_dtype(dtype: Any, name: str) -> Any:
 def array(
     object: Any,
     dtype: Any = None,
+    *args: Any,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    *,
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
@@ -53,6 +54,7 @@ def array(
     Args:
         object: what to convert; lists may hold arrays and traced values.
         dtype: type of the elements; found from the object by default.
+        args: `copy`, `order` and `ndmin` by position, which is deprecated.
         copy: whether the result must have memory of its own.
         order: only 'K', the order in memory as it is.
         ndmin: the least number of axes; axes of length 1 are put in front.
@@ -69,14 +71,34 @@ def array(
         (Array([[1, 2],
                [3, 4]], dtype=int32), Array(1.5, dtype=float32, weak_type=True))
     """
+    if args:
+        copy, order, ndmin = _by_position(args, {"copy": copy, "order": order, "ndmin": ndmin})
     if device is not None or out_sharding is not None:
-        return placed("jnp.array", array(object, dtype, copy, order, ndmin), device, out_sharding)
+        out = array(object, dtype, copy=copy, order=order, ndmin=ndmin)
+        return placed("jnp.array", out, device, out_sharding)
     if order not in (None, "K"):
         raise NotImplementedError(f"array: only order='K' has a meaning here, got {order!r}.")
     out = _convert(object, user_dtype(dtype, "array"), copy)
     if out.ndim < ndmin:
         out = shapes.expand_dims(out, range(ndmin - out.ndim))
     return out
+
+
+def _by_position(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The options of `array` where some are given by position."""
+    if len(args) > len(options):
+        given = len(args) + 2
+        raise TypeError(f"array() takes at most 5 positional arguments but {given} were given")
+    for name, default, value in zip(options, (True, "K", 0), args, strict=False):
+        if options[name] != default:
+            raise TypeError(f"array() got multiple values for argument '{name}'")
+        options[name] = value
+    errors.warn(
+        "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. "
+        "Use keyword arguments instead.",
+        DeprecationWarning,
+    )
+    return options.values()
 
 
 def asarray(
@@ -468,10 +490,10 @@ def _full_like(a: Any, fill_value: Any, dtype: Any, shape: Any) -> Array:
     return broadcast_to(as_type(value, dtype, weak and not value.ndim), shape)
 
 
-def concrete(x: Any, what: str) -> Any:
+def concrete(x: Any, what: str, advice: str = "") -> Any:
     """A number that must be known while a program is made; arrays become NumPy scalars."""
     if isinstance(x, Tracer):
-        x = to_array(x.concrete(f"a concrete value for {what}"))
+        x = to_array(x.concrete(f"a concrete value for {what}", advice))
     return x._value[()] if isinstance(x, EagerArray) and not x.ndim else x
 
 
@@ -510,7 +532,12 @@ def arange(
         if value is not None:
             _check_arange("jnp.arange", name, value)
     start, stop, step = (
-        concrete(v, f"the argument '{n}' of jnp.arange, which decides the shape of the result")
+        concrete(
+            v,
+            f"the argument '{n}' of jnp.arange",
+            f"It arose in the jnp.arange argument '{n}', which decides the shape of the result; "
+            "mark it static: jit(f, static_argnames=('n',)).",
+        )
         for n, v in ((first, start), ("stop", stop), ("step", step))
     )
     bounds = [v for v in (start, stop, step) if v is not None]
@@ -540,7 +567,10 @@ def _check_arange(function: str, name: str, value: Any) -> None:
     if np.ndim(value):
         raise ValueError(f"{function}: arguments must be scalars; got {name}={value!r}")
     if _dtypes.issubdtype(_dtypes.dtype_of(value), np.complexfloating):
-        raise ValueError(f"{function}: {name} must be a real number, got {value!r}.")
+        raise ValueError(
+            f"Passing complex start/stop/step to {function} is no longer supported; got "
+            f"{name}={value!r}. Use jnp.linspace, or the real part of the numbers."
+        )
 
 
 def static_count(num: Any, what: str) -> int:
@@ -583,6 +613,16 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         dtype = _dtypes.default_float_dtype()
     else:
         dtype = _dtypes.check_user_dtype_supported(dtype, "astype")
+    if _dtypes.issubdtype(x.dtype, np.complexfloating):
+        if dtype == np.bool_:
+            return lax.ne(x, np.zeros((), x.dtype))
+        if not _dtypes.issubdtype(dtype, np.complexfloating):
+            errors.warn(
+                "Casting from complex to real dtypes will soon raise a ValueError. Please first "
+                "use jnp.real or jnp.imag to take the real/imaginary component of your input.",
+                DeprecationWarning,
+            )
+            x = lax.real(x)
     out = as_type(x, dtype)
     return shapes.copy_p.bind(out) if copy and out is x else out
 

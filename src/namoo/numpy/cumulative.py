@@ -115,11 +115,14 @@ def _with_initial(
     """The array API's form: an axis must be named where there are several."""
     x = array_of(name, x)
     if not x.ndim:
-        raise ValueError(f"The input of jnp.{name} must be non-scalar, but a scalar was given.")
+        raise ValueError(
+            f"The input must be non-scalar to take jnp.{name} of it, but a scalar was given."
+        )
     if axis is None:
         if x.ndim > 1:
             raise ValueError(
-                f"jnp.{name}: the array has rank {x.ndim}, so the axis argument must be given."
+                f"jnp.{name}: The input array has rank {x.ndim}, however no axis was given; pass "
+                "axis=."
             )
         axis = 0
     axis = shapes.canonical_axis(axis, x.ndim)

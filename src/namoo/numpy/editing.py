@@ -34,6 +34,11 @@ from namoo.primitives import bits, cumulative, slicing
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 
+RAISE_ADVICE = (
+    "The error occurred because {} was jit-compiled with mode='raise'. "
+    "Use mode='wrap' or mode='clip' instead."
+)
+
 
 def known_values(x: Any, what: str, advice: str) -> np.ndarray:
     """The values of an array that decide a shape; refused where they are not known."""
@@ -128,8 +133,9 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
         raise ValueError("`a` array must be integer typed")
     n = len(options)
     if mode == "raise":
-        advice = "Use mode='wrap' or mode='clip' under jit."
-        known = known_values(index, "jnp.choose with mode='raise'", advice)
+        known = known_values(
+            index, "jnp.choose with mode='raise'", RAISE_ADVICE.format("jnp.choose")
+        )
         if ((known < 0) | (known >= n)).any():
             raise ValueError("invalid entry in choice array")
     elif mode == "wrap":
@@ -401,7 +407,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
         (Array([1, 1], dtype=int32), Array([1, 2], dtype=int32))
     """
     index = array_of("unravel_index", indices)
-    sizes = list(shape) if np.ndim(shape) or isinstance(shape, (tuple, list)) else [shape]
+    sizes = list(shape) if isinstance(shape, (tuple, list)) or np.ndim(shape) else [shape]
     if builtin_any(np.ndim(n) for n in sizes):
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
     out: list[Any] = []
@@ -469,7 +475,7 @@ def ravel_multi_index(
 
 def _in_range(index: Array, n: int, mode: str) -> Array:
     if mode == "raise":
-        advice = "Use mode='wrap' or mode='clip' under jit."
+        advice = RAISE_ADVICE.format("ravel_multi_index")
         known = known_values(index, "ravel_multi_index with mode='raise'", advice)
         if not is_kind(index, np.integer):
             raise TypeError("only int indices permitted")

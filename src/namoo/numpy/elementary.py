@@ -346,7 +346,11 @@ def hypot(x1: Any, x2: Any, /) -> Array:
         Array([ 5., 13.], dtype=float32)
     """
     x, y = promote_inexact("hypot", x1, x2)
-    refuse_complex("hypot", x, ValueError, " Take jnp.abs of the operands first.")
+    if is_complex(x):
+        raise ValueError(
+            "jnp.hypot is not well defined for complex-valued inputs; take jnp.abs of the operands "
+            "first."
+        )
     x, y = lax.abs(x), lax.abs(y)
     large, small = lax.max(x, y), lax.min(x, y)
     empty = lax.eq(large, const(x, 0))

@@ -221,8 +221,8 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
     for value in (arr, min, max):
         if type(value) not in _REAL_NUMBERS and _is_complex_value(value):
             raise ValueError(
-                "Clip received a complex value; complex numbers have no order. Clip jnp.real(x) "
-                "or jnp.abs(x) instead."
+                "Clip received a complex value. Complex values have no ordering and cannot be "
+                "clipped. Clip jnp.real(x) or jnp.abs(x) instead."
             )
     if min is not None:
         arr = maximum(arr, min)

@@ -61,8 +61,10 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     columns = rows if M is None else canonical_shape((M,))[0]
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
-    if context.trace is eval_trace and isinstance(k, int):
-        return EagerArray(np.eye(rows, columns, k).astype(dtype))
+    if isinstance(k, int):
+        k = max(-rows, min(k, columns))  # further out there is no diagonal either
+        if context.trace is eval_trace:
+            return EagerArray(np.eye(rows, columns, k).astype(dtype))
     return _band((rows, columns), lax.eq, k, dtype)
 
 
@@ -95,7 +97,8 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     dtype = np.dtype(np.float32) if dtype is None else user_dtype(dtype, "tri")
     shape = canonical_shape((N, N if M is None else M))
     if context.trace is eval_trace:
-        return EagerArray(np.tri(*shape, k=operator.index(k)).astype(dtype))
+        k = int(_dtypes.coerce_scalar(operator.index(k)))
+        return EagerArray(np.tri(*shape, k=k).astype(dtype))
     return _band((shape[0], shape[1]), lax.ge, k, dtype)
 
 
@@ -529,7 +532,10 @@ def fromfunction(
 
 def _line(s: slice, name: str) -> Array:
     """The numbers that a slice in brackets means; an imaginary step counts them."""
-    start, stop, step = (concrete(v, f"the slice of jnp.{name}") for v in (s.start, s.stop, s.step))
+    start, stop, step = (
+        concrete(getattr(s, part), f"the slice {part} of jnp.{name}")
+        for part in ("start", "stop", "step")
+    )
     start, step = start or 0, step or 1
     if np.iscomplex(step):
         return linspace(start, stop, int(abs(step)))

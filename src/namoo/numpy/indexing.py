@@ -196,8 +196,9 @@ def _entries(shape: Shape, index: Any) -> list[Any]:
     if isinstance(index, (list, range)):
         raise TypeError(
             "Using a non-tuple sequence for multidimensional indexing is not allowed: got "
-            f"x[{_shown(index)}]. Write x[jnp.array({_shown(index)})] to take several places, or "
-            "x[tuple(index)] for one index on each axis." + errors.at_user_line()
+            f"x[{_shown(index)}]. Write arr[array(seq)], as in x[jnp.array({_shown(index)})], to "
+            "take several elements along the first axis, or arr[tuple(seq)] for one index on each "
+            "axis." + errors.at_user_line()
         )
     entries = [_entry(e) for e in (index if isinstance(index, tuple) else (index,))]
     dots = [i for i, e in enumerate(entries) if e is Ellipsis]
@@ -212,8 +213,8 @@ def _entries(shape: Shape, index: Any) -> list[Any]:
     missing = len(shape) - count
     if missing < 0:
         raise IndexError(
-            f"Too many indices: array is {len(shape)}-dimensional, of shape {shape}, but {count} "
-            "were indexed." + errors.at_user_line()
+            f"Too many indices: array is {len(shape)}-dimensional, but {count} were indexed; its "
+            f"shape is {shape}." + errors.at_user_line()
         )
     if dots and not missing:
         return entries
@@ -239,7 +240,9 @@ def _entry(entry: Any) -> Any:
     if isinstance(entry, (int, np.integer)):
         return int(entry)
     if isinstance(entry, str):
-        raise TypeError(f"Arrays cannot be indexed by strings, got x[{entry!r}].")
+        raise TypeError(
+            f"Arrays do not support string indexing, got x[{entry!r}]." + errors.at_user_line()
+        )
     if isinstance(entry, (list, tuple)):
         entry = _array_of(entry)
     elif isinstance(entry, float) or isinstance(entry, np.generic):

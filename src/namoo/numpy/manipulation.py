@@ -15,7 +15,7 @@ from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import Tracer, context, eval_trace
 from namoo.numpy.creation import concrete
-from namoo.numpy.promote import array_of, broadcast_to, check_arraylike
+from namoo.numpy.promote import array_of, broadcast_to, check_arraylike, is_arraylike
 from namoo.numpy.reductions import reduced_axes
 from namoo.primitives import shape as lax
 
@@ -323,7 +323,8 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     x = array_of("rot90", m)
     if x.ndim < 2:
         raise ValueError(
-            f"rot90 requires its first argument to have ndim at least two, but got shape {x.shape}"
+            "rot90 requires its first argument to have ndim at least two, but got first argument "
+            f"of shape {x.shape}"
         )
     first, second = (lax.canonical_axis(i, x.ndim) for i in axes)
     if first == second:
@@ -601,6 +602,15 @@ def _at_least(name: str, arys: tuple[Any, ...], change: Any) -> Any:
     return out[0] if len(out) == 1 else out
 
 
+def _warn_of_list(name: str, x: Any) -> None:
+    if not is_arraylike(x):
+        errors.warn(
+            f"{name} requires ndarray or scalar arguments, got {type(x)} at position 0. It is "
+            f"taken for an array as NumPy does; write jnp.{name}(jnp.asarray(x)) instead.",
+            DeprecationWarning,
+        )
+
+
 def shape(a: Any) -> tuple[int, ...]:
     """The length of each axis.
 
@@ -611,7 +621,8 @@ def shape(a: Any) -> tuple[int, ...]:
     """
     if hasattr(a, "shape"):
         return tuple(a.shape)
-    return array_of("shape", a).shape
+    _warn_of_list("shape", a)
+    return np.shape(a)
 
 
 def ndim(a: Any) -> int:
@@ -624,7 +635,8 @@ def ndim(a: Any) -> int:
     """
     if hasattr(a, "ndim"):
         return a.ndim
-    return array_of("ndim", a).ndim
+    _warn_of_list("ndim", a)
+    return np.ndim(a)
 
 
 def size(a: Any, axis: Any = None) -> int:
@@ -637,6 +649,9 @@ def size(a: Any, axis: Any = None) -> int:
     """
     if axis is None and hasattr(a, "size") and not callable(a.size):
         return a.size
+    if not hasattr(a, "shape"):
+        _warn_of_list("size", a)
+        a = np.asarray(a)
     sizes = shape(a)
     axes = reduced_axes(axis, len(sizes), "size")
     return math.prod(sizes[i] for i in axes)

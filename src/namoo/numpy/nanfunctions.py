@@ -239,4 +239,5 @@ def nanstd(
     """
     refuse_out("nanstd", out)
     array_of("nanstd", a)
+    where = check_where("nanstd", where)
     return lax.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))

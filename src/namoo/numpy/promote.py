@@ -248,14 +248,17 @@ def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     """Do what the setting `numpy_rank_promotion` says where ranks differ."""
     if config.numpy_rank_promotion == "allow" or len({len(s) for s in shapes if s}) < 2:
         return
+    operands = f"{name} on shapes {' '.join(map(str, shapes))}"
     text = (
-        f"Operands of {name} have shapes {' '.join(map(str, shapes))} of different rank, and "
-        f"jax_numpy_rank_promotion is '{config.numpy_rank_promotion}'. Add the missing axes "
-        "explicitly, as in x[None, :]."
+        f"of different rank, and jax_numpy_rank_promotion='{config.numpy_rank_promotion}'. Add the "
+        "missing axes explicitly, as in x[None, :], or set the option to 'allow'."
     )
     if config.numpy_rank_promotion == "raise":
-        raise ValueError(text + errors.at_user_line())
-    errors.warn(text)
+        raise ValueError(
+            f"Operands could not be broadcast together for {operands} {text}"
+            + errors.at_user_line()
+        )
+    errors.warn(f"Following NumPy automatic rank promotion for {operands} {text}")
 
 
 def common_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -315,7 +318,12 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     x = array_of("broadcast_to", array)
     wanted = canonical_shape(shape if np.ndim(shape) else (shape,))
     n = len(wanted) - x.ndim
-    if n < 0 or any(a not in (1, b) for a, b in zip(x.shape, wanted[n:], strict=False)):
+    if n < 0:
+        raise ValueError(
+            "Cannot broadcast to shape with fewer dimensions: "
+            f"{x.shape} and requested shape {wanted}." + errors.at_user_line()
+        )
+    if any(a not in (1, b) for a, b in zip(x.shape, wanted[n:], strict=False)):
         raise ValueError(
             f"Incompatible shapes for broadcasting: {x.shape} and requested shape {wanted}."
             + errors.at_user_line()

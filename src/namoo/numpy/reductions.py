@@ -85,7 +85,7 @@ def reduced_axes(axis: Any, ndim: int, name: str = "reduction") -> tuple[int, ..
     axes = axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(shapes.canonical_axis(a, ndim) for a in axes)
     if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in 'axis': {axis}")
+        raise ValueError(f"repeated axis: duplicate value in 'axis': {axis}")
     return axes
 
 

@@ -260,7 +260,8 @@ def searchsorted(
     x, values = promote_types("searchsorted", x, values)
     if sorter is not None:
         x = x[array_of("searchsorted", sorter)]
-    dtype = np.dtype(np.int32 if x.shape[0] < 2**31 else np.int64)
+    wanted = np.int32 if x.shape[0] < 2**31 else np.int64
+    dtype = _dtypes.check_user_dtype_supported(wanted, "searchsorted")
     if (
         type(x) is EagerArray
         and type(values) is EagerArray

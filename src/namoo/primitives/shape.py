@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo import _dtypes, errors
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive, Zero
@@ -118,6 +118,11 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
     Array([ 1, -1], dtype=int32)
     """
     new_dtype = _dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
+    if type(x) is int and not -(1 << 31) <= x < 1 << 31:
+        # The default integer type may be too narrow for it; the new type need not be.
+        integer = new_dtype in INTEGERS
+        x = np.asarray(x & (1 << 64) - 1 if integer else float(x), np.uint64 if integer else None)
+        x = x.astype(new_dtype)
     aval = aval_of(x)
     if aval.dtype == new_dtype and aval.weak_type == weak_type:
         return x if isinstance(x, (EagerArray, Tracer)) else EagerArray(to_numpy(x), weak_type)
@@ -127,6 +132,11 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
         raise ValueError(
             f"Cannot convert between {aval.dtype} and {new_dtype}: use random.key_data and "
             "random.wrap_key_data to go between keys and numbers."
+        )
+    if aval.dtype.kind == "c" and new_dtype.kind != "c":
+        errors.warn(
+            "Casting complex values to real discards the imaginary part",
+            np.exceptions.ComplexWarning,
         )
     if not isinstance(x, (EagerArray, Tracer)):
         # A number is converted now, so that programs hold the result.
