@@ -1,8 +1,13 @@
 """`jit`: how often functions are traced, why, and what counts as the same function."""
 
+import dataclasses
 import dis
+import enum
 import functools
 import inspect
+import operator
+import pathlib
+import re
 import threading
 import types
 from typing import Any
@@ -227,7 +232,7 @@ def test_static_arguments_by_number_and_by_name_are_one():
             ValueError,
             "is an array",
         ),
-        (lambda: namoo.jit(lambda x: x)({"cfg": {1, 2}}), TypeError, "x['cfg'] of"),
+        (lambda: namoo.jit(lambda x: x)({"cfg": {1, 2}}), TypeError, "at path x['cfg']"),
         (lambda: namoo.jit(lambda x: x)(2**40), OverflowError, "1099511627776"),
     ],
 )
@@ -250,6 +255,196 @@ def test_trees_may_hold_functions_and_strings():
         assert np.isclose(y, np.tanh(w * 0.5))
     assert layer["name"] == "dense" and layer["act"] is jnp.tanh
     assert len(traced) == 1
+
+
+class Settings:
+    """Mutable, and no registered tree."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def times(self, x):
+        return x * self.scale
+
+    @namoo.jit
+    def compiled_times(self, x):
+        return x * self.scale
+
+
+@dataclasses.dataclass
+class Comparable:
+    """Equal by value, so that it has no hash."""
+
+    scale: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FrozenHolder:
+    value: object
+
+
+class Valued:
+    """Mutable, but its hash and its equality say what it is."""
+
+    def __init__(self, scale):
+        self.scale = scale
+
+    def __hash__(self):
+        return hash(self.scale)
+
+    def __eq__(self, other):
+        return isinstance(other, Valued) and self.scale == other.scale
+
+
+class NoState:
+    __slots__ = ()
+
+
+class Mode(enum.Enum):
+    FAST = 1
+
+
+X = jnp.ones(3)
+# what refuses an object, and where the message says that it is
+REFUSALS = {
+    "jit": (lambda o: namoo.jit(lambda x, cfg: x)(X, {"a": o}), "at path cfg['a']"),
+    "jit, by name": (lambda o: namoo.jit(lambda x, *, cfg: x)(X, cfg=[o]), "at path cfg[0]"),
+    "jit, result": (lambda o: namoo.jit(lambda x: {"y": x, "o": o})(X), "component ['o']"),
+    "lower": (lambda o: namoo.jit(lambda x, cfg: x).lower(X, o), "at path cfg"),
+    "grad": (lambda o: namoo.grad(lambda x, p: 1.0, argnums=1)(X, [X, o]), "at path p[1]"),
+    "grad, result": (lambda o: namoo.grad(lambda x: o)(X), "component root"),
+    "vjp": (lambda o: namoo.vjp(lambda x, p: x, X, o), "at path p"),
+    "vjp, result": (lambda o: namoo.vjp(lambda x: (x, o), X), "component [1]"),
+    "jvp": (lambda o: namoo.jvp(lambda p: X, (o,), (o,)), "at path p"),
+    "linearize": (lambda o: namoo.linearize(lambda p: X, o), "at path p"),
+    "vmap": (lambda o: namoo.vmap(lambda x, p: x)(X, o), "at path p"),
+    "vmap, result": (lambda o: namoo.vmap(lambda x: (x, o), out_axes=(0, None))(X), "[1]"),
+    "eval_shape": (lambda o: namoo.eval_shape(lambda x, p: x, X, o), "at path p"),
+    "make_jaxpr": (lambda o: namoo.make_jaxpr(lambda x: (x, o))(X), "component [1]"),
+    "pmap": (lambda o: namoo.pmap(lambda x, p: x)(X[:1], o), "at path p"),
+    "remat": (lambda o: namoo.jit(namoo.checkpoint(lambda x, p: x))(X, o), "at path p"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_an_object_that_can_change_is_refused_by_its_path(case):
+    call, where = REFUSALS[case]
+    with pytest.raises(TypeError) as caught:
+        call(Settings(2.0))
+    message = str(caught.value)
+    assert where in message and "test_jit.Settings'>" in message, message
+    assert "not a valid JAX type" in message and len(message.splitlines()) <= 25
+    for remedy in ("namoo.struct.dataclass", "namoo.Module", "register_dataclass(Settings)"):
+        assert remedy in message
+    assert ("result" in case or case == "make_jaxpr") != ("static_argnames=" in message)
+
+
+CHANGEABLE = {
+    "an object": Settings(2.0),
+    "its method": Settings(2.0).times,
+    "a partial of it": functools.partial(lambda o, x: x, Settings(2.0)),
+    "a partial of an array": functools.partial(jnp.add, jnp.ones(2)),
+    "without a hash": Comparable(2.0),
+    "frozen around it": FrozenHolder(Settings(2.0)),
+    "frozen around an array": FrozenHolder(jnp.ones(2)),
+    "a set": {1, 2},
+    "bytes that change": bytearray(b"a"),
+    "a method of a list": [].append,
+    "NumPy's generator": np.random.default_rng(0),
+    "an iterator": iter([1, 2]),
+    "a generator": (x for x in [1]),
+}
+
+
+@pytest.mark.parametrize("name", CHANGEABLE)
+@pytest.mark.parametrize("transform", ["jit", "grad", "vmap"])
+def test_values_that_can_change_are_no_static_leaves(name, transform):
+    value = CHANGEABLE[name]
+    with pytest.raises(TypeError, match="not a valid JAX type|tree_util.Partial"):
+        getattr(namoo, transform)(lambda p: p[0].sum())([X, value])
+
+
+CONSTANTS = {
+    "function": lambda x: x,
+    "builtin": len,
+    "ufunc": np.sin,
+    "jitted": namoo.jit(lambda x: x),
+    "custom rule": namoo.custom_jvp(lambda x: x),
+    "method of a value": Valued(1.0).__eq__,
+    "method of a text": "a".join,
+    "partial": functools.partial(jnp.sum, axis=0),
+    "cached": functools.lru_cache(lambda x: x),
+    "class": Settings,
+    "module": np,
+    "text": "relu",
+    "bytes": b"a",
+    "enum": Mode.FAST,
+    "dtype": np.dtype("int8"),
+    "scalar type": jnp.float32,
+    "key type": namoo.random.key(0).dtype,
+    "slice": slice(0, 2),
+    "range": range(3),
+    "ellipsis": ...,
+    "frozenset": frozenset([1]),
+    "object": object(),
+    "no state": NoState(),
+    "hash of its own": Valued(1.0),
+    "frozen": FrozenHolder("a"),
+    "itemgetter": operator.itemgetter(0),
+    "pattern": re.compile("a"),
+    "path": pathlib.Path("a"),
+    "structure": namoo.tree.structure([1]),
+    "sharding": namoo.sharding.PartitionSpec("a"),
+    "unconstrained": namoo.sharding.PartitionSpec.UNCONSTRAINED,
+    "device": namoo.devices()[0],
+    "mesh": namoo.make_mesh((1,), ("a",)),
+    "program": namoo.make_jaxpr(lambda x: x)(1.0),
+    "compiled": namoo.jit(lambda x: x).lower(1.0).compile(),
+    "primitive": namoo.lax.sin_p,
+}
+
+
+@pytest.mark.parametrize("name", CONSTANTS)
+def test_values_that_cannot_change_are_static_leaves(name):
+    value, seen = CONSTANTS[name], []
+
+    def f(p):
+        seen.append(p[1])
+        return p[0].sum()
+
+    compiled = namoo.jit(lambda p: (f(p), p[1]))
+    for _ in range(3):
+        total, same = compiled([X, value])
+        assert float(total) == 3.0 and same is value
+    assert len(seen) == 1
+    assert namoo.grad(f)([X, value])[1] is value
+    assert namoo.vmap(lambda p: (p[0], p[1]))([X, value])[1] is value
+    assert all(v is value for v in seen)
+
+
+def test_objects_that_no_program_depends_on_pass_through():
+    o = Settings(2.0)
+    assert namoo.grad(lambda x, o: (x * o.scale).sum())(X, o).tolist() == [2.0] * 3
+    assert namoo.grad(lambda x: (x.sum(), o), has_aux=True)(X)[1] is o
+    assert namoo.vmap(lambda x, o: x * o.scale, in_axes=(0, None))(X, o).tolist() == [2.0] * 3
+    assert namoo.jit(lambda x, o: x * o.scale, static_argnums=1)(X, o).tolist() == [2.0] * 3
+
+
+def test_a_compiled_method_does_not_use_old_attributes():
+    with pytest.raises(TypeError, match="at path self"):
+        Settings(2.0).compiled_times(X)
+
+
+@pytest.mark.parametrize("how", [{}, {"static_argnums": 0}, {"static_argnames": "o"}])
+def test_a_change_of_an_object_with_a_hash_is_noticed(how):
+    f = namoo.jit(lambda o, x: x * o.scale, **how)
+    call = (lambda: f(o=o, x=X)) if "static_argnames" in how else (lambda: f(o, X))
+    o = Valued(2.0)
+    found = []
+    for scale in (2.0, 2.0, 3.0, 3.0, 2.0):
+        o.scale = scale
+        found.append(float(call()[0]))
+    assert found == [2.0, 2.0, 3.0, 3.0, 2.0]
 
 
 def test_closures_over_tracers_are_not_remembered():

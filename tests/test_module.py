@@ -514,6 +514,19 @@ class TestClasses:
         with pytest.raises(TypeError, match=r"Dense.activation holds no array, so it is static"):
             Dense(1.0, 2.0, {1, 2})
 
+    @pytest.mark.parametrize("wrap", [lambda o: o, lambda o: [1.0, o]])
+    def test_configuration_that_can_change_must_be_declared(self, wrap):
+        class Settings:
+            scale = 2.0
+
+        with pytest.raises(TypeError, match=r"Dense.activation holds .* Settings is no registered"):
+            Dense(1.0, 2.0, wrap(Settings()))
+
+        class Declared(namoo.Module):
+            settings: Any = struct.field(static=True)
+
+        assert namoo.jit(lambda m: m.settings.scale)(Declared(Settings())) == 2.0
+
     def test_method_of_an_unfinished_object(self):
         class Bad(namoo.Module):
             f: Any

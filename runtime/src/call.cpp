@@ -36,6 +36,12 @@ PyObject* name_dict;
 
 enum class Kind { kArray, kPlaced, kNumPy, kOtherArray, kScalar, kFixed };
 
+// A value that a program was traced for. `hash` is that of then, if the object could have changed
+// since, and None if not.
+struct Fixed {
+  nb::object value, hash;
+};
+
 // What a leaf must be for a program to serve it.
 struct Leaf {
   Kind kind;
@@ -45,7 +51,7 @@ struct Leaf {
   nb::object canonical;      // kNumPy, kScalar: as the program takes it
   std::vector<npy_intp> shape;
   PyObject* weak = nullptr;  // kArray: True or False
-  nb::object fixed;          // kFixed: the value
+  Fixed fixed;               // kFixed
   nb::object type, sharding; // kPlaced; kArray of programs that take buffers has a type
   nb::object put;            // makes a buffer of the value, for programs that take buffers
   nb::object number, made;   // kScalar: the number that came last, and its buffer
@@ -59,7 +65,7 @@ struct Result {
 // An argument: data with a structure, or a static value.
 struct Argument {
   bool is_static;
-  nb::object what;
+  Fixed what;
   nb::object name;
 };
 
@@ -103,9 +109,15 @@ PyTypeObject* calls_type = nullptr;
 
 // ---- recognising arguments
 
-bool equal_fixed(PyObject* wanted, PyObject* found) {
-  if (wanted == found) return true;
+bool equal_fixed(const Fixed& fixed, PyObject* found) {
+  PyObject* wanted = fixed.value.ptr();
   if (Py_TYPE(wanted) != Py_TYPE(found)) return false;
+  if (!fixed.hash.is_none()) {
+    Py_hash_t hash = PyObject_Hash(found);
+    if (hash == -1) throw Raised();
+    if (hash != PyLong_AsSsize_t(fixed.hash.ptr())) return false;
+  }
+  if (wanted == found) return true;
   int equal = PyObject_RichCompareBool(wanted, found, Py_EQ);
   checked(equal);
   return equal;
@@ -231,14 +243,14 @@ bool push_leaf(const Leaf& leaf, PyObject* object, bool takes_arrays, Items& val
       return true;
     case Kind::kFixed:
       return reinterpret_cast<PyObject*>(Py_TYPE(object)) == leaf.cls.ptr() &&
-             !node_of(Py_TYPE(object)) && equal_fixed(leaf.fixed.ptr(), object);
+             !node_of(Py_TYPE(object)) && equal_fixed(leaf.fixed, object);
   }
   return false;
 }
 
 bool match_argument(const Argument& argument, PyObject* object, Items& leaves) {
-  if (argument.is_static) return equal_fixed(argument.what.ptr(), object);
-  return flatten_up_to(argument.what.ptr(), object, leaves);
+  if (argument.is_static) return equal_fixed(argument.what, object);
+  return flatten_up_to(argument.what.value.ptr(), object, leaves);
 }
 
 // The values that a program is to be run on, if it serves these arguments.
@@ -535,13 +547,13 @@ int calls_traverse(PyObject* self, visitproc visit, void* arg) {
     Py_VISIT(signature->structure.ptr());
     for (const auto& items : {&signature->positional, &signature->named}) {
       for (const Argument& argument : *items) {
-        Py_VISIT(argument.what.ptr());
+        Py_VISIT(argument.what.value.ptr());
         Py_VISIT(argument.name.ptr());
       }
     }
     for (const Leaf& leaf : signature->leaves) {
       Py_VISIT(leaf.cls.ptr());
-      Py_VISIT(leaf.fixed.ptr());
+      Py_VISIT(leaf.fixed.value.ptr());
     }
     for (const nb::object& value : signature->consts) Py_VISIT(value.ptr());
     for (const auto& item : signature->fixed) Py_VISIT(item.second.ptr());
@@ -598,7 +610,7 @@ nb::object dtype_of(PyObject* object) {
 }
 
 // ('array', shape, dtype, weak, type or None), ('numpy', shape, dtype, canonical), ('other', cls),
-// ('scalar', cls, canonical), ('placed', type, sharding) or ('fixed', cls, value)
+// ('scalar', cls, canonical), ('placed', type, sharding) or ('fixed', cls, value, hash or None)
 Leaf make_leaf(PyObject* tuple) {
   Leaf leaf;
   const char* kind = PyUnicode_AsUTF8(item(tuple, 0));
@@ -628,18 +640,19 @@ Leaf make_leaf(PyObject* tuple) {
   } else {
     leaf.kind = Kind::kFixed;
     leaf.cls = nb::borrow(item(tuple, 1));
-    leaf.fixed = nb::borrow(item(tuple, 2));
+    leaf.fixed = {nb::borrow(item(tuple, 2)), nb::borrow(item(tuple, 3))};
   }
   return leaf;
 }
 
-// (is_static, value or structure, name or None)
+// (is_static, value or structure, name or None, hash or None)
 std::vector<Argument> make_arguments(PyObject* given) {
   std::vector<Argument> arguments;
   nb::object items = owned(PySequence_Tuple(given));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.ptr()); i++) {
     PyObject* tuple = item(items.ptr(), i);
-    arguments.push_back({item(tuple, 0) == Py_True, nb::borrow(item(tuple, 1)),
+    arguments.push_back({item(tuple, 0) == Py_True,
+                         {nb::borrow(item(tuple, 1)), nb::borrow(item(tuple, 3))},
                          nb::borrow(item(tuple, 2))});
   }
   return arguments;

@@ -33,6 +33,7 @@ class ExtendedDType:
     """Base class of dtypes that are not NumPy's.  `type` is a subclass of `extended`."""
 
     __slots__ = ()
+    _is_immutable = True
     type: type[extended] = extended
 
 

@@ -17,11 +17,12 @@ import numpy as np
 
 from namoo import tree
 from namoo._tree.classes import register_static
+from namoo._tree.metadata import is_immutable
 from namoo._tree.registry import node_type
 from namoo._tree.structure import PyTreeDef
 from namoo.core.array import Array
 from namoo.core.avals import ShapeDtypeStruct
-from namoo.struct import check_static
+from namoo.struct import check_static, describe
 
 
 class _Data:
@@ -236,6 +237,20 @@ def _is_fixed(value: Any) -> bool:
     return node_type(type(value)) is None and not is_data(value)
 
 
+def _check_fixed(owner: type, name: str, value: Any, why: str) -> None:
+    """Refuse a value that is static without being declared so, and could change unnoticed."""
+    check_static(owner, name, value, why)
+    if not is_immutable(value):
+        cls = type(value).__name__
+        raise TypeError(
+            f"the field {owner.__name__}.{name} {why}, but was given {describe(value)}. {cls} is "
+            f"no registered tree and its instances can change, which a compiled program would not "
+            f"notice. Make {cls} a namoo.struct.dataclass or a namoo.Module, register it with "
+            f"namoo.tree_util.register_dataclass, give it __hash__ and __eq__, or declare "
+            f"{name} = namoo.struct.field(static=True) if it never changes."
+        )
+
+
 def make_form(
     owner: type,
     values: dict[str, Any],
@@ -264,7 +279,7 @@ def make_form(
             check_static(owner, name, value, "is static")
             entries.append(value)
         elif _is_fixed(value) and (old is None or name not in old.names):
-            check_static(owner, name, value, "holds no array, so it is static")
+            _check_fixed(owner, name, value, "holds no array, so it is static")
             entries.append(value)
         else:
             entries.append(DATA)
@@ -291,7 +306,7 @@ def _find_mixed(owner: type, name: str, value: Any, old: Form | None) -> Mixed |
         flags = [now and then for now, then in zip(flags, was_fixed, strict=True)]
     for x, flag in zip(parts, flags, strict=True):
         if flag:
-            check_static(owner, name, x, "holds a value that is no array, so it is static")
+            _check_fixed(owner, name, x, "holds a value that is no array, so it is static")
     return Mixed(outline, tuple(flags)) if any(flags) else None
 
 

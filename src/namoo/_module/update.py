@@ -143,6 +143,7 @@ class _Place:
     """Stands for a leaf in the copy that the user's function sees; it has the leaf's attributes."""
 
     __slots__ = ("_leaf", "_number")
+    _is_immutable = True
 
     def __init__(self, number: int, leaf: Any):
         self._number, self._leaf = number, leaf

@@ -6,6 +6,10 @@ raises is the metadata searched for the class and the field to blame.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +23,44 @@ def is_hashable(value: Any) -> bool:
     except Exception:
         return False
     return True
+
+
+_OUTSIDE = ("__array__", "__jax_array__", "__dlpack__")
+_CONSTANT = (
+    type,
+    types.ModuleType,
+    operator.itemgetter,
+    operator.attrgetter,
+    operator.methodcaller,
+)
+
+
+def is_immutable(value: Any) -> bool:
+    """Whether nothing that a program may read of a value can change without being noticed.
+
+    True of functions and classes, of values whose class defines its own `__hash__` (strings, enums,
+    dtypes, frozen dataclasses, a user's class with `__hash__` and `__eq__`), and of objects without
+    any state. A bound method or a `functools.partial` is as immutable as the values it holds. False
+    of instances of other classes, which are equal only to themselves and can be changed, of values
+    without a hash, and of arrays.
+    """
+    cls = type(value)
+    if isinstance(value, _CONSTANT) or getattr(cls, "_is_immutable", False):
+        return True
+    if cls is slice:  # has no hash before Python 3.12
+        return all(map(is_immutable, (value.start, value.stop, value.step)))
+    if isinstance(value, functools.partial):
+        return all(map(is_immutable, (value.func, *value.args, *value.keywords.values())))
+    if callable(value) and hasattr(value, "__name__"):  # a function, or a wrapper of one
+        owner = getattr(value, "__self__", None)
+        return owner is None or is_immutable(owner)
+    if cls.__hash__ is not object.__hash__:
+        return is_hashable(value) and not any(hasattr(cls, name) for name in _OUTSIDE)
+    parameters = getattr(cls, "__dataclass_params__", None)
+    if parameters is not None and parameters.frozen:  # with eq=False
+        return all(is_immutable(getattr(value, f.name)) for f in dataclasses.fields(cls))
+    # As `object()` is, and instances of classes with empty `__slots__`.
+    return cls.__basicsize__ == object.__basicsize__ and not cls.__dictoffset__
 
 
 def is_comparable(a: Any, b: Any) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from namoo import tree_util
+from namoo import errors, tree_util
+from namoo._tree.metadata import is_immutable
 from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.tree_util import keystr
@@ -18,7 +21,7 @@ _SCALARS = (bool, int, float, complex)
 
 
 def is_array(x: Any) -> bool:
-    """Whether a leaf is data; functions, strings and other objects are part of the program."""
+    """Whether a leaf is data; functions, strings and other values are part of the program."""
     kinds = (Array, np.ndarray, np.generic, ShapeDtypeStruct, ShapedArray)
     return isinstance(x, kinds) or type(x) in _SCALARS
 
@@ -48,6 +51,65 @@ class Static:
         rest = iter(dynamic)
         return [self.places[i] if i in self.places else next(rest) for i in range(self.count)]
 
+    def check_arguments(self, fun: Callable, paths: Callable[[], Sequence[str]]) -> None:
+        """Refuse leaves of arguments that could change without being noticed.
+
+        Args:
+          fun: the function that is transformed.
+          paths: makes the names of all leaves; called only for a message.
+        """
+        for i, x in self.places.items():
+            if not is_immutable(x):
+                name, path = function_name(fun), paths()[i]
+                argument = re.split(r"[.\[]", path, maxsplit=1)[0]
+                remedy = f"jit({name}, static_argnames={argument!r})"
+                raise TypeError(
+                    f"Error interpreting argument to {name} as an abstract array. The problematic "
+                    f"value is of type {type(x)} and was passed to the function at path {path}.\n"
+                    + _advice(x, remedy + "    # part of the program: {} needs __hash__, __eq__")
+                )
+
+    def check_results(self, what: str, fun: Callable, out: Any) -> None:
+        """Refuse leaves of a result that could change without being noticed."""
+        for i, x in self.places.items():
+            if not is_immutable(x):
+                path = keystr(tree_util.tree_leaves_with_path(out)[i][0])
+                raise TypeError(
+                    f"function {function_name(fun)} traced for {what} returned a value of type "
+                    f"{type(x)} at output component {path or 'root'}, which is not a valid JAX "
+                    "type.\n" + _advice(x, "return the arrays of the {}, in a tuple or a dict")
+                )
+
+
+_INSTEAD = {set: "a frozenset", bytearray: "bytes"}
+
+
+def _advice(x: Any, third: str) -> str:
+    """Why a value can be no leaf under a transformation, and what to write."""
+    while not is_array(x):  # the part of a method or of a partial that is to blame
+        parts = [getattr(x, "__self__", None)]
+        if isinstance(x, functools.partial):
+            parts = [x.func, *x.args, *x.keywords.values()]
+        blamed = [part for part in parts if not is_immutable(part)]
+        if not blamed:
+            break
+        x = blamed[0]
+    name = type(x).__name__
+    if is_array(x):
+        why = "A functools.partial that holds an array hides it: namoo.tree_util.Partial is a tree."
+    elif type(x) in _INSTEAD:
+        why = f"{name} is not a valid JAX type, because it can change. Pass {_INSTEAD[type(x)]}."
+    else:
+        why = (
+            f"{name} is not a valid JAX type: its class is no registered tree, so its arrays are "
+            "hidden, and it can change without being noticed. Write one of\n"
+            "    @namoo.struct.dataclass    # or a namoo.Module: the fields are data\n"
+            f"    class {name}: ...\n"
+            f"    namoo.tree_util.register_dataclass({name})    # if it is a dataclass already\n"
+            f"    {third.format(name)}"
+        )
+    return why + errors.at_user_line()
+
 
 def function_name(fun: Callable) -> str:
     """A function's name, for messages and programs."""
@@ -66,6 +128,22 @@ def signature(fun: Callable) -> inspect.Signature | None:
 
 def argument_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
     """The name of every leaf of the arguments: `params['w'][0]`."""
+    out = []
+    for name, value in (
+        *zip(argument_names(fun, args), args, strict=True),
+        *sorted(kwargs.items()),
+    ):
+        out += leaf_paths(name, value)
+    return out
+
+
+def leaf_paths(name: str, value: Any) -> list[str]:
+    """The name of every leaf of one argument."""
+    return [name + keystr(path) for path, _ in tree_util.tree_leaves_with_path(value)]
+
+
+def argument_names(fun: Callable, args: Sequence[Any]) -> list[str]:
+    """The name of every positional argument."""
     names: list[str] = []
     sig = signature(fun)
     if sig is not None:
@@ -74,11 +152,7 @@ def argument_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -
                 names += [f"{p.name}[{i}]" for i in range(len(args) - len(names))]
             elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
                 names.append(p.name)
-    names += [f"args[{i}]" for i in range(len(names), len(args))]
-    out = []
-    for name, value in (*zip(names, args, strict=False), *sorted(kwargs.items())):
-        out += [name + keystr(path) for path, _ in tree_util.tree_leaves_with_path(value)]
-    return out
+    return [*names, *(f"args[{i}]" for i in range(len(names), len(args)))][: len(args)]
 
 
 def argnums_tuple(argnums: Any, what: str) -> tuple[int, ...]:

@@ -8,6 +8,8 @@ the C++ part every call goes there, and this module has nothing to remember.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from enum import Enum
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -111,14 +113,15 @@ def remember(
     if None in described:
         return
     positions, names = tree.children()
-    data = iter([(False, child._structure, None) for child in positions.children()])
-    numbers = {n: (True, value, None) for n, value in static if isinstance(n, int)}
+    data = iter([(False, child._structure, None, None) for child in positions.children()])
+    numbers = {n: (True, v, None, _hash(v)) for n, v in static if isinstance(n, int)}
     total = len(numbers) + len(positions.children())
     positional = [numbers[i] if i in numbers else next(data) for i in range(total)]
     code, *finish = (run,) if buffers is None else buffers.program.steps
     keys = names.node_data()[1]
-    named = [(False, child._structure, k) for k, child in zip(keys, names.children(), strict=True)]
-    named += [(True, value, n) for n, value in static if isinstance(n, str)]
+    children = zip(keys, names.children(), strict=True)
+    named = [(False, child._structure, k, None) for k, child in children]
+    named += [(True, v, n, _hash(v)) for n, v in static if isinstance(n, str)]
     calls.add(
         trace_id=config.trace_id(),
         positional=positional,
@@ -178,4 +181,17 @@ def _describe(x: Any, buffers: bool) -> tuple[Any, ...] | None:
         return ("scalar", kind, aval_of(x).dtype)
     if isinstance(x, np.generic):
         return None if x.dtype.names or x.dtype.kind in "SUmMO" else ("other", kind)
-    return None if hasattr(x, "aval") or hasattr(x, "dtype") else ("fixed", kind, x)
+    return None if hasattr(x, "aval") or hasattr(x, "dtype") else ("fixed", kind, x, _hash(x))
+
+
+def _hash(x: Any) -> int | None:
+    """The hash of a value that could change; None if its identity says that it is the same.
+
+    A class of a user's own may have a `__hash__` and attributes that can be set. The program of
+    before does not serve such an object after a change, though it is the same object.
+    """
+    cls = type(x)
+    parameters = getattr(cls, "__dataclass_params__", None)
+    if isinstance(x, Enum) or (parameters is not None and parameters.frozen):
+        return None
+    return hash(x) if isinstance(cls.__hash__, FunctionType) else None

@@ -13,8 +13,11 @@ from namoo._lazy import later
 from namoo.api.arguments import (
     Static,
     argnums_tuple,
+    argument_names,
+    argument_paths,
     function_name,
     is_array,
+    leaf_paths,
     require_callable,
     to_array,
 )
@@ -45,10 +48,13 @@ slicing = later("namoo.primitives.slicing")
 class _Flat:
     """A function of trees as a function of flat arrays; other leaves are passed by."""
 
-    def __init__(self, fun: Callable, args: Sequence[Any], kwargs: dict, has_aux: bool = False):
-        self.fun, self.kwargs, self.has_aux = fun, kwargs, has_aux
+    def __init__(
+        self, what: str, fun: Callable, args: Sequence[Any], kwargs: dict, has_aux: bool = False
+    ):
+        self.what, self.fun, self.kwargs, self.has_aux = what, fun, kwargs, has_aux
         leaves, self.in_tree = tree_util.tree_flatten(tuple(args))
         self.static = Static(leaves)
+        self.static.check_arguments(fun, lambda: argument_paths(fun, args, {}))
         self.leaves = self.static.dynamic(leaves)
         self.aux: Any = None
 
@@ -63,6 +69,7 @@ class _Flat:
             out = out[0]
         outs, self.out_tree = tree_util.tree_flatten(out)
         self.out_static = Static(outs)
+        self.out_static.check_results(self.what, self.fun, out)
         results = self.out_static.dynamic(outs)
         self.num_outs = len(results)
         return [*results, *self.aux_static.dynamic(aux_leaves)] if self.has_aux else results
@@ -117,7 +124,7 @@ def jvp(
             f"{type(primals).__name__} and {type(tangents).__name__}. "
             "Write jvp(f, (x,), (t,))."
         )
-    flat = _Flat(fun, primals, {}, has_aux)
+    flat = _Flat("jvp", fun, primals, {}, has_aux)
     t_leaves, t_tree = tree_util.tree_flatten(tuple(tangents))
     if t_tree != flat.in_tree or type(primals) is not type(tangents):
         found = diff(primals, tangents)
@@ -201,9 +208,9 @@ def _check_ct(aval, ct):
     return ct
 
 
-def _linearize(fun: Callable, primals: Sequence[Any], kwargs: dict, has_aux: bool):
+def _linearize(what: str, fun: Callable, primals: Sequence[Any], kwargs: dict, has_aux: bool):
     """What `vjp`, `grad` and `linearize` share: values, and the linear program."""
-    flat = _Flat(fun, primals, kwargs, has_aux)
+    flat = _Flat(what, fun, primals, kwargs, has_aux)
     nonzeros = [_is_inexact(x) or aval_of(x).tangent().dtype != _dtypes.float0 for x in flat.leaves]
     outs, nonzero_out, jaxpr, residuals = linearize_flat(flat, flat.leaves, nonzeros)
     n = flat.num_outs
@@ -233,7 +240,9 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     (Array(2., dtype=float32, weak_type=True),)
     """
     require_callable(fun, "vjp")
-    flat, nonzeros, outs, nonzero_out, jaxpr, residuals, aux = _linearize(fun, primals, {}, has_aux)
+    flat, nonzeros, outs, nonzero_out, jaxpr, residuals, aux = _linearize(
+        "vjp", fun, primals, {}, has_aux
+    )
     rule = _VJP(jaxpr, flat, nonzeros, nonzero_out, [aval_of(x) for x in outs])
     f_vjp = Partial(rule, residuals)
     out = flat.out(outs)
@@ -299,7 +308,9 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     Array(6., dtype=float32, weak_type=True)
     """
     require_callable(fun, "linearize")
-    flat, nonzeros, outs, nonzero_out, jaxpr, residuals, aux = _linearize(fun, primals, {}, has_aux)
+    flat, nonzeros, outs, nonzero_out, jaxpr, residuals, aux = _linearize(
+        "linearize", fun, primals, {}, has_aux
+    )
     rule = _Linear(jaxpr, flat, nonzeros, nonzero_out, [aval_of(x) for x in outs])
     out = flat.out(outs)
     return (out, Partial(rule, residuals), aux) if has_aux else (out, Partial(rule, residuals))
@@ -321,7 +332,7 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Cal
     (Array(6., dtype=float32, weak_type=True),)
     """
     require_callable(fun, "linear_transpose")
-    flat = _Flat(fun, primals, {})
+    flat = _Flat("linear_transpose", fun, primals, {})
     avals = [aval_of(x) for x in flat.leaves]
     for aval in avals:
         if aval.tangent().dtype == _dtypes.float0:
@@ -435,6 +446,11 @@ def _select_args(fun: Callable, args: tuple, argnums: Any, what: str):
     return of_selected, [args[i] for i in nums], nums
 
 
+def _selected_paths(fun: Callable, args: tuple, nums: Sequence[int]) -> list[str]:
+    names = argument_names(fun, args)
+    return [path for i in nums for path in leaf_paths(names[i], args[i])]
+
+
 def value_and_grad(
     fun: Callable,
     argnums: int | Sequence[int] = 0,
@@ -466,14 +482,16 @@ def value_and_grad(
     @functools.wraps(fun)
     def value_and_grad_f(*args, **kwargs):
         of_selected, selected, nums = _select_args(fun, args, argnums, "grad")
-        if holomorphic or not all(map(_is_inexact, tree_util.tree_leaves(selected))):
+        leaves = tree_util.tree_leaves(selected)
+        if holomorphic or not all(map(_is_inexact, leaves)):
+            Static(leaves).check_arguments(fun, lambda: _selected_paths(fun, args, nums))
             for i, value in zip(nums, selected, strict=True):
                 for path, leaf in tree_util.tree_leaves_with_path(value):
                     if is_array(leaf):
                         place = f"argument {i}{keystr(path)}"
                         _check_input(leaf, place, "grad", holomorphic, allow_int)
         flat, nonzeros, outs, nonzero_out, jaxpr, residuals, aux = _linearize(
-            of_selected, selected, kwargs, has_aux
+            "grad", of_selected, selected, kwargs, has_aux
         )
         value = flat.out(outs)
         _check_scalar(value, holomorphic, "grad")

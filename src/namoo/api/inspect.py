@@ -26,18 +26,21 @@ def _stage(fun: Callable, args: tuple, kwargs: dict, how: str):
     """The program of a function, and its result as types in a tree."""
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     fixed = Static(leaves)
+    paths = argument_paths(fun, args, kwargs)
+    fixed.check_arguments(fun, lambda: paths)
     out_tree: Any = None
     fixed_out: Any = None
 
     def flat(*tracers):
         nonlocal out_tree, fixed_out
         inner_args, inner_kwargs = tree.unflatten(fixed.join(tracers))
-        outs, out_tree = tree_util.tree_flatten(fun(*inner_args, **inner_kwargs))
+        result = fun(*inner_args, **inner_kwargs)
+        outs, out_tree = tree_util.tree_flatten(result)
         fixed_out = Static(outs)
+        fixed_out.check_results(how, fun, result)
         return fixed_out.dynamic(outs)
 
     operands = fixed.dynamic(leaves)
-    paths = argument_paths(fun, args, kwargs)
     names = [p for i, p in enumerate(paths) if i not in fixed.places]
     avals = [aval_of(x) for x in operands]
     jaxpr, consts = stage(flat, avals, function_name(fun), names, how)

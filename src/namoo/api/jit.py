@@ -74,6 +74,8 @@ def _leaf_key(x: Any) -> Any:
         aval_of(x)  # refuses what does not fit
     if kind in (bool, int, float, complex):
         return kind
+    if kind is slice:  # has no hash before Python 3.12
+        return slice, x.start, x.stop, x.step
     return Fixed(kind, x)
 
 
@@ -396,26 +398,13 @@ class Jitted(dispatch.Dispatcher):
             key = (tree, tuple(map(_leaf_key, leaves)), static, scope, config.trace_id())
             traced = self._cache.programs.get(key)
         except TypeError:
-            self._refuse_unhashable(args, kwargs)
+            Static(leaves).check_arguments(
+                self._fun, lambda: argument_paths(self._fun, args, kwargs)
+            )
             raise
         if traced is None:
             traced = self._trace(key, leaves, tree, args, kwargs, static, axes)
         return traced
-
-    def _refuse_unhashable(self, args, kwargs):
-        """Name the leaf that is neither an array nor hashable."""
-        leaves = tree_util.tree_leaves((args, kwargs))
-        for path, leaf in zip(argument_paths(self._fun, args, kwargs), leaves, strict=True):
-            if not is_array(leaf):
-                try:
-                    hash(leaf)
-                except TypeError:
-                    raise TypeError(
-                        f"Cannot interpret value of type {type(leaf).__name__} as an array: "
-                        f"argument {path} of {self._name} is {leaf!r}. Values that are not arrays "
-                        "are static, and decide which program is used, so they need __hash__; "
-                        "register the class as a tree node, or pass its arrays."
-                    ) from None
 
     def _trace(self, key, leaves, tree, args, kwargs, static, axes) -> _Program:
         start = time.perf_counter()
@@ -423,6 +412,7 @@ class Jitted(dispatch.Dispatcher):
         operands = fixed.dynamic(leaves)
         # Few ask for them: a message, or a call that differs from one before.
         paths = functools.cache(lambda: argument_paths(self._fun, args, kwargs))
+        fixed.check_arguments(self._fun, paths)
         chosen = dict(static)
         out_tree: Any = None
         fixed_out: Any = None
@@ -433,6 +423,7 @@ class Jitted(dispatch.Dispatcher):
             result = self._fun(*_restore(inner_args, chosen), **inner_kwargs, **_named(chosen))
             outs, out_tree = tree_util.tree_flatten(result)
             fixed_out = Static(outs)
+            fixed_out.check_results("jit", self._fun, result)
             return fixed_out.dynamic(outs)
 
         def names():
@@ -598,8 +589,10 @@ def jit(
 ) -> Any:
     """Compile a function: it is traced once for each kind of arguments, then runs as a program.
 
-    Leaves of the arguments that are not arrays (functions, strings, other objects) are static: they
-    are part of the program, and another value means another program.
+    Leaves of the arguments that are no arrays but cannot change (functions, strings, enums, frozen
+    dataclasses) are static: they are part of the program, and another value means another program.
+    An instance of a mutable class that is no registered tree is refused, as an argument and as a
+    result.
 
     Args:
       fun: a function of trees of arrays.

@@ -179,6 +179,11 @@ def vmap(
             dims = [*dims, *[0] * (len(leaves) - len(dims))]
         static = Static(leaves)
         if static.places:
+            # What is not mapped over is only passed on, and may be anything.
+            mapped = Static(
+                [x if d is not None else None for x, d in zip(leaves, dims, strict=True)]
+            )
+            mapped.check_arguments(fun, lambda: argument_paths(fun, args, kwargs))
             dims = static.dynamic(dims)
             leaves = static.dynamic(leaves)
         size = _size(leaves, dims, axis_size)
@@ -193,8 +198,10 @@ def vmap(
         def flat(*values):
             nonlocal out_tree, out_static
             inner_args, inner_kwargs = in_tree.unflatten(static.join(values))
-            outs, out_tree = tree_util.tree_flatten(fun(*inner_args, **inner_kwargs))
+            result = fun(*inner_args, **inner_kwargs)
+            outs, out_tree = tree_util.tree_flatten(result)
             out_static = Static(outs)
+            out_static.check_results("vmap", fun, result)
             return out_static.dynamic(outs)
 
         outs, out_dims = batch(flat, axis, leaves, dims)

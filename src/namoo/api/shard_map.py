@@ -116,14 +116,16 @@ class _Task:
         axes = self._axes(mesh)
         leaves, tree = tree_util.tree_flatten(args)
         fixed = Static(leaves)
-        paths = fixed.dynamic(argument_paths(self.f, args, {}))
+        paths = argument_paths(self.f, args, {})
+        fixed.check_arguments(self.f, lambda: paths)
+        names = fixed.dynamic(paths)
         specs = self._prefix("in_specs", self._in_specs(args), args)
         specs = [s for i, s in enumerate(specs) if i not in fixed.places]
         operands = fixed.dynamic(leaves)
         whole = [aval_of(x) for x in operands]
         ins = [
             self._layout("in_specs", spec, aval.shape, mesh, axes, path)
-            for spec, aval, path in zip(specs, whole, paths, strict=True)
+            for spec, aval, path in zip(specs, whole, names, strict=True)
         ]
         avals = [
             varying(a.update(shape=part_shape(a.shape, layout, mesh)), layout, self.checked)
@@ -134,12 +136,14 @@ class _Task:
 
         def flat(*parts):
             nonlocal out_tree, fixed_out
-            outs, out_tree = tree_util.tree_flatten(self.f(*tree.unflatten(fixed.join(parts))))
+            result = self.f(*tree.unflatten(fixed.join(parts)))
+            outs, out_tree = tree_util.tree_flatten(result)
             fixed_out = Static(outs)
+            fixed_out.check_results("shard_map", self.f, result)
             return fixed_out.dynamic(outs)
 
         with axes_in_scope(mesh, axes, self.checked):
-            jaxpr, consts = stage(flat, avals, self.name, paths, "shard_map")
+            jaxpr, consts = stage(flat, avals, self.name, names, "shard_map")
         closed, consts = close(jaxpr, consts)
         outs = self._out_layouts(closed, out_tree, fixed_out, mesh, axes)
         results = shard_map_p.bind(

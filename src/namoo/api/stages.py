@@ -22,6 +22,8 @@ from namoo.tree import diff
 class Traced:
     """A program made by tracing, before it is compiled."""
 
+    _is_immutable = True
+
     def __init__(self, jitted: Any, traced: Any, in_tree: Any, leaves: Any, donated: list[bool]):
         self.fun_name = jitted._name
         self.in_tree = in_tree
@@ -94,6 +96,8 @@ class Traced:
 class Lowered:
     """A program that an engine can compile."""
 
+    _is_immutable = True
+
     def __init__(self, traced: Traced):
         self._traced = traced
         self.in_tree = traced.in_tree
@@ -129,6 +133,8 @@ class Lowered:
 
 class Compiled:
     """An executable program: call it with arguments of the types it was compiled for."""
+
+    _is_immutable = True
 
     def __init__(self, traced: Traced):
         self._traced = traced

@@ -133,6 +133,7 @@ class Jaxpr:
     """A program.  `constvars` are inputs whose values `ClosedJaxpr` carries along."""
 
     __slots__ = ("_effectful", "cache", "constvars", "eqns", "invars", "name", "outvars")
+    _is_immutable = True
 
     def __init__(
         self,
@@ -196,6 +197,7 @@ class ClosedJaxpr:
     """A program together with the values of its constants."""
 
     __slots__ = ("consts", "jaxpr")
+    _is_immutable = True
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
         self.jaxpr = jaxpr

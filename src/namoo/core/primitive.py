@@ -33,6 +33,7 @@ class Primitive:
     """An operation.  Subclass it, write its rules, make one instance."""
 
     name: str
+    _is_immutable = True
     multiple_results = False
     linear = False
     """All array operands together: f(a·x + b·y) = a·f(x) + b·f(y)."""

@@ -9,6 +9,8 @@ from typing import Any
 class _Unconstrained:
     """The compiler chooses how this dimension is split."""
 
+    __slots__ = ()
+
     def __repr__(self) -> str:
         return "UNCONSTRAINED"
 
