@@ -17,6 +17,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite.binding import ffi
 
+from namoo.engines.native import target
 from namoo.engines.native.jobs import Job
 from namoo.engines.native.link import LEVEL, OPTIONS
 
@@ -56,10 +57,10 @@ def _set_options(value: str) -> None:
 def _new_machine() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+    cpu, features = target.for_llvm()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=cpu,
+        features=features,
         opt=LEVEL,
         reloc="default",
         codemodel="jitdefault",
@@ -83,8 +84,7 @@ def _linker() -> Any:
 
 def processor() -> str:
     """The processor and what it can do, in LLVM's words."""
-    triple = llvm.get_default_triple()
-    return f"{triple} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    return " ".join([llvm.get_default_triple(), *target.for_llvm()])
 
 
 def _unlocked(name: str) -> Any:

@@ -27,7 +27,7 @@ from namoo.core.array import to_numpy
 from namoo.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, needed
 from namoo.engines.native import casts, conv, generators, indexing, matrices, ops, pooling
 from namoo.engines.native.index import Index, ravel, unravel
-from namoo.engines.native.types import elem_of, is_complex, is_key, numpy_dtype
+from namoo.engines.native.types import elem_of, is_complex, is_key, is_narrow, numpy_dtype
 
 INPUT, LITERAL, COMPUTE, REDUCE, DOT, CALL, PART = (
     "input", "literal", "compute", "reduce", "dot", "call", "part",
@@ -37,6 +37,8 @@ INPUT, LITERAL, COMPUTE, REDUCE, DOT, CALL, PART = (
 EXPENSIVE = 8
 # Elements that are summed by one thread, where many become few.
 BLOCK = 4096
+# More terms than these are summed in blocks, however many sums there are: each addition rounds.
+LONG = 1 << 22
 
 
 class Node:
@@ -262,16 +264,17 @@ class Emitter:
 
     def map(self, name: str, *xs: Node, dtype: Any = None, **params: Any) -> Node:
         """An operation of `ops` on elements at the same place; scalars are repeated."""
-        operation, shape = ops.TABLE.get(name), ()
-        if operation is None or not ops.accepts(name, *[x.dtype for x in xs]):
+        shape = ()
+        if name not in ops.TABLE or not ops.accepts(name, *[x.dtype for x in xs]):
             raise Unsupported
         for x in xs:
             shape = shape or x.shape
         dtype = self.avals[0].dtype if dtype is None else dtype
+        elem = elem_of(numpy_dtype(dtype))
 
         def fn(k, index, *xs):
             values = [k.at(x, index if x.shape else []) for x in xs]
-            return operation(k.f, *values, **params)
+            return ops.apply(k.f, name, values, elem, params)
 
         key = ("map", name, freeze(params) if params else ())
         node = Node(COMPUTE, shape, numpy_dtype(dtype), xs, fn=fn, key=key, cost=ops.cost(name))
@@ -328,8 +331,11 @@ class Emitter:
         kept = tuple(n for i, n in enumerate(shape) if i not in axes)
         if 0 in shape:
             return [self.filled(i, x.dtype, kept) for i, x in zip(identity, xs, strict=True)]
-        if math.prod(kept) < 64 and math.prod(shape) > 1 << 16:
-            xs, axes = self._in_blocks(name, xs, axes, combine, identity)
+        terms = math.prod(shape[i] for i in axes)
+        if math.prod(kept) < 64 and math.prod(shape) > 1 << 16 or terms > LONG:
+            parts = self._in_blocks(name, xs, axes, combine, identity)
+            if parts is not None:
+                return parts
         reduction = Reduction(name, axes, combine, tuple(identity))
         key = ("reduce", name, axes, tuple(map(str, identity)))
         if len(xs) == 1:
@@ -341,26 +347,58 @@ class Emitter:
         ]
 
     def _in_blocks(self, name, xs, axes, combine, identity):
-        """Reduce in blocks of fixed size first: the sum does not depend on who computes a block."""
+        """Reduce in blocks of fixed size first: the sum does not depend on who computes a block.
+
+        Nor does its error grow with the number of blocks: sums of blocks are reduced in blocks.
+        """
         shape = xs[0].shape
         # Blocks of the first axis are neighbours in memory.
         axis = next((i for i in axes if shape[i] >= 8), max(axes, key=lambda i: shape[i]))
         n, rest = shape[axis], math.prod(shape[i] for i in axes if i != axis)
         most, least = max(BLOCK // rest, 1), max(BLOCK // 16 // rest, 1)
         block = next((b for b in range(most, least - 1, -1) if n % b == 0), n)
-        if n * rest <= 2 * BLOCK or n // block < 2:
-            return xs, axes
+        if n * rest <= 2 * BLOCK:
+            return None
+        if n // block < 2:
+            if n * rest <= LONG >> 4 or len(xs) > 1:
+                return None
+            return self._in_two(name, xs[0], axes, combine, identity, axis, n - n % most)
         split = (*shape[:axis], n // block, block, *shape[axis + 1 :])
         xs = [self.reshape(x, split) for x in xs]
         inner = tuple(i + (i >= axis) for i in axes if i != axis) + (axis + 1,)
         parts = self.reduce(name, xs, inner, combine, identity)
-        return parts, (sum(i not in inner for i in range(axis)),)
+        left = (sum(i not in inner for i in range(axis)),)
+        return self.reduce(name, parts, left, combine, identity)
+
+    def _in_two(self, name, x, axes, combine, identity, axis: int, cut: int) -> list[Node]:
+        """Reduce what comes before `cut` along an axis, and what comes after, and combine them."""
+        sums = []
+        for start, stop in ((0, cut), (cut, x.shape[axis])):
+            part = self.reindex(
+                x,
+                lambda index, start=start: [i + start * (a == axis) for a, i in enumerate(index)],
+                key=("part of an axis", axis, start),
+                shape=(*x.shape[:axis], stop - start, *x.shape[axis + 1 :]),
+            )
+            sums += self.reduce(name, [part], axes, combine, identity)
+        return [
+            self.compute(
+                sums,
+                lambda k, index, a, b: combine(k.f, (k.at(a, index),), (k.at(b, index),))[0],
+                shape=sums[0].shape,
+                dtype=x.dtype,
+                key=("both parts", name),
+            )
+        ]
 
     def fold(self, name: str, x: Node, axes: Sequence[int], identity: Any) -> Node:
-        """Combine elements along axes by an operation of `ops`."""
+        """Combine elements along axes by an operation of `ops`; narrow floats are rounded once."""
         operation = ops.TABLE[name]
         if not ops.accepts(name, x.dtype):
             raise Unsupported
+        if is_narrow(x.elem) and name not in ops.EXACT:
+            wide = self.convert(x, np.float32)
+            return self.convert(self.fold(name, wide, axes, identity), x.dtype)
         combine = lambda f, a, b: (operation(f, a[0], b[0]),)  # noqa: E731
         if x.dtype == np.bool_:
             identity = bool(identity)
@@ -407,7 +445,7 @@ class Emitter:
         elem = elem_of(dtype)
         if not elem:
             raise Unsupported
-        return self.map("convert", x, dtype=dtype, elem=elem)
+        return self.map("convert", x, dtype=dtype)
 
     def bitcast(self, x: Node, dtype: Any) -> Node:
         """The bits of elements as another type; see `casts`."""

@@ -15,8 +15,16 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+
+from namoo.engines.native.target import converts_half, has, has_fma
+
 FLOATS = ("f16", "bf16", "f32", "f64")
-_NAMES = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double", "ptr": "ptr"}
+# Narrow floats are bits to LLVM: they are only loaded, stored and converted, and what LLVM makes
+# of its own types `half` and `bfloat` depends on the processor.
+_NAMES = {"f16": "i16", "bf16": "i16", "f32": "float", "f64": "double", "ptr": "ptr"}
+_NARROW = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 _BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "ptr": 64}
 
 
@@ -80,20 +88,19 @@ def vector_type(elem: str, lanes: int) -> str:
 
 
 def constant(elem: str, number: Any) -> Value:
-    """A scalar constant."""
+    """A scalar constant; an integer that its type cannot hold wraps around."""
     if elem[0] in "iu" and elem != "i1":
         return _integer(elem, int(number))
+    if elem in _NARROW:
+        with np.errstate(all="ignore"):
+            narrow = np.asarray(number).astype(_NARROW[elem])
+        return Value(str(narrow.view(np.uint16)), elem, constant=float(narrow))
     if is_float(elem):
         number = float(number)
         if elem == "f32":
             number = ctypes.c_float(number).value
-        # Doubles written in hexadecimal are exact; `half` and `bfloat` have forms of their own.
-        if elem == "f16":
-            text = f"0xH{struct.unpack('<H', struct.pack('<e', number))[0]:04X}"
-        elif elem == "bf16":
-            text = f"0xR{struct.unpack('<I', struct.pack('<f', number))[0] >> 16:04X}"
-        else:
-            text = f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+        # Written in hexadecimal, as doubles, they are exact.
+        text = f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
         return Value(text, elem, constant=number)
     assert elem == "i1"
     return Value("true" if number else "false", elem, constant=bool(number))
@@ -101,6 +108,7 @@ def constant(elem: str, number: Any) -> Value:
 
 @functools.lru_cache(4096)
 def _integer(elem: str, number: int) -> Value:
+    number = _wrapped(number, elem)
     return Value(str(number), elem, constant=number)
 
 
@@ -117,14 +125,6 @@ class _Level:
         self.lines: list[str] = []
         self.phis: list[tuple[Value, Value, Value | None]] = []
         self.memo: dict[Any, Any] = {}
-
-
-@functools.cache
-def has(feature: str) -> bool:
-    """Whether this processor can do something, in LLVM's words."""
-    import llvmlite.binding as llvm
-
-    return bool(llvm.get_host_cpu_features().get(feature))
 
 
 class Function:
@@ -459,7 +459,7 @@ class Function:
             return self._binary(x, y, "or", "")
         if x.elem[0] in "iu":
             if x.constant is not None and y.constant is not None and not x.lanes | y.lanes:
-                return constant(x.elem, _wrapped(x.constant + y.constant, x.elem))
+                return constant(x.elem, x.constant + y.constant)
             if y.constant == 0:
                 return x
             if x.constant == 0:
@@ -474,7 +474,7 @@ class Function:
             return self._binary(x, y, "and", "")
         if x.elem[0] in "iu":
             if x.constant is not None and y.constant is not None and not x.lanes | y.lanes:
-                return constant(x.elem, _wrapped(x.constant * y.constant, x.elem))
+                return constant(x.elem, x.constant * y.constant)
             if y.constant == 1:
                 return x
             if x.constant == 1:
@@ -519,9 +519,35 @@ class Function:
             return self.emit(x.elem, x.lanes, f"fneg {x!r}", (x,))
         return self.sub(constant(x.elem, 0), x)
 
+    def muladd(self, x: Value, y: Value, z: Value) -> Value:
+        """x·y + z with one rounding or two, whichever is quicker."""
+        return self.intrinsic("fma", x, y, z) if has_fma() else self.add(self.mul(x, y), z)
+
     def fma(self, x: Value, y: Value, z: Value) -> Value:
         """x·y + z with one rounding."""
-        return self.intrinsic("fma", x, y, z)
+        if has_fma():
+            return self.intrinsic("fma", x, y, z)
+        if x.elem == "f32":
+            # The product of two f32 is exact in f64.
+            x, y, z = (self.convert(v, "f64") for v in (x, y, z))
+            return self.convert(self.add(self.mul(x, y), z), "f32")
+        product = self.mul(x, y)
+        (a, b), (c, d) = self._halves(x), self._halves(y)
+        rest = self.sub(self.mul(a, c), product)
+        for u, v in ((a, d), (b, c), (b, d)):
+            rest = self.add(rest, self.mul(u, v))
+        total = self.add(product, z)
+        part = self.sub(total, product)
+        lost = self.add(self.sub(product, self.sub(total, part)), self.sub(z, part))
+        out = self.add(total, self.add(lost, rest))
+        # A zero keeps its sign; and something may be infinite, or have become so in its halves.
+        return self.select(self.compare("gt", self.fabs(out), constant("f64", 0.0)), out, total)
+
+    def _halves(self, x: Value) -> tuple[Value, Value]:
+        """An f64 as a sum of two numbers of at most 26 bits (Dekker's and Veltkamp's way)."""
+        moved = self.mul(x, constant("f64", 2.0**27 + 1))
+        high = self.sub(moved, self.sub(moved, x))
+        return high, self.sub(x, high)
 
     def intrinsic(self, name: str, *operands: Value, extra: str = "", flags: str = "") -> Value:
         """Call an intrinsic of LLVM that maps one type to itself, such as `sqrt`."""
@@ -608,7 +634,10 @@ class Function:
     def bitcast(self, x: Value, elem: str) -> Value:
         """The same bits as another type of the same width."""
         if llvm_name(x.elem) == llvm_name(elem):
-            return Value(x.name, elem, x.lanes, x.depth, x.constant)
+            # Another type reads another number from the same bits of a constant.
+            if x.constant is not None and {x.elem[0], elem[0]} <= {"i", "u"}:
+                return self.splat(constant(elem, x.constant), x.lanes)
+            return Value(x.name, elem, x.lanes, x.depth)
         return self.emit(elem, x.lanes, f"bitcast {x!r} to {vector_type(elem, x.lanes)}", (x,))
 
     def bitcast_pointer(self, x: Value) -> Value:
@@ -619,31 +648,93 @@ class Function:
         """Convert as C does; floats beyond an integer's range saturate, NaN becomes 0."""
         if x.elem == elem:
             return x
-        if x.constant is not None and not x.lanes and not (is_float(x.elem) and elem[0] in "iu"):
-            number = x.constant
-            if not is_float(elem) and elem != "i1":
-                number = _wrapped(int(number), elem)
-            return constant(elem, number)
+        if x.constant is not None and not x.lanes and _folds(x, elem):
+            return constant(elem, x.constant)
+        if x.elem in _NARROW:
+            return self.convert(self._widened(x), elem)
+        if elem in _NARROW:
+            x = self._rounded_to_odd(x) if (x.elem, elem) == ("f64", "f16") else x
+            return self._narrowed(self.convert(x, "f32"), elem)
         if elem == "i1":
             return self.compare("ne", x, constant(x.elem, 0))
-        old, new = bits_of(x.elem), bits_of(elem)
         if is_float(x.elem) and is_float(elem):
-            if old == new or (old < 32 and new == 64) or (old == 64 and new < 32):
-                return self.convert(self.convert(x, "f32"), elem)
-            name = "fpext" if new > old else "fptrunc"
+            name = "fpext" if elem == "f64" else "fptrunc"
         elif is_float(x.elem):
-            if old < 32:
-                return self.convert(self.convert(x, "f32"), elem)
             return self._to_integer(x, elem)
         elif is_float(elem):
-            if new < 32:
-                return self.convert(self.convert(x, "f32"), elem)
             name = "sitofp" if is_signed(x.elem) else "uitofp"
         elif llvm_name(x.elem) == llvm_name(elem):
             return self.bitcast(x, elem)
+        elif bits_of(elem) < bits_of(x.elem):
+            name = "trunc"
         else:
-            name = "trunc" if new < old else "sext" if is_signed(x.elem) else "zext"
+            name = "sext" if is_signed(x.elem) else "zext"
         return self.emit(elem, x.lanes, f"{name} {x!r} to {vector_type(elem, x.lanes)}", (x,))
+
+    def _widened(self, x: Value) -> Value:
+        """A narrow float as f32."""
+
+        def word(value: int) -> Value:
+            return constant("u32", value)
+
+        if x.elem == "f16" and converts_half():
+            half = self.emit(x.elem, x.lanes, f"bitcast {x!r} to {_half(x.lanes)}", (x,))
+            kind = vector_type("f32", x.lanes)
+            text = f"fpext {_half(x.lanes)} {half.name} to {kind}"
+            return self.emit("f32", x.lanes, text, (half,))
+        bits = self.convert(self.bitcast(x, "u16"), "u32")
+        if x.elem == "bf16":
+            return self.bitcast(self.shl(bits, word(16)), "f32")
+        # The exponents differ by 112.  Multiplying makes subnormal numbers normal.
+        size = self.shl(self.and_(bits, word(0x7FFF)), word(13))
+        finite = self.mul(self.bitcast(size, "f32"), constant("f32", 2.0**112))
+        special = self.or_(size, word(0x7F800000))
+        size = self.select(
+            self.compare("lt", size, word(0x0F800000)), self.bitcast(finite, "u32"), special
+        )
+        sign = self.shl(self.and_(bits, word(0x8000)), word(16))
+        return self.bitcast(self.or_(size, sign), "f32")
+
+    def _narrowed(self, x: Value, elem: str) -> Value:
+        """An f32 as a narrow float: to nearest, ties to even."""
+
+        def word(value: int) -> Value:
+            return constant("u32", value)
+
+        if elem == "f16" and converts_half():
+            half = self.emit(elem, x.lanes, f"fptrunc {x!r} to {_half(x.lanes)}", (x,))
+            text = f"bitcast {_half(x.lanes)} {half.name} to {vector_type(elem, x.lanes)}"
+            return self.emit(elem, x.lanes, text, (half,))
+        bits = self.bitcast(x, "u32")
+        drop = 16 if elem == "bf16" else 13
+        odd = self.and_(self.lshr(bits, word(drop)), word(1))
+        if elem == "bf16":
+            # The processor's own instruction, where there is one, makes subnormal numbers zero.
+            near = self.add(self.add(bits, word(0x7FFF)), odd)
+            out = self.select(self.unordered(x), self.or_(bits, word(0x400000)), near)
+            return self.bitcast(self.convert(self.lshr(out, word(16)), "u16"), elem)
+        size = self.and_(bits, word(0x7FFFFFFF))
+        # The exponents differ by 112; carries from rounding go into the exponent.
+        normal = self.add(self.add(size, word(0xFFF - (112 << 23))), odd)
+        normal = self.lshr(normal, word(13))
+        # Adding ½ leaves as many bits of a fraction as a subnormal number has.
+        moved = self.add(self.bitcast(size, "f32"), constant("f32", 0.5))
+        subnormal = self.sub(self.bitcast(moved, "u32"), word(0x3F000000))
+        nan = self.or_(word(0x7E00), self.lshr(size, word(13)))
+        large = self.select(self.unordered(x), self.and_(nan, word(0x7FFF)), word(0x7C00))
+        out = self.select(self.compare("lt", size, word(113 << 23)), subnormal, normal)
+        out = self.select(self.compare("lt", size, word(143 << 23)), out, large)
+        sign = self.and_(self.lshr(bits, word(16)), word(0x8000))
+        return self.bitcast(self.convert(self.or_(out, sign), "u16"), elem)
+
+    def _rounded_to_odd(self, x: Value) -> Value:
+        """An f64 as an f32 whose last bit is 1 unless it is exact: rounding that again is right."""
+        near = self.convert(x, "f32")
+        back = self.convert(near, "f64")
+        beyond = self.compare("gt", self.fabs(back), self.fabs(x))
+        bits = self.sub(self.bitcast(near, "u32"), self.convert(beyond, "u32"))
+        bits = self.or_(bits, self.convert(self.compare("ne", back, x), "u32"))
+        return self.bitcast(bits, "f32")
 
     def _to_integer(self, x: Value, elem: str) -> Value:
         kind, source = vector_type(elem, x.lanes), suffix(x.elem, x.lanes)
@@ -665,12 +756,22 @@ class Function:
         return self.lane(x, 0)
 
 
+def _half(lanes: int) -> str:
+    """LLVM's own type of f16."""
+    return f"<{lanes} x half>" if lanes else "half"
+
+
+def _folds(x: Value, elem: str) -> bool:
+    """Whether a constant's conversion is known here: Python's numbers are f64, or whole."""
+    if is_float(x.elem):
+        return elem[0] not in "iu"
+    return not is_float(elem) or abs(x.constant) <= 2**53
+
+
 @functools.cache
 def suffix(elem: str, lanes: int) -> str:
     """How intrinsics spell a type in their names."""
-    name = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(
-        llvm_name(elem), llvm_name(elem)
-    )
+    name = {"float": "f32", "double": "f64"}.get(llvm_name(elem), llvm_name(elem))
     return f"v{lanes}{name}" if lanes else name
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from namoo._accelerator import native as runtime
 from namoo._lazy import later
 from namoo.engines import cache
-from namoo.engines.native import loader, threads
+from namoo.engines.native import loader, target, threads
 
 jobs = later("namoo.engines.native.jobs")
 
@@ -75,7 +75,7 @@ def assembly(text: str) -> str:
 @functools.cache
 def surroundings() -> tuple[str, ...]:
     """What else decides the code: the machine and the compiler."""
-    return processor(), _compiler(), str(LEVEL), *PASSES, *OPTIONS
+    return processor(), target.chosen(), _compiler(), str(LEVEL), *PASSES, *OPTIONS
 
 
 # The lines of /proc/cpuinfo that are about the kind of a processor.

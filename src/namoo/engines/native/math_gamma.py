@@ -14,6 +14,7 @@ from namoo.engines.native.vectors import (
     Number,
     fma,
     horner,
+    muladd,
     through_double,
     vector_rule,
     where,
@@ -141,13 +142,13 @@ def digamma(x: Number, *, short: bool) -> Number:
     high = where(small, y + 8.0, y)
     inverse = 1.0 / high
     square = inverse * inverse
-    out = fma(square, -horner(square, _DIGAMMA), fma(inverse, -0.5, log_of(high)))
+    out = muladd(square, -horner(square, _DIGAMMA), muladd(inverse, -0.5, log_of(high)))
     # The sum of 1/y … 1/(y + 7) is the logarithmic derivative of their product, which is
     # z·(z + 6)·(z + 10)·(z + 12) with z = y² + 7y.
     low = y.at_most(8.0)
     z = low * (low + 7.0)
     product = z * (z + 6.0) * ((z + 10.0) * (z + 12.0))
-    derivative = horner(z, (720.0, 504.0, 84.0, 4.0)) * fma(low, 2.0, 7.0)
+    derivative = horner(z, (720.0, 504.0, 84.0, 4.0)) * muladd(low, 2.0, 7.0)
     out = where(small, out - derivative / product, out)
     sine, cosine = _sine_of_half_turns(x)
     out = where(reflected, out - math.pi * cosine / sine, out)

@@ -17,6 +17,7 @@ from namoo.engines.native.vectors import (
     Number,
     fma,
     horner,
+    muladd,
     nearest,
     parts_of,
     power_of_two,
@@ -184,7 +185,7 @@ _EXP_RANGE = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
 
 def _exp_minus_one(r: Number, coefficients) -> Number:
     """eʳ - 1 for |r| ≤ ln(2)/2."""
-    return fma(r * r, horner(r, coefficients), r)
+    return muladd(r * r, horner(r, coefficients), r)
 
 
 def exp_of(x: Number) -> Number:
@@ -201,7 +202,7 @@ def exp_normal(x: Number) -> Number:
     k, bits = nearest(x, _LOG2E, BIAS[x.elem])
     r = reduced(x, k, parts_of(x.elem, _LN2)[:2])
     power = power_of_two(bits)
-    return fma(power, _exp_minus_one(r, _EXP[x.elem]), power)
+    return muladd(power, _exp_minus_one(r, _EXP[x.elem]), power)
 
 
 def exp_closer(x: Number) -> Number:
@@ -214,7 +215,7 @@ def exp_closer(x: Number) -> Number:
     exact = fma(k, -upper, x)
     lost = k * lower
     r = exact - lost
-    return scaled((exact + fma(r * r, horner(r, _EXP[x.elem]), -lost)) + 1.0, k, bits)
+    return scaled((exact + muladd(r * r, horner(r, _EXP[x.elem]), -lost)) + 1.0, k, bits)
 
 
 def exp_short(x: Number) -> Number:
@@ -237,7 +238,7 @@ def exp2(x: Number) -> Number:
     x = x.at_least(-bias - FRACTION[x.elem] - 1.0).at_most(bias + 2.0)
     k, bits = nearest(x, 1.0, 2 * bias)
     r = x - k
-    return scaled(fma(r, horner(r, _EXP2[x.elem]), 1.0), k, bits)
+    return scaled(muladd(r, horner(r, _EXP2[x.elem]), 1.0), k, bits)
 
 
 @vector_rule
@@ -249,7 +250,7 @@ def expm1(x: Number) -> Number:
     k, bits = nearest(inner, _LOG2E, BIAS[x.elem] - 1)
     r = reduced(inner, k, parts_of(x.elem, _LN2)[:2])
     half = power_of_two(bits)
-    out = fma(half, _exp_minus_one(r, _EXP[x.elem]), half - 0.5) * 2.0
+    out = muladd(half, _exp_minus_one(r, _EXP[x.elem]), half - 0.5) * 2.0
     return where(abs(x) < 2.0 ** -(FRACTION[x.elem] + 2), x, out)
 
 
@@ -273,9 +274,9 @@ def tanh(x: Number) -> Number:
     k, bits = nearest(cut, 2 * _LOG2E, BIAS[x.elem] - 1)
     r = reduced(cut + cut, k, parts_of(x.elem, _LN2)[:2])
     half = power_of_two(bits)
-    u = fma(half, _exp_minus_one(r, _EXP[x.elem]), half - 0.5)
+    u = muladd(half, _exp_minus_one(r, _EXP[x.elem]), half - 0.5)
     z = size * size
-    near = fma(size * z, horner(z, _TANH[x.elem]), size)
+    near = muladd(size * z, horner(z, _TANH[x.elem]), size)
     return where(size < 0.35, near, u / (u + 1.0)).copysign(x)
 
 
@@ -291,7 +292,7 @@ def _half_exp(x: Number) -> Number:
 def sinh(x: Number) -> Number:
     """sinh(x) with at most 2 ulp of error."""
     z = x * x
-    near = fma(x * z, horner(z, _SINH[x.elem]), x)
+    near = muladd(x * z, horner(z, _SINH[x.elem]), x)
     half = _half_exp(abs(x))
     far = (half - 0.25 / half).copysign(x)
     return where(abs(x) < 1.0, near, far)
@@ -320,14 +321,14 @@ def _tail(r: Number) -> tuple[Number, Number]:
     s = r / (r + 2.0)
     z = s * s
     square = r * r * 0.5
-    return square, s * fma(z, horner(z, _LOG_F64), square)
+    return square, s * muladd(z, horner(z, _LOG_F64), square)
 
 
 def _log_sum(r: Number, e: Number) -> Number:
     """log(1 + r) + e·ln 2."""
     high, low, _ = parts_of(r.elem, _LN2)
     if r.elem == "f32":
-        return fma(e, high, r + fma(r * r, horner(r, _LOG_F32), e * low))
+        return fma(e, high, r + muladd(r * r, horner(r, _LOG_F32), e * low))
     square, t = _tail(r)
     return fma(e, high, r - (square - fma(e, low, t)))
 
@@ -355,7 +356,7 @@ def log_short(x: Number) -> Number:
     m, e, _ = split(x)
     s = (m - 1.0) / (m + 1.0)
     z = s * s
-    return fma(e, _LN2[0], fma(s * z, horner(z, _LOG_SHORT), s + s))
+    return muladd(e, _LN2[0], muladd(s * z, horner(z, _LOG_SHORT), s + s))
 
 
 @vector_rule
@@ -367,7 +368,7 @@ def log2(x: Number) -> Number:
 
 def _log2_f32(r: Number, e: Number) -> Number:
     high, low, _ = parts_of("f32", (_LOG2E, _LOG2E_LOW))
-    return e + fma(r, high, fma(r * r, horner(r, _LOG2_F32), r * low))
+    return e + fma(r, high, muladd(r * r, horner(r, _LOG2_F32), r * low))
 
 
 def _log2_f64(r: Number, e: Number) -> Number:
@@ -407,7 +408,7 @@ def asinh(x: Number, *, short: bool) -> Number:
     """asinh(x) with at most 1 ulp of error in f32, 2 in f64."""
     size = abs(x)
     if short:
-        far = log_short(size + fma(x, x, 1.0).sqrt())
+        far = log_short(size + muladd(x, x, 1.0).sqrt())
         out = where(size > 2.0**-18, far, fma(x * x, size * (-1 / 6), size))
         return where(size < _INF, out, size).copysign(x)
     # log(x + √(x² + 1)) = log1p(x + x²/(1 + √(x² + 1))), and log(2x) where x² would overflow.
@@ -423,7 +424,7 @@ def asinh(x: Number, *, short: bool) -> Number:
 def acosh(x: Number, *, short: bool) -> Number:
     """acosh(x) with at most 1 ulp of error in f32, 3 in f64."""
     if short:
-        out = log_short(x + fma(x, x, -1.0).sqrt())
+        out = log_short(x + muladd(x, x, -1.0).sqrt())
         return where(x >= 1.0, where(x < _INF, out, x), _NAN)
     # With t = x - 1 it is log1p(t + √(2t + t²)): exact near 1.
     large = x > 2.0**500
@@ -465,7 +466,7 @@ def cbrt(x: Number) -> Number:
     """The real cube root, with at most 1 ulp of error."""
     shift, start, steps = _CBRT[x.elem]
     size = abs(x)
-    tiny = size < LEAST_NORMAL[x.elem]
+    tiny = size < 2 * LEAST_NORMAL[x.elem]
     y = where(tiny, size * 2.0**54, size)
     # The bits of a float are nearly a logarithm: y^(-1/3) with 5 good bits comes of a third of
     # the upper ones, taken in floating point.
@@ -476,10 +477,11 @@ def cbrt(x: Number) -> Number:
     for _ in range(steps):
         inverse = inverse * fma(y * inverse, inverse * inverse * (-1 / 3), 4 / 3)
     root = y * inverse * inverse
-    # One step of Newton's; the remainder y - root³ is right to its last bits.
+    # One step of Newton's; the remainder y - root³ is right to its last bits.  Of half the numbers
+    # it does not overflow.
     square = root * root
     lost = fma(root, root, -square)
-    rest = fma(root, -square, y) - lost * root
+    rest = fma(root * 0.5, -square, y * 0.5) * 2.0 - lost * root
     root = fma(rest * inverse, inverse * (1 / 3), root)
     root = where(tiny, root * 2.0**-18, root)
     return where((size > 0.0) & (size < _INF), root.copysign(x), x + x)
@@ -492,13 +494,13 @@ def hypot(x: Number, y: Number, *, short: bool) -> Number:
     x, y = abs(x), abs(y)
     infinite = x.equals(_INF) | y.equals(_INF)
     if short:
-        return where(infinite, _INF, fma(x, x, y * y).sqrt())
+        return where(infinite, _INF, muladd(x, x, y * y).sqrt())
     size = where(x < y, y, x)
     large, small = size > 2.0**500, size < 2.0**-450
     factor = where(large, x.like(2.0**-600), where(small, x.like(2.0**600), 1.0))
     back = where(large, x.like(2.0**600), where(small, x.like(2.0**-600), 1.0))
     x, y = x * factor, y * factor
-    return where(infinite, _INF, fma(x, x, y * y).sqrt() * back)
+    return where(infinite, _INF, muladd(x, x, y * y).sqrt() * back)
 
 
 def _log2_short(x: Number) -> tuple[Number, Number | None]:
@@ -506,7 +508,7 @@ def _log2_short(x: Number) -> tuple[Number, Number | None]:
     m, e, _ = split(x)
     s = (m - 1.0) / (m + 1.0)
     z = s * s
-    return fma(fma(s * z, horner(z, _LOG_SHORT), s + s), _LOG2E, e), None
+    return muladd(muladd(s * z, horner(z, _LOG_SHORT), s + s), _LOG2E, e), None
 
 
 def _log2_long(x: Number) -> tuple[Number, Number | None]:
@@ -546,12 +548,12 @@ def _power(x: Number, y: Number, *, short: bool) -> Number:
         cut = product.at_least(-160.0).at_most(160.0)
         k, bits = nearest(cut, 1.0, BIAS["f64"])
         r = cut - k
-        return fma(r, horner(r, _EXP2["f32"]), 1.0) * power_of_two(bits)
+        return muladd(r, horner(r, _EXP2["f32"]), 1.0) * power_of_two(bits)
     cut = product.at_least(-1080.0).at_most(1030.0)
     k, bits = nearest(cut, 1.0, 2 * BIAS["f64"])
     lost = fma(y, rest, fma(y, exponent, -product))
     r = (cut - k) + where(abs(product) < 1100.0, lost, 0.0)
-    return scaled(fma(r, horner(r, _EXP2["f64"]), 1.0), k, bits)
+    return scaled(muladd(r, horner(r, _EXP2["f64"]), 1.0), k, bits)
 
 
 @vector_rule

@@ -18,6 +18,7 @@ from namoo.engines.native.vectors import (
     Number,
     fma,
     horner,
+    muladd,
     through_double,
     vector_rule,
     where,
@@ -108,7 +109,7 @@ _ERFCX = (
 
 def _erfcx(x: Number) -> Number:
     """exp(x²)·erfc(x) in f64 for 0 ≤ x ≤ 28."""
-    return horner((x - 4.0) / (x + 4.0), _ERFCX) / fma(x, 2.0, 1.0)
+    return horner((x - 4.0) / (x + 4.0), _ERFCX) / muladd(x, 2.0, 1.0)
 
 
 def _gauss(x: Number) -> Number:
@@ -124,7 +125,7 @@ def _gauss(x: Number) -> Number:
 def erf(x: Number) -> Number:
     """The error function, with at most 1.5 ulp of error."""
     size = abs(x)
-    near = fma(x, horner(x * x, _ERF[x.elem]), x)
+    near = muladd(x, horner(x * x, _ERF[x.elem]), x)
     if x.elem == "f32":
         far = 1.0 - exp_normal(-horner(size.at_most(4.0), _LOG_ERFC))
     else:
@@ -210,7 +211,7 @@ def _erf_inv64(x: Number) -> Number:
     # One step of Halley's, of third order: on erf(y) = |x| or, where y > 1, erfc(y) = 1 - |x|.
     power = _gauss(y)
     far = rest / power - _erfcx(y)
-    near = fma(y, horner(y * y, _ERF["f64"]), y - size) / power
+    near = muladd(y, horner(y * y, _ERF["f64"]), y - size) / power
     step = where(size > 0.84, far, near) * (math.sqrt(math.pi) / 2)
     y = y - step / fma(y, step, 1.0)
     return where(size < 2.0**-500, size * (math.sqrt(math.pi) / 2), y).copysign(x)

@@ -15,6 +15,7 @@ from namoo.engines.native.vectors import (
     Number,
     fma,
     horner,
+    muladd,
     nearest,
     parts_of,
     reduced,
@@ -201,7 +202,7 @@ def _far_function(outer: Function, name: str, lanes: int, unit: float, phase: fl
         for part in (high, low):
             product = part * (piece * (math.pi / unit))
             turns = Number(f, f.intrinsic("rint", (product * 0.25).value))
-            term = fma(turns, -4.0, product)
+            term = muladd(turns, -4.0, product)
             sums[0], term = _two_sum(sums[0], term)
             sums[1], term = _two_sum(sums[1], term)
             sums[2] = sums[2] + term
@@ -312,13 +313,13 @@ def _sign_of(bits: Number) -> Number:
 def sin_series(r: Number) -> Number:
     """sin(r) for |r| ≤ π/2."""
     z = r * r
-    return fma(r * z, horner(z, _SIN[r.elem]), r)
+    return muladd(r * z, horner(z, _SIN[r.elem]), r)
 
 
 def cos_series(r: Number) -> Number:
     """cos(r) for |r| ≤ π/4, by Taylor's series: exactly 1 at 0."""
     z = r * r
-    return fma(z * z, horner(z, _COS[r.elem]), fma(z, -0.5, 1.0))
+    return muladd(z * z, horner(z, _COS[r.elem]), muladd(z, -0.5, 1.0))
 
 
 def _quarters(size: Number) -> tuple[Number, Number]:
@@ -355,7 +356,7 @@ def tan(x: Number, *, short: bool) -> Number:
     r = reduced(size, k, _HALF_PI[: 2 if short else 3])
     r, bits = _with_far(size, r, bits, "tan", math.pi / 2, 0.0)
     z = r * r
-    t = fma(r * z, horner(z, _TAN_SHORT if short else _TAN), r)
+    t = muladd(r * z, horner(z, _TAN_SHORT if short else _TAN), r)
     odd = (bits & 1).differs(0)
     return (where(odd, -1.0 / t, t).bits() ^ x.bits() ^ size.bits()).as_float()
 
@@ -367,7 +368,7 @@ def _asin_parts(x: Number) -> tuple[Number, Number, Number]:
     """Whether |x| > 1/2; s, which is |x| or √((1 - |x|)/2); and asin(s) - s."""
     size = abs(x)
     large = size > 0.5
-    z = where(large, fma(size, -0.5, 0.5), size * size)
+    z = where(large, muladd(size, -0.5, 0.5), size * size)
     s = where(large, z.sqrt(), size)
     return large, s, s * z * horner(z, _ASIN[x.elem])
 
@@ -377,9 +378,9 @@ def asin(x: Number) -> Number:
     """asin(x) with at most 1.5 ulp of error."""
     high, low, _ = parts_of(x.elem, _HALF_PI)
     large, s, rest = _asin_parts(x)
-    first = fma(s, -2.0, high)
-    lost = fma(s, -2.0, high - first)
-    far = first + (fma(rest, -2.0, low) + lost)
+    first = muladd(s, -2.0, high)
+    lost = muladd(s, -2.0, high - first)
+    far = first + (muladd(rest, -2.0, low) + lost)
     return where(large, far, s + rest).copysign(x)
 
 
@@ -390,7 +391,7 @@ def acos(x: Number) -> Number:
     large, s, rest = _asin_parts(x)
     negative = x < 0.0
     twice = (s + rest) * 2.0
-    far = where(negative, fma(s, -2.0, 2 * high) + fma(rest, -2.0, 2 * low), twice)
+    far = where(negative, muladd(s, -2.0, 2 * high) + muladd(rest, -2.0, 2 * low), twice)
     near = high - (s.copysign(x) + (rest.copysign(x) - low))
     return where(large, far, near)
 
@@ -398,7 +399,7 @@ def acos(x: Number) -> Number:
 def _atan_unit(t: Number) -> Number:
     """atan(t) for 0 ≤ t ≤ 1."""
     z = t * t
-    return fma(t * z, horner(z, _ATAN[t.elem]), t)
+    return muladd(t * z, horner(z, _ATAN[t.elem]), t)
 
 
 @vector_rule

@@ -25,13 +25,13 @@ from namoo.engines.native.ir import (
     Value,
     bits_of,
     constant,
-    has,
     mask_of,
     storage,
     vector_type,
 )
 from namoo.engines.native.kernel import Emitted, Spec
 from namoo.engines.native.matrices import Axis, Product, length
+from namoo.engines.native.target import has
 from namoo.engines.native.tiles import ONE, Packing, Step, even
 from namoo.engines.native.writer import Place, Writer
 

@@ -1,7 +1,8 @@
 """The operations on elements, by the names of the primitives they belong to.
 
 Each is a function `(f, *values, **params)` that writes code into `f` for scalars or vectors.  A
-complex value is a pair of real ones.  Values of the narrow float types are float32 here.
+complex value is a pair of real ones.  Values of the narrow float types are float32 here; `apply`
+rounds what an operation makes of them.
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ from namoo.engines.native.ir import (
     is_float,
     is_signed,
 )
-from namoo.engines.native.types import computed_in, elem_of, is_complex, is_key
+from namoo.engines.native.types import computed_in, elem_of, is_complex, is_key, is_narrow
 
 TABLE: dict[str, Callable[..., Any]] = {}
 # Operations that also know complex numbers.
 COMPLEX: set[str] = set()
+# Those whose code depends on the type of the result: they get it as `elem`, and round themselves.
+TYPED = {"convert", "integer_pow", "nextafter"}
+# Those whose results are operands, or whole numbers that their type has if it has the operands.
+EXACT = {"abs", "ceil", "clamp", "floor", "max", "min", "neg", "round", "select_n", "sign"}
 _COSTS: dict[str, int] = {}
 
 
@@ -55,6 +60,19 @@ def accepts(name: str, *dtypes: np.dtype) -> bool:
 def cost(name: str) -> int:
     """About how many instructions an operation is."""
     return _COSTS[name]
+
+
+def apply(f: Function, name: str, values: list[Any], elem: str, params: dict[str, Any]) -> Any:
+    """An operation's result as a value of its type: narrow floats are rounded."""
+    if name in TYPED:
+        return TABLE[name](f, *values, elem=elem, **params)
+    out = TABLE[name](f, *values, **params)
+    return out if name in EXACT else rounded(f, out, elem)
+
+
+def rounded(f: Function, x: Any, elem: str) -> Any:
+    """A value as its type has it: narrow floats, which are computed in f32, lose digits."""
+    return f.convert(f.convert(x, elem), "f32") if is_narrow(elem) else x
 
 
 def number(like: Value, value: Any) -> Value:
@@ -155,16 +173,18 @@ def square(f: Function, x):
 
 
 @operation("integer_pow", complex=True, cost=3)
-def integer_pow(f: Function, x, *, y: int):
+def integer_pow(f: Function, x, *, y: int, elem: str):
+    def times(a, b):
+        return rounded(f, mul(f, a, b), elem)
+
     if y < 0:
-        one = _one(x)
-        return div(f, one, integer_pow(f, x, y=-y))
+        return rounded(f, div(f, _one(x), integer_pow(f, x, y=-y, elem=elem)), elem)
     out, base = None, x
     while y:
         if y & 1:
-            out = base if out is None else mul(f, out, base)
+            out = base if out is None else times(out, base)
         y >>= 1
-        base = mul(f, base, base) if y else base
+        base = times(base, base) if y else base
     return _one(x) if out is None else out
 
 
@@ -294,13 +314,17 @@ def mulhi(f: Function, x, y):
 
 
 @operation("nextafter", cost=8)
-def nextafter(f: Function, x, y):
-    bits = f"i{bits_of(x.elem)}"
-    at = f.bitcast(x, bits)
+def nextafter(f: Function, x, y, *, elem: str):
+    bits = f"i{bits_of(elem)}"
+
+    def as_number(pattern):
+        return f.convert(f.bitcast(pattern, elem), x.elem)
+
+    at = f.bitcast(f.convert(x, elem), bits)
     # Away from zero the pattern grows by one, towards it it shrinks; from zero, to the least.
     up = f.compare("eq", f.compare("lt", x, y), f.compare("gt", x, number(x, 0)))
-    moved = f.bitcast(f.add(at, f.select(up, constant(bits, 1), constant(bits, -1))), x.elem)
-    least = f.intrinsic("copysign", f.bitcast(constant(bits, 1), x.elem), y)
+    moved = as_number(f.add(at, f.select(up, constant(bits, 1), constant(bits, -1))))
+    least = f.intrinsic("copysign", as_number(constant(bits, 1)), y)
     out = f.select(f.compare("eq", x, number(x, 0)), least, moved)
     out = f.select(f.compare("eq", x, y), y, out)
     return f.select(f.or_(f.unordered(x), f.unordered(y)), f.add(x, y), out)
@@ -319,10 +343,7 @@ def convert(f: Function, x, *, elem: str):
         return f.convert(x, part), constant(part, 0.0)
     if isinstance(x, tuple):
         x = x[0]
-    narrow = computed_in(elem)
-    if narrow != elem:
-        return f.convert(f.convert(f.convert(x, "f32"), elem), narrow)
-    return f.convert(x, elem)
+    return f.convert(f.convert(x, elem), computed_in(elem))
 
 
 @operation("reduce_precision", cost=8)

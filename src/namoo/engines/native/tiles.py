@@ -143,7 +143,7 @@ class Step:
         out = []
         for r, row in enumerate(rows):
             x = f.splat(f.load(row, self.elem), self.lanes)
-            out += [f.fma(x, vectors[v], sums[r * n + v]) for v in range(n)]
+            out += [f.muladd(x, vectors[v], sums[r * n + v]) for v in range(n)]
         return out
 
 

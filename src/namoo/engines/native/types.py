@@ -63,7 +63,12 @@ def parts(elem: str) -> int:
 
 def computed_in(elem: str) -> str:
     """The type that values have while they are computed with: narrow floats are widened."""
-    return "f32" if elem in ("f16", "bf16") else elem
+    return "f32" if is_narrow(elem) else elem
+
+
+def is_narrow(elem: str) -> bool:
+    """Whether it is a float of 16 bits: computed with in f32, and rounded after each operation."""
+    return elem in ("f16", "bf16")
 
 
 def size_of(elem: str) -> int:

@@ -151,12 +151,17 @@ def fma(x: Number, y: Number | float, z: Number | float) -> Number:
     return Number(x.f, x.f.fma(x.value, x.of(y), x.of(z)))
 
 
+def muladd(x: Number, y: Number | float, z: Number | float) -> Number:
+    """x·y + z with one rounding or two."""
+    return Number(x.f, x.f.muladd(x.value, x.of(y), x.of(z)))
+
+
 def horner(x: Number, coefficients: Sequence[float]) -> Number:
     """A polynomial; the coefficient of the lowest power stands first."""
     *rest, last = coefficients
     total = x.like(last)
     for c in reversed(rest):
-        total = fma(x, total, c)
+        total = muladd(x, total, c)
     return total
 
 
@@ -195,7 +200,7 @@ def nearest(x: Number, factor: float, offset: int = 0) -> tuple[Number, Number]:
     Adding 1.5·2ⁿ, n the bits of a fraction, leaves no room for one: rounding makes an integer.
     """
     anchor = 1.5 * 2.0 ** FRACTION[x.elem] + offset
-    moved = fma(x, factor, anchor)
+    moved = muladd(x, factor, anchor)
     return moved - anchor, moved.bits()
 
 

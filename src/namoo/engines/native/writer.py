@@ -132,7 +132,7 @@ class Writer:
             elif isinstance(a, tuple) or a.elem[0] != "f":
                 total = ops.TABLE["add"](self.f, total, ops.mul(self.f, a, b))
             else:
-                total = self.f.fma(a, b, total)
+                total = self.f.muladd(a, b, total)
         return literal_of(0, node.elem) if total is None else total
 
     def _in(self, value, node):
