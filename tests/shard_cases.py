@@ -163,11 +163,90 @@ CASES = [
 ]  # fmt: skip
 
 
+Y = np.arange(8.0, dtype=np.float32) - 3
+
+
+def positive(m, c):
+    """A function that fails for parts with a number that is not positive."""
+
+    def fun(x):
+        c.check(m.numpy.all(x > 0), "{} is not positive", m.numpy.min(x))
+        return x * 2
+
+    return fun
+
+
+def _checked_before(m, c, over):
+    def fun(x):
+        c.check(x[0] > 0, "{} comes first", x[0])
+        return over(positive(m, c))(x)
+
+    return fun
+
+
+def _checked_twice(m, c, over):
+    def fun(x):
+        out = positive(m, c)(x)
+        c.check(m.numpy.all(x < 2), "too large")
+        return out
+
+    return over(fun)
+
+
+def _checked_together(m, c, over):
+    def fun(x):
+        total = m.lax.psum(x.sum(), "x")
+        c.check(total > 100, "the sum is {}", total)
+        return x
+
+    return over(fun)
+
+
+# Errors to look for, and a function of one array; `over(fun, *axes)` maps one over the mesh.
+CHECKS = {
+    "user": ("user_checks", lambda m, c, over: over(positive(m, c))),
+    "both axes": ("user_checks", lambda m, c, over: over(positive(m, c), *BOTH)),
+    "shared": ("user_checks", lambda m, c, over: over(positive(m, c), None)),
+    "unchecked": ("user_checks", lambda m, c, over: over(positive(m, c), check_vma=False)),
+    "jit": ("user_checks", lambda m, c, over: m.jit(over(positive(m, c)))),
+    "vmap": (
+        "user_checks",
+        lambda m, c, over: lambda x: m.vmap(over(positive(m, c)))(m.numpy.stack([x, x + 2])),
+    ),
+    "before": ("user_checks", _checked_before),
+    "twice": ("user_checks", _checked_twice),
+    "collective": ("user_checks", _checked_together),
+    "nan": ("nan_checks", lambda m, c, over: over(m.numpy.log)),
+    "division": ("div_checks", lambda m, c, over: over(lambda x: 1 / x)),
+    "all": ("all_checks", lambda m, c, over: over(lambda x: m.numpy.log(x) / x)),
+    "other errors": ("nan_checks", lambda m, c, over: over(positive(m, c))),
+    "pass": ("user_checks", lambda m, c, over: lambda x: over(positive(m, c))(x * x + 1)),
+}
+
+
+def check(m, c, mesh, spec, name):
+    """What the error of a checked function says, what it raises, and the result."""
+    errors, make = CHECKS[name]
+
+    def over(fun, *axes, **options):
+        cut = spec(axes or ("x",)) if axes != (None,) else spec()
+        return m.shard_map(fun, mesh=mesh, in_specs=cut, out_specs=cut, **options)
+
+    error, out = c.checkify(make(m, c, over), errors=getattr(c, errors))(m.numpy.asarray(Y))
+    raised = ""
+    try:
+        error.throw()
+    except Exception as caught:
+        raised = str(caught).splitlines()[0]
+    return str(error.get()), raised, out
+
+
 def main(path):
     flags = os.environ.get("XLA_FLAGS", "")
     os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count=8"
     os.environ["JAX_PLATFORMS"] = "cpu"
     import jax
+    from jax.experimental import checkify
 
     types = (jax.sharding.AxisType.Auto,) * 2
     mesh = jax.make_mesh((4, 2), BOTH, axis_types=types)
@@ -175,6 +254,9 @@ def main(path):
     for case in CASES:
         for i, leaf in enumerate(case.run(jax, mesh, jax.sharding.PartitionSpec)):
             out[f"{case.name}/{i}"] = np.asarray(leaf)
+    for name in CHECKS:
+        for i, leaf in enumerate(check(jax, checkify, mesh, jax.sharding.PartitionSpec, name)):
+            out[f"check {name}/{i}"] = np.asarray(leaf)
     np.savez(path, **out)
 
 

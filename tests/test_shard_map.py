@@ -12,8 +12,9 @@ import namoo.numpy as jnp
 from namoo import lax
 from namoo._config import Setting
 from namoo.engines.native.engine import native
+from namoo.experimental import checkify
 from namoo.sharding import PartitionSpec as P
-from shard_cases import BOTH, CASES, W, X
+from shard_cases import BOTH, CASES, CHECKS, W, X, Y, check, positive
 
 pytest.importorskip("jaxlib")
 pytestmark = pytest.mark.usefixtures("eight_devices")
@@ -192,3 +193,80 @@ def test_one_within_another():
             lambda b: b, mesh=namoo.make_mesh((8,), ("q",)), in_specs=P(), out_specs=P()
         )
         namoo.shard_map(other, mesh=mesh(), in_specs=P("x"), out_specs=P("x"))(X)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_failed_checks_are_returned(name, oracle):
+    text, raised, out = check(namoo, checkify, mesh(), P, name)
+    wanted = [oracle[f"check {name}/{i}"] for i in range(3)]
+    assert (text, raised) == (str(wanted[0]), str(wanted[1]))
+    np.testing.assert_allclose(out, wanted[2])
+
+
+def _inner(axis):
+    return lambda fun: namoo.shard_map(fun, in_specs=P(axis), out_specs=P(axis), axis_names={axis})
+
+
+def _over(fun, **options):
+    specs = {"in_specs": P("x"), "out_specs": P("x")}
+    return lambda x: namoo.shard_map(fun, mesh=mesh(), **specs, **options)(x)
+
+
+def _then_check(x):
+    out = _over(positive(namoo, checkify))(x)
+    checkify.check(out[0] > 0, "then {}", out[0])
+    return out
+
+
+FAIL = positive(namoo, checkify)
+EACH = [f"at mapped index {i}: {v} is not positive" for i, v in enumerate([-3.0, -3.0, -1.0, -1.0])]
+# JAX refuses these.
+CHECKED_COMPOSITIONS = {
+    "scan": (lambda x: lax.scan(lambda c, _: (_over(FAIL)(c), None), x, None, 2)[0], EACH),
+    "in scan": (_over(lambda x: lax.scan(lambda c, _: (FAIL(c), None), x, None, 2)[0]), EACH),
+    "while": (lambda x: lax.while_loop(lambda c: c[0] > -9, _over(FAIL), x), EACH),
+    "cond": (lambda x: lax.cond(x[0] < 0, _over(FAIL), lambda x: x, x), EACH),
+    "not taken": (lambda x: lax.cond(x[0] > 0, _over(FAIL), lambda x: x, x), None),
+    "grad": (namoo.grad(lambda x: _over(FAIL)(x).sum()), EACH),
+    "some axes": (
+        _over(FAIL, axis_names={"x"}),
+        ["at mapped index 0: -3.0 is not positive", "at mapped index 1: -1.0 is not positive"],
+    ),
+    "nested": (
+        _over(lambda x: _inner("y")(FAIL)(x), axis_names={"x"}),
+        [f"at mapped index {i}, {j}: {v}.0 is not positive" for i, j, v in
+         [(0, 0, -3), (0, 1, -2), (1, 0, -1), (1, 1, 0)]],
+    ),
+    "then": (_then_check, EACH + [f"at mapped index {i}: then -6.0" for i in range(4, 8)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHECKED_COMPOSITIONS)
+@pytest.mark.parametrize("how", [lambda f: f, namoo.jit], ids=["eager", "jit"])
+def test_failed_checks_of_compositions(name, how):
+    fun, wanted = CHECKED_COMPOSITIONS[name]
+    error, _ = how(checkify.checkify(fun))(jnp.asarray(Y))
+    if wanted is None:
+        assert error.get() is None
+        error.throw()
+        return
+    assert error.get().splitlines() == [f"{line} (`check` failed)" for line in wanted]
+    last = [line for line in wanted if "then" not in line][-1].partition(": ")[2]
+    with pytest.raises(checkify.JaxRuntimeError, match=last):
+        error.throw()
+
+
+@pytest.mark.parametrize("engine", ["native", "xla"])
+def test_failed_checks_of_pmap(engine):
+    with Setting("engine")(engine):
+        error, out = checkify.checkify(namoo.pmap(FAIL))(jnp.asarray(Y))
+        np.testing.assert_array_equal(out, Y * 2)
+        with pytest.raises(checkify.JaxRuntimeError, match="0.0 is not positive"):
+            error.throw()
+        assert checkify.checkify(namoo.pmap(FAIL))(jnp.asarray(Y + 4))[0].get() is None
+
+
+def test_pmap_keeps_no_arguments():
+    with Setting("check_tracer_leaks")(True):
+        mapped = namoo.pmap(lambda x: x + 1)
+        np.testing.assert_array_equal(namoo.jit(lambda x: mapped(x))(Y), Y + 1)

@@ -305,10 +305,12 @@ def pmap(
             ) from None
         if run is None:
             chosen = dict(zip(nums, statics, strict=True))
+            # The arguments themselves must not be kept.
+            count = len(args)
 
             def of_dynamic(*values, **kw):
                 rest = iter(values)
-                full = [chosen[i] if i in chosen else next(rest) for i in range(len(args))]
+                full = [chosen[i] if i in chosen else next(rest) for i in range(count)]
                 return fun(*full, **kw)
 
             of_dynamic.__name__ = function_name(fun)

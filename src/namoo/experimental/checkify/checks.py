@@ -15,6 +15,7 @@ from namoo.experimental.checkify.error import (
     Entry,
     Error,
     FailedCheckError,
+    Kind,
     Template,
     kind_of,
     update,
@@ -57,7 +58,7 @@ class Check(Primitive):
             for x, b in zip(xs, batched, strict=True)
         ]
         self.bind(
-            *tree_util.tree_leaves(any_of_batch(err_tree.unflatten(full))),
+            *tree_util.tree_leaves(in_one(err_tree.unflatten(full))),
             err_tree=err_tree,
             debug=debug,
         )
@@ -67,20 +68,31 @@ class Check(Primitive):
 check_p = Check()
 
 
-def any_of_batch(error: Error) -> Error:
-    """One error for a batch: of each kind that of the last example that failed."""
-    entries = {}
+def in_one(error: Error) -> Error:
+    """One error for all examples and devices: of each kind that of the last which failed."""
+    entries: dict[Kind, Entry] = {}
     for kind, entry in error.entries.items():
-        last = len(entry.failed) - 1 - jnp.argmax(jnp.flip(entry.failed))
-        pick = lambda x, i=last: jnp.take(x, i, axis=0)  # noqa: E731
-        entries[kind] = Entry(pick(entry.failed), pick(entry.code), tuple(map(pick, entry.payload)))
+        ndim, count = jnp.ndim(entry.failed), jnp.size(entry.failed)
+        if not count:
+            continue
+        if ndim:
+            last = count - 1 - jnp.argmax(jnp.flip(jnp.ravel(entry.failed)))
+            entry = tree_util.tree_map(
+                lambda x, i=last, n=ndim: jnp.take(
+                    jnp.reshape(x, (-1, *jnp.shape(x)[n:])), i, axis=0
+                ),
+                entry,
+            )
+        kind = kind._replace(mapped=())
+        if before := entries.get(kind):
+            first = entry.failed & (~before.failed | (entry.code < before.code))
+            entry = tree_util.tree_map(lambda x, y, c=first: jnp.where(c, x, y), entry, before)
+        entries[kind] = entry
     return Error(entries, error.templates)
 
 
 def _bind(error: Error, debug: bool) -> None:
-    while any(jnp.shape(entry.failed) for entry in error.entries.values()):
-        error = any_of_batch(error)
-    leaves, tree = tree_util.tree_flatten(error)
+    leaves, tree = tree_util.tree_flatten(in_one(error))
     check_p.bind(*leaves, err_tree=tree, debug=debug)
 
 

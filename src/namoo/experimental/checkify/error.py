@@ -84,15 +84,19 @@ ErrorCategory = type[CheckError]
 
 
 class Kind(NamedTuple):
-    """Errors that can share one place: of one class, with arrays of the same types."""
+    """Errors that can share an entry: of one class, with arrays of the same types.
+
+    Errors of a `shard_map` are `mapped`: there is one for each of its devices.
+    """
 
     error: ErrorCategory
     payload: tuple[ShapedArray, ...]
+    mapped: tuple[int, ...] = ()
 
     def avals(self) -> list[ShapedArray]:
         """The types of an entry's leaves."""
         scalars = [ShapedArray((), np.dtype(np.bool_)), ShapedArray((), np.dtype(np.int32))]
-        return [*scalars, *self.payload]
+        return [a.update(shape=(*self.mapped, *a.shape)) for a in (*scalars, *self.payload)]
 
 
 class Entry(NamedTuple):
@@ -142,28 +146,32 @@ class Error:
         return None if error is None else str(error)
 
     def get_exception(self) -> CheckError | None:
-        """The first failed check as an exception, or None; for a batch a `BatchedError`.
+        """The first failed check as an exception, or None; of several examples or devices, that of
+        each of them, as a `BatchedError`.
 
         >>> Error().get_exception() is None
         True
         """
-        known = {
-            kind: Entry(np.asarray(entry.failed), np.asarray(entry.code), entry.payload)
-            for kind, entry in self.entries.items()
-        }
-        shape = max((entry.failed.shape for entry in known.values()), key=len, default=())
-        if not shape:
-            return self._at(known, ())
-        found = {index: self._at(known, index) for index in np.ndindex(*shape)}
-        failures = {index: error for index, error in found.items() if error is not None}
-        return BatchedError(failures) if failures else None
+        known = [
+            Entry(np.asarray(entry.failed), np.asarray(entry.code), entry.payload)
+            for entry in self.entries.values()
+        ]
+        mapped = [entry for entry in known if entry.failed.ndim and entry.failed.any()]
+        if not mapped:
+            return self._at([entry for entry in known if not entry.failed.ndim], ())
+        shape = min(mapped, key=lambda entry: entry.code[entry.failed].min()).failed.shape
+        # What is not mapped happened to all.
+        shared = [entry for entry in known if entry.failed.shape == shape[: entry.failed.ndim]]
+        found = {index: self._at(shared, index) for index in np.ndindex(*shape)}
+        return BatchedError({index: error for index, error in found.items() if error is not None})
 
-    def _at(self, known: Mapping[Kind, Entry], index: tuple[int, ...]) -> CheckError | None:
-        failed = [entry for entry in known.values() if entry.failed[index]]
+    def _at(self, known: Sequence[Entry], index: tuple[int, ...]) -> CheckError | None:
+        here = [(entry, index[: entry.failed.ndim]) for entry in known]
+        failed = [(int(entry.code[i]), entry, i) for entry, i in here if entry.failed[i]]
         if not failed:
             return None
-        first = min(failed, key=lambda entry: int(entry.code[index]))
-        return self.templates[int(first.code[index])]([x[index] for x in first.payload])
+        code, first, i = min(failed, key=lambda each: each[0])
+        return self.templates[code]([x[i] for x in first.payload])
 
     def throw(self) -> None:
         """Raise `JaxRuntimeError` if a check failed; under `checkify`, hand the error on.
@@ -199,17 +207,26 @@ def update(
     if before is not None:
         code = jnp.where(before.failed, before.code, code)
         payload = tuple(
-            jnp.where(before.failed, old, new)
+            jnp.where(_with_rank(before.failed, old), old, new)
             for old, new in zip(before.payload, payload, strict=True)
         )
         failed = jnp.logical_or(before.failed, failed)
     return {**entries, kind: Entry(failed, code, payload)}
 
 
+def _with_rank(flag: Any, x: Any) -> Any:
+    """A flag for each example of a batch, with as many dimensions as the examples."""
+    return jnp.reshape(flag, jnp.shape(flag) + (1,) * (jnp.ndim(x) - jnp.ndim(flag)))
+
+
 def placeholder(kind: Kind) -> Entry:
     """The entry of a kind that has not happened."""
-    payload = tuple(jnp.ones(aval.shape, aval.dtype) for aval in kind.payload)
-    return Entry(jnp.asarray(False), jnp.asarray(-1, np.int32), payload)
+    failed, code, *payload = kind.avals()
+    return Entry(
+        jnp.zeros(failed.shape, failed.dtype),
+        jnp.full(code.shape, -1, code.dtype),
+        tuple(jnp.ones(aval.shape, aval.dtype) for aval in payload),
+    )
 
 
 def leaves_of(entries: Mapping[Kind, Entry]) -> list[Any]:

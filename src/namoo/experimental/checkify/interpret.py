@@ -18,6 +18,7 @@ from namoo import numpy as jnp
 from namoo import tree_util
 from namoo.control.cond import cond_p
 from namoo.control.scan import cut, scan_p
+from namoo.control.shard_map import shard_map_p
 from namoo.control.whileloop import while_p
 from namoo.core.array import Array
 from namoo.core.avals import ShapedArray, aval_of
@@ -112,6 +113,8 @@ class Checker:
             return self.while_loop(entries, args, **params)
         if prim is cond_p:
             return self.cond(entries, args, **params)
+        if prim is shard_map_p:
+            return self.shard_map(entries, args, **params)
         out = prim.bind(*args, **params)
         outs = list(out) if prim.multiple_results else [out]
         return self.automatic(eqn, entries, args, outs), outs
@@ -260,6 +263,28 @@ class Checker:
         programs = tuple(self.checked(self.runner(b), kinds, avals)[0] for b in branches)
         outs = cond_p.bind(index, *leaves_of(entries), *operands, branches=programs, **params)
         return self.split(kinds, outs)
+
+    def shard_map(self, entries, args, *, jaxpr, outs, **params):
+        """Each device has errors of its own, which come out side by side."""
+
+        def mapped(_, values):
+            found, results = self.run(jaxpr.jaxpr, jaxpr.consts, {}, values)
+            return {
+                kind: Entry(*tree_util.tree_map(lambda x: jnp.expand_dims(x, 0), entry))
+                for kind, entry in found.items()
+            }, results
+
+        with shard_map_p.scope(params):
+            program, inner = self.checked(mapped, (), jaxpr.in_avals, 0, jaxpr.jaxpr.name)
+        axes = params["axes"]
+        count = math.prod(params["mesh"].shape[name] for name in axes)
+        kinds = [kind._replace(mapped=(count, *kind.mapped)) for kind in inner]
+        layouts = [(axes, *[()] * (a.ndim - 1)) for kind in kinds for a in kind.avals()]
+        results = shard_map_p.bind(*args, jaxpr=program, outs=(*layouts, *outs), **params)
+        found, results = self.split(kinds, results)
+        for kind, entry in found.items():
+            entries = update(entries, kind, *entry)
+        return entries, results
 
     def custom(self, prim, entries, args, *, call_jaxpr, num_consts, **rules):
         """A function with its own derivative keeps it; its rule is not checked."""
