@@ -2,11 +2,13 @@
 
 import string
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import namoo
 import namoo.numpy as jnp
 import numpy_oracle as oracle
 
@@ -126,6 +128,18 @@ jnp.einsum('ij,jk,kl->il', f, m, m, optimize=False)
 jnp.einsum('ij,jk,kl->il', f, m, m, optimize=True)
 jnp.einsum('ij,jk,kl->il', f, m, m, optimize=[(0, 1), (0, 1)])
 jnp.einsum('ij,ij,ij->j', f, p, i)
+jnp.einsum('ij->i', t)
+jnp.einsum('ij->', t, preferred_element_type=int)
+jnp.einsum('ii', m > 0)
+jnp.einsum('ij,ij->i', t, t)
+jnp.einsum('ij,ik->', t, t)
+jnp.einsum('ij,ij->i', h, b)
+jnp.einsum('ij,j->i', k, g)
+jnp.einsum('ij,ij->i', u, k)
+jnp.einsum('ij,ij->i', t, c)
+jnp.einsum('ij,ik,i->jk', t, k, h[:, 0])
+jnp.einsum('ij->', h, preferred_element_type='float32')
+jnp.einsum('ij,->ij', h, 2.5)
 jnp.einsum('i,i->', g, j)
 jnp.einsum('ij,jk->ik', i, i.T)
 jnp.einsum('ij,jk->ik', h, h.T)
@@ -196,3 +210,16 @@ def test_letters_are_enough():
     many = string.ascii_letters[:30]
     x = jnp.ones((1,) * 30)
     assert jnp.einsum(f"{many}->", x) == 1
+
+
+@pytest.mark.parametrize("other", ["complex64", "float16", "int8", "bool"])
+def test_derivative_beside_an_operand_of_another_type(other):
+    x, y = np.arange(3, dtype=np.float32), np.arange(3, dtype=np.int8).astype(other)
+
+    def derivative(package):
+        fun = package.numpy
+        return package.grad(lambda x: fun.real(fun.einsum("a,a->", x, fun.asarray(y))))(x)
+
+    found, wanted = derivative(namoo), derivative(jax)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)

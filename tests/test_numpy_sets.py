@@ -64,6 +64,20 @@ EAGER = [
         ["intersect1d", "setxor1d"],
         ["jnp.array([3, 1, 7]), jnp.array([1, 9, 3]), assume_unique=True"],
     ),
+    *calls(
+        ["setxor1d"],
+        [
+            "jnp.array([3, 1, 1, 7]), jnp.array([9, 3, 3]), assume_unique=True",
+            "jnp.array([3, 1, 1, 7]), jnp.array([9, 3, 3]), assume_unique=True, size=4",
+        ],
+    ),
+    *calls(
+        ["unique"],
+        [
+            f"jnp.array([1 + 1j, complex(1, np.nan), 0j, complex(np.nan, 1), 2]), {ALL}{nan}"
+            for nan in ("", ", equal_nan=False")
+        ],
+    ),
     "jnp.setdiff1d(i, j, assume_unique=True)",
     "jnp.setdiff1d(n, jnp.array([1.0]))",
 ]

@@ -9,13 +9,16 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from namoo import _dtypes
 from namoo.core.array import Array
 from namoo.core.avals import ShapeDtypeStruct
-from namoo.numpy.promote import array_of, as_type, promote_types
+from namoo.numpy.promote import array_of, as_type
 from namoo.numpy.reductions import refuse_out
 from namoo.primitives import shape as lax
 from namoo.primitives.contract import dot_general
+from namoo.primitives.reduction import reduce_or
 from namoo.primitives.slicing import slice_in_dim
 from namoo.transforms.recall import recalled
 
@@ -67,7 +70,7 @@ def einsum(
         text = _full_formula(subscripts, tuple(x.shape for x in given))
     else:
         text, given = _parsed(subscripts, operands)
-    arrays = promote_types("einsum", *given)
+    arrays = list(given)  # products take operands of different types
     if preferred_element_type is None:
         dtype, weak = _dtypes.result_type(*arrays, return_weak_type_flag=True)
     else:
@@ -169,7 +172,7 @@ def _contract(formula: str, taken: list[Array], precision: Any, dtype: Any) -> A
     terms = inputs.split(",")
     if len(taken) == 1:
         x, names = _on_diagonals(taken[0], terms[0])
-        return _arranged(*_summed(x, names, output), output)
+        return _arranged(*_summed(x, names, output, dtype), output)
     if len(taken) > 2:
         first = _contract(
             f"{terms[0]},{terms[1]}->{_kept(terms, output)}", taken[:2], precision, dtype
@@ -181,8 +184,8 @@ def _contract(formula: str, taken: list[Array], precision: Any, dtype: Any) -> A
         _on_diagonals(v, term) for v, term in zip(taken, terms, strict=True)
     )
     x, x_names, y, y_names = _without_ones(x, x_names, y, y_names)
-    x, x_names = _summed(x, x_names, output + y_names)
-    y, y_names = _summed(y, y_names, output + x_names)
+    x, x_names = _summed(x, x_names, output + y_names, dtype)
+    y, y_names = _summed(y, y_names, output + x_names, dtype)
     common = [n for n in x_names if n in y_names]
     batch, contracted = _split(common, output)
     numbers = tuple(
@@ -219,10 +222,15 @@ def _on_diagonals(x: Array, names: str) -> tuple[Array, str]:
     return x, names
 
 
-def _summed(x: Array, names: str, needed: str) -> tuple[Array, str]:
-    """Sum over the axes that nothing else needs."""
+def _summed(x: Array, names: str, needed: str, dtype: Any) -> tuple[Array, str]:
+    """Sum over the axes that nothing else needs, in the result's type where it is wider."""
     axes = [i for i, n in enumerate(names) if n not in needed]
-    return lax.reduce_sum(x, axes), "".join(n for n in names if n in needed)
+    if not axes:
+        return x, names
+    if _dtypes.result_type(x.dtype, dtype) != x.dtype:
+        x = as_type(x, dtype)
+    total = reduce_or(x, axes) if x.dtype == np.bool_ else lax.reduce_sum(x, axes)
+    return total, "".join(n for n in names if n in needed)
 
 
 def _without_ones(x, x_names, y, y_names):

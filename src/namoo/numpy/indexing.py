@@ -186,6 +186,11 @@ def read_index(shape: Shape, index: Any, strict: bool = True, wrap: bool = True)
             items += (Item("array", axis + k, p) for k, p in enumerate(places))
         else:
             full.append(next(rest))
+            if not full[-1] and not entry.shape:
+                raise IndexError(
+                    f"index is out of bounds for axis {axis - len(inserted)} with size 0, of an "
+                    f"array of shape {shape}." + errors.at_user_line()
+                )
             items.append(Item("array", axis, entry))
     return Index(items, inserted, tuple(full))
 
@@ -245,7 +250,7 @@ def _entry(entry: Any) -> Any:
         )
     if isinstance(entry, (list, tuple)):
         entry = _array_of(entry)
-    elif isinstance(entry, float) or isinstance(entry, np.generic):
+    elif isinstance(entry, (float, complex, np.generic)):
         entry = np.asarray(entry)
     elif hasattr(entry, "__jax_array__"):
         entry = to_array(entry)

@@ -138,6 +138,8 @@ def unique(
         (Array([1, 2, 3], dtype=int32), Array([1, 1, 2], dtype=int32))
     """
     x = array_of("unique", ar)
+    if is_kind(x, np.complexfloating):
+        x = where(isnan(x), np.asarray(complex(np.nan, 0), x.dtype), x)  # NaN in whichever part
     # The slices that are compared lie along the first axis; those of a flat array are elements.
     axis = None if axis is None else canonical_axis(axis, x.ndim)
     slices = reshape(x, (x.size,)) if axis is None else moveaxis(x, axis, 0)
@@ -454,7 +456,8 @@ def setxor1d(
 
     Args:
         ar1, ar2: the arrays, taken as flat.
-        assume_unique: says that neither has equal elements; it changes nothing then.
+        assume_unique: says that neither has equal elements; those that occur once in both
+            together are returned then.
         size: length of the result, needed under `jit`: cut, or filled up.
         fill_value: what it is filled up with; the least element of the result by default.
 
@@ -468,7 +471,12 @@ def setxor1d(
     if not a.size + b.size:
         return _only_filling(a, size, fill_value)
     merged = _merge(a, b)
-    return _members(merged, merged.in_first ^ merged.in_second, size, fill_value)[0]
+    if assume_unique:
+        counts = merged.groups.gather(ones(ShapedArray(merged.values.shape, np.int32)), "add")
+        chosen = lax.eq(counts, np.int32(1))
+    else:
+        chosen = merged.in_first ^ merged.in_second
+    return _members(merged, chosen, size, fill_value)[0]
 
 
 def isin(

@@ -16,7 +16,7 @@ from namoo._lazy import later
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero, is_linear
 from namoo.primitives.families import add_any
-from namoo.primitives.shape import argsort, convert_element_type, shape_of, transpose
+from namoo.primitives.shape import argsort, convert_element_type_p, shape_of, transpose
 
 precisions = later("namoo.primitives.precision")
 
@@ -188,7 +188,7 @@ def _as_operand(out: Any, axes: Sequence[int], aval: ShapedArray) -> Any:
     out = transpose(out, argsort(axes))
     if aval_of(out).dtype == aval.dtype:
         return out
-    return convert_element_type(out, aval.dtype, aval.weak_type)
+    return convert_element_type_p.bind(out, new_dtype=aval.dtype, weak_type=aval.weak_type)
 
 
 @functools.lru_cache(4096)

@@ -26,7 +26,7 @@ from namoo.primitives.conv_shapes import (
 )
 from namoo.primitives.families import accepts
 from namoo.primitives.precision import canonicalize_precision, is_algorithm, round_operands
-from namoo.primitives.shape import convert_element_type, moveaxis, reshape, rev, shape_of
+from namoo.primitives.shape import convert_element_type_p, moveaxis, reshape, rev, shape_of
 
 # Windows are copied side by side for one large product of matrices; no more than this at a time.
 _CHUNK_BYTES = 1 << 26
@@ -289,7 +289,7 @@ def _retyped(x: Any, aval: ShapedArray) -> Any:
     """`x` in the type of another value."""
     if aval_of(x).dtype == aval.dtype:
         return x
-    return convert_element_type(x, aval.dtype, aval.weak_type)
+    return convert_element_type_p.bind(x, new_dtype=aval.dtype, weak_type=aval.weak_type)
 
 
 def _pad(x: np.ndarray, padding: Pads, dilation: Shape) -> np.ndarray:
