@@ -30,10 +30,14 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent of a value, as an array or as a `SymbolicZero`.
+    """The zero tangents of the values in a tree, as arrays or as `SymbolicZero`s.
 
     >>> zero_from_primal(2.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    zero = Zero.of(val)
-    return SymbolicZero(zero.aval) if symbolic_zeros else instantiate(zero)
+
+    def zero_of(x: Any) -> Any:
+        zero = Zero.of(x)
+        return SymbolicZero(zero.aval) if symbolic_zeros else instantiate(zero)
+
+    return tree_util.tree_map(zero_of, val)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -23,8 +21,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Returns:
       the vector, of the leaves' common dtype, and the function that turns such a vector back into
-      a tree with the leaves' own shapes and dtypes. If all leaves have one dtype, it takes vectors
-      of any.
+      a tree with the leaves' own shapes and dtypes.
 
     >>> import namoo.numpy as jnp
     >>> vector, unravel = ravel_pytree({"a": 1.0, "b": jnp.zeros((2, 2))})
@@ -34,41 +31,33 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     (2, 2)
     """
     leaves, tree = tree_util.tree_flatten(pytree)
-    types = tuple((a.shape, a.dtype) for a in map(aval_of, leaves))
     if not leaves:
-        return jnp.zeros(0, jnp.float32), _Unravel(tree, types, None)
+        empty = jnp.zeros(0, jnp.float32)
+        return empty, lambda vector: tree.unflatten([])
+    avals = [aval_of(x) for x in leaves]
     dtype = _dtypes.result_type(*leaves)
+    ends = np.cumsum([a.size for a in avals])
+    total = int(ends[-1])
     vector = jnp.concatenate([jnp.ravel(jnp.asarray(x)).astype(dtype) for x in leaves])
-    return vector, _Unravel(tree, types, dtype)
 
-
-@dataclasses.dataclass(frozen=True)
-class _Unravel:
-    """Turns a vector into a tree. Equal for equal trees: a program that it decides serves both."""
-
-    tree: Any
-    types: tuple[tuple[tuple[int, ...], Any], ...]
-    dtype: Any
-
-    def __call__(self, vector: Any) -> Any:
-        if not self.types:
-            return self.tree.unflatten([])
+    def unravel(vector: Any) -> Any:
         found = aval_of(vector)
-        ends = np.cumsum([math.prod(shape) for shape, _ in self.types])
-        if found.shape != (int(ends[-1]),):
+        if found.shape != (total,):
             raise ValueError(
-                f"unravel function given array of shape {found.shape}, but expected ({ends[-1]},)."
+                f"unravel function given array of shape {found.shape}, but expected ({total},)."
             )
-        mixed = any(dtype != self.dtype for _, dtype in self.types)
-        if mixed and found.dtype != self.dtype:
+        if found.dtype != dtype:
             raise TypeError(
-                f"unravel function given array of dtype {found.dtype}, but expected dtype "
-                f"{self.dtype}."
+                f"unravel function given array of dtype {found.dtype}, but expected dtype {dtype}."
             )
         parts = jnp.split(jnp.asarray(vector), ends[:-1])
-        parts = [part.reshape(shape) for part, (shape, _) in zip(parts, self.types, strict=True)]
-        if mixed:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # complex to real, where a leaf is real
-                parts = [x.astype(dtype) for x, (_, dtype) in zip(parts, self.types, strict=True)]
-        return self.tree.unflatten(parts)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # complex to real, where a leaf is real
+            return tree.unflatten(
+                [
+                    part.reshape(a.shape).astype(a.dtype)
+                    for part, a in zip(parts, avals, strict=True)
+                ]
+            )
+
+    return vector, unravel

@@ -9,7 +9,7 @@ from conformance.harness import Sample
 from namoo import debug
 from namoo._config import enable_x64
 from namoo.control import axes
-from namoo.control.call import jit_p
+from namoo.control.call import call_p, closed_call_p, jit_p
 from namoo.control.callback import (
     debug_callback,
     debug_callback_p,
@@ -74,6 +74,8 @@ inner = program(two_results, x, y)
 
 CALLS = [
     Sample(jit_p, [x, y], {"jaxpr": inner, "name": "f"}, dtypes=()),
+    Sample(call_p, [x, y], {"jaxpr": inner}, dtypes=()),
+    Sample(closed_call_p, [x, y], {"jaxpr": inner}, dtypes=()),
     Sample(
         jit_p,
         [x, y],

@@ -113,9 +113,14 @@ def _advice(x: Any, third: str) -> str:
 
 def function_name(fun: Callable) -> str:
     """A function's name, for messages and programs."""
-    return getattr(fun, "__name__", None) or getattr(
-        getattr(fun, "func", None), "__name__", type(fun).__name__
-    )
+    names = getattr(fun, "__name__", None), getattr(getattr(fun, "func", None), "__name__", None)
+    return next((n for n in names if n and isinstance(n, str)), type(fun).__name__)
+
+
+def wraps(fun: Callable) -> Callable[[Callable], Callable]:
+    """`functools.wraps` for any callable: a name that is not a string is left out."""
+    names = [n for n in ("__name__", "__qualname__") if isinstance(getattr(fun, n, None), str)]
+    return functools.wraps(fun, assigned=("__module__", "__doc__", *names))
 
 
 def signature(fun: Callable) -> inspect.Signature | None:

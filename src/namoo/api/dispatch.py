@@ -35,7 +35,7 @@ class _Dispatcher:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return self.general(args, kwargs)
-        except (Exception, KeyboardInterrupt) as error:
+        except Exception as error:
             errors.tidy(error)
             raise
 

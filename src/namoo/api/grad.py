@@ -20,6 +20,7 @@ from namoo.api.arguments import (
     leaf_paths,
     require_callable,
     to_array,
+    wraps,
 )
 from namoo.api.map import vmap
 from namoo.core.array import Array, EagerArray
@@ -479,7 +480,7 @@ def value_and_grad(
     argnums_tuple(argnums, "argnums")
 
     @errors.boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def value_and_grad_f(*args, **kwargs):
         of_selected, selected, nums = _select_args(fun, args, argnums, "grad")
         leaves = tree_util.tree_leaves(selected)
@@ -539,7 +540,7 @@ def grad(
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
     @errors.boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def grad_f(*args, **kwargs):
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
@@ -601,7 +602,7 @@ def jacfwd(
     require_callable(fun, "jacfwd")
 
     @errors.boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian_f(*args, **kwargs):
         of_selected, selected, nums = _select_args(fun, args, argnums, "jacfwd")
         selected = tuple(selected)
@@ -653,7 +654,7 @@ def jacrev(
     require_callable(fun, "jacrev")
 
     @errors.boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def jacobian_f(*args, **kwargs):
         of_selected, selected, nums = _select_args(fun, args, argnums, "jacrev")
         for path, leaf in tree_util.tree_leaves_with_path(tuple(selected)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,18 +12,22 @@ from namoo.api.arguments import (
     argnums_tuple,
     argument_paths,
     function_name,
+    is_array,
     require_callable,
+    wraps,
 )
 from namoo.api.jit import Jitted
 from namoo.core.avals import ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr
-from namoo.core.trace import context, eval_trace, named_axis, set_trace
+from namoo.core.reflection import eval_context
+from namoo.core.trace import named_axis
 from namoo.transforms.stage import stage
 
 
 def _stage(fun: Callable, args: tuple, kwargs: dict, how: str):
     """The program of a function, and its result as types in a tree."""
     leaves, tree = tree_util.tree_flatten((args, kwargs))
+    leaves = [_typed(x) for x in leaves]
     fixed = Static(leaves)
     paths = argument_paths(fun, args, kwargs)
     fixed.check_arguments(fun, lambda: paths)
@@ -38,6 +41,7 @@ def _stage(fun: Callable, args: tuple, kwargs: dict, how: str):
         outs, out_tree = tree_util.tree_flatten(result)
         fixed_out = Static(outs)
         fixed_out.check_results(how, fun, result)
+        fixed_out.places.update({i: x for i, x in enumerate(outs) if type(x) is ShapeDtypeStruct})
         return fixed_out.dynamic(outs)
 
     operands = fixed.dynamic(leaves)
@@ -46,6 +50,13 @@ def _stage(fun: Callable, args: tuple, kwargs: dict, how: str):
     jaxpr, consts = stage(flat, avals, function_name(fun), names, how)
     types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in jaxpr.out_avals]
     return ClosedJaxpr(jaxpr, consts), out_tree.unflatten(fixed_out.join(types))
+
+
+def _typed(x: Any) -> Any:
+    """A leaf of the arguments; what only has a shape and a dtype stands for an array."""
+    if is_array(x) or not hasattr(x, "shape") or not hasattr(x, "dtype"):
+        return x
+    return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
 
 
 def make_jaxpr(
@@ -74,12 +85,12 @@ def make_jaxpr(
     nums = argnums_tuple(static_argnums, "static_argnums")
 
     @errors.boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def make(*args, **kwargs):
         fixed = {i % len(args): args[i] for i in nums}
         dynamic = tuple(x for i, x in enumerate(args) if i not in fixed)
 
-        @functools.wraps(fun)
+        @wraps(fun)
         def of_dynamic(*values, **kw):
             rest = iter(values)
             full = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
@@ -127,14 +138,16 @@ def typeof(x: Any) -> Any:
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Compute at once, even while a function is traced; operands must be concrete.
+    """Compute operations on known values at once, even while a function is traced.
+
+    Operations on traced values become part of the program, as they do outside.
 
     >>> import namoo.numpy as jnp
     >>> with ensure_compile_time_eval():
     ...     jnp.sum(jnp.arange(3))
     Array(3, dtype=int32)
     """
-    with set_trace(eval_trace):
+    with eval_context():
         yield
 
 
@@ -162,24 +175,16 @@ def named_scope(name: str) -> Iterator[None]:
 
 
 def named_call(fun: Callable, *, name: str | None = None) -> Callable:
-    """A function under a name of its own in programs and profiles.
+    """A function whose operations are under a name in profiles; see `named_scope`.
 
     >>> named_call(lambda x: x + 1, name="next")(1)
     2
     """
-    from namoo.api.jit import jit
-
     require_callable(fun, "named_call")
 
-    @functools.wraps(fun)
+    @wraps(fun)
     def named(*args, **kwargs):
-        return fun(*args, **kwargs)
+        with named_scope(name or function_name(fun)):
+            return fun(*args, **kwargs)
 
-    named.__name__ = name or function_name(fun)
-    compiled = jit(named)
-
-    @functools.wraps(fun)
-    def call(*args, **kwargs):
-        return named(*args, **kwargs) if context.trace is eval_trace else compiled(*args, **kwargs)
-
-    return call
+    return named

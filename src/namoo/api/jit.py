@@ -524,7 +524,8 @@ def _named(static: dict) -> dict:
 def _chosen_arguments(
     fun: Callable, what: str, nums: Any, names: Any
 ) -> tuple[tuple[int, ...], frozenset]:
-    """Arguments by number and by name; each tells the other, from the signature."""
+    """Arguments by number and by name; where one is absent, the signature completes it."""
+    both = nums is not None and names is not None
     nums = () if nums is None else argnums_tuple(nums, f"{what}_argnums")
     names = () if names is None else (names,) if isinstance(names, str) else names
     if not isinstance(names, Iterable) or not all(isinstance(n, str) for n in names):
@@ -553,7 +554,7 @@ def _chosen_arguments(
                 f"{list(sig.parameters)}."
             )
     all_nums, all_names = set(nums), set(names)
-    for i, p in enumerate(positional):
+    for i, p in enumerate([] if both else positional):
         if (i in nums or i - len(positional) in nums) and p.kind is p.POSITIONAL_OR_KEYWORD:
             all_names.add(p.name)
         if p.name in names:

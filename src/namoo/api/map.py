@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from namoo.api.arguments import (
     is_array,
     require_callable,
     to_array,
+    wraps,
 )
 from namoo.core.array import PlacedArray
 from namoo.core.avals import aval_of
@@ -31,14 +31,13 @@ def _is_none(x: Any) -> bool:
 
 def _axes_for(axes: Any, tree: Any, what: str) -> list[int | None]:
     """An axis (or None) for every leaf of a tree, from a prefix of it."""
-    title = f"vmap {what} specification must be a tree prefix of the corresponding value, with"
-    return tree_util.broadcast_prefix(
-        axes,
-        tree,
-        is_leaf=_is_none,
-        title=f"{title} an int or None at its leaves",
-        name=f"vmap {what}",
-    )
+    try:
+        return tree_util.broadcast_prefix(axes, tree, is_leaf=_is_none)
+    except ValueError as error:
+        raise ValueError(
+            f"vmap {what} must be an int, None, or a tree of them that is a prefix of the "
+            f"arguments' structure.\n{error}"
+        ) from None
 
 
 def _check_axes(axes: Any, what: str) -> None:
@@ -55,6 +54,8 @@ _known_axes: dict[Any, list[int | None]] = {}
 
 def _remembered_axes(axes: Any, structure: Any, tree: Callable[[], Any], what: str):
     """`_axes_for` a tree, which depends on its structure alone."""
+    if what == "out_axes" and (axes is None or isinstance(axes, int)):
+        return [axes] * structure.num_leaves  # whatever a node does with leaves that are no arrays
     key = axes, structure, what
     try:
         found = _known_axes.get(key)
@@ -166,7 +167,7 @@ def vmap(
     _check_axes(out_axes, "out_axes")
 
     @errors.boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def vmap_f(*args, **kwargs):
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
@@ -327,7 +328,7 @@ def pmap(
         return run, dynamic
 
     @errors.boundary
-    @functools.wraps(fun)
+    @wraps(fun)
     def pmap_f(*args, **kwargs):
         run, dynamic = program(args, kwargs)
         return run(*dynamic, **kwargs)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from namoo import errors, tree_util
-from namoo.api.arguments import Static, argument_paths, function_name, require_callable
+from namoo.api.arguments import Static, argument_paths, function_name, require_callable, wraps
 from namoo.api.jit import jit
 from namoo.control.shard_map import (
     Layout,
@@ -89,10 +89,10 @@ def shard_map(
     if mesh is not None and not hasattr(mesh, "axis_names"):
         raise TypeError(f"shard_map: mesh must be a namoo.sharding.Mesh, got {mesh!r}.")
     task = _Task(f, mesh, in_specs, out_specs, tuple(axis_names), bool(check_vma))
-    compiled = jit(functools.wraps(f)(lambda *args: task(*args)))
+    compiled = jit(wraps(f)(lambda *args: task(*args)))
 
     @errors.boundary
-    @functools.wraps(f)
+    @wraps(f)
     def mapped(*args):
         return (compiled if isinstance(context.trace, EvalTrace) else task)(*args)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes, tree_util
-from namoo.api.arguments import to_array
+from namoo.api.arguments import to_array, wraps
 from namoo.api.placement import needs_placing
 from namoo.control.constraint import sharding_constraint_p
 from namoo.core.array import EagerArray, PlacedArray, to_numpy
@@ -110,7 +110,7 @@ def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: A
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
 
-    @functools.wraps(f)
+    @wraps(f)
     def call(*args: Any, **options: Any) -> Any:
         lay_out = _layout("auto_axes", axes, "out_sharding", out_sharding, options)
         return lay_out(f(*args, **options))
@@ -139,7 +139,7 @@ def explicit_axes(
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
 
-    @functools.wraps(f)
+    @wraps(f)
     def call(*args: Any, **options: Any) -> Any:
         lay_out = _layout("explicit_axes", axes, "in_sharding", in_sharding, options)
         return f(*lay_out(args), **options)

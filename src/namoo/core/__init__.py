@@ -13,7 +13,7 @@ LOADED_AT = time.time_ns()
 """When this process began to load the package: a file that is newer is not what runs."""
 
 _TABLE = {
-    "core.avals": "AbstractValue ShapedArray",
+    "core.avals": "AbstractValue pytype_aval_mappings=aval_handlers ShapedArray",
     "core.jaxpr": (
         "Atom check_jaxpr ClosedJaxpr DebugInfo DropVar Effect Effects eval_jaxpr Jaxpr "
         "jaxpr_as_fun JaxprEqn Literal no_effects Var"

@@ -1,5 +1,6 @@
 from namoo.core.avals import AbstractValue as AbstractValue
 from namoo.core.avals import ShapedArray as ShapedArray
+from namoo.core.avals import aval_handlers
 from namoo.core.jaxpr import Atom as Atom
 from namoo.core.jaxpr import ClosedJaxpr as ClosedJaxpr
 from namoo.core.jaxpr import DebugInfo as DebugInfo
@@ -44,3 +45,5 @@ from namoo.core.trace import Tracer as Tracer
 from namoo.errors import JaxprTypeError as JaxprTypeError
 
 LOADED_AT: int
+
+pytype_aval_mappings = aval_handlers

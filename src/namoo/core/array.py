@@ -13,7 +13,7 @@ import numpy as np
 
 from namoo import _dtypes
 from namoo._accelerator import native
-from namoo.core.avals import ShapedArray
+from namoo.core.avals import ShapedArray, handler_of
 from namoo.core.late import attach_late
 
 
@@ -256,6 +256,10 @@ def _rebuild(value: np.ndarray, weak: bool) -> EagerArray:
     return EagerArray(value, weak)
 
 
+numpy_handlers: dict[type, Callable[[Any], Any]] = {np.ndarray: np.asarray}
+"""Functions from values of other libraries' classes to NumPy arrays, by class."""
+
+
 def to_numpy(x: Any) -> np.ndarray:
     """The canonical NumPy array behind a concrete operand: an array or a Python number."""
     if type(x) is EagerArray:
@@ -266,6 +270,8 @@ def to_numpy(x: Any) -> np.ndarray:
         return x._value
     if isinstance(x, Array):  # a tracer where no transformation is going on
         x.escaped()  # type: ignore[attr-defined]
+    if (handler := handler_of(numpy_handlers, x)) is not None:
+        return to_numpy(handler(x))
     raise TypeError(
         f"Value {x!r} of type {type(x)} is not a valid array type: "
         "pass an array, a NumPy array or a Python number."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -182,6 +183,17 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
     raise kind(text)
 
 
+aval_handlers: dict[type, Callable[[Any], ShapedArray]] = {
+    np.ndarray: lambda x: ShapedArray(x.shape, _dtypes.dtype_of(x))
+}
+"""Functions from values of other libraries' classes to abstract values, by class."""
+
+
+def handler_of(handlers: dict[type, Callable[[Any], Any]], x: Any) -> Callable[[Any], Any] | None:
+    """The handler of a value's class, or of the closest class that it inherits from."""
+    return next((handlers[cls] for cls in type(x).__mro__ if cls in handlers), None)
+
+
 def aval_of(x: Any) -> ShapedArray:
     """The abstract value of anything that can be an operand."""
     aval = getattr(x, "aval", None)
@@ -196,6 +208,8 @@ def aval_of(x: Any) -> ShapedArray:
         return ShapedArray(x.shape, dtype, x.weak_type)
     if isinstance(x, ShapedArray):
         return x
+    if (handler := handler_of(aval_handlers, x)) is not None:
+        return handler(x)
     raise TypeError(
         f"Value {x!r} of type {type(x)} is not a valid array type: "
         "pass an array, a NumPy array or a Python number."

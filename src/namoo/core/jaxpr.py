@@ -51,8 +51,8 @@ class Effect:
 
     __slots__ = ("name",)
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, name: str | None = None):
+        self.name = name or type(self).__name__
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.name == self.name
@@ -126,7 +126,7 @@ class DebugInfo(NamedTuple):
     traced_for: str
     func_src_info: str
     arg_names: tuple[str, ...] | None = None
-    result_paths: tuple[str, ...] | None = None
+    result_paths: tuple[str, ...] | Callable[[], tuple[str, ...]] | None = None
 
 
 class Jaxpr:

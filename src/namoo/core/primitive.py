@@ -23,7 +23,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.trace import Trace, context
+from namoo.core.trace import Trace, context, eval_trace, set_trace
 
 if TYPE_CHECKING:
     from namoo.core.checks import Guard
@@ -58,6 +58,9 @@ class Primitive:
     weak_operands: slice | None = None
     """The operands that decide the weak type, where not all do: indices and conditions do not."""
 
+    call_primitive = False
+    """JAX's mark of operations that hold functions; programs are parameters here."""
+
     only_binds = False
     """Its rules bind other operations, and never run a function of the user's."""
 
@@ -69,6 +72,16 @@ class Primitive:
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current trace: the only door."""
         return context.trace.process(self, args, params)
+
+    def bind_with_trace(self, trace: Trace, args: Sequence[Any], *rest: Any) -> Any:
+        """Apply the operation under another trace; of the last arguments, the parameters count."""
+        with set_trace(trace):
+            return trace.process(self, tuple(args), rest[-1])
+
+    def impl(self, *args: Any, **params: Any) -> Any:
+        """Compute the operation on known values, whatever is being traced."""
+        with set_trace(eval_trace):
+            return self.bind(*args, **params)
 
     def get_bind_params(self, params: dict) -> dict:
         """What `bind` takes, given an equation's parameters: the same ones."""

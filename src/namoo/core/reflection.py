@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 
 from namoo import _dtypes
 from namoo.core import jaxpr as programs
+from namoo.core.array import Array
 from namoo.core.avals import AbstractValue, ShapedArray, aval_of
 from namoo.core.jaxpr import Atom, Effects, Jaxpr, JaxprEqn, Var, no_effects
 from namoo.core.primitive import Primitive
@@ -154,6 +155,20 @@ def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
     return _dtypes.tangent_dtype(np.dtype(primal_dtype))
 
 
+class FoldingTrace(Trace):
+    """Computes operations on known values at once, and leaves all others to its parent."""
+
+    kind = "fold"
+
+    def __init__(self, parent: Trace):
+        self.parent = parent
+
+    def process(self, prim, args, params):
+        trace = self.parent if any(isinstance(x, Tracer) for x in args) else eval_trace
+        with set_trace(trace):
+            return trace.process(prim, args, params)
+
+
 def eval_context() -> AbstractContextManager[None]:
     """Within this context operations on known values are computed at once, even under `jit`.
 
@@ -161,7 +176,8 @@ def eval_context() -> AbstractContextManager[None]:
     ...     int(get_aval(2).size)
     1
     """
-    return set_trace(eval_trace)
+    top = context.trace
+    return set_trace(top if isinstance(top, EvalTrace | FoldingTrace) else FoldingTrace(top))
 
 
 def find_top_trace(_: Any = ()) -> Trace:
@@ -171,6 +187,42 @@ def find_top_trace(_: Any = ()) -> Trace:
     'eval'
     """
     return context.trace
+
+
+set_current_trace = set_trace
+
+
+@contextmanager
+def take_current_trace() -> Iterator[Trace]:
+    """Give the current interpreter, and compute at once within the block.
+
+    >>> with take_current_trace() as trace:
+    ...     trace.kind
+    'eval'
+    """
+    taken = context.trace
+    with set_trace(eval_trace):
+        yield taken
+
+
+class TraceTag:
+    """Marks the interpreters of one transformation, where several of them work together."""
+
+
+class AbstractToken(AbstractValue):
+    """The type of a token, which orders effects."""
+
+
+class Token:
+    """A value that orders effects; on namoo's CPU engines effects happen in order."""
+
+
+class InconclusiveDimensionOperation(Exception):
+    """A comparison of symbolic dimensions has no answer for all sizes."""
+
+
+array_types: set[type] = {np.ndarray, np.generic, Array}
+"""The classes of arrays."""
 
 
 class OpaqueTraceState:

@@ -59,8 +59,11 @@ class Trace:
     parent: Trace
 
     def process(self, prim: Any, args: tuple, params: dict) -> Any:
-        """The result of an operation under this interpreter."""
-        raise NotImplementedError(type(self))
+        """The result of an operation under this interpreter.
+
+        An interpreter of a library on top may define JAX's `process_primitive` instead.
+        """
+        return self.process_primitive(prim, args, params)  # type: ignore[attr-defined]
 
     def finish(self) -> None:
         """From now on this trace's values must not be used: they escaped."""

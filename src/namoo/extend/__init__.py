@@ -8,6 +8,11 @@ True
 
 from namoo._lazy import lazy as _lazily
 
-_TABLE = {"extend.core": "."}
+_TABLE = {
+    "extend.backend": ".",
+    "extend.core": ".",
+    "extend.linear_util": ".",
+    "extend.source_info_util": ".",
+}
 
 __getattr__, __dir__ = _lazily(__name__, _TABLE)

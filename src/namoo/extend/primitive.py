@@ -15,7 +15,7 @@ from namoo import _dtypes
 from namoo.core import primitive as own
 from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.jaxpr import ClosedJaxpr
+from namoo.core.jaxpr import ClosedJaxpr, no_effects
 from namoo.core.trace import eval_trace, set_trace
 from namoo.transforms.stage import stage_closed
 
@@ -75,10 +75,13 @@ class Primitive(own.Primitive, metaclass=_Operations):
 
     sets_weak = True
 
+    impl: Rule | None = None
+    """What the operation computes; `def_impl` sets it, or a subclass defines it as a method."""
+    abstract_eval: Rule | None = None
+    """The type of the result and the effects; set or defined likewise."""
+
     def __init__(self, name: str):
         self.name = name
-        self.impl: Rule | None = None
-        self.abstract_rule: Rule | None = None
         self.jvp_rule: Rule | None = None
         self.transpose_rule: Rule | None = None
         self.batch_rule: Rule | None = None
@@ -91,13 +94,19 @@ class Primitive(own.Primitive, metaclass=_Operations):
 
     def def_abstract_eval(self, rule: Rule) -> Rule:
         """Say what type the result has: a function of `namoo.core.ShapedArray`s."""
-        self.abstract_rule = rule
+        self.abstract_eval = lambda *avals, **params: (rule(*avals, **params), no_effects)
+        return rule
+
+    def def_effectful_abstract_eval(self, rule: Rule) -> Rule:
+        """As `def_abstract_eval`, with a function that returns the type and a set of effects."""
+        self.abstract_eval = rule
+        self.effectful = True
         return rule
 
     @property
     def holds_program(self) -> bool:
         # Nothing else tells a mistake in a call better than the function that was called.
-        return self.lowering("cpu") is not None or self.abstract_rule is None
+        return self.lowering("cpu") is not None or self.abstract_eval is None
 
     def weak_result(self, weak: bool, params: dict) -> bool:
         return False
@@ -117,7 +126,7 @@ class Primitive(own.Primitive, metaclass=_Operations):
             else:
                 raise self.without("Evaluation")
             outs = [to_numpy(x) for x in outs]
-        if self.abstract_rule is not None:
+        if self.abstract_eval is not None:
             outs = self._fitted(outs, [aval_of(x) for x in arrays], params)
         return outs if self.multiple_results else outs[0]
 
@@ -137,9 +146,9 @@ class Primitive(own.Primitive, metaclass=_Operations):
         return [x.astype(a.dtype, copy=False) for x, a in zip(outs, plain, strict=True)]
 
     def abstract(self, *avals: ShapedArray, **params: Any) -> Any:
-        if self.abstract_rule is None:
+        if self.abstract_eval is None:
             raise self.without("Abstract evaluation")
-        out = self.abstract_rule(*avals, **params)
+        out, _ = self.abstract_eval(*avals, **params)
         return list(map(_type, out)) if self.multiple_results else _type(out)
 
     def _out_avals(self, avals: Sequence[ShapedArray], params: dict) -> list[ShapedArray]:

@@ -2,6 +2,13 @@
 
 from namoo._lazy import lazy as _lazily
 
-_TABLE = {"interpreters.ad": ".", "interpreters.batching": ".", "interpreters.mlir": "."}
+_TABLE = {
+    "interpreters.ad": ".",
+    "interpreters.batching": ".",
+    "interpreters.mlir": ".",
+    "interpreters.partial_eval": ".",
+    "interpreters.pxla": ".",
+    "interpreters.xla": ".",
+}
 
 __getattr__, __dir__ = _lazily(__name__, _TABLE)

@@ -6,6 +6,7 @@ place of the mapped axis in an operand, or None; it returns the result and the p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, MutableMapping
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,52 @@ from namoo.primitives import shape
 
 primitive_batchers = Rules("batch")
 not_mapped = None
+
+
+class AxisRules(MutableMapping[Any, Callable[..., Any]]):
+    """Batching rules that are told of the mapped axis, as a dictionary by operation.
+
+    A rule is a function of `(axis, operands, dims, **params)`; `axis.size` and `axis.name` describe
+    the mapped axis.  Only operations of one's own can have such a rule.
+    """
+
+    def __setitem__(self, prim: Any, rule: Callable[..., Any]) -> None:
+        primitive_batchers[prim] = lambda operands, dims, *, axis, **params: rule(
+            axis, operands, dims, **params
+        )
+        prim.takes_axis = True
+
+    def __getitem__(self, prim: Any) -> Callable[..., Any]:
+        rule = primitive_batchers[prim]
+        if not prim.takes_axis:
+            raise KeyError(prim)
+        return lambda axis, operands, dims, **params: rule(operands, dims, axis=axis, **params)
+
+    def __delitem__(self, prim: Any) -> None:
+        del primitive_batchers[prim]
+        del prim.takes_axis
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([prim for prim in primitive_batchers.given if prim.takes_axis])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+class _SizeAndNameRules(AxisRules):
+    """`fancy_primitive_batchers` for rules of `(size, name, trace, operands, dims, **params)`."""
+
+    def __setitem__(self, prim: Any, rule: Callable[..., Any]) -> None:
+        super().__setitem__(
+            prim,
+            lambda axis, operands, dims, **params: rule(
+                axis.size, axis.name, None, operands, dims, **params
+            ),
+        )
+
+
+fancy_primitive_batchers = AxisRules()
+axis_primitive_batchers = _SizeAndNameRules()
 
 
 def moveaxis(x: Any, src: int, dst: int) -> Any:
@@ -87,3 +134,28 @@ def _elementwise(prim: Any, operands: Any, dims: Any, **params: Any) -> tuple[An
         operands = [bdim_at_front(x, d, size) for x, d in zip(operands, dims, strict=True)]
     out = prim.bind(*operands, **params)
     return out, [dim] * len(out) if prim.multiple_results else dim
+
+
+def defreducer(prim: Any, ident: Any = None) -> None:
+    """Define the batching of an operation that reduces along its parameter `axes`.
+
+    Args:
+        prim: the operation.
+        ident: JAX's parameter, which nothing here depends on.
+
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> total_p = namoo.extend.core.Primitive("total")
+        >>> _ = total_p.def_impl(lambda x, *, axes: x.sum(axes))
+        >>> defreducer(total_p)
+        >>> print(namoo.vmap(lambda x: total_p.bind(x, axes=(0,)))(jnp.ones((2, 3))))
+        [3. 3.]
+    """
+    primitive_batchers[prim] = partial(_reduction, prim)
+
+
+def _reduction(prim: Any, operands: Any, dims: Any, *, axes: Any, **params: Any) -> tuple[Any, Any]:
+    [x], [dim] = operands, dims
+    axes = tuple(axis + (axis >= dim) for axis in axes)
+    return prim.bind(x, axes=axes, **params), dim - sum(axis < dim for axis in axes)

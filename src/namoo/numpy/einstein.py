@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ def _optimizer(optimize: Any, count: int) -> Any:
     return [(0, 1)] * (count - 1) if optimize is False and count > 1 else optimize
 
 
-@recalled
 def einsum(
     subscripts: Any,
     /,
@@ -42,6 +41,7 @@ def einsum(
     precision: Any = None,
     preferred_element_type: Any = None,
     out_sharding: Any = None,
+    _dot_general: Callable[..., Any] = dot_general,
 ) -> Array:
     """Multiply tensors, and sum over the axes whose letters are not in the result.
 
@@ -54,6 +54,7 @@ def einsum(
         optimize: how the order of products is chosen: what `opt_einsum.contract_path` takes.
         precision, preferred_element_type: as for `dot`.
         out_sharding: where the result lies; on one device it changes nothing.
+        _dot_general: a function in the place of `lax.dot_general` that computes the products.
 
     Raises:
         ValueError: letters that do not fit the operands.
@@ -65,6 +66,26 @@ def einsum(
         (Array([21, 43], dtype=int32), Array(5, dtype=int32))
     """
     refuse_out("einsum", out)
+    # A function of the user's own is called every time: it may do more than compute.
+    compute = _recalled_einsum if _dot_general is dot_general else _einsum
+    return compute(
+        subscripts,
+        *operands,
+        optimize=optimize,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        product=_dot_general,
+    )
+
+
+def _einsum(
+    subscripts: Any,
+    *operands: Any,
+    optimize: Any,
+    precision: Any,
+    preferred_element_type: Any,
+    product: Callable[..., Any],
+) -> Array:
     if isinstance(subscripts, str):
         given = [array_of("einsum", x) for x in operands]
         text = _full_formula(subscripts, tuple(x.shape for x in given))
@@ -80,8 +101,11 @@ def einsum(
     plan = _plan(text, shapes, key) if key is not None else _make_plan(text, shapes, optimize)
     for places, formula in plan:
         taken = [arrays.pop(i) for i in places]
-        arrays.append(_contract(formula, taken, precision, dtype))
+        arrays.append(_contract(formula, taken, precision, dtype, product))
     return as_type(arrays[0], dtype, weak)
+
+
+_recalled_einsum = recalled(_einsum)
 
 
 def _parsed(subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, list[Array]]:
@@ -166,7 +190,9 @@ def _check_sizes(text: str, shapes: Sequence[tuple[int, ...]]) -> None:
             raise ValueError(f"einsum: output label '{letter}' is in no operand of '{text}'.")
 
 
-def _contract(formula: str, taken: list[Array], precision: Any, dtype: Any) -> Array:
+def _contract(
+    formula: str, taken: list[Array], precision: Any, dtype: Any, product: Callable[..., Any]
+) -> Array:
     """One step: of one operand, or the product of two."""
     inputs, output = formula.split("->")
     terms = inputs.split(",")
@@ -175,10 +201,10 @@ def _contract(formula: str, taken: list[Array], precision: Any, dtype: Any) -> A
         return _arranged(*_summed(x, names, output, dtype), output)
     if len(taken) > 2:
         first = _contract(
-            f"{terms[0]},{terms[1]}->{_kept(terms, output)}", taken[:2], precision, dtype
+            f"{terms[0]},{terms[1]}->{_kept(terms, output)}", taken[:2], precision, dtype, product
         )
         rest = ",".join([_kept(terms, output), *terms[2:]])
-        return _contract(f"{rest}->{output}", [first, *taken[2:]], precision, dtype)
+        return _contract(f"{rest}->{output}", [first, *taken[2:]], precision, dtype, product)
     # Taken in reverse order: the first operand of the formula's product stands left.
     (y, y_names), (x, x_names) = (
         _on_diagonals(v, term) for v, term in zip(taken, terms, strict=True)
@@ -192,9 +218,9 @@ def _contract(formula: str, taken: list[Array], precision: Any, dtype: Any) -> A
         tuple(tuple(names.index(n) for n in group) for names in (x_names, y_names))
         for group in (contracted, batch)
     )
-    product = dot_general(x, y, numbers, precision, dtype)
+    result = product(x, y, numbers, precision=precision, preferred_element_type=dtype)
     names = "".join(batch) + "".join(n for n in x_names + y_names if n not in common)
-    return _arranged(product, names, output)
+    return _arranged(result, names, output)
 
 
 def _kept(terms: list[str], output: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes, errors, tree_util
-from namoo.core.array import EagerArray, to_numpy
+from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import eval_jaxpr, jaxpr_as_fun
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
@@ -50,13 +50,6 @@ class CustomVJPPrimal:
     def __init__(self, value: Any, perturbed: bool):
         self.value = value
         self.perturbed = perturbed
-
-
-tree_util.register_pytree_node(
-    CustomVJPPrimal,
-    lambda p: ((p.value,), p.perturbed),
-    lambda perturbed, children: CustomVJPPrimal(children[0], perturbed),
-)
 
 
 class CustomCall(Primitive):
@@ -543,6 +536,7 @@ class custom_vjp(_Custom):
         what, static, flat, in_tree, fun, out_tree = self._prepare(args, kwargs)
         in_avals = [aval_of(x) for x in flat]
         residual_tree: list[Any] = [None]
+        residual_leaves: list[Any] = []
 
         def fwd(primals, perturbed):
             if self.symbolic_zeros:
@@ -561,12 +555,16 @@ class custom_vjp(_Custom):
                     f"that {_name(self.fun)} returns, {out_tree[0]}, got {tree}."
                 )
             out_tree[0] = tree
-            residuals, residual_tree[0] = tree_util.tree_flatten(result[1])
-            return residuals, outs
+            leaves, residual_tree[0] = tree_util.tree_flatten(result[1])
+            # Python values among the residuals reach `bwd` as they are.
+            residual_leaves[:] = [None if _is_array(x) else x for x in leaves]
+            return [x for x in leaves if _is_array(x)], outs
 
         def bwd(residuals, cts):
+            arrays = iter(residuals)
+            leaves = [next(arrays) if x is None else x for x in residual_leaves]
             result = user_bwd(
-                *static, residual_tree[0].unflatten(residuals), out_tree[0].unflatten(cts)
+                *static, residual_tree[0].unflatten(leaves), out_tree[0].unflatten(cts)
             )
             return _input_cotangents(user_bwd, result, in_tree, in_avals)
 
@@ -579,6 +577,10 @@ class custom_vjp(_Custom):
             symbolic_zeros=self.symbolic_zeros,
         )
         return out_tree[0].unflatten(outs)
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (Array, np.ndarray, np.generic))
 
 
 def _input_cotangents(bwd, result, in_tree, in_avals):

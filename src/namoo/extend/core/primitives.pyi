@@ -5,6 +5,8 @@ from namoo.control.axes import pmax_p as pmax_p
 from namoo.control.axes import pmin_p as pmin_p
 from namoo.control.axes import ppermute_p as ppermute_p
 from namoo.control.axes import psum_p as psum_p
+from namoo.control.call import call_p as call_p
+from namoo.control.call import closed_call_p as closed_call_p
 from namoo.control.call import jit_p as jit_p
 from namoo.control.cond import cond_p as cond_p
 from namoo.control.constraint import sharding_constraint_p as sharding_constraint_p

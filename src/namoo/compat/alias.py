@@ -1,0 +1,121 @@
+"""The import hook that lets `import jax` give namoo.
+
+This file imports nothing of namoo: the hook can be put in place when Python starts, and namoo
+itself is loaded by the first `import jax`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from types import ModuleType
+from typing import Any
+
+VERSION = "0.10.2"
+"""The version of JAX whose behaviour namoo implements."""
+
+PRIVATE = "namoo.compat.private"
+"""The package that answers for `jax._src`."""
+
+STAND_IN_JAXLIB = "namoo.compat.jaxlib"
+"""The package that answers for `jaxlib` where none is installed."""
+
+
+class RealJaxLoadedError(RuntimeError):
+    """JAX itself was imported before namoo could stand in for it."""
+
+
+class _JaxModule(ModuleType):
+    """The module `jax`: namoo's public names, with the version of JAX that they implement."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_src":
+            return importlib.import_module("jax._src")
+        return getattr(importlib.import_module("namoo"), name)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(importlib.import_module("namoo")), *self.__dict__})
+
+
+class _JaxLoader(Loader):
+    """Creates the module `jax`."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = _JaxModule(spec.name, importlib.import_module("namoo").__doc__)
+        vars(module).update(
+            __version__=VERSION,
+            __version_info__=tuple(int(part) for part in VERSION.split(".")),
+        )
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        importlib.import_module("namoo.compat").use_jax_defaults()
+
+
+class _AliasLoader(Loader):
+    """Gives a module of namoo under another name: the same object, with its own `__spec__`."""
+
+    def __init__(self, module: ModuleType):
+        self.module = module
+        self.spec = module.__spec__
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec
+
+
+class AliasFinder(MetaPathFinder):
+    """Finds `jax`, `jax.*`, `jax._src.*` and, where it is not installed, `jaxlib` in namoo."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
+        top, _, rest = fullname.partition(".")
+        if top == "jax":
+            if not rest:
+                spec = importlib.machinery.ModuleSpec(fullname, _JaxLoader(), is_package=True)
+                spec.submodule_search_locations = []
+                return spec
+            if rest == "_src" or rest.startswith("_src."):
+                public = importlib.import_module(PRIVATE).PUBLIC
+                own = PRIVATE + rest.removeprefix("_src")
+                return self._alias(fullname, public.get(rest.removeprefix("_src."), own))
+            return self._alias(fullname, f"namoo.{rest}")
+        if top == "jaxlib" and not _installed("jaxlib"):
+            return self._alias(fullname, STAND_IN_JAXLIB + fullname.removeprefix("jaxlib"))
+        return None
+
+    def _alias(self, fullname: str, own: str) -> importlib.machinery.ModuleSpec | None:
+        try:
+            module = importlib.import_module(own)
+        except ModuleNotFoundError as error:
+            # A module that namoo itself fails to import is namoo's mistake, and must be seen.
+            if error.name is None or not (own == error.name or own.startswith(error.name + ".")):
+                raise
+            return None
+        return importlib.machinery.ModuleSpec(
+            fullname,
+            _AliasLoader(module),
+            origin=getattr(module, "__file__", None),
+            is_package=hasattr(module, "__path__"),
+        )
+
+
+def _installed(name: str) -> bool:
+    return importlib.machinery.PathFinder.find_spec(name) is not None
+
+
+def install() -> None:
+    """Make `import jax` give namoo from now on, in this process."""
+    if any(isinstance(finder, AliasFinder) for finder in sys.meta_path):
+        return
+    if "jax" in sys.modules:
+        file = getattr(sys.modules["jax"], "__file__", "an unknown file")
+        raise RealJaxLoadedError(
+            f"JAX itself is already loaded, from {file}, so "
+            "namoo cannot stand in for it. Call namoo.compat.install() before anything imports "
+            "jax, or start the program with NAMOO_AS_JAX=1 or with python -m namoo.compat."
+        )
+    sys.meta_path.insert(0, AliasFinder())

@@ -1,0 +1,65 @@
+"""What libraries on top of JAX use of `jax._src`.
+
+Most private modules of JAX have a public module of namoo that holds the same names: `PUBLIC` says
+which.  The others are files here.
+"""
+
+import importlib
+from types import ModuleType
+
+PUBLIC = {
+    "ad_checkpoint": "namoo.ad_checkpoint",
+    "api": "namoo",
+    "array": "namoo.compat.private.core",
+    "callback": "namoo.experimental",
+    "checkify": "namoo.experimental.checkify",
+    "config": "namoo._config",
+    "custom_batching": "namoo.custom_batching",
+    "custom_derivatives": "namoo.custom_derivatives",
+    "debugging": "namoo.debug",
+    "dlpack": "namoo.dlpack",
+    "flatten_util": "namoo.flatten_util",
+    "interpreters": "namoo.interpreters",
+    "interpreters.ad": "namoo.interpreters.ad",
+    "interpreters.batching": "namoo.interpreters.batching",
+    "interpreters.mlir": "namoo.interpreters.mlir",
+    "interpreters.partial_eval": "namoo.interpreters.partial_eval",
+    "interpreters.pxla": "namoo.interpreters.pxla",
+    "lax": "namoo.lax",
+    "lax.control_flow": "namoo.lax",
+    "lax.lax": "namoo.lax",
+    "lax.linalg": "namoo.lax.linalg",
+    "lax.parallel": "namoo.lax",
+    "lax.slicing": "namoo.lax",
+    "linear_util": "namoo.extend.linear_util",
+    "mesh": "namoo.sharding",
+    "monitoring": "namoo.monitoring",
+    "nn": "namoo.nn",
+    "numpy": "namoo.numpy",
+    "numpy.lax_numpy": "namoo.numpy",
+    "numpy.util": "namoo.numpy",
+    "ops": "namoo.ops",
+    "prng": "namoo.extend.random",
+    "profiler": "namoo.profiler",
+    "public_test_util": "namoo.test_util",
+    "random": "namoo.random",
+    "scipy": "namoo.scipy",
+    "shard_map": "namoo",
+    "sharding": "namoo.sharding",
+    "sharding_impls": "namoo.sharding",
+    "stages": "namoo.stages",
+    "test_util": "namoo.test_util",
+    "tree": "namoo.tree",
+    "typing": "namoo.typing",
+    "version": "namoo.version",
+}
+"""Names of modules below `jax._src`, and the modules of namoo that answer for them."""
+
+
+def __getattr__(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(f"jax._src.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"jax._src.{name}":
+            raise
+    raise AttributeError(f"namoo has no stand-in for jax._src.{name}.")

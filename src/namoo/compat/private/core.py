@@ -1,0 +1,28 @@
+"""Programs, traces and types: `jax.core`, `jax.extend.core` and some private names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from namoo.compat.private._names import names_of
+from namoo.core.array import Array as ArrayImpl
+from namoo.core.trace import EvalTrace, Tracer, context
+
+__all__ = ["ArrayImpl", "is_concrete", "to_concrete_value", "trace_state_clean"]
+
+__getattr__ = names_of(__name__, "namoo.core", "namoo.extend.core", "namoo.errors")
+
+
+def trace_state_clean() -> bool:
+    """Whether no transformation is going on."""
+    return isinstance(context.trace, EvalTrace)
+
+
+def to_concrete_value(x: Any) -> Any:
+    """The value, or None where it is traced."""
+    return None if isinstance(x, Tracer) else x
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether the numbers of a value are known."""
+    return to_concrete_value(x) is not None

@@ -1,0 +1,12 @@
+"""Types of elements."""
+
+from typing import Any
+
+from namoo._dtypes import ExtendedDType
+from namoo.compat.private._names import names_of
+
+__all__ = ["DType", "ExtendedDType"]
+
+DType = Any
+
+__getattr__ = names_of(__name__, "namoo.dtypes", "namoo._dtypes")

@@ -1,0 +1,25 @@
+"""Classes that JAX gives to Python numbers inside a trace; namoo keeps the numbers themselves.
+
+No value is an instance of them, so that `isinstance` answers truly.
+"""
+
+import numpy as np
+
+
+class TypedInt(int):
+    """An integer with a dtype."""
+
+
+class TypedFloat(float):
+    """A floating-point number with a dtype."""
+
+
+class TypedComplex(complex):
+    """A complex number with a dtype."""
+
+
+class TypedNdArray:
+    """A NumPy array with a weak type."""
+
+
+LiteralArray = np.ndarray | TypedNdArray

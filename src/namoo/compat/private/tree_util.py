@@ -1,0 +1,8 @@
+"""Trees, with the registry of node classes."""
+
+from namoo._tree.registry import nodes as _registry
+from namoo.compat.private._names import names_of
+
+__all__ = ["_registry"]
+
+__getattr__ = names_of(__name__, "namoo.tree_util")

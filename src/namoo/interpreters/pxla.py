@@ -1,0 +1,10 @@
+"""Meshes of devices, by the names that older programs use.
+
+Example:
+    >>> Mesh.__name__
+    'Mesh'
+"""
+
+from namoo.sharding import Mesh, NamedSharding, PartitionSpec
+
+__all__ = ["Mesh", "NamedSharding", "PartitionSpec"]

@@ -1,0 +1,20 @@
+"""Values of other classes as arrays, and calls of single operations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from namoo.core.array import numpy_handlers as canonicalize_dtype_handlers
+
+__all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
+
+
+def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
+    """The result of one operation.
+
+    Example:
+        >>> from namoo import lax
+        >>> print(apply_primitive(lax.neg_p, 2.0))
+        -2.0
+    """
+    return prim.bind(*args, **params)
