@@ -1,6 +1,7 @@
 """Arrays on devices of their own: computation follows data, and `jit` says where it lies."""
 
 import gc
+import inspect
 
 import numpy as np
 import pytest
@@ -452,3 +453,100 @@ def test_the_collector_is_left_as_it_was(on):
     finally:
         (gc.enable if was_on else gc.disable)()
     assert not any(map(gc.is_tracked, outs)) or f.calls is None
+
+
+SHAPE = (8, 4)
+# What samplers take after the key.
+SAMPLERS = {
+    **dict.fromkeys(
+        "bits cauchy exponential gumbel laplace logistic maxwell normal rademacher uniform".split(),
+        (SHAPE,),
+    ),
+    **dict.fromkeys(
+        "chisquare gamma generalized_normal loggamma pareto poisson rayleigh t wald".split(),
+        (2.0, SHAPE),
+    ),
+    "ball": (4, 2, (8,)),
+    "bernoulli": (0.5, SHAPE),
+    "beta": (2.0, 3.0, SHAPE),
+    "categorical": (np.zeros(3, np.float32), -1, SHAPE),
+    "dirichlet": (np.ones(4, np.float32), (8,)),
+    "f": (2.0, 3.0, SHAPE),
+    "geometric": (0.5, SHAPE),
+    "lognormal": (1.0, SHAPE),
+    "multivariate_normal": (np.zeros(4, np.float32), np.eye(4, dtype=np.float32), (8,)),
+    "orthogonal": (4, (8,)),
+    "permutation": (X,),
+    "randint": (SHAPE, 0, 9),
+    "triangular": (0.0, 0.5, 1.0, SHAPE),
+    "truncated_normal": (-1.0, 1.0, SHAPE),
+}
+
+
+def test_all_samplers_with_out_sharding_are_listed():
+    found = {
+        name
+        for name in dir(random)
+        if inspect.isfunction(fun := getattr(random, name))
+        and "out_sharding" in inspect.signature(fun).parameters
+    }
+    assert found == set(SAMPLERS)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_samples_are_divided_as_asked_for(name, mesh):
+    sample, args = getattr(random, name), SAMPLERS[name]
+    wanted = NamedSharding(mesh, P("x", "y"))
+    plain = sample(random.key(0), *args)
+    with namoo.set_mesh(mesh):
+        for given in (wanted, P("x", "y")):
+            for how in (lambda f: f, namoo.jit):
+                run = how(lambda key: sample(key, *args, out_sharding=given))  # noqa: B023
+                out = run(random.key(0))
+                assert out.sharding == wanted and out.dtype == plain.dtype
+                np.testing.assert_allclose(out, plain, rtol=2e-5, atol=1e-6)
+
+
+def test_a_sample_within_a_program_is_constrained(mesh):
+    wanted = NamedSharding(mesh, P("x"))
+    text = str(namoo.make_jaxpr(lambda k: random.normal(k, SHAPE, out_sharding=wanted))(KEY))
+    assert "sharding_constraint" in text and "spec=P('x',)" in text
+    doubled = namoo.jit(lambda k: random.normal(k, SHAPE, out_sharding=wanted) * 2)(KEY)
+    assert doubled.sharding == wanted
+    both = namoo.vmap(lambda k: random.normal(k, (8,), out_sharding=wanted))(random.split(KEY))
+    assert both.shape == (2, 8)
+
+
+KEY = random.key(1)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ("x", TypeError, "`out_sharding` argument of normal only supports instances of"),
+        (lambda m: namoo.devices()[1], TypeError, "`NamedSharding` or `PartitionSpec`. Got cpu:1"),
+        (lambda m: SingleDeviceSharding(namoo.devices()[1]), TypeError, "only supports"),
+        (P("x"), ValueError, "Using PartitionSpec when you are not under a mesh context"),
+        (lambda m: NamedSharding(m, P(None, None, "x")), ValueError, "at least 3 dimensions"),
+        (lambda m: NamedSharding(m, P("y", "x")), ValueError, "normal: dimension 1.*size 6"),
+        (lambda m: NamedSharding(auto(m), P("x")), ValueError, "axis names that are of type Auto"),
+    ],
+)
+@pytest.mark.parametrize("how", [lambda f: f, namoo.jit], ids=["eager", "jit"])
+def test_shardings_that_do_not_fit_a_sample(given, error, message, how, mesh):
+    sharding = given(mesh) if callable(given) else given
+    with pytest.raises(error, match=message):
+        how(lambda key: random.normal(key, (8, 6), out_sharding=sharding))(KEY)
+
+
+def auto(mesh):
+    return namoo.make_mesh((4, 2), mesh.axis_names, (namoo.sharding.AxisType.Auto,) * 2)
+
+
+def test_a_sample_inside_shard_map_is_not_divided_again(mesh):
+    def part(key):
+        return random.normal(key, SHAPE, out_sharding=P("x"))
+
+    mapped = namoo.shard_map(part, mesh=mesh, in_specs=P(), out_specs=P())
+    with namoo.set_mesh(mesh), pytest.raises(ValueError, match="of type AxisType.Manual"):
+        mapped(KEY)

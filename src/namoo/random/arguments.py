@@ -2,16 +2,79 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from namoo import _dtypes, errors
 from namoo.core.array import Array
 from namoo.core.avals import canonical_shape
+from namoo.core.trace import context
 from namoo.numpy.promote import as_type, is_arraylike, to_array
 from namoo.primitives.shape import broadcast_to
+
+F = TypeVar("F", bound=Callable)
+
+
+def sampler(fun: F) -> F:
+    """Make `fun` an entry point whose result is divided over devices as `out_sharding` says."""
+
+    # One frame for both, as in `errors.boundary`: samplers are called eagerly, and often.
+    @functools.wraps(fun)
+    def sample(*args, **kwargs):
+        try:
+            if kwargs.get("out_sharding") is None:
+                return fun(*args, **kwargs)
+            from namoo.api.sharded import with_sharding_constraint
+            from namoo.sharding.shardings import require_divisible
+
+            sharding = _output_sharding(fun.__name__, kwargs.pop("out_sharding"))
+            out = fun(*args, **kwargs)
+            require_divisible(f"random.{fun.__name__}", sharding, out.shape)
+            return with_sharding_constraint(out, sharding)
+        except Exception as error:
+            errors.tidy(error)
+            raise
+
+    sample.is_boundary = True  # type: ignore[attr-defined]
+    return sample  # type: ignore[return-value]
+
+
+def _output_sharding(name: str, given: Any) -> Any:
+    """The sharding that the user asked for."""
+    from namoo.sharding import AxisType, NamedSharding, PartitionSpec, get_abstract_mesh
+    from namoo.sharding.context import concrete_mesh
+    from namoo.sharding.specs import axes_of
+
+    if isinstance(given, PartitionSpec):
+        mesh = concrete_mesh()
+        mesh = get_abstract_mesh() if mesh.empty else mesh
+        if mesh.empty:
+            raise ValueError(
+                f"random.{name}: Using PartitionSpec when you are not under a mesh context is not "
+                "allowed. Pass a NamedSharding, or set a mesh with namoo.set_mesh(mesh). Got "
+                f"out_sharding={given}."
+            )
+        given = NamedSharding(mesh, given)
+    if not isinstance(given, NamedSharding):
+        raise TypeError(
+            f"`out_sharding` argument of {name} only supports instances of `NamedSharding` or "
+            f"`PartitionSpec`. Got {given} of type: {type(given)}"
+        )
+    types = dict(zip(given.mesh.axis_names, given.mesh.axis_types, strict=True))
+    for axis in [axis for entry in given.spec.partitions for axis in axes_of(entry)]:
+        kind = AxisType.Manual if axis in context.axes else types[axis]
+        if kind != AxisType.Explicit:
+            raise ValueError(
+                f"PartitionSpec passed to {name} cannot contain axis names that are of type Auto "
+                f"or Manual. Got {given.spec} with axis name {axis!r} of type {kind}. Give the "
+                "mesh axes of type Explicit, or write lax.with_sharding_constraint of the result "
+                "where the type is Auto."
+            )
+    return given
 
 
 def float_dtype(name: str, dtype: Any) -> np.dtype:

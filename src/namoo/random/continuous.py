@@ -15,7 +15,15 @@ from namoo.core.trace import context, eval_trace
 from namoo.primitives.generators import unit_floats
 from namoo.primitives.prng import random_bits_p
 from namoo.primitives.special import BLOCK, erf_inv_into
-from namoo.random.arguments import array_of, float_dtype, param, sample_shape, shape_tuple, spread
+from namoo.random.arguments import (
+    array_of,
+    float_dtype,
+    param,
+    sample_shape,
+    sampler,
+    shape_tuple,
+    spread,
+)
 from namoo.random.keys import single, split
 from namoo.random.uniforms import Shape, between, scale_to, signs, unit
 
@@ -65,7 +73,7 @@ def _normals_of_bits(key: np.ndarray, shape: Shape, constants: _Constants) -> np
     return words.view(np.float32)
 
 
-@errors.boundary
+@sampler
 def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Standard normal numbers.
 
@@ -76,7 +84,8 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
         key: a key.
         shape: shape of the sample.
         dtype: a floating or complex type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: another type.
@@ -103,7 +112,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     return parts / wanted.type(np.sqrt(part.type(2)))
 
 
-@errors.boundary
+@sampler
 def truncated_normal(
     key: Any,
     lower: Any,
@@ -123,7 +132,8 @@ def truncated_normal(
         upper: the bound above.
         shape: shape of the sample; that of the bounds by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or bounds that do not fit the shape.
@@ -153,7 +163,7 @@ def exponentials(key: Any, shape: Shape, dtype: np.dtype) -> Array:
     return -jnp.log1p(-unit(key, shape, dtype))
 
 
-@errors.boundary
+@sampler
 def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Exponential numbers with density exp(-x) on x ≥ 0.
 
@@ -161,7 +171,8 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
         key: a key.
         shape: shape of the sample.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating.
@@ -175,7 +186,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
     return exponentials(one, shape_tuple(shape), float_dtype("exponential", dtype))
 
 
-@errors.boundary
+@sampler
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Laplace numbers with density ½·exp(-|x|).
 
@@ -183,7 +194,8 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
         key: a key.
         shape: shape of the sample.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating.
@@ -199,7 +211,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     return jnp.sign(u) * jnp.log1p(-jnp.abs(u))
 
 
-@errors.boundary
+@sampler
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Logistic numbers with distribution function 1/(1 + exp(-x)).
 
@@ -207,7 +219,8 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
         key: a key.
         shape: shape of the sample.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating.
@@ -223,7 +236,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
     return jnp.log(u) - jnp.log1p(-u)
 
 
-@errors.boundary
+@sampler
 def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Cauchy numbers with density 1/(π·(1 + x²)): tan(π·(u - ½)).
 
@@ -231,7 +244,8 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
         key: a key.
         shape: shape of the sample.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating.
@@ -263,7 +277,7 @@ def gumbels(key: Any, shape: Shape, dtype: np.dtype, mode: str | None) -> Array:
     return -jnp.log(-jnp.log1p(-u))
 
 
-@errors.boundary
+@sampler
 def gumbel(
     key: Any,
     shape: Any = (),
@@ -280,7 +294,8 @@ def gumbel(
         dtype: a floating type; `float32` by default.
         mode: 'low', or 'high' for a far tail at twice the random bits; by default as
             `config.high_dynamic_range_gumbel` says.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or the mode is unknown.
@@ -294,7 +309,7 @@ def gumbel(
     return gumbels(one, shape_tuple(shape), float_dtype("gumbel", dtype), mode)
 
 
-@errors.boundary
+@sampler
 def lognormal(
     key: Any,
     sigma: Any = 1.0,
@@ -310,7 +325,8 @@ def lognormal(
         sigma: standard deviation of the logarithm.
         shape: shape of the sample; that of `sigma` by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or `sigma` does not fit the shape.
@@ -333,7 +349,7 @@ def maxwells(key: Any, shape: Shape, dtype: np.dtype) -> Array:
     return jnp.sqrt(jnp.sum(z * z, axis=-1))
 
 
-@errors.boundary
+@sampler
 def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Maxwell numbers with density √(2/π)·x²·exp(-x²/2) on x ≥ 0.
 
@@ -341,7 +357,8 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
         key: a key.
         shape: shape of the sample.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating.
@@ -387,7 +404,7 @@ def double_sided_maxwell(
     return out * spread(scale, shape) + spread(loc, shape)
 
 
-@errors.boundary
+@sampler
 def pareto(
     key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -398,7 +415,8 @@ def pareto(
         b: the power.
         shape: shape of the sample; that of `b` by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or `b` does not fit the shape.
@@ -415,7 +433,7 @@ def pareto(
     return jnp.exp(exponentials(one, shape, dtype) / spread(b, shape))
 
 
-@errors.boundary
+@sampler
 def rayleigh(
     key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -426,7 +444,8 @@ def rayleigh(
         scale: the scale s.
         shape: shape of the sample; that of `scale` by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or `scale` does not fit the shape.
@@ -443,7 +462,7 @@ def rayleigh(
     return spread(scale, shape) * jnp.sqrt(jnp.log(unit(one, shape, dtype)) * -2.0)
 
 
-@errors.boundary
+@sampler
 def triangular(
     key: Any,
     left: Any,
@@ -463,7 +482,8 @@ def triangular(
         right: the greatest value.
         shape: shape of the sample; that of the parameters by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or parameters that do not fit the shape.
@@ -485,7 +505,7 @@ def triangular(
     return jnp.where(u < (mode - left) / (right - left), rising, falling)
 
 
-@errors.boundary
+@sampler
 def wald(
     key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -499,7 +519,8 @@ def wald(
         mean: the mean.
         shape: shape of the sample; that of `mean` by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or `mean` does not fit the shape.

@@ -17,7 +17,14 @@ from namoo import _dtypes, errors, lax
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import context, eval_trace
 from namoo.primitives.shape import broadcast_to
-from namoo.random.arguments import array_of, float_dtype, int_dtype, sample_shape, shape_tuple
+from namoo.random.arguments import (
+    array_of,
+    float_dtype,
+    int_dtype,
+    sample_shape,
+    sampler,
+    shape_tuple,
+)
 from namoo.random.keys import clone, single, split
 from namoo.random.uniforms import unit
 
@@ -60,7 +67,7 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> EagerArray:
 # ---- Poisson
 
 
-@errors.boundary
+@sampler
 def poisson(
     key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -74,7 +81,8 @@ def poisson(
         lam: the mean.
         shape: shape of the sample; that of `lam` by default.
         dtype: an integer type; `int32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         TypeError: `lam` is no array.

@@ -12,13 +12,13 @@ import namoo.numpy as jnp
 from namoo import _dtypes, errors, lax
 from namoo.core.array import Array, EagerArray
 from namoo.primitives.shape import canonical_axis
-from namoo.random.arguments import array_of, int_dtype, sample_shape, shape_tuple, spread
+from namoo.random.arguments import array_of, int_dtype, sample_shape, sampler, shape_tuple, spread
 from namoo.random.continuous import gumbels
 from namoo.random.keys import random_bits, single, split
 from namoo.random.uniforms import randint, unit
 
 
-@errors.boundary
+@sampler
 def categorical(
     key: Any,
     logits: Any,
@@ -41,7 +41,8 @@ def categorical(
         shape: shape of the sample: any axes, and then those of `logits` without `axis`.
         replace: whether a category may be drawn again.
         mode: as of `gumbel`.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Returns:
         An integer array of places along `axis`.
@@ -86,7 +87,7 @@ def categorical(
     return jnp.moveaxis(places, -1, 0).reshape(shape)
 
 
-@errors.boundary
+@sampler
 def permutation(
     key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None
 ) -> Array:
@@ -97,7 +98,8 @@ def permutation(
         x: an array, or an integer n for the order of 0…n-1.
         axis: the axis whose elements change places.
         independent: whether each line along `axis` has an order of its own.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         TypeError: `x` is no array and no integer.
@@ -224,7 +226,7 @@ def _taken(a: Array, places: Array, axis: int) -> Array:
     return jnp.take(a, places, axis) if a.ndim else places
 
 
-@errors.boundary
+@sampler
 def geometric(
     key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -237,7 +239,8 @@ def geometric(
         p: the probability of success.
         shape: shape of the sample; that of `p` by default.
         dtype: an integer type; `int32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         TypeError: `p` is no array.

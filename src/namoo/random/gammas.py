@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 import namoo.numpy as jnp
-from namoo import errors, lax
+from namoo import lax
 from namoo.core.array import Array
 from namoo.primitives.gamma import random_gamma
 from namoo.primitives.shape import broadcast_to
-from namoo.random.arguments import array_of, float_dtype, param, sample_shape, shape_tuple, spread
+from namoo.random.arguments import (
+    array_of,
+    float_dtype,
+    param,
+    sample_shape,
+    sampler,
+    shape_tuple,
+    spread,
+)
 from namoo.random.continuous import exponentials, normals
 from namoo.random.keys import single, split
 from namoo.random.uniforms import Shape, signs
@@ -23,7 +31,7 @@ def _gammas(key: Any, a: Array, shape: Shape, log_space: bool = False) -> Array:
     return random_gamma(key, broadcast_to(a, shape), log_space)
 
 
-@errors.boundary
+@sampler
 def gamma(
     key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -36,7 +44,8 @@ def gamma(
         a: the shape parameter.
         shape: shape of the sample; that of `a` by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or `a` does not fit the shape.
@@ -51,7 +60,7 @@ def gamma(
     return _gammas(one, a, sample_shape("gamma", shape, a.shape))
 
 
-@errors.boundary
+@sampler
 def loggamma(
     key: Any, a: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -62,7 +71,8 @@ def loggamma(
         a: the shape parameter.
         shape: shape of the sample; that of `a` by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or `a` does not fit the shape.
@@ -77,7 +87,7 @@ def loggamma(
     return _gammas(one, a, sample_shape("loggamma", shape, a.shape), log_space=True)
 
 
-@errors.boundary
+@sampler
 def beta(
     key: Any,
     a: Any,
@@ -97,7 +107,8 @@ def beta(
         b: the second parameter.
         shape: shape of the sample; that of the parameters by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or parameters that do not fit the shape.
@@ -119,7 +130,7 @@ def beta(
     return g / (g + h)
 
 
-@errors.boundary
+@sampler
 def dirichlet(
     key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -130,7 +141,8 @@ def dirichlet(
         alpha: the parameters, along the last axis.
         shape: shape of the sample, without the last axis; that of `alpha` by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating; `alpha` has no axis, or does not fit the shape.
@@ -156,7 +168,7 @@ def _chisquares(key: Any, df: Array, shape: Shape) -> Array:
     return 2 * jnp.exp(_gammas(key, df / 2, shape, log_space=True))
 
 
-@errors.boundary
+@sampler
 def chisquare(
     key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -167,7 +179,8 @@ def chisquare(
         df: degrees of freedom.
         shape: shape of the sample; that of `df` by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or `df` does not fit the shape.
@@ -182,7 +195,7 @@ def chisquare(
     return _chisquares(one, df, sample_shape("chisquare", shape, df.shape))
 
 
-@errors.boundary
+@sampler
 def f(
     key: Any,
     dfnum: Any,
@@ -200,7 +213,8 @@ def f(
         dfden: degrees of freedom below.
         shape: shape of the sample; that of the parameters by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or parameters that do not fit the shape.
@@ -219,7 +233,7 @@ def f(
     return numerator / (_chisquares(first, below, shape) / spread(below, shape))
 
 
-@errors.boundary
+@sampler
 def t(
     key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -232,7 +246,8 @@ def t(
         df: degrees of freedom.
         shape: shape of the sample; that of `df` by default.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or `df` does not fit the shape.
@@ -253,7 +268,7 @@ def t(
     )
 
 
-@errors.boundary
+@sampler
 def generalized_normal(
     key: Any, p: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
 ) -> Array:
@@ -266,7 +281,8 @@ def generalized_normal(
         p: the power.
         shape: shape of the sample.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, or `p` does not fit the shape.
@@ -290,7 +306,7 @@ def _generalized_normals(key: Any, inverse: Array, shape: Shape, dtype: np.dtype
     return signs(second, shape, dtype) * jnp.power(g, spread(inverse, shape))
 
 
-@errors.boundary
+@sampler
 def ball(
     key: Any,
     d: int,
@@ -311,7 +327,8 @@ def ball(
         p: the norm.
         shape: shape of the sample, without the axis of length `d` that follows it.
         dtype: a floating type; `float32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         TypeError: `d` is no integer.

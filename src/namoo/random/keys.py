@@ -16,7 +16,7 @@ from namoo.primitives import prng
 from namoo.primitives.arithmetic import add
 from namoo.primitives.generators import GENERATORS
 from namoo.primitives.shape import convert_element_type
-from namoo.random.arguments import shape_tuple
+from namoo.random.arguments import sampler, shape_tuple
 
 _LEGACY = (
     "Legacy uint32 key array passed as key to a namoo.random function. Make keys with "
@@ -234,7 +234,7 @@ def random_bits(key: Any, width: int, shape: tuple[int, ...]) -> Array:
     return prng.random_bits_p.bind(key, bit_width=width, shape=shape)
 
 
-@errors.boundary
+@sampler
 def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Random bits, as unsigned integers.
 
@@ -242,7 +242,8 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
         key: a key.
         shape: shape of the result.
         dtype: an unsigned type; `uint32` by default, `uint64` with 64-bit types.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         TypeError: `key` is no key.

@@ -9,14 +9,14 @@ import namoo.numpy as jnp
 from namoo import errors
 from namoo.core.array import Array
 from namoo.numpy import linalg
-from namoo.random.arguments import float_dtype, param, sample_shape, shape_tuple
+from namoo.random.arguments import float_dtype, param, sample_shape, sampler, shape_tuple
 from namoo.random.continuous import normal, normals
 from namoo.random.keys import single
 
 _METHODS = ("svd", "eigh", "cholesky")
 
 
-@errors.boundary
+@sampler
 def multivariate_normal(
     key: Any,
     mean: Any,
@@ -38,7 +38,8 @@ def multivariate_normal(
         shape: shape of the sample, without the last axis; that of the parameters by default.
         dtype: a floating type; `float32` by default.
         method: how F is found: 'cholesky', or 'eigh' or 'svd' for singular covariances.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating, the method is unknown, or shapes that do not fit.
@@ -78,7 +79,7 @@ def multivariate_normal(
     return mean + jnp.matmul(factor, z[..., None])[..., 0]
 
 
-@errors.boundary
+@sampler
 def orthogonal(
     key: Any,
     n: int,
@@ -98,7 +99,8 @@ def orthogonal(
         shape: shape of the sample, without its last two axes.
         dtype: a floating or complex type; `float32` by default.
         m: number of columns; `n` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         TypeError: `n` or `m` is no integer.

@@ -18,6 +18,7 @@ from namoo.random.arguments import (
     float_dtype,
     param,
     sample_shape,
+    sampler,
     shape_tuple,
     spread,
 )
@@ -56,7 +57,7 @@ def scale_to(floats: np.ndarray, low: Any, high: Any) -> None:
     np.maximum(floats, low, out=floats)
 
 
-@errors.boundary
+@sampler
 def uniform(
     key: Any,
     shape: Any = (),
@@ -74,7 +75,8 @@ def uniform(
         dtype: a floating type; `float32` by default.
         minval: the least value, broadcast to `shape`.
         maxval: the bound above, broadcast to `shape`.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         ValueError: the type is not floating.
@@ -104,7 +106,7 @@ def uniform(
     return between(one, shape, dtype, spread(low, shape), spread(high, shape))
 
 
-@errors.boundary
+@sampler
 def randint(
     key: Any,
     shape: Any,
@@ -125,7 +127,8 @@ def randint(
         minval: the least value, broadcast to `shape`.
         maxval: the bound above, broadcast to `shape`.
         dtype: an integer type; `int32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         TypeError: the type is no integer type.
@@ -233,7 +236,7 @@ def _clip(x: Array, low: int, high: int) -> Array:
     return jnp.clip(x, number(max(low, own.min)), number(min(high, own.max)))
 
 
-@errors.boundary
+@sampler
 def bernoulli(
     key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None
 ) -> Array:
@@ -244,7 +247,8 @@ def bernoulli(
         p: the probability, an array or a number of a floating type.
         shape: shape of the sample; that of `p` by default.
         mode: 'low', or 'high' for probabilities below about 1e-7, at twice the random bits.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
         TypeError: `p` is not floating.
@@ -274,7 +278,7 @@ def coins(key: Any, p: Any, shape: Shape, mode: str = "low") -> Array:
     return second * dtype.type(_dtypes.finfo(dtype).eps) < spread(p, shape) - first
 
 
-@errors.boundary
+@sampler
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
     """Signs: -1 or 1, each with probability 1/2.
 
@@ -282,7 +286,8 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
         key: a key.
         shape: shape of the sample.
         dtype: its type; `int32` by default.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: how the result is divided over devices: a `NamedSharding`, or a
+            `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Example:
         >>> from namoo import random
