@@ -681,6 +681,14 @@ def test_a_missing_runtime_is_told_once():
     assert "ModuleNotFoundError" in run(MISSING + USE, NAMOO_RUNTIME="native").stderr
 
 
+def test_a_runtime_built_from_other_sources_is_not_used():
+    other = "import sys, types; sys.modules['namoo._runtime'] = types.ModuleType('_runtime'); "
+    found = run(other + USE, NAMOO_RUNTIME="")
+    assert found.stdout.startswith("True [Array([2., 2.]")
+    assert "built from other sources" in found.stderr
+    assert "built from other sources" in run(other + USE, NAMOO_RUNTIME="native").stderr
+
+
 # ---- sums of small arrays
 
 

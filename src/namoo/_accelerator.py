@@ -12,6 +12,11 @@ import warnings
 from typing import Any
 
 
+# To be raised, here and in `runtime/src/module.cpp`, with every change of what the two parts expect
+# of one another.
+INTERFACE = 2
+
+
 class SlowerRuntimeWarning(UserWarning):
     """The C++ part of namoo is missing: calls of compiled functions and trees are slower."""
 
@@ -23,7 +28,10 @@ def _load() -> Any:
     if wanted == "python":
         return None
     try:
-        return importlib.import_module("namoo._runtime")
+        module = importlib.import_module("namoo._runtime")
+        if getattr(module, "INTERFACE", 1) != INTERFACE:
+            raise ImportError("it was built from other sources than namoo's: build it again")
+        return module
     except ImportError as error:
         if wanted == "native":
             raise
