@@ -11,7 +11,6 @@ import os
 import warnings
 from typing import Any
 
-
 # To be raised, here and in `runtime/src/module.cpp`, with every change of what the two parts expect
 # of one another.
 INTERFACE = 2
