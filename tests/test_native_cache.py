@@ -2,6 +2,8 @@
 
 import dataclasses
 import os
+import socket
+import stat
 import subprocess
 import sys
 import time
@@ -85,16 +87,69 @@ def removed(path):
     path.unlink()
 
 
+def a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def a_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_socket(path):
+    path.unlink()
+    before = os.getcwd()
+    os.chdir(path.parent)  # the names of sockets are short
+    try:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(path.name)
+    finally:
+        os.chdir(before)
+
+
+def a_device(path):
+    path.unlink()
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o600, os.stat("/dev/zero").st_rdev)
+    except PermissionError:
+        pytest.skip("only an administrator makes devices")
+
+
+def a_loop(path):
+    path.unlink()
+    path.symlink_to(path)
+
+
+def unreadable(path):
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("an administrator reads everything")
+
+
 CONTENT = bytes(range(256))
 
 
-@pytest.mark.parametrize("harm", [truncated, flipped, emptied, renamed, linked, writable])
+ODD = [a_folder, a_pipe, a_socket, a_device, a_loop, unreadable]
+
+
+@pytest.mark.parametrize("harm", [truncated, flipped, emptied, renamed, linked, writable, *ODD])
 def test_a_harmed_entry_is_not_there(folder, harm):
     cache.save("a" * 64, CONTENT)
     assert cache.load("a" * 64) == CONTENT
     harm(folder / ("a" * 64))
     assert cache.load("a" * 64) is None
     assert cache.load("f" * 64) is None
+
+
+@pytest.mark.parametrize("harm", [emptied, *ODD[1:]])
+def test_an_odd_folder_is_not_used(folder, harm, written):
+    """Neither to read nor to write, and programs run."""
+    folder.write_bytes(b"")
+    harm(folder)
+    cache.save("a" * 64, CONTENT)
+    assert cache.load("a" * 64) is None
+    assert run(lambda x: [x * 2], 1.0) == [2.0]
 
 
 def test_a_folder_of_others_is_not_used(folder):
@@ -146,7 +201,7 @@ TABLE = jnp.asarray([0.5, 1.5, -2.5, 3.0], jnp.float32)
     ],
     ids=["map", "loops", "constants", "host", "callback", "remat", "random"],
 )
-@pytest.mark.parametrize("harm", [None, truncated, flipped, emptied, removed])
+@pytest.mark.parametrize("harm", [None, truncated, flipped, emptied, removed, a_pipe])
 def test_programs_come_from_the_disk(folder, written, fun, harm):
     x = jnp.asarray([0.25, -1.0, 3.5, 0.0], jnp.float32)
     first = run(fun, x)

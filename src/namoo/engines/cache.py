@@ -30,6 +30,10 @@ MAGIC = b"namoo cache 1\n"
 LIMIT = 512 * 1024 * 1024
 
 
+_ODD_FILES = ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY")
+"""Flags for opening what may be anything, on systems that have them."""
+
+
 def off() -> bool:
     """Whether nothing is to be kept."""
     return os.environ.get("NAMOO_CACHE", "").lower() in ("off", "0", "no", "false")
@@ -85,17 +89,17 @@ def load(name: str) -> bytes | None:
     if path is None:
         return None
     try:
-        handle = os.open(os.path.join(path, name), os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        # A pipe, a device or a link by that name is neither waited for nor followed.
+        flags = os.O_RDONLY | sum(getattr(os, name, 0) for name in _ODD_FILES)
+        with open(
+            os.path.join(path, name), "rb", opener=lambda file, _: os.open(file, flags)
+        ) as file:
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode) or not _private(info) or info.st_size > LIMIT:
+                return None
+            data = file.read()
     except OSError:
         return None
-    with os.fdopen(handle, "rb") as file:
-        info = os.fstat(handle)
-        if not stat.S_ISREG(info.st_mode) or not _private(info) or info.st_size > LIMIT:
-            return None
-        try:
-            data = file.read()
-        except OSError:
-            return None
     head = len(MAGIC) + 32
     if data[: len(MAGIC)] != MAGIC or len(data) < head:
         return None
