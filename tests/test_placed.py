@@ -455,6 +455,21 @@ def test_the_collector_is_left_as_it_was(on):
     assert not any(map(gc.is_tracked, outs)) or f.calls is None
 
 
+def test_operations_while_jit_is_disabled(mesh):
+    x = namoo.device_put(X, NamedSharding(mesh, P("x", "y")))
+    with namoo.disable_jit():
+        for out in (
+            x + x,
+            namoo.jit(lambda x: x * 2)(x),
+            lax.cond(True, jnp.add, jnp.subtract, x, x),
+        ):
+            assert out.sharding == x.sharding
+            np.testing.assert_array_equal(out, 2 * X)
+        mapped = namoo.shard_map(lambda x: x * 2, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+        np.testing.assert_array_equal(mapped(x), 2 * X)
+        np.testing.assert_array_equal(namoo.grad(lambda x: (x * x).sum())(x), 2 * X)
+
+
 SHAPE = (8, 4)
 # What samplers take after the key.
 SAMPLERS = {

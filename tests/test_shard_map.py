@@ -118,6 +118,19 @@ def test_pmap(engine):
             mapped(np.ones((9, 2)), 1.0)
 
 
+@pytest.mark.parametrize("engine", ["native", "xla"])
+def test_pmap_with_one_result_for_all_devices(engine):
+    x = np.arange(16.0, dtype=np.float32).reshape(8, 2) + 1
+    with Setting("engine")(engine):
+        mapped = namoo.pmap(lambda x: (x, {"b": x + 1}, 3.0), out_axes=(None, 0, None))
+        first, rest, constant = mapped(x)
+        np.testing.assert_array_equal(first, x[0])
+        np.testing.assert_array_equal(rest["b"], x + 1)
+        assert float(constant) == 3
+        total = namoo.pmap(lambda x: lax.psum((x * x).sum(), "i"), "i", out_axes=None)
+        np.testing.assert_allclose(namoo.grad(total)(x), 2 * x)
+
+
 LOOPS = {
     "scan": lambda a, w: lax.scan(
         lambda c, r: (lax.psum(c, "x") * 0.1 + (r * w).sum(), None), jnp.float32(0), a

@@ -59,6 +59,9 @@ CASES = {
     "pmap static": lambda J, n: J.pmap(lambda x, k: x * k, static_broadcasted_argnums=1)(
         a(n, 1), 3
     ),
+    "pmap of one result": lambda J, n: J.pmap(
+        lambda x: {"a": x + 1, "b": (x * 2, x[None])}, out_axes={"a": None, "b": (0, None)}
+    )(a(n, 1, 3)),
     "pmap axes": lambda J, n: J.pmap(lambda x, y: x + y, in_axes=(0, None))(a(n, 1, 2), a(n, 2)),
 }
 

@@ -256,7 +256,7 @@ def pmap(
       fun: a function of trees of arrays.
       axis_name: a name for the mapped axis, for collectives such as `lax.psum`.
       in_axes: as for `vmap`.
-      out_axes: as for `vmap`.
+      out_axes: as for `vmap`; where it is None, the result is that of the first device.
       static_broadcasted_argnums: arguments that are Python values, the same on all devices.
       devices: the devices to use; all by default.
       backend: has no effect.
@@ -316,7 +316,7 @@ def pmap(
                 return fun(*full, **kw)
 
             of_dynamic.__name__ = function_name(fun)
-            mapped: Callable = vmap(of_dynamic, axes, out_axes, name, axis_size)
+            mapped = _vmap_with_one_of_each(of_dynamic, axes, out_axes, name, axis_size)
             if placed:
                 mapped = over_devices(of_dynamic, axes, out_axes, name, devices, mapped)
             given = [i for i in range(len(args)) if i not in nums]
@@ -340,6 +340,26 @@ def pmap(
 
     setattr(pmap_f, "lower", lower)  # noqa: B010
     return pmap_f
+
+
+def _vmap_with_one_of_each(fun, in_axes, out_axes, name, axis_size) -> Callable:
+    """`vmap`, but a result whose axis in `out_axes` is None is that of the first device."""
+    places = tree_util.tree_map(lambda a: 0 if a is None else a, out_axes, is_leaf=_is_none)
+    mapped = vmap(fun, in_axes, places, name, axis_size)
+    if tree_util.tree_structure(places) == tree_util.tree_structure(out_axes):
+        return mapped
+
+    def run(*args, **kwargs):
+        from namoo.primitives.slicing import index_in_dim
+
+        outs, tree = tree_util.tree_flatten(mapped(*args, **kwargs))
+        dims = tree_util.broadcast_prefix(out_axes, tree.unflatten(outs), is_leaf=_is_none)
+        return tree.unflatten(
+            index_in_dim(x, 0, 0, keepdims=False) if d is None and is_array(x) else x
+            for x, d in zip(outs, dims, strict=True)
+        )
+
+    return run
 
 
 def _on_devices(args: Sequence[Any], devices: Sequence[Any] | None) -> bool:

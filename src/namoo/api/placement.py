@@ -15,6 +15,7 @@ import numpy as np
 
 from namoo import _spans
 from namoo._accelerator import native
+from namoo._config import config, disable_jit
 from namoo.core.array import Deleted, EagerArray, PlacedArray, delete, to_numpy, unseen
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
@@ -445,19 +446,22 @@ def apply(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         known = _operations.get(key)
     except TypeError:  # parameters without hash
         key = known = None
-    if known is not None:
-        return known(*args)
+    if known is None:
 
-    def operation(*xs):
-        return prim.bind(*xs, **params)
+        def operation(*xs):
+            return prim.bind(*xs, **params)
 
-    operation.__name__ = prim.name
-    compiled = jit(operation)
-    if key is not None:
-        if len(_operations) > 4096:
-            _operations.clear()
-        _operations[key] = compiled
-    return compiled(*args)
+        operation.__name__ = prim.name
+        known = jit(operation)
+        if key is not None:
+            if len(_operations) > 4096:
+                _operations.clear()
+            _operations[key] = known
+    if config.disable_jit:
+        # Devices run nothing but programs.
+        with disable_jit(False):
+            return known(*args)
+    return known(*args)
 
 
 PlacedArray.apply = staticmethod(apply)

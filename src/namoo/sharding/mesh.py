@@ -291,7 +291,8 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
 
     def __enter__(self) -> Mesh:
         warnings.warn(
-            "`with mesh:` is deprecated; write `with namoo.set_mesh(mesh):`.",
+            "`with mesh:` context manager has been deprecated. Please use "
+            "`with namoo.set_mesh(mesh):` instead.",
             DeprecationWarning,
             stacklevel=2,
         )
