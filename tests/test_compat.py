@@ -152,6 +152,22 @@ for name in ("jax.nothing", "jax._src.nothing", "jax.numpy.nothing"):
     ]
 
 
+def test_the_variable_reaches_a_program_and_the_processes_it_starts():
+    script = "import sys, jax; print(jax.__name__, jax.numpy.__name__, flush=True)"
+    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {script!r}])"
+    for program in (script, child):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "NAMOO_AS_JAX": "1"},
+        )
+        assert done.stdout == "jax namoo.numpy\n", done.stderr
+    assert "namoo" not in subprocess.run(
+        [sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True
+    ).stdout.replace("_editable_skbc_namoo", "")
+
+
 def test_install_in_a_program():
     code = """
 import namoo.compat

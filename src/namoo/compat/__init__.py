@@ -10,7 +10,6 @@ Three ways to switch it on:
 that libraries on top of JAX use.  JAX itself is never loaded.
 """
 
-from namoo._config import config as _config
 from namoo.compat.alias import VERSION, RealJaxLoadedError, install
 
 __all__ = ["RealJaxLoadedError", "VERSION", "install"]
@@ -18,7 +17,8 @@ __all__ = ["RealJaxLoadedError", "VERSION", "install"]
 
 def use_jax_defaults() -> None:
     """Choose JAX's behaviour, and its names of classes, where namoo's own differ."""
+    from namoo._config import config
     from namoo.api.jit import Jitted
 
-    _config.update("check_static_indices", False)
+    config.update("check_static_indices", False)
     Jitted.__name__ = "PjitFunction"

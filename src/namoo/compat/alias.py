@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import importlib.machinery
 import sys
-from importlib.abc import Loader, MetaPathFinder
 from types import ModuleType
 from typing import Any
 
@@ -39,7 +38,7 @@ class _JaxModule(ModuleType):
         return sorted({*dir(importlib.import_module("namoo")), *self.__dict__})
 
 
-class _JaxLoader(Loader):
+class _JaxLoader:
     """Creates the module `jax`."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
@@ -54,7 +53,7 @@ class _JaxLoader(Loader):
         importlib.import_module("namoo.compat").use_jax_defaults()
 
 
-class _AliasLoader(Loader):
+class _AliasLoader:
     """Gives a module of namoo under another name: the same object, with its own `__spec__`."""
 
     def __init__(self, module: ModuleType):
@@ -68,14 +67,15 @@ class _AliasLoader(Loader):
         module.__spec__ = self.spec
 
 
-class AliasFinder(MetaPathFinder):
+class AliasFinder:
     """Finds `jax`, `jax.*`, `jax._src.*` and, where it is not installed, `jaxlib` in namoo."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         top, _, rest = fullname.partition(".")
         if top == "jax":
             if not rest:
-                spec = importlib.machinery.ModuleSpec(fullname, _JaxLoader(), is_package=True)
+                loader: Any = _JaxLoader()
+                spec = importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
                 spec.submodule_search_locations = []
                 return spec
             if rest == "_src" or rest.startswith("_src."):
@@ -95,9 +95,10 @@ class AliasFinder(MetaPathFinder):
             if error.name is None or not (own == error.name or own.startswith(error.name + ".")):
                 raise
             return None
+        loader: Any = _AliasLoader(module)
         return importlib.machinery.ModuleSpec(
             fullname,
-            _AliasLoader(module),
+            loader,
             origin=getattr(module, "__file__", None),
             is_package=hasattr(module, "__path__"),
         )
