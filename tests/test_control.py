@@ -153,6 +153,28 @@ def switch_of_three(lib, x):
     return lib.lax.switch(lib.jnp.int32(x[0] * 3), branches, x)
 
 
+def cond_where_the_other_branch_has_no_derivative(lib, x):
+    return lib.lax.cond(x[0] > 0, lambda x: lib.jnp.sqrt(x[0]) * x, lambda x: x * 2, x)
+
+
+def switch_over_loops_without_a_derivative_elsewhere(lib, x):
+    w = lib.jnp.sin(x)
+
+    def roots(x):
+        return lib.lax.scan(lambda c, a: (lib.jnp.sqrt(c) * a, c * w), x[0], w)[0] * x
+
+    branches = [lambda x: x * w, roots, lambda x: lib.jnp.log(x[0] - 0.5) * w]
+    return lib.lax.switch(lib.jnp.int32(x[0] > 0) + lib.jnp.int32(x[0] > 0.5), branches, x)
+
+
+def cond_in_scan_without_a_derivative_elsewhere(lib, x):
+    def body(c, a):
+        inner = lambda c: lib.lax.cond(a > 0, lib.jnp.log, lambda c: c / 2, c)  # noqa: E731
+        return lib.lax.cond(c > 0, inner, lambda c: a * a - c, c), c
+
+    return lib.lax.scan(body, x[0], x)
+
+
 def fori_with_known_bounds(lib, x):
     return lib.lax.fori_loop(0, 4, lambda i, v: v * x + i, x)
 
@@ -213,6 +235,9 @@ REVERSIBLE = [
     cond_in_cond,
     cond_with_a_constant_branch,
     switch_of_three,
+    cond_where_the_other_branch_has_no_derivative,
+    switch_over_loops_without_a_derivative_elsewhere,
+    cond_in_scan_without_a_derivative_elsewhere,
     fori_with_known_bounds,
     fori_of_trees,
     map_of_slices,
@@ -716,8 +741,46 @@ def test_a_loop_is_one_equation_under_every_transformation():
 def test_a_branch_is_selected_only_where_examples_differ():
     pick = lambda p, x: lax.cond(p, jnp.sin, jnp.cos, x)  # noqa: E731
     assert "cond" in primitives(namoo.vmap(pick, in_axes=(None, 0)), True, X)
-    chosen = primitives(namoo.vmap(pick), X > 0, X)
-    assert "cond" not in chosen and "select_n" in chosen
+    chosen = namoo.make_jaxpr(namoo.vmap(pick))(X > 0, X)
+    assert " cond[" not in str(chosen) and "select_n" in str(chosen)
+
+
+def test_a_shared_operand_is_not_repeated_for_each_example_that_chooses():
+    pick = lambda p, w, x: lax.cond(p, lambda w, x: w @ x, lambda w, x: x, w, x)  # noqa: E731
+    chosen = namoo.make_jaxpr(namoo.vmap(pick, in_axes=(0, None, 0)))(
+        np.ones(5, bool), np.ones((3, 3)), np.ones((5, 3))
+    )
+    assert "[5,3,3]" not in str(chosen)
+
+
+AXES = [
+    ((None, 0, 0), (None, 0, 0)),
+    ((None, 0, 0), (0, None, None)),
+    ((0, None, 0), (None, 0, None)),
+    ((None, None, 0), (None, 0, None)),
+    ((None, None, 0), (0, None, None)),
+    ((0, 0, None), (None, 0, 0)),
+]
+
+
+@pytest.mark.parametrize("inner, outer", AXES)
+def test_a_branch_not_taken_leaves_gradients_alone_under_nested_vmap(inner, outer):
+    def arguments(rng):
+        for a, b in zip(inner, outer, strict=True):
+            shape = (*(() if b is None else (2,)), *(() if a is None else (3,)))
+            yield rng.standard_normal(shape).astype(np.float32)
+
+    def program(lib, w, x, i):
+        def pick(w, x, i):
+            roots = lambda w, x: lib.jnp.sqrt(x) * w  # noqa: E731
+            return lib.lax.cond((i > 0) & (x > 0), roots, lambda w, x: x * w, w, x)
+
+        both = lib.vmap(lib.vmap(pick, inner), outer)
+        loss = lambda w, x: both(w, x, i).sum()  # noqa: E731
+        gradient = lib.grad(loss, (0, 1))
+        return both(w, x, i), gradient(w, x), lib.jit(gradient)(w, x), lib.jacfwd(loss)(w, x)
+
+    agree(program, *arguments(np.random.default_rng(0)))
 
 
 def test_values_that_never_change_are_not_stacked():

@@ -19,7 +19,7 @@ from namoo.control.callback import (
     pure_callback,
     pure_callback_p,
 )
-from namoo.control.cond import cond_p
+from namoo.control.cond import cond_of_each_p, cond_p
 from namoo.control.scan import scan_p
 from namoo.control.solves import custom_linear_solve, linear_solve_p
 from namoo.control.whileloop import while_p
@@ -38,6 +38,7 @@ from namoo.primitives.elementwise import (
     sub,
 )
 from namoo.primitives.shape import broadcast_to, reduce_sum
+from namoo.transforms.batch import Axis, batch
 from namoo.transforms.remat import dots_saveable, remat_p
 from namoo.transforms.stage import stage_closed
 
@@ -128,7 +129,21 @@ def full_like_array(a, value):
 
 branches = tuple(program(f, x, y) for f in (first, second, third))
 
+
+def chosen(index, a, b):
+    return cond_p.bind(index, a, b, branches=branches)
+
+
+def each_chooses(index, a, b):
+    """Examples choose for themselves; they have their own `a` and share `b`."""
+    return batch(chosen, Axis(4), [index, a, b], [0, 0, None])[0]
+
+
+indices, stacked = np.array([2, 0, 1, 0], np.int32), np.linspace(-1, 2, 12).reshape(4, 3)
+(each,) = program(each_chooses, indices, stacked, y).eqns
+
 BRANCHES = [
+    Sample(cond_of_each_p, [indices, stacked, y], each.params, dtypes=()),
     *(
         Sample(
             cond_p,

@@ -17,13 +17,21 @@ from namoo.core.avals import aval_of
 from namoo.core.jaxpr import ClosedJaxpr, has_io, jaxpr_as_fun
 from namoo.core.primitive import Zero, is_linear, is_zero
 from namoo.core.trace import Tracer, context
-from namoo.primitives.elementwise import clamp, ne, select_n
-from namoo.primitives.shape import broadcast_to, convert_element_type, reshape, shape_of, zeros
-from namoo.transforms.batch import batch_jaxpr, to_front
-from namoo.transforms.jvp import jvp_jaxpr
+from namoo.primitives.elementwise import clamp, eq, ne, select_n
+from namoo.primitives.shape import (
+    broadcast,
+    broadcast_in_dim,
+    convert_element_type,
+    instantiate,
+    moveaxis,
+    shape_of,
+    zeros,
+)
+from namoo.transforms.batch import batch_jaxpr, batch_to, to_front
+from namoo.transforms.jvp import jvp, jvp_jaxpr
 from namoo.transforms.linear import linearize_jaxpr, tangents_out, transpose_jaxpr
-from namoo.transforms.program import ProgramPrimitive
-from namoo.transforms.stage import stage_closed
+from namoo.transforms.program import Call, ProgramPrimitive, interpret
+from namoo.transforms.stage import derived, stage_closed
 
 
 class Cond(ProgramPrimitive):
@@ -113,10 +121,9 @@ class Cond(ProgramPrimitive):
                 )  # fmt: skip
                 if alone is not None:
                     return alone
-            programs = [batch_jaxpr(b, axis, batched, force=True)[0] for b in branches]
-            results = [jaxpr_as_fun(p)(*xs) for p in programs]
-            chosen = [_select(index, cases) for cases in zip(*results, strict=True)]
-            return chosen, [0] * len(chosen)
+            index = moveaxis(index, index_dim, 0)
+            outs = _bind_each(index, xs, batched, lambda own: _batched(branches, axis, own))
+            return outs, [0] * len(outs)
         batched_out = _either(batch_jaxpr(b, axis, batched)[1] for b in branches)
         programs = tuple(batch_jaxpr(b, axis, batched, force=batched_out)[0] for b in branches)
         outs = self.bind(index, *xs, branches=programs)
@@ -126,16 +133,121 @@ class Cond(ProgramPrimitive):
 cond_p = Cond()
 
 
+class CondOfEach(Call):
+    """`cond` with an index for each example of a batch: all branches run, and results are selected.
+
+    `jaxpr` does that. The operands in `batched` have all axes of the index in front, the others
+    none; `rebatch` gives the branches for another choice of these operands.
+
+    A branch may have no finite derivative at the operands of examples that take another branch.
+    There its tangents are zero on both sides, else 0 * inf would reach the operands as NaN.
+    """
+
+    name = "cond_of_each"
+    value_params = ("jaxpr",)
+
+    def evaluate(self, *values, jaxpr, **params):
+        return interpret(jaxpr)(values)
+
+    def inlined(self, params):
+        return params["jaxpr"]
+
+    def jvp(self, primals, tangents, *, batched, rebatch, **params):
+        def run(branch, xs, ts):
+            return jvp(jaxpr_as_fun(branch), xs, ts)
+
+        return _differentiate_each(run, primals, tangents, batched, rebatch)
+
+    def linearize(self, primals, tangents, *, batched, rebatch, **params):
+        def run(branch, xs, ts):
+            half = linearize_jaxpr(branch, [not is_zero(t) for t in ts])
+            n, outs = len(branch.out_avals), jaxpr_as_fun(half.primal)(*xs)
+            given = [*half.residuals(xs, outs[n:]), *(t for t in ts if not is_zero(t))]
+            moved = jaxpr_as_fun(half.tangent)(*given)
+            return outs[:n], tangents_out(half.nonzero_out, outs[:n], moved)
+
+        return _differentiate_each(run, primals, tangents, batched, rebatch)
+
+    def batch(self, xs, dims, *, axis, batched, rebatch, **params):
+        (index, *xs), (index_dim, *dims) = xs, dims
+        index = batch_to(axis, index, index_dim)
+        moved = []
+        for x, dim, old in zip(xs, dims, batched, strict=True):
+            if not old and dim is not None:  # of the index's axes it has the new one alone
+                x, dim = (
+                    broadcast(moveaxis(x, dim, 0), shape_of(index)[1:]),
+                    len(shape_of(index)) - 1,
+                )
+            moved.append(batch_to(axis, x, dim) if old or dim is not None else x)
+        batched = [old or dim is not None for old, dim in zip(batched, dims, strict=True)]
+        outs = _bind_each(index, moved, batched, lambda own: _batched(rebatch(own), axis, own))
+        return outs, [0] * len(outs)
+
+
+cond_of_each_p = CondOfEach()
+
+
 def _either(patterns):
     """Where any of several patterns of booleans is true."""
     return [any(column) for column in zip(*patterns, strict=True)]
 
 
+def _batched(branches, axis, batched):
+    return tuple(batch_jaxpr(b, axis, batched, force=True)[0] for b in branches)
+
+
+def _bind_each(index, xs, batched, rebatch):
+    """Results of `cond_of_each` on operands that have all axes of the index or none."""
+    branches = rebatch(batched)
+
+    def make():
+        def fun(index, *xs):
+            results = [jaxpr_as_fun(b)(*xs) for b in branches]
+            return [_select(index, cases) for cases in zip(*results, strict=True)]
+
+        return stage_closed(fun, [aval_of(x) for x in (index, *xs)], branches[0].jaxpr.name)
+
+    key = ("of each", branches[1:], shape_of(index))
+    program = derived(branches[0].jaxpr, key, make)
+    return cond_of_each_p.bind(index, *xs, jaxpr=program, batched=tuple(batched), rebatch=rebatch)
+
+
+def _differentiate_each(run, primals, tangents, batched, rebatch):
+    """Results and tangents of `cond_of_each`; `run` differentiates one branch.
+
+    Operands that have a tangent get the axes of the index, for the tangent differs by example.
+    """
+    (index, *xs), tangents = primals, tangents[1:]
+    sizes = shape_of(index)
+    moving = [not is_zero(t) for t in tangents]
+    spread = [nz and not b for nz, b in zip(moving, batched, strict=True)]
+    xs = [broadcast(x, sizes) if s else x for x, s in zip(xs, spread, strict=True)]
+    tangents = [broadcast(t, sizes) if s else t for t, s in zip(tangents, spread, strict=True)]
+    results = []
+    for i, branch in enumerate(rebatch([nz or b for nz, b in zip(moving, batched, strict=True)])):
+        taken = eq(index, np.int32(i))
+        own = [
+            _where(taken, t) if nz else Zero.of(x)
+            for x, t, nz in zip(xs, tangents, moving, strict=True)
+        ]
+        results.append(run(branch, xs, own))
+    outs = [_select(index, cases) for cases in zip(*(outs for outs, _ in results), strict=True)]
+    moved = [
+        Zero.of(out) if all(map(is_zero, ts)) else _select(index, [*map(instantiate, ts)])
+        for out, ts in zip(outs, zip(*(ts for _, ts in results), strict=True), strict=True)
+    ]
+    return outs, moved
+
+
 def _select(index, cases):
     """One result per example, by its index; keys and arrays alike."""
     shape = shape_of(cases[0])
-    which = broadcast_to(reshape(index, (shape[0], *(1 for _ in shape[1:]))), shape)
-    return select_n(which, *cases)
+    return select_n(broadcast_in_dim(index, shape, range(len(shape_of(index)))), *cases)
+
+
+def _where(taken, t):
+    """A tangent, zero in the examples that do not take the branch."""
+    return _select(taken, [zeros(aval_of(t)), t])
 
 
 def _pad_residuals(i, halves, n):
