@@ -553,6 +553,149 @@ def custom_gradient(J, jnp, lax):
     return J.grad(f, (0, 1))(2.0, 5.0), J.vmap(J.grad(f))(x3, x3), J.jit(f)(2.0, 3.0)
 
 
+def _closing_over(J, jnp, lax, x, mode):
+    """A function with rules that close over `x`, at a point that does not depend on it."""
+    if mode == "jvp":
+        f = J.custom_jvp(lambda y: x * y)
+        f.defjvp(lambda primals, tangents: (x * primals[0], jnp.cos(x) * tangents[0]))
+    else:
+        f = J.custom_vjp(lambda y: x * y)
+        f.defvjp(lambda y: (x * y, (x, y)), lambda saved, ct: (jnp.cos(saved[0]) * ct,))
+    return f
+
+
+@case
+def custom_rules_close_over_a_mapped_value(J, jnp, lax):
+    out = []
+    for mode in ("jvp", "vjp"):
+        close = functools.partial(_closing_over, J, jnp, lax, mode=mode)
+        over = lambda z: J.vmap(lambda x: close(x)(z))(x3)  # noqa: B023, E731
+        out += [over(2.0), J.vmap(lambda x: J.grad(close(x))(3.0))(x3)]  # noqa: B023
+        out += [J.grad(lambda z: (over(z) * x3).sum())(2.0), J.jit(over)(2.0)]  # noqa: B023
+        nested = lambda a: J.vmap(lambda b: close(a)(b) + close(b)(2.0))(x3)  # noqa: B023, E731
+        slopes = lambda a: J.vmap(lambda b: J.grad(close(a))(b))(x3)  # noqa: B023, E731
+        out += [J.vmap(nested)(x3), J.vmap(slopes)(x3)]
+        if mode == "jvp":
+            out += J.jvp(over, (2.0,), (1.5,))
+    return out
+
+
+@case
+def custom_jvp_of_a_mapped_static_argument(J, jnp, lax):
+    @functools.partial(J.custom_jvp, nondiff_argnums=(0,))
+    def f(x, y):
+        return x * y
+
+    f.defjvp(lambda x, primals, tangents: (f(x, *primals), 5 * tangents[0]))
+    return J.jvp(lambda y: J.vmap(f)(x3, y), (x3 + 1,), (x3,))
+
+
+@case
+def custom_functions_that_do_not_depend_on_the_mapped_value(J, jnp, lax):
+    f = J.custom_jvp(lambda x: lax.psum(x, "i"))
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
+    g = J.custom_vjp(lambda x, y: (x, y))
+    g.defvjp(lambda x, y: ((x, y), None), lambda _, cts: cts)
+    shared = J.vmap(lambda _, x: f(x), axis_name="i", in_axes=(0, None), out_axes=None)
+    both = J.vmap(g, in_axes=(0, None), out_axes=(0, None))
+    return shared(x3, 2.0), both(x3, 2.0), J.vmap(J.grad(lambda y: g(y, 1.0)[0]))(x3)
+
+
+@case
+def custom_rules_see_symbolic_zeros_under_vmap(J, jnp, lax):
+    seen = []
+    kind = lambda t: -1 if "SymbolicZero" in type(t).__name__ else t.ndim  # noqa: E731
+    f = J.custom_jvp(lambda x, y: (x * y, y))
+
+    def rule(primals, tangents):
+        seen.append([*map(kind, tangents)])
+        return f(*primals), (tangents[0] * primals[1], tangents[1])
+
+    f.defjvp(rule, symbolic_zeros=True)
+    g = J.custom_vjp(lambda x, y: (x * y, y))
+
+    def fwd(x, y):
+        seen.append([x.perturbed, y.perturbed])
+        return g(x.value, y.value), y.value
+
+    def bwd(y, cts):
+        seen.append([*map(kind, cts)])
+        return cts[0] * y, None
+
+    g.defvjp(fwd, bwd, symbolic_zeros=True)
+    out = []
+    for fun in (f, g):
+        loss = lambda x, fun=fun: fun(x, x * 0 + 2.0)[0].sum()  # noqa: E731
+        rows = lambda x, fun=fun: J.vmap(lambda r: fun(r, x3)[0])(x).sum()  # noqa: E731
+        out += [J.vmap(J.grad(loss))(x23), J.grad(rows)(x23), J.jit(J.grad(rows))(x23)]
+    return out, np.array(seen, int)
+
+
+@case
+def custom_jvp_rule_that_differentiates_a_loop(J, jnp, lax):
+    def loop(x):
+        step = lambda c, _: (jnp.sin(c) * x, c)  # noqa: E731
+        return lax.scan(step, x, None, length=3)[0]
+
+    def choice(x):
+        return lax.cond(x > 1, loop, lambda x: x * x, x)
+
+    out = []
+    for g in (loop, choice, J.jit(loop), J.checkpoint(loop)):
+        f = J.custom_jvp(g)
+        f.defjvp(lambda primals, tangents, g=g: J.jvp(g, primals, tangents))
+        square = lambda x, f=f: f(x) ** 2  # noqa: E731
+        out += [J.value_and_grad(f)(2.0), J.value_and_grad(square)(0.7), J.hessian(square)(2.0)]
+        out += [J.jit(J.value_and_grad(square))(2.0), J.vmap(J.grad(square))(x3)]
+    return out
+
+
+@case
+def custom_rules_of_a_partial_function(J, jnp, lax):
+    g = functools.partial(lambda x, y, a: x + y * a, a=0.1)
+    f = J.custom_jvp(g)
+    f.defjvp(lambda primals, tangents: J.jvp(g, primals, tangents))
+    return J.grad(lambda args: f(*args))((1.0, 2.0))
+
+
+@case
+def custom_vmap_of_a_derivative_in_which_only_one_half_is_mapped(J, jnp, lax):
+    seen = []
+    f = J.custom_batching.custom_vmap(lambda x, y: jnp.sin(x) * y)
+
+    @f.def_vmap
+    def rule(size, batched, xs, ys):
+        seen.append(list(batched))
+        return jnp.cos(xs) * ys, batched[0] or batched[1]
+
+    derivative = lambda x, t: J.jvp(f, (x, 2.0 * x), (t, t))  # noqa: E731
+    out = [J.vmap(derivative)(x3, x3 + 1), J.jacfwd(f)(x3, x3 + 2)]
+    out += [J.vmap(derivative, (None, 0))(0.5, x3), J.vmap(derivative, (0, None))(x3, 0.5)]
+    return out, [np.array(seen)]
+
+
+@case
+def custom_decorators_forward_the_definition_of_rules(J, jnp, lax):
+    f = J.custom_batching.custom_vmap(J.custom_jvp(lambda x: 2.0 * x))
+    f.def_vmap(lambda size, batched, xs: (3.0 * xs, batched[0]))
+    f.defjvp(lambda primals, tangents: (f(*primals), 5.0 * tangents[0]))
+    return f(1.0), J.vmap(f)(x3), J.jvp(f, (1.0,), (1.0,))
+
+
+@error
+def custom_vjp_symbolic_zero_of_another_argument(J, jnp, lax):
+    f = J.custom_vjp(lambda x, y, z: (x, y, z))
+    fwd = lambda x, y, z: (f(x.value, y.value, z.value), None)  # noqa: E731
+    f.defvjp(fwd, lambda _, cts: (cts[1], cts[0], cts[2]), symbolic_zeros=True)
+    ones = [jnp.ones(n) for n in (1, 2, 3)]
+    return J.grad(lambda x, y, z: f(x, y, z)[2].sum())(*ones)
+
+
+@error
+def custom_jvp_closes_over_a_differentiated_value(J, jnp, lax):
+    return J.grad(lambda x: _closing_over(J, jnp, lax, x, "jvp")(2.0))(3.0)
+
+
 @error
 def custom_jvp_without_a_rule(J, jnp, lax):
     return J.grad(J.custom_jvp(lambda x: x))(1.0)

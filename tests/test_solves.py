@@ -105,6 +105,15 @@ def root_of_a_system(lib, a, b):
     return lib.lax.custom_root(f, lib.jnp.zeros(2), newton, tangent_solve)
 
 
+def root_whose_tangent_solve_closes_over_factors(lib, a, b):
+    inverse = lib.jnp.linalg.inv(a)
+
+    def tangent_solve(g, y):
+        return lib.lax.custom_linear_solve(g, y, lambda _, y: inverse @ y, lambda _, y: y @ inverse)
+
+    return lib.lax.custom_root(lambda x: a @ x - b, b, lambda f, x: inverse @ b, tangent_solve)
+
+
 PROGRAMS = [
     general,
     symmetric,
@@ -114,6 +123,7 @@ PROGRAMS = [
     in_a_loop,
     root_of_a_cubic,
     root_of_a_system,
+    root_whose_tangent_solve_closes_over_factors,
 ]
 
 

@@ -5,14 +5,14 @@ from typing import Any
 from namoo import tree_util
 from namoo.core.primitive import Zero
 from namoo.primitives.shape import instantiate
-from namoo.transforms.custom import CustomVJPPrimal as CustomVJPPrimal
-from namoo.transforms.custom import SymbolicZero as SymbolicZero
 from namoo.transforms.custom import closure_convert as closure_convert
 from namoo.transforms.custom import custom_gradient as custom_gradient
 from namoo.transforms.custom import custom_jvp as custom_jvp
-from namoo.transforms.custom import custom_jvp_call_p as custom_jvp_call_p
 from namoo.transforms.custom import custom_vjp as custom_vjp
-from namoo.transforms.custom import custom_vjp_call_p as custom_vjp_call_p
+from namoo.transforms.custom_call import CustomVJPPrimal as CustomVJPPrimal
+from namoo.transforms.custom_call import SymbolicZero as SymbolicZero
+from namoo.transforms.custom_call import custom_jvp_call_p as custom_jvp_call_p
+from namoo.transforms.custom_call import custom_vjp_call_p as custom_vjp_call_p
 from namoo.transforms.linear_call import linear_call as linear_call
 
 

@@ -10,7 +10,7 @@ from namoo._config import enable_x64
 from namoo.core.avals import aval_of
 from namoo.primitives.elementwise import add, cos, mul, sin
 from namoo.primitives.shape import broadcast
-from namoo.transforms.custom import custom_jvp_call_p, custom_jvp_program_p
+from namoo.transforms.custom_call import custom_jvp_call_p, custom_jvp_program_p
 from namoo.transforms.linear_call import linear_call, linear_call_p
 from namoo.transforms.remat import name_p
 from namoo.transforms.stage import stage_closed

@@ -14,7 +14,7 @@ from namoo.control.scan import one_by_one
 from namoo.control.trees import Staged, as_arrays, share_consts, type_differences
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
-from namoo.core.jaxpr import ClosedJaxpr, has_io, jaxpr_as_fun
+from namoo.core.jaxpr import ClosedJaxpr, dependent, has_io, jaxpr_as_fun
 from namoo.core.primitive import Zero, is_linear, is_zero
 from namoo.core.trace import Tracer, context
 from namoo.primitives.elementwise import clamp, eq, ne, select_n
@@ -44,6 +44,11 @@ class Cond(ProgramPrimitive):
 
     def abstract(self, index, *avals, branches):
         return branches[0].out_avals
+
+    def dependent(self, given, params):
+        if given[0]:
+            return None
+        return _either(dependent(b.jaxpr, given[1:]) for b in params["branches"])
 
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["branches"][0].out_avals]

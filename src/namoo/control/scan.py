@@ -9,7 +9,7 @@ import numpy as np
 
 from namoo.core.avals import aval_of
 from namoo.core.checks import in_loop
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, dce, eval_jaxpr
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, dce, dependent, eval_jaxpr
 from namoo.core.primitive import Linear, Zero, is_linear, is_zero
 from namoo.primitives.families import add_any
 from namoo.primitives.shape import instantiate, moveaxis, zeros
@@ -46,6 +46,16 @@ class Scan(ProgramPrimitive):
         outs = jaxpr.out_avals
         ys = [a.update(shape=(length, *a.shape)) for a in outs[num_carry:]]
         return [*outs[:num_carry], *ys]
+
+    def dependent(self, given, params):
+        jaxpr, num_consts, num_carry = (
+            params["jaxpr"].jaxpr,
+            params["num_consts"],
+            params["num_carry"],
+        )
+        carry = _dependent_carries(jaxpr, given, num_consts, num_carry)
+        given = [*given[:num_consts], *carry, *given[num_consts + num_carry :]]
+        return [*carry, *dependent(jaxpr, given)[num_carry:]]
 
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["jaxpr"].out_avals]
@@ -213,7 +223,7 @@ class Scan(ProgramPrimitive):
     def transpose(self, cts, *operands, jaxpr, length, reverse, num_consts, num_carry, unroll):
         rest = {"length": length, "unroll": unroll}
         consts, carry, xs = cut(operands, num_consts, num_carry)
-        linear_carry = _linear_carries(
+        linear_carry = _dependent_carries(
             jaxpr.jaxpr, [*map(is_linear, operands)], num_consts, num_carry
         )
         counters = [i for i, linear in enumerate(linear_carry) if not linear]
@@ -412,20 +422,15 @@ def _unpair(results, nonzero_out, num_carry):
     return [*carry, *rest[:num_ys]], [*dcarry, *rest[num_ys:]]
 
 
-def _linear_carries(jaxpr: Jaxpr, linear_in: list[bool], num_consts: int, num_carry: int):
-    """Which carries are linear when they go round: also those that start from known zeros."""
-    carry = linear_in[num_consts : num_consts + num_carry]
+def _dependent_carries(jaxpr: Jaxpr, given: Sequence[bool], num_consts: int, num_carry: int):
+    """Which carries depend on the inputs in `given` after some iteration."""
+    consts, carry, xs = cut(list(given), num_consts, num_carry)
     while True:
-        flags = [*linear_in[:num_consts], *carry, *linear_in[num_consts + num_carry :]]
-        linear = {v for v, flag in zip(jaxpr.invars, flags, strict=True) if flag}
-        for eqn in jaxpr.eqns:
-            if any(type(v) is not Literal and v in linear for v in eqn.invars):
-                linear.update(eqn.outvars)
-        outs = [type(v) is not Literal and v in linear for v in jaxpr.outvars[:num_carry]]
-        settled = [a or b for a, b in zip(carry, outs, strict=True)]
-        if settled == carry:
+        outs = dependent(jaxpr, [*consts, *carry, *xs])
+        spread = [a or b for a, b in zip(carry, outs, strict=False)]
+        if spread == carry:
             return carry
-        carry = settled
+        carry = spread
 
 
 def _depend_only_on(jaxpr: Jaxpr, inputs: list[Var]) -> set[Var]:

@@ -293,8 +293,33 @@ def custom_root(
     else:
         check("solve", out_tree)
 
+    # Only values that can move do: the derivative by integers is float0.
+    moves = [a.tangent().dtype == a.dtype for a in avals]
+
+    def linear_solution(x, y):
+        """The solution of ∂f/∂x dx = y at the root x."""
+        values = tree_util.tree_leaves(x)
+        _, _, linear, residuals = linearize(
+            lambda *v: eval_jaxpr(equation.jaxpr, equation.consts, *v), values, moves, force=moves
+        )
+
+        def g(y):
+            given = [t for t, m in zip(tree_util.tree_leaves(y), moves, strict=True) if m]
+            return tree.unflatten(_full(moves, values, eval_jaxpr(linear, residuals, *given)))
+
+        return tangent_solve(g, y)
+
+    # It may close over values that are being differentiated: as operands the rule can have them.
+    tangent = Staged(
+        linear_solution,
+        tree_util.treedef_tuple([tree, tree]),
+        [*avals, *(a.tangent() for a in avals)],
+        "tangent_solve",
+    )
+    check("tangent_solve", tangent.out_tree, "x")
+
     @custom_jvp
-    def root(consts, method_consts, guess):
+    def root(consts, method_consts, tangent_consts, guess):
         return eval_jaxpr(method.jaxpr, method_consts, *guess)
 
     @root.defjvp
@@ -302,31 +327,16 @@ def custom_root(
         consts, consts_dot = primals[0], tangents[0]
         outs = root(*primals)
         x = outs[:n]
-        # Only values that can move do: the derivative by integers is float0.
-        moves = [aval_of(v).tangent().dtype == aval_of(v).dtype for v in x]
-
-        def of_x(*values):
-            return eval_jaxpr(equation.jaxpr, consts, *values)
-
-        def of_consts(*values):
-            return eval_jaxpr(equation.jaxpr, values, *x)
-
-        _, _, linear, residuals = linearize(of_x, x, moves, force=moves)
-
-        def g(y):
-            given = [t for t, m in zip(tree_util.tree_leaves(y), moves, strict=True) if m]
-            return tree.unflatten(_full(moves, x, eval_jaxpr(linear, residuals, *given)))
-
         _, rhs = jvp(
-            of_consts, consts, [_symbolic(c, t) for c, t in zip(consts, consts_dot, strict=True)]
+            lambda *values: eval_jaxpr(equation.jaxpr, values, *x),
+            consts,
+            [_symbolic(c, t) for c, t in zip(consts, consts_dot, strict=True)],
         )
-        rhs = [instantiate(t) for t in rhs]
-        x_dot, found = tree_util.tree_flatten(tangent_solve(g, tree.unflatten(rhs)))
-        check("tangent_solve", found, "x")
+        x_dot = eval_jaxpr(tangent.jaxpr, primals[2], *x, *map(instantiate, rhs))
         x_dot = [neg(t) if m else t for t, m in zip(x_dot, moves, strict=True)]
         return outs, [*x_dot, *(zeros(aval_of(a).tangent()) for a in outs[n:])]
 
-    outs = root(equation.consts, method.consts, guess)
+    outs = root(equation.consts, method.consts, tangent.consts, guess)
     return out_tree.unflatten(outs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from namoo._config import config
 from namoo.control.scan import cut, one_by_one
 from namoo.core.checks import in_loop
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var, has_io, jaxpr_as_fun
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var, dependent, has_io, jaxpr_as_fun
 from namoo.core.primitive import is_zero
 from namoo.primitives.elementwise import select
 from namoo.primitives.reduction import reduce_or
@@ -40,6 +40,17 @@ class While(ProgramPrimitive):
 
     def abstract(self, *avals, body_jaxpr, **rest):
         return body_jaxpr.out_avals
+
+    def dependent(self, given, params):
+        consts, body_consts, carry = cut(given, params["cond_nconsts"], params["body_nconsts"])
+        while True:
+            if dependent(params["cond_jaxpr"].jaxpr, [*consts, *carry])[0]:
+                return None
+            outs = dependent(params["body_jaxpr"].jaxpr, [*body_consts, *carry])
+            spread = [a or b for a, b in zip(carry, outs, strict=True)]
+            if spread == carry:
+                return carry
+            carry = spread
 
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["body_jaxpr"].out_avals]

@@ -323,6 +323,20 @@ def dce(jaxpr: Jaxpr, keep: Sequence[bool]) -> Jaxpr:
     return jaxpr.replace(outvars=outvars, eqns=live(jaxpr.eqns, set(outvars)))
 
 
+def dependent(jaxpr: Jaxpr, given: Sequence[bool]) -> list[bool]:
+    """Which results of a program depend on the inputs in `given`."""
+    found: set[Atom] = {v for v, g in zip(jaxpr.invars, given, strict=True) if g}
+    for eqn in jaxpr.eqns:
+        operands = [a in found for a in eqn.invars]
+        if any(operands):
+            results = eqn.primitive.dependent(operands, eqn.params)
+            if results is None:
+                found.update(eqn.outvars)
+            else:
+                found.update(v for v, r in zip(eqn.outvars, results, strict=True) if r)
+    return [a in found for a in jaxpr.outvars]
+
+
 def needed(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], set[Atom]]:
     """The equations that all results need, and all that is read; found once."""
     known = jaxpr.cache.get("live")

@@ -105,6 +105,10 @@ class Primitive:
     def abstract(self, *avals: ShapedArray, **params: Any) -> Any:
         raise self._missing("abstract")
 
+    def dependent(self, given: Sequence[bool], params: dict) -> Sequence[bool] | None:
+        """Which results depend on the operands in `given`; None where all of them may."""
+        return None
+
     def guards(self, *avals: Any, **params: Any) -> Sequence[Guard]:
         """Conditions on the operands, which `config.strict` checks; see `core.checks`."""
         return ()

@@ -35,7 +35,9 @@ class BatchTracer(Tracer):
 
     __slots__ = ("aval", "dim", "value")
 
-    def __init__(self, trace: Trace, value: Any, dim: int, aval: ShapedArray | None = None):
+    _trace: BatchTrace
+
+    def __init__(self, trace: BatchTrace, value: Any, dim: int, aval: ShapedArray | None = None):
         self._trace = trace
         self.value = value
         self.dim = dim
@@ -59,15 +61,18 @@ class BatchTrace(Trace):
 
     kind = "batch"
 
-    def __init__(self, parent: Trace, axis: Axis):
+    def __init__(self, parent: Trace, axis: Axis, tag: object = None):
         self.parent = parent
         self.axis = axis
+        self.tag = object() if tag is None else tag
+        """Shared by the traces of one `vmap`: each knows the values of the others. There are
+        several where it maps a function with custom rules, which run under other parents."""
         self.eager = is_eager(parent)
         self.recalls = self.eager or parent.recalls
 
     def pair(self, x: Any) -> tuple[Any, int | None]:
         """A value and the place of the mapped axis in it, None where it has none."""
-        if isinstance(x, BatchTracer) and x._trace is self:
+        if isinstance(x, BatchTracer) and x._trace.tag is self.tag:
             return x.value, x.dim
         return x, None
 
@@ -76,9 +81,9 @@ class BatchTrace(Trace):
 
     def replay(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         """The results of a program without collectives, under this trace."""
-        values, dims = [], []
+        values, dims, tag = [], [], self.tag
         for x in args:
-            own = type(x) is BatchTracer and x._trace is self
+            own = type(x) is BatchTracer and x._trace.tag is tag
             values.append(x.value if own else x)
             dims.append(x.dim if own else None)
         if dims.count(None) == len(dims):
@@ -104,8 +109,9 @@ class BatchTrace(Trace):
             return prim.under(self, args, params)
         values: list[Any] = []
         dims: list[int | None] = []
+        tag = self.tag
         for x in args:
-            own = type(x) is BatchTracer and x._trace is self
+            own = type(x) is BatchTracer and x._trace.tag is tag
             values.append(x.value if own else x)
             dims.append(x.dim if own else None)
         collective = self.axis.name is not None and self.axis.name in prim.collective_axes(params)
@@ -135,22 +141,26 @@ def batch(
     axis: Axis,
     args: Sequence[Any],
     dims: Sequence[int | None],
+    tag: object = None,
 ) -> tuple[list[Any], list[int | None]]:
-    """Run a flat function on batched arguments; results, and where their mapped axis is."""
+    """Run a flat function on batched arguments; results, and where their mapped axis is.
+
+    The function may close over values of other traces with this tag.
+    """
     if axis.name is None:
-        return _batch(fun, axis, args, dims)
+        return _batch(fun, axis, args, dims, tag)
     with named_axis(axis.name, axis.size):
-        return _batch(fun, axis, args, dims)
+        return _batch(fun, axis, args, dims, tag)
 
 
-def _batch(fun, axis, args, dims):
-    trace = BatchTrace(context.trace, axis)
+def _batch(fun, axis, args, dims, tag):
+    trace = BatchTrace(context.trace, axis, tag)
     given = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
     values, out_dims = [], []
     try:
         with set_trace(trace):
             for x in fun(*given):
-                own = type(x) is BatchTracer and x._trace is trace
+                own = type(x) is BatchTracer and x._trace.tag is trace.tag
                 values.append(x.value if own else x)
                 out_dims.append(x.dim if own else None)
     finally:

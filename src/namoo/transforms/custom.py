@@ -1,8 +1,6 @@
 """Derivative rules written by the user: `custom_jvp`, `custom_vjp`, `custom_gradient`.
 
-A call of such a function is one operation.  Interpreters that differentiate use the user's rule;
-all others run the function itself.  While a program is staged, the call becomes an equation that
-holds the function's program and remembers its rule.
+A call of such a function is one operation; see `custom_call`.
 """
 
 from __future__ import annotations
@@ -17,286 +15,41 @@ import numpy as np
 from namoo import _dtypes, errors, tree_util
 from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.jaxpr import eval_jaxpr, jaxpr_as_fun
-from namoo.core.primitive import Linear, Primitive, Zero, is_zero
-from namoo.core.trace import Tracer, context, eval_trace, set_trace
+from namoo.core.jaxpr import eval_jaxpr
+from namoo.core.primitive import Zero
+from namoo.core.trace import Tracer, context, eval_trace
 from namoo.primitives.families import add_any
-from namoo.primitives.shape import instantiate, reduce_sum
-from namoo.transforms.batch import batch, batch_jaxpr, batch_to, to_front
-from namoo.transforms.linear import transpose_jaxpr
-from namoo.transforms.program import ProgramPrimitive
+from namoo.primitives.shape import instantiate
+from namoo.transforms.custom_call import (
+    CustomVJPPrimal,
+    SymbolicZero,
+    custom_jvp_call_p,
+    custom_vjp_call_p,
+)
 from namoo.transforms.recall import Programs
-from namoo.transforms.stage import close, stage
-
-
-class SymbolicZero:
-    """What a rule with `symbolic_zeros=True` gets in place of a tangent that is zero."""
-
-    def __init__(self, aval: ShapedArray):
-        self.aval = aval
-
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-    ndim = property(lambda self: self.aval.ndim)
-    size = property(lambda self: self.aval.size)
-
-    def __repr__(self) -> str:
-        return f"SymbolicZero({self.aval.str_short()})"
-
-
-class CustomVJPPrimal:
-    """What a `fwd` rule with `symbolic_zeros=True` gets: a value, and whether it is perturbed."""
-
-    def __init__(self, value: Any, perturbed: bool):
-        self.value = value
-        self.perturbed = perturbed
-
-
-class CustomCall(Primitive):
-    """A call of a Python function with a custom rule, before it is staged."""
-
-    multiple_results = True
-    takes_functions = True
-
-    def under_eval(self, trace, args, *, fun, **rules):
-        return fun(*args)
-
-    def under_jvp(self, trace, args, *, fun, **rules):
-        primals, tangents = zip(*map(trace.pair, args), strict=True) if args else ((), ())
-        with set_trace(trace.parent):
-            if all(map(is_zero, tangents)):
-                return self.bind(*primals, fun=fun, **rules)
-            outs, out_tangents = self.differentiate(primals, tangents, **rules)
-        return [trace.join(x, t) for x, t in zip(outs, out_tangents, strict=True)]
-
-    def under_batch(self, trace, args, *, fun, **rules):
-        xs, dims = zip(*map(trace.pair, args), strict=True) if args else ((), ())
-        with set_trace(trace.parent):
-            if all(d is None for d in dims) and trace.axis.name is None:
-                return self.bind(*xs, fun=fun, **rules)
-            # As the staged call has it; so the function and its rules need not each do it.
-            xs, batched = to_front(xs, dims)
-            dims = [0 if b else None for b in batched]
-
-            def batched_fun(*values):
-                outs, out_dims = batch(fun, trace.axis, values, dims)
-                return [batch_to(trace.axis, x, d) for x, d in zip(outs, out_dims, strict=True)]
-
-            rules = self.batch_rules(trace.axis, dims, **rules)
-            outs = self.bind(*xs, fun=batched_fun, **rules)
-        return [trace.join(x, 0) for x in outs]
-
-    def under_stage(self, trace, args, *, fun, name, **rules):
-        jaxpr, consts = stage(fun, [aval_of(x) for x in args], name)
-        closed, consts = close(jaxpr, consts)
-        return self.program.bind(
-            *consts, *args, call_jaxpr=closed, name=name, num_consts=len(consts), **rules
-        )
-
-    program: CustomProgram
-
-    def differentiate(self, primals, tangents, **rules) -> tuple[list[Any], list[Any]]:
-        """Results and their tangents, by the user's rule."""
-        raise self._missing("differentiate")
-
-    def batch_rules(self, axis, dims, **rules) -> dict[str, Any]:
-        """The user's rules, for batches."""
-        raise self._missing("batch_rules")
-
-
-class CustomProgram(ProgramPrimitive):
-    """The staged call: a program, and the rule to differentiate it by.
-
-    The first `num_consts` operands are values that the function closes over.
-    """
-
-    value_params = ("call_jaxpr",)
-    call: CustomCall
-
-    def evaluate(self, *values, call_jaxpr, **rules):
-        return self.executable(call_jaxpr)(values)
-
-    def inlined(self, params):
-        return params["call_jaxpr"]
-
-    def abstract(self, *avals, call_jaxpr, **rules):
-        return call_jaxpr.out_avals
-
-    def weak_results(self, weak, count, params):
-        return [a.weak_type for a in params["call_jaxpr"].out_avals]
-
-    def native(self, emit, *operands, call_jaxpr, **rules):
-        return emit.inline(call_jaxpr, operands)
-
-    def stablehlo(self, hlo, *operands, call_jaxpr, **rules):
-        return hlo.call(call_jaxpr, operands, call_jaxpr.jaxpr.name)
-
-    def jvp(self, primals, tangents, *, call_jaxpr, num_consts, **rules):
-        if not all(map(is_zero, tangents[num_consts:])):
-            return self.call.differentiate(primals[num_consts:], tangents[num_consts:], **rules)
-        outs = self.bind(*primals, call_jaxpr=call_jaxpr, num_consts=num_consts, **rules)
-        return outs, [Zero.of(x) for x in outs]
-
-    def transpose(self, cts, *operands, call_jaxpr, **rules):
-        linear = [type(x) is Linear for x in operands]
-        program, nonzero_out = transpose_jaxpr(call_jaxpr, linear, [not is_zero(c) for c in cts])
-        known = [x for x in operands if type(x) is not Linear]
-        given = [c for c in cts if not is_zero(c)]
-        outs, nonzero = iter(jaxpr_as_fun(program)(*known, *given)), iter(nonzero_out)
-        return [
-            (next(outs) if next(nonzero) else Zero(x.aval.tangent())) if lin else None
-            for x, lin in zip(operands, linear, strict=True)
-        ]
-
-    def batch(self, xs, dims, *, axis, call_jaxpr, num_consts, **rules):
-        xs, batched = to_front(xs, dims)
-        program, _ = batch_jaxpr(call_jaxpr, axis, batched, force=True)
-        rule_dims = [0 if b else None for b in batched[num_consts:]]
-        rules = self.call.batch_rules(axis, rule_dims, **rules)
-        outs = self.bind(*xs, call_jaxpr=program, num_consts=num_consts, **rules)
-        return outs, [0] * len(outs)
-
-
-class CustomJVPCall(CustomCall):
-    name = "custom_jvp_call"
-
-    def differentiate(self, primals, tangents, *, jvp, symbolic_zeros, **names):
-        given = [
-            (SymbolicZero(t.aval) if symbolic_zeros else instantiate(t)) if is_zero(t) else t
-            for t in tangents
-        ]
-        outs, out_tangents = jvp(primals, given)
-        return outs, [Zero(t.aval) if type(t) is SymbolicZero else t for t in out_tangents]
-
-    def batch_rules(self, axis, dims, *, jvp, **rest):
-        def batched_jvp(primals, tangents):
-            def flat(*args):
-                outs, out_tangents = jvp(args[: len(primals)], args[len(primals) :])
-                return [*outs, *map(_real_zero, out_tangents)]
-
-            values = [*primals, *map(_real_zero, tangents)]
-            outs, out_dims = batch(flat, axis, values, [*dims, *dims])
-            outs = [batch_to(axis, x, d) for x, d in zip(outs, out_dims, strict=True)]
-            return outs[: len(outs) // 2], outs[len(outs) // 2 :]
-
-        return dict(jvp=batched_jvp, **rest)
-
-
-def _real_zero(t):
-    return instantiate(Zero(t.aval)) if type(t) is SymbolicZero else t
-
-
-class CustomJVPProgram(CustomProgram):
-    name = "custom_jvp_call"
-
-
-custom_jvp_call_p = CustomJVPCall()
-custom_jvp_program_p = CustomJVPProgram()
-CustomJVPCall.program, CustomJVPProgram.call = custom_jvp_program_p, custom_jvp_call_p
-
-
-class CustomVJPCall(CustomCall):
-    name = "custom_vjp_call"
-
-    def differentiate(self, primals, tangents, *, fwd, bwd, symbolic_zeros, **names):
-        perturbed = [not is_zero(t) for t in tangents]
-        residuals, outs = fwd(primals, perturbed)
-        out_tangents = custom_lin_p.bind(
-            *residuals,
-            *map(instantiate, tangents),
-            bwd=bwd,
-            num_residuals=len(residuals),
-            out_avals=tuple(aval_of(x).tangent() for x in outs),
-            symbolic_zeros=symbolic_zeros,
-        )
-        return outs, out_tangents
-
-    def batch_rules(self, axis, dims, *, fwd, bwd, **rest):
-        def batched_fwd(primals, perturbed):
-            count = 0
-
-            def flat(*args):
-                nonlocal count
-                residuals, outs = fwd(args, perturbed)
-                count = len(residuals)
-                return [*residuals, *outs]
-
-            outs, out_dims = batch(flat, axis, primals, dims)
-            outs = [batch_to(axis, x, d) for x, d in zip(outs, out_dims, strict=True)]
-            return outs[:count], outs[count:]
-
-        def batched_bwd(residuals, cts):
-            def flat(*args):
-                return map(instantiate, bwd(args[: len(residuals)], args[len(residuals) :]))
-
-            values = [*residuals, *map(_real_zero, cts)]
-            outs, out_dims = batch(lambda *a: [*flat(*a)], axis, values, [0] * len(values))
-            return [
-                (x if d is None else reduce_sum(x, [d]))
-                if own is None
-                else batch_to(axis, x, d, own)
-                for x, d, own in zip(outs, out_dims, dims, strict=True)
-            ]
-
-        return dict(fwd=batched_fwd, bwd=batched_bwd, **rest)
-
-
-class CustomVJPProgram(CustomProgram):
-    name = "custom_vjp_call"
-
-
-custom_vjp_call_p = CustomVJPCall()
-custom_vjp_program_p = CustomVJPProgram()
-CustomVJPCall.program, CustomVJPProgram.call = custom_vjp_program_p, custom_vjp_call_p
-
-
-class CustomLin(Primitive):
-    """The derivative of a custom_vjp function: known only backwards."""
-
-    name = "custom_lin"
-    multiple_results = True
-
-    def evaluate(self, *values, **params):
-        raise TypeError(
-            "Forward-mode differentiation (jvp, jacfwd, linearize) of a custom_vjp function: only "
-            "its reverse rule is known. Use reverse mode (grad, vjp, jacrev), or write the rule "
-            "with custom_jvp, which serves both modes."
-        )
-
-    def abstract(self, *avals, out_avals, **params):
-        return list(out_avals)
-
-    def batch(self, xs, dims, **params):
-        return self.evaluate()
-
-    def jvp(self, primals, tangents, **params):
-        return self.evaluate()
-
-    def transpose(self, cts, *operands, bwd, num_residuals, out_avals, symbolic_zeros):
-        given = [
-            (SymbolicZero(ct.aval) if symbolic_zeros else instantiate(ct)) if is_zero(ct) else ct
-            for ct in cts
-        ]
-        in_cts = bwd(operands[:num_residuals], given)
-        return [None] * num_residuals + list(in_cts)
-
-
-custom_lin_p = CustomLin()
+from namoo.transforms.stage import stage
 
 
 def positional(fun: Callable, args: tuple, kwargs: dict, what: str) -> tuple:
     """All arguments by position, defaults filled in."""
+    about = (
+        f"The input arguments to the {what}-decorated function {_name(fun)} could not be resolved "
+        "to positional-only arguments, which its rules take.\n"
+    )
     try:
         bound = inspect.signature(fun).bind(*args, **kwargs)
     except ValueError:  # a built-in without a signature
         if kwargs:
-            raise TypeError(f"{what}: keyword arguments need a function with a signature") from None
+            raise TypeError(f"{about}Keyword arguments need a function with a signature.") from None
         return args
+    except TypeError as error:
+        raise TypeError(f"{about}{error}") from None
     bound.apply_defaults()
-    if bound.kwargs:
+    # Those that are not given here are defaults, as `functools.partial` sets them.
+    if named := [name for name in bound.kwargs if name in kwargs]:
         raise TypeError(
-            f"{what}: the keyword-only arguments {sorted(bound.kwargs)} of "
-            f"{_name(fun)} cannot be passed by position, and the rule takes positional arguments."
+            f"{about}The following keyword arguments could not be resolved to positions: "
+            + ", ".join(named)
         )
     return bound.args
 
@@ -305,15 +58,8 @@ def _name(fun: Callable) -> str:
     return getattr(fun, "__name__", type(fun).__name__)
 
 
-def _split_nondiff(args: Sequence[Any], nondiff: Sequence[int], what: str):
+def _split_nondiff(args: Sequence[Any], nondiff: Sequence[int]):
     nondiff = [n % len(args) if args else n for n in nondiff]
-    for i in nondiff:
-        if i < len(args) and any(isinstance(x, Tracer) for x in tree_util.tree_leaves(args[i])):
-            raise errors.UnexpectedTracerError(
-                f"{what}: argument {i} is listed in nondiff_argnums, but it is traced. "
-                "nondiff_argnums is for values that are not arrays, such as functions; pass arrays "
-                "as ordinary arguments and return None (or zeros) for their derivative."
-            )
     return [args[i] for i in nondiff], [x for i, x in enumerate(args) if i not in nondiff]
 
 
@@ -324,8 +70,17 @@ def _merge(nondiff: Sequence[int], static: Sequence[Any], dynamic: Sequence[Any]
     return out
 
 
+def rule_of_function(self: Any, name: str) -> Any:
+    """The decorator for a rule of another kind, where that kind decorates the function itself."""
+    if name in ("defjvp", "defjvps", "defvjp", "def_vmap") and "fun" in vars(self):
+        return getattr(self.fun, name)
+    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
 class _Custom:
     """What custom_jvp and custom_vjp share."""
+
+    __getattr__ = rule_of_function
 
     def __init__(self, fun: Callable, nondiff_argnums=(), nondiff_argnames=()):
         functools.update_wrapper(self, fun)  # type: ignore[arg-type]
@@ -349,9 +104,8 @@ class _Custom:
 
     def _prepare(self, args, kwargs):
         """Flat operands, the flat function, and what is needed to call the rules."""
-        what = f"{type(self).__name__} of {_name(self.fun)}"
-        args = positional(self.fun, args, kwargs, what)
-        static, dynamic = _split_nondiff(args, self.nondiff_argnums, what)
+        args = positional(self.fun, args, kwargs, type(self).__name__)
+        static, dynamic = _split_nondiff(args, self.nondiff_argnums)
         flat, in_tree = tree_util.tree_flatten(tuple(dynamic))
         # The rules are written for arrays: what NumPy arrays cannot do, such as traced indices.
         flat = [EagerArray(to_numpy(x)) if isinstance(x, np.ndarray) else x for x in flat]
@@ -362,7 +116,7 @@ class _Custom:
             outs, out_tree[0] = tree_util.tree_flatten(self.fun(*inner))
             return outs
 
-        return what, static, flat, in_tree, fun, out_tree
+        return static, flat, in_tree, fun, out_tree
 
 
 class custom_jvp(_Custom):
@@ -427,8 +181,8 @@ class custom_jvp(_Custom):
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
             raise AttributeError(
-                f"No JVP rule is defined for custom_jvp function {_name(self.fun)}: "
-                "decorate one with @f.defjvp."
+                f"No JVP defined for custom_jvp function {_name(self.fun)} using defjvp. Write the "
+                "rule and decorate it with @f.defjvp."
             )
         trace = context.trace
         if trace is eval_trace:  # nothing is being differentiated
@@ -439,28 +193,30 @@ class custom_jvp(_Custom):
 
     def _general(self, *args, **kwargs):
         rule: Any = self.jvp
-        what, static, flat, in_tree, fun, out_tree = self._prepare(args, kwargs)
+        about = f"Custom JVP rule {_name(rule)} for function {_name(self.fun)}"
+        static, flat, in_tree, fun, out_tree = self._prepare(args, kwargs)
 
         def jvp(primals, tangents):
             result = rule(*static, in_tree.unflatten(primals), in_tree.unflatten(tangents))
             if not (isinstance(result, (tuple, list)) and len(result) == 2):
                 raise TypeError(
-                    f"The JVP rule {_name(rule)} of {_name(self.fun)} must return a pair (primal "
-                    f"result, tangent result), got {type(result).__name__}."
+                    f"{about} must produce a pair (list or tuple of length two) representing "
+                    f"primal and tangent outputs, but got {result}."
                 )
             outs, tree = tree_util.tree_flatten(result[0])
             out_tangents, tangent_tree = tree_util.tree_flatten(result[1])
             if tree != tangent_tree:
                 raise TypeError(
-                    f"The JVP rule {_name(rule)} of {_name(self.fun)} must return a primal and a "
-                    f"tangent of equal structure, got {tree} and {tangent_tree}."
+                    f"{about} must produce primal and tangent outputs with equal container "
+                    f"(pytree) structures, but got {tree} and {tangent_tree} respectively."
                 )
             if out_tree[0] is None:
                 out_tree[0] = tree
             elif out_tree[0] != tree:
                 raise TypeError(
-                    f"The JVP rule {_name(rule)} must return a primal result of the structure that "
-                    f"{_name(self.fun)} returns, {out_tree[0]}, got {tree}."
+                    f"{about} must produce a pair (list or tuple of length two) where the first "
+                    f"element is the primal output, of the structure that {_name(self.fun)} "
+                    f"returns: {out_tree[0]}, but got {tree}."
                 )
             return outs, [
                 _checked_tangent(rule, x, t) for x, t in zip(outs, out_tangents, strict=True)
@@ -472,6 +228,11 @@ class custom_jvp(_Custom):
         return out_tree[0].unflatten(outs)
 
 
+def _long(aval: ShapedArray) -> str:
+    """A type with the full name of its dtype."""
+    return f"{aval.dtype}[{','.join(map(str, aval.shape))}]"
+
+
 def _checked_tangent(rule, x, t):
     if type(t) is SymbolicZero:
         return t
@@ -480,9 +241,9 @@ def _checked_tangent(rule, x, t):
         return Zero(expected)
     if aval_of(t).shape != expected.shape or aval_of(t).dtype != expected.dtype:
         raise TypeError(
-            f"The JVP rule {_name(rule)} must return tangents with the shapes and dtypes of their "
-            f"primals: the primal is {aval_of(x).str_short()}, "
-            f"the tangent {aval_of(t).str_short()}."
+            "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and "
+            f"dtypes. Expected {_long(expected)} (tangent type of {_long(aval_of(x))}) but got "
+            f"{_long(aval_of(t))}. The rule is {_name(rule)}."
         )
     return t
 
@@ -528,15 +289,24 @@ class custom_vjp(_Custom):
         user_fwd, user_bwd = self.fwd, self.bwd
         if user_fwd is None or user_bwd is None:
             raise AttributeError(
-                f"No VJP rule is defined for custom_vjp function {_name(self.fun)}: "
-                "call f.defvjp(fwd, bwd)."
+                f"No VJP defined for custom_vjp function {_name(self.fun)} using defvjp. Write "
+                "the rules and call f.defvjp(fwd, bwd)."
             )
         if context.trace is eval_trace:  # nothing is being differentiated
             return self.fun(*args, **kwargs)
-        what, static, flat, in_tree, fun, out_tree = self._prepare(args, kwargs)
+        static, flat, in_tree, fun, out_tree = self._prepare(args, kwargs)
+        for i, value in zip(self.nondiff_argnums, static, strict=True):
+            if any(isinstance(x, Tracer) for x in tree_util.tree_leaves(value)):
+                raise errors.UnexpectedTracerError(
+                    f"custom_vjp of {_name(self.fun)}: argument {i} is listed in nondiff_argnums, "
+                    "but it is traced. nondiff_argnums is for values that are not arrays, such as "
+                    "functions; pass arrays as ordinary arguments and return None (or zeros) for "
+                    "their derivative."
+                )
         in_avals = [aval_of(x) for x in flat]
         residual_tree: list[Any] = [None]
         residual_leaves: list[Any] = []
+        about = f"Custom VJP fwd rule {_name(user_fwd)} for function {_name(self.fun)}"
 
         def fwd(primals, perturbed):
             if self.symbolic_zeros:
@@ -545,14 +315,15 @@ class custom_vjp(_Custom):
             result = user_fwd(*_merge(self.nondiff_argnums, static, dynamic))
             if not (isinstance(result, (tuple, list)) and len(result) == 2):
                 raise TypeError(
-                    f"The fwd rule {_name(user_fwd)} of {_name(self.fun)} must return a pair "
-                    f"(result, residuals), got {type(result).__name__}."
+                    f"{about} must produce a pair (list or tuple of length two) of the result and "
+                    f"the residuals, but got {result}."
                 )
             outs, tree = tree_util.tree_flatten(result[0])
             if out_tree[0] is not None and out_tree[0] != tree:
                 raise TypeError(
-                    f"The fwd rule {_name(user_fwd)} must return, first, a result of the structure "
-                    f"that {_name(self.fun)} returns, {out_tree[0]}, got {tree}."
+                    f"{about} must produce a pair (list or tuple of length two) where the first "
+                    f"element is the primal output, of the structure that {_name(self.fun)} "
+                    f"returns: {out_tree[0]}, but got {tree}."
                 )
             out_tree[0] = tree
             leaves, residual_tree[0] = tree_util.tree_flatten(result[1])
@@ -591,8 +362,8 @@ def _input_cotangents(bwd, result, in_tree, in_avals):
     dummy = in_tree.unflatten([object()] * in_tree.num_leaves)
     if not isinstance(result, tuple) or len(result) != len(dummy):
         raise TypeError(
-            f"The bwd rule {_name(bwd)} must return a tuple with one cotangent for each of the "
-            f"{len(dummy)} arguments (None for zero), got {result!r}."
+            f"Custom VJP bwd rule {_name(bwd)} must produce a tuple with one cotangent for each of "
+            f"the {len(dummy)} arguments (None for zero), but got {result!r}."
         )
     cts: list[Any] = []
 
@@ -601,28 +372,34 @@ def _input_cotangents(bwd, result, in_tree, in_avals):
             cts.extend([zero] * len(tree_util.tree_leaves(part)))
         else:
             cts.append(ct)
+        return part
 
     try:
         tree_util.tree_map(fill, result, dummy, is_leaf=lambda x: x is None)
     except ValueError as error:
         raise TypeError(
-            f"The bwd rule {_name(bwd)} must return cotangents of the structure of its arguments."
+            f"Custom VJP bwd rule {_name(bwd)} must produce cotangents of the structure of the "
+            "arguments."
             f"\n{error}"
         ) from None
     out = []
-    for ct, aval in zip(cts, in_avals, strict=True):
+    paths = tree_util.leaf_paths(in_tree)
+    for ct, aval, path in zip(cts, in_avals, paths, strict=True):
         expected = aval.tangent()
-        if ct is zero or type(ct) in (Zero, SymbolicZero) or expected.dtype == _dtypes.float0:
+        if ct is zero or expected.dtype == _dtypes.float0:
             out.append(Zero(expected))
             continue
-        found = aval_of(ct)
+        symbolic = type(ct) in (Zero, SymbolicZero)
+        found = ct.aval if symbolic else aval_of(ct)
         if found.shape != expected.shape or found.dtype != expected.dtype:
             raise ValueError(
-                f"The bwd rule {_name(bwd)} must return cotangents with the shapes and dtypes of "
-                f"the arguments: the argument is {aval.str_short()}, its cotangent "
-                f"{found.str_short()}."
+                f"Custom VJP bwd rule {_name(bwd)} must produce cotangents with the shapes and "
+                f"dtypes of the arguments, but at output{tree_util.keystr(path)} the bwd rule "
+                f"produced an output of type {_long(found)} for an argument of type {_long(aval)}."
+                + " Consider just returning a None here instead of a SymbolicZero."
+                * symbolic
             )
-        out.append(ct)
+        out.append(Zero(expected) if symbolic else ct)
     return out
 
 
@@ -715,8 +492,8 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
         leaves, tree = tree_util.tree_flatten(args)
         if tree != in_tree:
             raise TypeError(
-                f"The converted function must be called with arguments of the structure of the "
-                f"example, {in_tree}, got {tree}."
+                "The inputs to the closure produced by closure_convert must have the structure of "
+                f"the example, {in_tree}, followed by the hoisted constants, got {tree}."
             )
         rest = iter(given)
         values = [next(rest) if hoisted(c) else c for c in consts]

@@ -8,6 +8,7 @@ forward gives directional derivatives, running it backward gives gradients.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from namoo import errors
@@ -29,7 +30,7 @@ from namoo.core.jaxpr import (
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
 from namoo.core.trace import Trace, Tracer, context, eval_trace, set_trace
 from namoo.primitives.families import add_any
-from namoo.primitives.shape import instantiate
+from namoo.primitives.shape import instantiate, zeros
 from namoo.transforms import recall
 from namoo.transforms.jvp import JVPTrace, JVPTracer
 from namoo.transforms.replay import bind_each, is_eager, replay
@@ -52,6 +53,8 @@ class TangentTrace(StageTrace):
         self.parent = parent
         self.eager = is_eager(parent)
         self.recalls = self.eager or parent.recalls
+        self.linear = False
+        """Whether operations on tangents are linear: the rule that binds them split them itself."""
 
     def owns(self, x: Any) -> bool:
         return isinstance(x, StageTracer) and x._trace is self
@@ -65,9 +68,36 @@ class TangentTrace(StageTrace):
     def process(self, prim, args, params):
         for x in args:
             if type(x) is StageTracer and x._trace is self:
+                if prim.holds_program and not self.linear:
+                    moved = prim.dependent([*map(self.owns, args)], params)
+                    if moved is not None and not all(moved):
+                        return self.split(prim, args, params)
                 return super().process(prim, args, params)
         with set_trace(self.parent):
             return self.parent.process(prim, args, params)
+
+    def split(self, prim, args, params):
+        """The results of a program that computes values beside tangents: the values, on the parent,
+        and the tangents, by a linear program.
+
+        Rules for forward mode bind such programs. They are linear in the tangents, and a linear
+        function is its own derivative, at zero as elsewhere.
+        """
+        if (program := prim.inlined(params)) is not None:
+            return bind_each(self, program, args)
+        own = [*map(self.owns, args)]
+        with set_trace(self.parent):
+            at = [zeros(x.aval) if o else x for x, o in zip(args, own, strict=True)]
+            outs, nonzeros, jaxpr, residuals = linearize(
+                lambda *xs: prim.bind(*xs, **params), at, own
+            )
+        self.linear, before = True, self.linear
+        try:
+            given = [x for x, o in zip(args, own, strict=True) if o]
+            tangents = iter(eval_jaxpr(jaxpr, residuals, *given))
+        finally:
+            self.linear = before
+        return [next(tangents) if nz else x for x, nz in zip(outs, nonzeros, strict=True)]
 
 
 class LinearizeTrace(JVPTrace):
@@ -78,7 +108,16 @@ class LinearizeTrace(JVPTrace):
         super().__init__(self.tangents)
 
     def rule(self, prim: Primitive):
-        return prim.linearize or prim.jvp
+        return prim.jvp if prim.linearize is None else partial(self.linearize, prim)
+
+    def linearize(self, prim: Primitive, primals, tangents, **params):
+        """Results and tangents of an operation that splits its own programs."""
+        trace = self.tangents
+        trace.linear, before = True, trace.linear
+        try:
+            return prim.linearize(primals, tangents, **params)
+        finally:
+            trace.linear = before
 
     def replay(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         """The results of a program, whose derivative is written down as one step."""

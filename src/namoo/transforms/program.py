@@ -10,7 +10,7 @@ import numpy as np
 
 from namoo._config import CHECKS, config
 from namoo.core.array import EagerArray, to_numpy
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, subjaxprs
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, dependent, eval_jaxpr, subjaxprs
 from namoo.core.primitive import Primitive, Zero, is_linear, is_zero
 from namoo.core.trace import eval_trace, set_trace
 from namoo.transforms.batch import batch_jaxpr, to_front
@@ -102,6 +102,9 @@ class Call(ProgramPrimitive):
 
     def abstract(self, *avals, jaxpr, **params):
         return jaxpr.out_avals
+
+    def dependent(self, given, params):
+        return dependent(params["jaxpr"].jaxpr, given)
 
     def weak_results(self, weak, count, params):
         closed = params["jaxpr"]

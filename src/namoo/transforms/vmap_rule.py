@@ -15,8 +15,8 @@ from namoo.core.avals import aval_of
 from namoo.core.jaxpr import jaxpr_as_fun
 from namoo.core.primitive import Zero, is_linear, is_zero
 from namoo.primitives.shape import instantiate
-from namoo.transforms.batch import Axis, batch_to, to_front
-from namoo.transforms.custom import positional
+from namoo.transforms.batch import Axis, batch, batch_to, to_front
+from namoo.transforms.custom import positional, rule_of_function
 from namoo.transforms.jvp import jvp, jvp_jaxpr
 from namoo.transforms.linear import linearize_jaxpr, tangents_out, transpose_jaxpr
 from namoo.transforms.program import ProgramPrimitive
@@ -106,33 +106,45 @@ custom_vmap_call_p = CustomVmapCall()
 
 
 def _jvp_rule(rule: Rule, nonzeros: Sequence[bool]) -> Rule:
-    """The rule of the derivative: the derivative of the rule."""
+    """The rule of the derivative: the derivative of the rule.
+
+    Where values and their tangents are batched together, the rule sees them as batched.  Where each
+    is batched alone, as in `jacfwd`, the derivative of the rule for one example is mapped over.
+    """
+    n = len(nonzeros)
 
     def derivative(size, batched, args):
-        n = len(nonzeros)
-        primals, primal_batched = list(args[:n]), list(batched[:n])
-        tangents: list[Any] = []
-        rest = iter(zip(args[n:], batched[n:], strict=True))
-        axis = Axis(size)
-        for i, nz in enumerate(nonzeros):
-            if not nz:
-                tangents.append(Zero.of(primals[i]))
-                continue
-            t, t_batched = next(rest)
-            if primal_batched[i] != t_batched:
-                # A value and its tangent are batched together.
-                primals[i] = batch_to(axis, primals[i], None if t_batched else 0)
-                t = batch_to(axis, t, 0 if t_batched else None)
-                primal_batched[i] = True
-            tangents.append(t)
-        batched_out: list[bool] = []
+        given = iter(zip(args[n:], batched[n:], strict=True))
+        values = list(zip(args[:n], batched[:n], strict=True))
+        tangents = [next(given) if nz else (None, False) for nz in nonzeros]
+        axis, batched_out = Axis(size), []
+        together = any(b and tb for (_, b), (_, tb) in zip(values, tangents, strict=True))
+        if together:
+            for i, ((x, b), (t, tb)) in enumerate(zip(values, tangents, strict=True)):
+                values[i] = (x if b or not tb else batch_to(axis, x, None)), b or tb
+                if t is not None:
+                    tangents[i] = (t if tb or not b else batch_to(axis, t, None)), b or tb
+        flags = [together and b for _, b in values]
 
-        def values(*xs):
-            outs, batched_out[:] = rule(size, primal_batched, xs)
-            return outs
+        def both(*args):
+            def run(*xs):
+                outs, batched_out[:] = rule(size, flags, xs)
+                return outs
 
-        outs, out_tangents = jvp(values, primals, tangents)
-        return [*outs, *map(instantiate, out_tangents)], batched_out * 2
+            rest = iter(args[n:])
+            primals = args[:n]
+            moved = [
+                next(rest) if nz else Zero.of(x) for x, nz in zip(primals, nonzeros, strict=True)
+            ]
+            outs, out_tangents = jvp(run, primals, moved)
+            return [*outs, *map(instantiate, out_tangents)]
+
+        operands = [*values, *(pair for pair in tangents if pair[0] is not None)]
+        dims = [0 if b and not together else None for _, b in operands]
+        outs, out_dims = batch(both, axis, [x for x, _ in operands], dims)
+        return to_front(outs, out_dims)[0], [
+            b or d is not None for b, d in zip(batched_out * 2, out_dims, strict=True)
+        ]
 
     return derivative
 
@@ -167,6 +179,8 @@ class custom_vmap:
         """A custom function defined in a class is a method."""
         return self if instance is None else functools.partial(self, instance)
 
+    __getattr__ = rule_of_function
+
     def def_vmap(self, vmap_rule: Callable) -> Callable:
         """Set the rule `(axis_size, in_batched, *args) -> (out, out_batched)`.
 
@@ -182,10 +196,10 @@ class custom_vmap:
         vmap_rule = self.vmap_rule
         if vmap_rule is None:
             raise AttributeError(
-                f"No batching rule is defined for the custom_vmap function {name}: decorate one "
-                "with @f.def_vmap."
+                f"No batching rule defined for custom_vmap function {name} using def_vmap. Write "
+                "the rule and decorate it with @f.def_vmap."
             )
-        args = positional(self.fun, args, kwargs, f"custom_vmap of {name}")
+        args = positional(self.fun, args, kwargs, "custom_vmap")
         flat, in_tree = tree_util.tree_flatten(tuple(args))
         out_tree: Any = None
 
@@ -217,16 +231,17 @@ def _flat_rule(vmap_rule: Callable, in_tree: Any, out_tree: Any) -> Rule:
                 f"got {type(result).__name__}."
             )
         outs, tree = tree_util.tree_flatten(result[0])
-        if tree != out_tree:
-            raise ValueError(
-                f"The structure of the result of the custom vmap rule {name} does not match that "
-                f"of the function: expected {out_tree}, got {tree}."
-            )
         flags, flag_tree = tree_util.tree_flatten(result[1])
         if flag_tree != tree:
             raise ValueError(
-                f"The custom vmap rule {name} must return two trees of one structure, the result "
-                f"and which of it is batched, got {tree} and {flag_tree}."
+                "structure of output value and output batching specification returned by custom "
+                f"vmap rule ({name}) do not match: the values are {tree}, the specification of "
+                f"which are batched is {flag_tree}."
+            )
+        if tree != out_tree:
+            raise ValueError(
+                f"structure of output returned by custom vmap rule ({name}) does not match that of "
+                f"original custom-vmapped function: expected {out_tree}, got {tree}."
             )
         for x, flag in zip(outs, flags, strict=True):
             if flag and aval_of(x).shape[:1] != (size,):

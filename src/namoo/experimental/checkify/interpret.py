@@ -43,7 +43,7 @@ from namoo.experimental.checkify.error import (
     update,
 )
 from namoo.primitives.gather import Scatter
-from namoo.transforms.custom import CustomProgram, custom_jvp_program_p
+from namoo.transforms.custom_call import CustomProgram, custom_jvp_program_p
 from namoo.transforms.program import Call
 from namoo.transforms.stage import stage
 

@@ -65,7 +65,7 @@ _TABLE = {
         "reduce_window_max_p reduce_window_min_p reduce_window_sum_p select_and_gather_add_p "
         "select_and_scatter_add_p"
     ),
-    "transforms.custom": (
+    "transforms.custom_call": (
         "custom_jvp_call_p=custom_jvp_program_p custom_lin_p custom_vjp_call_p=custom_vjp_program_p"
     ),
     "transforms.remat": "name_p remat_p",

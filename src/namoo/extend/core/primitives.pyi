@@ -156,8 +156,8 @@ from namoo.primitives.window import reduce_window_min_p as reduce_window_min_p
 from namoo.primitives.window import reduce_window_sum_p as reduce_window_sum_p
 from namoo.primitives.window import select_and_gather_add_p as select_and_gather_add_p
 from namoo.primitives.window import select_and_scatter_add_p as select_and_scatter_add_p
-from namoo.transforms.custom import custom_jvp_program_p, custom_vjp_program_p
-from namoo.transforms.custom import custom_lin_p as custom_lin_p
+from namoo.transforms.custom_call import custom_jvp_program_p, custom_vjp_program_p
+from namoo.transforms.custom_call import custom_lin_p as custom_lin_p
 from namoo.transforms.remat import name_p as name_p
 from namoo.transforms.remat import remat_p as remat_p
 
