@@ -122,24 +122,27 @@ def pool_of(language):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
-@pytest.mark.parametrize("units, least", [(1, 1), (7, 1), (100_000, 1), (100_000, 60_000), (50, 9)])
+@pytest.mark.parametrize(
+    "units, least, most",
+    [(1, 1, 1), (7, 1, 9), (100_000, 1, 10**9), (100_000, 60_000, 70_000), (50, 9, 90), (50, 1, 3)],
+)
 @pytest.mark.parametrize("language", ["cpp", "llvm"])
-def test_work_is_shared_in_few_pieces(language, count, units, least):
-    """All units once, and no more pieces than a few for each thread."""
+def test_work_is_shared_in_few_pieces(language, count, units, least, most):
+    """All units once, and no more pieces than a few for each thread, unless they would be long."""
     pieces = []
     piece = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     note = piece(lambda table, begin, end: pieces.append((begin, end)))
     shared = pool_of(language)
-    run = ctypes.CFUNCTYPE(None, piece, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    run = ctypes.CFUNCTYPE(ctypes.c_int32, piece, ctypes.c_void_p, *[ctypes.c_int64] * 3)
     try:
         shared.resize(count)
         for _ in range(10):  # threads that were late for the first are there for the last
             pieces.clear()
-            run(shared.parallel)(note, None, units, least)
+            assert run(shared.functions["namoo_parallel"])(note, None, units, least, most) == 0
             pieces.sort()
             assert [b for b, _ in pieces] == [0, *(e for _, e in pieces[:-1])]
-            assert pieces[-1][1] == units and len(pieces) < 16 * count
-            assert all(e - b >= least for b, e in pieces[:-1])
+            assert pieces[-1][1] == units and len(pieces) < max(16 * count, units // most + 2)
+            assert all(least <= e - b <= most for b, e in pieces[:-1])
     finally:
         shared.resize(threads.get_num_threads())
 
@@ -285,7 +288,7 @@ def test_calls_as_numbers_are_the_calls_written_out(monkeypatch):
     for few in (1, 10**6):
         monkeypatch.setattr(calls, "FEW", few)
         program, inputs = compiled(deep, *args)
-        assert program.text.count("call void @calls(") == (2 if few == 1 else 0)
+        assert program.text.count("call i32 @calls(") == (2 if few == 1 else 0)
         results.append(program(inputs))
     assert all(map(np.array_equal, *results))
 

@@ -401,14 +401,17 @@ def test_an_entry_is_made_of_what_it_needs():
 def test_a_failure_goes_to_the_handler():
     codes = []
 
-    def handler(code):
+    def handler(code, raised):
+        assert raised is None
         codes.append(code)
         raise KeyError("from the handler")
 
     entry = native.Entry(address(failing), [], [((3,), "f4")], handler=handler, keep=failing)
     with pytest.raises(KeyError, match="from the handler"):
         entry([])
-    entry = native.Entry(address(failing), [], [], host=9, handler=codes.append)
+    entry = native.Entry(
+        address(failing), [], [], host=9, handler=lambda code, _: codes.append(code)
+    )
     with pytest.raises(RuntimeError, match="code 9"):
         entry([])
     assert codes == [7, 9]

@@ -381,7 +381,10 @@ PyObject* run(const Signature& signature, Items& values) {
 
 // Hides namoo's own frames in the error that is set, as the general way does.
 void tidy_error() {
-  if (!PyErr_ExceptionMatches(PyExc_Exception)) return;
+  if (!PyErr_ExceptionMatches(PyExc_Exception) &&
+      !PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+    return;
+  }
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);

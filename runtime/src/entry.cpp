@@ -48,6 +48,20 @@ bool owned_alone(PyObject* value, Py_ssize_t references, const ArrayType& type) 
   return std::equal(type.shape.begin(), type.shape.end(), PyArray_DIMS(array));
 }
 
+// What the program that this thread runs calls for an equation that Python evaluates.
+thread_local PyObject* callable = nullptr;
+
+// Called by native code without the GIL. If Python raises, the exception stays set, and the last
+// pointer of the table stays null, by which the code knows.
+void call_host(int64_t number, void* table) {
+  PyGILState_STATE state = PyGILState_Ensure();
+  PyObject* current = callable;
+  PyObject* done = PyObject_CallFunction(current, "LN", (long long)number, PyLong_FromVoidPtr(table));
+  callable = current;  // Python may have run other programs
+  Py_XDECREF(done);
+  PyGILState_Release(state);
+}
+
 }  // namespace
 
 bool is_entry(PyObject* object) { return Py_IS_TYPE(object, entry_type); }
@@ -102,6 +116,7 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
     targets[i] = PyArray_DATA(reinterpret_cast<PyArrayObject*>(results[first + i]));
   }
   Arena arena(entry->arena);
+  PyObject* outer = std::exchange(callable, entry->callable);
   int code;
   if (entry->quick) {
     code = entry->function(buffers, arena.data(), entry->host);
@@ -110,10 +125,23 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
     code = entry->function(buffers, arena.data(), entry->host);
     Py_END_ALLOW_THREADS;
   }
+  callable = outer;
   if (code == 0) return;
+  // What Python raised in between, in a host call or in the handler of a signal, is set.
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
   if (entry->handler != Py_None) {
+    if (type) PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback) PyException_SetTraceback(value, traceback);
+    nb::object raised = type ? nb::steal(value) : nb::none();
+    Py_XDECREF(type);
+    Py_XDECREF(traceback);
     nb::object number = owned(PyLong_FromLong(code));
-    owned(PyObject_CallOneArg(entry->handler, number.ptr()));
+    PyObject* arguments[2] = {number.ptr(), raised.ptr()};
+    owned(PyObject_Vectorcall(entry->handler, arguments, 2, nullptr));
+  } else if (type) {
+    PyErr_Restore(type, value, traceback);
+    throw Raised();
   }
   PyErr_Format(PyExc_RuntimeError, "a compiled program failed with code %d", code);
   throw Raised();
@@ -220,7 +248,10 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
                                      &handler, &quick, &in_place)) {
       throw Raised();
     }
-    void* host_address = host ? PyLong_AsVoidPtr(host) : nullptr;
+    bool calls_python = host && !PyLong_Check(host);
+    void* host_address = calls_python ? reinterpret_cast<void*>(&call_host)
+                         : host       ? PyLong_AsVoidPtr(host)
+                                      : nullptr;
     if (PyErr_Occurred()) throw Raised();
     void* address = PyLong_AsVoidPtr(function);
     if (!address) {
@@ -245,6 +276,7 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     entry->in_place = places.release();
     entry->arena = (size_t)arena;
     entry->host = host_address;
+    entry->callable = calls_python ? Py_NewRef(host) : nullptr;
     entry->quick = quick != 0;
     entry->keep = Py_NewRef(keep);
     entry->handler = Py_NewRef(handler);
@@ -256,6 +288,7 @@ int entry_traverse(PyObject* self, visitproc visit, void* arg) {
   auto* entry = reinterpret_cast<Entry*>(self);
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(entry->keep);
+  Py_VISIT(entry->callable);
   Py_VISIT(entry->handler);
   return 0;
 }
@@ -278,6 +311,7 @@ void entry_dealloc(PyObject* self) {
   delete entry->consts;
   delete entry->in_place;
   Py_XDECREF(entry->keep);
+  Py_XDECREF(entry->callable);
   Py_XDECREF(entry->handler);
   type->tp_free(self);
   Py_DECREF(type);
@@ -308,9 +342,11 @@ constexpr const char* kEntryDoc =
     "  inputs, outputs: the shape and the dtype of each array.\n"
     "  consts: arrays that are the same in every call.\n"
     "  arena: how many bytes it needs for intermediate values, at a multiple of 64.\n"
-    "  host: an address that it is given.\n"
+    "  host: an address that it is given, or a Python function `host(number, table)` of which it is\n"
+    "    given the address of one in C; what it raises is raised.\n"
     "  keep: an object that lives as long, such as the owner of the code.\n"
-    "  handler: called with the code where the function fails; it raises.\n"
+    "  handler: called with the code where the function fails, and the exception that was raised\n"
+    "    meanwhile, or None; it raises.\n"
     "  quick: the function takes less time than it costs to let other threads run meanwhile.\n"
     "  in_place: pairs of an input and an output that may be one array. They are where nothing but\n"
     "    the list refers to the input: its caller gives it up.\n";

@@ -30,6 +30,7 @@ struct Entry {
   std::vector<std::pair<size_t, size_t>>* in_place;  // inputs whose memory outputs may have
   size_t arena;
   void* host;
+  PyObject* callable;  // what `host` calls, or null
   bool quick;
   PyObject* keep;
   PyObject* handler;

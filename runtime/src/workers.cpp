@@ -1,9 +1,11 @@
-// The threads that share the work of kernels: what `namoo.engines.native.threads` writes for LLVM
-// where there is no C++ part, in the same steps and under the same names.
+// The threads that share the work of kernels, and the check for signals: what
+// `namoo.engines.native.threads` writes for LLVM where there is no C++ part, in the same steps and
+// under the same names.
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <thread>
 
 #include "common.h"
@@ -26,6 +28,8 @@ constexpr int kLooks = 20000, kLooksForEnd = 2000;
 // Pieces for each thread: enough to end together, and few, so that each goes through memory in
 // long runs and seldom asks for the next.
 constexpr int64_t kPieces = 8;
+// Milliseconds between two checks for signals: each needs the GIL.
+constexpr int64_t kBetweenChecks = 200;
 
 struct Job {
   Kernel kernel;
@@ -61,6 +65,34 @@ void wake() {
 #endif
 }
 
+// Python runs signal handlers in this thread only.
+std::atomic<unsigned long> main_thread{0};
+int64_t last_check = 0;
+
+int64_t milliseconds() {
+#if defined(__linux__)
+  timespec now;  // to a few milliseconds, without asking the hardware
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+#else
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+#endif
+}
+
+// Run the Python handlers of signals that arrived. 1 if one of them raised: the exception is set,
+// and the program must return to its caller.
+int32_t interrupted() {
+  if (PyThread_get_thread_ident() != main_thread.load(std::memory_order_relaxed)) return 0;
+  int64_t now = milliseconds();
+  if (now - last_check < kBetweenChecks) return 0;
+  last_check = now;
+  PyGILState_STATE state = PyGILState_Ensure();
+  int raised = PyErr_CheckSignals();
+  PyGILState_Release(state);
+  return raised != 0;
+}
+
 void take(const Job& mine) {
   for (;;) {
     int64_t begin = next.fetch_add(mine.grain, std::memory_order_relaxed);
@@ -71,22 +103,45 @@ void take(const Job& mine) {
   }
 }
 
-// Call a kernel for all units, in pieces of `least` or more, and return when they are done.
-void parallel(Kernel kernel, void* table, int64_t units, int64_t least) {
+// As `take`, for the thread that called `parallel`: it looks for signals, and takes the work that
+// nobody began back if one of them raised.
+int32_t take_and_check(const Job& mine) {
+  for (;;) {
+    int64_t begin = next.fetch_add(mine.grain, std::memory_order_relaxed);
+    if (begin >= mine.units) return 0;
+    int64_t end = std::min(begin + mine.grain, mine.units);
+    mine.kernel(mine.table, begin, end);
+    finished.fetch_add(end - begin, std::memory_order_release);
+    if (interrupted()) {
+      begin = std::min(next.exchange(mine.units, std::memory_order_relaxed), mine.units);
+      finished.fetch_add(mine.units - begin, std::memory_order_release);
+      return 1;
+    }
+  }
+}
+
+// Call a kernel for all units, in pieces of `least` to `most`, and return when they are done, or
+// when a signal's handler raised, which is 1.
+int32_t parallel(Kernel kernel, void* table, int64_t units, int64_t least, int64_t most) {
   int32_t others = limit.load(std::memory_order_relaxed), free = 0;
   if (others == 0 || units <= least ||
       !busy.compare_exchange_strong(free, 1, std::memory_order_acquire,
                                     std::memory_order_relaxed)) {
-    kernel(table, 0, units);
-    return;
+    for (int64_t begin = 0, end; begin < units; begin = end) {
+      end = std::min(begin + most, units);
+      kernel(table, begin, end);
+      if (interrupted()) return 1;
+    }
+    return 0;
   }
-  job = {kernel, table, units, std::max(units / ((others + 1) * kPieces), least)};
+  int64_t even = std::min(units / ((others + 1) * kPieces), most);
+  job = {kernel, table, units, std::max(even, least)};
   next.store(0, std::memory_order_relaxed);
   finished.store(0, std::memory_order_relaxed);
   open.store(1);
   generation.fetch_add(1);
   if (sleepers.load() != 0) wake();
-  take(job);
+  int32_t stopped = take_and_check(job);
   for (int looks = 0; finished.load(std::memory_order_acquire) != units; looks++) {
     pause();
     // Somebody else may need this processor to finish.
@@ -96,6 +151,7 @@ void parallel(Kernel kernel, void* table, int64_t units, int64_t least) {
   open.store(0);
   while (active.load() != 0) pause();
   busy.store(0, std::memory_order_release);
+  return stopped;
 }
 
 // What a thread does until the process ends.
@@ -122,6 +178,8 @@ void worker(int32_t id) {
   }
 }
 
+void set_main_thread(uint64_t id) { main_thread.store((unsigned long)id); }
+
 void set_limit(int32_t count) { limit.store(count); }
 
 // In the child of a fork, which has none of its parent's threads.
@@ -137,6 +195,8 @@ void reset() {
 void add_workers(nb::module_& m) {
   nb::dict functions;
   functions["namoo_parallel"] = (uintptr_t)&parallel;
+  functions["namoo_interrupted"] = (uintptr_t)&interrupted;
+  functions["set_main_thread"] = (uintptr_t)&set_main_thread;
   functions["worker"] = (uintptr_t)&worker;
   functions["set_limit"] = (uintptr_t)&set_limit;
   functions["reset"] = (uintptr_t)&reset;

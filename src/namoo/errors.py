@@ -265,7 +265,7 @@ def boundary(fun: F) -> F:
     def entry(*args, **kwargs):
         try:
             return fun(*args, **kwargs)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             tidy(error)
             raise
 

@@ -35,7 +35,7 @@ class _Dispatcher:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return self.general(args, kwargs)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             errors.tidy(error)
             raise
 

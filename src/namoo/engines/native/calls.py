@@ -14,17 +14,21 @@ from namoo.engines.native.ir import Value
 from namoo.engines.native.kernel import Emitted
 
 Place = tuple[str, int]
-PARALLEL = "declare void @namoo_parallel(ptr, ptr, i64, i64)"
+PARALLEL = "declare i32 @namoo_parallel(ptr, ptr, i64, i64, i64)"
 # From this many operations on, a kernel's work is shared among threads.
 PARALLEL_WORK = 1 << 17
 GRAIN_WORK = 1 << 15
+# A thread takes no more than this at once: the caller looks for signals between two pieces.
+LONGEST_WORK = 1 << 28
+# What a call of a kernel costs besides its own work.
+CALL_WORK = 64
 # Fewer calls than this are written out.
 FEW = 16
 
-# A call is: the kernel's number, its units, how many of them a thread takes (0: one thread takes
-# all), the number of pointers, and for each pointer an offset in the arena or, negative, the place
-# in the program's table.
-_LOOP = """define private void @calls(
+# A call is: the kernel's number, its units, how many of them a thread takes at least (0: one thread
+# takes all) and at most, the number of pointers, and for each pointer an offset in the arena or,
+# negative, the place in the program's table.
+_LOOP = """define private i32 @calls(
   ptr %first, ptr %end, ptr %kernels, ptr %slots, ptr %arena, ptr %table
 ) {{
 entry:
@@ -37,8 +41,10 @@ call:
   %p2 = getelementptr i64, ptr %row, i64 2
   %grain = load i64, ptr %p2, align 8
   %p3 = getelementptr i64, ptr %row, i64 3
-  %count = load i64, ptr %p3, align 8
-  %places = getelementptr i64, ptr %row, i64 4
+  %most = load i64, ptr %p3, align 8
+  %p4 = getelementptr i64, ptr %row, i64 4
+  %count = load i64, ptr %p4, align 8
+  %places = getelementptr i64, ptr %row, i64 5
   %next = getelementptr i64, ptr %places, i64 %count
   %slot = getelementptr ptr, ptr %kernels, i64 %number
   %kernel = load ptr, ptr %slot, align 8
@@ -73,13 +79,15 @@ done:
   %left = icmp ult ptr %next, %end
   br i1 %left, label %call, label %out
 out:
-  ret void
+  %status = phi i32 [0, %done]{stopped}
+  ret i32 %status
 }}"""
 _SHARED = """%many = icmp sgt i64 %grain, 0
   br i1 %many, label %together, label %alone
 together:
-  call void @namoo_parallel(ptr %kernel, ptr %table, i64 %units, i64 %grain)
-  br label %done"""
+  %stop = call i32 @namoo_parallel(ptr %kernel, ptr %table, i64 %units, i64 %grain, i64 %most)
+  %stopped = icmp ne i32 %stop, 0
+  br i1 %stopped, label %out, label %done"""
 
 
 def grain(kernel: Emitted) -> int:
@@ -87,6 +95,11 @@ def grain(kernel: Emitted) -> int:
     if kernel.work < PARALLEL_WORK or kernel.units < 2:
         return 0
     return max(1, kernel.units * GRAIN_WORK // kernel.work)
+
+
+def longest(kernel: Emitted) -> int:
+    """How many units of a kernel a thread takes at once, at most."""
+    return max(1, kernel.units * LONGEST_WORK // max(kernel.work, 1))
 
 
 class Calls:
@@ -110,7 +123,7 @@ class Calls:
         self.slots = slots
         self.starts = starts
         self.waiting: list[tuple[Emitted, list[Place]]] = []
-        self.heads: dict[Emitted, tuple[int, int, int]] = {}
+        self.heads: dict[Emitted, tuple[int, int, int, int]] = {}
         """What begins each call of a kernel."""
         self.lists = 0
 
@@ -140,14 +153,16 @@ class Calls:
             f'{name} = private unnamed_addr constant [{8 * count} x i8] c"\\{text}", align 8'
         )
         end = f"getelementptr (i64, ptr {name}, i64 {count})"
-        driver.f.line(
-            f"  call void @calls(ptr {name}, ptr {end}, ptr @kernels, {self.slots!r}, "
+        call = (
+            f"call i32 @calls(ptr {name}, ptr {end}, ptr @kernels, {self.slots!r}, "
             f"{self.arena!r}, ptr %table)"
         )
+        driver.stop(driver.f.emit_here("i32", 0, call))
 
-    def _head(self, kernel: Emitted) -> tuple[int, int, int]:
-        head = self.heads[kernel] = (len(self.heads), kernel.units, grain(kernel))
-        if head[-1]:
+    def _head(self, kernel: Emitted) -> tuple[int, int, int, int]:
+        share = grain(kernel)
+        head = self.heads[kernel] = (len(self.heads), kernel.units, share, longest(kernel))
+        if share:
             self.driver.module.declarations["namoo_parallel"] = PARALLEL
         return head
 
@@ -161,4 +176,5 @@ class Calls:
             f"@kernels = private unnamed_addr constant [{len(self.heads)} x ptr] [{kernels}]"
         )
         shared = "namoo_parallel" in module.declarations
-        module.functions.append(_LOOP.format(run=_SHARED if shared else "br label %alone"))
+        run, stopped = (_SHARED, ", [%stop, %together]") if shared else ("br label %alone", "")
+        module.functions.append(_LOOP.format(run=run, stopped=stopped))

@@ -29,6 +29,8 @@ LARGE_TURNED = 1 << 30
 # Into how many blocks BLAS's products are cut, unless they would be smaller than this.
 BLOCKS = 8
 BLOCK = 384
+# Blocks have no more multiplications than this: a signal is seen between two of them.
+LARGEST_BLOCK = 1 << 32
 
 
 def product(node: Node) -> Product:
@@ -153,7 +155,7 @@ class Blocks:
         f = self.f
         table, begin, end = f.parameters
         a, b, c = (f.load(f.offset(table, i, "ptr"), "ptr") for i in range(3))
-        rows, columns = _cuts(math.prod(batch), m, n)
+        rows, columns = _cuts(math.prod(batch), m, n, k)
         counts = [*batch, len(rows), len(columns)]
         with f.loop(begin, end) as unit:
             at, rest = [], unit
@@ -224,10 +226,12 @@ class Blocks:
         self.f.line(f"  call void @{name}({', '.join(map(repr, arguments))})")
 
 
-def _cuts(batch: int, m: int, n: int) -> tuple[list[int], list[int]]:
+def _cuts(batch: int, m: int, n: int, k: int) -> tuple[list[int], list[int]]:
     """Lengths of the blocks of rows and of columns: all alike but the last."""
     high, wide = m, n
-    while batch * -(-m // high) * -(-n // wide) < BLOCKS and max(high, wide) >= 2 * BLOCK:
+    while max(high, wide) >= 2 * BLOCK:
+        if batch * -(-m // high) * -(-n // wide) >= BLOCKS and high * wide * k <= LARGEST_BLOCK:
+            break
         if high >= wide:
             high = _half(high)
         else:

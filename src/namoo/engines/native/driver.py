@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from namoo.core.jaxpr import JaxprEqn
 from namoo.engines.native import contract
-from namoo.engines.native.calls import PARALLEL, Calls, grain
+from namoo.engines.native.calls import CALL_WORK, PARALLEL, Calls, grain, longest
 from namoo.engines.native.graph import CALL, DOT
 from namoo.engines.native.ir import Function, Value, constant
 from namoo.engines.native.kernel import Emitted, KernelEmitter, Spec
@@ -26,6 +26,10 @@ class Part(NamedTuple):
 
     names: list[str]
     text: str
+
+
+# About how many operations a loop does between two checks for signals: up to a few milliseconds.
+BETWEEN_CHECKS = 1 << 20
 
 
 class Module:
@@ -41,6 +45,8 @@ class Module:
         """Those of them that only the program's own functions read."""
         self.host: list[JaxprEqn] = []
         """Equations that Python evaluates."""
+        self.loops: list[JaxprEqn | None] = []
+        """Equations whose loops a signal can stop: the program then returns their number plus 2."""
 
     def text(self) -> str:
         """The module as LLVM reads it."""
@@ -100,12 +106,18 @@ class Driver:
         self.module = module
         self.f = f
         self.host = host
-        self.fails = False
+        self.leaves: dict[str, int] = {}
+        """The blocks that leave the program, and what it returns there."""
         self.widest = 1
         self.turns: list[tuple[str, Value]] = []
         """The loops around the step that is being written, and the numbers of their turns."""
         self.deepest = 0
         """How many of those a step that may fail needs memory for."""
+        self.work = 0
+        """About how many operations were written so far, in the innermost loop."""
+        self.codes: list[int] = []
+        """For each loop around, what the program returns if a signal stops it there."""
+        self.checks_signals = False
 
     def run(
         self,
@@ -137,6 +149,7 @@ class Driver:
                 calls.write()
                 operands = [(n, at(plan.places[n])) for n in first.operands]
                 results = [(n, at(plan.places[n])) for n in written]
+                self.work += CALL_WORK
                 step.emit(self, operands, results, self.f.offset(arena, offset, "i8"))
                 continue
             if first.size == 0 or 0 in cluster.space:
@@ -165,14 +178,14 @@ class Driver:
 
     def call(self, kernel: Emitted, table: Value) -> None:
         """Run all units of a kernel: by several threads if they are much work."""
+        self.work += kernel.work + CALL_WORK
         if share := grain(kernel):
             self.module.declarations["namoo_parallel"] = PARALLEL
-            call = (
-                f"@namoo_parallel(ptr @{kernel.name}, {table!r}, i64 {kernel.units}, i64 {share})"
-            )
+            numbers = ", ".join(f"i64 {n}" for n in (kernel.units, share, longest(kernel)))
+            call = f"@namoo_parallel(ptr @{kernel.name}, {table!r}, {numbers})"
+            self.stop(self.f.emit_here("i32", 0, f"call i32 {call}"))
         else:
-            call = f"@{kernel.name}({table!r}, i64 0, i64 {kernel.units})"
-        self.f.line(f"  call void {call}")
+            self.f.line(f"  call void @{kernel.name}({table!r}, i64 0, i64 {kernel.units})")
 
     def table(self, pointers: Sequence[Value]) -> Value:
         """Pointers in a row, in memory: the same for all steps, since each ends before the next."""
@@ -206,10 +219,13 @@ class Driver:
         f = self.f
         number = len(self.module.host)
         self.module.host.append(eqn)
-        table = self.table([p for _, p in (*operands, *results)])
-        self.check(
-            f.emit_here("i32", 0, f"call i32 {self.host.name}(i64 {number}, ptr {table.name})")
-        )
+        # The last pointer is null until Python has done all: a signal's handler may raise before
+        # or after the function that it calls.
+        table = self.table([*(p for _, p in (*operands, *results)), Value("null", "ptr")])
+        f.line(f"  call void {self.host.name}(i64 {number}, ptr {table.name})")
+        last = f.offset(table, len(operands) + len(results), "ptr")
+        done = f.emit_here("ptr", 0, f"load ptr, ptr {last.name}, align 8")
+        self.check(f.emit_here("i1", 0, f"icmp eq ptr {done.name}, null"))
 
     @contextmanager
     def turn(self, loop: str, number: Value):
@@ -217,6 +233,34 @@ class Driver:
         self.turns.append((loop, number))
         yield
         self.turns.pop()
+
+    @contextmanager
+    def stoppable(self, eqn: JaxprEqn | None, length: int | None = None):
+        """Write the body of a loop, and the check for signals at its end.
+
+        A loop of little work, which a known `length` tells, is left to the loop around it.
+        """
+        outer, self.work = self.work, 1
+        self.codes.append(2 + len(self.module.loops))
+        self.module.loops.append(eqn)
+        yield
+        if length is None or length * self.work > BETWEEN_CHECKS // 16:
+            self._check_signals()
+            length = 1
+        self.codes.pop()
+        self.work = outer + length * self.work
+
+    def _check_signals(self) -> None:
+        """Leave the program if the handler of a signal raised: see `interrupted` in workers.cpp."""
+        f, name = self.f, "namoo_interrupted"
+        self.checks_signals = True
+        self.module.declarations[name] = f"declare i32 @{name}() cold"
+        full = f.emit_here("i64", 0, "load i64, ptr %until_check, align 8")
+        left = f.emit_here("i64", 0, f"sub i64 {full.name}, {self.work}")
+        f.line(f"  store {left!r}, ptr %until_check, align 8")
+        with f.branch(f.compare("lt", left, constant("i64", 0))):
+            f.line(f"  store i64 {BETWEEN_CHECKS}, ptr %until_check, align 8")
+            self.stop(f.emit_here("i32", 0, f"call i32 @{name}()"))
 
     def noted_turns(self) -> Value:
         """The numbers of the turns of all loops around, written to memory."""
@@ -226,10 +270,16 @@ class Driver:
             f.line(f"  store {number!r}, ptr {f.offset(slot, i, 'i64').name}, align 8")
         return slot
 
-    def check(self, code: Value) -> None:
+    def check(self, failed: Value, code: int = 1) -> None:
         """Leave the program if a step failed."""
-        self.fails = True
-        self.f.leave_if(self.f.compare("ne", code, constant("i32", 0)))
+        label = f"LEAVE{code}"
+        self.leaves[label] = code
+        self.f.leave_if(failed, label)
+
+    def stop(self, status: Value) -> None:
+        """Leave the program if a signal stopped a step, and tell in which loop."""
+        stopped = self.f.compare("ne", status, constant("i32", 0))
+        self.check(stopped, self.codes[-1] if self.codes else 1)
 
     def finish(self) -> str:
         """The function's text."""
@@ -238,9 +288,12 @@ class Driver:
         if self.deepest:
             f.preamble.append(f"  %turns = alloca [{self.deepest} x i64], align 8")
         f.line("  ret i32 0")
-        if self.fails:
-            f.start_block("FAIL")
-            f.line("  ret i32 1")
+        if self.checks_signals:
+            f.preamble.append("  %until_check = alloca i64, align 8")
+            f.preamble.append(f"  store i64 {BETWEEN_CHECKS}, ptr %until_check, align 8")
+        for label, code in self.leaves.items():
+            f.start_block(label)
+            f.line(f"  ret i32 {code}")
         self.module.declarations |= f.declarations
         return f.text()
 

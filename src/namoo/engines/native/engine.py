@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from namoo import errors
 from namoo._accelerator import native as runtime
 from namoo._lazy import collector_rests
 from namoo.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
@@ -25,47 +26,62 @@ if TYPE_CHECKING:
     from namoo.engines.native.driver import Module
     from namoo.engines.native.plan import Plan
 
-_HOST = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p)
+_HOST = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Host:
     """What native code calls for an equation that Python evaluates."""
 
-    def __init__(self, equations: Sequence[JaxprEqn]):
+    def __init__(self, equations: Sequence[JaxprEqn], loops: Sequence[JaxprEqn | None] = ()):
+        self.loops = loops
+        """Equations whose loops a signal can stop."""
         self.equations = [
             (eqn.primitive, eqn.params, _types(eqn.invars), _types(eqn.outvars))
             for eqn in equations
         ]
         self.errors: dict[int, BaseException] = {}
         """What made a call stop, by its thread."""
-        self.callback = _HOST(self.run)
 
-    def run(self, number: int, table: int) -> int:
-        try:
-            primitive, params, operands, results = self.equations[number]
-            count = len(operands) + len(results)
-            pointers = (ctypes.c_void_p * count).from_address(table)
-            arrays = [
-                view(pointers[i] or 0, shape, dtype)
-                for i, (shape, dtype) in enumerate((*operands, *results))
-            ]
-            # What is kept beyond the call must not be in the arena.
-            values = [a.copy() for a in arrays[: len(operands)]]
-            with set_trace(eval_trace), floating_errors_ignored():
-                out = primitive.evaluate(*values, **params)
-            out = out if primitive.multiple_results else [out]
-            for target, value in zip(arrays[len(operands) :], out, strict=True):
-                target[...] = value
-        except BaseException as error:
-            self.errors[get_ident()] = error
-            return 1
-        return 0
+    @functools.cached_property
+    def callback(self) -> Any:
+        """The C function that native code calls, where C++ has none."""
 
-    def fail(self, code: int) -> NoReturn:
-        """Raise what made the program stop."""
-        error = self.errors.pop(get_ident(), None)
-        raise error if error else RuntimeError(f"native code failed with code {code}")
+        def run(number: int, table: int) -> None:
+            try:
+                self.run(number, table)
+            except BaseException as error:
+                self.errors[get_ident()] = error
+
+        return _HOST(run)
+
+    def run(self, number: int, table: int) -> None:
+        """Evaluate an equation on a table of pointers, whose last one says that it is done."""
+        primitive, params, operands, results = self.equations[number]
+        count = len(operands) + len(results)
+        pointers = (ctypes.c_void_p * (count + 1)).from_address(table)
+        arrays = [
+            view(pointers[i] or 0, shape, dtype)
+            for i, (shape, dtype) in enumerate((*operands, *results))
+        ]
+        # What is kept beyond the call must not be in the arena.
+        values = [a.copy() for a in arrays[: len(operands)]]
+        with set_trace(eval_trace), floating_errors_ignored():
+            out = primitive.evaluate(*values, **params)
+        out = out if primitive.multiple_results else [out]
+        for target, value in zip(arrays[len(operands) :], out, strict=True):
+            target[...] = value
+        pointers[count] = 1
+
+    def fail(self, code: int, raised: BaseException | None = None) -> NoReturn:
+        """Raise what made the program stop; `raised` if C++ or the handler of a signal knows it."""
+        # Without C++, what a handler raises before `run` begins is lost: ctypes reports it.
+        error = raised or self.errors.pop(get_ident(), None) or KeyboardInterrupt()
+        loop = self.loops[code - 2] if code > 1 else None
+        if loop is not None and loop.source is not None:
+            where = errors.at_user_line(loop.source)
+            error.add_note(f"The compiled program was stopped in {loop.primitive.name}{where}")
+        raise error
 
 
 def _types(atoms: Sequence[Atom]) -> list[tuple[tuple[int, ...], np.dtype]]:
@@ -110,13 +126,14 @@ class Program:
         made = mark and programs.find(mark)
         if mark is None or made is None:
             with collector_rests():  # until the plan is gone
-                made, equations, consts = self._compile(mark)
+                made, equations, loops, consts = self._compile(mark)
         else:
             equations = [mark.equations[i] for i in made.host]
+            loops = [None if i is None else mark.equations[i] for i in made.loops]
             consts = [mark.arrays[i] for i in made.consts]
         self.made = made
         self.entry = _ENTRY(made.code.entry)
-        self.host = Host(equations)
+        self.host = Host(equations, loops)
         self.host_equations = equations
         self.arena_size = made.arena
         self.kernels = made.kernels
@@ -125,7 +142,7 @@ class Program:
         self.runtime_entry = None if runtime is None else self._runtime_entry()
 
     def _compile(self, mark: Fingerprint | None):
-        """The program compiled, its equations for the host, and its constants."""
+        """The program compiled, its equations for the host, its loops, and its constants."""
         plan, module = write(self.closed, self.strict)
         code = link.Code(*link.object_code(module.text(), module.parts))
         equations = module.host
@@ -136,8 +153,8 @@ class Program:
 
             made.in_place = reuse.in_place(plan, self.aliases)
         if mark is not None:
-            programs.keep(mark, made, equations, consts)
-        return made, equations, consts
+            programs.keep(mark, made, equations, module.loops, consts)
+        return made, equations, module.loops, consts
 
     def _runtime_entry(self) -> Any:
         """The program for the C++ runtime, which calls it without Python in between."""
@@ -147,7 +164,7 @@ class Program:
             self.outputs,
             consts=self.consts,
             arena=self.arena_size,
-            host=ctypes.cast(self.host.callback, ctypes.c_void_p).value,
+            host=self.host.run if self.host.equations else 0,
             keep=(self.made, self.host),
             handler=self.host.fail,
             in_place=self.made.in_place,
@@ -168,7 +185,7 @@ class Program:
         arena = np.empty(self.arena_size + 64, np.uint8)
         start = -(-arena.ctypes.data // 64) * 64
         if code := self.entry(ctypes.addressof(table), start, self.host.callback):
-            self.host.fail(code)
+            self.host.fail(code, link.raised_by_signal())
         return outs
 
     # What nobody asks for is not kept: a program is planned again to look at it.

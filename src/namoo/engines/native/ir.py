@@ -271,7 +271,7 @@ class Function:
         self.line(f"  br i1 {condition.name}, label %P{number}, label %X{number}")
         self.start_block(f"P{number}")
 
-    def leave_if(self, condition: Value, label: str = "FAIL") -> None:
+    def leave_if(self, condition: Value, label: str) -> None:
         """Jump to a block at the function's end."""
         number = self.counter = self.counter + 1
         self.line(f"  br i1 {condition.name}, label %{label}, label %K{number}")

@@ -44,7 +44,7 @@ def object_code(text: str, parts: Callable[[int], Sequence[Part]]) -> tuple[str,
     if data is None:
         from namoo.engines.native import compiler
 
-        wants_pool = runtime is None and "@namoo_parallel(ptr," in text
+        wants_pool = runtime is None and "declare i32 @namoo_" in text
         if wants_pool and not pool.cache_info().currsize and not _ahead:
             _ahead.append(jobs.Job(_pool_code))
         most = 1 + len(text) // PART
@@ -176,7 +176,8 @@ def library(data: bytes, exports: Sequence[str], imports: Mapping[str, int]) -> 
         return compiler.Library(data, exports, imports)
 
 
-_POOL = ["namoo_parallel", "worker", "set_limit", "reset"]
+_POOL = ["namoo_parallel", "namoo_interrupted", "worker", "set_limit", "set_main_thread", "reset",
+         "raised"]  # fmt: skip
 _lock = allocate_lock()
 
 
@@ -195,10 +196,15 @@ def pool() -> threads.Pool:
     if runtime is not None:
         return threads.Pool(runtime.workers, runtime)
     ((_, file),) = objects(_ahead[0].result() if _ahead else _pool_code())
-    linked = library(file, _POOL, {})
+    linked = library(file, _POOL, threads.imports())
     # Threads are in this code until the process ends, which Python's own end is not.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(linked))
     return threads.Pool({name: linked.addresses[name] for name in _POOL}, linked)
+
+
+def raised_by_signal() -> BaseException | None:
+    """What the handler of a signal raised in a program that just returned; C++ keeps it itself."""
+    return pool().raised() if runtime is None and pool.cache_info().currsize else None
 
 
 class Code:
@@ -207,11 +213,12 @@ class Code:
     def __init__(self, name: str, data: bytes):
         self.name, self.size = name, len(data)
         imports = dict(_blas()) if b"gemm" in data else {}
-        if b"namoo_parallel" in data:
+        if b"namoo_parallel" in data or b"namoo_interrupted" in data:
             with _lock:
                 shared = pool()
-            shared.resize(threads.get_num_threads())
-            imports["namoo_parallel"] = shared.parallel
+            imports |= shared.functions
+            if b"namoo_parallel" in data:
+                shared.resize(threads.get_num_threads())
         self.libraries = []
         for names, file in objects(data):
             self.libraries.append(library(file, names, imports))

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from namoo.core.jaxpr import ClosedJaxpr
+from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
 from namoo.engines.native.graph import (
     CALL,
     COMPUTE,
@@ -207,6 +207,8 @@ class ControlStep(Step):
     """A step that runs programs."""
 
     bodies: list[Body]
+    eqn: JaxprEqn | None = None
+    """The equation that a loop comes from."""
 
     def small(self) -> bool:
         return all(b.small() for b in self.bodies)
@@ -274,7 +276,8 @@ def _bind(registers: Registers, inputs, arrays, outer: Writer, sources) -> None:
 class ScanStep(ControlStep):
     """`length` turns: constants, what is carried, and slices of arrays go in; slices come out."""
 
-    def __init__(self, body: Body, length: int, reverse: bool, consts: int, carry: int):
+    def __init__(self, eqn, body: Body, length: int, reverse: bool, consts: int, carry: int):
+        self.eqn = eqn
         self.bodies = [body]
         self.body = body
         self.length = length
@@ -292,7 +295,8 @@ class ScanStep(ControlStep):
         n_in = len(body.inputs)
         if isinstance(outer, Registers):
             return self._unrolled(driver, operands, outer, nodes)
-        with f.loop(0, self.length) as i:
+        with f.loop(0, self.length) as i, driver.stoppable(self.eqn, self.length):
+            driver.work += body.work()
             if self.reverse:
                 i = f.sub(constant("i64", self.length - 1), i)
             w = Registers(driver, body.graph)
@@ -389,7 +393,7 @@ class ScanStep(ControlStep):
                 first.append(operands[a + j])
             else:
                 first.append(self._aside(driver, operands[a + j], results[j], spare[j], outputs[j]))
-        with f.loop(0, length) as i:
+        with f.loop(0, length) as i, driver.stoppable(self.eqn, length):
             now, following = [], []
             for j in range(self.n_carry):
                 if j + a in kept:
@@ -439,7 +443,8 @@ def carry_buffers(f: Function, scratch: Value, nodes: Sequence[Node], offset: in
 class WhileStep(ControlStep):
     """Turns of a body while a condition holds."""
 
-    def __init__(self, condition: Body, body: Body, cond_consts: int, body_consts: int):
+    def __init__(self, eqn, condition: Body, body: Body, cond_consts: int, body_consts: int):
+        self.eqn = eqn
         self.bodies = [condition, body]
         self.condition, self.body = condition, body
         self.n_cond, self.n_body = cond_consts, body_consts
@@ -464,7 +469,8 @@ class WhileStep(ControlStep):
                 w.arrays[node] = array
             return w.run()
 
-        with f.repeat() as number:
+        with f.repeat() as number, driver.stoppable(self.eqn):
+            driver.work += self.work()
             phis = [_map(f.carry, array) for array in init]
             ((go,),) = written(self.condition, cc, cn, phis, cond_arrays, cond_nodes)
             f.proceed_while(number, go)
@@ -492,7 +498,7 @@ class WhileStep(ControlStep):
         kept = self.body.plan.kept
         for j, node in enumerate(outputs):
             driver.bring(results[j], init[j], nbytes(node))
-        with f.repeat() as number:
+        with f.repeat() as number, driver.stoppable(self.eqn):
             now, following = [], []
             for j in range(len(outputs)):
                 if j + self.n_body in kept:
@@ -595,7 +601,7 @@ def scan(emit: Emitter, operands, jaxpr, length, reverse, num_consts, num_carry)
     body = Body(jaxpr, emit, operands[:num_consts])
     _check(body, emit)
     body.donate(range(num_consts, num_consts + num_carry))
-    step = ScanStep(body, length, reverse, num_consts, num_carry)
+    step = ScanStep(emit.eqn, body, length, reverse, num_consts, num_carry)
     return emit.call(step, [*operands, *body.consts], emit.avals)
 
 
@@ -606,7 +612,7 @@ def while_loop(emit: Emitter, operands, cond_jaxpr, body_jaxpr, n_cond, n_body) 
     _check(condition, emit)
     _check(body, emit)
     body.donate(range(n_body, len(body.inputs)))
-    step = WhileStep(condition, body, n_cond, n_body)
+    step = WhileStep(emit.eqn, condition, body, n_cond, n_body)
     return emit.call(step, [*operands, *condition.consts, *body.consts], emit.avals)
 
 

@@ -24,7 +24,7 @@ from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
 from namoo.engines import cache
 from namoo.engines.native import fingerprint, link
 
-FORMAT = 2
+FORMAT = 3
 
 
 class Compiled:
@@ -35,11 +35,12 @@ class Compiled:
       arena: bytes for values in between.
       kernels: how many functions it has.
       host: numbers of the equations that Python evaluates.
+      loops: numbers of the equations whose loops a signal can stop; None for one without a number.
       consts: numbers of the constants.
       in_place: pairs of an input and a result that may be one array.
     """
 
-    __slots__ = ("__weakref__", "arena", "code", "consts", "host", "in_place", "kernels")
+    __slots__ = ("__weakref__", "arena", "code", "consts", "host", "in_place", "kernels", "loops")
 
     def __init__(
         self,
@@ -47,6 +48,7 @@ class Compiled:
         arena: int,
         kernels: int,
         host: Sequence[int] = (),
+        loops: Sequence[int | None] = (),
         consts: Sequence[int] = (),
         in_place: Sequence[tuple[int, int]] = (),
     ):
@@ -54,6 +56,7 @@ class Compiled:
         self.arena = arena
         self.kernels = kernels
         self.host = host
+        self.loops = loops
         self.consts = consts
         self.in_place = in_place
 
@@ -94,19 +97,21 @@ def keep(
     mark: fingerprint.Fingerprint,
     compiled: Compiled,
     equations: Sequence[JaxprEqn],
+    loops: Sequence[JaxprEqn | None],
     consts: Sequence[np.ndarray],
 ) -> None:
     """Let equal programs find this one, unless it refers to what its fingerprint does not hold."""
     named = (*equations, *consts)
-    held = (mark.equations, mark.arrays) if named else ()
+    held = (mark.equations, mark.arrays) if named or loops else ()
     numbers = {id(x): i for things in held for i, x in enumerate(things)}
     if not all(id(x) in numbers for x in named):
         return
     compiled.host = [numbers[id(eqn)] for eqn in equations]
+    compiled.loops = [numbers.get(id(eqn)) for eqn in loops]
     compiled.consts = [numbers[id(array)] for array in consts]
     name = _name(mark)
     _alive[name] = compiled
-    keys = ("arena", "kernels", "host", "consts", "in_place")
+    keys = ("arena", "kernels", "host", "loops", "consts", "in_place")
     words = {key: getattr(compiled, key) for key in keys}
     cache.save(name, repr({"code": compiled.code.name, **words}).encode())
 
