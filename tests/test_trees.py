@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import namoo
 import namoo.numpy as jnp
 from namoo import nn, tree
+from namoo.flatten_util import ravel_pytree
 
 SHAPES = st.lists(st.lists(st.integers(0, 3), max_size=3).map(tuple), min_size=1, max_size=4)
 
@@ -105,3 +106,29 @@ def test_summary():
     assert repr(tree.summary([])) == tree.summary([])
     keys = tree.summary({"key": namoo.random.key(0), "n": jnp.arange(1000)})
     assert "1,000" in keys
+
+
+def test_a_raveled_tree_comes_back_and_its_function_is_one_for_equal_trees():
+    parts = {"a": jnp.arange(3.0), "b": [jnp.ones((2, 2)), 4.0]}
+    vector, unravel = ravel_pytree(parts)
+    assert tree.all(tree.map(lambda x, y: bool((x == y).all()), unravel(vector), parts))
+    assert unravel(vector < 2.0)["a"].dtype == bool  # leaves of one type may get another
+    traced = []
+
+    @namoo.jit
+    def run(v, f):
+        traced.append(1)
+        return f(v)
+
+    for _ in range(2):
+        vector, unravel = ravel_pytree(parts)
+        run(vector, unravel)
+    assert len(traced) == 1
+    mixed = [jnp.arange(3.0), jnp.arange(2)]
+    vector, unravel = ravel_pytree(mixed)
+    assert [x.dtype for x in unravel(vector)] == [x.dtype for x in mixed]
+    with pytest.raises(TypeError, match="but expected dtype float32"):
+        unravel(vector < 2.0)
+    with pytest.raises(ValueError, match=r"shape \(2,\), but expected \(5,\)"):
+        unravel(vector[:2])
+    assert ravel_pytree([])[1](jnp.zeros(0)) == []

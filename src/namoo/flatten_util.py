@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +23,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Returns:
       the vector, of the leaves' common dtype, and the function that turns such a vector back into
-      a tree with the leaves' own shapes and dtypes.
+      a tree with the leaves' own shapes and dtypes. If all leaves have one dtype, it takes vectors
+      of any.
 
     >>> import namoo.numpy as jnp
     >>> vector, unravel = ravel_pytree({"a": 1.0, "b": jnp.zeros((2, 2))})
@@ -31,33 +34,41 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     (2, 2)
     """
     leaves, tree = tree_util.tree_flatten(pytree)
+    types = tuple((a.shape, a.dtype) for a in map(aval_of, leaves))
     if not leaves:
-        empty = jnp.zeros(0, jnp.float32)
-        return empty, lambda vector: tree.unflatten([])
-    avals = [aval_of(x) for x in leaves]
+        return jnp.zeros(0, jnp.float32), _Unravel(tree, types, None)
     dtype = _dtypes.result_type(*leaves)
-    ends = np.cumsum([a.size for a in avals])
-    total = int(ends[-1])
     vector = jnp.concatenate([jnp.ravel(jnp.asarray(x)).astype(dtype) for x in leaves])
+    return vector, _Unravel(tree, types, dtype)
 
-    def unravel(vector: Any) -> Any:
+
+@dataclasses.dataclass(frozen=True)
+class _Unravel:
+    """Turns a vector into a tree. Equal for equal trees: a program that it decides serves both."""
+
+    tree: Any
+    types: tuple[tuple[tuple[int, ...], Any], ...]
+    dtype: Any
+
+    def __call__(self, vector: Any) -> Any:
+        if not self.types:
+            return self.tree.unflatten([])
         found = aval_of(vector)
-        if found.shape != (total,):
+        ends = np.cumsum([math.prod(shape) for shape, _ in self.types])
+        if found.shape != (int(ends[-1]),):
             raise ValueError(
-                f"unravel function given array of shape {found.shape}, but expected ({total},)."
+                f"unravel function given array of shape {found.shape}, but expected ({ends[-1]},)."
             )
-        if found.dtype != dtype:
+        mixed = any(dtype != self.dtype for _, dtype in self.types)
+        if mixed and found.dtype != self.dtype:
             raise TypeError(
-                f"unravel function given array of dtype {found.dtype}, but expected dtype {dtype}."
+                f"unravel function given array of dtype {found.dtype}, but expected dtype "
+                f"{self.dtype}."
             )
         parts = jnp.split(jnp.asarray(vector), ends[:-1])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # complex to real, where a leaf is real
-            return tree.unflatten(
-                [
-                    part.reshape(a.shape).astype(a.dtype)
-                    for part, a in zip(parts, avals, strict=True)
-                ]
-            )
-
-    return vector, unravel
+        parts = [part.reshape(shape) for part, (shape, _) in zip(parts, self.types, strict=True)]
+        if mixed:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # complex to real, where a leaf is real
+                parts = [x.astype(dtype) for x, (_, dtype) in zip(parts, self.types, strict=True)]
+        return self.tree.unflatten(parts)

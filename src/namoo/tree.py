@@ -156,6 +156,7 @@ def _columns(name: str, treedef: PyTreeDef, rest: tuple[Any, ...]) -> list[list[
             raise mismatch(
                 f"tree.{name}: {which} does not have the structure of the first",
                 diff(treedef, other, prefix="expected"),
+                name="tree_map tree",
             )
         columns.append(subtrees)
     return columns
@@ -278,7 +279,7 @@ def transpose(
     if len(flat) != inner * outer:
         expected = outer_treedef.compose(inner_treedef)
         raise mismatch(
-            "tree.transpose: the tree does not have the outer structure composed with the inner",
+            "tree.transpose: Mismatch of the tree and the outer structure composed with the inner",
             diff(expected, treedef),
             TreeTransposeError,
         )

@@ -209,14 +209,14 @@ def _fields_of(
 
     if (data_fields is None) != (meta_fields is None):
         raise TypeError(
-            "register_dataclass takes data_fields and meta_fields together or neither, "
-            f"but got {data_fields=} and {meta_fields=}"
+            "register_dataclass: data_fields and meta_fields must both be specified when either is "
+            f"specified. Got {data_fields=} {meta_fields=}."
         )
     if data_fields is None or meta_fields is None:
         if not dataclasses.is_dataclass(cls):
             raise TypeError(
-                f"{cls!r} is not a dataclass, so register_dataclass cannot know its fields: "
-                "give data_fields and meta_fields"
+                "register_dataclass: data_fields and meta_fields are required when nodetype is "
+                f"not a dataclass. Got nodetype={cls!r}."
             )
         fields = [field for field in dataclasses.fields(cls) if field.name not in drop_fields]
         data = tuple(f.name for f in fields if not f.metadata.get("static", False))
@@ -225,7 +225,8 @@ def _fields_of(
         data, meta = tuple(data_fields), tuple(meta_fields)
     if overlap := [name for name in data if name in meta]:
         raise ValueError(
-            f"a field of {cls!r} is data or meta, but these are named as both: {overlap}"
+            f"data_fields and meta_fields must not overlap: a field of {cls!r} is one or the "
+            f"other. Overlapping fields: {set(overlap)}."
         )
     if dataclasses.is_dataclass(cls):
         wanted = [f.name for f in dataclasses.fields(cls) if f.init and f.name not in drop_fields]
@@ -233,10 +234,10 @@ def _fields_of(
         unexpected = [name for name in (*data, *meta) if name not in wanted]
         if missing or unexpected:
             raise ValueError(
-                f"data_fields and meta_fields must together be the fields that the constructor of "
-                f"{cls!r} takes."
-                + (f" Missing: {missing}; drop_fields may name them instead." * bool(missing))
-                + (f" Not taken by the constructor: {unexpected}." * bool(unexpected))
+                f"data_fields and meta_fields must include all dataclass fields, which the "
+                f"constructor of {cls!r} takes, and no others."
+                + (f" Missing fields: {set(missing)}; drop_fields may name them." * bool(missing))
+                + (f" Unexpected fields: {set(unexpected)}." * bool(unexpected))
             )
     return data, meta
 

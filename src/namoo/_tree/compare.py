@@ -11,10 +11,13 @@ from namoo._tree.diff import (
     Structures,
     TreeMismatchError,
     Values,
+    clauses,
     find_differences,
+    groups,
+    headline,
     mismatch,
 )
-from namoo._tree.keys import keystr
+from namoo._tree.keys import key_value
 from namoo._tree.structure import PyTreeDef, broadcast_leaves, flatten
 
 
@@ -62,6 +65,7 @@ def broadcast_prefix(
     is_leaf: Callable[[Any], bool] | None = None,
     *,
     title: str = "the prefix tree is not a prefix of the full tree",
+    name: str = "prefix_tree",
 ) -> list[Any]:
     """Repeats each leaf of a prefix for every leaf that a full tree has in its place.
 
@@ -69,7 +73,8 @@ def broadcast_prefix(
       prefix_tree: a tree with the nodes of `full_tree` that may end before it.
       full_tree: a tree, or the `PyTreeDef` of one.
       is_leaf: takes each subtree of `prefix_tree`, from the root; True makes it a leaf.
-      title: what the error says first, in the words of whoever gave the two trees.
+      title: what an error says first.
+      name: what an error calls the prefix.
 
     Returns:
       As many objects as `full_tree` has leaves.
@@ -83,14 +88,15 @@ def broadcast_prefix(
     full = full_tree if isinstance(full_tree, PyTreeDef) else flatten(full_tree)[1]
     result = broadcast_leaves(*flatten(prefix_tree, is_leaf), full)
     if result is None:
-        raise mismatch(title, diff(full_tree, prefix_tree, is_leaf, prefix="found"))
+        differences = diff(full_tree, prefix_tree, is_leaf, prefix="found")
+        raise mismatch(title, differences, name=name)
     return result
 
 
 def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
-    """Lists what keeps one tree from being a prefix of another, one error for each place.
+    """Lists what keeps one tree from being a prefix of another, one error for each node.
 
     Args:
       prefix_tree: a tree that should have the nodes of `full_tree`, but may end before it.
@@ -103,13 +109,18 @@ def prefix_errors(
 
     >>> [error] = prefix_errors({"w": (0, 1)}, {"w": (7, 8, 9)})
     >>> print(error("in_axes"))
-    in_axes['w']: expected a tuple of length 3, found a tuple of length 2
+    pytree structure error: different lengths of tuple at key path
+        in_axes['w']
+    There, expected a tuple of length 3, found a tuple of length 2.
     """
     differences = diff(full_tree, prefix_tree, is_leaf, prefix="found")
-    return [functools.partial(_named_error, difference) for difference in differences]
+    return [functools.partial(_named_error, group) for group in groups(differences)]
 
 
-def _named_error(difference: Difference, name: str) -> TreeMismatchError:
-    hint = f"\n{difference.hint}" if difference.hint else ""
-    place = f"{name}{keystr(difference.node_path)}"
-    return TreeMismatchError(f"{place}: {difference.message}{hint}", [difference])
+def _named_error(group: list[Difference], name: str) -> TreeMismatchError:
+    lines = [headline(group, name), f"There, {clauses(group)}."]
+    if group[0].kind in ("missing", "unexpected"):
+        keys = " ".join(str(key_value(difference.path[-1])) for difference in group[:20])
+        lines += ["so the symmetric difference on key sets is", f"    {keys}"]
+    lines += [difference.hint for difference in group if difference.hint]
+    return TreeMismatchError("\n".join(lines), group)

@@ -49,6 +49,8 @@ class Difference(NamedTuple):
       found: what the other has there, in words.
       message: the difference as a clause without its place.
       hint: what to know or to write instead; often empty.
+      node: the name of the class of the node, where both trees have one of that class.
+      summary: the difference in the words of `PyTreeDef.flatten_up_to` of JAX.
     """
 
     path: KeyPath
@@ -57,6 +59,8 @@ class Difference(NamedTuple):
     found: str
     message: str
     hint: str = ""
+    node: str = ""
+    summary: str = ""
 
     @property
     def node_path(self) -> KeyPath:
@@ -167,7 +171,9 @@ def find_differences(
             # Values know their keys; of a structure they may have to be guessed.
             keys_from_b = isinstance(expected_side, Structures) and isinstance(found_side, Values)
             found_here, pairs = _same_class(path, node_a, node_b, keys_from_b)
-            differences += found_here
+            summary = _same_class_summary(node_a, node_b, b) if found_here else ""
+            name = node_a.entry.cls.__name__
+            differences += [d._replace(node=name, summary=summary) for d in found_here]
             todo += [((*path, key), a, b) for key, a, b in reversed(pairs)]
     return differences
 
@@ -235,7 +241,38 @@ def _type_difference(path, words, *sides) -> Difference:
         if expected == found:
             hint = "These are two classes of one name: was a module reloaded, or a cell run again?"
     message = f"expected {expected}, found {found}"
-    return Difference(path, "type", expected, found, message, hint)
+    summary = _type_summary(*sides)
+    return Difference(path, "type", expected, found, message, hint, summary=summary)
+
+
+def _type_summary(expected: tuple[Node | None, Any], found: tuple[Node | None, Any]) -> str:
+    node, value = expected[0], _short(found[1])
+    if node is None:
+        return f"Expected a leaf, got {value}."
+    match node.entry.kind:
+        case "none":
+            return f"Expected None, got {value}."
+        case "list" | "tuple" | "dict":
+            return f"Expected {node.entry.kind}, got {value}."
+        case "namedtuple" if not hasattr(found[1], "_fields"):
+            return f"Expected named tuple, got {value}."
+        case "namedtuple":
+            kind, what = "Named tuple", "tuple"
+        case _:
+            kind, what = "Custom node", "value"
+    return f"{kind} type mismatch: expected type: {node.entry.cls}, {what}: {value}."
+
+
+def _same_class_summary(a: Node, b: Node, value: Any) -> str:
+    match a.entry.kind:
+        case "list" | "tuple" as kind:
+            lengths = f"{len(b.children)} != {len(a.children)}"
+            return f"{kind.capitalize()} arity mismatch: {lengths}; {kind}: {_short(value)}."
+        case "dict":
+            wanted, present = _short(list(a.meta)), _short(list(b.meta))
+            return f"Dict key mismatch; expected keys: {wanted}; present keys: {present}."
+    metas = f"{_short(a.meta)} != {_short(b.meta)}"
+    return f"Mismatch custom node data: {metas}; value: {_short(value)}."
 
 
 def _unregistered_hint(cls: type) -> str:
@@ -368,16 +405,45 @@ def _place(path: KeyPath) -> str:
     return f"at {text}"
 
 
+def groups(differences: Iterable[Difference]) -> list[list[Difference]]:
+    """The differences by node: missing and unexpected keys of one node are together."""
+    return [list(group) for _, group in itertools.groupby(differences, _group_of)]
+
+
+def headline(group: Sequence[Difference], name: str) -> str:
+    """The differences of one node as JAX calls them: the kind, and where.
+
+    Args:
+      group: one of `groups`.
+      name: what the tree is called, before the path.
+    """
+    kinds = [difference.kind for difference in group]
+    match kinds[0]:
+        case "type":
+            what = "different types"
+        case "length" if group[0].node in ("list", "tuple"):
+            what = f"different lengths of {group[0].node}"
+        case "length":
+            what = "different numbers of pytree children"
+        case "missing" | "unexpected" if kinds.count("missing") != kinds.count("unexpected"):
+            what = "different numbers of pytree children"
+        case "leaf":
+            what = "different leaves"
+        case _:
+            what = "different pytree metadata"
+    place = f"{name}{keystr(group[0].node_path)}"
+    return f"pytree structure error: {what} at key path\n    {place}"
+
+
 def describe(title: str, differences: Sequence[Difference]) -> str:
     """Writes a message of at most 25 lines: the title, the first differences, their hints."""
     if not differences:
         return f"{title}: their nodes compare unequal, but no difference can be shown."
     lines, hints, told = [], [], 0
-    for _, group in itertools.groupby(differences, _group_of):
+    for group in groups(differences):
         if len(lines) == _SHOWN_DIFFERENCES:
             break
-        group = list(group)
-        lines.append(f"  {_describe_group(group)}")
+        lines.append(f"  {_place(group[0].node_path)}: {clauses(group)}")
         hints += [difference.hint for difference in group if difference.hint]
         told += len(group)
     count = "1 difference" if len(differences) == 1 else f"{len(differences)} differences"
@@ -393,21 +459,25 @@ def _group_of(difference: Difference) -> Any:
     return id(difference)
 
 
-def _describe_group(group: list[Difference]) -> str:
+def clauses(group: Sequence[Difference]) -> str:
+    """The differences of one node in words, without its place."""
     if group[0].kind not in ("missing", "unexpected"):
-        return str(group[0])
-    clauses = []
+        return group[0].message
+    parts = []
     for kind in ("missing", "unexpected"):
         keys = [difference for difference in group if difference.kind == kind]
         if 0 < len(keys) <= _SHOWN_KEYS:
-            clauses += [difference.message for difference in keys]
+            parts += [difference.message for difference in keys]
         elif keys:
-            clauses.append(f"{kind} {_list_keys([difference.path[-1] for difference in keys])}")
-    return f"{_place(group[0].node_path)}: {'; '.join(clauses)}"
+            parts.append(f"{kind} {_list_keys([difference.path[-1] for difference in keys])}")
+    return "; ".join(parts)
 
 
 def mismatch(
-    title: str, differences: Sequence[Difference], error: type[TreeMismatchError] | None = None
+    title: str,
+    differences: Sequence[Difference],
+    error: type[TreeMismatchError] | None = None,
+    name: str | None = None,
 ) -> TreeMismatchError:
     """The error to raise where two trees differ.
 
@@ -415,5 +485,9 @@ def mismatch(
       title: one clause that says who found which two trees to differ.
       differences: from `find_differences`.
       error: a subclass of `TreeMismatchError`, where another type of exception is expected too.
+      name: what the second tree is called, where the first difference is told by `headline` too.
     """
-    return (error or TreeMismatchError)(describe(title, differences), differences)
+    message = describe(title, differences)
+    if name is not None and differences:
+        message += f"\n{headline(groups(differences)[0], name)}"
+    return (error or TreeMismatchError)(message, differences)

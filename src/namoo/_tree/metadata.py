@@ -1,11 +1,13 @@
-"""Metadata (aux data) is part of a tree's structure: it must be hashable and comparable.
+"""Metadata (aux data) is part of a tree's structure: it is compared, and hashed by its content.
 
-The check costs nothing until it fails: hashing and comparing go through C, and only when that
-raises is the metadata searched for the class and the field to blame.
+Lists, dicts and sets have no hash of their own; as metadata they are copied and hashed by what they
+hold. Arrays are refused. The check costs nothing until it fails: hashing and comparing go through
+C, and only when that raises is the metadata searched for the class and the field to blame.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import operator
@@ -55,12 +57,43 @@ def is_immutable(value: Any) -> bool:
         owner = getattr(value, "__self__", None)
         return owner is None or is_immutable(owner)
     if cls.__hash__ is not object.__hash__:
-        return is_hashable(value) and not any(hasattr(cls, name) for name in _OUTSIDE)
+        return is_hashable(value) and not is_array_like(value)
     parameters = getattr(cls, "__dataclass_params__", None)
     if parameters is not None and parameters.frozen:  # with eq=False
         return all(is_immutable(getattr(value, f.name)) for f in dataclasses.fields(cls))
     # As `object()` is, and instances of classes with empty `__slots__`.
     return cls.__basicsize__ == object.__basicsize__ and not cls.__dictoffset__
+
+
+def frozen(meta: Any) -> tuple[Any, int]:
+    """Metadata that stays as it is now, and its hash.
+
+    What has no hash is copied: a structure that is the key of a compiled program must not
+    change when its user changes the list or the dict that was its metadata.
+
+    Raises:
+      TypeError: for an array, whose equality is no single True or False.
+    """
+    if is_hashable(meta):
+        return meta, hash(meta)
+    cls = type(meta)
+    if isinstance(meta, dict):
+        items = {key: frozen(value) for key, value in meta.items()}
+        result = copy.copy(meta)
+        result.update({key: value for key, (value, _) in items.items()})
+        return result, hash((cls, frozenset((key, code) for key, (_, code) in items.items())))
+    if cls in (list, tuple):
+        parts = [frozen(part) for part in meta]
+        return cls(part for part, _ in parts), hash((cls, *(code for _, code in parts)))
+    if isinstance(meta, set):
+        return copy.copy(meta), hash((cls, frozenset(meta)))
+    if is_array_like(meta):
+        raise TypeError(f"an array of type {cls.__name__} cannot be hashed")
+    return copy.copy(meta), hash(cls)
+
+
+def is_array_like(value: Any) -> bool:
+    return any(hasattr(type(value), name) for name in _OUTSIDE)
 
 
 def is_comparable(a: Any, b: Any) -> bool:
@@ -71,9 +104,17 @@ def is_comparable(a: Any, b: Any) -> bool:
     return True
 
 
+def can_be_frozen(meta: Any) -> bool:
+    try:
+        frozen(meta)
+    except Exception:
+        return False
+    return True
+
+
 def unhashable_error(path: KeyPath, entry: NodeType, meta: Any) -> TypeError:
     """The error that says which part of a node's metadata cannot be hashed."""
-    label, [value] = _culprit(entry, is_hashable, meta)
+    label, [value] = _culprit(entry, can_be_frozen, meta)
     return TypeError(_refusal(path, label, value, "is not hashable"))
 
 
@@ -81,16 +122,18 @@ def incomparable_error(path: KeyPath, entry: NodeType, meta: Any, other: Any) ->
     """The error that says which part of two nodes' metadata `==` cannot decide."""
     label, values = _culprit(entry, is_comparable, meta, other)
     value = next((value for value in values if not is_hashable(value)), values[0])
-    return ValueError(_refusal(path, label, value, "does not compare to a plain True or False"))
+    fault = "does not compare to a plain True or False"
+    return ValueError(
+        "Exception raised while checking equality of metadata fields of pytree.\n"
+        + _refusal(path, label, value, fault)
+    )
 
 
 def _refusal(path: KeyPath, label: str, value: Any, fault: str) -> str:
     cls = type(value)
     name = cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__qualname__}"
     place = f" (at {keystr(path)})" if path else ""
-    if cls in _INSTEAD:
-        advice = f"Use a {_INSTEAD[cls]}, or make it a child (a data field)."
-    elif hasattr(cls, "shape"):
+    if hasattr(cls, "shape"):
         advice = "An array belongs among the children (the data fields), not in static data."
     else:
         advice = f"Give {cls.__name__} an __eq__ and a __hash__, as a frozen dataclass has them."
@@ -101,22 +144,31 @@ def _refusal(path: KeyPath, label: str, value: Any, fault: str) -> str:
     )
 
 
-_INSTEAD = {list: "tuple", set: "frozenset", dict: "tuple of (key, value) pairs"}
-
-
 def _culprit(
     entry: NodeType, is_good: Callable[..., bool], *metas: Any
 ) -> tuple[str, tuple[Any, ...]]:
-    """Goes down equal tuples to the innermost part that is not good; its label and values."""
+    """Goes down equal containers to the innermost part that is not good; its label and values."""
     label, names = f"the aux_data of {entry.cls.__name__}", entry.meta_names or ()
-    while all(isinstance(meta, tuple) for meta in metas) and len(set(map(len, metas))) == 1:
-        parts = list(zip(*metas, strict=True))
+    while True:
+        if all(isinstance(meta, (tuple, list)) for meta in metas):
+            keys: Any = range(len(metas[0]))
+        elif all(isinstance(meta, dict) for meta in metas):
+            keys = list(metas[0])
+        else:
+            break
+        if any(len(meta) != len(keys) or keys != _keys(meta) for meta in metas):
+            break
+        parts = [tuple(meta[key] for meta in metas) for key in keys]
         index = next((i for i, part in enumerate(parts) if not is_good(*part)), None)
         if index is None:
             break
         if index < len(names):
             label = f"the field {entry.cls.__name__}.{names[index]}"
         else:
-            label = f"{label}[{index}]"
+            label = f"{label}[{keys[index]!r}]"
         metas, names = parts[index], ()
     return label, metas
+
+
+def _keys(meta: Any) -> Any:
+    return list(meta) if isinstance(meta, dict) else range(len(meta))

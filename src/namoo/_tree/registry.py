@@ -208,7 +208,7 @@ def flatten_one_level(tree: Any) -> tuple[Sequence[Any], Any]:
     """
     entry = _node_type_of_value(tree)
     children, meta = entry.flatten(tree)
-    return children, entry.cls if entry.kind == "namedtuple" else meta
+    return list(children), entry.cls if entry.kind == "namedtuple" else meta
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Sequence[tuple[Any, Any]], Any]:
@@ -235,7 +235,7 @@ def _node_type_of_value(tree: Any) -> NodeType:
     entry = node_type(type(tree))
     if entry is None:
         raise ValueError(
-            f"{type(tree)!r} is a leaf and cannot be flattened; "
+            f"can't tree-flatten type {type(tree)!r}, which is a leaf; "
             "register_pytree_node makes the instances of a class nodes"
         )
     return entry
@@ -246,12 +246,12 @@ def _checked_flatten(cls: type, flatten: Callable) -> Callable:
         result = flatten(node)
         if not isinstance(result, tuple) or len(result) != 2:
             raise ValueError(
-                f"the flatten function of {cls!r} must return a tuple (children, aux_data), "
-                f"but returned {result!r}"
+                "The to_iterable function for a custom PyTree node should return a "
+                f"(children, aux_data) tuple, got {result!r}, from that of {cls!r}"
             )
         if isinstance(result[0], (tuple, list)):
             return result
-        return _as_tuple(cls, result[0]), result[1]
+        return _children_of(cls, result), result[1]
 
     return checked
 
@@ -264,7 +264,7 @@ def _checked_flatten_with_keys(cls: type, flatten_with_keys: Callable) -> Callab
                 f"the flatten-with-keys function of {cls!r} must return a tuple "
                 f"(pairs, aux_data), but returned {result!r}"
             )
-        pairs = _as_tuple(cls, result[0])
+        pairs = _children_of(cls, result)
         for pair in pairs:
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise ValueError(
@@ -276,13 +276,13 @@ def _checked_flatten_with_keys(cls: type, flatten_with_keys: Callable) -> Callab
     return checked
 
 
-def _as_tuple(cls: type, children: Any) -> tuple[Any, ...]:
+def _children_of(cls: type, result: tuple[Any, Any]) -> tuple[Any, ...]:
     try:
-        iterator = iter(children)
+        iterator = iter(result[0])
     except TypeError:
         raise ValueError(
-            f"the children that the flatten function of {cls!r} returns first must be iterable, "
-            f"but are {children!r}"
+            "The to_iterable function for a custom PyTree node should return a (children, "
+            f"aux_data) tuple where 'children' is iterable, got {result!r}, from that of {cls!r}"
         ) from None
     return tuple(iterator)
 

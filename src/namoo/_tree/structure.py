@@ -22,9 +22,10 @@ from namoo._tree.diff import (
 )
 from namoo._tree.keys import KeyPath, keystr
 from namoo._tree.metadata import (
+    can_be_frozen,
+    frozen,
     incomparable_error,
     is_comparable,
-    is_hashable,
     unhashable_error,
 )
 from namoo._tree.registry import NodeType, leaf_types, node_type, nodes
@@ -36,7 +37,7 @@ class PyTreeDef:
     """The structure of a tree: its nodes, their metadata, and where the leaves are.
 
     Two structures are equal if they have equal nodes and metadata in the same places. A structure
-    is hashable if its metadata is.
+    can be hashed unless its metadata holds arrays.
 
     >>> from namoo import tree
     >>> treedef = tree.structure({"w": 1.0, "b": [2.0, 3.0]})
@@ -103,7 +104,8 @@ class PyTreeDef:
         subtrees = self.subtrees_of(tree)
         if subtrees is None:
             differences = find_differences(self, tree, Structures(), Values(), prefix="expected")
-            raise mismatch("the tree does not have the structure of the treedef", differences)
+            error = mismatch("the tree does not have the structure of the treedef", differences)
+            raise TreeMismatchError(f"{error}\n{differences[0].summary}", differences)
         return subtrees
 
     def subtrees_of(self, tree: Any) -> list[Any] | None:
@@ -183,7 +185,10 @@ class PyTreeDef:
             except RecursionError:
                 raise
             except Exception:
-                self._raise_unhashable()
+                try:
+                    self._structure, self._hash = _frozen(self._structure)
+                except TypeError:
+                    self._raise_unhashable()
         return self._hash
 
     def __repr__(self) -> str:
@@ -213,7 +218,7 @@ class PyTreeDef:
 
     def _raise_unhashable(self) -> NoReturn:
         for path, cls, meta in _nodes_with_paths(self._structure):
-            if not is_hashable(meta):
+            if not can_be_frozen(meta):
                 raise unhashable_error(path, known(cls), meta) from None
         raise AssertionError("a structure of hashable parts was not hashable")
 
@@ -493,6 +498,20 @@ def known(cls: type) -> NodeType:
     if entry is None:
         raise RuntimeError(f"{cls!r} is not registered as a tree node")
     return entry
+
+
+def _frozen(structure: Structure) -> tuple[Structure, int]:
+    """A structure whose metadata stays as it is now, and its hash."""
+    if structure is None:
+        return None, hash(None)
+    cls, meta, *rest = structure
+    meta, code = frozen(meta)
+    if type(structure[2]) is int:
+        return (cls, meta, structure[2]), hash((cls, code, structure[2]))
+    children = [_frozen(child) for child in rest]
+    return (cls, meta, *(child for child, _ in children)), hash(
+        (cls, code, *(child_code for _, child_code in children))
+    )
 
 
 def _count_leaves(structure: Structure) -> int:

@@ -31,13 +31,14 @@ def _is_none(x: Any) -> bool:
 
 def _axes_for(axes: Any, tree: Any, what: str) -> list[int | None]:
     """An axis (or None) for every leaf of a tree, from a prefix of it."""
-    try:
-        return tree_util.broadcast_prefix(axes, tree, is_leaf=_is_none)
-    except ValueError as error:
-        raise ValueError(
-            f"vmap {what} must be an int, None, or a tree of them that is a prefix of the "
-            f"arguments' structure.\n{error}"
-        ) from None
+    title = f"vmap {what} specification must be a tree prefix of the corresponding value, with"
+    return tree_util.broadcast_prefix(
+        axes,
+        tree,
+        is_leaf=_is_none,
+        title=f"{title} an int or None at its leaves",
+        name=f"vmap {what}",
+    )
 
 
 def _check_axes(axes: Any, what: str) -> None:
