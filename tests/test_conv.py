@@ -307,6 +307,8 @@ def test_shapes_and_layouts():
     for name, args in calls:
         found, wanted = (getattr(lib.lax, name)(*args) for lib in (OURS, THEIRS))
         assert tuple(found) == tuple(wanted), name
+    arrays = np.array((8, 9)), np.array((3, 2)), np.array((2, 3))
+    assert all(type(n) is int for pair in OURS.lax.padtype_to_pads(*arrays, "SAME") for n in pair)
     for args in [((8,), (3,), (1,), "FULL"), ((8,), (3,), (1,), 3)]:
         fail_alike(lambda lib, args=args: lib.lax.padtype_to_pads(*args))
 

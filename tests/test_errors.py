@@ -120,11 +120,100 @@ WORDS = {
     "jnp.size([1, 2])": r"size requires ndarray or scalar arguments",
 }
 
+ONES = "jnp.ones({}), jnp.ones({}, int), "
+GATHER = "lax.gather(" + ONES.format((5, 4, 3), (2, 2)) + "lax.GatherDimensionNumbers({}), {})"
+SCATTER = (
+    "lax.scatter_add(" + ONES.format((5, 4, 3), (2, 2)) + "jnp.ones((2, 3)), "
+    "lax.ScatterDimensionNumbers({}))"
+)
+RAGGED = (
+    "lax.ragged_dot_general(jnp.ones((6, 5)), jnp.ones({}), jnp.ones({}, int), "
+    "lax.RaggedDotDimensionNumbers({}, [{}], {}))"
+)
+NUMBERS = "((([1], [1]), ([], [])))"
+
+# A mistake whose message in JAX begins with the words that ours must have, up to what it got.
+BEGINNINGS = [
+    *(
+        GATHER.format(*case)
+        for case in (
+            ("(1, 0), (), (0, 1)", (1, 1, 3)),
+            ("(1, 1), (), (0, 1)", (1, 1, 3)),
+            ("(0, 3), (0,), (0, 1)", (1, 1, 3)),
+            ("(1,), (0, 1), (0,)", (1, 1, 3)),
+            ("(1,), (0, 1), (0, 3)", (1, 1, 3)),
+            ("(1,), (0, 1), (1, 1)", (1, 1, 3)),
+            ("(1,), (1, 0), (0, 1)", (1, 1, 3)),
+            ("(1,), (0, 0), (0, 1)", (1, 1, 3)),
+            ("(1,), (0, 3), (0, 1)", (1, 1, 3)),
+            ("(1,), (0,), (0, 1)", (1, 1, 3)),
+            ("(1,), (0, 1), (0, 1)", (1, 3)),
+            ("(1,), (0, 1), (0, 1)", (1, 1, 4)),
+            ("(1,), (0, 1), (0, 1)", (1, 2, 3)),
+            ("(1,), (0,), (0, 1), (0,), (0,)", (1, 1, 3)),
+            ("(1,), (0,), (1, 2), (1,), (0,)", (1, 1, 3)),
+            ("(1,), (0, 1), (0, 1), (3,), (0,)", (1, 1, 3)),
+            ("(1,), (1,), (1, 2), (0,), (1,)", (1, 1, 3)),
+            ("(1,), (1,), (1, 2), (0,), (2,)", (1, 1, 3)),
+            ("(1,), (1,), (1, 2), (0,), ()", (1, 1, 3)),
+            ("(1,), (1,), (1, 2), (0,), (0,)", (1, 1, 3)),
+        )
+    ),
+    *(
+        SCATTER.format(case)
+        for case in (
+            "(), (0, 1), (0, 1)",
+            "(2,), (0, 1), (0, 1)",
+            "(1,), (1, 0), (0, 1)",
+            "(1,), (0, 0), (0, 1)",
+            "(1,), (0, 3), (0, 1)",
+            "(1,), (0, 1), (0,)",
+            "(1,), (0, 1), (0, 3)",
+            "(1,), (0, 1), (1, 1)",
+            "(1,), (0,), (0, 1)",
+            "(1,), (0,), (0, 1), (0,), (0,)",
+            "(1,), (0, 1), (0, 1), (2,), ()",
+            "(0,), (0, 1), (0, 1)",
+        )
+    ),
+    RAGGED.format((3, 5, 7), (2, 3), NUMBERS, 0, [0]),
+    RAGGED.format((3, 5, 7), (3,), NUMBERS, 0, []),
+    RAGGED.format((3, 5, 7), (3,), NUMBERS, 0, [1]),
+    RAGGED.format((3, 5, 7), (2,), NUMBERS, 0, [0]),
+    RAGGED.format((3, 5, 7), (3,), NUMBERS, 1, [0]),
+    RAGGED.format((3, 5, 7), (3,), NUMBERS, 2, [0]),
+    "lax.broadcast_in_dim(jnp.ones((2, 2)), (2,), (0, 1))",
+    "lax.broadcast_in_dim(jnp.ones(2), (2, 3), (2,))",
+    "lax.broadcast_in_dim(jnp.ones(2), (3,), (0,))",
+    "lax.broadcast_in_dim(jnp.ones((2, 2)), (2, 2), (0, 0))",
+    "lax.dynamic_slice(jnp.ones((2, 2)), (jnp.int32(1), jnp.int16(1)), (1, 1))",
+    "lax.pad(jnp.ones(2), 0.0, [(0, 1, -1)])",
+    "lax.split(jnp.ones(2), (-1, 3))",
+    "lax.squeeze(jnp.ones((1, 2)), (2,))",
+    "lax.argmin(jnp.ones((0, 2)), 0, int)",
+    "lax.reduce(jnp.ones(2), jnp.ones(2), lax.add, (0,))",
+    "lax.reduce({'x': jnp.ones(2)}, {'y': 1.0}, lambda x, y: x, (0,))",
+    "lax.reduce_window(jnp.ones(2), jnp.ones(1), lax.add, (1,), (1,), 'SAME')",
+    "lax.conv_general_dilated(jnp.ones((1, 1, 3, 3)), jnp.ones((1, 1, 3, 3)), (1,), 'SAME')",
+    "lax.broadcast_shapes((-1,))",
+    "jnp.broadcast_shapes((-1,))",
+    "jax.eval_shape(lambda x: lax.top_k(x, 9), jax.ShapeDtypeStruct((2**31 + 1,), 'int8'))",
+]
+
+
+@pytest.mark.parametrize("expression", BEGINNINGS)
+def test_messages_begin_as_theirs(expression):
+    wanted, theirs = said(jax, expression)
+    found, own = said(namoo, expression)
+    assert found == wanted and len(wanted) == 1
+    words = re.split(r"[;:,.] | got | for \w+ dim| when broad|\.$| for array", theirs[0])[0]
+    assert words in own[0]
+
 
 def said(package, expression):
     """The names of the built-in types of errors and warnings, and what they say."""
     kinds, texts = [], []
-    names = {"jnp": package.numpy, "lax": package.lax, "jit": package.jit, "np": np}
+    names = {"jnp": package.numpy, "lax": package.lax, "jit": package.jit, "np": np, "jax": package}
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:

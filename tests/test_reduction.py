@@ -248,6 +248,21 @@ def test_reduce_of_integers_and_booleans():
     agree(lambda lib: lib.lax.reduce(ties.astype(np.int32), 0, lib.lax.add, (0, 1)))
 
 
+@pytest.mark.parametrize("weak_init", [False, True])
+@pytest.mark.parametrize("weak", [False, True])
+@pytest.mark.parametrize("name", ["add", "mul", "max", "bitwise_and", "bitwise_or"])
+def test_a_reduction_is_weak_where_all_operands_are(name, weak, weak_init):
+    """Whether or not the initial value is known to change nothing."""
+
+    def is_weak(lib, init):
+        x = lib.numpy.asarray(6).reshape(1) if weak else lib.numpy.arange(3)
+        init = init if weak_init else lib.numpy.int32(init)
+        return lib.lax.reduce(x, init, getattr(lib.lax, name), (0,)).weak_type
+
+    for init in (0, 1, -1):
+        assert is_weak(OURS, init) == is_weak(THEIRS, init)
+
+
 def test_reduce_uses_the_primitive_made_for_it():
     def names(fun, init):
         program = namoo.make_jaxpr(lambda x: namoo.lax.reduce(x, init, fun, (0,)))(plain)

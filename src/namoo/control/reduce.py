@@ -251,7 +251,7 @@ class _Computation:
         inits, init_tree = tree_util.tree_flatten(init_values)
         if self.tree != init_tree:
             raise ValueError(
-                f"{name}: operands and init_values must have the same tree structure, got "
+                f"Operands must have the same tree structure as init_values in {name}, got "
                 f"{self.tree} and {init_tree}."
             )
         if not self.operands:
@@ -262,10 +262,13 @@ class _Computation:
             shapes = ", ".join(str(a.shape) for a in avals)
             raise ValueError(f"{name}: operands must have one shape, got {shapes}.")
         if any(shape_of(x) for x in inits):
-            raise (TypeError if name == "reduce_window" else ValueError)(
-                f"{name}: initial values must be scalars, got shapes "
-                f"{[shape_of(x) for x in inits]}."
-            )
+            shapes = [shape_of(x) for x in inits]
+            if name == "reduce_window":
+                raise TypeError(
+                    "reduce_window expected init_values to be scalars but init_values have shapes "
+                    f"{shapes}."
+                )
+            raise ValueError(f"{name} found non-scalar initial value: init_values have {shapes}.")
         self.inits = [_like(name, init, a.dtype) for init, a in zip(inits, avals, strict=True)]
         self.scalars = [ShapedArray((), a.dtype) for a in avals]
 
@@ -277,8 +280,8 @@ class _Computation:
         out_tree = tree_util.tree_structure(staged.out_types())
         if out_tree != self.tree:
             raise ValueError(
-                f"{self.name}: the function must return the tree structure of the operands, "
-                f"{self.tree}, but it returned {out_tree}."
+                f"{self.name} output must have the same tree structure as the operands: the "
+                f"function must return {self.tree}, but it returned {out_tree}."
             )
         for wanted, found in zip(self.scalars, staged.out_avals, strict=True):
             if (wanted.shape, wanted.dtype) != (found.shape, found.dtype):
@@ -367,10 +370,12 @@ def reduce(
     usual = given.usual()
     if usual is None:
         return given.bind(reduce_p, dimensions=axes)
-    out = usual.fold.bind(given.operands[0], axes=axes)
+    (x,), (init,) = given.operands, given.inits
+    out = usual.fold.bind(x, axes=axes)
     if not given.is_identity(usual):
-        out = usual.combine(given.inits[0], out)
-    return given.tree.unflatten([out])
+        out = usual.combine(init, out)
+    weak = aval_of(x).weak_type and aval_of(init).weak_type
+    return given.tree.unflatten([convert_element_type(out, aval_of(x).dtype, weak)])
 
 
 def reduce_window(

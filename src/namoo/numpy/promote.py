@@ -291,11 +291,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
         >>> broadcast_shapes((3, 1), (4,), ())
         (3, 4)
     """
-    tuples = [canonical_shape(s if np.ndim(s) else (s,)) for s in shapes]
-    try:
-        return np.broadcast_shapes(*tuples)
-    except ValueError:
-        raise ValueError(f"Incompatible shapes for broadcasting: shapes={tuples}.") from None
+    return lax.common_shape([canonical_shape(s if np.ndim(s) else (s,)) for s in shapes])
 
 
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:

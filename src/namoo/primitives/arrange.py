@@ -16,6 +16,7 @@ from namoo.primitives.shape import (
     broadcast_in_dim,
     broadcast_to,
     canonical_axis,
+    common_shape,
     convert_element_type,
     copy_p,
     expand_dims,
@@ -33,12 +34,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     >>> broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    try:
-        return np.broadcast_shapes(*map(canonical_shape, shapes))
-    except ValueError:
-        raise ValueError(
-            f"Incompatible shapes for broadcasting: shapes={[tuple(s) for s in shapes]}"
-        ) from None
+    return common_shape([canonical_shape(shape) for shape in shapes])
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:

@@ -466,8 +466,8 @@ def _result_shape(
     ):
         if len(values) != count:
             raise ValueError(
-                f"conv_general_dilated: {name} needs one number for each of the {count} spatial "
-                f"axes, got {values}."
+                f"conv_general_dilated window and {name} must have the same number of dimensions: "
+                f"one number for each of the {count} spatial axes, got {values}."
             )
         if any(v < 1 for v in values):
             error = ValueError if name == "window_strides" else TypeError
@@ -555,6 +555,11 @@ def conv_general_dilated(
     (1, 4, 4, 5)
     """
     x, w = shape_of(lhs), shape_of(rhs)
+    if len(x) != len(w):
+        raise TypeError(
+            "conv_general_dilated lhs and rhs must have the same number of dimensions, got shapes "
+            f"{x} and {w}."
+        )
     numbers = conv_dimension_numbers(x, w, dimension_numbers)
     numbers = ConvDimensionNumbers(*(tuple(map(operator.index, spec)) for spec in numbers))
     ones = (1,) * (len(x) - 2)
@@ -569,8 +574,9 @@ def conv_general_dilated(
             )
         if not len(strides) == len(steps) == len(ones):
             raise ValueError(
-                f"conv_general_dilated: window_strides {strides} and rhs_dilation {steps} need "
-                f"one number for each of the {len(ones)} spatial axes."
+                "conv_general_dilated window and window_strides must have the same number of "
+                f"dimensions, and rhs_dilation too: got window_strides {strides} and rhs_dilation "
+                f"{steps} for {len(ones)} spatial axes."
             )
         window = [dilated(w[d], step) for d, step in zip(numbers.rhs_spec[2:], steps, strict=True)]
         padding = padtype_to_pads([x[d] for d in numbers.lhs_spec[2:]], window, strides, padding)

@@ -131,7 +131,8 @@ def padtype_to_pads(
             f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}."
         )
     pads = []
-    for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
+    for axis in zip(in_shape, window_shape, window_strides, strict=True):
+        size, window, stride = map(operator.index, axis)
         count = -(-size // stride)
         total = max((count - 1) * stride + window - size, 0)
         small = total // 2

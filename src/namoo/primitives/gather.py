@@ -410,36 +410,37 @@ class Scatter(Primitive):
                 f"{updates.dtype}."
             )
         self.check_dtype(x.dtype)
-        ndim = len(x.shape)
-        check_dims(name, "update_window_dims", dnums.update_window_dims, len(updates.shape))
-        check_dims(name, "inserted_window_dims", dnums.inserted_window_dims, ndim)
-        check_batching(
-            name,
-            x.shape,
-            indices,
-            dnums.scatter_dims_to_operand_dims,
-            dnums.operand_batching_dims,
-            dnums.scatter_indices_batching_dims,
-        )
-        hidden = {*dnums.inserted_window_dims, *dnums.operand_batching_dims}
-        if ndim != len(dnums.update_window_dims) + len(hidden):
+        ndim, update_ndim = len(x.shape), len(indices.shape) - 1 + len(dnums.update_window_dims)
+        if len(updates.shape) != update_ndim:
             raise TypeError(
-                f"{name}: every operand axis must be a window axis or be inserted or batching; got "
+                f"Updates tensor must be of rank {update_ndim}; got {len(updates.shape)}: it has "
+                f"shape {updates.shape}, and the indices have shape {indices.shape}."
+            )
+        check_dims("scatter", "update_window_dims", dnums.update_window_dims, update_ndim)
+        check_batching("scatter", x.shape, indices, dnums)
+        hidden = {*dnums.inserted_window_dims, *dnums.operand_batching_dims}
+        size = len(dnums.update_window_dims) + len(hidden)
+        if ndim != size:
+            raise TypeError(
+                f"Scatter op has window of size {size}; doesn't match operand of rank {ndim}. "
+                "Every axis of the operand must be a window axis or be inserted or batching; got "
                 f"{dnums} for an operand of shape {x.shape}."
             )
         window_axes = [d for d in range(ndim) if d not in hidden]
         for d, e in zip(window_axes, dnums.update_window_dims, strict=True):
             if updates.shape[e] > x.shape[d]:
                 raise TypeError(
-                    f"{name}: windows must not be larger than the operand. Axis {e} of the updates "
-                    f"has length {updates.shape[e]}, axis {d} of the operand {x.shape[d]}."
+                    "Bounds of the window dimensions of updates must not exceed those of the "
+                    f"operand in scatter: axis {e} of the updates has length {updates.shape[e]}, "
+                    f"axis {d} of the operand {x.shape[d]}."
                 )
         rest = [n for e, n in enumerate(updates.shape) if e not in dnums.update_window_dims]
         if tuple(rest) != indices.shape[:-1]:
             raise TypeError(
-                f"{name}: the updates' axes outside the window {tuple(rest)} must have the lengths "
-                f"of the indices' axes {indices.shape[:-1]}; got updates of shape {updates.shape}, "
-                f"indices of shape {indices.shape} and {dnums}."
+                "Bounds of the scatter dimensions of updates must be the same as the bounds of the "
+                f"corresponding dimensions of scatter indices: {tuple(rest)} and "
+                f"{indices.shape[:-1]}; got updates of shape {updates.shape}, indices of "
+                f"shape {indices.shape} and {dnums}."
             )
 
     def jvp(self, primals, tangents, **params):

@@ -134,7 +134,10 @@ def ragged_dot_general(
     (ragged,) = numbers.lhs_ragged_dimensions
     ndim = len(shape_of(lhs))
     if not 0 <= ragged < ndim:
-        raise TypeError(f"lhs ragged dimension {ragged} is out of range for rank {ndim}.")
+        raise TypeError(
+            "ragged_dot_general requires lhs ragged dimension numbers to be nonnegative and less "
+            f"than the number of axes of the lhs value, got {ragged} for {ndim} axes."
+        )
     if not accepts(aval_of(group_sizes).dtype, (np.integer,)):
         raise TypeError(
             "ragged_dot_general requires integers in group_sizes, got dtype "
@@ -143,10 +146,16 @@ def ragged_dot_general(
     free = tuple(i for i in range(ndim) if i not in (*xc, *xb))
     _check_groups(numbers, free, shape_of(rhs), shape_of(group_sizes))
     options = {"precision": precision, "preferred_element_type": preferred_element_type}
+    same = next(axes for axes in (xb, xc, free) if ragged in axes)
+    outer = (*(() if same is xb else xb), *same[: same.index(ragged)])
+    sizes = shape_of(group_sizes)
+    wanted = (*(shape_of(lhs)[i] for i in outer), *sizes[-1:])
+    if len(sizes) != 1 and (not sizes or sizes != wanted):
+        raise TypeError(
+            f"ragged_dot_general: expected group_sizes to have shape {wanted}, got {sizes}."
+        )
     if ragged in xb:
         return dot_general(lhs, rhs, dimensions, **options)
-    same = xc if ragged in xc else free
-    outer = (*xb, *same[: same.index(ragged)])
     masked = _masked(lhs, group_sizes, group_offset, ragged, outer)
     xc, xb = (tuple(i + 1 for i in axes) for axes in (xc, xb))
     if ragged in free:
@@ -161,24 +170,26 @@ def _check_groups(numbers: RaggedDotDimensionNumbers, free: Axes, rhs: Axes, siz
     if numbers.lhs_ragged_dimensions[0] not in free:
         if group:
             raise TypeError(
-                "ragged_dot_general requires no rhs group dimension where the lhs ragged "
-                f"dimension is a contracting or a batch one, got {group}."
+                "ragged_dot_general requires zero group dimensions in the rhs when lhs ragged "
+                f"dimension is contracting or batch, got {group}."
             )
         return
     if len(group) != 1:
         raise TypeError(
-            "ragged_dot_general requires exactly one rhs group dimension where the lhs ragged "
-            f"dimension is not contracted, got {group}."
+            "ragged_dot_general requires exactly one rhs group dimension when lhs ragged "
+            f"dimension is noncontracting, got {group}."
         )
     if group[0] in (*yc, *yb) or not 0 <= group[0] < len(rhs):
         raise TypeError(
-            f"ragged_dot_general: rhs group dimension {group[0]} must be an axis of the rhs, of "
-            f"shape {rhs}, that is neither contracted nor a batch axis."
+            "ragged_dot_general requires rhs group dimension numbers to be distinct from "
+            f"contracting and batch dimensions, and to be axes of the rhs; got {group[0]} for "
+            f"shape {rhs}."
         )
     if not sizes or rhs[group[0]] != sizes[-1]:
         raise TypeError(
-            f"ragged_dot_general: the rhs has {rhs[group[0]]} groups, but group_sizes has shape "
-            f"{sizes}."
+            "ragged_dot_general: expected rhs group dimension size to be "
+            f"{sizes[-1] if sizes else 'the last length of group_sizes'}, got {rhs[group[0]]}, for "
+            f"group_sizes of shape {sizes}."
         )
 
 
@@ -189,11 +200,6 @@ def _masked(lhs: Any, sizes: Any, offset: Any, ragged: int, outer: Axes) -> Any:
     prefix = tuple(shape[i] for i in outer)
     if len(shape_of(sizes)) == 1:
         outer, prefix = (), ()
-    elif shape_of(sizes) != (*prefix, groups):
-        raise TypeError(
-            f"ragged_dot_general: group_sizes must have shape {(groups,)} or "
-            f"{(*prefix, groups)}, got {shape_of(sizes)}."
-        )
     n = len(prefix)
     ends = cumsum(sizes, n)
     starts = sub(ends, sizes)

@@ -286,8 +286,8 @@ class Locate(Primitive):
         (axis,) = axes
         if not 0 <= axis < x.ndim:
             raise ValueError(
-                f"Invalid axis {axis} of {self.name} for operand shape {x.shape}: "
-                f"it must be in [0, {x.ndim})."
+                f"Invalid axis {axis} for operand of {self.name} with shape {x.shape}: it must be "
+                f"in [0, {x.ndim})."
             )
         if not accepts(index_dtype, (np.integer,)):
             raise TypeError(f"{self.name}: index_dtype must be an integer type, got {index_dtype}")
@@ -298,7 +298,8 @@ class Locate(Primitive):
             )
         if x.shape[axis] == 0:
             raise ValueError(
-                f"{self.name} of no elements: axis {axis} of operand shape {x.shape} is empty."
+                f"argmin and argmax require non-empty reduced dimension: axis {axis} of operand "
+                f"shape {x.shape} is empty."
             )
         return ShapedArray(reduced_shape(self.name, x.shape, axes), index_dtype)
 

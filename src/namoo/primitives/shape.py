@@ -151,6 +151,16 @@ def check_lengths(name: str, shape: tuple[int, ...]) -> None:
         raise TypeError(f"{name} shape must have every element be nonnegative, got {shape}.")
 
 
+def common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that shapes have together, by NumPy's rule."""
+    if any(size < 0 for shape in shapes for size in shape):
+        raise TypeError(f"Only non-negative indices are allowed in shapes, got {shapes}.")
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}.") from None
+
+
 def given_shape(shape: Any) -> tuple[int, ...]:
     """A shape as the user gives it: a sequence of lengths, or one length."""
     return canonical_shape((shape,) if isinstance(shape, int) else shape)
@@ -239,15 +249,26 @@ def check_broadcast(own: tuple[int, ...], shape: tuple[int, ...], dims: tuple[in
             "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; "
             f"got broadcast_dimensions {dims} for operand shape {own}."
         )
-    for size, d in zip(own, dims, strict=True):
-        if not 0 <= d < len(shape) or size not in (1, shape[d]):
-            raise TypeError(
-                f"broadcast_in_dim cannot broadcast shape {own} to {shape} with "
-                f"broadcast_dimensions {dims}: every operand axis must have "
-                "length 1 or the length of the result's axis."
-            )
+    where = f"shape {own} to {shape} with broadcast_dimensions {dims}"
+    if len(own) > len(shape):
+        raise TypeError(
+            "broadcast_in_dim target broadcast shape must have equal or higher rank to the operand "
+            f"shape; got {where}."
+        )
+    if not all(0 <= d < len(shape) for d in dims):
+        raise TypeError(
+            "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions; got "
+            f"{where}."
+        )
+    if any(size not in (1, shape[d]) for size, d in zip(own, dims, strict=True)):
+        raise TypeError(
+            "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their "
+            f"corresponding dimensions in the target broadcast shape; got {where}."
+        )
     if len(set(dims)) != len(dims):
-        raise TypeError(f"broadcast_in_dim broadcast_dimensions must be unique; got {dims}.")
+        raise TypeError(
+            f"broadcast_in_dim broadcast_dimensions must not contain duplicates; got {dims}."
+        )
 
 
 broadcast_in_dim_p = BroadcastInDim()
@@ -304,7 +325,7 @@ def expand_dims(x: Any, dimensions: Axes) -> Any:
     """
     shape = shape_of(x)
     ndim = len(shape) + len(dimensions)
-    new = {canonical_axis(d, ndim, "dimension") for d in dimensions}
+    new = {canonical_axis(d, ndim) for d in dimensions}
     if len(new) != len(dimensions):
         raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
     kept = [i for i in range(ndim) if i not in new]
@@ -539,7 +560,7 @@ def squeeze(x: Any, dimensions: Axes) -> Any:
     (3,)
     """
     shape = shape_of(x)
-    dims = {canonical_axis(d, len(shape), "dimension") for d in dimensions}
+    dims = {canonical_axis(d, len(shape)) for d in dimensions}
     if len(dims) != len(dimensions):
         raise ValueError(f"squeeze dimensions are not unique: {tuple(dimensions)}")
     if any(shape[d] != 1 for d in dims):

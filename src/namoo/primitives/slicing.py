@@ -225,7 +225,8 @@ class Pad(Primitive):
             )
         if any(inner < 0 for _, _, inner in padding_config):
             raise ValueError(
-                f"pad: interior padding must not be negative, got padding_config {padding_config}."
+                "pad: interior padding in padding_config must be nonnegative, got "
+                f"{padding_config}."
             )
         shape = _padded_shape(x.shape, padding_config)
         if any(n < 0 for n in shape):

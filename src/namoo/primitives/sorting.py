@@ -271,6 +271,11 @@ class TopK(Primitive):
                 "k argument to top_k must be no larger than size along axis; "
                 f"got k={k} with shape={x.shape} and axis={axis}"
             )
+        if x.shape[axis] > 2**31:
+            raise ValueError(
+                "top_k returns int32 indices, which will overflow for array dimensions larger than "
+                f"the maximum int32 (2147483647); got shape={x.shape} and axis={axis}"
+            )
         if not accepts(x.dtype, ordered):
             raise ValueError(f"top_k needs integers, floats or booleans; got dtype {x.dtype}.")
         shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])

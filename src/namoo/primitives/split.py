@@ -25,7 +25,7 @@ class Split(Primitive):
 
     def abstract(self, x, *, sizes, axis):
         if any(size < 0 for size in sizes):
-            raise ValueError(f"split: sizes must not be negative, got {sizes}.")
+            raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}.")
         if sum(sizes) != x.shape[axis]:
             raise ValueError(
                 f"split: the sum of sizes {sizes} is {sum(sizes)}, but axis {axis} of the operand "

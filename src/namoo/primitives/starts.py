@@ -62,7 +62,9 @@ def check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> No
         raise TypeError(f"{name}: start_indices must be scalars, got {found}.")
     dtypes = {s.dtype for s in starts}
     if len(dtypes) > 1 or not all(_dtypes.issubdtype(dtype, np.integer) for dtype in dtypes):
-        raise TypeError(f"{name}: start_indices must be integers of the same type, got: {found}.")
+        raise TypeError(
+            f"index arguments to {name} must be integers of the same type, got: {found}."
+        )
 
 
 def normal_starts(
@@ -99,7 +101,7 @@ def _concrete_start(name: str, start: Any, n: int, from_end: bool, dtype: Any) -
     own = aval_of(start)
     if not _dtypes.issubdtype(own.dtype, np.integer):
         raise TypeError(
-            f"{name}: start_indices must be integers of the same type, got: {own.str_short()}."
+            f"index arguments to {name} must be integers of the same type, got: {own.str_short()}."
         )
     python = isinstance(start, int)
     place = start if python else int(getattr(start, "_value", start))

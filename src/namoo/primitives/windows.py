@@ -211,37 +211,70 @@ def check_indices(name: str, indices: ShapedArray) -> None:
         )
 
 
-def check_dims(name: str, what: str, dims: Dims, ndim: int, increasing: bool = True) -> None:
-    """Raise unless axes are distinct, in range and (if asked) increasing."""
-    if not all(0 <= d < ndim for d in dims):
-        raise TypeError(f"{name}: {what}={dims} must be axes in [0, {ndim}).")
-    if len(set(dims)) != len(dims):
-        raise TypeError(f"{name}: {what}={dims} must not repeat an axis.")
+def check_dims(op: str, what: str, dims: Dims, ndim: int, increasing: bool = True) -> None:
+    """Raise unless axes are increasing (if asked), distinct and in range."""
     if increasing and list(dims) != sorted(dims):
-        raise TypeError(f"{name}: {what}={dims} must be sorted.")
+        raise TypeError(f"{what} in {op} op must be sorted; got {dims}.")
+    if len(set(dims)) != len(dims):
+        raise TypeError(f"{what} in {op} op must not repeat; got {dims}.")
+    if not all(0 <= d < ndim for d in dims):
+        raise TypeError(f"Invalid {what} set in {op} op; valid range is [0, {ndim}), got {dims}.")
 
 
-def check_batching(
-    name: str, x_shape: Dims, indices: ShapedArray, starts: Dims, x_dims: Dims, i_dims: Dims
-) -> None:
+_PARTS = {
+    "gather": ("collapsed_slice_dims", "start_index_map", "start_indices_batching_dims"),
+    "scatter": (
+        "inserted_window_dims",
+        "scatter_dims_to_operand_dims",
+        "scatter_indices_batching_dims",
+    ),
+}
+"""Names of the operand's axes outside windows, of those with indices, and of the indices' axes
+that belong to batching axes of the operand."""
+
+
+def check_batching(op: str, shape: Dims, indices: ShapedArray, dnums: Any) -> None:
     """Raise unless the axes of operand and indices that belong together do."""
-    check_dims(name, "operand_batching_dims", x_dims, len(x_shape))
-    check_dims(name, "indices batching dims", i_dims, len(indices.shape) - 1, increasing=False)
-    if len(x_dims) != len(i_dims) or any(
-        x_shape[d] != indices.shape[e] for d, e in zip(x_dims, i_dims, strict=True)
-    ):
+    outside, start_map, batching = (getattr(dnums, name) for name in _PARTS[op])
+    outside_name, map_name, batching_name = _PARTS[op]
+    x_dims, title, last = dnums.operand_batching_dims, op.capitalize(), len(indices.shape) - 1
+    check_dims(op, outside_name, outside, len(shape))
+    check_dims(op, "operand_batching_dims", x_dims, len(shape))
+    for name, dims in ((outside_name, outside), (map_name, start_map)):
+        if set(dims) & set(x_dims):
+            raise TypeError(
+                f"{name} and operand_batching_dims in {op} op must be disjoint; got {dims} and "
+                f"{x_dims}."
+            )
+    check_dims(op, batching_name, batching, last + 1, increasing=False)
+    if last in batching:
         raise TypeError(
-            f"{name}: batching axes {x_dims} of the operand (shape {x_shape}) and {i_dims} of the "
-            f"indices (shape {indices.shape}) must have the same lengths."
+            f"{title} op cannot have the index vector dimension as a batching dimension; got "
+            f"{batching_name}={batching} for indices of shape {indices.shape}."
         )
-    if indices.shape[-1] != len(starts):
+    if len(x_dims) != len(batching):
         raise TypeError(
-            f"{name}: the last axis of the indices has length {indices.shape[-1]}, but there are "
-            f"{len(starts)} axes in the index map {starts}. These two numbers must be equal."
+            f"{title} op requires equal numbers of operand_batching_dims and {batching_name}; got "
+            f"{x_dims} and {batching}."
         )
-    check_dims(name, "the index map", starts, len(x_shape), increasing=False)
-    if set(starts) & set(x_dims):
-        raise TypeError(f"{name}: axes {starts} with indices and batching axes {x_dims} overlap.")
+    lengths = tuple(shape[d] for d in x_dims), tuple(indices.shape[d] for d in batching)
+    if lengths[0] != lengths[1]:
+        raise TypeError(
+            f"{title} op requires operand batching dimensions and indices batching dimensions to "
+            f"have the same shape; got {lengths[0]} and {lengths[1]}."
+        )
+    if indices.shape[-1] != len(start_map):
+        raise TypeError(
+            f"{title} op has {len(start_map)} elements in {map_name} and the bound of dimension "
+            f"index_vector_dim={last} of indices is {indices.shape[-1]}. These two numbers must be "
+            "equal."
+        )
+    if not all(0 <= d < len(shape) for d in start_map):
+        raise TypeError(
+            f"Invalid {map_name} mapping in {op} op; valid range is [0, {len(shape)}), got "
+            f"{start_map}."
+        )
+    check_dims(op, map_name, start_map, len(shape), increasing=False)
 
 
 def check_gather(
@@ -249,38 +282,42 @@ def check_gather(
 ) -> None:
     check_indices("gather", indices)
     ndim, result_ndim = len(shape), len(indices.shape) - 1 + len(dnums.offset_dims)
+    for i, d in enumerate(dnums.offset_dims):
+        if not 0 <= d < result_ndim:
+            raise TypeError(
+                f"Offset dimension {i} in gather op is out of bounds; got {d}, but the result has "
+                f"{result_ndim} axes."
+            )
     check_dims("gather", "offset_dims", dnums.offset_dims, result_ndim)
-    check_dims("gather", "collapsed_slice_dims", dnums.collapsed_slice_dims, ndim)
-    check_batching(
-        "gather",
-        shape,
-        indices,
-        dnums.start_index_map,
-        dnums.operand_batching_dims,
-        dnums.start_indices_batching_dims,
-    )
-    hidden = {*dnums.collapsed_slice_dims, *dnums.operand_batching_dims}
+    check_batching("gather", shape, indices, dnums)
     if len(slice_sizes) != ndim:
         raise TypeError(
-            "gather must have one slice size for every operand axis; got "
+            "Gather op must have one slice size for every input dimension; got "
             f"slice_sizes={slice_sizes} for an operand of shape {shape}."
+        )
+    if ndim != sum(
+        map(len, (dnums.offset_dims, dnums.collapsed_slice_dims, dnums.operand_batching_dims))
+    ):
+        raise TypeError(
+            "All components of the offset index in a gather op must either be a offset dimension "
+            f"or explicitly collapsed/batching; got {dnums} for an operand of shape {shape}."
         )
     for d, (size, n) in enumerate(zip(slice_sizes, shape, strict=True)):
         if not 0 <= size <= n:
             raise TypeError(
-                f"gather: slice_sizes[{d}]={size} is out of range [0, {n}] for an operand of "
-                f"shape {shape}."
+                f"Slice size at index {d} in gather op is out of range: it must be within [0, {n}]"
+                f", got {size}."
             )
-        if d in hidden and size > 1:
-            raise TypeError(
-                f"gather can only collapse axes of slice size 1, got slice_sizes[{d}]={size} for "
-                f"collapsed or batching axis {d}."
-            )
-    if ndim != len(dnums.offset_dims) + len(hidden):
-        raise TypeError(
-            "gather: every operand axis must be an offset axis or be collapsed or batching; got "
-            f"{dnums} for an operand of shape {shape}."
-        )
+    for what, dims in (
+        ("collapse slice dims with bound 1", dnums.collapsed_slice_dims),
+        ("have operand batching dims with bound 0/1", dnums.operand_batching_dims),
+    ):
+        for position, d in enumerate(dims):
+            if slice_sizes[d] > 1:
+                raise TypeError(
+                    f"Gather op can only {what}, but bound is {slice_sizes[d]} for index {d} at "
+                    f"position {position}."
+                )
 
 
 # The fields of the two kinds of dimension numbers in StableHLO, in our order.
