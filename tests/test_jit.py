@@ -544,3 +544,17 @@ def test_programs_of_one_function_are_bounded(monkeypatch):
     for n in range(30):
         f(jnp.zeros(n))
     assert f._cache_size() == 10
+
+
+@pytest.mark.parametrize("fun", [jnp.add, jnp.maximum, jnp.logaddexp])
+def test_a_callable_object_keeps_its_attributes_to_itself(fun):
+    x = jnp.arange(3.0)
+    assert (namoo.jit(fun)(x, x) == fun(x, x)).all()
+
+
+def test_attributes_of_a_function_are_there_but_hide_no_method():
+    def double(x):
+        return 2 * x
+
+    double.note, double._call = "twice", None
+    assert namoo.jit(double).note == "twice" and namoo.jit(double)(3) == 6

@@ -75,20 +75,91 @@ def test_complex128_agrees_with_numpy():
                 assert (np.abs(y - wanted)[finite] / scale).max() < 2e-14, name
 
 
-EDGES = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, 100.0, -100.0, 1e-30]
+EDGES = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 100.0, -100.0, 1e-30, 1e38, np.pi / 2]
+OF_ONE = {
+    **{name: getattr(jnp, name) for name in (
+        "exp expm1 exp2 log log1p log2 sqrt sin cos tan sinh cosh tanh arcsin arctan arccosh "
+        "square abs sign reciprocal"
+    ).split()},
+    "rsqrt": lax.rsqrt,
+    "logistic": lax.logistic,
+    "cube": lambda z: z**3,
+    "inverse square": lambda z: z**-2,
+    "root by power": lambda z: z**0.5,
+    "product": lambda z: z * z,
+}  # fmt: skip
+OF_TWO = {
+    "add": lambda z, w: z + w,
+    "multiply": lambda z, w: z * w,
+    "divide": lambda z, w: z / w,
+    # Of an angle of 1e38 the last bit is many turns.
+    "power": lambda z, w: z ** jnp.where((jnp.abs(w) > 1e30) & jnp.isfinite(w), 2, w * 1e-3),
+}
 
 
-@pytest.mark.parametrize("name", ["exp", "log", "log1p", "sqrt", "sign"])
-def test_edges_are_those_of_numpy(name):
-    z = np.empty((len(EDGES), len(EDGES)), np.complex64)
+def grid(dtype):
+    z = np.empty((len(EDGES), len(EDGES)), dtype)
     z.real, z.imag = np.array(EDGES)[:, None], np.array(EDGES)
-    program = native.compile(namoo.make_jaxpr(getattr(lax, name))(z))
-    (found,) = program([z])
-    with np.errstate(all="ignore"):
-        wanted = to_numpy(getattr(lax, name)(jnp.asarray(z)))
+    return z.ravel()
+
+
+def alike(found, wanted, tolerance):
+    """Equal up to rounding; zeros have the same sign."""
     for part in ("real", "imag"):
-        x, y = getattr(found, part), getattr(wanted, part)
-        np.testing.assert_allclose(x, y, 1e-5, err_msg=part)
+        x, y = getattr(to_numpy(found), part), getattr(to_numpy(wanted), part)
+        tiny = np.finfo(x.dtype).tiny
+        np.testing.assert_allclose(x, y, tolerance, tiny, err_msg=part)
+        zero = (x == 0) & (y == 0)
+        assert (np.signbit(x) == np.signbit(y))[zero].all(), part
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("name", OF_ONE)
+def test_edges_are_those_of_eager_mode(name, dtype):
+    with namoo.enable_x64(), np.errstate(all="ignore"):
+        z = jnp.asarray(grid(dtype))
+        if dtype == np.complex128:
+            z = jnp.concatenate([z, jnp.asarray([800 + 1e-300j, -800 + 1.5j, 1e300 + 1e300j])])
+        alike(namoo.jit(OF_ONE[name])(z), OF_ONE[name](z), 2e-6 if z.itemsize == 8 else 1e-13)
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_edges_of_two_operands_are_those_of_eager_mode(name):
+    z, w = (jnp.asarray(v.ravel()) for v in np.meshgrid(grid(np.complex64), grid(np.complex64)))
+    with np.errstate(all="ignore"):
+        alike(namoo.jit(OF_TWO[name])(z, w), OF_TWO[name](z, w), 2e-6)
+
+
+def test_values_of_jax_at_edges():
+    """Those that NumPy, or formulas written down, get wrong."""
+    cases = [
+        (jnp.sqrt, complex(-1, -0.0), 1j),
+        (lambda z: z * z, 1e38 + 1e38j, complex(-np.inf, np.inf)),
+        (jnp.tanh, complex(np.nan, 0.0), complex(np.nan, 0.0)),
+        (jnp.expm1, complex(np.inf, 0.0), complex(np.inf, 0.0)),
+        (jnp.log1p, 1e-30 + 0j, 1e-30 + 0j),
+    ]
+    for fun, z, wanted in cases:
+        z = jnp.asarray(z, np.complex64)
+        for run in (fun, namoo.jit(fun)):
+            np.testing.assert_array_equal(run(z), np.complex64(wanted))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["x ** 0.5", "power", "repeated", "sign"])
+def test_edges_of_real_numbers_are_those_of_eager_mode(name, dtype):
+    fun = {
+        "x ** 0.5": lambda x: x**0.5,
+        "power": lambda x: jnp.power(x, jnp.asarray(0.5, x.dtype)),
+        "repeated": lambda x: x[:, None] ** jnp.full((1, 2), 0.5, x.dtype),
+        "sign": jnp.sign,
+    }[name]
+    with namoo.enable_x64(), np.errstate(all="ignore"):
+        x = jnp.asarray(EDGES, dtype)
+        found, wanted = (np.asarray(v, np.float64) for v in (namoo.jit(fun)(x), fun(x)))
+        alike(found, wanted, {"float16": 1e-3, "bfloat16": 8e-3}.get(dtype, 1e-6))
+        if name != "sign":
+            assert (wanted.ravel()[jnp.isinf(x).repeat(wanted.size // x.size)] == np.inf).all()
 
 
 def test_powers():

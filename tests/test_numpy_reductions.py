@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import namoo
 import namoo.numpy as jnp
 import numpy_oracle as oracle
 
@@ -217,3 +218,16 @@ def test_any_shape_and_axes(pair, keepdims, name):
     wanted = getattr(np, name)(x, axis=tuple(axes), keepdims=keepdims)
     assert found.shape == wanted.shape
     np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_reduceat_promotes_no_ranks():
+    x = np.arange(12.0, dtype=np.float32).reshape(3, 4)
+    with namoo.numpy_rank_promotion("raise"):
+        for fun in (jnp.maximum, jnp.frompyfunc(lambda a, b: a * b + 1, 2, 1)):
+            assert fun.reduceat(x, np.array([0, 2])).shape == (2, 4)
+
+
+@pytest.mark.parametrize("name", ["nin", "nout", "nargs", "identity", "_func"])
+def test_what_a_ufunc_is_cannot_be_changed(name):
+    with pytest.raises(AttributeError, match="read-only"):
+        setattr(jnp.add, name, None)

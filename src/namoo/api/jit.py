@@ -219,7 +219,10 @@ class Jitted(dispatch.Dispatcher):
     """A function under `jit`.  Call it as the function itself."""
 
     def __init__(self, fun: Callable, **options: Any):
-        functools.update_wrapper(self, fun)
+        functools.update_wrapper(self, fun, updated=())
+        # A callable object may have attributes with the names of our methods.
+        attributes = getattr(fun, "__dict__", {}).items()
+        self.__dict__.update({k: v for k, v in attributes if not hasattr(type(self), k)})
         self._fun = fun
         self._name = function_name(fun)
         self._inline = options["inline"]

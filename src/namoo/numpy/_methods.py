@@ -98,7 +98,13 @@ _COMPARISONS: list[tuple[str, str, Method]] = [
     ("ge", ">=", logic.greater_equal),
 ]
 # A power with an integer exponent is a chain of multiplications, which NumPy's is not.
-_POWERS: fast.Scalars = {d: kinds - {int} for d, kinds in fast.INEXACT.items()}
+_POWERS: fast.Scalars = {d: kinds - {int} for d, kinds in fast.INEXACT.items() if d.kind == "f"}
+
+
+def _power(x: Any, y: Any) -> np.ndarray | None:
+    """NumPy's power; None for an exponent that is repeated, where x ** 0.5 would be a root."""
+    alone = y == 0.5 if type(y) is float else y.size < 2 or y.shape != np.shape(x) != ()
+    return None if alone else np.power(x, y)
 
 
 def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
@@ -114,7 +120,7 @@ _SHORT: dict[str, tuple[Method, str, fast.Scalars]] = {
     "sub": (np.subtract, "fiuc", fast.ARITHMETIC),
     "mul": (np.multiply, "fiucb", fast.ARITHMETIC),
     "truediv": (np.true_divide, "fc", fast.INEXACT),
-    "pow": (np.power, "f", _POWERS),
+    "pow": (_power, "f", _POWERS),
     "matmul": (_matrix_product, "fc", {}),
     "and": (np.bitwise_and, "iub", fast.INTEGER),
     "or": (np.bitwise_or, "iub", fast.INTEGER),

@@ -23,7 +23,7 @@ from namoo.numpy.promote import (
 from namoo.numpy.ufuncs import binary_ufunc, unary_ufunc
 from namoo.primitives import bits
 from namoo.primitives import elementwise as lax
-from namoo.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
+from namoo.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sign_p, sub_p
 from namoo.primitives.compare import ne_p
 from namoo.primitives.shape import broadcast_to
 
@@ -381,7 +381,7 @@ def fabs(x: Any, /) -> Array:
     return lax.abs(x)
 
 
-@fast.unary(np.sign, "fi", promote)
+@fast.unary(sign_p.plain, "fi", promote)
 def sign(x: Any, /) -> Array:
     """-1, 0 or 1 by the sign of x; x / |x| for complex numbers.
 
@@ -405,7 +405,7 @@ def square(x: Any, /) -> Array:
     return lax.square(x)
 
 
-@fast.unary(np.reciprocal)
+@fast.unary(np.reciprocal, "f")
 def reciprocal(x: Any, /) -> Array:
     """1 / x, as a float.
 

@@ -41,7 +41,7 @@ def exp2(x: Any, /) -> Array:
     return lax.exp2(x)
 
 
-@fast.unary(np.expm1)
+@fast.unary(np.expm1, "f")
 def expm1(x: Any, /) -> Array:
     """eˣ - 1, exact for small x.
 
@@ -100,7 +100,7 @@ def log10(x: Any, /) -> Array:
     return _scaled_log(x, 1 / np.log(10))
 
 
-@fast.unary(np.log1p)
+@fast.unary(np.log1p, "f")
 def log1p(x: Any, /) -> Array:
     """log(1 + x), exact for small x.
 
@@ -112,7 +112,7 @@ def log1p(x: Any, /) -> Array:
     return lax.log1p(x)
 
 
-@fast.unary(np.sqrt)
+@fast.unary(np.sqrt, "f")
 def sqrt(x: Any, /) -> Array:
     """The square root; NaN for negative real numbers.
 

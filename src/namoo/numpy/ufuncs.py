@@ -27,6 +27,10 @@ AT_ADVICE = """\
     x = jnp.{name}.at(x, indices, y, inplace=False)"""
 
 
+# They decide the hash of a ufunc.
+_READ_ONLY = ("nin", "nout", "nargs", "identity", "_func")
+
+
 class ufunc:
     """A function that works element by element, with the methods NumPy's universal functions have.
 
@@ -73,6 +77,11 @@ class ufunc:
         self._call = call
         self.ways: dict[str, Function] = {}
         self.define(reduce=reduce, accumulate=accumulate, at=at, reduceat=reduceat)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _READ_ONLY and name in vars(self):
+            raise AttributeError(f"attribute {name!r} of {self!r} is read-only")
+        super().__setattr__(name, value)
 
     def define(self, **ways: Function | None) -> None:
         """Say how a method is computed, where that is quicker than applying the function."""
@@ -318,7 +327,7 @@ class ufunc:
         starts = places.reshape(column)
 
         def body(i, out):
-            return choose((i > starts) & (i < ends), self(out, x[i]), out)
+            return choose((i > starts) & (i < ends), self(out, x[i][None]), out)
 
         return lax.moveaxis(fori_loop(0, x.shape[0], body, x[places]), 0, axis)
 

@@ -357,7 +357,14 @@ def abs(x: Any) -> Any:
 
 def _sign(x):
     # The sign of -0 is -0, which NumPy's function forgets.
-    return np.copysign(np.sign(x), x) if x.dtype in FLOATS else np.sign(x)
+    if x.dtype.kind != "c":
+        return np.copysign(np.sign(x), x) if x.dtype in FLOATS else np.sign(x)
+    parts = x.real, x.imag
+    # Where one part is infinite, the direction is its own.
+    infinite = np.isinf(parts[0]) ^ np.isinf(parts[1])
+    parts = [np.where(infinite, np.copysign(np.isinf(v), v), v) for v in parts]
+    size = np.hypot(*parts)
+    return make_complex(*(np.where(size == 0, v, v / size).astype(v.dtype) for v in parts))
 
 
 def _sign_in_xla(hlo, x):

@@ -73,9 +73,18 @@ def _scaled(t, factor, y):
 
 
 exp_p = unary("exp", np.exp, jvp=lambda t, y, x: mul(t, y), dtypes=inexact, stablehlo="exponential")
+
+
+def _exp2(x):
+    if x.dtype.kind != "c":
+        return np.exp2(x)
+    parts = (part.astype(np.float64) * np.log(2) for part in (x.real, x.imag))
+    return np.exp(make_complex(*parts)).astype(x.dtype)
+
+
 exp2_p = unary(
     "exp2",
-    np.exp2,
+    _exp2,
     jvp=lambda t, y, x: _scaled(t, np.log(2), y),
     dtypes=inexact,
     stablehlo=lambda hlo, x: hlo.op("power", hlo.constant(2, x.dtype, x.shape), x),
@@ -100,9 +109,19 @@ log1p_p = unary(
     dtypes=inexact,
     stablehlo="log_plus_one",
 )
+
+
+def _expm1(x):
+    out = np.expm1(x)
+    if x.dtype.kind != "c":
+        return out
+    # The exponential of a real number is real, even where it overflows.
+    return make_complex(out.real, np.where(x.imag == 0, x.imag, out.imag))
+
+
 expm1_p = unary(
     "expm1",
-    np.expm1,
+    _expm1,
     jvp=lambda t, y, x: mul(t, add(y, full_like(y, 1))),
     dtypes=inexact,
     stablehlo="exponential_minus_one",
@@ -142,9 +161,18 @@ cbrt_p = unary(
 )
 
 
+def _logistic(x):
+    if x.dtype.kind != "c":
+        return 1 / (1 + np.exp(-x))
+    # In complex128 the sum does not cancel close to a pole; of two forms one does not overflow.
+    left = x.real < 0
+    power = np.exp(np.where(left, x, -x).astype(np.complex128))
+    return np.where(left, power, 1) / (1 + power)
+
+
 logistic_p = unary(
     "logistic",
-    _in_single(lambda x: 1 / (1 + np.exp(-x))),
+    _in_single(_logistic),
     jvp=lambda t, y, x: mul(t, mul(y, sub(full_like(y, 1), y))),
     dtypes=inexact,
     stablehlo="logistic",
@@ -349,7 +377,25 @@ def _power(x, y):
         if y.dtype not in INTEGERS:
             raise TypeError(f"pow of {x.dtype} and {y.dtype}")
         y = y.astype(x.dtype)
-    return np.power(x, y)
+    if x.dtype.kind == "c":
+        return _complex_power(x, y)
+    # NumPy computes x ** 0.5 as a square root, which differs at -∞ and -0, if it sees one exponent.
+    if y.ndim == 0 and y == 0.5:
+        return np.sqrt(np.where(x == -np.inf, np.inf, x + 0).astype(x.dtype))
+    return np.power(x, y.copy() if 0 in y.strides else y)
+
+
+def _complex_power(x, y):
+    """exp(y·log x) in complex128; 0 to the power 0 is 1."""
+    log, w = np.log(x.astype(np.complex128)), y.astype(np.complex128)
+    c, d = w.real, w.imag
+
+    def turned(part):  # d·part, which is 0 where d is
+        return d * np.where(d == 0, np.copysign(~np.isnan(part), part), part)
+
+    out = np.exp(make_complex(c * log.real - turned(log.imag), c * log.imag + turned(log.real)))
+    out = np.where((x == 0) & (c > 0), 0, out)
+    return np.where(w == 0, 1, out).astype(x.dtype)
 
 
 pow_p = Pow(

@@ -28,10 +28,13 @@ _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
 """The type whose transform undoes each type, but for a factor."""
 
 
-def _turn(n: int, step: float, dtype: Any) -> Array:
-    """exp(-iπ·k·step/n) for k = 0, 1, …, n - 1"""
-    angle = -np.pi * step * np.arange(n) / n
-    return jnp.asarray(np.exp(1j * angle), _dtypes.to_complex_dtype(dtype))
+def _rotated(x: Array, step: float, start: float = 0.0) -> Array:
+    """x[k]·exp(-iπ·(k·step + start)/n) for k = 0, 1, …, n - 1 along the last axis"""
+    n = x.shape[-1]
+    angle = -np.pi * (step * np.arange(n) + start) / n
+    turn = np.exp(1j * angle).reshape((1,) * (x.ndim - 1) + (n,))
+    dtype = _dtypes.to_complex_dtype(x.dtype)
+    return x.astype(dtype) * jnp.asarray(turn, dtype)
 
 
 def _first(x: Array) -> Array:
@@ -45,16 +48,15 @@ def _first(x: Array) -> Array:
 
 def _second(x: Array) -> Array:
     """Type 2: 2 Σ x[j] cos(πk (2j + 1) / 2n)"""
-    n = x.shape[-1]
     folded = jnp.concatenate([x[..., ::2], jnp.flip(x[..., 1::2], -1)], axis=-1)
-    return 2 * jnp.real(fft.fft(folded) * _turn(n, 0.5, x.dtype))
+    return 2 * jnp.real(_rotated(fft.fft(folded), 0.5))
 
 
 def _third(x: Array) -> Array:
     """Type 3: x[0] + 2 Σ x[j] cos(πj (2k + 1) / 2n)"""
     n = x.shape[-1]
     halved = x.at[..., 1:].multiply(2)
-    folded = jnp.real(fft.fft(halved * _turn(n, 0.5, x.dtype)))
+    folded = jnp.real(fft.fft(_rotated(halved, 0.5)))
     half = -(-n // 2)
     place = np.empty(n, int)
     place[::2], place[1::2] = np.arange(half), np.arange(n - 1, half - 1, -1)
@@ -64,9 +66,8 @@ def _third(x: Array) -> Array:
 def _fourth(x: Array) -> Array:
     """Type 4: 2 Σ x[j] cos(π (2j + 1) (2k + 1) / 4n)"""
     n = x.shape[-1]
-    wide = jnp.pad(x * _turn(n, 0.5, x.dtype), [(0, 0)] * (x.ndim - 1) + [(0, n)])
-    shift = jnp.asarray(np.exp(-0.25j * np.pi * (2 * np.arange(n) + 1) / n), wide.dtype)
-    return 2 * jnp.real(fft.fft(wide)[..., :n] * shift)
+    wide = jnp.pad(_rotated(x, 0.5), [(0, 0)] * (x.ndim - 1) + [(0, n)])
+    return 2 * jnp.real(_rotated(fft.fft(wide)[..., :n], 0.5, 0.25))
 
 
 _TRANSFORMS: dict[int, Callable[[Array], Array]] = {1: _first, 2: _second, 3: _third, 4: _fourth}
@@ -139,7 +140,9 @@ def _chosen_axes(
     """The lengths and axes of a transform over several axes."""
     lengths = None if s is None else list(np.atleast_1d(s))
     if lengths is not None and len(lengths) > x.ndim:
-        raise ValueError(f"{name}: s has {len(lengths)} elements for an array of rank {x.ndim}.")
+        raise ValueError(
+            f"{name}: s must have at most x.ndim ({x.ndim}) elements, got {len(lengths)}"
+        )
     if axes is not None:
         chosen = [canonical_axis(axis, x.ndim) for axis in np.atleast_1d(axes).tolist()]
     else:

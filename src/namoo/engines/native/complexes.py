@@ -6,6 +6,7 @@ Those of complex64 are computed in float64 where squares would overflow or cance
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import exp as math_exp
 from typing import Any
 
 from namoo.engines.native import math
@@ -39,8 +40,10 @@ def _infinite(f: Function, x: Value) -> Value:
 
 
 def _times(f: Function, x: Value, y: Value) -> Value:
-    """x·y, which is a zero where x is, even for an infinite y."""
-    return f.select(_is(f, x, 0.0), x, f.mul(x, y))
+    """x·y, which is a zero where x is, even if y is infinite or no number."""
+    one = _number(x, 1.0)
+    sign = f.select(f.unordered(y), one, f.intrinsic("copysign", one, y))
+    return f.mul(x, f.select(_is(f, x, 0.0), sign, y))
 
 
 def divide(f: Function, x: Pair, y: Pair) -> Pair:
@@ -52,8 +55,11 @@ def divide(f: Function, x: Pair, y: Pair) -> Pair:
     denominator = f.add(big, f.mul(small, ratio))
     p, q = f.select(wide, a, b), f.select(wide, b, a)
     re = f.fdiv(f.add(p, f.mul(q, ratio)), denominator)
-    im = f.fdiv(f.sub(q, f.mul(p, ratio)), denominator)
-    return re, f.select(wide, im, f.neg(im))
+    part = f.mul(p, ratio)
+    im = f.fdiv(f.select(wide, f.sub(q, part), f.sub(part, q)), denominator)
+    nothing = _is(f, f.select(wide, f.fabs(c), f.fabs(d)), 0.0)
+    none = f.fabs(c)
+    return f.select(nothing, f.fdiv(a, none), re), f.select(nothing, f.fdiv(b, none), im)
 
 
 def exp(f: Function, z: Pair) -> Pair:
@@ -74,7 +80,7 @@ def exp(f: Function, z: Pair) -> Pair:
     gone = f.and_(vanishes, unknown)
     zero = _number(a, 0.0)
     re = f.select(gone, zero, re)
-    im = f.select(gone, zero, im)
+    im = f.select(gone, f.intrinsic("copysign", zero, b), im)
     return f.select(f.and_(_is(f, a, _INF), unknown), _number(a, _INF), re), im
 
 
@@ -168,6 +174,10 @@ def _root(f: Function, z: Pair) -> Pair:
     tall = _infinite(f, b)
     re = f.select(tall, _number(a, _INF), re)
     im = f.select(tall, b, im)
+    # Along the real axis the root is infinite in one part, even where the other is unknown.
+    flat = f.and_(_infinite(f, a), f.unordered(b))
+    re = f.select(f.and_(flat, right), _number(a, _INF), re)
+    im = f.select(f.and_(flat, f.not_(right)), _number(a, _INF), im)
     return _narrow(f, elem, re, im)
 
 
@@ -182,29 +192,52 @@ def rsqrt(f: Function, z: Pair) -> Pair:
 
 
 def logistic(f: Function, z: Pair) -> Pair:
-    """1/(1 + e⁻ᶻ)."""
+    """1/(1 + e⁻ᶻ), or eᶻ/(1 + eᶻ) where that does not overflow."""
     elem = z[0].elem
-    a, b = exp(f, tuple(map(f.neg, _wide(f, *z))))  # type: ignore[arg-type]
     # In the wide type the sum does not cancel close to a pole.
-    return _narrow(f, elem, *reciprocal(f, (f.add(a, _number(a, 1.0)), b)))
+    a, b = _wide(f, *z)
+    zero, one = _number(a, 0.0), _number(a, 1.0)
+    left = f.compare("lt", a, zero)
+    re, im = exp(f, tuple(f.select(left, v, f.neg(v)) for v in (a, b)))  # type: ignore[arg-type]
+    above = f.select(left, re, one), f.select(left, im, zero)
+    return _narrow(f, elem, *divide(f, above, (f.add(re, one), f.add(im, zero))))
+
+
+def _hyperbolic(f: Function, a: Value, elem: str) -> tuple[Value, Value, Value]:
+    """sinh a and cosh a over a factor, and the factor: products need not overflow where they do."""
+    sinh, cosh, one = _REAL["sinh"](f, a), _REAL["cosh"](f, a), _number(a, 1.0)
+    if elem == "f32":
+        return sinh, cosh, one
+    size = f.fabs(a)
+    large = f.compare("gt", size, _number(a, 700.0))
+    half = f.mul(_REAL["exp"](f, f.sub(size, _number(a, 700.0))), _number(a, 0.5))
+    sinh = f.select(large, f.intrinsic("copysign", half, a), sinh)
+    return sinh, f.select(large, half, cosh), f.select(large, _number(a, math_exp(700.0)), one)
 
 
 def sinh(f: Function, z: Pair) -> Pair:
     """sinh a·cos b + i·cosh a·sin b."""
-    a, b = z
-    return (
-        _times(f, _REAL["sinh"](f, a), _REAL["cos"](f, b)),
-        _times(f, _REAL["sin"](f, b), _REAL["cosh"](f, a)),
-    )
+    elem = z[0].elem
+    a, b = _wide(f, *z)
+    sinh, cosh, factor = _hyperbolic(f, a, elem)
+    cos, sin = _REAL["cos"](f, b), _REAL["sin"](f, b)
+    re = f.mul(_times(f, sinh, cos), factor)
+    im = f.mul(_times(f, sin, cosh), factor)
+    re = f.select(f.and_(_infinite(f, a), f.unordered(cos)), _number(a, _INF), re)
+    return _narrow(f, elem, re, im)
 
 
 def cosh(f: Function, z: Pair) -> Pair:
     """cosh a·cos b + i·sinh a·sin b."""
-    a, b = z
-    return (
-        _times(f, _REAL["cos"](f, b), _REAL["cosh"](f, a)),
-        _times(f, _REAL["sin"](f, b), _REAL["sinh"](f, a)),
-    )
+    elem = z[0].elem
+    a, b = _wide(f, *z)
+    sinh, cosh, factor = _hyperbolic(f, a, elem)
+    cos, sin = _REAL["cos"](f, b), _REAL["sin"](f, b)
+    re = f.mul(_times(f, cos, cosh), factor)
+    im = f.mul(_times(f, sin, sinh), factor)
+    re = f.select(f.and_(_infinite(f, a), f.unordered(cos)), _number(a, _INF), re)
+    im = f.select(f.and_(_is(f, a, 0.0), f.unordered(sin)), _number(a, 0.0), im)
+    return _narrow(f, elem, re, im)
 
 
 def tanh(f: Function, z: Pair) -> Pair:
@@ -228,17 +261,22 @@ def tanh(f: Function, z: Pair) -> Pair:
     small = f.mul(_number(a, 4.0), _REAL["exp"](f, f.mul(f.fabs(a), _number(a, -2.0))))
     angle = f.mul(_REAL["sin"](f, b), _REAL["cos"](f, b))
     re = f.select(far, f.intrinsic("copysign", one, a), re)
-    im = f.select(far, _times(f, small, angle), im)
+    im = f.select(far, _times(f, small, f.select(f.unordered(angle), b, angle)), im)
+    # An angle that is no number leaves what does not depend on it: zeros, and limits.
+    lost = f.and_(f.unordered(angle), f.not_(_infinite(f, a)))
+    re = f.select(lost, f.select(_is(f, a, 0.0), a, angle), re)
+    im = f.select(lost, angle, im)
+    im = f.select(_is(f, b, 0.0), b, im)
     return _narrow(f, elem, re, im)
 
 
 def _turned(function: Rule) -> Rule:
-    """-i·f(i·z): what sin is of sinh, and tan of tanh."""
+    """-i·f(i·z): what sin is of sinh, and tan of tanh; their values at conjugates are conjugate."""
 
     def run(f: Function, z: Pair) -> Pair:
         a, b = z
-        re, im = function(f, (f.neg(b), a))
-        return im, f.neg(re)
+        re, im = function(f, (b, a))
+        return im, re
 
     return run
 

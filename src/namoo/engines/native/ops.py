@@ -104,7 +104,7 @@ def mul(f: Function, x, y):
     if not isinstance(x, tuple):
         return f.mul(x, y)
     (a, b), (c, d) = x, y
-    return f.sub(f.mul(a, c), f.mul(b, d)), f.add(f.mul(a, d), f.mul(b, c))
+    return f.muladd(a, c, f.neg(f.mul(b, d))), f.muladd(a, d, f.mul(b, c))
 
 
 @operation("div", complex=True, cost=4)
