@@ -16,7 +16,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jax import lax as jlax
 
+import namoo
 from namoo import _dtypes, errors, lax
+from namoo._config import Scope
 from namoo.control.scatter_apply import scatter_apply
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
@@ -532,6 +534,34 @@ def test_gradient_of_a_batch_of_overlapping_slices():
 
     (found,) = gradient(windows, np.ones((4, 3), np.float32), ours(numbers))
     np.testing.assert_array_equal(found, [1, 3, 3, 3, 1, 1])
+
+
+OUTSIDE = {
+    "get": lambda np_, v, m: v[7],
+    "get from the end": lambda np_, v, m: v[-9],
+    "NumPy's integer": lambda np_, v, m: v[np.int64(9)],
+    "two": lambda np_, v, m: m[5, -9],
+    "beside a slice": lambda np_, v, m: m[0:2, 7],
+    "beside a new axis": lambda np_, v, m: m[None, 7],
+    "beside an array": lambda np_, v, m: m[7, np_.array([0, 1])],
+    "at.get": lambda np_, v, m: v.at[7].get(),
+    "set": lambda np_, v, m: v.at[7].set(1.0),
+    "add from the end": lambda np_, v, m: v.at[-9].add(1.0),
+    "set a row": lambda np_, v, m: m.at[7, :].set(1.0),
+}
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_setting_decides_whether_integers_out_of_bounds_are_clamped(case, compiled):
+    wrap = (lambda f: namoo.jit(f)) if compiled else (lambda f: f)
+    x, m = np.arange(5.0, dtype=np.float32), np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    theirs = OUTSIDE[case](jnp, jnp.asarray(x), jnp.asarray(m))
+    run = wrap(lambda v, m: OUTSIDE[case](namoo.numpy, v, m))
+    with pytest.raises(IndexError, match="out of bounds for axis"):
+        run(ours(x), ours(m))
+    with Scope("check_static_indices", False):
+        np.testing.assert_array_equal(run(ours(x), ours(m)), theirs)
 
 
 # ---- errors

@@ -324,7 +324,9 @@ class Place:
 
 def _place(x: Array, index: Any, mode: Mode, wrap: bool) -> tuple[Any, Place]:
     """The array with the axes that scalar booleans add, and the place of an update in it."""
-    items, inserted, shape = read_index(x.shape, index, strict=mode is None, wrap=wrap)
+    items, inserted, shape = read_index(
+        x.shape, index, strict=mode is None and config.check_static_indices, wrap=wrap
+    )
     return expand_dims(x, inserted) if inserted else x, Place(shape, items, wrap)
 
 

@@ -336,7 +336,9 @@ def get(
     wrap: bool = True,
 ) -> Any:
     """`x.at[index].get(...)`: `x[index]` with a choice of what is out of bounds."""
-    items, inserted, _ = read_index(x.shape, index, strict=mode is None, wrap=wrap)
+    items, inserted, _ = read_index(
+        x.shape, index, strict=mode is None and config.check_static_indices, wrap=wrap
+    )
     mode = windows.PROMISE_IN_BOUNDS if mode is None else windows.GatherScatterMode.from_any(mode)
     if inserted:
         x = expand_dims(x, inserted)
