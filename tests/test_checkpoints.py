@@ -646,6 +646,9 @@ DESCRIPTIONS = {
     "function": (nodes(["custom", "os:system", None, 1], "*"), "has not imported"),
     "class": (nodes(["custom", "subprocess:Popen", None, 1], "*"), "a leaf"),
     "not imported": (nodes(["custom", "antigravity:x", None, 1], "*"), "has not imported"),
+    "no such module": (nodes(["custom", "namoo.nn.nothing:x", None, 1], "*"), "has not imported"),
+    "no model": (nodes(["custom", "namoo.launch:Launcher", None, 1], "*"), "has not imported"),
+    "odd module": (nodes(["custom", "namoo.nn..os:x", None, 1], "*"), "has not imported"),
     "builtin": (nodes(["custom", "builtins:eval", None, 1], "*"), "has not imported"),
     "partial": (
         nodes(["custom", "namoo._tree.classes:Partial", ["opaque", "os.system"], 1], "*"),

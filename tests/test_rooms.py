@@ -25,6 +25,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "_dtypes",
         "_files",
         "_lazy",
+        "_pickling",
         "_runtime",
         "_spans",
         "_terminal",

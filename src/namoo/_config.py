@@ -454,6 +454,10 @@ class Config(_local):
 
     _trace = _STALE
     mesh: Any = None
+
+    def __reduce__(self) -> str:
+        return "config"
+
     abstract_mesh: Any = None
 
     # `threading.local` would take an assignment as a thread's own value, which nobody means.

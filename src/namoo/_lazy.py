@@ -118,6 +118,9 @@ class _Later(ModuleType):
         self.__dict__[name] = thing
         return thing
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return later, (self.__name__,)
+
 
 def later(name: str) -> Any:
     """A module that stands for another one, which is loaded when something of it is used.
@@ -157,6 +160,9 @@ class _Homonyms(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         is_homonym = isinstance(value, ModuleType) and hasattr(value, name)
         super().__setattr__(name, getattr(value, name) if is_homonym else value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return importlib.import_module, (self.__name__,)
 
 
 def lazy(

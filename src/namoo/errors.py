@@ -84,6 +84,9 @@ class Source:
         self._code = code
         self._instruction = instruction
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _source, (self.file, self.line, self.function)
+
     @property
     def file(self) -> str:
         return self._code.co_filename
@@ -117,6 +120,13 @@ class Source:
         import linecache
 
         return linecache.getline(self.file, self.line).strip()
+
+
+def _source(file: str, line: int, function: str) -> Source:
+    """A place that was pickled: code itself cannot be."""
+    code = compile("0", file, "eval")
+    code = code.replace(co_firstlineno=line, co_name=function, co_qualname=function)
+    return Source(code, len(code.co_code) - 2)  # its first instruction has no line of its own
 
 
 def hide_frames(*modules: Any) -> None:

@@ -64,6 +64,9 @@ class Donation:
         self._aliases: dict[int, int] | None = None
         self._run: Executable | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Donation, (self.closed, self.places, self.engine)
+
     @property
     def aliases(self) -> dict[int, int]:
         """The result that each input may become; warns once of inputs that serve no result."""

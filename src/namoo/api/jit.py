@@ -15,6 +15,7 @@ from namoo import _spans, errors, tree_util
 from namoo._accelerator import native
 from namoo._config import config
 from namoo._lazy import collector_waits, later
+from namoo._pickling import by_name
 from namoo.api import dispatch
 from namoo.api.arguments import (
     Static,
@@ -224,6 +225,7 @@ class Jitted(dispatch.Dispatcher):
         attributes = getattr(fun, "__dict__", {}).items()
         self.__dict__.update({k: v for k, v in attributes if not hasattr(type(self), k)})
         self._fun = fun
+        self._given = options
         self._name = function_name(fun)
         self._inline = options["inline"]
         self._nums, self._names = _chosen_arguments(fun, "static", *options["static"])
@@ -254,6 +256,9 @@ class Jitted(dispatch.Dispatcher):
 
     def __repr__(self) -> str:
         return f"<jit of {self._fun!r}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return by_name(self) or (_jitted, (self._fun, self._given))
 
     def _split(self, args: tuple, kwargs: dict) -> tuple[tuple, dict, tuple]:
         """Arguments that are data, and static ones with their names or numbers."""
@@ -506,6 +511,11 @@ class Jitted(dispatch.Dispatcher):
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The types of the result for arguments, as `ShapeDtypeStruct`s."""
         return self.trace(*args, **kwargs).out_info
+
+
+def _jitted(fun: Callable, options: dict[str, Any]) -> Jitted:
+    """What was pickled by value."""
+    return Jitted(fun, **options)
 
 
 def _is_fixed(x: Any) -> bool:

@@ -32,6 +32,12 @@ class Traced:
         self._leaves: Sequence[Any] = leaves
         self._donated = donated
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Types stand for the arguments, and where the program runs is found again.
+        state = {name: value for name, value in vars(self).items() if name != "_plan"}
+        state["_leaves"] = [_type_of(x) for x in self._leaves]
+        return state
+
     @property
     def jaxpr(self) -> ClosedJaxpr:
         """The program; values that the function closes over are its first inputs."""
@@ -147,6 +153,10 @@ class Compiled:
             self._run = donation.executable
         else:
             self._run = traced._jitted._executable(traced._traced.program)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Machine code is made, or found in the cache on disk, where it is to run.
+        return Compiled, (self._traced,)
 
     out_tree = property(lambda self: self._traced.out_tree)
     in_avals = property(lambda self: self._traced.in_avals)
@@ -286,6 +296,14 @@ class Compiled:
         else:
             outs = inner.donation(inputs)
         return inner.out_tree.unflatten(inner.fixed_out.join(list(map(wrap, outs, inner.weak_out))))
+
+
+def _type_of(x: Any) -> Any:
+    """The type of an argument that is an array; others as they are."""
+    if not is_array(x) or isinstance(x, ShapeDtypeStruct):
+        return x
+    aval, sharding = aval_of(x), getattr(x, "sharding", None) if _is_committed(x) else None
+    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
 
 def _is_committed(x: Any) -> bool:

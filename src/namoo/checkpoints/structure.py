@@ -1,14 +1,16 @@
 """The structure of a tree as JSON, and back.
 
 The nodes are listed one after the other, parents first, so that a deep tree is not deep JSON. A
-class is written as `module:name` and found again among the modules that the program has imported:
-nothing is imported, called by name or evaluated because a file says so. The activation functions of
-`namoo.nn` are written by name. Other functions, and static values that JSON cannot hold, are not
-written at all: they come from a template.
+class is written as `module:name` and found again among the modules that the program has imported
+and those of namoo that define layers and optimisers: nothing else is imported, called by name or
+evaluated because a file says so. The activation functions of `namoo.nn` are written by name. Other
+functions, and static values that JSON cannot hold, are not written at all: they come from a
+template.
 """
 
 from __future__ import annotations
 
+import re
 import reprlib
 import sys
 from collections import OrderedDict, defaultdict
@@ -18,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes
+from namoo._lazy import load_module
 from namoo._module.form import DATA, Fixed, Form, Mixed, Tied, Ties
 from namoo._module.module import Module
 from namoo._tree.registry import node_type
@@ -41,6 +44,8 @@ _KIND_OF_PLAIN = {cls: kind for kind, cls in _PLAIN.items()}
 _FACTORIES: dict[str, type] = {
     cls.__name__: cls for cls in (bool, dict, float, int, list, set, str, tuple)
 }
+# The modules whose classes a checkpoint may bring along.
+_OWN = re.compile(r"namoo\.(nn|optim|train|mixed|scipy)(\.[a-z_0-9]+)*")
 _TEMPLATE = (
     "Load it into a template: load(path, like=tree), with a tree of the same structure, such as "
     "the one that training starts from"
@@ -180,10 +185,18 @@ def _is_pair(value: Any) -> bool:
 
 
 def _find_class(name: str, known: dict[str, type]) -> type:
-    """A class that is there already."""
+    """A class that is imported already, or one of namoo's own, whose module is imported for it.
+
+    A file decides about no other import: that would run code which the program did not choose.
+    """
     if name in known:
         return known[name]
     module, _, qualname = name.partition(":")
+    if module not in sys.modules and _OWN.fullmatch(module):
+        try:
+            load_module(module)
+        except ModuleNotFoundError:
+            pass  # a file of another version; the class is not found, below
     found: Any = sys.modules.get(module)
     for part in qualname.split("."):
         # The object's own dict is asked: `__getattr__` of a module may load others.

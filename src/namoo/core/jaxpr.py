@@ -187,6 +187,10 @@ class Jaxpr:
         kept = {name: changes.get(name, getattr(self, name)) for name in fields}
         return Jaxpr(**kept, debug_info=changes.get("debug_info"))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = (self.constvars, self.invars, self.outvars, self.eqns)
+        return Jaxpr, (*fields, no_effects, None, self.name)
+
     def __repr__(self) -> str:
         from namoo.core.pretty import format_jaxpr
 

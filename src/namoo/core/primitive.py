@@ -22,6 +22,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from namoo._pickling import by_place
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.trace import Trace, context, eval_trace, set_trace
 
@@ -68,6 +69,10 @@ class Primitive:
         super().__init_subclass__(**options)
         if "only_binds" not in vars(cls):
             cls.only_binds = cls.__module__.startswith("namoo.primitives.")
+
+    def __reduce__(self) -> Any:
+        # A primitive is known by its identity, so another process must have its own.
+        return by_place(self) or super().__reduce__()
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current trace: the only door."""

@@ -75,6 +75,10 @@ class EvalTrace(Trace):
 
     kind = "eval"
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        # There is one, and transformations that were pickled must ask for that one.
+        return "eval_trace" if self is eval_trace else super().__reduce__()
+
     def process(self, prim, args, params):
         if prim.takes_functions:
             return prim.under(self, args, params)
@@ -132,6 +136,9 @@ class _Context(_local):
     """The axes of a `shard_map` that keeps track of what differs along them."""
     mesh: Any = None
     """The mesh of the `shard_map` whose function is traced."""
+
+    def __reduce__(self) -> str:
+        return "context"
 
 
 context = _Context()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes, errors, tree_util
+from namoo._pickling import by_name
 from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import eval_jaxpr
@@ -77,6 +78,15 @@ def rule_of_function(self: Any, name: str) -> Any:
     raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
+def _custom(cls: Any, fun: Callable, state: dict[str, Any], recalled: bool) -> _Custom:
+    """What was pickled by value."""
+    made = cls(fun)
+    vars(made).update(state)
+    if recalled:
+        made.recall()
+    return made
+
+
 class _Custom:
     """What custom_jvp and custom_vjp share."""
 
@@ -91,8 +101,10 @@ class _Custom:
         )
 
     def __reduce__(self):
-        """Pickled by name, as functions are."""
-        return self.__qualname__  # pyright: ignore[reportAttributeAccessIssue]
+        if found := by_name(self):
+            return found
+        state = {name: value for name, value in vars(self).items() if name != "programs"}
+        return _custom, (type(self), self.fun, state, "programs" in vars(self))
 
     def __get__(self, instance, owner=None):
         """A custom function defined in a class is a method."""

@@ -1,0 +1,53 @@
+"""Objects that are pickled by name, as functions are: the other process imports them.
+
+`__main__` is another module in every process, so what is defined there is pickled by value, which
+needs a pickler that can do so with functions, such as cloudpickle.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+
+def load(module: str, name: str) -> Any:
+    """Something that a module defines.
+
+    >>> load("namoo._pickling", "load").__name__
+    'load'
+    """
+    thing: Any = importlib.import_module(module)
+    for part in name.split("."):
+        thing = getattr(thing, part)
+    return thing
+
+
+def by_name(thing: Any) -> tuple[Any, tuple[str, str]] | None:
+    """How to pickle a function-like object by its own name; None if no module has it by that.
+
+    Args:
+      thing: an object with the attributes `__module__` and `__qualname__` of a function.
+
+    >>> by_name(by_name)
+    (<function load at ...>, ('namoo._pickling', 'by_name'))
+    """
+    module, name = thing.__module__, thing.__qualname__
+    if module == "__main__" or module not in sys.modules or "<locals>" in name:
+        return None
+    try:
+        found = load(module, name)
+    except AttributeError:
+        return None
+    return (load, (module, name)) if found is thing else None
+
+
+def by_place(thing: Any) -> tuple[Any, tuple[str, str]] | None:
+    """How to pickle an object that does not know its name: by the module variable that holds it."""
+    first = type(thing).__module__.partition(".")[0]
+    names = [name for name in list(sys.modules) if name != "__main__"]
+    for name in sorted(names, key=lambda name: name.partition(".")[0] != first):
+        for attribute, value in list(vars(sys.modules[name]).items()):
+            if value is thing:
+                return load, (name, attribute)
+    return None
