@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import mmap
+import re
 import subprocess
 import sys
 import threading
@@ -18,7 +19,7 @@ from engines import close_to
 from namoo import lax
 from namoo.core.array import to_numpy
 from namoo.core.primitive import Primitive
-from namoo.engines.native import calls, link, loader, plan, threads
+from namoo.engines.native import calls, engine, link, loader, plan, threads
 from namoo.engines.native.engine import native, write
 from namoo.engines.native.jobs import Job
 
@@ -455,3 +456,52 @@ def test_places_of_extremes_are_in_one_kernel_with_these(others):
     program, inputs = compiled(f, x)
     for out, expected in zip(program(inputs), f(jnp.asarray(x)), strict=True):
         np.testing.assert_allclose(out, expected, rtol=1e-6)
+
+
+# ---- memory
+
+
+def _wide(x, length):
+    return jnp.broadcast_to(x[:, None, None], (3, length, length))
+
+
+def _in_between(x, length):
+    return jnp.sort(_wide(x, length), axis=1)[::-1].sum()  # line 1
+
+
+def _as_a_result(x, length):
+    return x.sum(), jnp.sin(_wide(x, length)) + 1  # line 2
+
+
+def _in_a_loop(x, length):
+    return lax.scan(
+        lambda c, _: (jnp.sort(_wide(c, length), axis=1)[:, 0, 0], None),  # line 3
+        *(x, None, 3),
+    )[0]
+
+
+@pytest.mark.parametrize("cpp", [True, False])
+@pytest.mark.parametrize(
+    "fun, what, line",
+    [
+        (_in_between, "for values in between", 1),
+        (_as_a_result, "for its result 1", 2),
+        (_in_a_loop, "for values in between", 3),
+    ],
+)
+@pytest.mark.parametrize("length", [2**24, 2**31])
+def test_a_program_without_memory_says_how_much_and_where(
+    monkeypatch, fun, what, line, cpp, length
+):
+    """More than any machine has; the number of bytes may be more than a word holds."""
+    if not cpp:
+        monkeypatch.setattr(engine, "runtime", None)
+    x = np.ones(3, np.float32)
+    program = native.compile(namoo.make_jaxpr(fun, static_argnums=1)(x, length))
+    with pytest.raises(MemoryError, match=what) as caught:
+        program([x])
+    message = str(caught.value)
+    wanted, *_ = re.findall(r"\((\d+) bytes\)", message)
+    assert int(wanted) >= 12 * length**2
+    assert f"# line {line}" in message and len(message.splitlines()) <= 25
+    assert fun.__name__ in message

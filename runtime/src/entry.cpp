@@ -62,6 +62,17 @@ void call_host(int64_t number, void* table) {
   PyGILState_Release(state);
 }
 
+// There is no memory for a result, or for values in between: the handler knows what they are.
+[[noreturn]] void no_memory(Entry* entry, long code) {
+  if (entry->handler != Py_None) {
+    nb::object number = owned(PyLong_FromLong(code));
+    PyObject* arguments[2] = {number.ptr(), Py_None};
+    owned(PyObject_Vectorcall(entry->handler, arguments, 2, nullptr));
+  }
+  PyErr_NoMemory();
+  throw Raised();
+}
+
 }  // namespace
 
 bool is_entry(PyObject* object) { return Py_IS_TYPE(object, entry_type); }
@@ -111,11 +122,14 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
                           NPY_ARRAY_WRITEABLE);
     } else {
       Py_INCREF(type.descr());
-      results.push(pooled_array(type.descr(), (int)type.shape.size(), type.shape.data()));
+      PyObject* array = pooled_array(type.descr(), (int)type.shape.size(), type.shape.data());
+      if (!array) no_memory(entry, -2 - (long)i);
+      results.push(array);
     }
     targets[i] = PyArray_DATA(reinterpret_cast<PyArrayObject*>(results[first + i]));
   }
   Arena arena(entry->arena);
+  if (entry->arena && !arena.data()) no_memory(entry, -1);
   PyObject* outer = std::exchange(callable, entry->callable);
   int code;
   if (entry->quick) {
@@ -346,7 +360,8 @@ constexpr const char* kEntryDoc =
     "    given the address of one in C; what it raises is raised.\n"
     "  keep: an object that lives as long, such as the owner of the code.\n"
     "  handler: called with the code where the function fails, and the exception that was raised\n"
-    "    meanwhile, or None; it raises.\n"
+    "    meanwhile, or None; it raises. Without memory for the arena the code is -1, without memory\n"
+    "    for an output -2 minus its number.\n"
     "  quick: the function takes less time than it costs to let other threads run meanwhile.\n"
     "  in_place: pairs of an input and an output that may be one array. They are where nothing but\n"
     "    the list refers to the input: its caller gives it up.\n";

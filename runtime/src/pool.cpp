@@ -89,7 +89,7 @@ constexpr size_t kMostAtOnce = size_t{128} << 20;
 
 void* Pool::allocate(size_t bytes, bool scratch) {
   static_assert(sizeof(Block) <= kHeader, "the header holds a block");
-  if (bytes > (size_t{1} << 46)) return nullptr;
+  if (bytes > kMost) return nullptr;
   SizeClass wanted = size_class(bytes);
   size_t distance = 0;
   {
@@ -221,12 +221,17 @@ PyObject* handler_capsule() {
 
 PyObject* pooled_array(PyArray_Descr* descr, int ndim, const npy_intp* dims) {
   size_t bytes = (size_t)PyDataType_ELSIZE(descr);
-  for (int i = 0; i < ndim; i++) bytes *= (size_t)dims[i];
-  void* data = Pool::shared().allocate(bytes);
+  bool fits = true, empty = bytes == 0;
+  for (int i = 0; i < ndim; i++) {
+    size_t length = (size_t)dims[i];
+    empty = empty || length == 0;
+    fits = fits && (length == 0 || bytes <= Pool::kMost / length);
+    bytes *= length;
+  }
+  void* data = empty || fits ? Pool::shared().allocate(empty ? 0 : bytes) : nullptr;
   if (!data) {
     Py_DECREF(descr);
-    PyErr_NoMemory();
-    throw Raised();
+    return nullptr;
   }
   PyObject* array = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, dims, nullptr, data,
                                          NPY_ARRAY_CARRAY, nullptr);
@@ -269,7 +274,8 @@ PyObject* py_empty(PyObject*, PyObject* args) {
         throw Raised();
       }
     }
-    return pooled_array(descr, shape.len, shape.ptr);
+    PyObject* array = pooled_array(descr, shape.len, shape.ptr);
+    return array ? array : PyErr_NoMemory();
   });
 }
 

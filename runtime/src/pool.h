@@ -15,6 +15,7 @@ namespace namoo {
 class Pool {
  public:
   static constexpr size_t kAlignment = 64;
+  static constexpr size_t kMost = size_t{1} << 46;  // bytes that one may ask for
 
   // Null where there is no memory. What is only for a call, `scratch`, may be slower to read at
   // first, and is there sooner.
@@ -47,18 +48,14 @@ class Pool {
   size_t large_ = 0;  // blocks in large pages so far
 };
 
-// An array whose memory comes from the pool, and returns to it; takes `descr` over.
+// An array whose memory comes from the pool, and returns to it; takes `descr` over. Null where there
+// is no memory, without an exception.
 PyObject* pooled_array(PyArray_Descr* descr, int ndim, const npy_intp* dims);
 
-// A piece of the pool for as long as a block of code.
+// A piece of the pool for as long as a block of code; null where there is no memory.
 class Arena {
  public:
-  explicit Arena(size_t bytes) : data_(bytes ? Pool::shared().allocate(bytes, true) : nullptr) {
-    if (bytes && !data_) {
-      PyErr_NoMemory();
-      throw Raised();
-    }
-  }
+  explicit Arena(size_t bytes) : data_(bytes ? Pool::shared().allocate(bytes, true) : nullptr) {}
   ~Arena() {
     if (data_) Pool::shared().release(data_);
   }

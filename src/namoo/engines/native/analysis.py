@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from namoo.engines.native.graph import CALL, COMPUTE, DOT, REDUCE, Graph
-from namoo.engines.native.loops import ScanStep, WhileStep
+from namoo import errors
+from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
+from namoo.engines.native.graph import CALL, COMPUTE, DOT, REDUCE, Emitter, Graph, Node
+from namoo.engines.native.loops import ControlStep, ScanStep, WhileStep
 from namoo.engines.native.matrices import Product
-from namoo.engines.native.plan import Plan, nbytes
+from namoo.engines.native.plan import Plan, nbytes, planned
+from namoo.engines.native.types import numpy_dtype
 
 
 class MemoryAnalysis(NamedTuple):
@@ -55,3 +58,88 @@ def operations(graph: Graph) -> int:
 def traffic(plan: Plan) -> int:
     """Bytes that the steps of a plan read and write, its loops' bodies aside."""
     return sum(nbytes(node) for step in plan.steps for node in (*step.inputs, *plan.written(step)))
+
+
+class SourcedEmitter(Emitter):
+    """An emitter that knows the equation of each node."""
+
+    def __init__(self, *args: Any):
+        super().__init__(*args)
+        self.equations: dict[Node, JaxprEqn | None] = {}
+
+    def add(self, node, unique=False):
+        node = super().add(node, unique)
+        self.equations.setdefault(node, self.eqn)
+        return node
+
+    def _remember(self, key, eqn, operands, results):
+        """Every equation goes through its rule, and so through `add`."""
+
+
+class _Value(NamedTuple):
+    """What a program needs memory for."""
+
+    size: int
+    what: str
+    eqn: JaxprEqn | None
+
+
+def no_memory(closed: ClosedJaxpr, result: int | None) -> str:
+    """The message for a program without memory for a result, or for all values in between."""
+    name = closed.jaxpr.name or "function"
+    if result is not None:
+        var = closed.jaxpr.outvars[result]
+        shape, dtype = var.aval.shape, numpy_dtype(var.aval.dtype)
+        size = math.prod(shape) * dtype.itemsize
+        eqn = next((e for e in closed.jaxpr.eqns if var in e.outvars), None)
+        message = f"The compiled {name} could not get {_text(size)} for its result {result}:"
+        return message + _line(_Value(size, f"{dtype}{list(shape)}", eqn))
+    emitter = SourcedEmitter()
+    plan = planned(closed, emitter)
+    largest: dict[Any, _Value] = {}
+    for value in sorted(_values(plan, emitter), key=lambda value: -value.size):
+        largest.setdefault(value.eqn and value.eqn.source, value)
+    message = f"The compiled {name} could not get {_text(plan.arena_size)} for values in between"
+    return message + ", the largest of which are:" + "".join(map(_line, [*largest.values()][:3]))
+
+
+def _values(plan: Plan, emitter: Any) -> list[_Value]:
+    """All that lies in the arena of a plan."""
+    found = [
+        _Value(nbytes(node), f"{node.dtype}{list(node.shape)}", _equation(node, emitter))
+        for node, (kind, _) in plan.places.items()
+        if kind == "arena"
+    ]
+    for cluster in plan.steps:
+        node = cluster.roots[0]
+        if node.kind is not CALL or not node.data.scratch:
+            continue
+        what, size = "what it works with", node.data.scratch
+        if isinstance(node.data, ControlStep):
+            what = "what it carries"
+            size -= max(body.plan.arena_size for body in node.data.bodies)
+            for body in node.data.bodies:
+                found += _values(body.plan, body.emitter)
+        found.append(_Value(size, what, _equation(node, emitter)))
+    return found
+
+
+def _equation(node: Node, emitter: SourcedEmitter) -> JaxprEqn | None:
+    """The equation of a node, or of what it is made of."""
+    eqn = emitter.equations.get(node)
+    for operand in () if eqn else node.operands:
+        eqn = eqn or _equation(operand, emitter)
+    return eqn
+
+
+def _line(value: _Value) -> str:
+    where = errors.at_user_line(value.eqn.source) if value.eqn and value.eqn.source else ""
+    name = value.eqn.primitive.name if value.eqn else "an operation"
+    return f"\n  {_text(value.size)}: {value.what}, {name}" + where.replace("\n", "\n  ")
+
+
+def _text(size: int) -> str:
+    """A number of bytes."""
+    unit = min((size.bit_length() - 1) // 10, 4)
+    short = f"{size / 1024**unit:.1f} {('', 'KiB', 'MiB', 'GiB', 'TiB')[unit]}"
+    return f"{short} ({size} bytes)" if unit > 0 else f"{size} bytes"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import sys
 from _thread import get_ident
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -33,7 +34,13 @@ _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctyp
 class Host:
     """What native code calls for an equation that Python evaluates."""
 
-    def __init__(self, equations: Sequence[JaxprEqn], loops: Sequence[JaxprEqn | None] = ()):
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        equations: Sequence[JaxprEqn],
+        loops: Sequence[JaxprEqn | None],
+    ):
+        self.closed = closed
         self.loops = loops
         """Equations whose loops a signal can stop."""
         self.equations = [
@@ -74,7 +81,15 @@ class Host:
         pointers[count] = 1
 
     def fail(self, code: int, raised: BaseException | None = None) -> NoReturn:
-        """Raise what made the program stop; `raised` if C++ or the handler of a signal knows it."""
+        """Raise what made the program stop; `raised` if C++ or the handler of a signal knows it.
+
+        Codes are those of `driver.Module.loops`, 1 for other failures, and where there was no
+        memory -1 for values in between, or -2 minus the number of a result.
+        """
+        if code < 0:
+            from namoo.engines.native.analysis import no_memory
+
+            raise MemoryError(no_memory(self.closed, None if code == -1 else -2 - code)) from None
         # Without C++, what a handler raises before `run` begins is lost: ctypes reports it.
         error = raised or self.errors.pop(get_ident(), None) or KeyboardInterrupt()
         loop = self.loops[code - 2] if code > 1 else None
@@ -106,12 +121,9 @@ def write(closed: ClosedJaxpr, strict: bool) -> tuple[Plan, Module]:
     # All that is about writing is loaded late: a program that was found needs none of it.
     from namoo.engines.native.driver import write_program
     from namoo.engines.native.graph import Emitter
-    from namoo.engines.native.plan import Plan
+    from namoo.engines.native.plan import planned
 
-    emitter = Emitter(strict)
-    inputs = [emitter.input(a) for a in closed.in_avals]
-    emitter.graph.outputs = emitter.inline(closed, inputs)
-    plan = Plan(emitter)
+    plan = planned(closed, Emitter(strict))
     return plan, write_program(plan)
 
 
@@ -133,7 +145,7 @@ class Program:
             consts = [mark.arrays[i] for i in made.consts]
         self.made = made
         self.entry = _ENTRY(made.code.entry)
-        self.host = Host(equations, loops)
+        self.host = Host(closed, equations, loops)
         self.host_equations = equations
         self.arena_size = made.arena
         self.kernels = made.kernels
@@ -163,7 +175,7 @@ class Program:
             _types(self.closed.jaxpr.invars),
             self.outputs,
             consts=self.consts,
-            arena=self.arena_size,
+            arena=min(self.arena_size, sys.maxsize),
             host=self.host.run if self.host.equations else 0,
             keep=(self.made, self.host),
             handler=self.host.fail,
@@ -177,16 +189,25 @@ class Program:
         sources = {o: i for i, o in self.made.in_place if sole_owner(values, i)}
         ins = [np.asarray(v, order="C") for v in values]
         outs = [
-            _as(ins[sources[o]], shape, dtype) if o in sources else np.empty(shape, dtype)
+            _as(ins[sources[o]], shape, dtype)
+            if o in sources
+            else self._empty(shape, dtype, -2 - o)
             for o, (shape, dtype) in enumerate(self.outputs)
         ]
         arrays = [*ins, *self.consts, *outs]
         table = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
-        arena = np.empty(self.arena_size + 64, np.uint8)
+        arena = self._empty((self.arena_size + 64,), np.dtype(np.uint8), -1)
         start = -(-arena.ctypes.data // 64) * 64
         if code := self.entry(ctypes.addressof(table), start, self.host.callback):
             self.host.fail(code, link.raised_by_signal())
         return outs
+
+    def _empty(self, shape: tuple[int, ...], dtype: np.dtype, code: int) -> np.ndarray:
+        """Memory for an array; `code` says what for, where there is none."""
+        try:
+            return np.empty(shape, dtype)
+        except (MemoryError, ValueError):  # NumPy has a limit of its own
+            self.host.fail(code)
 
     # What nobody asks for is not kept: a program is planned again to look at it.
 

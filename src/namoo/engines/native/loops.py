@@ -41,7 +41,7 @@ class Body:
     """A program that a step runs: a graph of its own."""
 
     def __init__(self, closed: ClosedJaxpr, parent: Emitter, operands: Sequence[Node]):
-        emitter = self.emitter = Emitter(parent.strict, parent.graph.forms)
+        emitter = self.emitter = type(parent)(parent.strict, parent.graph.forms)
         inputs = [emitter.input(a) for a in closed.in_avals]
         # What the surrounding program knows as a number, the body knows too.
         given = [

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from namoo.core.jaxpr import ClosedJaxpr
 from namoo.engines.native import contract
 from namoo.engines.native.graph import (
     CALL,
@@ -516,6 +517,7 @@ class Plan:
     """
 
     def __init__(self, emitter: Emitter, donated: Mapping[int, int] | None = None):
+        self.emitter = emitter
         self.graph = graph = prepare(emitter)
         self.fusion = fusion = Fusion(graph)
         self.steps = fusion.ordered()
@@ -600,3 +602,10 @@ class Plan:
         if first.kind is CALL:
             return self.parts.get(first, [])
         return cluster.stored
+
+
+def planned(closed: ClosedJaxpr, emitter: Emitter) -> Plan:
+    """The plan of a program."""
+    inputs = [emitter.input(a) for a in closed.in_avals]
+    emitter.graph.outputs = emitter.inline(closed, inputs)
+    return Plan(emitter)
