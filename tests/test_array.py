@@ -333,6 +333,15 @@ def test_dlpack_shares_memory_both_ways():
     assert x.__dlpack_device__() == (1, 0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn", "int4", "bool"])
+def test_own_arrays_of_any_type_come_through_dlpack(dtype):
+    x = jnp.asarray([0, 1, 1], dtype)
+    for copy in (None, True):
+        found = jnp.from_dlpack(x, copy=copy)
+        assert found.dtype == x.dtype and (found == x).all()
+        assert np.shares_memory(found._value, x._value) is not bool(copy)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int4", "bool", "complex64"])
 def test_copies_and_pickles_are_equal(dtype):
     x = jnp.asarray([0, 1, 1], dtype)

@@ -700,6 +700,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     if device is not None:
         return placed("jnp.from_dlpack", from_dlpack(x, copy=copy), device)
+    if isinstance(x, Array):  # of any type, also of those that NumPy does not share
+        return array(x, copy=bool(copy))
     value = np.from_dlpack(x)
     if copy or value.dtype != _dtypes.dtype_of(value):
         value = own_copy(value)

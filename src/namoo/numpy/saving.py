@@ -29,12 +29,13 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
 
-def savez(file: Any, *args: Any, **kwds: Any) -> None:
+def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
     """Write several arrays to a file in NumPy's `.npz` format.
 
     Args:
         file: a path or an open binary file.
         args: arrays, which get the names arr_0, arr_1, ….
+        allow_pickle: part of NumPy's signature; arrays of numbers are not pickled in any case.
         kwds: arrays under their names.
 
     Example:
