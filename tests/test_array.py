@@ -336,10 +336,10 @@ def test_dlpack_shares_memory_both_ways():
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn", "int4", "bool"])
 def test_own_arrays_of_any_type_come_through_dlpack(dtype):
     x = jnp.asarray([0, 1, 1], dtype)
-    for copy in (None, True):
-        found = jnp.from_dlpack(x, copy=copy)
+    for own in (None, True):
+        found = jnp.from_dlpack(x, copy=own)
         assert found.dtype == x.dtype and (found == x).all()
-        assert np.shares_memory(found._value, x._value) is not bool(copy)
+        assert np.shares_memory(found._value, x._value) is not bool(own)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int4", "bool", "complex64"])
