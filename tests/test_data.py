@@ -242,7 +242,8 @@ def test_large_sources(size, shuffle):
     at = {"epoch": 3, "batch": size // 64 - 2, "batch_size": 32, "shards": 2, "key": KEY}
     found = []
     for index in range(2):
-        loader = data.Loader(range(size), 32, key=KEY, shuffle=shuffle, shard=(index, 2))
+        options = {"key": KEY, "shuffle": shuffle, "shard": (index, 2), "last": "drop"}
+        loader = data.Loader(range(size), 32, **options)
         loader.restore(at)
         found.append(flat(loader))
     places = np.arange(64 * (size // 64 - 2), 64 * (size // 64))
@@ -253,6 +254,22 @@ def test_large_sources(size, shuffle):
     else:
         expected = order.Feistel(random.fold_in(KEY, 3), size)(places)
     assert found == [expected[0::2].tolist(), expected[1::2].tolist()]
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        ({}, 10),
+        ({"key": KEY, "shuffle": False}, 10),
+        ({"key": KEY}, 8),
+        ({"key": KEY, "weights": np.ones(10)}, 8),
+        ({"last": "drop"}, 8),
+        ({"key": KEY, "last": "keep"}, 10),
+    ],
+)
+@pytest.mark.parametrize("source", [X, list(X)])
+def test_a_fixed_order_keeps_the_last_batch_and_a_random_one_drops_it(options, count, source):
+    assert len(flat(data.Loader(source, 4, **options))) == count
 
 
 def test_shards_of_a_shuffled_epoch_are_disjoint():
@@ -602,7 +619,7 @@ def test_other_errors():
         list(data.Loader([{"x": 1}, None], 2))
     assert "to_iter_dataset" in caught.value.__notes__[0]
     with pytest.raises(ValueError, match="no batch of 20"):
-        list(data.Loader(X, 20).steps(1))
+        list(data.Loader(X, 20, last="drop").steps(1))
     with pytest.raises(TypeError, match="no length"):
         len(data.Loader(range_of_23, 2))
     with pytest.raises(ValueError, match="batch_size 2"):

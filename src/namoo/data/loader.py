@@ -38,7 +38,9 @@ class Loader:
         otherwise. The order is `data.permutation(key, epoch, len(source))`.
       last: what becomes of a last batch that is not full: "drop" it, "keep" it as it is, or "pad"
         it by repeating an example; then every batch is a pair `(batch, mask)`, with a mask that is
-        False where an example is only there to fill.
+        False where an example is only there to fill. By default it is dropped where the order is
+        random, as in training: each epoch leaves others out. In a fixed order it is kept, so that
+        an evaluation sees every example.
       map: a function of one example. If it has a parameter `key`, it gets one of its own, which
         depends on the loader's key, the epoch and the place.
       batch_map: a function of a batch (before the mask is added); may have a `key` too.
@@ -82,7 +84,7 @@ class Loader:
         *,
         key: Any = None,
         shuffle: bool | None = None,
-        last: str = "drop",
+        last: str | None = None,
         map: Callable[..., Any] | None = None,
         batch_map: Callable[..., Any] | None = None,
         collate: Callable[[list[Any]], Any] = stack,
@@ -95,7 +97,7 @@ class Loader:
         worker_kind: str = "thread",
         prefetch: int = 2,
     ):
-        self.batch_size, self.last = operator.index(batch_size), last
+        self.batch_size = operator.index(batch_size)
         self.shard_index, self.shard_count = shard
         self._source = source_of(source)
         self._key = key
@@ -105,6 +107,8 @@ class Loader:
         wants = key is not None and weights is None if shuffle is None else shuffle
         self._shuffles = bool(wants) and not (is_stream and shuffle is None and not shuffle_buffer)
         self._weights = None if weights is None else np.asarray(weights, np.float64)
+        is_random = self._shuffles or weights is not None
+        self.last = last if last is not None else "drop" if is_random else "keep"
         self._samples, self._replace, self._buffer = samples, replace, shuffle_buffer
         self._worker_count, self._worker_kind = operator.index(workers), worker_kind
         self._prefetch = operator.index(prefetch)
@@ -114,7 +118,7 @@ class Loader:
         self._takes_key = _takes_key(map) or _takes_key(batch_map)
         self._check(shuffle, is_stream)
         indexed = None if is_stream else self._source
-        self._make = _Make(indexed, self.batch_size, last == "pad", map, batch_map, collate)
+        self._make = _Make(indexed, self.batch_size, self.last == "pad", map, batch_map, collate)
 
     def _check(self, shuffle: bool | None, is_stream: bool) -> None:
         """Refuse arguments that contradict one another."""
