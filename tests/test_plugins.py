@@ -3,6 +3,8 @@
 There is no accelerator here: a stub plug-in is a library that XLA's CPU client stands in for.
 """
 
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -192,3 +194,36 @@ def test_plugins_are_told_of_the_other_processes(monkeypatch, name, wanted):
     [(options, connection)] = asked
     assert connection == "the connection" and wanted.items() <= options.items()
     assert ("node_id" in options) == (name != "tpu")
+
+
+@pytest.mark.parametrize(
+    ("platforms", "words"),
+    [
+        ("cuda", "jax-cuda12-plugin"),
+        ("gpu", "jax-cuda12-plugin"),
+        ("tpu", "pip install libtpu"),
+        ("rocm,tpu", "pip install jax-rocm7-plugin"),
+        ("toaster", "not in the list of known backends: ['cpu']"),
+        ("cpu", None),
+        ("cuda,cpu", None),
+        ("", None),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["JAX", "NAMOO"])
+def test_a_platform_that_is_not_there_is_an_error_of_the_first_computation(
+    platforms, words, prefix
+):
+    code = "import namoo, namoo.numpy as jnp\nnamoo.config\nprint(jnp.ones(2) + 1)"
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "NAMOO_", "PJRT_"))}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=clean | {f"{prefix}_PLATFORMS": platforms},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if words is None:
+        assert done.stdout == "[2. 2.]\n", done.stderr
+    else:
+        assert f"Unable to initialize backend {platforms.split(',')[0]!r}" in done.stderr
+        assert words in done.stderr and "RuntimeError" in done.stderr

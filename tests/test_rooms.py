@@ -26,6 +26,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "_files",
         "_lazy",
         "_pickling",
+        "_plugins",
         "_runtime",
         "_spans",
         "_terminal",

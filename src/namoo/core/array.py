@@ -13,8 +13,15 @@ import numpy as np
 
 from namoo import _dtypes
 from namoo._accelerator import native
+from namoo._config import config
 from namoo.core.avals import ShapedArray, handler_of
 from namoo.core.late import attach_late
+
+# Loaded by the first thing that computes: a setting that cannot be obeyed is an error here.
+if config.platforms or config.platform_name:
+    from namoo._plugins import wanted
+
+    wanted()
 
 
 class Array:
