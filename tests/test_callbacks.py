@@ -170,6 +170,10 @@ WIDE = jax.ShapeDtypeStruct((), np.float64)
         (lambda lib: lib.debug.print("{z}", y=1.0), "z"),
         (lambda lib: lib.debug.print("{}", 1.0, 2.0), "Unused positional"),
         (lambda lib: lib.debug.print("{}", 1.0, y=2.0), "f-string"),
+        (lambda lib: lib.debug.print(ordered=True, a=42), "in the two-call form"),
+        (lambda lib: lib.debug.print(None, 42, ordered=True), "in the two-call form"),
+        (lambda lib: lib.debug.print(ordered=True)("{}", 1, ordered=True), r"\['ordered'\]"),
+        (lambda lib: lib.debug.callback(ordered=True, a=42), "in the two-call form"),
         (lambda lib: lib.debug.print("{ y"), "'}'"),
         (lambda lib: lib.debug.print(3.0), "str"),
         (lambda lib: lib.jit(lambda x: lib.debug.print("{} {}", x))(1.0), "index"),
@@ -452,6 +456,16 @@ def test_options_come_first_too(capsys):
     namoo.debug.print(ordered=True)("{}", 1)
     namoo.debug.callback(ordered=True)(lambda v: print("got", int(v)), 2)
     assert capsys.readouterr().out == "1\ngot 2\n"
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, namoo.jit, namoo.vmap])
+def test_print_respects_numpys_options(capsys, transform):
+    def show(x):
+        with np.printoptions(precision=2, suppress=True):
+            namoo.debug.print("{}", x)
+
+    transform(show)(np.array([[1.2345, 1e-7]], np.float32))
+    assert capsys.readouterr().out.strip("[]\n") == "1.23 0.  "
 
 
 def test_log_goes_to_the_logger(caplog):

@@ -426,6 +426,12 @@ BAD = {
     "jvp": ("debug_infs", lambda x: namoo.jvp(jnp.sqrt, (x,), (x + 1,))[1], 0.0),
     "softmax": ("debug_nans", lambda x: namoo.nn.softmax(x[None]), np.inf),
     "sum": ("debug_nans", lambda x: jnp.sum(jnp.array([np.inf, -np.inf]) * x), 1.0),
+    "constant of a branch": (
+        "debug_nans",
+        lambda x: lax.cond(x > 0, lambda: np.nan, lambda: 2.0),
+        1.0,
+    ),
+    "constant": ("debug_nans", namoo.jit(lambda x: (x, jnp.nan)), 1.0),
     "linalg": ("debug_nans", lambda x: jnp.linalg.cholesky(x * jnp.eye(2)), -1.0),
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import functools
 import logging
 import pdb
 import re
@@ -12,9 +11,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from namoo import errors, tree_util
 from namoo._terminal import colors_wanted
-from namoo.control.callback import bind_debug, debug_callback_p, debug_print_p
+from namoo.control.callback import bind_debug, debug_callback_p, debug_print_p, refuse_arguments
 from namoo.control.callback import debug_callback as callback
 from namoo.control.constraint import inspect_sharding_p
 from namoo.core.trace import Tracer
@@ -58,22 +59,26 @@ class _Checker(string.Formatter):
         names = [name for name in kwargs if name not in used_args]
         if names:
             raise ValueError(
-                f"Unused keyword arguments to debug.print: {names}. Write {{name}} in the format "
-                'string for each; do not pass an f-string (f"{x}"), which is formatted before the '
-                "values are known."
+                f"Unused keyword arguments to `jax.debug.print`: {names}. Write {{name}} in the "
+                'format string for each. You may be passing an f-string (f"{x}"), which is '
+                "formatted before the values are known: pass an ordinary string."
             )
 
 
 def _emit(fmt: str, args: tuple, kwargs: dict, write: Callable[[str], None], options: dict) -> None:
     if not isinstance(fmt, str):
         raise TypeError(f"debug.print: the format must be a str, got {type(fmt).__name__}.")
-    if not options.pop("skip_format_check"):
+    if not options["skip_format_check"]:
         _Checker().vformat(fmt, args, kwargs)
 
-    def show(*values, **named):
-        write(fmt.format(*values, **named))
+    now = np.get_printoptions()
 
-    bind_debug(debug_print_p, show, args, kwargs, fmt=fmt, **options)
+    def show(*values, **named):
+        with np.printoptions(**now):
+            text = fmt.format(*values, **named)
+        write(text)
+
+    bind_debug(debug_print_p, show, args, kwargs, fmt=fmt, ordered=options["ordered"])
 
 
 @errors.boundary
@@ -108,15 +113,10 @@ def print(
     >>> f(3)
     x is 3 and 6
     """
-    if fmt is None:
-        return functools.partial(
-            print,
-            ordered=ordered,
-            partitioned=partitioned,
-            skip_format_check=skip_format_check,
-            **kwargs,
-        )
     options = dict(ordered=bool(ordered), skip_format_check=skip_format_check)
+    if fmt is None:
+        refuse_arguments("debug_print", args, kwargs)
+        return lambda fmt, *args, **kwargs: _emit(fmt, args, kwargs, _print_line, options)
     _emit(fmt, args, kwargs, _print_line, options)
     return None
 
@@ -124,6 +124,10 @@ def print(
 def _print_line(text: str) -> None:
     # In one piece: several devices may print at once.
     builtins.print(f"{text}\n", end="")
+
+
+def _log_line(text: str) -> None:
+    _log.info("%s", text)
 
 
 @errors.boundary
@@ -150,16 +154,11 @@ def log(
     >>> from namoo import debug
     >>> namoo.jit(lambda x: debug.log("x is {}", x))(3)
     """
-    if fmt is None:
-        return functools.partial(
-            log,
-            ordered=ordered,
-            partitioned=partitioned,
-            skip_format_check=skip_format_check,
-            **kwargs,
-        )
     options = dict(ordered=bool(ordered), skip_format_check=skip_format_check)
-    _emit(fmt, args, kwargs, lambda message: _log.info("%s", message), options)
+    if fmt is None:
+        refuse_arguments("debug_log", args, kwargs)
+        return lambda fmt, *args, **kwargs: _emit(fmt, args, kwargs, _log_line, options)
+    _emit(fmt, args, kwargs, _log_line, options)
     return None
 
 

@@ -31,7 +31,7 @@ VMAP_METHODS = (
 )
 
 NO_VMAP = """\
-pure_callback under vmap needs to know how to call the function for a batch: pass vmap_method=.
+pure_callback: vmap is only supported with vmap_method=, how to call the function for a batch.
 'sequential' calls it for one example after another; 'expand_dims' and 'broadcast_all' call it once
 with a leading batch axis on all arguments (of length 1, or repeated, where an argument is the same
 for all examples), and expect it on all results."""
@@ -191,7 +191,7 @@ class IOCallback(ResultCallback):
     def batch(self, xs, dims, *, ordered, **params):
         if ordered:
             raise ValueError(
-                "Cannot `vmap` an ordered IO callback: the examples of a batch have no order. "
+                "Cannot `vmap` ordered IO callback: the examples of a batch have no order. "
                 "Use ordered=False, or lax.map in place of vmap."
             )
         return self.in_turn(xs, dims, ordered=ordered, **params)
@@ -431,11 +431,25 @@ def debug_callback(
     x is 3
     """
     if callback is None:
-        return functools.partial(debug_callback, ordered=ordered, partitioned=partitioned, **kwargs)
+        refuse_arguments("debug_callback", args, kwargs)
+        return functools.partial(_bind_callback, bool(ordered))
+    _bind_callback(bool(ordered), callback, *args, **kwargs)
+    return None
+
+
+def refuse_arguments(name: str, args: tuple, kwargs: dict) -> None:
+    """Refuse arguments beside the options alone, which a second call belongs to."""
+    if args or kwargs:
+        raise TypeError(
+            f"{name} received unexpected arguments in the two-call form: {args} and {kwargs}. Pass "
+            "options only, and the arguments in the second call."
+        )
+
+
+def _bind_callback(ordered: bool, callback: Callable, /, *args: Any, **kwargs: Any) -> None:
     if not callable(callback):
         raise TypeError(
             "The first argument of debug.callback must be callable, but got an object of type "
             f"{type(callback)}."
         )
-    bind_debug(debug_callback_p, callback, args, kwargs, ordered=bool(ordered))
-    return None
+    bind_debug(debug_callback_p, callback, args, kwargs, ordered=ordered)

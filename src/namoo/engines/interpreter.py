@@ -65,6 +65,11 @@ class Program:
                     self._check_values(number, [env[i] for i in outs])
                 for i in drop:
                     env[i] = None
+            if self.tests:
+                for i, atom in zip(self.results, self.closed.jaxpr.outvars, strict=True):
+                    if type(atom) is Literal:  # no operation has made it
+                        name = f"the constants that {self.closed.jaxpr.name} returns"
+                        check_value(name, self.tests, np.asarray(env[i]))
         return [env[i] for i in self.results]
 
     def _check_operands(self, number: int, values: Sequence[np.ndarray]) -> None:
