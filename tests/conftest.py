@@ -38,6 +38,7 @@ ON_THE_DEFAULT_ENGINE = {
     "test_jit",
     "test_layers",
     "test_lessons",
+    "test_random_control_programs",
     "test_random_programs",
     "test_runtime_calls",
     "test_strict",

@@ -105,7 +105,8 @@ def _quick_where(condition: Any, x: Any, y: Any) -> Array | None:
         a, weak = x._value, x._weak
         if type(y) is EagerArray:
             b, weak = y._value, weak and y._weak
-            if a.dtype is not b.dtype:
+            # Promotion makes booleans strongly typed; the general way says so.
+            if a.dtype is not b.dtype or weak and a.dtype.char == "?":
                 return None
         elif type(y) is float and a.dtype in fast.INEXACT:
             b = y

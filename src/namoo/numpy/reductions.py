@@ -12,6 +12,7 @@ import numpy as np
 
 from namoo import _dtypes, errors
 from namoo._accelerator import native
+from namoo._config import config
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import INTEGER_ADVICE, Tracer, axis_size, context, eval_trace
 from namoo.core.trace import _ignore as ignore
@@ -209,7 +210,10 @@ def quick(
     if type(a) is not EagerArray or context.trace is not eval_trace:
         return None
     value = a._value
-    if value.dtype.char not in kinds or not (axis is None or type(axis) is int):
+    char = value.dtype.char
+    if char not in kinds or not (axis is None or type(axis) is int):
+        return None
+    if char in _NARROW and ufunc is np.add and config.enable_x64:
         return None
     token = set_floating_errors(ignore)
     try:
@@ -224,6 +228,7 @@ def quick(
 
 # By NumPy's type characters: floats and complex numbers of 32 bits or more, and wide integers.
 _SUMS = frozenset("fdFDilIL")
+_NARROW = frozenset("iI")  # summed in 64 bits where those are enabled
 _ORDERS = frozenset("fdbhilBHIL?")
 _FLOATS = frozenset("fdFD")
 _REALS = frozenset("fd")
