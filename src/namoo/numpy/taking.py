@@ -20,6 +20,7 @@ from namoo.primitives.shape import (
     canonical_axis,
     convert_element_type,
     expand_dims,
+    full,
     reshape,
 )
 from namoo.primitives.slicing import concatenate, slice_in_dim
@@ -205,6 +206,11 @@ def _gather_along(
                 "Incompatible shapes for broadcasting in take_along_axis: arr has shape "
                 f"{x.shape}, indices have shape {index.shape}; they may differ on axis {axis} only."
             )
+    shape = [n if m == 1 else m for n, m in zip(x.shape, index.shape, strict=True)]
+    shape[axis] = index.shape[axis]
+    if 0 in shape or 0 in x.shape and mode is FILL_OR_DROP:
+        # There is nothing to take, or from an empty axis, where every index is out of bounds.
+        return full(tuple(shape), fill_value or 0, x.dtype)
     places = component(getattr(index, "_value", index), x.shape[axis], wrap)
     kept = tuple(m for d, m in enumerate(index.shape) if d not in index_gone)
     places = reshape(places, (*kept, 1))

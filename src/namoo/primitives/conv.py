@@ -26,7 +26,14 @@ from namoo.primitives.conv_shapes import (
 )
 from namoo.primitives.families import accepts
 from namoo.primitives.precision import canonicalize_precision, is_algorithm, round_operands
-from namoo.primitives.shape import convert_element_type_p, moveaxis, reshape, rev, shape_of
+from namoo.primitives.shape import (
+    convert_element_type_p,
+    moveaxis,
+    reshape,
+    rev,
+    shape_of,
+    zeros,
+)
 
 # Windows are copied side by side for one large product of matrices; no more than this at a time.
 _CHUNK_BYTES = 1 << 26
@@ -214,6 +221,20 @@ class ConvGeneralDilated(Primitive):
         size = shape_of(x)[dx] if dx is not None else shape_of(w)[dw]
         groups = max(feature_group_count, batch_group_count)
         out_axis = out_spec[1]
+        if not size:
+            # Without examples only the shape of their results is left.
+            one = (
+                aval_of(v).update(shape=tuple(n for i, n in enumerate(shape_of(v)) if i != d))
+                for v, d in zip(xs, dims, strict=True)
+            )
+            out = self.abstract(
+                *one,
+                dimension_numbers=dimension_numbers,
+                feature_group_count=feature_group_count,
+                batch_group_count=batch_group_count,
+                **params,
+            )
+            return zeros(out.update(shape=(0, *out.shape))), 0
         if dx is None:
             w = _fold(w, dw, rhs_spec[0], groups)
         elif dw is None:

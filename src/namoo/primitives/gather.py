@@ -152,7 +152,7 @@ class Gather(Primitive):
             slice_sizes = (shape_of(x)[0], *slice_sizes)
         else:
             offset = _shift(offset)
-            slice_sizes = (1, *slice_sizes)
+            slice_sizes = (min(1, shape_of(x)[0]), *slice_sizes)
             batching, indices_batching = (0, *batching), (0, *indices_batching)
         dnums = GatherDimensionNumbers(offset, collapsed, starts, batching, indices_batching)
         if di is not None:

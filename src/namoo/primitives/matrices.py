@@ -355,7 +355,7 @@ def take_rows(x: Any, rows: Any) -> Any:
         x,
         expand_dims(rows, (n + 1,)),
         numbers,
-        (*(1 for _ in range(n + 1)), columns),
+        (*(min(1, size) for size in batch), 1, columns),
         unique_indices=True,
         mode="promise_in_bounds",
     )

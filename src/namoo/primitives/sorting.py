@@ -28,6 +28,7 @@ from namoo.primitives.shape import (
     expand_dims,
     moveaxis,
     shape_of,
+    zeros,
 )
 from namoo.primitives.windows import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 
@@ -166,6 +167,8 @@ sort_p = Sort()
 
 def take_along(x: Any, indices: Any, axis: int, unique: bool = False) -> Any:
     """Elements of `x` at given places along one axis; the places must be valid."""
+    if 0 in shape_of(indices):
+        return zeros(aval_of(x).update(shape=shape_of(indices)))
     others = tuple(i for i in range(len(shape_of(x))) if i != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     return gather(
