@@ -586,7 +586,7 @@ def test_custom_vmap_takes_trees_and_keywords():
     ("result", "message"),
     [
         (lambda x: (x, True), "expected PyTreeDef"),
-        (lambda x: ((x, x), True), "two trees of one structure"),
+        (lambda x: ((x, x), True), "structure of output value and output batching specification"),
         (lambda x: x, "must return a pair"),
         (lambda x: ((x[None], x), (True, True)), r"shape \(1, 3\).*length 3"),
     ],
