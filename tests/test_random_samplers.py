@@ -24,6 +24,7 @@ FLOATS = {
     "cauchy": lambda r, jnp, k, s, d: r.cauchy(k, s, d),
     "gumbel": lambda r, jnp, k, s, d: r.gumbel(k, s, d),
     "gumbel high": lambda r, jnp, k, s, d: r.gumbel(k, s, d, mode="high"),
+    "gumbel highest": lambda r, jnp, k, s, d: r.gumbel(k, s, d, mode="highest"),
     "lognormal": lambda r, jnp, k, s, d: r.lognormal(k, 0.5, s, d),
     "maxwell": lambda r, jnp, k, s, d: r.maxwell(k, s, d),
     "double_sided_maxwell": lambda r, jnp, k, s, d: r.double_sided_maxwell(k, 1.0, 2.0, s, d),

@@ -24,7 +24,7 @@ from namoo.random.arguments import (
     shape_tuple,
     spread,
 )
-from namoo.random.keys import single, split
+from namoo.random.keys import random_bits, single, split
 from namoo.random.uniforms import Shape, between, scale_to, signs, unit
 
 
@@ -266,8 +266,12 @@ def gumbels(key: Any, shape: Shape, dtype: np.dtype, mode: str | None) -> Array:
     """Gumbel floats, given a typed key."""
     if mode is None:
         mode = "high" if config.high_dynamic_range_gumbel else "low"
-    if mode not in ("low", "high"):
-        raise ValueError(f"Must provide valid mode for gumbel got: {mode}; use 'low' or 'high'.")
+    if mode not in ("low", "high", "highest"):
+        raise ValueError(
+            f"Must provide valid mode for gumbel got: {mode}; use 'low', 'high' or 'highest'."
+        )
+    if mode == "highest" and dtype == np.float32:
+        return _gumbels_of_64_bits(*random_bits(key, 32, (2, *shape)))
     tiny, eps = _constants(dtype).tiny, _constants(dtype).eps
     if mode == "low":
         return -jnp.log(-jnp.log(between(key, shape, dtype, tiny, 1.0)))
@@ -275,6 +279,24 @@ def gumbels(key: Any, shape: Shape, dtype: np.dtype, mode: str | None) -> Array:
     first, second = unit(key, (2, *shape), dtype)
     u = jnp.where(first >= 0.5, first, first + second * eps + tiny)
     return -jnp.log(-jnp.log1p(-u))
+
+
+def _gumbels_of_64_bits(high: Array, low: Array) -> Array:
+    """-log(-log(1 - u)), where u has 64 bits, of which the first 32 are `high`."""
+    lower = high < np.uint32(1 << 31)
+    # 1 - u where u is not below a half, so that the smaller of both is rounded.
+    rest = lax.bitwise_not(high) + lax.convert_element_type(lax.eq(low, np.uint32(0)), np.uint32)
+    x = _fraction(jnp.where(lower, high, rest), jnp.where(lower, low, -low))
+    return -jnp.log(-jnp.where(lower, jnp.log1p(-x), jnp.log(x)))
+
+
+def _fraction(high: Array, low: Array) -> Array:
+    """(2³²·high + low) / 2⁶⁴ in float32, rounded towards zero; 2⁻⁶⁵ in place of zero."""
+    zeros, later = lax.clz(high), lax.clz(low)
+    top = jnp.where(high == 0, low << later, high << zeros | low >> (np.uint32(32) - zeros))
+    exponent = np.uint32(126) - jnp.where(high == 0, zeros + later, zeros)
+    digits = top >> np.uint32(8) & np.uint32((1 << 23) - 1)
+    return lax.bitcast_convert_type(exponent << np.uint32(23) | digits, np.float32)
 
 
 @sampler
@@ -292,8 +314,9 @@ def gumbel(
         key: a key.
         shape: shape of the sample.
         dtype: a floating type; `float32` by default.
-        mode: 'low', or 'high' for a far tail at twice the random bits; by default as
-            `config.high_dynamic_range_gumbel` says.
+        mode: 'low'; 'high' for a far tail at twice the random bits; or 'highest', which in float32
+            uses all of these bits in both tails. By default as `config.high_dynamic_range_gumbel`
+            says.
         out_sharding: how the result is divided over devices: a `NamedSharding`, or a
             `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
