@@ -430,7 +430,7 @@ def test_the_array_api_finds_its_namespace():
 def test_rank_promotion_is_a_setting():
     x, y = jnp.ones((2, 3)), jnp.ones(3)
     with namoo.numpy_rank_promotion("raise"):
-        for fun in (lambda: x + y, lambda: jnp.add(x, y), lambda: jnp.where(x > 0, x, y)):
+        for fun in (lambda: x + y, lambda: jnp.add(x, y), lambda: jnp.maximum(x, y)):
             with pytest.raises(ValueError, match="rank"):
                 fun()
         assert (x + 1.0).shape == (x + x).shape == (2, 3)
@@ -443,6 +443,84 @@ def test_strict_promotion_is_a_setting():
         assert (jnp.ones(3) + 1).dtype == np.float32
         with pytest.raises(ValueError):
             jnp.add(jnp.ones(3), jnp.arange(3))
+
+
+_matrix, _vector, _count = np.eye(3, dtype="f"), np.ones(3, "f"), np.arange(3, dtype="i")
+# Functions that mix ranks and types inside, on operands that the user did not mix.
+LIBRARY = {
+    "cov": lambda: jnp.cov(_matrix, aweights=_vector),
+    "corrcoef": lambda: jnp.corrcoef(_matrix),
+    "polyfit": lambda: jnp.polyfit(_vector, _vector, 1),
+    "histogram": lambda: jnp.histogram(_vector, weights=_vector),
+    "gradient": lambda: jnp.gradient(_matrix, _vector, axis=0),
+    "trace": lambda: jnp.trace(jnp.ones((2, 3, 3)), axis1=1, axis2=2),
+    "where": lambda: jnp.where(_matrix > 0, _vector, _matrix),
+    "pinv": lambda: jnp.linalg.pinv(_matrix),
+    "slogdet": lambda: jnp.linalg.slogdet(np.stack([_matrix] * 2)),
+    "sqrtm": lambda: namoo.scipy.linalg.sqrtm(_matrix),
+    "dct": lambda: namoo.scipy.fft.dct(_matrix),
+    "idctn": lambda: namoo.scipy.fft.idctn(_matrix),
+    "stft": lambda: namoo.scipy.signal.stft(jnp.ones((2, 40)), nperseg=8),
+    "istft": lambda: namoo.scipy.signal.istft(jnp.ones((2, 5, 6), complex), nperseg=8),
+    "logsumexp": lambda: namoo.nn.logsumexp(_vector + 1j, return_sign=True),
+    "multigammaln": lambda: namoo.scipy.special.multigammaln(_matrix + 5, 3),
+    "rotation": lambda: namoo.scipy.spatial.transform.Rotation.from_rotvec(_matrix).mean().inv(),
+    "resize": lambda: namoo.image.resize(_matrix, (5, 5), "linear"),
+    "categorical": lambda: namoo.random.categorical(namoo.random.key(0), _vector, shape=(4,)),
+    "multivariate_normal": lambda: namoo.random.multivariate_normal(
+        namoo.random.key(0), _vector, _matrix, shape=(4,)
+    ),
+    "ode": lambda: namoo.experimental.ode.odeint(lambda y, t: -y, _vector, _vector.cumsum()),
+    "operator of a library": lambda: namoo.grad(lambda x: jnp.cov(x).sum())(_matrix),
+    "compiled": lambda: namoo.jit(jnp.cov)(_matrix),
+}
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_functions_may_mix_their_own_values(name):
+    with namoo.numpy_dtype_promotion("strict"), namoo.numpy_rank_promotion("raise"):
+        LIBRARY[name]()
+
+
+# Operands that the user mixes, each pair in another way of calling.
+MIXED = {
+    "operator": lambda x, y: x + y,
+    "function": lambda x, y: jnp.maximum(x, y),
+    "method": lambda x, y: x.dot(y),
+    "two functions deep": lambda x, y: jnp.clip(x, y, None),
+    "distribution": lambda x, y: namoo.scipy.stats.norm.pdf(x, y),
+    "compiled": lambda x, y: namoo.jit(lambda x, y: x * y)(x, y),
+    "compiled function": lambda x, y: namoo.jit(jnp.multiply)(x, y),
+    "mapped": lambda x, y: namoo.vmap(jnp.multiply)(x[None], y[None]),
+    "differentiated": lambda x, y: namoo.jvp(lambda x: x * y.astype(float), (x,), (x,)),
+    "called back": lambda x, y: namoo.lax.fori_loop(0, 2, lambda i, z: z * y, x),
+    "in a tree": lambda x, y: namoo.tree.map(jnp.multiply, [x], [y]),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_the_user_may_not_mix(name):
+    x, row, count = jnp.ones((3, 3)), jnp.ones(3), jnp.ones((3, 3), int)
+    if name != "method":
+        with namoo.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="rank"):
+            MIXED[name](x, row)
+    if name != "differentiated":
+        with namoo.numpy_dtype_promotion("strict"), pytest.raises(ValueError, match="strict"):
+            MIXED[name](x, count)
+
+
+def test_a_function_that_mixes_does_not_let_the_user_do_so():
+    def mean_of_three(x, y):
+        for _ in range(3):
+            jnp.cov(x, aweights=y)
+        return (x * y).sum()
+
+    for transform in (namoo.grad, namoo.vmap, namoo.jit):
+        x, y = jnp.eye(3), jnp.ones(3)
+        if transform is namoo.vmap:
+            x, y = x[None], y[None]
+        with namoo.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="rank"):
+            transform(mean_of_three)(x, y)
 
 
 def test_64_bits_are_a_setting():

@@ -242,6 +242,64 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+# Parts of the package that come between a function of the library and its caller.
+_BETWEEN = tuple(
+    _PACKAGE + part.replace("/", os.sep)
+    for part in (
+        "errors.py",
+        "_dtypes/",
+        "_lazy.py",
+        "_spans.py",
+        "_tree/",
+        "tree",
+        "core/",
+        "primitives/",
+        "transforms/",
+        "control/",
+        "api/",
+        "numpy/promote.py",
+        "numpy/fast.py",
+        "numpy/ufuncs.py",
+        "numpy/_methods.py",
+        "random/arguments.py",
+        "scipy/linalg/arguments.py",
+        "scipy/stats/arguments.py",
+    )
+)
+
+
+def called_by_user(name: str = "") -> bool:
+    """Whether the user mixes the operands of an operation, not a function of the library.
+
+    The settings that refuse to mix ranks or types are about the user's own operands.  What a
+    library function does with its intermediate values is its own affair.  Its calls are told from
+    the user's where an error would be raised, so that nothing else pays for it: the functions
+    between the operation and the user's line are in the file of the one that the user called,
+    which hands its arguments on, or have its name.
+
+    Args:
+        name: the public function whose operands do not fit.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    inner: FrameType | None = None
+    outer: FrameType | None = None
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        if not frame.f_code.co_filename.startswith(_BETWEEN):
+            outer = frame
+            inner = inner or frame
+        frame = frame.f_back
+    if inner is None or outer is None:
+        return True
+    if inner.f_code.co_filename == outer.f_code.co_filename:
+        return True
+    if outer.f_code.co_name == name.rpartition(".")[2]:
+        return True
+    if place.withheld is not None:
+        # A remembered program would let the same operands of a user pass.
+        place.withheld.append(name)
+    return False
+
+
 def visible(tb: TracebackType | None) -> TracebackType | None:
     """The traceback without hidden frames."""
     frames = []

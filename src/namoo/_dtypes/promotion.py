@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from namoo import errors
 from namoo._config import config
 from namoo._dtypes.canonical import (
     default_float_dtype,
@@ -138,11 +139,12 @@ def _node(dtype: Any, weak: bool) -> Node:
 _joins: dict[tuple[Any, ...], tuple[DType, bool]] = {}
 
 
-def join(*pairs: tuple[Any, bool]) -> tuple[Any, bool]:
+def join(*pairs: tuple[Any, bool], name: str = "") -> tuple[Any, bool]:
     """The common type of operands given as pairs of dtype and weakness.
 
     Args:
         pairs: for each operand, its canonical dtype and whether it is weak.
+        name: the public function that has these operands.
 
     Returns:
         The dtype, and whether the result is weak.
@@ -159,10 +161,18 @@ def join(*pairs: tuple[Any, bool]) -> tuple[Any, bool]:
         if a is b and not (weak_a and weak_b):
             return a, False
     mode, x64 = config.numpy_dtype_promotion, config.enable_x64
-    key = (mode, x64, pairs)
-    found = _joins.get(key)
+    found = _joins.get((mode, x64, pairs))
     if found is not None:
         return found
+    try:
+        return _join(mode, x64, pairs)
+    except TypePromotionError:
+        if mode == "standard" or errors.called_by_user(name):
+            raise
+    return _join("standard", x64, pairs)
+
+
+def _join(mode: str, x64: bool, pairs: tuple[tuple[Any, bool], ...]) -> tuple[Any, bool]:
     dtypes = {dtype for dtype, _ in pairs}
     all_weak = all(weak for _, weak in pairs)
     if len(dtypes) == 1 and not all_weak or len(pairs) == 1:
@@ -182,7 +192,7 @@ def join(*pairs: tuple[Any, bool]) -> tuple[Any, bool]:
                 return joined, weak
     result = joined, weak and joined != bool_
     if x64 or joined not in TO_32_BITS:
-        _joins[key] = result
+        _joins[mode, x64, pairs] = result
     return result
 
 
@@ -231,7 +241,13 @@ def promote_types(a: Any, b: Any) -> DType:
     """
     # By identity, because NumPy's float64 equals Python's float.
     nodes = frozenset(x if any(x is weak for weak in WEAK_TYPES) else np.dtype(x) for x in (a, b))
-    return np.dtype(_least_upper_bound(config.numpy_dtype_promotion, config.enable_x64, nodes))
+    mode = config.numpy_dtype_promotion
+    try:
+        return np.dtype(_least_upper_bound(mode, config.enable_x64, nodes))
+    except TypePromotionError:
+        if mode == "standard" or errors.called_by_user():
+            raise
+    return np.dtype(_least_upper_bound("standard", config.enable_x64, nodes))
 
 
 def safe_to_cast(source: Any, target: Any) -> bool:

@@ -11,7 +11,7 @@ from namoo.core.array import Array, EagerArray
 from namoo.numpy.creation import asarray
 from namoo.numpy.elements import isclose, isnan
 from namoo.numpy.logic import equal
-from namoo.numpy.promote import check_arraylike
+from namoo.numpy.promote import check_arraylike, check_mixing
 from namoo.numpy.reductions import all
 from namoo.primitives import bits
 
@@ -30,6 +30,7 @@ def allclose(
         Array(True, dtype=bool)
     """
     check_arraylike("allclose", a, b)
+    check_mixing("allclose", a, b)
     return all(isclose(a, b, rtol, atol, equal_nan))
 
 
@@ -48,6 +49,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Array:
     x, y = asarray(a1), asarray(a2)
     if x.shape != y.shape:
         return EagerArray(np.asarray(False))
+    check_mixing("array_equal", x, y)
     same = equal(x, y)
     if equal_nan:
         same = bits.bitwise_or(same, bits.bitwise_and(isnan(x), isnan(y)))

@@ -16,7 +16,7 @@ from namoo.core.trace import _set_floating_errors as set_floating_errors
 from namoo.core.trace import context, eval_trace
 from namoo.numpy.arithmetic import is_complex, multiply
 from namoo.numpy.elements import conjugate
-from namoo.numpy.promote import array_of, arrays_of, as_type, promote_types
+from namoo.numpy.promote import array_of, arrays_of, as_type, check_mixing, promote_types
 from namoo.numpy.reductions import refuse_out
 from namoo.primitives import shape as lax
 from namoo.primitives.contract import dot_general
@@ -406,6 +406,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     if not x.ndim or not y.ndim:
         if preferred_element_type is not None:
             x, y = (v.astype(preferred_element_type) for v in (x, y))
+        check_mixing("inner", x, y)
         return multiply(x, y)
     return tensordot(
         x, y, (-1, -1), precision=precision, preferred_element_type=preferred_element_type
@@ -469,7 +470,7 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = arrays_of("cross", a, b)
+    x, y = promote_types("cross", a, b)
     x = lax.moveaxis(x, lax.canonical_axis(axisa, x.ndim), x.ndim - 1)
     y = lax.moveaxis(y, lax.canonical_axis(axisb, y.ndim), y.ndim - 1)
     if x.shape[-1] not in (2, 3) or y.shape[-1] not in (2, 3):

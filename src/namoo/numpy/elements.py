@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes, errors
-from namoo._config import config
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import context, eval_trace
 from namoo.numpy import fast
@@ -29,7 +28,7 @@ from namoo.numpy.promote import (
     as_type,
     broadcast_shapes,
     check_arraylike,
-    check_ranks,
+    check_mixing,
     promote,
     promote_inexact,
     promote_types,
@@ -87,7 +86,6 @@ def _where(condition: Any, x: Any, y: Any) -> Array:
     test = to_bool(test)
     x, y = promote_types("where", x, y)
     shapes = [test.shape, x.shape, y.shape]
-    check_ranks("where", shapes)
     shape = broadcast_shapes(*shapes)
     if test.shape:
         test = broadcast_to(test, shape)
@@ -99,7 +97,7 @@ def _quick_where(condition: Any, x: Any, y: Any) -> Array | None:
     if type(condition) is not EagerArray or context.trace is not eval_trace:
         return None
     test = condition._value
-    if test.dtype.char != "?" or config.numpy_rank_promotion != "allow":
+    if test.dtype.char != "?":
         return None
     if type(x) is EagerArray:
         a, weak = x._value, x._weak
@@ -226,8 +224,10 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
                 "clipped. Clip jnp.real(x) or jnp.abs(x) instead."
             )
     if min is not None:
+        check_mixing("clip", arr, min)
         arr = maximum(arr, min)
     if max is not None:
+        check_mixing("clip", arr, max)
         arr = minimum(arr, max)
     return array_of("clip", arr)
 
@@ -247,6 +247,7 @@ def fmin(x1: Any, x2: Any) -> Array:
         >>> jnp.fmin(jnp.array([1.0, jnp.nan]), 2.0)
         Array([1., 2.], dtype=float32)
     """
+    check_mixing("fmin", x1, x2)
     return _where(bitwise_or(less(x1, x2), isnan(x2)), x1, x2)
 
 
@@ -258,6 +259,7 @@ def fmax(x1: Any, x2: Any) -> Array:
         >>> jnp.fmax(jnp.array([1.0, jnp.nan]), 2.0)
         Array([2., 2.], dtype=float32)
     """
+    check_mixing("fmax", x1, x2)
     return _where(bitwise_or(greater(x1, x2), isnan(x2)), x1, x2)
 
 

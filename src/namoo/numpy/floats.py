@@ -75,7 +75,7 @@ def copysign(x1: Any, x2: Any, /) -> Array:
         >>> jnp.copysign(jnp.array([1.0, -2.0]), jnp.array([-0.0, 3.0]))
         Array([-1.,  2.], dtype=float32)
     """
-    x, y = broadcast_arrays(*promote_types("copysign", x1, x2, to=_dtypes.to_inexact_dtype))
+    x, y = broadcast_arrays(*promote_inexact("copysign", x1, x2))
     refuse_complex("copysign", x, TypeError)
     return choose(signbit(y), lax.neg(lax.abs(x)), lax.abs(x))
 

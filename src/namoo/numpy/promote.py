@@ -144,7 +144,7 @@ def promote_types(name: str, *args: Any, to: Callable[[Any], Any] = same) -> lis
         special = special or type(pair[0]) not in _NUMBER_TYPES
     if special:
         _refuse_special(name, {dtype for dtype, _ in types})
-    dtype, weak = _dtypes.join(*types)
+    dtype, weak = _dtypes.join(*types, name=name)
     wanted = to(dtype), weak
     for i, pair in enumerate(types):
         if pair != wanted or not isinstance(arrays[i], Array):
@@ -248,6 +248,8 @@ def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     """Do what the setting `numpy_rank_promotion` says where ranks differ."""
     if config.numpy_rank_promotion == "allow" or len({len(s) for s in shapes if s}) < 2:
         return
+    if not errors.called_by_user(name):
+        return
     operands = f"{name} on shapes {' '.join(map(str, shapes))}"
     text = (
         f"of different rank, and jax_numpy_rank_promotion='{config.numpy_rank_promotion}'. Add the "
@@ -259,6 +261,17 @@ def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
             + errors.at_user_line()
         )
     errors.warn(f"Following NumPy automatic rank promotion for {operands} {text}")
+
+
+def check_mixing(name: str, *args: Any) -> None:
+    """Refuse operands whose types or ranks the settings do not let mix; nothing is converted.
+
+    For functions that hand their operands on to others.
+    """
+    if config.numpy_dtype_promotion != "standard":
+        _dtypes.join(*map(_dtypes.dtype_and_weak, args), name=name)
+    if config.numpy_rank_promotion != "allow":
+        check_ranks(name, [np.shape(x) for x in args])
 
 
 def common_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from namoo.numpy.arithmetic import const, multiply, power, sign
 from namoo.numpy.creation import constant, static_count, user_dtype
 from namoo.numpy.elementary import log10
 from namoo.numpy.places import placed
-from namoo.numpy.promote import arrays_of, as_type, broadcast_shapes, broadcast_to
+from namoo.numpy.promote import arrays_of, as_type, broadcast_shapes, broadcast_to, check_ranks
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 from namoo.primitives.shape import convert_element_type
@@ -59,6 +59,7 @@ def linspace(
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     a, b = arrays_of("linspace", start, stop)
+    check_ranks("linspace", [a.shape, b.shape])
     kind = user_dtype(dtype, "linspace")
     if kind is None:
         kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
@@ -110,6 +111,7 @@ def logspace(
         Array([  1.,  10., 100.], dtype=float32)
     """
     a, b = arrays_of("logspace", start, stop)
+    check_ranks("logspace", [a.shape, b.shape])
     kind = user_dtype(dtype, "logspace")
     if kind is None:
         kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
@@ -138,6 +140,7 @@ def geomspace(
         Array([  1.,  10., 100.], dtype=float32)
     """
     a, b = arrays_of("geomspace", start, stop)
+    check_ranks("geomspace", [a.shape, b.shape])
     kind = user_dtype(dtype, "geomspace")
     if kind is None:
         kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
