@@ -83,6 +83,7 @@ SYSTEMS = [
     *calls(["pinv"], ["m", "f", "z", "c", "i", "jnp.ones((3, 2))", "jnp.zeros((0, 2))", "g"]),
     *calls(["pinv"], [f"{SPD}, hermitian=True", "f, 0.5", "f, rcond=0.5", "f, 0.5, rcond=0.5"]),
     "jnp.linalg.pinv(z, jnp.array([0.1, 0.9]))",
+    "jnp.linalg.pinv(c[:, :3], hermitian=True)",
     *calls(
         ["lstsq"],
         [
@@ -230,7 +231,45 @@ AT_CORNERS = {
     "norm ties": (lambda m, x: m.linalg.norm(x, np.inf), TIED),
     "vector_norm ties": (lambda m, x: m.linalg.vector_norm(x, ord=np.inf), TIED),
     "norm complex at 0": (lambda m, x: m.linalg.norm(x), ZERO.astype(np.complex64)),
+    "pinv of almost Hermitian": (lambda m, x: m.linalg.pinv(x, hermitian=True), C(3, 3)),
 }
+
+
+def test_the_derivative_of_pinv_makes_no_square_of_the_longer_side():
+    long = np.ones((100_000, 2), "f") + np.arange(2, dtype="f")
+
+    def program(a):
+        return namoo.vjp(jnp.linalg.pinv, a)[1](a.T)
+
+    for x in (long, long.T):
+        eqns = namoo.make_jaxpr(program)(jnp.asarray(x)).eqns
+        assert max(v.aval.size for eqn in eqns for v in eqn.outvars) <= 2 * x.size
+
+
+CONDITIONED = {
+    "inv": lambda a, b: jnp.linalg.inv(a),
+    "solve": lambda a, b: jnp.linalg.solve(a, b),
+    "det": lambda a, b: jnp.linalg.det(a),
+    "slogdet": lambda a, b: jnp.linalg.slogdet(a),
+    "tensorsolve": lambda a, b: jnp.linalg.tensorsolve(a, b[..., 0]),
+    "sylvester": lambda a, b: namoo.scipy.linalg.solve_sylvester(a, -a.T, a @ a),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONED)
+@pytest.mark.parametrize("shape", [(6, 6), (20, 6, 6), (100, 6, 6)])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_one_algorithm_eagerly_and_compiled(name, shape, dtype):
+    """Matrices so badly conditioned that two algorithms would agree in no digit."""
+    if len(shape) > 2 and name in ("tensorsolve", "sylvester"):
+        shape = (6, 6)
+    left, right = (np.linalg.qr(gradients.normal(*shape, seed=i, dtype=dtype))[0] for i in (1, 2))
+    a = jnp.asarray((left * np.logspace(0, -9, 6)) @ right, dtype)
+    b = jnp.asarray(gradients.normal(*shape, seed=3, dtype=dtype))
+    found, wanted = CONDITIONED[name](a, b), namoo.jit(CONDITIONED[name])(a, b)
+    for x, y in zip(namoo.tree.leaves(found), namoo.tree.leaves(wanted), strict=True):
+        x, y = np.asarray(x), np.asarray(y)
+        np.testing.assert_allclose(x, y, rtol=2e-6, atol=2e-6 * abs(y).max())
 
 
 @pytest.mark.parametrize("name", AT_CORNERS)

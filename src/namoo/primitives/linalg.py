@@ -19,6 +19,7 @@ from namoo.primitives.matrices import (
     canonical,
     check_square,
     conjugate,
+    has_scipy,
     identity,
     in_single,
     is_complex,
@@ -64,10 +65,10 @@ class TriangularSolve(MatrixPrimitive):
             a, conjugate_a = np.conj(a), False
         batch, n = a.shape[:-2], a.shape[-1]
         flags = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
+        if math.prod(batch) > n or not has_scipy():
+            return [_substitute(a, b, *flags)]
         if not batch:
             return [_trsm(a, b, *flags)]
-        if math.prod(batch) > n:
-            return [_substitute(a, b, *flags)]
         out = np.empty(b.shape, b.dtype)
         for index in np.ndindex(batch):
             out[index] = _trsm(a[index], b[index], *flags)
@@ -289,12 +290,14 @@ class LU(MatrixPrimitive):
         return [a, ShapedArray((min(m, n),), index), ShapedArray((m,), index)]
 
     def compute(self, a):
-        m, n = a.shape[-2:]
+        *batch, m, n = a.shape
+        if math.prod(batch) > 8 * m or not has_scipy():
+            return _factorise_together(a)
         factors = np.empty(a.shape, a.dtype)
-        pivots = np.empty((*a.shape[:-2], min(m, n)), np.int32)
+        pivots = np.empty((*batch, min(m, n)), np.int32)
         if a.size:
             factorise = lapack("getrf", a.dtype)
-            for index in np.ndindex(a.shape[:-2]):
+            for index in np.ndindex(*batch):
                 factors[index], pivots[index], _ = factorise(a[index])
         return [factors, pivots, _permutation(pivots, m)]
 
@@ -325,6 +328,29 @@ class LU(MatrixPrimitive):
         x = triangular_solve(upper, x, left_side=False, lower=False)
         tangent = add(matmul(lower, tril(x, -1)), matmul(triu(x), upper))
         return [factors, pivots, permutation], [tangent, Zero.of(pivots), Zero.of(permutation)]
+
+
+def _factorise_together(a: np.ndarray) -> list[np.ndarray]:
+    """The LU factors of many small matrices at once, column by column."""
+    *batch, m, n = a.shape
+    x: Any = np.array(a).reshape(-1, m, n)
+    every = np.arange(len(x))
+    pivots = np.empty((len(x), min(m, n)), np.int32)
+    order = np.tile(np.arange(m, dtype=np.int32), (len(x), 1))
+    for i in range(min(m, n)):
+        column = x[:, i:, i]
+        # LAPACK compares complex numbers by |Re| + |Im|.
+        size = abs(column.real) + abs(column.imag) if x.dtype.kind == "c" else abs(column)
+        chosen = i + size.argmax(1)
+        for rows in (x, order):
+            top = rows[:, i].copy()
+            rows[:, i] = rows[every, chosen]
+            rows[every, chosen] = top
+        pivots[:, i] = chosen
+        pivot = x[:, i, i]
+        x[:, i + 1 :, i] /= np.where(pivot == 0, 1, pivot)[:, None]
+        x[:, i + 1 :, i + 1 :] -= x[:, i + 1 :, i, None] * x[:, i, None, i + 1 :]
+    return [x.reshape(a.shape), pivots.reshape(*batch, -1), order.reshape(*batch, m)]
 
 
 def _pad_matrix(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:

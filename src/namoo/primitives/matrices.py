@@ -8,14 +8,17 @@ axes, equal in all operands.
 from __future__ import annotations
 
 import functools
+import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from namoo import _dtypes
+from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive
+from namoo.core.trace import context, eval_trace
 from namoo.primitives.contract import batch_matmul
 from namoo.primitives.elementwise import (
     add,
@@ -222,6 +225,12 @@ def scipy_linalg() -> Any:
     return scipy.linalg
 
 
+@functools.cache
+def has_scipy() -> bool:
+    """Whether SciPy is installed; solving linear systems and determinants do without it."""
+    return importlib.util.find_spec("scipy") is not None
+
+
 _PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
@@ -293,6 +302,8 @@ def identity(x: Any) -> Any:
 
 def diagonal(x: Any) -> Any:
     """The diagonal of each matrix."""
+    if type(x) is EagerArray and context.trace is eval_trace:
+        return EagerArray(np.diagonal(x._value, axis1=-2, axis2=-1).copy(), x._weak)
     n = len(shape_of(x))
     return reduce_sum(select(_places(x, eq, 0), x, zeros(aval_of(x))), (n - 2,))
 
@@ -342,6 +353,11 @@ def take_rows(x: Any, rows: Any) -> Any:
     *batch, count, columns = shape_of(x)
     if not count:
         return x
+    if type(x) is EagerArray and type(rows) is EagerArray and context.trace is eval_trace:
+        values, order = x._value, rows._value
+        if batch:
+            return EagerArray(np.take_along_axis(values, order[..., None], -2), x._weak)
+        return EagerArray(values[order], x._weak)
     n = len(batch)
     batch_dims = tuple(range(n))
     numbers = GatherDimensionNumbers(

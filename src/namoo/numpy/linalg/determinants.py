@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo.core.array import Array, EagerArray
+from namoo.core.array import Array
 from namoo.numpy.arithmetic import absolute, choose, const, sign
 from namoo.numpy.elementary import log
-from namoo.numpy.linalg.systems import is_plain, solve_matrices
+from namoo.numpy.linalg.systems import solve_matrices
 from namoo.numpy.promote import as_type, promote_inexact
 from namoo.numpy.reductions import any, prod, sum
 from namoo.primitives import decompositions
@@ -99,8 +99,6 @@ def _det_of_three(a: Array) -> Array:
 
 @custom_jvp
 def _det(a: Any) -> Any:
-    if is_plain(a):
-        return EagerArray(np.asarray(np.linalg.det(a._value)))
     pivots, parity = _lu_diagonal(a)
     return parity * prod(pivots, axis=-1)
 
@@ -195,9 +193,6 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 
 @custom_jvp
 def _slogdet_lu(a: Any) -> Any:
-    if is_plain(a):
-        signs, total = np.linalg.slogdet(a._value)
-        return EagerArray(np.asarray(signs)), EagerArray(np.asarray(total))
     pivots, parity = _lu_diagonal(a)
     return _sign_and_log(pivots, parity)
 

@@ -7,7 +7,7 @@ the computation, and the rule says how the solution follows the matrix.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from namoo.primitives.matrices import (
     matmul,
     real_part,
     scale_columns,
+    symmetrize,
     take_rows,
 )
 from namoo.primitives.shape import (
@@ -40,11 +41,6 @@ from namoo.primitives.shape import (
     zeros,
 )
 from namoo.transforms.custom import custom_jvp
-
-
-def is_plain(x: Any) -> TypeGuard[EagerArray]:
-    """Whether NumPy's linear algebra computes what is to be computed, whole stacks at once."""
-    return type(x) is EagerArray and x._value.dtype.char in "fdFD" and context.trace is eval_trace
 
 
 def _solve_factored(factors: Any, permutation: Any, b: Any) -> Any:
@@ -66,16 +62,12 @@ def _solve_transposed(factors: Any, permutation: Any, b: Any) -> Any:
 
 def solve_matrices(a: Array, b: Array) -> Array:
     """The X with A X = B for matrices [..., n, n] and [..., n, k] of one type, broadcast."""
-    if is_plain(a) and is_plain(b):
-        try:
-            return EagerArray(np.linalg.solve(a._value, b._value))
-        except np.linalg.LinAlgError:
-            # A matrix is singular: what follows gives infinities for it, and for it alone.
-            pass
     factors, _, permutation = lu(stop_gradient_p.bind(a))
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b, factors = (broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, factors))
-    permutation = broadcast_to(permutation, (*batch, permutation.shape[-1]))
+    batch = a.shape[:-2]
+    if batch != b.shape[:-2]:
+        batch = np.broadcast_shapes(batch, b.shape[:-2])
+        a, b, factors = (broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, factors))
+        permutation = broadcast_to(permutation, (*batch, permutation.shape[-1]))
     if not b.size:
         return b
     if context.trace is eval_trace:
@@ -170,10 +162,18 @@ def _pinv_factored_jvp(primals, tangents):
     da = tangents[3]
     p = _pinv_factored(u, inverse_s, vh, a)
     ph, dah = adjoint(p), adjoint(da)
-    left, right = matmul(a, p), matmul(p, a)
-    tangent = matmul(p, matmul(ph, dah) @ (identity(left) - left))
-    tangent = tangent + matmul((identity(right) - right) @ dah, ph) @ p
-    return p, tangent - matmul(p, da, p)
+    # Products are taken in the order that makes no square matrix of the longer side.
+    if a.shape[-2] >= a.shape[-1]:
+        s = matmul(matmul(p, ph), dah)
+        t = matmul(matmul(dah, ph), p)
+        s = s - matmul(matmul(s, a), p)
+        t = t - matmul(matmul(p, a), t)
+        return p, s + t - matmul(matmul(p, da), p)
+    s = matmul(p, matmul(ph, dah))
+    t = matmul(dah, matmul(ph, p))
+    s = s - matmul(s, matmul(a, p))
+    t = t - matmul(p, matmul(a, t))
+    return p, s + t - matmul(p, matmul(da, p))
 
 
 def _pseudo_inverse(a: Array, usv: SVDResult, kept: Array) -> Array:
@@ -216,6 +216,9 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
         raise ValueError(f"jnp.linalg.pinv: a must be matrices [..., m, n], got shape {a.shape}.")
     if 0 in a.shape[-2:]:
         return zeros(a.aval.update(shape=(*a.shape[:-2], a.shape[-1], a.shape[-2])))
+    if hermitian:
+        # What differs from a Hermitian matrix counts neither in the value nor in its derivative.
+        a = symmetrize("jnp.linalg.pinv", a)
     usv = svd(a, full_matrices=False, hermitian=hermitian)
     assert isinstance(usv, SVDResult)
     s = usv.S
