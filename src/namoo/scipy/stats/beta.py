@@ -12,7 +12,7 @@ from namoo.core.array import Array
 from namoo.primitives.elementwise import exp, log
 from namoo.scipy.special.entropies import xlog1py, xlogy
 from namoo.scipy.special.gammas import betainc, betaln
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import log_probability, settled
 
 
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -90,7 +90,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logcdf(0.5, 1.0, 1.0).round(4)
         Array(-0.6931, dtype=float32, weak_type=True)
     """
-    return log(cdf(x, a, b, loc, scale))
+    return log_probability(cdf(x, a, b, loc, scale), sf(x, a, b, loc, scale))
 
 
 def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -123,4 +123,4 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logsf(0.5, 1.0, 1.0).round(4)
         Array(-0.6931, dtype=float32, weak_type=True)
     """
-    return log(sf(x, a, b, loc, scale))
+    return log_probability(sf(x, a, b, loc, scale), cdf(x, a, b, loc, scale))

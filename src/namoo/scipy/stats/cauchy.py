@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from namoo import numpy as jnp
 from namoo.core.array import Array
-from namoo.primitives.elementwise import atan, exp, log, log1p, square, tan
-from namoo.scipy.stats.arguments import settled
+from namoo.primitives.elementwise import atan2, exp, log, log1p, square, tan
+from namoo.scipy.stats.arguments import log_probability, settled
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -45,7 +46,8 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
 
 def _below(z: Array) -> Array:
-    return atan(z) * (1 / math.pi) + 0.5
+    # As an angle: atan(z) / π + 1 / 2 would lose all digits far below 0.
+    return atan2(jnp.ones_like(z), -z) * (1 / math.pi)
 
 
 def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -76,7 +78,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logcdf(0.0).round(4)
         Array(-0.6931, dtype=float32, weak_type=True)
     """
-    return log(cdf(x, loc, scale))
+    return log_probability(cdf(x, loc, scale), sf(x, loc, scale))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -107,7 +109,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logsf(0.0).round(4)
         Array(-0.6931, dtype=float32, weak_type=True)
     """
-    return log(sf(x, loc, scale))
+    return log_probability(sf(x, loc, scale), cdf(x, loc, scale))
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from namoo.core.array import Array
-from namoo.primitives.elementwise import exp, log
+from namoo.primitives.elementwise import exp
 from namoo.scipy.stats import gamma
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import log_probability, settled
 
 
 def _as_gamma(name: str, x: Any, df: Any, loc: Any, scale: Any) -> tuple[Array, ...]:
@@ -81,7 +81,7 @@ def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logcdf(1.0, 2.0).round(4)
         Array(-0.9328, dtype=float32, weak_type=True)
     """
-    return log(cdf(x, df, loc, scale))
+    return log_probability(cdf(x, df, loc, scale), sf(x, df, loc, scale))
 
 
 def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -113,4 +113,4 @@ def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logsf(1.0, 2.0).round(4)
         Array(-0.5, dtype=float32, weak_type=True)
     """
-    return log(sf(x, df, loc, scale))
+    return log_probability(sf(x, df, loc, scale), cdf(x, df, loc, scale))

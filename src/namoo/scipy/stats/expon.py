@@ -9,6 +9,7 @@ from typing import Any
 
 from namoo import numpy as jnp
 from namoo.core.array import Array
+from namoo.nn.activations import log1mexp
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, expm1, log, log1p
 
@@ -71,7 +72,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logcdf(1.0).round(4)
         Array(-0.4587, dtype=float32, weak_type=True)
     """
-    return log1p(-sf(x, loc, scale))
+    return log1mexp(-logsf(x, loc, scale))
 
 
 def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -102,7 +103,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         Array(-1., dtype=float32, weak_type=True)
     """
     x, loc, scale = promote_inexact("expon.logsf", x, loc, scale)
-    return jnp.where(x < loc, 0, (loc - x) / scale)
+    return -jnp.where(x < loc, 0, (x - loc) / scale)
 
 
 def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:

@@ -13,7 +13,7 @@ from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, log
 from namoo.scipy.special.entropies import xlogy
 from namoo.scipy.special.gammas import gammainc, gammaincc, gammaln
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import log_probability, settled
 
 
 def _standard(x: Array, loc: Array, scale: Array) -> tuple[Array, Array]:
@@ -88,7 +88,7 @@ def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logcdf(1.0, 1.0).round(4)
         Array(-0.4587, dtype=float32, weak_type=True)
     """
-    return log(cdf(x, a, loc, scale))
+    return log_probability(cdf(x, a, loc, scale), sf(x, a, loc, scale))
 
 
 def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
@@ -122,4 +122,4 @@ def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logsf(1.0, 1.0).round(4)
         Array(-1., dtype=float32, weak_type=True)
     """
-    return log(sf(x, a, loc, scale))
+    return log_probability(sf(x, a, loc, scale), cdf(x, a, loc, scale))

@@ -9,8 +9,9 @@ from typing import Any
 
 from namoo import numpy as jnp
 from namoo.core.array import Array
+from namoo.nn.activations import log1mexp
 from namoo.numpy.promote import promote_inexact
-from namoo.primitives.elementwise import exp, expm1, log, log1p, pow
+from namoo.primitives.elementwise import exp, expm1, log, pow
 from namoo.scipy.stats.arguments import settled
 
 
@@ -85,7 +86,7 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """
     x, b, loc, scale = promote_inexact("pareto.logcdf", x, b, loc, scale)
     below, y = _standard(x, loc, scale)
-    return jnp.where(below, -jnp.inf, log1p(-pow(y, -b)))
+    return jnp.where(below, -jnp.inf, log1mexp(b * log(y)))
 
 
 def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
