@@ -112,3 +112,15 @@ def test_constants_of_programs_keep_their_values(make):
         before = np.array(f())
         np.testing.assert_array_equal(f().at[1].set(7.0), [before[0], 7.0, before[2]])
         np.testing.assert_array_equal(f(), before)
+
+
+@pytest.mark.parametrize("mode", [None, "drop", "clip"])
+@pytest.mark.parametrize("name", ["segment_sum", "segment_prod", "segment_min", "segment_max"])
+def test_negative_segments_do_not_count_from_the_end(name, mode):
+    import jax
+
+    data, ids = np.array([1.0, 2.0, 3.0, 4.0], "f"), np.array([0, -1, 1, 3], np.int32)
+    wanted = getattr(jax.ops, name)(data, ids, 3, mode=mode)
+    for run in (lambda f: f, namoo.jit):
+        found = run(lambda x, i: getattr(namoo.ops, name)(x, i, 3, mode=mode))(data, ids)
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))

@@ -191,6 +191,17 @@ OPERANDS = {
 }
 
 
+@pytest.mark.parametrize("out", ["int16", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float16", "bfloat16", "float32"])
+def test_products_of_a_given_type(dtype, out):
+    x, y = (np.array(v).astype(dtype) for v in ([100, 3, 7], [3, 4, 0]))
+    ours = lax.mul(x, y, out_dtype=out)
+    theirs = jlax.mul(x, y, out_dtype=out)
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))
+    assert lax.mul(2, 3, out_dtype=out).weak_type == jlax.mul(2, 3, out_dtype=out).weak_type
+
+
 @pytest.mark.parametrize("name", ["add", "pow", "lt"])
 def test_types_of_two_operands(name):
     for x, y in itertools.product(OPERANDS.values(), repeat=2):

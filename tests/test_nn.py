@@ -98,6 +98,12 @@ def test_logsumexp_signs_and_extremes():
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
 
 
+def test_what_logsumexp_leaves_out_has_no_derivative():
+    x, where = np.array([1.0, 2e30, -3.0, np.inf], "f"), np.array([True, False, True, False])
+    ours = namoo.grad(lambda x: nn.logsumexp(x, where=where))(jnp.asarray(x))
+    same(ours, jax.grad(lambda x: jax.nn.logsumexp(x, where=where))(jaxnp.asarray(x)), 1e-6)
+
+
 @pytest.mark.parametrize("axis", [-1, 0, 1])
 def test_one_hot(axis):
     x = np.array([[0, 2], [5, -1]])
@@ -120,6 +126,27 @@ def test_initializers_draw_what_jax_draws(name):
     ours = getattr(nn.initializers, name)()(namoo.random.key(7), shape)
     theirs = getattr(jax.nn.initializers, name)()(jax.random.key(7), shape)
     same(ours, theirs, 2e-4 if "orthogonal" in name else 3e-6)
+
+
+ODD_SHAPES = [
+    ("lecun_uniform", (3, 4), "complex64", {}),
+    ("glorot_normal", (3, 4), "complex64", {}),
+    ("he_uniform", (5,), "float32", {"in_axis": 0, "out_axis": 0}),
+    ("lecun_normal", (5,), "float32", {"in_axis": (), "out_axis": 0}),
+    ("orthogonal", (3, 3), "float32", {}),
+    ("orthogonal", (4, 3), "complex64", {"column_axis": 0}),
+    ("orthogonal", (0, 3), "float32", {}),
+    ("orthogonal", (3, 0), "float32", {}),
+    ("delta_orthogonal", (2, 3, 3, 3), "float32", {}),
+]
+
+
+@pytest.mark.parametrize("name, shape, dtype, options", ODD_SHAPES)
+def test_initializers_of_odd_shapes_and_complex_types(name, shape, dtype, options):
+    ours = getattr(nn.initializers, name)(**options)(namoo.random.key(7), shape, dtype)
+    theirs = getattr(jax.nn.initializers, name)(**options)(jax.random.key(7), shape, dtype)
+    assert ours.dtype == theirs.dtype
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=2e-4, atol=1e-5)
 
 
 def test_variance_scaling_counts_axes_as_jax_does():

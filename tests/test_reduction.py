@@ -340,6 +340,8 @@ def test_windows_of_any_function(name):
     for window, strides, padding, gaps, steps in [
         ((1, 2, 3), (1, 1, 2), "SAME", None, None),
         ((1, 2, 2), (1, 2, 1), [(1, 0), (0, 2), (1, 1)], (1, 2, 1), (1, 1, 2)),
+        ((1, 2, 3), (1, 2, 1), "SAME", (1, 2, 3), (1, 1, 2)),
+        ((2, 1, 2), (1, 2, 2), "SAME_LOWER", (2, 1, 2), None),
     ]:
         agree(
             lambda lib, w=window, s=strides, p=padding, g=gaps, d=steps: lib.lax.reduce_window(

@@ -35,7 +35,11 @@ def _segment(name: str, update: str, start: Callable[[Any], Any]):
         )
         target = out.at[segment_ids]
         return getattr(target, update)(
-            data, indices_are_sorted=sorted_, unique_indices=unique, mode=mode or "drop"
+            data,
+            indices_are_sorted=sorted_,
+            unique_indices=unique,
+            mode=mode or "drop",
+            wrap_negative_indices=False,
         )
 
     return reduce
@@ -95,8 +99,8 @@ def segment_sum(
 
     Args:
       data: an array.
-      segment_ids: the segment of each element along the leading axes; those out of range are left
-        out.
+      segment_ids: the segment of each element along the leading axes; those out of range, negative
+        ones included, are left out.
       num_segments: how many segments there are; needed under `jit`.
       indices_are_sorted: a promise that the ids are sorted.
       unique_indices: a promise that the ids are unique.

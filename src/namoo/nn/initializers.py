@@ -113,10 +113,10 @@ def _fans(
     batch_axis: int | Sequence[int],
 ) -> tuple[float, float]:
     """The number of inputs and of outputs of a layer, from the shape of its weights."""
-    if len(shape) <= 1:
+    if len(shape) <= 1 and in_axis == -2:
         raise ValueError(
-            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor. "
-            "Must be at least 2D."
+            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor "
+            "with default in_axis. Must be at least 2D or specify in_axis explicitly."
         )
 
     def size(axis: int | Sequence[int]) -> int:
@@ -170,7 +170,9 @@ def variance_scaling(
         if distribution == "normal":
             return random.normal(key, shape, dtype) * jnp.sqrt(variance)
         if distribution == "uniform":
-            return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
+            if jnp.issubdtype(dtype, jnp.floating):
+                return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
+            return _complex_uniform(key, shape, dtype) * jnp.sqrt(variance)
         if distribution == "truncated_normal":
             if jnp.issubdtype(dtype, jnp.floating):
                 # The standard deviation of a normal distribution truncated at ±2.
@@ -186,16 +188,28 @@ def variance_scaling(
     return init
 
 
-def _complex_truncated_normal(key, upper, shape, dtype):
-    """Complex normal values whose size is limited."""
+def _polar(key, shape, dtype, radius):
+    """Complex values in all directions, whose distances from 0 follow from uniform numbers."""
     key_r, key_theta = random.split(key)
-    real = np.finfo(dtype).dtype
-    t = (1 - jnp.exp(jnp.array(-(upper**2), dtype))) * random.uniform(key_r, shape, real).astype(
-        dtype
-    )
-    r = jnp.sqrt(-jnp.log(1 - t))
+    real = _dtypes.finfo(dtype).dtype
+    r = radius(random.uniform(key_r, shape, real)).astype(dtype)
     theta = 2 * jnp.pi * random.uniform(key_theta, shape, real).astype(dtype)
     return r * jnp.exp(1j * theta)
+
+
+def _complex_uniform(key, shape, dtype):
+    """Uniform values in a disk, of mean 0 and variance 1."""
+    return _polar(key, shape, dtype, lambda u: jnp.sqrt(2 * u))
+
+
+def _complex_truncated_normal(key, upper, shape, dtype):
+    """Complex normal values whose size is limited."""
+
+    def radius(u):
+        u = u.astype(dtype)
+        return jnp.sqrt(-jnp.log(1 - (1 - jnp.exp(jnp.array(-(upper**2), dtype))) * u))
+
+    return _polar(key, shape, dtype, radius)
 
 
 def glorot_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
@@ -281,10 +295,12 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         dtype = _dtype(dtype)
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
-        rows, columns = shape[column_axis], math.prod(shape) // shape[column_axis]
-        q = random.orthogonal(key, rows, (), dtype, columns)
-        q = jnp.reshape(q, (rows, *np.delete(shape, column_axis)))
-        return jnp.array(scale, dtype) * jnp.moveaxis(q, 0, column_axis)
+        if 0 in shape:
+            return jnp.zeros(shape, dtype)
+        columns = shape[column_axis]
+        q = random.orthogonal(key, math.prod(shape) // columns, (), dtype, columns)
+        q = jnp.reshape(q, (*np.delete(shape, column_axis), columns))
+        return jnp.array(scale, dtype) * jnp.moveaxis(q, -1, column_axis)
 
     return init
 

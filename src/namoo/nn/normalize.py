@@ -56,7 +56,10 @@ def logsumexp(
     else:
         a, b = promote_inexact("logsumexp", a, b)
         a = jnp.where(b != 0, a, -np.inf)
-    top = jnp.max(jnp.real(a), axis=axis, keepdims=True, where=where, initial=-np.inf)
+    if where is not None:
+        # Elements that are left out must not overflow: their derivative would be 0 · ∞.
+        a = jnp.where(where, a, -np.inf)
+    top = jnp.max(jnp.real(a), axis=axis, keepdims=True, initial=-np.inf)
     top = _fixed(jnp.where(jnp.isfinite(top), top, 0.0).astype(top.dtype))
     terms = jnp.exp(a - top)
     terms = terms if b is None else b * terms

@@ -12,11 +12,11 @@ from namoo import _dtypes
 from namoo.core.array import Array
 from namoo.numpy import reductions
 from namoo.numpy.arithmetic import absolute, const, is_complex, is_kind, refuse_complex, remainder
+from namoo.numpy.differences import diff
 from namoo.numpy.elements import clip, where
 from namoo.numpy.promote import (
     array_of,
     arrays_of,
-    broadcast_shapes,
     check_arraylike,
     promote_types,
     same,
@@ -26,7 +26,7 @@ from namoo.numpy.sorting import argsort
 from namoo.primitives import cumulative
 from namoo.primitives import elementwise as lax
 from namoo.primitives.conv import conv_general_dilated
-from namoo.primitives.shape import canonical_axis, moveaxis, reshape, rev
+from namoo.primitives.shape import canonical_axis, expand_dims, moveaxis, reshape, rev
 from namoo.primitives.slicing import concatenate, slice_in_dim
 
 
@@ -36,7 +36,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     Args:
         y: the values.
         x: where they are, a vector or an array of the shape of `y`.
-        dx: the distance between them, where `x` is None.
+        dx: the distance between them, where `x` is None; an array is broadcast with `y`.
         axis: the axis.
 
     Example:
@@ -50,13 +50,14 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
         step = array_of("trapezoid", dx)
     else:
         y, x = promote_types("trapezoid", y, x, to=_dtypes.to_inexact_dtype)
-        place = 0 if x.ndim == 1 else canonical_axis(axis, x.ndim)
-        x = moveaxis(x, place, x.ndim - 1)
-        step = x[..., 1:] - x[..., :-1]
-    y = moveaxis(y, canonical_axis(axis, y.ndim), y.ndim - 1)
-    broadcast_shapes(step.shape, (*y.shape[:-1], max(y.shape[-1] - 1, 0)))
-    areas = step * (y[..., 1:] + y[..., :-1])
-    return 0.5 * reductions.sum(areas, axis=-1)
+        step = diff(x, axis=0 if x.ndim == 1 else axis)
+        if x.ndim == 1:
+            step = expand_dims(step, range(1, y.ndim - canonical_axis(axis, y.ndim)))
+    axis = canonical_axis(axis, y.ndim)
+    n = y.shape[axis]
+    after = slice_in_dim(y, min(n, 1), n, axis=axis)
+    before = slice_in_dim(y, 0, max(n - 1, 0), axis=axis)
+    return 0.5 * reductions.sum(step * (after + before), axis=axis - y.ndim)
 
 
 def gradient(

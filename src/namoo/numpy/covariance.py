@@ -9,13 +9,14 @@ import numpy as np
 from namoo import _dtypes
 from namoo.core.array import Array
 from namoo.numpy import reductions
-from namoo.numpy.arithmetic import is_complex, is_kind
+from namoo.numpy.arithmetic import absolute, is_complex, is_kind
 from namoo.numpy.contraction import dot
+from namoo.numpy.creation import full
 from namoo.numpy.elementary import sqrt
 from namoo.numpy.elements import clip, real
 from namoo.numpy.grids import diag
 from namoo.numpy.manipulation import atleast_2d, squeeze
-from namoo.numpy.promote import array_of, check_arraylike
+from namoo.numpy.promote import array_of, check_arraylike, check_ranks
 from namoo.primitives import elementwise as lax
 from namoo.primitives.matrices import adjoint
 from namoo.primitives.slicing import concatenate
@@ -57,24 +58,43 @@ def cov(
         Array([[ 1., -1.],
                [-1.,  1.]], dtype=float32)
     """
+    return _covariances("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
+
+
+def _covariances(
+    name: str,
+    m: Any,
+    y: Any,
+    rowvar: bool,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    dtype: Any = None,
+) -> Array:
     arrays = [m] if y is None else [m, y]
-    check_arraylike("cov", *arrays)
-    arrays = [array_of("cov", x) for x in arrays]
+    check_arraylike(name, *arrays)
+    arrays = [array_of(name, x) for x in arrays]
+    check_ranks(name, [x.shape for x in arrays])
     if any(x.ndim > 2 for x in arrays):
         shapes = ", ".join(str(x.shape) for x in arrays)
-        raise ValueError(f"cov: observations have at most 2 dimensions, got shapes {shapes}.")
+        raise ValueError(f"{name}: observations have at most 2 dimensions, got shapes {shapes}.")
     if dtype is None:
         dtype = _dtypes.to_inexact_dtype(_dtypes.result_type(*arrays))
     else:
-        dtype = _dtypes.check_user_dtype_supported(dtype, "cov")
+        dtype = _dtypes.check_user_dtype_supported(dtype, name)
+        if not _dtypes.issubdtype(dtype, np.inexact):
+            raise ValueError(f"{name}: dtype must be a subclass of float or complex; got {dtype}.")
     rows = [
         atleast_2d(x.astype(dtype)) if rowvar or x.ndim < 2 else x.astype(dtype).T for x in arrays
     ]
     if any(x.shape[1] != rows[0].shape[1] for x in rows):
         raise TypeError(
-            f"cov: m and y have {rows[0].shape[1]} and {rows[1].shape[1]} observations."
+            f"{name}: m and y have {rows[0].shape[1]} and {rows[1].shape[1]} observations."
         )
     x = concatenate(rows, 0)
+    if not x.shape[1]:
+        return squeeze(full((x.shape[0], x.shape[0]), np.nan, dtype))
     if ddof is None:
         ddof = 0 if bias else 1
     count = x.shape[1]
@@ -110,7 +130,7 @@ def _weights(fweights: Any, aweights: Any, count: int) -> tuple[Array | None, An
             )
         if name == "fweights" and not is_kind(part, np.integer):
             raise TypeError(f"cov: fweights must be integers, got dtype {part.dtype}.")
-        part = lax.abs(part)
+        part = absolute(part)
         w = part if w is None else w * part
     return w, None if w is None else reductions.sum(w)
 
@@ -130,8 +150,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
         Array([[ 1., -1.],
                [-1.,  1.]], dtype=float32)
     """
-    check_arraylike("corrcoef", x)
-    c = cov(x, y, rowvar, dtype=dtype)
+    c = _covariances("corrcoef", x, y, rowvar, dtype=dtype)
     if not c.ndim:
         return c / c
     deviation = sqrt(real(diag(c)))

@@ -30,6 +30,7 @@ from namoo.primitives.shape import (
     FLOATS,
     INTEGERS,
     broadcast_to,
+    convert_element_type,
     shape_of,
     unbroadcast,
 )
@@ -131,12 +132,19 @@ mul_p = Mul(
 )
 
 
-def mul(x: Any, y: Any) -> Any:
+def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     """x · y, of operands of one dtype.
+
+    Args:
+        x, y: the factors.
+        out_dtype: the type of the product; factors of any types are converted to it first.
 
     >>> mul(2.0, 3.0)
     Array(6., dtype=float32, weak_type=True)
     """
+    if out_dtype is not None:
+        weak = aval_of(x).weak_type and aval_of(y).weak_type
+        x, y = (convert_element_type(z, out_dtype, weak) for z in (x, y))
     return mul_p.bind(*operands("mul", x, y))
 
 

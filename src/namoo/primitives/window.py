@@ -315,7 +315,7 @@ def window_params(
     if isinstance(padding, str):
         window_shape(shape, padding=((0, 0),) * len(shape), **params)
         padding = padtype_to_pads(
-            [dilated(size, gap) for size, gap in zip(shape, gaps, strict=True)],
+            shape,  # as JAX has it: without what dilation adds
             [dilated(size, step) for size, step in zip(window, steps, strict=True)],
             strides,
             padding,
