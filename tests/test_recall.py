@@ -384,5 +384,5 @@ def test_warnings_are_given_each_time_once_at_the_line(run):
         for _ in range(4):
             with pytest.warns(UserWarning) as seen:
                 run(lambda x: x.sum(dtype="float64") * jnp.add(x[0], x))(X[None])
-            assert [str(w.message).split()[0] for w in seen] == ["dtype", "Following"]
+            assert [str(w.message).split()[0] for w in seen] == ["Explicitly", "Following"]
             assert {w.filename for w in seen} == {__file__}
