@@ -235,7 +235,7 @@ def test_arrays_from_their_parts(mesh):
     z = namoo.make_array_from_process_local_data(sharding, X)
     np.testing.assert_array_equal(z, X)
     assert x.sharding == y.sharding == z.sharding
-    with pytest.raises(ValueError, match=r"has the shape \(1, 2\), but each device has \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"Expected shard shape \(2, 2\) .* shape \(1, 2\)"):
         namoo.make_array_from_callback(X.shape, sharding, lambda index: X[index][:1])
     with pytest.raises(ValueError, match="8 devices of this process, but 1 arrays"):
         namoo.make_array_from_single_device_arrays(X.shape, sharding, parts[:1])
@@ -453,6 +453,129 @@ def test_the_collector_is_left_as_it_was(on):
     finally:
         (gc.enable if was_on else gc.disable)()
     assert not any(map(gc.is_tracked, outs)) or f.calls is None
+
+
+def halves():
+    """Shardings over the first and over the last four devices."""
+    devices = namoo.devices()
+    return [NamedSharding(Mesh(devices[i : i + 4], ("x",)), P("x")) for i in (0, 4)]
+
+
+def in_two_stages(x, there, **options):
+    y = namoo.jit(lambda x: x**2)(x)
+    y = namoo.device_put(y, there, **options)
+    return jnp.sum(jnp.sin(namoo.jit(lambda y: y * 3)(y)))
+
+
+@pytest.mark.parametrize(
+    "derive",
+    [
+        lambda f: namoo.grad(f),
+        lambda f: namoo.grad(lambda x: namoo.grad(f)(x).sum()),
+        lambda f: lambda x: namoo.vjp(f, x)[1](jnp.float32(1))[0],
+        lambda f: lambda x: namoo.linearize(f, x)[1](x),
+    ],
+    ids=["grad", "second", "vjp", "linearize"],
+)
+def test_derivatives_cross_from_devices_to_others(derive):
+    here, there = halves()
+    x = np.arange(4, dtype=np.float32)
+    placed = namoo.device_put(x, here)
+    found = derive(lambda x: in_two_stages(x, there))(placed)
+    wanted = derive(lambda x: jnp.sum(jnp.sin(x**2 * 3)))(jnp.asarray(x))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    if found.ndim:
+        assert found.sharding.device_set == here.device_set
+    else:
+        assert found.sharding.device_set == there.device_set
+    assert in_two_stages(placed, there).sharding.device_set == there.device_set
+
+
+def test_a_cotangent_goes_back_where_it_is_told():
+    here, there = halves()
+    x = namoo.device_put(np.arange(4, dtype=np.float32), here)
+    slope = namoo.grad(lambda x: in_two_stages(x, there, src=here))(x)
+    assert slope.sharding.device_set == here.device_set
+
+
+def test_options_of_device_put_are_trees():
+    here, there = halves()
+    x, y = (namoo.device_put(X[:4, i].copy(), here) for i in range(2))
+    moved = namoo.device_put({"x": x, "y": y}, there, donate={"x": True, "y": False})
+    assert x.is_deleted() and not y.is_deleted()
+    np.testing.assert_array_equal(moved["x"], X[:4, 0])
+    same, other = namoo.device_put((y, y), here, may_alias=(None, False))
+    assert same is y and other is not y
+    namoo.jit(lambda y: y * 2, donate_argnums=0)(y)
+    assert y.is_deleted()
+    np.testing.assert_array_equal(other, X[:4, 1])
+    for name in ("device", "src", "donate", "may_alias"):
+        with pytest.raises(ValueError, match=f"device_put: {name} must be .* prefix"):
+            namoo.device_put((x, x), **{"device": there, name: (there,) * 3})
+
+
+def test_arrays_from_the_data_of_a_process(mesh):
+    from namoo import make_array_from_process_local_data as make
+
+    sharding = NamedSharding(mesh, P("x"))
+    data = {"a": X, "b": [X + 1, X[:, 0]]}
+    shapes = [None, {"a": (8, 4), "b": None}, {"a": (8, None), "b": [(8, 4), (8,)]}]
+    for shape in shapes:
+        made = make(sharding, data, shape)
+        assert namoo.tree.structure(made) == namoo.tree.structure(data)
+        for found, wanted in zip(namoo.tree.leaves(made), namoo.tree.leaves(data), strict=True):
+            assert found.sharding == sharding
+            np.testing.assert_array_equal(found, wanted)
+    with namoo.set_mesh(mesh):
+        made = make({"a": P("x", "y"), "b": P("y")}, data)
+        assert made["a"].sharding.spec == P("x", "y") and made["b"][1].sharding.spec == P("y")
+    assert make(namoo.devices()[3], X).sharding == SingleDeviceSharding(namoo.devices()[3])
+    for wrong in ((8, 5), {"a": (8, 4), "b": None, "c": None}, {"a": (8, 4, 1), "b": None}):
+        with pytest.raises(ValueError):
+            make(sharding, data, wrong)
+
+
+@pytest.mark.parametrize(
+    ("parts", "options", "error", "message"),
+    [
+        (lambda own: own[0], {}, TypeError, "`arrays` argument must be a list or a tuple"),
+        (lambda own: own[:3], {}, ValueError, "4 devices of this process, but 3 arrays"),
+        (lambda own: [], {}, ValueError, "`dtype` must be provided via the `dtype` argument"),
+        (lambda own: [x[:1] for x in own], {}, ValueError, "Expected shard shape .2,. doesn't"),
+        (lambda own: [*own[:3], own[3][:1]], {}, ValueError, "array shape .1,. of the part"),
+        (lambda own: [*own[:3], own[3] > 0], {}, ValueError, "different types: float32, bool"),
+        (lambda own: own, {"dtype": np.int32}, ValueError, "it must match the dtype"),
+        (
+            lambda own: [spread()] * 4,
+            {},
+            ValueError,
+            r"one shard each. An argument array had 4 shard\(s\)",
+        ),
+    ],
+)
+def test_parts_that_do_not_fit(parts, options, error, message):
+    sharding = halves()[0]
+    own = [namoo.device_put(X[:2, 0], d) for d in namoo.devices()[:4]]
+    whole = namoo.make_array_from_single_device_arrays((8,), sharding, own)
+    np.testing.assert_array_equal(whole, np.tile(X[:2, 0], 4))
+    with pytest.raises(error, match=message):
+        namoo.make_array_from_single_device_arrays((8,), sharding, parts(own), **options)
+
+
+def spread():
+    return namoo.device_put(X[:4, 0], halves()[0])
+
+
+def test_arrays_are_not_made_of_parts_in_a_trace():
+    sharding = halves()[0]
+    with pytest.raises(namoo.errors.UnexpectedTracerError, match="within a traced context"):
+        namoo.jit(lambda x: namoo.make_array_from_callback((4,), sharding, lambda i: x[i]))(
+            X[:4, 0]
+        )
+    with pytest.raises(ValueError, match="requires a list of concrete arrays"):
+        namoo.jit(lambda x: namoo.make_array_from_single_device_arrays((4,), sharding, [x]))(
+            X[:4, 0]
+        )
 
 
 def test_operations_while_jit_is_disabled(mesh):

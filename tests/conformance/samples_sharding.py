@@ -4,7 +4,7 @@ import numpy as np
 
 from conformance.harness import Sample
 from namoo.control import axes
-from namoo.control.constraint import inspect_sharding_p, sharding_constraint_p
+from namoo.control.constraint import device_put_p, inspect_sharding_p, sharding_constraint_p
 from namoo.control.shard_map import axes_in_scope, shard_map_p, varying
 from namoo.core.avals import ShapedArray
 from namoo.primitives.elementwise import mul, sin
@@ -45,6 +45,14 @@ SPLIT = (("x",), ("y",))
 SAMPLES = [
     Sample(axes.vary_p, [x], {"axes": ("i",)}, axis=("i", 4)),
     Sample(sharding_constraint_p, [x], {"sharding": NamedSharding(mesh, PartitionSpec("x"))}),
+    Sample(
+        device_put_p,
+        [x],
+        {
+            "sharding": NamedSharding(mesh, PartitionSpec("x")),
+            "src": NamedSharding(mesh, PartitionSpec()),
+        },
+    ),
     Sample(inspect_sharding_p, [x], {"callback": str}),
     *(
         Sample(

@@ -10,11 +10,13 @@ import numpy as np
 from namoo import tree_util
 from namoo._config import config
 from namoo.api.arguments import is_array, to_array
-from namoo.control.constraint import sharding_constraint_p
+from namoo.control.constraint import device_put_p
 from namoo.core.array import Array, EagerArray, PlacedArray, delete, to_numpy
 from namoo.core.trace import Tracer
 from namoo.engines import devices as registry
 from namoo.engines.base import Device, require_device
+from namoo.primitives.shape import copy_p
+from namoo.transforms.jvp import JVPTracer
 
 
 def devices(backend: str | None = None) -> list[Device]:
@@ -97,7 +99,7 @@ def default_backend() -> str:
 
 
 def device_put(
-    x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias=None
+    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
 ):
     """A tree of arrays on a device.
 
@@ -105,9 +107,10 @@ def device_put(
       x: a tree of arrays and numbers.
       device: a device or a sharding, or a `PartitionSpec` for the mesh that is set; or a tree of
         them, for parts of `x`.
-      src: has no effect.
-      donate: the array may be given up: it is deleted where it moves to other devices.
-      may_alias: has no effect.
+      src: the sharding, or a tree of them, that a cotangent goes back to; by default that of `x`.
+      donate: the array may be given up: it is deleted where it moves to other devices. May be a
+        tree, for parts of `x`.
+      may_alias: False for a copy also where the array is on that device already. May be a tree.
 
     Raises:
       ValueError: something else than devices, or a tree of them that does not fit `x`.
@@ -124,16 +127,16 @@ def device_put(
         return place
 
     device = tree_util.tree_map_with_path(resolve, device)
-    try:
-        places = iter(tree_util.broadcast_prefix(device, x, is_leaf=lambda place: place is None))
-    except ValueError as error:
-        raise ValueError(
-            "device_put: device must be a device, a sharding, or a tree of them that is a prefix "
-            f"of the structure of the first argument.\n{error}"
-        ) from None
+    options = [
+        _for_each(x, "device", device, "a device, a sharding"),
+        _for_each(x, "src", src, "a device, a sharding"),
+        _for_each(x, "donate", donate, "True, False"),
+        _for_each(x, "may_alias", may_alias, "True, False, None"),
+    ]
+    options = iter(list(zip(*options, strict=True)))
 
     def put(path, leaf):
-        place = next(places)
+        place, origin, given_up, alias = next(options)
         if not is_array(leaf):
             raise TypeError(
                 f"device_put: {tree_util.keystr(path) or 'the argument'} is {leaf!r} of type "
@@ -142,19 +145,44 @@ def device_put(
         if isinstance(leaf, Tracer):
             if place is None:
                 return leaf
-            from namoo.api.placement import as_sharding
-
-            return sharding_constraint_p.bind(leaf, sharding=as_sharding(place))
+            return _put_traced(leaf, place, origin)
         if place is None or (type(leaf) is not PlacedArray and _is_here(place)):
             return to_array(leaf)
         from namoo.api import placement
 
         moved = placement.put(leaf, place)
-        if donate and isinstance(leaf, EagerArray) and moved is not leaf:
+        if moved is leaf:
+            return copy_p.bind(leaf) if alias is False and not given_up else leaf
+        if given_up and isinstance(leaf, EagerArray):
             delete(leaf)
         return moved
 
     return tree_util.tree_map_with_path(put, x)
+
+
+def _for_each(x: Any, name: str, given: Any, what: str) -> list[Any]:
+    """An option of `device_put` for each leaf of a tree."""
+    try:
+        return tree_util.broadcast_prefix(given, x, is_leaf=lambda entry: entry is None)
+    except ValueError as error:
+        raise ValueError(
+            f"device_put: {name} must be {what}, or a tree of them that is a prefix of the "
+            f"structure of the first argument.\n{error}"
+        ) from None
+
+
+def _put_traced(x: Tracer, place: Any, src: Any) -> Any:
+    """A traced value on a device; its cotangent goes back where the value was."""
+    from namoo.api.placement import as_sharding
+
+    inner: Any = x
+    while isinstance(inner, JVPTracer):
+        inner = inner.primal
+    if src is None and type(inner) is PlacedArray:
+        src = inner._sharding
+    return device_put_p.bind(
+        x, sharding=as_sharding(place), src=None if src is None else as_sharding(src)
+    )
 
 
 def _in_the_mesh(spec: Any) -> Any:

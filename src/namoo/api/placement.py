@@ -16,6 +16,7 @@ import numpy as np
 from namoo import _spans
 from namoo._accelerator import native
 from namoo._config import config, disable_jit
+from namoo.control.constraint import device_put_p
 from namoo.core.array import Deleted, EagerArray, PlacedArray, delete, to_numpy, unseen
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
@@ -441,6 +442,8 @@ def apply(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
     for x in args:
         if isinstance(x, Tracer):
             x.escaped()
+    if prim is device_put_p:
+        return put(args[0], params["sharding"])
     key: Any = (prim, tuple(sorted(params.items())))
     try:
         known = _operations.get(key)

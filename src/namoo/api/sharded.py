@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, tree_util
+from namoo import _dtypes, errors, tree_util
 from namoo.api.arguments import to_array, wraps
-from namoo.api.placement import needs_placing
+from namoo.api.placement import as_sharding, needs_placing
 from namoo.control.constraint import sharding_constraint_p
 from namoo.core.array import EagerArray, PlacedArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.trace import EvalTrace, context
+from namoo.core.trace import EvalTrace, Tracer, context
 from namoo.sharding import NamedSharding, PartitionSpec, Sharding
 from namoo.sharding.context import concrete_mesh, get_abstract_mesh
 from namoo.sharding.shardings import require_divisible
@@ -188,6 +188,12 @@ def make_array_from_callback(
     >>> make_array_from_callback((4,), sharding, lambda index: whole[index])
     Array([0, 1, 2, 3], dtype=int32)
     """
+    if not isinstance(context.trace, EvalTrace):
+        raise errors.UnexpectedTracerError(
+            "jax.make_array_from_callback cannot be called within a traced context: its parts are "
+            "made when it is called. Call it outside of jit and other transformations, and pass "
+            "the array." + errors.at_user_line()
+        )
     shape = tuple(shape)
     require_divisible("make_array_from_callback", sharding, shape)
     cuts = sharding.addressable_devices_indices_map(shape)
@@ -212,15 +218,16 @@ def make_array_from_single_device_arrays(
       sharding: how it lies on devices.
       arrays: the parts, on their devices.
       dtype: the type of the elements, where there are no parts to tell.
+
+    Raises:
+      TypeError: the parts are not a list or a tuple.
+      ValueError: the parts do not fit the shape, the sharding, the type or one another.
     """
+    name = "make_array_from_single_device_arrays"
     shape = tuple(shape)
-    require_divisible("make_array_from_single_device_arrays", sharding, shape)
+    require_divisible(name, sharding, shape)
     devices = list(sharding._addressable_device_assignment)
-    if len(arrays) != len(devices):
-        raise ValueError(
-            f"make_array_from_single_device_arrays: the sharding has {len(devices)} devices of "
-            f"this process, but {len(arrays)} arrays were given: {sharding}."
-        )
+    _check_parts(name, arrays, devices, sharding.shard_shape(shape), dtype)
     placed = [x for x in arrays if isinstance(x, PlacedArray)]
     if len(placed) == len(arrays) and len(devices) == sharding.num_devices:
         by_device = {next(iter(x._sharding.device_set)): x for x in placed}
@@ -231,21 +238,93 @@ def make_array_from_single_device_arrays(
             buffer = xla.join([by_device[d]._buffer for d in devices], aval, sharding)
             return PlacedArray(aval, sharding, buffer)
     parts = [to_numpy(x) for x in arrays]
-    name = "make_array_from_single_device_arrays"
     return _from_parts(name, shape, sharding, devices, parts, dtype)
 
 
+def _check_parts(
+    name: str, arrays: Any, devices: Sequence[Any], shape: tuple[int, ...], dtype: Any
+) -> None:
+    """Refuse parts of an array that are not one for each device, alike, and of the right shape."""
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError(
+            f"jax.{name} `arrays` argument must be a list or a tuple of arrays, got "
+            f"{type(arrays).__name__}."
+        )
+    if any(isinstance(x, Tracer) for x in arrays):
+        raise ValueError(
+            f"jax.{name} requires a list of concrete arrays as input, got traced values. Call it "
+            "outside of jit and other transformations." + errors.at_user_line()
+        )
+    if devices and not arrays and dtype is None:
+        raise ValueError(
+            "If the Array has no addressable shards, `dtype` must be provided via the `dtype` "
+            f"argument to `jax.{name}`; and there must be an array for each of the devices of "
+            f"this process, {devices}."
+        )
+    if len(arrays) != len(devices):
+        raise ValueError(
+            f"{name}: the sharding has {len(devices)} devices of this process, but {len(arrays)} "
+            "arrays were given."
+        )
+    types = {str(aval_of(x).dtype): aval_of(x).dtype for x in arrays}
+    if len(types) > 1:
+        raise ValueError(f"{name}: the arrays have different types: {', '.join(types)}.")
+    if dtype is not None and types and np.dtype(dtype) not in types.values():
+        raise ValueError(
+            f"If `dtype` is provided to `jax.{name}`, it must match the dtype of the addressable "
+            f"shards. Got dtype={np.dtype(dtype)}, but the arrays have {', '.join(types)}."
+        )
+    for x, device in zip(arrays, devices, strict=True):
+        if isinstance(x, PlacedArray) and x._sharding.num_devices > 1:
+            raise ValueError(
+                "When making an array from single-device arrays the input arrays must have one "
+                f"shard each. An argument array had {x._sharding.num_devices} shard(s)."
+            )
+        _check_part(name, device, aval_of(x).shape, shape)
+
+
+def _check_part(name: str, device: Any, found: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    if found != wanted:
+        raise ValueError(
+            f"{name}: Expected shard shape {wanted} doesn't match the single device array shape "
+            f"{found} of the part for {device}."
+        )
+
+
 def make_array_from_process_local_data(
-    sharding: Sharding, local_data: Any, global_shape: Sequence[int | None] | None = None
+    sharding: Any, local_data: Any, global_shape: Any = None
 ) -> Any:
-    """An array over the devices of all processes, from the part that each process has.
+    """Arrays over the devices of all processes, from the parts that each process has.
 
     Args:
-      sharding: how the array lies on devices.
-      local_data: the part of this process, or all of the array.
-      global_shape: the shape of the whole array, None for dimensions to be found; by default a
-        dimension that is divided among processes is as many times larger.
+      sharding: how the arrays lie on devices: a sharding, a device, or a `PartitionSpec` for the
+        mesh of `namoo.set_mesh`; or a tree of these that is a prefix of `local_data`.
+      local_data: a tree of the parts of this process, or of whole arrays.
+      global_shape: the shape of the whole array, None for dimensions to be found; or a tree of
+        shapes that is a prefix of `local_data`. By default a dimension that is divided among
+        processes is as many times larger.
+
+    Raises:
+      ValueError: shapes, shardings and data do not fit one another.
     """
+    name = "make_array_from_process_local_data"
+    leaves, tree = tree_util.tree_flatten(local_data)
+    places = tree_util.broadcast_prefix(sharding, local_data, is_leaf=_is_place)
+    shapes = tree_util.broadcast_prefix(global_shape, local_data, is_leaf=_is_shape)
+    return tree.unflatten(
+        _from_local(_resolve(name, place) if _is_place(place) else as_sharding(place), x, shape)
+        for x, place, shape in zip(leaves, places, shapes, strict=True)
+    )
+
+
+def _is_shape(x: Any) -> bool:
+    return x is None or (
+        isinstance(x, (tuple, list)) and all(n is None or isinstance(n, int) for n in x)
+    )
+
+
+def _from_local(sharding: Any, local_data: Any, global_shape: Sequence[int | None] | None) -> Any:
+    """One array from the part of this process."""
     local = to_numpy(to_array(local_data))
     whole = tuple(global_shape) if global_shape is not None else (None,) * local.ndim
     if len(whole) != local.ndim:
@@ -289,11 +368,7 @@ def _from_parts(
 ) -> Any:
     wanted = sharding.shard_shape(shape)
     for part, device in zip(parts, devices, strict=True):
-        if part.shape != wanted:
-            raise ValueError(
-                f"{what}: the part for {device} has the shape {part.shape}, but each device has "
-                f"{wanted} of an array of shape {shape} with {sharding}."
-            )
+        _check_part(what, device, part.shape, wanted)
     found = parts[0].dtype if parts else np.dtype(dtype if dtype is not None else np.float32)
     aval = ShapedArray(shape, _dtypes.of_numpy(found) if found.names else found)
     if not needs_placing(sharding):

@@ -31,6 +31,35 @@ class ShardingConstraint(Primitive):
         return hlo.constrain(x, sharding)
 
 
+class DevicePut(Primitive):
+    """The identity; arrays on devices are moved to those of `sharding`.
+
+    The cotangent is moved back to `src`, where the value came from, if that is known.
+    """
+
+    name, linear = "device_put", True
+    takes_axis = True
+
+    def evaluate(self, x, *, sharding, src):
+        return x
+
+    def abstract(self, x, *, sharding, src):
+        return x
+
+    def transpose(self, ct, x, *, sharding, src):
+        return [ct if src is None else self.bind(ct, sharding=src, src=sharding)]
+
+    def batch(self, xs, dims, *, axis, sharding, src):
+        wider = [s and s.with_dimension(dims[0], axis.spmd) for s in (sharding, src)]
+        return self.bind(*xs, sharding=wider[0], src=wider[1]), dims[0]
+
+    def native(self, emit, x, *, sharding, src):
+        return x
+
+    def stablehlo(self, hlo, x, *, sharding, src):
+        return hlo.constrain(x, sharding)
+
+
 class InspectSharding(Primitive):
     """Tells a function how a value lies on devices, when the program is compiled, which decides it.
 
@@ -64,4 +93,5 @@ class InspectSharding(Primitive):
 
 
 sharding_constraint_p = ShardingConstraint()
+device_put_p = DevicePut()
 inspect_sharding_p = InspectSharding()

@@ -12,7 +12,7 @@ _TABLE = {
     "control.axes": "all_gather_p all_to_all_p axis_index_p pmax_p pmin_p ppermute_p psum_p",
     "control.call": "call_p closed_call_p jit_p",
     "control.cond": "cond_p",
-    "control.constraint": "sharding_constraint_p",
+    "control.constraint": "device_put_p sharding_constraint_p",
     "control.reduce": "reduce_p reduce_window_p",
     "control.scan": "scan_p",
     "control.solves": "linear_solve_p",

@@ -9,6 +9,7 @@ from namoo.control.call import call_p as call_p
 from namoo.control.call import closed_call_p as closed_call_p
 from namoo.control.call import jit_p as jit_p
 from namoo.control.cond import cond_p as cond_p
+from namoo.control.constraint import device_put_p as device_put_p
 from namoo.control.constraint import sharding_constraint_p as sharding_constraint_p
 from namoo.control.reduce import reduce_p as reduce_p
 from namoo.control.reduce import reduce_window_p as reduce_window_p
