@@ -129,8 +129,56 @@ def test_in_and_out_shardings(mesh):
         f({"w": jnp.ones((4, 2))}, namoo.device_put(X, NamedSharding(mesh, P("y"))))
     with pytest.raises(ValueError, match="x: dimension 0 .* Pad it to 8"):
         f({"w": jnp.ones((4, 2))}, X[:7])
-    with pytest.raises(ValueError, match="out_shardings must be .* prefix"):
+    with pytest.raises(ValueError, match="out_shardings specification must be a tree prefix"):
         namoo.jit(lambda x: x, out_shardings=(rows, rows))(X)
+
+
+jit = namoo.jit
+# what is wrong with a sharding, and what the error says; on one device as on many
+UNFIT = {
+    "rank of an argument": (lambda s: jit(lambda x: x, in_shardings=s)(X[0]), "arguments.* x is"),
+    "rank of a result": (lambda s: jit(lambda x: {"a": x[0]}, out_shardings=s)(X), "result.'a'"),
+    "rank of a scalar": (lambda s: jit(lambda x: x.sum(), out_shardings=s)(X), "result is incomp"),
+    "device_put, rank": (lambda s: namoo.device_put(X[0], s), "device_put args is incompatible"),
+    "put in jit": (lambda s: jit(lambda x: namoo.device_put(x[0], s))(X), "device_put args"),
+    "tree of arguments": (lambda s: jit(lambda x: x, in_shardings=(s, s))(X), "different lengths"),
+    "keys": (lambda s: jit(lambda x: {"a": x}, out_shardings={"b": s})(X), "pytree metadata"),
+    "keyword": (lambda s: jit(lambda x, k: x, in_shardings=(s,))(X, k=X), "keyword arguments"),
+    "within jit": (
+        lambda s: jit(lambda x: jit(lambda y: y, out_shardings=s)(x[0]))(X),
+        "result is incompatible",
+    ),
+    "lower": (lambda s: jit(lambda x: x, in_shardings=s).lower(X[0]), "arguments"),
+}
+
+
+@pytest.mark.parametrize("case", UNFIT)
+@pytest.mark.parametrize("devices", [1, 4])
+def test_shardings_that_do_not_fit_are_refused(case, devices):
+    call, words = UNFIT[case]
+    namoo.cpu_devices(devices)
+    sharding = NamedSharding(namoo.make_mesh((devices,), ("x",)), P("x", None))
+    with pytest.raises(ValueError, match=words):
+        call(sharding)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda s, x: jit(lambda x: x, out_shardings=s)(x),
+        lambda s, x: jit(lambda x: x, in_shardings=s)(x),
+        lambda s, x: jit(lambda x: jit(lambda y: y, out_shardings=s)(x))(x),
+        lambda s, x: namoo.vmap(jit(lambda y: y, out_shardings=s))(x[None]),
+        lambda s, x: jit(lambda x: x, out_shardings=s).lower(x),
+        lambda s, x: namoo.eval_shape(jit(lambda x: x, out_shardings=s), x),
+        lambda s, x: jit(lambda x: namoo.device_put(x, s))(x),
+    ],
+)
+def test_rows_that_devices_cannot_share_are_refused(call, mesh):
+    """Of 5 rows over 4 devices, wherever the sharding is asked for."""
+    words = "axis 0 is partitioned 4 times, but the dimension size is 5"
+    with pytest.raises(ValueError, match=words):
+        call(NamedSharding(mesh, P("x")), jnp.ones(5))
 
 
 def test_specs_take_the_mesh_that_is_set(mesh):

@@ -12,6 +12,7 @@ from namoo._config import config
 from namoo.api.arguments import is_array, to_array
 from namoo.control.constraint import device_put_p
 from namoo.core.array import Array, EagerArray, PlacedArray, delete, to_numpy
+from namoo.core.avals import aval_of
 from namoo.core.trace import Tracer
 from namoo.engines import devices as registry
 from namoo.engines.base import Device, require_device
@@ -142,6 +143,10 @@ def device_put(
                 f"device_put: {tree_util.keystr(path) or 'the argument'} is {leaf!r} of type "
                 f"{type(leaf).__name__}, which is not an array."
             )
+        if hasattr(place, "device_set"):
+            from namoo.sharding.shardings import require_fitting
+
+            require_fitting("device_put args", place, aval_of(leaf))
         if isinstance(leaf, Tracer):
             if place is None:
                 return leaf

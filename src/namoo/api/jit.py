@@ -446,6 +446,8 @@ class Jitted(dispatch.Dispatcher):
             given = self._donated_leaves(args, kwargs, static)
             given = [d for i, d in enumerate(given) if i not in fixed.places]
             traced.donate(given, self._engine)
+        if self._shardings is not None:
+            self._shardings.check(args, kwargs, traced, names())
         # A program that closes over values of a transformation outside serves this call only.
         if not any(isinstance(c, Tracer) for c in consts):
             self._remember(key, traced, leaves, tree, paths, static, axes)

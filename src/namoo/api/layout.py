@@ -8,6 +8,7 @@ from typing import Any
 from namoo import tree_util
 from namoo.control.constraint import sharding_constraint_p
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from namoo.sharding.shardings import require_fitting
 from namoo.transforms.stage import derived, stage_closed
 
 
@@ -79,6 +80,30 @@ class Shardings:
         given = [s for i, s in enumerate(given) if i not in fixed]
         return [*[None] * len(traced.consts), *given], self.wanted(traced)
 
+    def check(self, args: tuple, kwargs: dict, traced: Any, paths: Sequence[str]) -> None:
+        """Refuse shardings that do not fit: their trees, their ranks, and what they divide.
+
+        Args:
+          args, kwargs: the arguments that are data.
+          traced: their program.
+          paths: the names of the leaves of the arguments that are arrays.
+        """
+        given, wanted = self.leaves(args, kwargs, traced)
+        names = [
+            f"result{tree_util.keystr(path)}"
+            for i, path in enumerate(tree_util.leaf_paths(traced.out_tree))
+            if i not in traced.fixed_out.places
+        ]
+        avals = traced.closed.in_avals[len(traced.consts) :]
+        arguments = zip(given[len(traced.consts) :], paths, avals, strict=True)
+        for what, leaves in (
+            ("arguments", arguments),
+            ("outputs", zip(wanted, names, traced.closed.out_avals, strict=True)),
+        ):
+            for sharding, name, aval in leaves:
+                if sharding is not None:
+                    require_fitting(f"pjit {what} with pytree key path {name}", sharding, aval)
+
     def wanted(self, traced: Any) -> list[Any]:
         """A sharding or None for each result of the program."""
         result = traced.out_tree.unflatten(range(traced.out_tree.num_leaves))
@@ -103,13 +128,15 @@ class Shardings:
     def _prefix(what: str, shardings: Any, tree: Any) -> list[Any]:
         if isinstance(shardings, list) and isinstance(tree, tuple):
             shardings = tuple(shardings)
-        try:
-            return tree_util.broadcast_prefix(shardings, tree, is_leaf=_is_none)
-        except ValueError as error:
-            raise ValueError(
-                f"jit: {what} must be a sharding, None, or a tree of them that is a prefix of the "
-                f"structure of the {'arguments' if what[0] == 'i' else 'results'}.\n{error}"
-            ) from None
+        whose = "positional arguments tuple" if what[0] == "i" else "results"
+        return tree_util.broadcast_prefix(
+            shardings,
+            tree,
+            is_leaf=_is_none,
+            title=f"pjit {what} specification must be a tree prefix of the {whose}, with a "
+            "sharding, a PartitionSpec or None at its leaves",
+            name=f"pjit {what}",
+        )
 
 
 def _lay(shardings: Sequence[Any], xs: Sequence[Any]) -> list[Any]:
@@ -151,9 +178,10 @@ def _named(what: str, shardings: Any) -> Any:
                     "a mesh: set one with namoo.set_mesh(mesh), or pass NamedSharding(mesh, spec)."
                 )
             return NamedSharding(mesh, leaf)
-        raise ValueError(
-            f"jit: {what}{tree_util.keystr(path)} must be a sharding, a PartitionSpec or None, got "
-            f"{leaf!r} of type {type(leaf).__name__}."
+        raise TypeError(
+            f"{what} leaf specifications are expected to be shardings, PartitionSpec instances or "
+            f"None, but got {leaf!r} of type {type(leaf).__name__}, at "
+            f"{what}{tree_util.keystr(path)}."
         )
 
     return tree_util.tree_map_with_path(one, shardings, is_leaf=_is_none)

@@ -219,6 +219,22 @@ def require_divisible(what: str, sharding: Sharding, shape: tuple[int, ...]) -> 
             )
 
 
+def require_fitting(what: str, sharding: Sharding, aval: Any) -> None:
+    """Refuse a sharding that an array of a type cannot have, naming the array.
+
+    Raises:
+      IndivisibleError: a dimension cannot be cut into equal parts.
+      ValueError: the array has fewer dimensions than the sharding speaks of.
+    """
+    try:
+        sharding.check_compatible_aval(aval.shape)
+    except ValueError as error:
+        raise ValueError(
+            f"One of {what} is incompatible with its sharding annotation {sharding}: {error}"
+        ) from None
+    require_divisible(f"One of {what}", sharding, aval.shape)
+
+
 def _indivisible(sharding: Sharding, shape: tuple[int, ...], dim: int, count: int) -> str:
     over, whole = f"{count} tiles", ""
     if isinstance(sharding, NamedSharding):
@@ -232,8 +248,9 @@ def _indivisible(sharding: Sharding, shape: tuple[int, ...], dim: int, count: in
     size = shape[dim]
     return (
         f"dimension {dim} of an array of shape {shape} has size {size}, which cannot be split "
-        f"evenly over {over}. Pad it to {-(-size // count) * count}{whole}. The sharding is "
-        f"{sharding}."
+        f"evenly over {over}. Pad it to {-(-size // count) * count}{whole}. Sharding {sharding} "
+        f"implies that array axis {dim} is partitioned {count} times, but the dimension size is "
+        f"{size} (full shape: {shape})."
     )
 
 
