@@ -553,6 +553,39 @@ def custom_gradient(J, jnp, lax):
     return J.grad(f, (0, 1))(2.0, 5.0), J.vmap(J.grad(f))(x3, x3), J.jit(f)(2.0, 3.0)
 
 
+@case
+def derivatives_by_integers_are_numpy_arrays(J, jnp, lax):
+    f = lambda i, x: x * 2.0  # noqa: E731
+    zero = np.zeros((), jax.dtypes.float0)
+    found = [
+        J.grad(f, allow_int=True)(3, 2.0),
+        J.jit(J.grad(f, allow_int=True))(3, 2.0),
+        J.vmap(J.grad(f, allow_int=True))(np.arange(3), x3),
+        J.vjp(f, 3, 2.0)[1](1.0)[0],
+        J.jvp(lambda i: i * 2, (3,), (zero,))[1],
+        J.jit(lambda x: x)(np.zeros(2, jax.dtypes.float0)),
+        jnp.zeros(2, jax.dtypes.float0),
+        jnp.asarray(zero),
+    ]
+    assert all(hasattr(x, "__array__") and not isinstance(x, J.Array) for x in found)
+    return [np.shape(x) for x in found], [bool(np.all(x == zero)) for x in found]
+
+
+@case
+def types_like_those_of_values(J, jnp, lax):
+    like = J.ShapeDtypeStruct.like
+    found = [like(x) for x in (1.5, 2, np.ones(3), jnp.ones((2, 3)), like(1.5))]
+    return [(repr(x.dtype), x.shape, x.weak_type, x.sharding is None) for x in found]
+
+
+@case
+def formats_of_compiled_programs(J, jnp, lax):
+    compiled = J.jit(lambda x, y: {"a": x}).lower(x23, 1.0).compile()
+    (x, y), _ = compiled.input_formats
+    out = compiled.output_formats["a"]
+    return [x.layout.major_to_minor, out.layout.major_to_minor, y.layout is y.sharding is None]
+
+
 def _closing_over(J, jnp, lax, x, mode):
     """A function with rules that close over `x`, at a point that does not depend on it."""
     if mode == "jvp":

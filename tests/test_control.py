@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import gc
+import operator
+import weakref
 from itertools import accumulate
 
 import hypothesis.strategies as st
@@ -186,6 +189,14 @@ def fori_of_trees(lib, x):
     return lib.lax.fori_loop(1, 3, body, {"a": x, "b": x * 2})
 
 
+def fori_with_floating_bounds(lib, x):
+    return lib.lax.fori_loop(0.0, 2.5, lambda i, v: v * x + i, x)
+
+
+def scan_of_floating_length(lib, x):
+    return lib.lax.scan(lambda c, _: (c * x, c), x, None, length=2.0)
+
+
 def map_of_slices(lib, x):
     return lib.lax.map(lambda a: (lib.jnp.sin(a) * x, a * 2), x)
 
@@ -242,6 +253,8 @@ REVERSIBLE = [
     fori_of_trees,
     map_of_slices,
     map_in_batches,
+    fori_with_floating_bounds,
+    scan_of_floating_length,
     associative_scan_of_products,
     associative_scan_of_maps,
     associative_scan_backwards,
@@ -676,8 +689,8 @@ def test_derivatives_of_special_loops_agree_with_jax(program):
             lambda lib: lib.lax.while_loop(lambda c: c < 3, lambda c: c + 0.5, np.int32(0)),
             r"i32\[\], found f32\[\]",
         ),
-        (lambda lib: lib.lax.fori_loop(0, 3.0, lambda i, c: c, 0), "integer scalars"),
-        (lambda lib: lib.lax.fori_loop(np.arange(2), 3, lambda i, c: c, 0), "integer scalars"),
+        (lambda lib: lib.lax.fori_loop(0, 3.0, lambda i, c: c, 0), "equal types"),
+        (lambda lib: lib.lax.fori_loop(np.arange(2), 3, lambda i, c: c, 0), "must be scalars"),
         (
             lambda lib: lib.lax.fori_loop(np.int8(0), np.int16(3), lambda i, c: c, 0),
             "equal types, got int8 and int16",
@@ -751,6 +764,92 @@ def test_a_shared_operand_is_not_repeated_for_each_example_that_chooses():
         np.ones(5, bool), np.ones((3, 3)), np.ones((5, 3))
     )
     assert "[5,3,3]" not in str(chosen)
+
+
+def counted(loop):
+    """How often a body is traced by two calls of a loop with the same types, thrice."""
+
+    def program(lib):
+        calls, scale = [], 2.0
+
+        def body(x):
+            calls.append(None)
+            return x * scale
+
+        counts = []
+        for x in (1.0, lib.jnp.arange(3.0), lib.jnp.arange(4.0)):
+            for _ in range(2):
+                loop(lib, body, x)
+            counts.append(len(calls))
+        return counts
+
+    return program
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        lambda lib, f, x: lib.lax.scan(lambda c, _: (f(c), None), x, None, length=2),
+        lambda lib, f, x: lib.lax.map(f, lib.jnp.atleast_1d(x)),
+        lambda lib, f, x: lib.lax.cond(True, f, lambda x: x * 1.0, x),
+        lambda lib, f, x: lib.lax.switch(1, [f, f, f], x),
+        lambda lib, f, x: lib.lax.while_loop(lambda x: lib.jnp.all(x > 3), f, x),
+        lambda lib, f, x: lib.vmap(lambda x: lib.lax.cond(x > 0, f, f, x))(lib.jnp.atleast_1d(x)),
+        lambda lib, f, x: lib.grad(lambda x: lib.lax.map(f, x[None]).sum())(lib.jnp.asarray(x)),
+    ],
+    ids=["new function", "map", "cond", "switch", "while", "vmap", "grad"],
+)
+def test_the_same_function_is_traced_no_more_often_than_by_jax(loop):
+    program = counted(loop)
+    assert all(map(operator.le, program(OURS), program(THEIRS)))
+
+
+def test_loops_with_counters_trace_their_body_once():
+    calls = []
+
+    def body(i, x):
+        calls.append(None)
+        return x + i
+
+    for _ in range(3):
+        lax.fori_loop(0, 3, body, 1.0)
+    assert len(calls) == 1
+    for _ in range(3):
+        namoo.jit(lambda n: lax.fori_loop(0, n, body, 1.0))(3)
+    assert len(calls) == 2
+    namoo.clear_caches()
+    lax.fori_loop(0, 3, body, 1.0)
+    assert len(calls) == 3
+
+
+def test_a_body_is_traced_again_when_a_name_means_another_value():
+    """JAX goes on with the first value."""
+    scale = 2.0
+
+    def helper(x):
+        return x * scale
+
+    def body(c, x):
+        return c + helper(x), None
+
+    assert lax.scan(body, 0.0, X)[0] == 2 * lax.scan(lambda c, x: (c + x, None), 0.0, X)[0]
+    scale = 0.0
+    assert lax.scan(body, 0.0, X)[0] == 0
+
+
+def test_a_remembered_program_dies_with_its_function():
+    weights = jnp.ones(3)
+
+    def run():
+        def body(c, x):
+            return c + (weights * x).sum(), body is None
+
+        lax.scan(body, 0.0, X)
+        return weakref.ref(body)
+
+    body = run()
+    gc.collect()
+    assert body() is None
 
 
 AXES = [

@@ -18,7 +18,7 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from namoo import lax
-from namoo.api.identity import _global_names
+from namoo.transforms.identity import _global_names
 
 
 class Counter:
@@ -558,3 +558,19 @@ def test_attributes_of_a_function_are_there_but_hide_no_method():
 
     double.note, double._call = "twice", None
     assert namoo.jit(double).note == "twice" and namoo.jit(double)(3) == 6
+
+
+@pytest.mark.parametrize("number", [1, 2.5, 1j, True], ids=repr)
+def test_a_number_and_an_array_of_its_weak_type_are_one_trace(number):
+    count = 0
+
+    @namoo.jit
+    def f(x):
+        nonlocal count
+        count += 1
+        return x
+
+    results = [f(x) for x in (number, jnp.asarray(number), number, jnp.asarray(number))]
+    assert count == 1 and all(r.weak_type is (number is not True) for r in results)
+    f(jnp.asarray(number)[None])
+    assert count == 2

@@ -183,7 +183,7 @@ def require_callable(fun: Any, what: str) -> None:
 
 
 def to_array(x: Any) -> Any:
-    """An array around a concrete operand; tracers stay."""
-    if isinstance(x, Array):
+    """An array around a concrete operand; tracers stay, and NumPy's arrays of float0."""
+    if isinstance(x, Array) or (isinstance(x, np.ndarray) and x.dtype.names):
         return x
     return EagerArray(to_numpy(x), aval_of(x).weak_type)

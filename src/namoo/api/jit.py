@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from namoo import _spans, errors, tree_util
+from namoo import _dtypes, _spans, errors, tree_util
 from namoo._accelerator import native
 from namoo._config import config
 from namoo._lazy import collector_waits, later
@@ -26,9 +26,9 @@ from namoo.api.arguments import (
     require_callable,
     signature,
 )
-from namoo.api.identity import function_key
 from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
 from namoo.control.call import jit_p
+from namoo.control.trees import forget_programs
 from namoo.core.array import Array, EagerArray, PlacedArray
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr, needed
@@ -36,6 +36,7 @@ from namoo.core.trace import Tracer, context, eval_trace, wrap
 from namoo.engines import base
 from namoo.engines.base import require_device
 from namoo.engines.choice import compile as compile_program
+from namoo.transforms.identity import function_key
 from namoo.transforms.program import ProgramPrimitive, speaks_of_devices
 from namoo.transforms.stage import close, stage
 
@@ -71,10 +72,9 @@ def _leaf_key(x: Any) -> Any:
         aval = aval_of(x)
         key = aval.shape, getattr(aval.dtype, "numpy", aval.dtype), aval.weak_type
         return (*key, aval.vma) if aval.vma else key
-    if kind is int:
-        aval_of(x)  # refuses what does not fit
     if kind in (bool, int, float, complex):
-        return kind
+        aval = aval_of(x)  # refuses an integer that does not fit
+        return aval.shape, aval.dtype, aval.weak_type
     if kind is slice:  # has no hash before Python 3.12
         return slice, x.start, x.stop, x.step
     return Fixed(kind, x)
@@ -209,6 +209,7 @@ def clear_caches() -> None:
     """
     if native is not None:
         native.pool_limit(None)
+    forget_programs()
     for cache, _ in list(_shared.values()):
         cache.clear()
     for caches in list(_own.values()):
@@ -432,6 +433,10 @@ class Jitted(dispatch.Dispatcher):
             outs, out_tree = tree_util.tree_flatten(result)
             fixed_out = Static(outs)
             fixed_out.check_results("jit", self._fun, result)
+            for i, x in enumerate(outs):
+                # Nothing has to be computed.
+                if i not in fixed_out.places and aval_of(x).dtype == _dtypes.float0:
+                    fixed_out.places[i] = np.zeros(aval_of(x).shape, _dtypes.float0)
             return fixed_out.dynamic(outs)
 
         def names():

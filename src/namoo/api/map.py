@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from namoo import errors, tree_util
+from namoo import _dtypes, errors, tree_util
 from namoo._config import config
 from namoo.api.arguments import (
     Static,
@@ -20,7 +20,7 @@ from namoo.api.arguments import (
 from namoo.core.array import PlacedArray
 from namoo.core.avals import aval_of
 from namoo.core.trace import EvalTrace, context
-from namoo.primitives.shape import broadcast, moveaxis, shape_of
+from namoo.primitives.shape import broadcast, moveaxis, shape_of, zeros
 from namoo.transforms.batch import Axis, batch
 from namoo.tree_util import keystr
 
@@ -234,6 +234,10 @@ def _put(axis: Axis, x: Any, dim: int | None, wanted: int | None, fun: Callable)
             f"{ndim - 1}, so the axis must be between {-ndim} and {ndim - 1}."
         )
     if dim is None:
+        aval = aval_of(x)
+        if aval.dtype == _dtypes.float0:
+            place = wanted % ndim
+            return zeros(aval.update(shape=(*aval.shape[:place], axis.size, *aval.shape[place:])))
         return moveaxis(broadcast(x, (axis.size,)), 0, wanted % ndim)
     return moveaxis(x, dim, wanted % ndim)
 

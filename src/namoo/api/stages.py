@@ -11,7 +11,7 @@ from namoo.api import dispatch
 from namoo.api.arguments import is_array
 from namoo.api.donation import ArgInfo
 from namoo.core.array import PlacedArray
-from namoo.core.avals import ShapeDtypeStruct, aval_of
+from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.core.trace import Tracer, wrap
 from namoo.engines import devices as registry
@@ -208,6 +208,27 @@ class Compiled:
         )
 
     @property
+    def input_formats(self) -> tuple[Any, dict[str, Any]]:
+        """The layout and the sharding of each argument, in the structure of the arguments.
+
+        >>> import namoo, namoo.numpy as jnp
+        >>> compiled = namoo.jit(lambda x: x).lower(jnp.ones((2, 3))).compile()
+        >>> compiled.input_formats[0][0].layout.major_to_minor
+        (0, 1)
+        """
+        rest = iter(self._inputs)
+        return self.in_tree.unflatten(
+            [_format(aval_of(x), next(rest)) if is_array(x) else x for x in self._traced._leaves]
+        )
+
+    @property
+    def output_formats(self) -> Any:
+        """The layout and the sharding of each result, in the structure of the result."""
+        inner = self._traced._traced
+        formats = [*map(_format, inner.closed.out_avals, self._outputs)]
+        return inner.out_tree.unflatten(inner.fixed_out.join(formats))
+
+    @property
     def out_info(self) -> Any:
         """The types of the result, as a tree of `ShapeDtypeStruct`s with shardings."""
         return self._traced._types(self._outputs)
@@ -304,6 +325,13 @@ def _type_of(x: Any) -> Any:
         return x
     aval, sharding = aval_of(x), getattr(x, "sharding", None) if _is_committed(x) else None
     return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+
+
+def _format(aval: ShapedArray, sharding: Any) -> Any:
+    """The format of an array; of one that is not used, nothing is said."""
+    from namoo.sharding.layouts import Format, row_major
+
+    return Format() if sharding is None else Format(row_major(aval.ndim), sharding)
 
 
 def _is_committed(x: Any) -> bool:

@@ -11,7 +11,7 @@ from namoo import errors, tree_util
 from namoo._config import config
 from namoo.control.axes import vary_p
 from namoo.control.scan import one_by_one
-from namoo.control.trees import Staged, as_arrays, share_consts, type_differences
+from namoo.control.trees import as_arrays, share_consts, staged, type_differences
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
 from namoo.core.jaxpr import ClosedJaxpr, dependent, has_io, jaxpr_as_fun
@@ -305,9 +305,9 @@ def _branch_programs(name: str, index: Any, funs: Sequence[Callable], operands: 
     """Programs of all branches on the same operands, with agreeing result types."""
     flat, in_tree = tree_util.tree_flatten(operands)
     avals = [aval_of(x) for x in flat]
-    staged = [Staged(f, in_tree, avals, name) for f in funs]
-    first = staged[0]
-    for other in staged[1:]:
+    programs = [staged(f, in_tree, avals, name) for f in funs]
+    first = programs[0]
+    for other in programs[1:]:
         differences = type_differences(first.out_types(), other.out_types())
         if differences:
             label = "true_fun and false_fun" if name == "cond" else "branches"
@@ -319,11 +319,11 @@ def _branch_programs(name: str, index: Any, funs: Sequence[Callable], operands: 
                 ).args[0]
                 + errors.at_user_line()
             )
-    jaxprs, consts = share_consts(staged)
-    programs, args = [*map(ClosedJaxpr, jaxprs)], [*consts, *flat]
+    branches, consts = share_consts(programs)
+    args = [*consts, *flat]
     if context.checked:
-        programs, args = _varying(programs, args, aval_of(index).vma)
-    return tuple(programs), args, first.out_tree
+        branches, args = _varying(branches, args, aval_of(index).vma)
+    return tuple(branches), args, first.out_tree
 
 
 def _varying(programs: list[ClosedJaxpr], args: list[Any], chosen_by: frozenset):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +11,10 @@ from namoo import _dtypes, errors, tree_util
 from namoo._config import config
 from namoo.control.axes import vary_p
 from namoo.control.scan import scan_p
-from namoo.control.trees import Staged, as_arrays, carry_differences, leaf_avals, with_consts
+from namoo.control.trees import Staged, as_arrays, carry_differences, leaf_avals, staged
 from namoo.control.whileloop import while_p
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.jaxpr import ClosedJaxpr
 from namoo.core.trace import Tracer
 from namoo.primitives.elementwise import add, lt
 from namoo.primitives.elementwise import max as maximum
@@ -38,13 +36,12 @@ def _scan_length(xs: Any, length: Any) -> int:
             )
         sizes.setdefault(shape_of(x)[0], where)
     if length is not None:
-        try:
-            length = operator.index(length)
-        except errors.TracerIntegerConversionError:
+        if isinstance(length, Tracer):
             raise errors.ConcretizationTypeError(
-                "The `length` argument of scan must be a Python integer, but it is traced: mark it "
-                "static with jit(f, static_argnames=('length',))." + errors.at_user_line()
-            ) from None
+                "The `length` argument to `scan` expects a concrete `int` value, but it is traced: "
+                "mark it static with jit(f, static_argnames=('length',))." + errors.at_user_line()
+            )
+        length = int(length)
         if length < 0:
             raise ValueError(f"The `length` argument of scan must not be negative, got {length}.")
         for size, where in sizes.items():
@@ -93,10 +90,10 @@ def _stage_loop_body(
     leaves, carry_tree = tree_util.tree_flatten(init)
     while True:
         avals = [aval_of(x) for x in leaves]
-        staged = stage_body(avals)
-        carry_out, n = carry_of(staged)
+        program = stage_body(avals)
+        carry_out, n = carry_of(program)
         if tree_util.tree_structure(carry_out) == carry_tree:
-            promoted = _promote(leaves, staged.out_avals[:n])
+            promoted = _promote(leaves, program.out_avals[:n])
             if promoted is not None:
                 leaves = promoted
                 continue
@@ -104,11 +101,11 @@ def _stage_loop_body(
         if differences:
             message = tree_util.mismatch(
                 f"{name} body function carry input and carry output must have the same structure "
-                f"and types; in {staged.name!r} they differ",
+                f"and types; in {program.name!r} they differ",
                 differences,
             ).args[0]
             raise TypeError(message + errors.at_user_line())
-        return leaves, carry_tree, staged
+        return leaves, carry_tree, program
 
 
 @errors.boundary
@@ -149,6 +146,11 @@ def scan(
     >>> scan(lambda total, x: (total + x, total * x), 0, jnp.array([1, 2, 3]))
     (Array(6, dtype=int32), Array([0, 2, 9], dtype=int32))
     """
+    return _scan(f, init, xs, length, reverse, unroll)
+
+
+def _scan(f, init, xs, length, reverse=False, unroll=1, of=None, *variant) -> Any:
+    """`scan`, of a function that does no more than to call the user's function `of`."""
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
     if unroll < 0:
@@ -164,30 +166,30 @@ def scan(
 
     def body(carry_avals):
         tree = tree_util.treedef_tuple([tree_util.tree_structure(init), x_tree])
-        return Staged(f, tree, [*carry_avals, *slices], "scan")
+        return staged(f, tree, [*carry_avals, *slices], "scan", of, *variant)
 
-    def carry_of(staged):
-        result = staged.out_types()
+    def carry_of(program):
+        result = program.out_types()
         if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise TypeError(
                 "scan body output must be a pair (carry, y), got "
-                f"{type(result).__name__} from {staged.name!r}." + errors.at_user_line()
+                f"{type(result).__name__} from {program.name!r}." + errors.at_user_line()
             )
         return result[0], len(tree_util.tree_leaves(result[0]))
 
-    leaves, _, staged = _stage_loop_body("scan", body, init, carry_of)
+    leaves, _, program = _stage_loop_body("scan", body, init, carry_of)
     outs = scan_p.bind(
-        *staged.consts,
+        *program.consts,
         *leaves,
         *x_leaves,
-        jaxpr=ClosedJaxpr(with_consts(staged.jaxpr)),
+        jaxpr=program.closed,
         length=length,
         reverse=bool(reverse),
-        num_consts=len(staged.consts),
+        num_consts=len(program.consts),
         num_carry=len(leaves),
         unroll=int(unroll),
     )
-    return staged.out_tree.unflatten(outs)
+    return program.out_tree.unflatten(outs)
 
 
 def _scan_eagerly(f, init, x_leaves, x_tree, length, reverse):
@@ -227,6 +229,11 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     >>> while_loop(lambda n: n < 100, lambda n: 2 * n, 3)
     Array(192, dtype=int32, weak_type=True)
     """
+    return _while_loop(cond_fun, body_fun, init_val)
+
+
+def _while_loop(cond_fun, body_fun, init_val, of=None, *variant) -> Any:
+    """`while_loop`, of a body that does no more than to call the user's function `of`."""
     if not (callable(cond_fun) and callable(body_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     leaf_avals(init_val, "the initial value of while_loop")
@@ -237,13 +244,14 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         return value
 
     def body(avals):
-        return Staged(body_fun, _one(tree_util.tree_structure(init_val)), avals, "while_loop")
+        tree = _one(tree_util.tree_structure(init_val))
+        return staged(body_fun, tree, avals, "while_loop", of, *variant)
 
-    leaves, tree, staged = _stage_loop_body(
+    leaves, tree, program = _stage_loop_body(
         "while_loop", body, init_val, lambda s: (s.out_types(), len(s.out_avals))
     )
     avals = [aval_of(x) for x in leaves]
-    condition = Staged(cond_fun, _one(tree), avals, "while_loop")
+    condition = staged(cond_fun, _one(tree), avals, "while_loop")
     outs = condition.out_avals
     if (
         not tree_util.treedef_is_leaf(condition.out_tree)
@@ -257,12 +265,12 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         )
     results = while_p.bind(
         *condition.consts,
-        *staged.consts,
+        *program.consts,
         *leaves,
-        cond_jaxpr=ClosedJaxpr(with_consts(condition.jaxpr)),
-        body_jaxpr=ClosedJaxpr(with_consts(staged.jaxpr)),
+        cond_jaxpr=condition.closed,
+        body_jaxpr=program.closed,
         cond_nconsts=len(condition.consts),
-        body_nconsts=len(staged.consts),
+        body_nconsts=len(program.consts),
     )
     return tree.unflatten(results)
 
@@ -285,7 +293,7 @@ def fori_loop(
     With Python integers as bounds the loop is a `scan`, and can be differentiated in reverse.
 
     Args:
-      lower: the first index, an integer.
+      lower: the first index, a number.
       upper: the index to stop before.
       body_fun: a function `(i, val) -> val`.
       init_val: the first value, a tree of arrays.
@@ -301,20 +309,26 @@ def fori_loop(
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     low_type, high_type = aval_of(lower), aval_of(upper)
     for name, aval in (("lower", low_type), ("upper", high_type)):
-        if aval.shape or aval.dtype.kind not in "iu":
+        if aval.shape or aval.dtype.kind not in "iuf":
             raise TypeError(
-                f"lower and upper arguments to fori_loop must be integer scalars, but {name} is "
+                f"lower and upper arguments to fori_loop must be scalars, but {name} is "
                 f"{aval.str_short()}."
             )
-    if low_type.dtype != high_type.dtype and not (low_type.weak_type or high_type.weak_type):
+    apart = (low_type.dtype.kind == "f") != (high_type.dtype.kind == "f")
+    weak = low_type.weak_type or high_type.weak_type
+    if apart or (low_type.dtype != high_type.dtype and not weak):
         raise TypeError(
             "lower and upper arguments to fori_loop must have equal types, got "
             f"{low_type.dtype} and {high_type.dtype}."
         )
     dtype, weak = _dtypes.lattice_result_type(low_type, high_type)
-    known = not isinstance(lower, Tracer) and not isinstance(upper, Tracer)
+    try:
+        first, stop = int(lower), int(upper)
+        known = True
+    except errors.ConcretizationTypeError:
+        first = stop = 0
+        known = False
     if known:
-        first, stop = int(_number(lower)), int(_number(upper))
         length = max(stop - first, 0)
         # The bounds are no more than Python integers then, and so is what counts.
         dtype, weak = _dtypes.default_int_dtype(), True
@@ -329,27 +343,33 @@ def fori_loop(
             i, value = carry
             return (add(i, EagerArray(np.ones((), dtype), weak)), body_fun(i, value)), None
 
-        (_, out), _ = scan(
-            _named(scan_body, body_fun), (start, init_val), None, length, unroll=unroll or 1
+        (_, out), _ = _scan(
+            _named(scan_body, body_fun),
+            (start, init_val),
+            None,
+            length,
+            False,
+            unroll or 1,
+            body_fun,
+            fori_loop,
         )
         return out
     if unroll is not None:
         raise ValueError("Can only use `unroll` in fori_loop with a loop whose bounds are known.")
     low, high = (convert_element_type(x, dtype, weak) for x in (lower, upper))
 
-    def goes_on(state):
-        i, end, _ = state
-        return lt(i, end)
-
     def body(state):
         i, end, value = state
         return add(i, EagerArray(np.ones((), dtype), weak)), end, body_fun(i, value)
 
-    return while_loop(goes_on, _named(body, body_fun), (low, high, init_val))[2]
+    state = low, high, init_val
+    _, _, out = _while_loop(_goes_on, _named(body, body_fun), state, body_fun, fori_loop)
+    return out
 
 
-def _number(x) -> Any:
-    return x._value if isinstance(x, EagerArray) else x
+def _goes_on(state):
+    i, end, _ = state
+    return lt(i, end)
 
 
 def _named(fun, like):
@@ -374,7 +394,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     Array([0, 1, 4, 9], dtype=int32)
     """
     if not batch_size:
-        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+        return _scan(lambda _, x: ((), f(x)), (), xs, None, False, 1, f, map)[1]
     leaves, tree = tree_util.tree_flatten(xs)
     length = _scan_length(xs, None)
     count, rest = divmod(length, batch_size)

@@ -142,6 +142,19 @@ class ShapeDtypeStruct:
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
 
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The shape and dtype of a value, and its sharding where one was asked for.
+
+        >>> import namoo
+        >>> namoo.ShapeDtypeStruct.like(1.5)
+        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+        """
+        aval = aval_of(x)
+        committed = getattr(x, "_committed", isinstance(x, ShapeDtypeStruct))
+        sharding = x.sharding if committed else None
+        return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of an unsized ShapeDtypeStruct: it has shape ()")

@@ -156,6 +156,8 @@ def _convert(x: Any, dtype: Any, copy: bool) -> Array:
     if type(x) is np.ndarray or isinstance(x, np.generic):
         own = _dtypes.dtype_of(x)
         if dtype is None or dtype == own:
+            if own == _dtypes.float0:
+                return np.asarray(x)  # type: ignore[return-value]
             return EagerArray(own_copy(np.asarray(x)))
         return EagerArray(_numpy_array(x, dtype))
     if isinstance(x, (list, tuple)):
@@ -272,6 +274,8 @@ def constant(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool = False)
     Of random keys, every word has the value.
     """
     dtype = getattr(dtype, "numpy", dtype)
+    if dtype == _dtypes.float0:
+        return np.zeros(shape, dtype)  # type: ignore[return-value]
     if context.trace is eval_trace:
         out = np.zeros(shape, dtype) if not value else np.full(shape, value, dtype)
         return EagerArray(out, weak)

@@ -64,11 +64,14 @@ def own_copy(x: np.ndarray) -> np.ndarray:
 
 
 def to_array(x: Any) -> Array:
-    """An array for anything that `is_arraylike`: Python numbers become weak."""
+    """An array for anything that `is_arraylike`: Python numbers become weak.
+
+    Arrays of float0 stay NumPy's: they can be compared, and nothing else is done with them.
+    """
     if isinstance(x, Array):
         return x
     if isinstance(x, np.ndarray):
-        return EagerArray(own_copy(x))
+        return x if x.dtype.names else EagerArray(own_copy(x))  # type: ignore[return-value]
     if _dtypes.is_python_scalar(x):
         return EagerArray(_dtypes.coerce_scalar(x), type(x) is not bool)
     if isinstance(x, np.generic):
@@ -159,10 +162,10 @@ def _refuse_special(name: str, types: set[Any]) -> None:
     """Refuse types of elements that are not promoted: float0, and keys beside something else."""
     if _dtypes.float0 in types:
         raise TypeError(
-            f"{name} was called with a float0 array: a derivative by an integer or boolean "
-            "argument, which has no values. Make it an ordinary array of zeros with "
-            "np.zeros(x.shape, float), or differentiate by floating arguments only."
-            + errors.at_user_line()
+            f"Called {name} with a float0 array. float0s do not support any operations by design: "
+            "they are derivatives by integer or boolean arguments, and have no values. Make it an "
+            "ordinary array of zeros with np.zeros(x.shape, float), or differentiate by floating "
+            "arguments only." + errors.at_user_line()
         )
     if len(types) > 1:
         raise TypeError(f"{name} does not accept dtypes {', '.join(map(str, types))}.")

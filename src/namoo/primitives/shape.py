@@ -359,9 +359,10 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
 
 def zeros(aval: ShapedArray) -> Any:
     """An array of zeros of a given type."""
-    if isinstance(aval.dtype, _dtypes.ExtendedDType) or aval.dtype == _dtypes.float0:
-        dtype: Any = getattr(aval.dtype, "numpy", aval.dtype)
-        return EagerArray(np.zeros(aval.shape, dtype))
+    if aval.dtype == _dtypes.float0:
+        return np.zeros(aval.shape, _dtypes.float0)
+    if isinstance(aval.dtype, _dtypes.ExtendedDType):
+        return EagerArray(np.zeros(aval.shape, aval.dtype.numpy))  # type: ignore[attr-defined]
     if not aval.shape or context.trace is eval_trace:
         return EagerArray(np.zeros(aval.shape, aval.dtype), aval.weak_type)
     return broadcast(EagerArray(np.zeros((), aval.dtype), aval.weak_type), aval.shape)

@@ -119,6 +119,36 @@ class _Walk:
         )
 
 
+def reads(fun: types.FunctionType) -> list[Any]:
+    """The objects that a function finds by name: in closures, defaults and globals, and those that
+    functions among them find. Another object in a place means that the function may do other
+    things; what happens inside of an object is not seen."""
+    found: list[Any] = []
+    walked = set()
+    functions = [fun]
+    while functions:
+        fun = functions.pop()
+        if fun in walked:
+            continue
+        walked.add(fun)
+        start = len(found)
+        found += fun.__defaults__ or ()
+        found += (fun.__kwdefaults__ or {}).values()
+        for cell in fun.__closure__ or ():
+            try:
+                found.append(cell.cell_contents)
+            except ValueError:  # not bound yet
+                found.append(cell)
+        namespace = fun.__globals__
+        found += [namespace[name] for name in _global_names(fun.__code__) if name in namespace]
+        functions += [
+            x
+            for x in found[start:]
+            if isinstance(x, types.FunctionType) and not errors.is_hidden(x.__code__.co_filename)
+        ]
+    return found
+
+
 @functools.lru_cache(maxsize=1024)
 def _global_names(code: types.CodeType) -> tuple[str, ...]:
     # As `dis.get_instructions` reads it, which finds out more and takes many times longer.
