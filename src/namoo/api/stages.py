@@ -321,10 +321,7 @@ class Compiled:
 
 def _type_of(x: Any) -> Any:
     """The type of an argument that is an array; others as they are."""
-    if not is_array(x) or isinstance(x, ShapeDtypeStruct):
-        return x
-    aval, sharding = aval_of(x), getattr(x, "sharding", None) if _is_committed(x) else None
-    return ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+    return ShapeDtypeStruct.like(x) if is_array(x) else x
 
 
 def _format(aval: ShapedArray, sharding: Any) -> Any:
