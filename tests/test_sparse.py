@@ -239,3 +239,42 @@ def test_refusals():
         sparse.BCSR((m.data, m.indices[:, 1], jnp.zeros(3, int)), shape=m.shape)
     with pytest.raises(ValueError, match="two are"):
         sparse.bcsr_fromdense(jnp.ones(3))
+
+
+OPERATORS = {
+    "index": lambda m: m[1],
+    "slice": lambda m: m[1:, ::2],
+    "new axis": lambda m: m[None],
+    "abs": lambda m: abs(m),
+    "power": lambda m: m**2,
+    "plus": lambda m: +m,
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("kind", [sparse.BCOO, sparse.BCSR], ids=["BCOO", "BCSR"])
+def test_operators(name, kind):
+    fun, m = OPERATORS[name], kind.fromdense(MATRIX)
+    if kind is sparse.BCSR and name not in ("index", "slice", "new axis"):
+        fun = sparse.sparsify(fun, use_tracer=True)
+    with namoo.numpy_rank_promotion("raise"):
+        close(fun(m), fun(MATRIX))
+
+
+def test_sparse_arrays_have_a_common_class():
+    for kind, theirs in ((sparse.BCOO, jaxs.BCOO), (sparse.BCSR, jaxs.BCSR)):
+        m = kind.fromdense(MATRIX)
+        assert isinstance(m, sparse.JAXSparse) and issubclass(theirs, jaxs.JAXSparse)
+        assert m.block_until_ready() is m
+        assert (len(m), m.ndim, m.size) == (4, 2, 20)
+        assert repr(m) == repr(theirs.fromdense(jax.numpy.asarray(MATRIX)))
+        assert namoo.jit(lambda m: repr(m) and m.todense())(m).shape == (4, 5)
+
+
+def test_linear_operations_keep_what_is_stored():
+    twice = sparse.BCOO((jnp.array([1 + 2j, 3j]), jnp.array([[1], [1]])), shape=(3,))
+    for fun in (lax.real, lax.imag, lax.neg):
+        out = sparse.sparsify(fun)(twice)
+        assert out.nse == 2
+        close(out, fun(twice.todense()))
+    close(sparse.sparsify(lax.bessel_i1e)(bcoo(MATRIX)), lax.bessel_i1e(MATRIX))

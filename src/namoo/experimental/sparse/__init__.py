@@ -31,6 +31,7 @@ from namoo.experimental.sparse.array import bcoo_transpose as bcoo_transpose
 from namoo.experimental.sparse.array import empty as empty
 from namoo.experimental.sparse.array import eye as eye
 from namoo.experimental.sparse.array import todense as todense
+from namoo.experimental.sparse.base import JAXSparse as JAXSparse
 from namoo.experimental.sparse.bcsr import BCSR as BCSR
 from namoo.experimental.sparse.bcsr import bcsr_broadcast_in_dim as bcsr_broadcast_in_dim
 from namoo.experimental.sparse.bcsr import bcsr_concatenate as bcsr_concatenate

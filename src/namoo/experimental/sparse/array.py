@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,13 @@ import numpy as np
 from namoo import lax, tree_util
 from namoo import numpy as jnp
 from namoo._dtypes import canonicalize_dtype
-from namoo.core.array import Array
 from namoo.core.trace import Tracer
 from namoo.experimental.sparse import layout
+from namoo.experimental.sparse.base import JAXSparse
 from namoo.experimental.sparse.layout import Shape
 
 
-class BCOO:
+class BCOO(JAXSparse):
     """A sparse array: a list of elements (`data`) and their coordinates (`indices`).
 
     The leading `n_batch` axes are stored apart for each example, the trailing `n_dense` axes are
@@ -38,11 +38,6 @@ class BCOO:
     Array([[0., 5.]], dtype=float32)
     """
 
-    # NumPy arrays leave operators to us.
-    __array_priority__ = 100
-    __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]
-
     def __init__(
         self,
         args: tuple[Any, Any],
@@ -57,13 +52,9 @@ class BCOO:
         layout.check_parts(self.data, self.indices, self.shape)
 
     nse = property(lambda self: self.indices.shape[-2])
-    dtype = property(lambda self: self.data.dtype)
-    ndim = property(lambda self: len(self.shape))
-    size = property(lambda self: math.prod(self.shape))
     n_batch = property(lambda self: self.indices.ndim - 2)
     n_sparse = property(lambda self: self.indices.shape[-1])
     n_dense = property(lambda self: self.data.ndim - 1 - self.n_batch)
-    T = property(lambda self: self.transpose())
 
     @classmethod
     def fromdense(
@@ -176,16 +167,17 @@ class BCOO:
             unique_indices=self.unique_indices,
         )
 
-    def __repr__(self) -> str:
-        if not isinstance(self.data, Array):  # a tree that holds something else for the moment
-            return "BCOO(<structure>)"
-        parts = [f"{self.dtype.name}{list(self.shape)}", f"nse={self.nse}"]
-        parts += [f"{n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n)]
-        text = f"BCOO({', '.join(parts)})"
-        return f"Traced[{text}]" if isinstance(self.data, Tracer) else text
+    def __getitem__(self, index: Any) -> Any:
+        return _sparsified(lambda x: x[index])(self)
 
-    def __len__(self) -> int:
-        return self.shape[0]
+    def __abs__(self) -> BCOO:
+        return _sparsified(abs)(self)
+
+    def __pow__(self, power: Any) -> Any:
+        return _sparsified(lambda x: x**power)(self)
+
+    def __pos__(self) -> BCOO:
+        return self
 
     def __neg__(self) -> BCOO:
         return self._with(-self.data)
@@ -233,6 +225,13 @@ class BCOO:
 
     def __rmatmul__(self, other: Any) -> Any:
         return _matmul(other, self)
+
+
+def _sparsified(fun: Callable) -> Callable:
+    # It is written in terms of what is here.
+    from namoo.experimental.sparse.transform import sparsify
+
+    return sparsify(fun)
 
 
 def _unflatten(aux: tuple, children: Any) -> BCOO:

@@ -21,9 +21,10 @@ from namoo.experimental.sparse.array import (
     bcoo_sort_indices,
     bcoo_sum_duplicates,
 )
+from namoo.experimental.sparse.base import JAXSparse
 
 
-class BCSR:
+class BCSR(JAXSparse):
     """A sparse matrix (or a batch of them): elements row by row, and where each row begins.
 
     Args:
@@ -40,10 +41,6 @@ class BCSR:
     >>> M.indptr, M @ jnp.ones(2)
     (Array([0, 1, 3], dtype=int32), Array([1., 5.], dtype=float32))
     """
-
-    __array_priority__ = 100
-    __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -71,15 +68,9 @@ class BCSR:
             )
 
     nse = property(lambda self: self.indices.shape[-1])
-    dtype = property(lambda self: self.data.dtype)
-    ndim = property(lambda self: len(self.shape))
     n_batch = property(lambda self: self.indices.ndim - 1)
     n_sparse = 2
     n_dense = property(lambda self: self.data.ndim - 1 - self.n_batch)
-
-    @property
-    def size(self) -> int:
-        return int(np.prod(self.shape))
 
     @classmethod
     def fromdense(
@@ -185,13 +176,8 @@ class BCSR:
 
     T = property(transpose)
 
-    def __repr__(self) -> str:
-        parts = [f"{self.dtype.name}{list(self.shape)}", f"nse={self.nse}"]
-        parts += [f"{n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n)]
-        return f"BCSR({', '.join(parts)})"
-
-    def __len__(self) -> int:
-        return self.shape[0]
+    def __getitem__(self, index: Any) -> Any:
+        return _as_bcsr(self.to_bcoo()[index])
 
     def __matmul__(self, other: Any) -> Any:
         other = other.to_bcoo() if isinstance(other, BCSR) else other

@@ -49,7 +49,8 @@ def columns(indices: Any) -> tuple[Any, ...]:
 
 def inside(indices: Any, sparse_shape: Shape) -> Any:
     """Which elements count: those whose indices are in bounds."""
-    return jnp.all(indices < jnp.asarray(np.asarray(sparse_shape, indices.dtype)), axis=-1)
+    bounds = np.asarray(sparse_shape, indices.dtype).reshape((1,) * (indices.ndim - 1) + (-1,))
+    return jnp.all(indices < jnp.asarray(bounds), axis=-1)
 
 
 def spread(mask: Any, like: Any) -> Any:

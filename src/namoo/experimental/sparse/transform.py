@@ -41,12 +41,13 @@ def _is_sparse(x: Any) -> bool:
     return isinstance(x, (BCOO, BCSR))
 
 
-def sparsify(f: Callable) -> Callable:
+def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
     """A function of sparse arrays, from one that is written for dense arrays.
 
     Args:
       f: a function of trees of arrays. It may use sums and differences, products with dense and
         sparse arrays, functions that are 0 at 0, sums over axes, and what moves elements.
+      use_tracer: has no effect.
 
     Returns:
       the function on trees that hold `BCOO` too; its results are sparse where they can be.
@@ -178,12 +179,11 @@ _RULES: dict[str, Callable[..., Any]] = {
     **{
         name: _elementwise(name)
         for name in (
-            "abs asin asinh atan atanh cbrt ceil erf expm1 floor imag log1p real sign sin "
-            "sinh sqrt square tan tanh"
+            "abs asin asinh atan atanh bessel_i1e cbrt ceil erf expm1 floor log1p sign sin sinh "
+            "sqrt square tan tanh"
         ).split()
     },
-    "neg": _linear("neg"),
-    "conj": _linear("conj"),
+    **{name: _linear(name) for name in ("conj", "imag", "neg", "real")},
     "copy": lambda x: x,
     "convert_element_type": lambda x, *, new_dtype, **params: _unique(x).astype(new_dtype),
     "integer_pow": _integer_pow,
