@@ -117,6 +117,8 @@ HISTOGRAMS = [
             "f[:, :2], jnp.array([2, 3])",
             "f[:, :2], 2, [(0, 1), None]",
             "f[:, :2], 3, weights=jnp.arange(3)",
+            "i[:, :2], 3, weights=jnp.arange(3, dtype='float16')",
+            "k[:, :2], 3, weights=jnp.arange(3, dtype='bfloat16')",
             "f[:, :2], 3, density=True",
             "f[:, :1], 3, density=True, weights=jnp.arange(3.0)",
             "f[:, :2], [2]",

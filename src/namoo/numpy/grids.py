@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes
+from namoo._config import numpy_dtype_promotion
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import context, eval_trace
@@ -555,7 +556,9 @@ class _Grid:
         lines = [_line(k, self.name) for k in key]
         if not lines:
             return [] if self.sparse else arange(0)
-        grids = meshgrid(*promote_types(self.name, *lines), sparse=self.sparse, indexing="ij")
+        with numpy_dtype_promotion("standard"):  # ranges of Python's numbers mix as these do
+            lines = promote_types(self.name, *lines)
+        grids = meshgrid(*lines, sparse=self.sparse, indexing="ij")
         return grids if self.sparse else stack(grids, 0)
 
     def __repr__(self) -> str:

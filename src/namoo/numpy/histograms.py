@@ -244,7 +244,9 @@ def histogramdd(
                [0, 1]], dtype=int32)
     """
     check_arraylike("histogramdd", sample)
-    (points,) = promote_types("histogramdd", sample, to=_dtypes.to_inexact_dtype)
+    given = [sample] if weights is None else [sample, weights]
+    points, *given = promote_types("histogramdd", *given, to=_dtypes.to_inexact_dtype)
+    weights = given[0] if given else None
     if points.ndim != 2:
         raise ValueError(f"histogramdd: sample must be [points, coordinates], got {points.shape}.")
     n, dims = points.shape
@@ -275,8 +277,6 @@ def histogramdd(
     shape = tuple(edge.size - 1 for edge in edges)
     total = math.prod(shape)
     # What is outside the grid goes to a cell beyond the last, which is left out.
-    if weights is not None:
-        weights = as_type(weights, _dtypes.result_type(points, weights))
     counts = reshape(bincount(where(inside, cells, total), weights, length=total), shape)
     if density:
         counts = counts.astype(points.dtype) / reductions.sum(counts)
