@@ -204,7 +204,30 @@ def test_constraints(mesh):
     np.testing.assert_allclose(gradient, 8 * X)
     assert lax.with_sharding_constraint(X, rows).sharding == rows
     with pytest.raises(ValueError, match="dimension 0"):
-        namoo.jit(lambda x: lax.with_sharding_constraint(x[:3], rows))(X)
+        lax.with_sharding_constraint(X[:3], rows)
+    with pytest.raises(ValueError, match="at least 3 dimensions"):
+        namoo.jit(
+            lambda x: lax.with_sharding_constraint(x, NamedSharding(mesh, P("x", "y", None)))
+        )(X)
+    with pytest.raises(RuntimeError, match="requires a non-empty mesh in context"):
+        namoo.jit(lambda x: lax.with_sharding_constraint(x, P("x")))(X)
+
+
+UNEVEN = {
+    "inside": lambda x, s: jnp.pad(lax.with_sharding_constraint(x[:3], s) * 2, ((0, 1), (0, 0))),
+    "sum": lambda x, s: lax.with_sharding_constraint(x[:7], s).sum(),
+    "result": lambda x, s: lax.with_sharding_constraint(x[:7], s),
+    "grad": lambda x, s: namoo.grad(lambda x: (lax.with_sharding_constraint(x[:7], s) ** 2).sum())(
+        x
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_constraints_within_a_program_may_be_uneven(name, mesh):
+    rows = NamedSharding(mesh, P("x"))
+    found = namoo.jit(lambda x: UNEVEN[name](x, rows))(namoo.device_put(X, rows))
+    np.testing.assert_allclose(found, UNEVEN[name](jnp.asarray(X), NamedSharding(mesh, P())))
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, namoo.jit], ids=["eager", "jit"])

@@ -29,7 +29,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         these that is a prefix of `x`; None where nothing is said.
 
     Returns:
-      `x` with the same values.
+      `x` with the same values. Within `jit` a dimension need not divide evenly: the compiler pads
+      the parts.
 
     >>> import namoo
     >>> import namoo.numpy as jnp
@@ -47,10 +48,11 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if sharding is None:
             out.append(to_array(leaf))
             continue
-        require_divisible(where, sharding, aval_of(leaf).shape)
+        sharding.check_compatible_aval(aval_of(leaf).shape)
         if isinstance(context.trace, EvalTrace):
             from namoo.api.device import device_put
 
+            require_divisible(where, sharding, aval_of(leaf).shape)
             out.append(device_put(leaf, sharding))
         else:
             out.append(sharding_constraint_p.bind(leaf, sharding=sharding))
@@ -70,8 +72,8 @@ def _resolve(where: str, place: Any) -> Sharding | None:
         mesh = get_abstract_mesh() if mesh.empty else mesh
         if mesh.empty:
             raise RuntimeError(
-                f"{where}: the PartitionSpec {place} needs a mesh: set one with "
-                "namoo.set_mesh(mesh), or pass NamedSharding(mesh, spec)."
+                f"{where} requires a non-empty mesh in context if you pass a PartitionSpec, here "
+                f"{place}: set one with namoo.set_mesh(mesh), or pass NamedSharding(mesh, spec)."
             )
         return NamedSharding(mesh, place)
     raise ValueError(

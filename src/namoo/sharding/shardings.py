@@ -250,7 +250,7 @@ def _indivisible(sharding: Sharding, shape: tuple[int, ...], dim: int, count: in
         f"dimension {dim} of an array of shape {shape} has size {size}, which cannot be split "
         f"evenly over {over}. Pad it to {-(-size // count) * count}{whole}. Sharding {sharding} "
         f"implies that array axis {dim} is partitioned {count} times, but the dimension size is "
-        f"{size} (full shape: {shape})."
+        f"{size} (full shape: {shape}): the number of parts should evenly divide the shape."
     )
 
 
@@ -475,7 +475,7 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
     for axis in (*axes, *spec.unreduced, *spec.reduced):
         if axis not in mesh.axis_names:
             raise ValueError(
-                f"NamedSharding: axis {axis!r} of {spec} is not found in the mesh, whose axes are "
+                f"NamedSharding: Resource axis: {axis} of {spec} is not found in mesh: "
                 f"{mesh.axis_names}."
             )
     if UNCONSTRAINED in spec.partitions and mesh.axis_names and not mesh.auto_axes:
