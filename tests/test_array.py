@@ -12,7 +12,7 @@ import namoo.numpy as jnp
 import numpy_oracle as oracle
 from alike import fail_alike
 from both import agree
-from namoo import errors
+from namoo import errors, lax
 
 OPERATORS = """
 f + p
@@ -550,3 +550,67 @@ def test_float0_is_refused():
     zeros = np.zeros(3, namoo.dtypes.float0)
     with pytest.raises(TypeError, match="float0"):
         jnp.add(zeros, 1.0)
+
+
+# ---- nobody changes an array
+
+
+TAKES_NUMPY = {
+    "device_put": namoo.device_put,
+    "device_put to a device": lambda x: namoo.device_put(x, namoo.devices()[0]),
+    "device_put of a tree": lambda x: namoo.device_put({"x": x})["x"],
+    "asarray": jnp.asarray,
+    "array": jnp.array,
+    "array, no copy wanted": lambda x: jnp.array(x, copy=False),
+    "reshape": lambda x: jnp.reshape(x, (2, 3)),
+    "lax.reshape": lambda x: lax.reshape(x, (2, 3)),
+    "transpose": lambda x: lax.transpose(x[None], (1, 0)),
+    "squeeze": lambda x: lax.squeeze(x[None], (0,)),
+    "expand_dims": lambda x: lax.expand_dims(x, (0,)),
+    "slice": lambda x: lax.slice(x, (0,), (4,)),
+    "dynamic_slice": lambda x: lax.dynamic_slice(x, (0,), (6,)),
+    "split": lambda x: lax.split(x, (3, 3))[0],
+    "broadcast": lambda x: lax.broadcast(x, (2,)),
+    "rev": lambda x: lax.rev(x, (0,)),
+    "bitcast": lambda x: lax.bitcast_convert_type(x, jnp.int32),
+    "convert": lambda x: lax.convert_element_type(x, jnp.float32),
+    "stop_gradient": lax.stop_gradient,
+    "optimization_barrier": lax.optimization_barrier,
+    "cond": lambda x: lax.cond(True, lambda x: x, lambda x: x + 1, x),
+    "while_loop": lambda x: lax.while_loop(lambda x: False, lambda x: x, x),
+    "fori_loop": lambda x: lax.fori_loop(0, 0, lambda i, x: x, x),
+    "scan": lambda x: lax.scan(lambda c, _: (c, None), x, None, length=1)[0],
+    "checkpoint": namoo.checkpoint(lambda x: x),
+    "vjp": lambda x: namoo.vjp(lambda x: x, x)[1](x)[0],
+    "jit": namoo.jit(lambda x: x),
+    "jit of a view": namoo.jit(lambda x: x[:3]),
+    "jit of a reshape": lambda x: namoo.jit(lambda x: (x.reshape(2, 3), x + 1))(x)[0],
+    "make_array_from_callback": lambda x: namoo.make_array_from_callback(
+        (6,), namoo.sharding.SingleDeviceSharding(namoo.devices()[0]), lambda index: x[index]
+    ),
+    "wrap_key_data": lambda x: namoo.random.key_data(
+        namoo.random.wrap_key_data(x[:2].view(np.uint32))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAKES_NUMPY)
+@pytest.mark.parametrize("offset", [0, 4])
+def test_writes_to_a_numpy_array_do_not_show(name, offset):
+    """Wherever its memory begins, and also when the same types come again."""
+    for _ in range(3):
+        memory = np.zeros(160, np.uint8)
+        start = -memory.ctypes.data % 64 + offset
+        x = memory[start : start + 24].view(np.float32)
+        x[:] = range(6)
+        y = TAKES_NUMPY[name](x)
+        assert isinstance(y, namoo.Array)
+        before = np.asarray(y).copy()
+        x[:] = 7
+        np.testing.assert_array_equal(np.asarray(y), before)
+
+
+@pytest.mark.parametrize("options", [{"may_alias": True}, {"donate": True}])
+def test_device_put_shares_memory_where_it_may(options):
+    x = np.ones(4, np.float32)
+    assert np.shares_memory(np.asarray(namoo.device_put(x, **options)), x)

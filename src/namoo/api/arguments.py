@@ -13,7 +13,7 @@ import numpy as np
 
 from namoo import errors, tree_util
 from namoo._tree.metadata import is_immutable
-from namoo.core.array import Array, EagerArray, to_numpy
+from namoo.core.array import Array, EagerArray, owned
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.tree_util import keystr
 
@@ -183,7 +183,7 @@ def require_callable(fun: Any, what: str) -> None:
 
 
 def to_array(x: Any) -> Any:
-    """An array around a concrete operand; tracers stay, and NumPy's arrays of float0."""
+    """An array with the numbers of a concrete operand; tracers stay, and NumPy's arrays of float0."""
     if isinstance(x, Array) or (isinstance(x, np.ndarray) and x.dtype.names):
         return x
-    return EagerArray(to_numpy(x), aval_of(x).weak_type)
+    return owned(x, aval_of(x).weak_type)

@@ -109,9 +109,11 @@ def device_put(
       device: a device or a sharding, or a `PartitionSpec` for the mesh that is set; or a tree of
         them, for parts of `x`.
       src: the sharding, or a tree of them, that a cotangent goes back to; by default that of `x`.
-      donate: the array may be given up: it is deleted where it moves to other devices. May be a
-        tree, for parts of `x`.
-      may_alias: False for a copy also where the array is on that device already. May be a tree.
+      donate: the array may be given up: it is deleted where it moves to other devices, and a NumPy
+        array must not be written to any more. May be a tree, for parts of `x`.
+      may_alias: True lets the result share the memory of a NumPy array, which must not be written
+        to any more; otherwise its numbers are copied. False for a copy also where an array is on
+        that device already. May be a tree.
 
     Raises:
       ValueError: something else than devices, or a tree of them that does not fit `x`.
@@ -151,6 +153,8 @@ def device_put(
             if place is None:
                 return leaf
             return _put_traced(leaf, place, origin)
+        if isinstance(leaf, np.ndarray):
+            leaf = EagerArray(to_numpy(leaf)) if given_up or alias else to_array(leaf)
         if place is None or (type(leaf) is not PlacedArray and _is_here(place)):
             return to_array(leaf)
         from namoo.api import placement

@@ -17,7 +17,7 @@ from namoo import _spans
 from namoo._accelerator import native
 from namoo._config import config, disable_jit
 from namoo.control.constraint import device_put_p
-from namoo.core.array import Deleted, EagerArray, PlacedArray, delete, to_numpy, unseen
+from namoo.core.array import Deleted, EagerArray, PlacedArray, delete, owned, to_numpy, unseen
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from namoo.core.trace import Tracer
@@ -51,7 +51,7 @@ def put(x: Any, place: Any) -> Any:
                 f"{x._sharding}, and cannot go to other devices, {sharding}."
             )
     if not needs_placing(sharding):
-        return EagerArray(to_numpy(x), aval.weak_type)
+        return owned(x, aval.weak_type)
     require_divisible("device_put", sharding, aval.shape)
     return PlacedArray(the(aval), sharding, _xla().put(to_numpy(x), aval, sharding))
 

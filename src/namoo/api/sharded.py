@@ -239,7 +239,7 @@ def make_array_from_single_device_arrays(
 
             buffer = xla.join([by_device[d]._buffer for d in devices], aval, sharding)
             return PlacedArray(aval, sharding, buffer)
-    parts = [to_numpy(x) for x in arrays]
+    parts = [to_numpy(to_array(x)) for x in arrays]
     return _from_parts(name, shape, sharding, devices, parts, dtype)
 
 

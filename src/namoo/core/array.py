@@ -267,6 +267,21 @@ numpy_handlers: dict[type, Callable[[Any], Any]] = {np.ndarray: np.asarray}
 """Functions from values of other libraries' classes to NumPy arrays, by class."""
 
 
+def own_copy(x: np.ndarray) -> np.ndarray:
+    """The canonical form of a NumPy array, in memory that nobody else can write to."""
+    dtype = _dtypes.dtype_of(x)
+    numpy_dtype = getattr(dtype, "numpy", dtype)
+    if type(x) is np.ndarray and x.dtype == numpy_dtype and not x.flags.writeable:
+        if x.base is None:
+            return x
+    return np.array(x, numpy_dtype, order="C", subok=False)
+
+
+def owned(x: Any, weak_type: bool = False) -> EagerArray:
+    """An array with the numbers of a concrete operand, which nobody else can change."""
+    return EagerArray(own_copy(x) if isinstance(x, np.ndarray) else to_numpy(x), weak_type)
+
+
 def to_numpy(x: Any) -> np.ndarray:
     """The canonical NumPy array behind a concrete operand: an array or a Python number."""
     if type(x) is EagerArray:

@@ -9,6 +9,7 @@ function, and handles each operation by binding others on its parent.  The botto
 from __future__ import annotations
 
 from _thread import _local
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -82,7 +83,7 @@ class EvalTrace(Trace):
     def process(self, prim, args, params):
         if prim.takes_functions:
             return prim.under(self, args, params)
-        values, weak = [], bool(args)
+        values, weak, others = [], bool(args), []
         for x in args:
             if type(x) is EagerArray:
                 values.append(x._value)
@@ -93,6 +94,8 @@ class EvalTrace(Trace):
                 return PlacedArray.apply(prim, args, params)
             else:
                 values.append(to_numpy(x))
+                if isinstance(x, np.ndarray):
+                    others.append(x)
                 weak = weak and not isinstance(x, (np.ndarray, np.generic, bool))
         token = _set_floating_errors(_ignore)
         try:
@@ -104,6 +107,8 @@ class EvalTrace(Trace):
             raise
         finally:
             _reset_floating_errors(token)
+        if others:
+            out = [apart(o, others) for o in out] if prim.multiple_results else apart(out, others)
         if prim.weak_operands is not None:
             weak = all(_dtypes.is_weak(x) for x in args[prim.weak_operands])
         if prim.multiple_results:
@@ -112,6 +117,15 @@ class EvalTrace(Trace):
         if prim.sets_weak:
             weak = prim.weak_result(weak, params)
         return EagerArray(out if type(out) is np.ndarray else np.asarray(out), weak)
+
+
+def apart(value: Any, others: Sequence[np.ndarray]) -> Any:
+    """A result in memory that it does not share with operands that the caller may write to."""
+    if type(value) is not np.ndarray:
+        return value
+    if value.base is None and all(value is not x for x in others):
+        return value
+    return value.copy() if any(np.may_share_memory(value, x) for x in others) else value
 
 
 def wrap(value: Any, weak_type: bool = False) -> EagerArray:

@@ -11,7 +11,7 @@ from namoo._config import config
 from namoo.core.array import to_numpy
 from namoo.core.checks import Guard, check_operands, check_value, value_tests
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, dce, last_uses
-from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
+from namoo.core.trace import apart, eval_trace, floating_errors_ignored, set_trace
 from namoo.engines.base import HostOperation
 
 
@@ -70,7 +70,8 @@ class Program:
                     if type(atom) is Literal:  # no operation has made it
                         name = f"the constants that {self.closed.jaxpr.name} returns"
                         check_value(name, self.tests, np.asarray(env[i]))
-        return [env[i] for i in self.results]
+        # Who called may write to NumPy arrays that it passed.
+        return [apart(env[i], values) for i in self.results]
 
     def _check_operands(self, number: int, values: Sequence[np.ndarray]) -> None:
         eqn = self.closed.jaxpr.eqns[number]

@@ -14,7 +14,7 @@ import numpy as np
 
 from namoo import _dtypes, errors
 from namoo._config import config
-from namoo.core.array import Array, EagerArray
+from namoo.core.array import Array, EagerArray, own_copy
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import Tracer, context, eval_trace
 from namoo.core.trace import _ignore as ignore
@@ -51,16 +51,6 @@ def check_arraylike(name: str, *args: Any) -> None:
                 f"{name} requires ndarray or scalar arguments, got {type(x)} at position "
                 f"{position}.{advice}" + errors.at_user_line()
             )
-
-
-def own_copy(x: np.ndarray) -> np.ndarray:
-    """The canonical form of a NumPy array, in memory that nobody else can write to."""
-    dtype = _dtypes.dtype_of(x)
-    numpy_dtype = getattr(dtype, "numpy", dtype)
-    if type(x) is np.ndarray and x.dtype == numpy_dtype and not x.flags.writeable:
-        if x.base is None:
-            return x
-    return np.array(x, numpy_dtype, order="C", subok=False)
 
 
 def to_array(x: Any) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from namoo import tree_util
-from namoo.core.array import EagerArray, to_numpy
+from namoo.core.array import owned
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive, Zero, is_linear, is_zero
 from namoo.core.trace import Tracer
@@ -59,7 +59,7 @@ def optimization_barrier(operand: Any, /) -> Any:
     """
     leaves, tree = tree_util.tree_flatten(operand)
     if not any(isinstance(x, Tracer) for x in leaves):  # there is no program to steer
-        return tree.unflatten([EagerArray(to_numpy(x), aval_of(x).weak_type) for x in leaves])
+        return tree.unflatten([owned(x, aval_of(x).weak_type) for x in leaves])
     return tree.unflatten(optimization_barrier_p.bind(*leaves))
 
 

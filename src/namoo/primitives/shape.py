@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes, errors
-from namoo.core.array import EagerArray, to_numpy
+from namoo.core.array import EagerArray, owned, to_numpy
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive, Zero
 from namoo.core.trace import Tracer, context, eval_trace
@@ -125,7 +125,9 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
         x = x.astype(new_dtype)
     aval = aval_of(x)
     if aval.dtype == new_dtype and aval.weak_type == weak_type:
-        return x if isinstance(x, (EagerArray, Tracer)) else EagerArray(to_numpy(x), weak_type)
+        if isinstance(x, (EagerArray, Tracer)):
+            return x
+        return owned(x, weak_type)
     if isinstance(new_dtype, _dtypes.ExtendedDType) or isinstance(
         aval.dtype, _dtypes.ExtendedDType
     ):

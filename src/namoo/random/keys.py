@@ -11,7 +11,7 @@ import numpy as np
 from namoo import _dtypes, errors
 from namoo._config import config
 from namoo._dtypes import KeyDType
-from namoo.core.array import Array, EagerArray, to_numpy
+from namoo.core.array import Array, EagerArray, owned, to_numpy
 from namoo.primitives import prng
 from namoo.primitives.arithmetic import add
 from namoo.primitives.generators import GENERATORS
@@ -273,7 +273,7 @@ def clone(key: Any) -> Array:
     """
     if isinstance(key, Array) and isinstance(key.dtype, KeyDType):
         return prng.random_clone_p.bind(key)
-    return key if isinstance(key, Array) else EagerArray(to_numpy(key))
+    return key if isinstance(key, Array) else owned(key)
 
 
 @errors.boundary

@@ -14,7 +14,7 @@ import numpy as np
 
 from namoo import _dtypes, errors, tree_util
 from namoo._pickling import by_name
-from namoo.core.array import Array, EagerArray, to_numpy
+from namoo.core.array import Array, owned
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import eval_jaxpr
 from namoo.core.primitive import Zero
@@ -120,7 +120,7 @@ class _Custom:
         static, dynamic = _split_nondiff(args, self.nondiff_argnums)
         flat, in_tree = tree_util.tree_flatten(tuple(dynamic))
         # The rules are written for arrays: what NumPy arrays cannot do, such as traced indices.
-        flat = [EagerArray(to_numpy(x)) if isinstance(x, np.ndarray) else x for x in flat]
+        flat = [owned(x) if isinstance(x, np.ndarray) else x for x in flat]
         out_tree: list[Any] = [None]
 
         def fun(*leaves):

@@ -31,6 +31,7 @@ from namoo.core.trace import (
     _ignore,
     _reset_floating_errors,
     _set_floating_errors,
+    apart,
     eval_trace,
     floating_errors_ignored,
     set_trace,
@@ -51,7 +52,7 @@ def replay(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         weak = [a.weak_type for a in closed.out_avals]
         run = jaxpr.cache["straight"] = straight(closed), weak
     compute, weak = run
-    values = []
+    values, others = [], []
     for x in args:
         if type(x) is EagerArray:
             values.append(x._value)
@@ -61,11 +62,15 @@ def replay(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
                 return eval_jaxpr(jaxpr, closed.consts, *args)
         else:
             values.append(to_numpy(x))
+            if isinstance(x, np.ndarray):
+                others.append(x)
     token = _set_floating_errors(_ignore)
     try:
         outs = compute(*values)
     finally:
         _reset_floating_errors(token)
+    if others:
+        outs = [apart(o, others) for o in outs]
     return list(map(EagerArray, outs, weak))
 
 
