@@ -538,12 +538,19 @@ def test_many_threads_may_call_one_function():
     assert results == [expected] * 320
 
 
-def test_programs_of_one_function_are_bounded(monkeypatch):
-    monkeypatch.setattr("namoo.api.jit._Cache.limit", 10)
-    f = namoo.jit(lambda x: x)
-    for n in range(30):
+def test_programs_of_all_functions_are_bounded(monkeypatch):
+    """Those that were used last are kept."""
+    monkeypatch.setattr("namoo.api.jit._PROGRAMS_LIMIT", 6)
+    f, g = namoo.jit(lambda x: x), namoo.jit(lambda x: x + 1)
+    g(np.zeros(3))
+    for n in range(12):
         f(jnp.zeros(n))
-    assert f._cache_size() == 10
+        assert g._cache_size() == 1
+        g.lower(np.zeros(3))  # a use that C++ does not see
+    assert f._cache_size() == 5
+    for n in range(8):
+        g(jnp.zeros(n))
+    assert (f._cache_size(), g._cache_size()) == (0, 6)
 
 
 @pytest.mark.parametrize("fun", [jnp.add, jnp.maximum, jnp.logaddexp])

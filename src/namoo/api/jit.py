@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import time
 import weakref
 from collections import OrderedDict
@@ -100,6 +102,7 @@ class _Program:
         "fixed_out",
         "given",
         "lessons",
+        "number",
         "out_tree",
         "placed",
         "program",
@@ -120,6 +123,7 @@ class _Program:
         self.donation: donations.Donation | None = None
         self.lessons = 0
         self.placed: bool | None = None
+        self.number = next(_numbers)
 
     def _drop_unused(self):
         jaxpr, count = self.closed.jaxpr, len(self.consts)
@@ -153,13 +157,13 @@ _COMPARED = 16
 class _Cache:
     """The programs of one function, and why each was traced."""
 
-    __slots__ = ("__weakref__", "calls", "programs", "records", "signatures")
-
-    limit = 4096
+    __slots__ = ("__weakref__", "calls", "keys", "programs", "records", "signatures")
 
     def __init__(self):
         self.calls = dispatch.new_calls()
-        self.programs: OrderedDict[Any, _Program] = OrderedDict()
+        self.programs: dict[Any, _Program] = {}
+        self.keys: dict[int, Any] = {}
+        """Those of the programs, by the programs' numbers."""
         self.signatures: list[Signature] = []
         self.records: list[Retrace] = []
 
@@ -167,8 +171,24 @@ class _Cache:
         if self.calls is not None:
             self.calls.clear()
         self.programs.clear()
+        self.keys.clear()
         self.signatures.clear()
         self.records.clear()
+
+
+# The programs of all functions by their numbers, with the caches they are in; the one that was used
+# last is at the end.  A call that C++ recognises does not come here: it holds its programs itself.
+_recent: OrderedDict[int, weakref.ref[_Cache]] = OrderedDict()
+_numbers = itertools.count()
+_PROGRAMS_LIMIT = 4096
+
+
+def _let_go() -> None:
+    """Forget the program that was used the longest ago."""
+    number, cache = _recent.popitem(last=False)
+    cache = cache()
+    if cache is not None and number in cache.keys:
+        cache.programs.pop(cache.keys.pop(number), None)
 
 
 # Caches of functions that equal ones share, by what the functions are; the newest last.
@@ -412,7 +432,9 @@ class Jitted(dispatch.Dispatcher):
             )
             raise
         if traced is None:
-            traced = self._trace(key, leaves, tree, args, kwargs, static, axes)
+            return self._trace(key, leaves, tree, args, kwargs, static, axes)
+        with contextlib.suppress(KeyError):  # another thread may have let it go
+            _recent.move_to_end(traced.number)
         return traced
 
     def _trace(self, key, leaves, tree, args, kwargs, static, axes) -> _Program:
@@ -480,8 +502,10 @@ class Jitted(dispatch.Dispatcher):
 
             logging.getLogger("namoo").warning("%s: %s", self._name, record)
         cache.programs[key] = traced
-        while len(cache.programs) > cache.limit:
-            cache.programs.popitem(last=False)
+        cache.keys[traced.number] = key
+        _recent[traced.number] = weakref.ref(cache)
+        while len(_recent) > _PROGRAMS_LIMIT:
+            _let_go()
 
     def explain(self) -> Explanation:
         """Every tracing of the function, and why it was needed.
