@@ -183,7 +183,7 @@ def require_callable(fun: Any, what: str) -> None:
 
 
 def to_array(x: Any) -> Any:
-    """An array with the numbers of a concrete operand; tracers stay, and NumPy's arrays of float0."""
+    """An array with the numbers of an operand; tracers stay, and NumPy's arrays of float0."""
     if isinstance(x, Array) or (isinstance(x, np.ndarray) and x.dtype.names):
         return x
     return owned(x, aval_of(x).weak_type)
