@@ -319,7 +319,7 @@ def _integer(
         return Item("int", axis, value + n) if wrap else Item("array", axis, np.int32(value))
     if strict or n == 0:
         raise IndexError(
-            f"index {value} is out of bounds for axis {axis - inserted} with size {n}, of an array "
+            f"index {value} out of bounds for axis {axis - inserted} with size {n}, of an array "
             f"of shape {shape}. (For indices that may be outside, write x.at[i].get(mode='fill') "
             "or mode='clip'.)" + errors.at_user_line()
         )
