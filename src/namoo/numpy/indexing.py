@@ -22,6 +22,7 @@ from namoo.primitives.elementwise import add, lt, min, select
 from namoo.primitives.shape import (
     broadcast_in_dim,
     convert_element_type,
+    convert_element_type_p,
     expand_dims,
     rev,
     squeeze,
@@ -457,7 +458,7 @@ def _stack(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
     dtype = index_dtype([c for c, _ in columns])
     if any(isinstance(c, Tracer) for c, _ in columns):
         spread = [
-            broadcast_in_dim(convert_element_type(c, dtype), shape, range(at, at + np.ndim(c)))
+            broadcast_in_dim(_converted(c, dtype), shape, range(at, at + np.ndim(c)))
             for c, at in columns
         ]
         return slicing.concatenate(spread, len(batch))
@@ -519,8 +520,7 @@ def _at_scalars(x: Any, arrays: Sequence[Item], wrap: bool) -> Any:
     found = {item.axis: component(item.value, x.shape[item.axis], wrap) for item in arrays}
     dtype = index_dtype(found.values())
     starts = [
-        convert_element_type(found[d], dtype) if d in found else np.zeros((), dtype)
-        for d in range(x.ndim)
+        _converted(found[d], dtype) if d in found else np.zeros((), dtype) for d in range(x.ndim)
     ]
     sizes = tuple(1 if d in found else n for d, n in enumerate(x.shape))
     return squeeze(slicing.dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), list(found))
@@ -529,26 +529,33 @@ def _at_scalars(x: Any, arrays: Sequence[Item], wrap: bool) -> Any:
 def component(value: Any, n: int, wrap: bool) -> Any:
     """An array of places on an axis of length n, as non-negative integers where it is inside."""
     # Beside the axis is as good as far outside, and fits the type; but an error tells the value.
-    least, most = (-(2**31), 2**31 - 1) if config.strict else (-1, n)
+    kind = np.dtype(np.int32 if n < 2**31 else np.int64)
+    least, most = (np.iinfo(kind).min, np.iinfo(kind).max) if config.strict else (-1, n)
     if not isinstance(value, Tracer):
         value = np.asarray(value)
         if value.dtype.kind != "u":
             value = value.astype(np.int64)
             if wrap:
                 value = np.where(value < 0, value + n, value)
-        return np.clip(value, least if value.dtype.kind == "i" else 0, most).astype(np.int32)
+        return np.clip(value, least if value.dtype.kind == "i" else 0, most).astype(kind)
     dtype = value.dtype
     if _dtypes.issubdtype(dtype, np.unsignedinteger):
-        if dtype.itemsize < 4:
-            return convert_element_type(value, np.int32)
-        return convert_element_type(min(value, np.asarray(most, dtype)), np.int32)
-    if dtype.itemsize < 4:
-        value = convert_element_type(value, np.int32)
+        if most < _dtypes.iinfo(dtype).max:
+            value = min(value, np.asarray(most, dtype))
+        return _converted(value, kind)
+    if dtype.itemsize < kind.itemsize:
+        value = _converted(value, kind)
     if not wrap:
         return value
-    kind = value.dtype
-    from_end = lt(value, np.zeros((), kind))
-    return select(from_end, add(value, np.asarray(n, kind)), value)
+    zero, length = (EagerArray(np.asarray(number, value.dtype)) for number in (0, n))
+    return select(lt(value, zero), add(value, length), value)
+
+
+def _converted(value: Any, dtype: np.dtype) -> Any:
+    """Places as another type of integers: long axes need 64 bits, even if users have none."""
+    if value.dtype == dtype:
+        return value
+    return convert_element_type_p.bind(value, new_dtype=dtype, weak_type=False)
 
 
 def index_dtype(components: Any) -> np.dtype:

@@ -37,11 +37,12 @@ def _extreme(
     axis = shapes.canonical_axis(axis, x.ndim)
     if not x.shape[axis]:
         raise ValueError(f"attempt to get {name} of an empty sequence")
+    dtype = _dtypes.default_int_dtype()
+    reduction.check_places(name, x.shape, axis, dtype)
     if type(x) is EagerArray and context.trace is eval_trace and x._value.dtype.kind in "fiub":
-        places = np.asarray(numpy_locate(x._value, axis), _dtypes.default_int_dtype())
-        result: Any = EagerArray(places)
+        result: Any = EagerArray(np.asarray(numpy_locate(x._value, axis), dtype))
     else:
-        result = locate(x, axis, _dtypes.default_int_dtype())
+        result = locate(x, axis, dtype)
     return shapes.expand_dims(result, kept) if keepdims else result
 
 

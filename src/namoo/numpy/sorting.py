@@ -15,6 +15,7 @@ from namoo.core.array import Array, EagerArray
 from namoo.numpy.arithmetic import is_complex
 from namoo.numpy.promote import array_of, arrays_of
 from namoo.primitives import sorting as primitive
+from namoo.primitives.reduction import check_places
 from namoo.primitives.shape import broadcasted_iota, canonical_axis, reshape, rev
 from namoo.primitives.slicing import concatenate, slice_in_dim
 
@@ -38,8 +39,8 @@ def _along(name: str, a: Any, axis: int | None) -> tuple[Array, int]:
 
 def _places(x: Array, axis: int) -> Any:
     """The index of each element along an axis."""
-    fits = x.shape[axis] <= np.iinfo(np.int32).max
-    dtype = _dtypes.default_int_dtype() if fits else np.int64
+    dtype = _dtypes.default_int_dtype()
+    check_places("argsort", x.shape, axis, dtype)
     return broadcasted_iota(dtype, x.shape, axis)
 
 

@@ -263,6 +263,19 @@ def reduce_xor(operand: Any, axes: Axes) -> Any:
     return _reduce(reduce_xor_p, operand, axes)
 
 
+def check_places(name: str, shape: tuple[int, ...], axis: int, dtype: Any) -> None:
+    """Raise if places along an axis do not fit into the type of their numbers.
+
+    Raises:
+      ValueError: the axis is too long for it.
+    """
+    if shape[axis] - 1 > _dtypes.iinfo(dtype).max:
+        raise ValueError(
+            f"{name} of shape {shape} along axis {axis}: its {dtype} indices would overflow. "
+            "Choose a wider type of indices; int64 needs config.update('jax_enable_x64', True)."
+        )
+
+
 class Locate(Primitive):
     """The place of the largest or smallest element along an axis, or of the first NaN."""
 
@@ -275,7 +288,12 @@ class Locate(Primitive):
     def evaluate(self, x, *, axes, index_dtype):
         (axis,) = axes
         kind = x.dtype.kind
-        if kind == "c" or not 0 <= axis < x.ndim or index_dtype.kind not in "iu":
+        if (
+            kind == "c"
+            or not 0 <= axis < x.ndim
+            or index_dtype.kind not in "iu"
+            or x.shape[axis] >> 8 * index_dtype.itemsize - 1
+        ):
             # NumPy would take all of these.
             self.abstract(EagerArray(x).aval, axes=axes, index_dtype=index_dtype)
         if kind == "V":
@@ -296,6 +314,7 @@ class Locate(Primitive):
                 f"{self.name} needs numbers that can be ordered: integers, floats or booleans; "
                 f"got {x.dtype}."
             )
+        check_places(self.name, x.shape, axis, index_dtype)
         if x.shape[axis] == 0:
             raise ValueError(
                 f"argmin and argmax require non-empty reduced dimension: axis {axis} of operand "

@@ -416,7 +416,8 @@ class Emitter:
 
     def locate(self, x: Node, axis: int, dtype: Any, relation: str) -> Node:
         """The place of the greatest ("gt") or least ("lt") along an axis: the first of equals."""
-        places = self.iota(np.int32, x.shape, axis)
+        wide = x.shape[axis] >= 2**31
+        places = self.iota(np.int64 if wide else np.int32, x.shape, axis)
 
         def combine(f, a, b):
             (u, i), (v, j) = a, b
@@ -430,11 +431,11 @@ class Emitter:
             first = f.or_(better, f.and_(equal, f.compare("lt", i, j)))
             return f.select(first, u, v), f.select(first, i, j)
 
-        if is_complex(x.elem or "c64") or x.shape[axis] >= 2**31 - 1:
+        if is_complex(x.elem or "c64"):
             raise Unsupported
         worst = _limit(x.dtype, relation == "gt")
         _, place = self.reduce(f"locate_{relation}", [x, places], (axis,), combine,
-                               [worst, 2**31 - 1])  # fmt: skip
+                               [worst, 2**63 - 1 if wide else 2**31 - 1])  # fmt: skip
         return self.convert(place, dtype)
 
     def convert(self, x: Node, dtype: Any) -> Node:

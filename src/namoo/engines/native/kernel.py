@@ -26,7 +26,7 @@ from namoo.engines.native.ir import (
     storage,
 )
 from namoo.engines.native.types import computed_in, is_complex, is_compound, part_of, parts, size_of
-from namoo.engines.native.writer import Ahead, Place, Probe, Writer, literal_of
+from namoo.engines.native.writer import LINE, Ahead, Place, Probe, Writer, literal_of
 
 VECTOR_BYTES = 64
 UNROLL = 4
@@ -38,6 +38,9 @@ SHORT = 512
 # way while others are used.
 FAR = 1 << 18
 UNDER_WAY = 4096
+# So many lines of memory are in the first cache until they are used again.
+FEW_LINES = 256
+PAGE = 4096
 
 
 class Spec:
@@ -89,6 +92,9 @@ class KernelEmitter:
         self.reduces = spec.split < len(spec.space)
         self.registers = 1
         """How many a vector needs."""
+        self.tiled: int | None = None
+        """The group whose loop is cut into tiles, together with the vector's."""
+        self.tile_width = LINE
 
     def _stage_numbers(self) -> dict[Node, int]:
         """The stage of each root: after those of the reductions it needs."""
@@ -128,8 +134,8 @@ class KernelEmitter:
         axes = node.data.axes
         return [next(i) if d in axes else next(o) for d in range(len(node.operands[0].shape))]
 
-    def _look(self) -> tuple[list[Index], list[Index], list[Symbol]]:
-        """Positions of loads and of stores, in terms of one symbol an axis."""
+    def _look(self) -> tuple[list[Index], list[int], list[Index], list[Symbol]]:
+        """Positions and sizes of loads, positions of stores, in terms of one symbol an axis."""
         nowhere = Value("%p", "ptr")
         places = {n: Place(nowhere, n.elem, n.shape) for n in self.spec.inputs}
         probe = Probe(places)
@@ -150,7 +156,7 @@ class KernelEmitter:
             if root in self.spec.stored:
                 at = outer if root.kind is REDUCE else self._index_of(root, outer, inner)
                 stores.append(Place(nowhere, root.elem, root.shape).position(at))
-        return probe.positions, stores, symbols
+        return probe.positions, probe.sizes, stores, symbols
 
     def _merge(self, positions, symbols) -> list[list[int]]:
         """Groups of neighbouring axes that are one axis wherever memory is touched."""
@@ -204,11 +210,31 @@ class KernelEmitter:
                 best, chosen = score, g
         return chosen
 
+    def _across(self, outer, loads, bytes_loaded, symbols) -> int | None:
+        """The group along which loads are neighbours that are far apart along the vector.
+
+        A line of memory that such a load brings has its other elements in other rows of the result:
+        these are to be computed before the line is gone, so there are loops over tiles.
+        """
+        *others, vector = outer
+        if self.sizes[vector] < FEW_LINES:
+            return None
+        along = symbols[self.groups[vector][-1]]
+        for g in others:
+            symbol = symbols[self.groups[g][-1]]
+            for p, size in zip(loads, bytes_loaded, strict=True):
+                near, far = (abs(p.terms.get(s, 0)) * size for s in (symbol, along))
+                if 0 < near < LINE <= far and self.sizes[g] * near >= LINE:
+                    # Lines that lie whole pages apart compete for the same few places in a cache.
+                    self.tile_width = 1 if far % PAGE == 0 else LINE
+                    return g
+        return None
+
     # ---- writing
 
     def emit(self) -> Emitted:
         spec = self.spec
-        loads, stores, symbols = self._look()
+        loads, bytes_loaded, stores, symbols = self._look()
         groups = self._merge(loads + stores, symbols)
         vector = self._choose_vector(groups, loads, stores, symbols)
         sizes = [math.prod(spec.space[a] for a in group) for group in groups]
@@ -221,6 +247,11 @@ class KernelEmitter:
         f = self.f = Function(self.name, ["ptr", "i64", "i64"])
         self.groups, self.sizes = groups, sizes
         self.vector_group = vector
+        if outer and outer[-1] == vector and not inner:
+            self.tiled = self._across(outer, loads, bytes_loaded, symbols)
+        if self.tiled is not None:
+            *others, last = outer
+            outer = [*(g for g in others if g != self.tiled), self.tiled, last]
         self.lanes = self._lanes(sizes[vector]) if vector is not None else 0
         self.symbols: dict[int, Any] = {}
         table, self.begin, self.end = f.parameters
@@ -285,6 +316,9 @@ class KernelEmitter:
             return
         g, f = loops[0], self.f
         n = self.sizes[g]
+        if g == self.tiled:
+            self._tiles(first)
+            return
         if g != self.vector_group:
             start, stop = (self.begin, self.end) if first else (constant("i64", 0), n)
             if first:
@@ -318,6 +352,40 @@ class KernelEmitter:
                 self.w.mask = mask_of(lanes, rest)
                 self._row(inner)
                 self.w.mask = None
+
+    def _tiles(self, first: bool) -> None:
+        """The last two loops in tiles, each of which reads and writes a few lines of memory."""
+        f, g, vector = self.f, self.tiled, self.vector_group
+        assert g is not None and vector is not None
+        rows, columns, lanes = self.sizes[g], self.sizes[vector], self.lanes
+        wide = max(lanes, self.tile_width)
+        main = columns // lanes * lanes
+        start, stop = constant("i64", 0), constant("i64", rows)
+        if first:
+            self.units = -(-rows // LINE)
+            start = f.mul(self.begin, constant("i64", LINE))
+            stop = f.minimum(f.mul(self.end, constant("i64", LINE)), stop)
+
+        def upto(first: Value, length: int, end: Value) -> Value:
+            return f.minimum(f.add(first, constant("i64", length)), end)
+
+        with f.loop(start, stop, LINE) as top:
+            bottom = upto(top, LINE, stop)
+            if main:
+                with f.loop(0, main, wide) as left:
+                    right = upto(left, wide, constant("i64", main))
+                    with f.loop(top, bottom) as i, f.loop(left, right, lanes) as j:
+                        self.symbols[g] = Loop(i, 0, rows - 1)
+                        self.symbols[vector] = Loop(j, 0, columns - 1, vector=True)
+                        self._row([])
+            if columns % lanes:
+                with f.loop(top, bottom) as i:
+                    self.symbols[g] = Loop(i, 0, rows - 1)
+                    at = constant("i64", main)
+                    self.symbols[vector] = Loop(at, main, columns - 1, vector=True)
+                    self.w.mask = mask_of(lanes, columns % lanes)
+                    self._row([])
+                    self.w.mask = None
 
     def _indices(self) -> list[Index]:
         """The index of each axis of the space, from the loops that are open."""

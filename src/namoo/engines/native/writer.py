@@ -24,7 +24,15 @@ from namoo.engines.native.ir import (
     suffix,
     vector_type,
 )
-from namoo.engines.native.types import computed_in, is_complex, is_compound, is_key, part_of, parts
+from namoo.engines.native.types import (
+    computed_in,
+    is_complex,
+    is_compound,
+    is_key,
+    part_of,
+    parts,
+    size_of,
+)
 
 # Bytes that memory gives at once.
 LINE = 64
@@ -464,6 +472,8 @@ class Probe(Writer):
     def __init__(self, places):
         super().__init__(Nowhere("probe", ()), places)
         self.positions: list[Index] = []
+        self.sizes: list[int] = []
+        """Bytes of an element, for each of the positions."""
         self.mapped: dict[tuple, Any] = {}
 
     def at(self, node, index):
@@ -480,6 +490,7 @@ class Probe(Writer):
 
     def load(self, place, index):
         self.positions.append(place.position(index))
+        self.sizes.append(size_of(place.elem))
         return _unknown(place.elem)
 
 
