@@ -73,6 +73,18 @@ def types_as_results_and_arguments(jax):
 
 
 @case
+def treedef_with_unhashable_metadata(jax):
+    class Node:
+        pass
+
+    jax.tree_util.register_pytree_node(
+        Node, lambda n: ((), {"a": 1}), lambda meta, children: Node()
+    )
+    first, second = jax.tree.structure(Node()), jax.tree.structure(Node())
+    return first == second, hash(first) == hash(second)
+
+
+@case
 def zero_from_primal_of_a_tree(jax):
     zeros = jax.custom_derivatives.zero_from_primal((1.0, jax.numpy.ones(2)))
     return zeros
@@ -100,6 +112,37 @@ def einsum_with_a_product_of_ones_own(jax):
         return jax.lax.dot_general(*args, **kwargs)
 
     return jax.numpy.einsum("ij,jk", ones, ones, _dot_general=product), len(calls)
+
+
+@case
+def callable_operands_of_cond(jax):
+    class V:
+        def __call__(self):
+            return 0
+
+    jax.tree_util.register_pytree_node(V, lambda v: ((), None), lambda meta, children: V())
+    return jax.lax.cond(True, lambda a, b: 1.0, lambda a, b: 2.0, V(), V())
+
+
+@case
+def cond_forwards_what_all_branches_return(jax):
+    def f(p, x):
+        return jax.lax.cond(p, lambda x: (x, 1.0), lambda x: (x, 2.0), x)
+
+    flags = jax.numpy.array([True, False])
+    return jax.vmap(f, in_axes=(0, None), out_axes=(None, 0))(flags, 3.0)
+
+
+@case
+def a_branch_is_traced_once(jax):
+    traces = []
+
+    def branch(x):
+        traces.append(1)
+        return x
+
+    jax.jit(lambda p, x: jax.lax.cond(p, branch, branch, x))(True, 1.0)
+    return len(traces)
 
 
 @case

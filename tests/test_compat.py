@@ -128,11 +128,13 @@ from jax._src import core
 print(jax.__version__, jax.__version_info__ == (0, 10, 2), jax.numpy is namoo.numpy)
 print(type(jax.jit(abs)).__name__, lax is namoo.lax, core.trace_state_clean())
 print(jax._src.distributed.global_state.process_id, "numpy" in dir(jax))
+print(jax.numpy.arange(3)[7])
 """
     assert run_as_jax(code, "-m", "namoo.compat").split("\n")[:-1] == [
         "0.10.2 True True",
         "PjitFunction True True",
         "0 True",
+        "2",
     ]
 
 

@@ -14,7 +14,7 @@ from namoo.control.scan import one_by_one
 from namoo.control.trees import as_arrays, share_consts, staged, type_differences
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
-from namoo.core.jaxpr import ClosedJaxpr, dependent, has_io, jaxpr_as_fun
+from namoo.core.jaxpr import ClosedJaxpr, dce, dependent, has_io, jaxpr_as_fun
 from namoo.core.primitive import Zero, is_linear, is_zero
 from namoo.core.trace import Tracer, context
 from namoo.primitives.elementwise import clamp, eq, ne, select_n
@@ -353,6 +353,25 @@ def _vary(x: Any, axes: frozenset) -> Any:
     return vary_p.bind(x, axes=missing) if missing else x
 
 
+def _bind(index: Any, args: list[Any], branches: tuple[ClosedJaxpr, ...]) -> list[Any]:
+    """The results of `cond_p`; an operand that all branches return as it is does not go through it.
+
+    So it stays what it is under `vmap`, though the choice differs between examples.
+    """
+    numbers = [{v: i for i, v in enumerate(b.jaxpr.invars)} for b in branches]
+    rows = zip(*(b.jaxpr.outvars for b in branches), strict=True)
+    sources = [{own.get(v) for own, v in zip(numbers, row, strict=True)} for row in rows]
+    forwarded = [next(iter(found)) if len(found) == 1 else None for found in sources]
+    keep = tuple(i is None for i in forwarded)
+    if not all(keep):
+        branches = tuple(
+            derived(b.jaxpr, ("results", keep), lambda b=b: ClosedJaxpr(dce(b.jaxpr, keep)))
+            for b in branches
+        )
+    outs = iter(cond_p.bind(index, *args, branches=branches))
+    return [next(outs) if i is None else as_arrays(args[i]) for i in forwarded]
+
+
 _NO_OPERAND = object()
 
 
@@ -392,7 +411,7 @@ def cond(
         if operands:
             raise TypeError("cond: give operands by position or by the keyword operand=, not both.")
         operands = (operand,)
-    if len(operands) == 2 and callable(false_fun) and callable(operands[1]):
+    if len(operands) == 2 and not callable(true_fun) and callable(operands[1]):
         # An older spelling: cond(pred, true_operand, true_fun, false_operand, false_fun).
         pair = (true_fun, operands[0])
         on_true, on_false = false_fun, operands[1]
@@ -419,7 +438,7 @@ def cond(
     if dtype != np.bool_:
         pred = ne(pred, np.zeros((), dtype))
     index = convert_element_type(pred, np.int32)
-    return out_tree.unflatten(cond_p.bind(index, *args, branches=branches))
+    return out_tree.unflatten(_bind(index, args, branches))
 
 
 @errors.boundary
@@ -459,7 +478,7 @@ def switch(
     last = EagerArray(np.asarray(len(branches) - 1, np.int32))
     first = EagerArray(np.zeros((), np.int32))
     index = clamp(first, convert_element_type(index, np.int32), last)
-    return out_tree.unflatten(cond_p.bind(index, *args, branches=programs))
+    return out_tree.unflatten(_bind(index, args, programs))
 
 
 def platform_dependent(
