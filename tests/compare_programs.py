@@ -35,6 +35,8 @@ from control_programs import CHECKS, Function, Program, Statement, write
 
 OURS: dict[str, Any] = {"jax": namoo, "jnp": namoo.numpy, "lax": namoo.lax, "np": np}
 NOISES = 6
+PATIENCE = 300
+"""Seconds after which a program that has not ended is stopped; JAX's compiler sometimes hangs."""
 
 
 @dataclass
@@ -303,17 +305,22 @@ def run_many(start: int, programs: int, chunk: int, out: Path, options: list[str
         command = [sys.executable, __file__, "--worker", "--start", str(todo[0])]
         command += ["--programs", str(count), *options]
         with out.open("a") as file, subprocess.Popen(command, stdout=subprocess.PIPE) as worker:
-            watch = threading.Timer(60 + 10 * count, worker.kill)
-            watch.start()
             assert worker.stdout
             current = todo[0]
+            watch = None
             for line in worker.stdout:
+                if watch:
+                    watch.cancel()
+                watch = threading.Timer(PATIENCE, worker.kill)
+                watch.start()
                 row = json.loads(line)
                 current = row.get("begins", current + 1)
                 if "seed" in row:
                     file.write(json.dumps(row) + "\n")
+                    file.flush()
             code = worker.wait()
-            watch.cancel()
+            if watch:
+                watch.cancel()
             if code:
                 crash = ["", "process", "", f"ended with {code}"]
                 file.write(json.dumps({"seed": current, "found": [crash], "counts": {}}) + "\n")

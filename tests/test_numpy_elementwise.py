@@ -38,6 +38,8 @@ UNARY_ARGUMENTS = [
     "1.5",
     "2",
     "True",
+    "jnp.asarray(0.5)",
+    "jnp.broadcast_to(0.5, (4,))",
 ]
 BINARY_ARGUMENTS = [
     "f, p",
@@ -70,6 +72,10 @@ BINARY_ARGUMENTS = [
     "z, g",
     "f, [1.0]",
     "f, 'x'",
+    "u, jnp.asarray(0.5)",
+    "t, jnp.broadcast_to(2, (4,))",
+    "jnp.broadcast_to(2, ()), t",
+    "jnp.broadcast_to(0.5, (4,)), jnp.asarray(0.5)",
 ]
 
 

@@ -38,6 +38,11 @@ def strong(x: Array, value: Any) -> np.ndarray:
     return np.asarray(value, x.dtype)
 
 
+def weak(x: Array, value: Any) -> EagerArray:
+    """A scalar of the dtype of `x` that leaves an operand as weak or strong as it is."""
+    return EagerArray(np.asarray(value, x.dtype), True)
+
+
 def is_kind(x: Array, kind: type) -> bool:
     """Whether the elements of `x` are of an abstract NumPy kind."""
     return _dtypes.issubdtype(x.dtype, kind)
@@ -152,7 +157,7 @@ def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
         lax.ne(remainder, const(x, 0)), lax.ne(lax.sign(y), lax.sign(remainder))
     )
     return (
-        lax.round(choose(opposite, lax.sub(quotient, const(x, 1)), quotient)),
+        lax.round(choose(opposite, lax.sub(quotient, weak(x, 1)), quotient)),
         choose(opposite, lax.add(remainder, y), remainder),
     )
 
@@ -219,7 +224,7 @@ def remainder(x1: Any, x2: Any, /) -> Array:
     x, y = promote_numeric("remainder", x1, x2)
     zero = const(x, 0)
     if is_kind(x, np.integer) and not config.strict:
-        y = choose(lax.eq(y, zero), const(y, 1), y)
+        y = choose(lax.eq(y, zero), weak(y, 1), y)
     rest = lax.rem(x, y)
     opposite = bits.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(y, zero)), lax.ne(rest, zero))
     return choose(opposite, lax.add(rest, y), rest)
@@ -241,7 +246,7 @@ def fmod(x1: Any, x2: Any, /) -> Array:
     """
     x, y = promote_numeric("fmod", x1, x2)
     if is_kind(x, np.integer) and not config.strict:
-        y = choose(lax.eq(y, const(y, 0)), const(y, 1), y)
+        y = choose(lax.eq(y, const(y, 0)), weak(y, 1), y)
     return lax.rem(x, y)
 
 
@@ -296,9 +301,9 @@ def _concrete_integer(x: Any) -> int | None:
 
 def _integer_power(x: Array, y: Array) -> Array:
     """Repeated squaring over the bits of the exponents; negative ones give 0 or 1 as shifts do."""
-    zero, one = const(y, 0), const(y, 1)
+    zero, one = strong(y, 0), strong(y, 1)
     start = bits.bitwise_and(lax.eq(x, const(x, 0)), lax.ne(y, zero))
-    out = choose(start, const(x, 0), const(x, 1))
+    out = choose(start, zero, one)
     for _ in range(6):
         odd = lax.ne(bits.bitwise_and(y, one), zero)
         out = choose(odd, lax.mul(out, x), out)

@@ -15,6 +15,7 @@ from namoo.numpy.ufuncs import binary_ufunc
 from namoo.primitives import bits
 from namoo.primitives import elementwise as lax
 from namoo.transforms.custom import custom_jvp
+from namoo.transforms.recall import recalled
 
 
 @fast.unary(np.exp)
@@ -73,7 +74,7 @@ def _scaled_log(x: Array, factor: float) -> Array:
     return lax.complex(lax.mul(real, strong(real, factor)), lax.mul(imag, strong(imag, factor)))
 
 
-@fast.unary(np.log2, "f")
+@recalled
 def log2(x: Any, /) -> Array:
     """The logarithm to base 2.
 
@@ -82,13 +83,14 @@ def log2(x: Any, /) -> Array:
         >>> jnp.log2(jnp.array([1, 8]))
         Array([0., 3.], dtype=float32)
     """
+    (x,) = promote_inexact("log2", x)
     if is_complex(x):
         return _scaled_log(x, 1 / np.log(2))
     # Divided by the rounded log 2, powers of two come out exact.
     return lax.div(lax.log(x), strong(x, np.log(2)))
 
 
-@fast.unary(np.log10, "f")
+@recalled
 def log10(x: Any, /) -> Array:
     """The logarithm to base 10.
 
@@ -97,6 +99,7 @@ def log10(x: Any, /) -> Array:
         >>> jnp.log10(jnp.array([1, 100]))
         Array([0., 2.], dtype=float32)
     """
+    (x,) = promote_inexact("log10", x)
     return _scaled_log(x, 1 / np.log(10))
 
 
@@ -304,7 +307,7 @@ asin, acos, atan, atan2 = arcsin, arccos, arctan, arctan2
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
 
 
-@fast.unary(lambda x: x * (np.pi / 180), "f")
+@recalled
 def deg2rad(x: Any, /) -> Array:
     """Degrees as radians: x · π / 180.
 
@@ -313,10 +316,11 @@ def deg2rad(x: Any, /) -> Array:
         >>> jnp.deg2rad(jnp.array([90, 180]))
         Array([1.5707964, 3.1415927], dtype=float32)
     """
+    (x,) = promote_inexact("deg2rad", x)
     return lax.mul(x, const(x, np.pi / 180))
 
 
-@fast.unary(lambda x: x * (180 / np.pi), "f")
+@recalled
 def rad2deg(x: Any, /) -> Array:
     """Radians as degrees: x · 180 / π.
 
@@ -325,6 +329,7 @@ def rad2deg(x: Any, /) -> Array:
         >>> jnp.rad2deg(jnp.array([jnp.pi]))
         Array([180.], dtype=float32)
     """
+    (x,) = promote_inexact("rad2deg", x)
     return lax.mul(x, const(x, 180 / np.pi))
 
 
@@ -359,7 +364,7 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     infinite = lax.eq(large, const(x, np.inf))
     # NaN beside infinity still has infinite length, so the smaller one is asked too.
     infinite = bits.bitwise_or(infinite, bits.bitwise_or(_is_inf(x), _is_inf(y)))
-    return choose(infinite, const(x, np.inf), choose(empty, large, length))
+    return choose(infinite, const(length, np.inf), choose(empty, large, length))
 
 
 def _is_inf(x: Array) -> Array:
@@ -435,7 +440,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Array:
     return _logaddexp(*_same_shape(promote_inexact("logaddexp", x1, x2)))
 
 
-@binary_ufunc(np.logaddexp2, "f", fast.REAL, identity=-np.inf)
+@binary_ufunc(np.logaddexp2, "", {}, identity=-np.inf)
 def logaddexp2(x1: Any, x2: Any, /) -> Array:
     """log₂(2ˣ¹ + 2ˣ²), without overflow.
 

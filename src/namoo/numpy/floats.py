@@ -21,6 +21,7 @@ from namoo.numpy.elements import isinf
 from namoo.numpy.promote import (
     array_of,
     arrays_of,
+    as_type,
     broadcast_arrays,
     promote,
     promote_inexact,
@@ -88,8 +89,9 @@ def heaviside(x1: Any, x2: Any, /) -> Array:
         >>> jnp.heaviside(jnp.array([-2.0, 0.0, 3.0]), 0.5)
         Array([0. , 0.5, 1. ], dtype=float32)
     """
-    x, y = broadcast_arrays(*promote_types("heaviside", x1, x2, to=_dtypes.to_inexact_dtype))
+    x, y = promote_types("heaviside", x1, x2, to=_dtypes.to_inexact_dtype)
     zero, one = const(x, 0), const(x, 1)
+    x, y = broadcast_arrays(x, y)
     out = choose(ne_p.bind(x, x), x, y)
     out = choose(gt_p.bind(x, zero), one, out)
     return choose(lt_p.bind(x, zero), zero, out)
@@ -242,6 +244,8 @@ def gcd(x1: Any, x2: Any) -> Array:
     from namoo.control.loops import while_loop
 
     x, y = _gcd_integers("gcd", x1, x2)
+    if x.ndim:
+        x, y = as_type(x, x.dtype), as_type(y, y.dtype)
 
     def going(pair):
         return _any_nonzero(pair[1])

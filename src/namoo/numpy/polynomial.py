@@ -237,8 +237,6 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
         raise IndexError("polyval: p must have an axis of coefficients, got a number.")
     shape = broadcast_shapes(p.shape[1:], x.shape)
     start = zeros(x.aval.update(shape=shape, weak_type=False))
-    if start.dtype == np.bool_:
-        start = start.astype(np.int32)
     # Each step has the type of the one before.
     p, x = p.astype(start.dtype), x.astype(start.dtype)
     return scan(lambda y, c: (y * x + c, None), start, p, unroll=unroll)[0]
