@@ -852,7 +852,11 @@ def looped(w: Writer) -> Statement:
             bounds = f"jnp.maximum(jnp.int32({low}), -2), jnp.minimum(jnp.int32({high}), 3)"
             counter = namoo.numpy.int32(0)
         function = w.function([counter, sample], [kind_of(sample)])
-        return assign(w, f"lax.fori_loop({bounds}, {function.name}, {x})", True, [function])
+        body = function.name
+        if not counter.weak_type:
+            # Known bounds make the counter weakly typed, and they are known only to eager code.
+            body = f"lambda i, x: {body}(jnp.int32(i), x)"
+        return assign(w, f"lax.fori_loop({bounds}, {body}, {x})", True, [function])
     function = w.function([counter, sample], [kind_of(sample)], "({p[0]} + 1, {})")
     unpack(w, function, function.params)
     end = w.name("p")

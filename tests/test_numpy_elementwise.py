@@ -87,7 +87,11 @@ TABLES = {
     **{f"unary {n}": calls(UNARY[n::3], UNARY_ARGUMENTS) for n in range(3)},
     **{f"binary {n}": calls(BINARY[n::6], BINARY_ARGUMENTS) for n in range(6)},
 }
-CASES = [(name, text) for name, table in TABLES.items() for text in table]
+# JAX calls a boolean weakly typed here, which means nothing.
+NOT_COMPARED = {"jnp.isinf(jnp.asarray(0.5))", "jnp.isinf(jnp.broadcast_to(0.5, (4,)))"}
+CASES = [
+    (name, text) for name, table in TABLES.items() for text in table if text not in NOT_COMPARED
+]
 
 
 @pytest.mark.parametrize(("table", "expression"), CASES)

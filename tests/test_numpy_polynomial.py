@@ -27,7 +27,10 @@ POLYNOMIALS = [
     *calls(["polyder"], ["f", "2.0", "g, 1.0", "[1.0, 2.0]", "jnp.zeros(0)"]),
     *(f"jnp.polyint({p}, {m})" for p in ("g", "j", "c[0]", "h[0]") for m in (0, 1, 2, 3, -1)),
     *calls(["polyint"], ["g, 2, k=3", "g, 2, jnp.array([3, 4])", "g, 2, jnp.ones(3)", "g, 1, [1]"]),
-    *calls(["polyval"], ["g, f", "j, i", "j, 2.0", "f, g", "g, c", "g, 2", "t[0], 3", "z, m[:3]"]),
+    *calls(
+        ["polyval"],
+        ["g, f", "j, i", "j, 2.0", "f, g", "g, c", "g, 2", "t[0], 3", "t[0], t", "z, m[:3]"],
+    ),
     *calls(["polyval"], ["jnp.zeros(0), f", "g, f, unroll=1", "2.0, 2.0", "[1], 2", "h[0], h"]),
     *calls(["poly"], ["g", "j", "c[0]", "2.0", "jnp.zeros(0)", "z", "f", "[1.0]", "m + m.T"]),
     *calls(

@@ -45,6 +45,8 @@ FOUND = [
     (True, "jnp.sum", "jnp.array([2**31 - 2, 5], 'int32')"),
     (True, "lambda x: jnp.sum(x, axis=0)", "jnp.array([2**32 - 2, 5], 'uint32')"),
     (False, "jnp.sum", "jnp.array([2**31 - 2, 5], 'int32')"),
+    # A Python number beside a traced bound counts in the type of what it meets.
+    (False, "lambda n: lax.fori_loop(0, n, lambda i, c: c + i, jnp.int8(1))", "jnp.array(3)"),
     # A choice between weakly typed booleans is strongly typed.
     (
         False,

@@ -321,7 +321,7 @@ def fori_loop(
             "lower and upper arguments to fori_loop must have equal types, got "
             f"{low_type.dtype} and {high_type.dtype}."
         )
-    dtype, weak = _dtypes.lattice_result_type(low_type, high_type)
+    dtype, _ = _dtypes.lattice_result_type(low_type, high_type)
     try:
         first, stop = int(lower), int(upper)
         known = True
@@ -331,17 +331,17 @@ def fori_loop(
     if known:
         length = max(stop - first, 0)
         # The bounds are no more than Python integers then, and so is what counts.
-        dtype, weak = _dtypes.default_int_dtype(), True
+        dtype = _dtypes.default_int_dtype()
         if config.disable_jit:
             value = as_arrays(init_val)
             for i in range(first, first + length):
-                value = body_fun(EagerArray(np.asarray(i, dtype), weak), value)
+                value = body_fun(EagerArray(np.asarray(i, dtype), True), value)
             return value
-        start = EagerArray(np.asarray(first, dtype), weak)
+        start = EagerArray(np.asarray(first, dtype), True)
 
         def scan_body(carry, _):
             i, value = carry
-            return (add(i, EagerArray(np.ones((), dtype), weak)), body_fun(i, value)), None
+            return (add(i, EagerArray(np.ones((), dtype), True)), body_fun(i, value)), None
 
         (_, out), _ = _scan(
             _named(scan_body, body_fun),
@@ -356,11 +356,15 @@ def fori_loop(
         return out
     if unroll is not None:
         raise ValueError("Can only use `unroll` in fori_loop with a loop whose bounds are known.")
-    low, high = (convert_element_type(x, dtype, weak) for x in (lower, upper))
+    # Beside a traced bound, a Python number still counts as one: `c + i` has the type of `c`.
+    low, high = (
+        convert_element_type(x, dtype, aval.weak_type and aval.dtype == dtype)
+        for x, aval in ((lower, low_type), (upper, high_type))
+    )
 
     def body(state):
         i, end, value = state
-        return add(i, EagerArray(np.ones((), dtype), weak)), end, body_fun(i, value)
+        return add(i, EagerArray(np.ones((), dtype), True)), end, body_fun(i, value)
 
     state = low, high, init_val
     _, _, out = _while_loop(_goes_on, _named(body, body_fun), state, body_fun, fori_loop)

@@ -23,6 +23,7 @@ from namoo.numpy.promote import (
     arrays_of,
     as_type,
     broadcast_arrays,
+    check_ranks,
     promote,
     promote_inexact,
     promote_types,
@@ -76,7 +77,9 @@ def copysign(x1: Any, x2: Any, /) -> Array:
         >>> jnp.copysign(jnp.array([1.0, -2.0]), jnp.array([-0.0, 3.0]))
         Array([-1.,  2.], dtype=float32)
     """
-    x, y = broadcast_arrays(*promote_inexact("copysign", x1, x2))
+    x, y = promote_types("copysign", x1, x2, to=_dtypes.to_inexact_dtype)
+    check_ranks("copysign", [x.shape, y.shape])
+    x, y = broadcast_arrays(x, y)
     refuse_complex("copysign", x, TypeError)
     return choose(signbit(y), lax.neg(lax.abs(x)), lax.abs(x))
 
