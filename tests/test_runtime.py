@@ -730,3 +730,54 @@ def test_total_leaves_the_rest_to_numpy(x):
 def test_total_has_no_warnings():
     assert np.isnan(native.total(np.array([np.inf, -np.inf])))
     assert np.isinf(jnp.full(3, 3e38).sum())
+
+
+# ---- the end of a process, and its children
+
+DAEMONS = """
+import threading, time
+import namoo, namoo.numpy as jnp
+
+x = jnp.ones(10_000)
+loop = namoo.jit(lambda x: namoo.lax.fori_loop(0, 300, lambda i, c: jnp.sin(c), x))
+host = namoo.jit(lambda x: namoo.pure_callback(lambda a: (time.sleep(0.001), a)[1], x, x))
+
+def compile_one():
+    c = time.time()
+    namoo.jit(lambda x: x * c)(jnp.ones(3))
+
+def for_ever(call):
+    while True:
+        call()
+
+calls = [lambda: loop(x), lambda: host(x), compile_one, lambda: namoo.tree.map(jnp.sin, [x] * 9)]
+loop(x), host(x)
+for call in calls:
+    threading.Thread(target=for_ever, args=(call,), daemon=True).start()
+time.sleep(0.5)
+"""
+
+CHILDREN = (
+    DAEMONS
+    + """
+import os, signal
+big = jnp.ones(10**6)
+total = float(namoo.jit(jnp.sum)(big))
+for number in range(8):
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        good = float(namoo.jit(jnp.sum)(big)) == total
+        good = good and namoo.jit(lambda x: x * 2 + number)(1) == 2 + number
+        os._exit(0 if good else 1)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+)
+
+
+@pytest.mark.parametrize("script", [DAEMONS, CHILDREN], ids=["end", "fork"])
+def test_threads_in_programs_disturb_neither_the_end_nor_a_fork(script):
+    if "fork" in script and not hasattr(os, "fork"):
+        pytest.skip("there is no fork")
+    done = run(script, NAMOO_CACHE="off")
+    assert (done.returncode, done.stderr) == (0, "")

@@ -349,7 +349,8 @@ PyObject* run(const Signature& signature, Items& values) {
   } else {
     nb::object given =
         nb::steal(signature.takes_arrays ? values.to_tuple() : values.to_list());
-    nb::object answer = owned(PyObject_CallOneArg(signature.run.ptr(), given.ptr()));
+    nb::object answer = owned(while_python_lives(
+        [&] { return PyObject_CallOneArg(signature.run.ptr(), given.ptr()); }));
     if (signature.finish.is_valid()) answer = finished(signature, answer.ptr());
     if (!PyList_Check(answer.ptr()) ||
         (size_t)PyList_GET_SIZE(answer.ptr()) != signature.weak.size()) {
@@ -485,7 +486,8 @@ PyObject* dispatcher_call(PyObject* self, PyObject* args, PyObject* kwargs) {
     }
     nb::object keywords = kwargs ? nb::borrow(kwargs) : owned(PyDict_New());
     PyObject* arguments[3] = {self, args, keywords.ptr()};
-    PyObject* result = PyObject_VectorcallMethod(name_general, arguments, 3, nullptr);
+    PyObject* result = while_python_lives(
+        [&] { return PyObject_VectorcallMethod(name_general, arguments, 3, nullptr); });
     if (!result) tidy_error();
     return checked(result);
   });

@@ -3,9 +3,11 @@
 
 #include <nanobind/nanobind.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 // For functions whose loops the compiler writes in vectors: one version for each kind of processor.
@@ -132,6 +134,22 @@ inline PyObject* blank(PyObject* cls) {
   return checked(type->tp_alloc(type, 0));
 }
 
+// While Python shuts down, it ends threads that ask for the GIL by unwinding their stacks, which C++
+// would answer with `terminate`. Such a thread waits here for the end of the process.
+[[noreturn]] inline void wait_for_end() {
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+// Calls what takes the GIL, or runs Python, and throws no exception of C++.
+template <typename F>
+auto while_python_lives(F&& f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (...) {
+    wait_for_end();
+  }
+}
+
 // The edge to Python: exceptions of C++ become "an error is set".
 template <typename F>
 PyObject* guarded(F&& f) noexcept {
@@ -144,6 +162,8 @@ PyObject* guarded(F&& f) noexcept {
     PyErr_NoMemory();
   } catch (std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (...) {
+    wait_for_end();
   }
   return nullptr;
 }

@@ -54,9 +54,11 @@ thread_local PyObject* callable = nullptr;
 // Called by native code without the GIL. If Python raises, the exception stays set, and the last
 // pointer of the table stays null, by which the code knows.
 void call_host(int64_t number, void* table) {
-  PyGILState_STATE state = PyGILState_Ensure();
+  PyGILState_STATE state = while_python_lives([] { return PyGILState_Ensure(); });
   PyObject* current = callable;
-  PyObject* done = PyObject_CallFunction(current, "LN", (long long)number, PyLong_FromVoidPtr(table));
+  PyObject* done = while_python_lives([&] {
+    return PyObject_CallFunction(current, "LN", (long long)number, PyLong_FromVoidPtr(table));
+  });
   callable = current;  // Python may have run other programs
   Py_XDECREF(done);
   PyGILState_Release(state);
@@ -135,9 +137,9 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
   if (entry->quick) {
     code = entry->function(buffers, arena.data(), entry->host);
   } else {
-    Py_BEGIN_ALLOW_THREADS;
+    PyThreadState* state = PyEval_SaveThread();
     code = entry->function(buffers, arena.data(), entry->host);
-    Py_END_ALLOW_THREADS;
+    while_python_lives([&] { PyEval_RestoreThread(state); });
   }
   callable = outer;
   if (code == 0) return;

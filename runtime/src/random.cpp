@@ -166,11 +166,11 @@ PyObject* py_draw(PyObject*, PyObject* args) {
     const uint32_t* words = draw.keys.data<const uint32_t>();
     uint32_t* target = draw.out.data<uint32_t>();
     size_t number = draw.keys.size() / 2;
-    Py_BEGIN_ALLOW_THREADS;
+    PyThreadState* state = PyEval_SaveThread();
     for (size_t k = 0; k < number; k++) {
       kFunction(words + 2 * k, target + k * kPer * draw.count, draw.count);
     }
-    Py_END_ALLOW_THREADS;
+    while_python_lives([&] { PyEval_RestoreThread(state); });
     return Py_NewRef(Py_None);
   });
 }
@@ -198,10 +198,10 @@ PyObject* py_horner(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OOO", &c, &v, &out)) throw Raised();
     View coefficients(c, 'f', false), at(v, 'f', false), to(out, 'f', true);
     need_equal(at.size() == to.size() && coefficients.size() > 0);
-    Py_BEGIN_ALLOW_THREADS;
+    PyThreadState* state = PyEval_SaveThread();
     horner(coefficients.data<const float>(), coefficients.size() - 1, at.data<const float>(),
            to.data<float>(), to.size());
-    Py_END_ALLOW_THREADS;
+    while_python_lives([&] { PyEval_RestoreThread(state); });
     return Py_NewRef(Py_None);
   });
 }

@@ -87,7 +87,7 @@ int32_t interrupted() {
   int64_t now = milliseconds();
   if (now - last_check < kBetweenChecks) return 0;
   last_check = now;
-  PyGILState_STATE state = PyGILState_Ensure();
+  PyGILState_STATE state = while_python_lives([] { return PyGILState_Ensure(); });
   int raised = PyErr_CheckSignals();
   PyGILState_Release(state);
   return raised != 0;

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -27,6 +28,47 @@ _idle: list[Any] = []
 _numbers = itertools.count()
 _emitting = 0
 """How many threads make machine code."""
+
+
+_quiet = threading.Condition()
+_working = 0
+"""How many threads are in LLVM."""
+
+
+@contextmanager
+def _at_work() -> Iterator[None]:
+    """A thread is in LLVM: the process does not fork meanwhile."""
+    global _working
+    with _quiet:
+        _working += 1
+    try:
+        yield
+    finally:
+        with _quiet:
+            _working -= 1
+            _quiet.notify_all()
+
+
+def _before_fork() -> None:
+    """Wait until no thread is in LLVM: a child has the locks of threads that it does not have."""
+    _quiet.acquire()
+    while _working:
+        _quiet.wait()
+    _lock.acquire()
+    _llvm_lock.__enter__()
+
+
+def _after_fork() -> None:
+    _llvm_lock.__exit__(None, None, None)
+    _lock.release()
+    _quiet.release()
+
+
+_llvm_lock: Any = getattr(ffi.lib, "_lock", None) or nullcontext()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )
 
 
 @contextmanager
@@ -122,7 +164,7 @@ def object_files(texts: Sequence[str], passes: Sequence[str]) -> list[bytes]:
 
 def object_file(text: str, passes: Sequence[str]) -> bytes:
     """Machine code for LLVM text."""
-    with target_machine() as machine:
+    with _at_work(), target_machine() as machine:
         module = optimised(machine, text, passes)
         with _with_options(), ffi.OutputString() as error:
             buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
