@@ -703,7 +703,7 @@ def test_derivatives_of_special_loops_agree_with_jax(program):
         (lambda lib: lib.lax.cond(True, lambda: 1.0, lambda: (1.0,)), "true_fun and false_fun"),
         (lambda lib: lib.lax.cond(True, lambda x: x, lambda x: None, 3), "true_fun and false_fun"),
         (lambda lib: lib.lax.cond(X, lambda: 1.0, lambda: 1.0), r"jnp\.where"),
-        (lambda lib: lib.lax.cond(1j, lambda: 1.0, lambda: 2.0), "boolean or a number"),
+        (lambda lib: lib.lax.cond(1j, lambda: 1.0, lambda: 2.0), "boolean or number"),
         (lambda lib: lib.lax.cond("a", lambda: 1.0, lambda: 2.0), "scalar"),
         (lambda lib: lib.lax.cond(None, lambda: 1.0, lambda: 2.0), "scalar"),
         (lambda lib: lib.lax.cond(True, 3, lambda: 2.0), "callable"),
@@ -711,7 +711,7 @@ def test_derivatives_of_special_loops_agree_with_jax(program):
         (lambda lib: lib.lax.cond(True, lambda x: x, lambda x, y: x, 1), "'y'"),
         (lambda lib: lib.lax.switch(1.0, [lambda: 1, lambda: 2]), "integer"),
         (lambda lib: lib.lax.switch(True, [lambda: 1, lambda: 2]), "integer"),
-        (lambda lib: lib.lax.switch(0, []), "empty"),
+        (lambda lib: lib.lax.switch(0, []), "Empty branch sequence"),
         (lambda lib: lib.lax.switch(np.arange(2), [lambda: 1, lambda: 2]), "scalar"),
         (lambda lib: lib.lax.switch(1, [lambda: 1, lambda: 2.0]), r"i32\[\], found f32\[\]"),
         (lambda lib: lib.lax.switch(1, [3, lambda: 2]), "callable"),
@@ -850,6 +850,43 @@ def test_a_remembered_program_dies_with_its_function():
     body = run()
     gc.collect()
     assert body() is None
+
+
+def test_what_stays_the_same_is_not_carried_nor_chosen():
+    """JAX's results, and that the mapped axis is not given to what does not depend on it."""
+
+    def program(lib, w, x, n):
+        def loop(w, x, n):
+            body = lambda s: (s[0] + 1, s[1] @ s[2], s[2])  # noqa: E731
+            return lib.lax.while_loop(lambda s: s[0] < n, body, (0, x, w))[1:]
+
+        def steps(w, x, n):
+            return lib.lax.scan(lambda c, a: ((c[0], c[1] * a), c[0]), (w[0], x), x)[0]
+
+        def choose(w, x, n):
+            return lib.lax.cond(n > 1, lambda x, w: (x * 2, w), lambda x, w: (x, w), x, w)
+
+        out = [loop(w, x[0], 2), steps(w, x[0], 2), choose(w, x[0], 2)]
+        mapped = functools.partial(lib.vmap, in_axes=(None, 0, 0))
+        out += [
+            mapped(loop, out_axes=(0, None))(w, x, n),
+            mapped(steps, out_axes=(None, 0))(w, x, n),
+        ]
+        out += [mapped(choose, out_axes=(0, None))(w, x, n)]
+        out += [
+            lib.grad(lambda w: steps(w, x[0] * w[0, 0], 2)[1].sum() + choose(w, x, 1)[1].sum())(w)
+        ]
+        return out
+
+    agree(program, np.ones((2, 2), np.float32), ROWS[:, :2], np.arange(4))
+
+
+def test_a_while_loop_without_jit_maps_over_examples():
+    def program(lib, x):
+        with lib.disable_jit():
+            return lib.vmap(lambda x: lib.lax.while_loop(lambda x: x < 4, lambda x: x + 1, x))(x)
+
+    agree(program, X)
 
 
 AXES = [

@@ -301,8 +301,8 @@ def _with_zeros(program, own, wanted, avals):
     return stage_closed(fun, program.in_avals, program.jaxpr.name)
 
 
-def _branch_programs(name: str, index: Any, funs: Sequence[Callable], operands: tuple):
-    """Programs of all branches on the same operands, with agreeing result types."""
+def _choose(name: str, index: Any, funs: Sequence[Callable], operands: tuple) -> Any:
+    """The result of the branch that an index chooses; all must have results of the same types."""
     flat, in_tree = tree_util.tree_flatten(operands)
     avals = [aval_of(x) for x in flat]
     programs = [staged(f, in_tree, avals, name) for f in funs]
@@ -323,7 +323,27 @@ def _branch_programs(name: str, index: Any, funs: Sequence[Callable], operands: 
     args = [*consts, *flat]
     if context.checked:
         branches, args = _varying(branches, args, aval_of(index).vma)
-    return tuple(branches), args, first.out_tree
+        return first.out_tree.unflatten(cond_p.bind(index, *args, branches=tuple(branches)))
+    # What all branches return as it came is not chosen, so it stays the same for all examples.
+    given, branches = derived(branches[0].jaxpr, "forwarded", lambda: _forwarded(branches))
+    outs = iter(cond_p.bind(index, *args, branches=branches))
+    return first.out_tree.unflatten(
+        [next(outs) if i is None else as_arrays(args[i]) for i in given]
+    )
+
+
+def _forwarded(branches: list[ClosedJaxpr]):
+    """For each result the operand that it is in all branches, or None; and the branches without
+    such results."""
+    given: list[int | None] = []
+    for results in zip(*(b.jaxpr.outvars for b in branches), strict=True):
+        places = {
+            next((i for i, v in enumerate(b.jaxpr.invars) if v is out), None)
+            for b, out in zip(branches, results, strict=True)
+        }
+        given.append(places.pop() if len(places) == 1 else None)
+    keep = [i is None for i in given]
+    return given, tuple(ClosedJaxpr(dce(b.jaxpr, keep)) for b in branches)
 
 
 def _varying(programs: list[ClosedJaxpr], args: list[Any], chosen_by: frozenset):
@@ -351,25 +371,6 @@ def _vary(x: Any, axes: frozenset) -> Any:
     """A value that counts as different along these mesh axes."""
     missing = tuple(sorted(axes - aval_of(x).vma, key=str))
     return vary_p.bind(x, axes=missing) if missing else x
-
-
-def _bind(index: Any, args: list[Any], branches: tuple[ClosedJaxpr, ...]) -> list[Any]:
-    """The results of `cond_p`; an operand that all branches return as it is does not go through it.
-
-    So it stays what it is under `vmap`, though the choice differs between examples.
-    """
-    numbers = [{v: i for i, v in enumerate(b.jaxpr.invars)} for b in branches]
-    rows = zip(*(b.jaxpr.outvars for b in branches), strict=True)
-    sources = [{own.get(v) for own, v in zip(numbers, row, strict=True)} for row in rows]
-    forwarded = [next(iter(found)) if len(found) == 1 else None for found in sources]
-    keep = tuple(i is None for i in forwarded)
-    if not all(keep):
-        branches = tuple(
-            derived(b.jaxpr, ("results", keep), lambda b=b: ClosedJaxpr(dce(b.jaxpr, keep)))
-            for b in branches
-        )
-    outs = iter(cond_p.bind(index, *args, branches=branches))
-    return [next(outs) if i is None else as_arrays(args[i]) for i in forwarded]
 
 
 _NO_OPERAND = object()
@@ -422,23 +423,26 @@ def cond(
                 f"lax.cond: true_fun and false_fun must be callable, got {true_fun!r} and "
                 f"{false_fun!r}. Write cond(pred, true_fun, false_fun, *operands)."
             )
-    if isinstance(pred, (list, tuple, dict, str)) or pred is None:
-        raise TypeError(f"cond: pred must be a scalar, got {pred!r} of type {type(pred).__name__}.")
+    if pred is None:
+        raise TypeError("cond predicate is None: it must be a boolean scalar.")
+    if isinstance(pred, (list, tuple, dict, str)):
+        raise TypeError(f"Pred must be a scalar, got {pred!r} of type {type(pred)}.")
+    if callable(pred):
+        raise TypeError(f"Pred type must be either boolean or number, got {pred!r}.")
     if shape_of(pred):
         raise TypeError(
-            f"cond: pred must be a scalar, got shape {shape_of(pred)}. For a choice element by "
-            "element use jnp.where(pred, a, b)."
+            f"Pred must be a scalar, got a value of shape {shape_of(pred)}. For a choice element "
+            "by element use jnp.where(pred, a, b)."
         )
     dtype = aval_of(pred).dtype
     if dtype != np.bool_ and dtype.kind not in "iuf":
-        raise TypeError(f"cond: pred must be boolean or a number, got dtype {dtype}.")
+        raise TypeError(f"Pred type must be either boolean or number, got dtype {dtype}.")
     if config.disable_jit and not isinstance(pred, Tracer):
         return (true_fun if pred else false_fun)(*as_arrays(operands))
-    branches, args, out_tree = _branch_programs("cond", pred, [false_fun, true_fun], operands)
     if dtype != np.bool_:
         pred = ne(pred, np.zeros((), dtype))
     index = convert_element_type(pred, np.int32)
-    return out_tree.unflatten(_bind(index, args, branches))
+    return _choose("cond", index, [false_fun, true_fun], operands)
 
 
 @errors.boundary
@@ -463,22 +467,23 @@ def switch(
         operands = (operand,)
     if not all(map(callable, branches)):
         raise TypeError("lax.switch: the branches must be callable.")
+    if callable(index):
+        raise TypeError(f"Index type must be an integer, got {index!r}.")
     if shape_of(index):
-        raise TypeError(f"switch: the index must be a scalar, got shape {shape_of(index)}.")
+        raise TypeError(f"Index must be a scalar, got a value of shape {shape_of(index)}.")
     if aval_of(index).dtype.kind not in "iu":
-        raise TypeError(f"switch: the index must be an integer, got {aval_of(index).dtype}.")
+        raise TypeError(f"Index type must be an integer, got {aval_of(index).dtype}.")
     branches = list(branches)
     if not branches:
-        raise ValueError("switch: the sequence of branches is empty.")
+        raise ValueError("Empty branch sequence: switch has nothing to choose from.")
     if len(branches) == 1:
         return branches[0](*operands)
     if config.disable_jit and not isinstance(index, Tracer):
         return branches[min(max(int(index), 0), len(branches) - 1)](*as_arrays(operands))
-    programs, args, out_tree = _branch_programs("switch", index, branches, operands)
     last = EagerArray(np.asarray(len(branches) - 1, np.int32))
     first = EagerArray(np.zeros((), np.int32))
     index = clamp(first, convert_element_type(index, np.int32), last)
-    return out_tree.unflatten(_bind(index, args, programs))
+    return _choose("switch", index, branches, operands)
 
 
 def platform_dependent(

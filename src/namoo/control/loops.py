@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,14 @@ from namoo.control.trees import Staged, as_arrays, carry_differences, leaf_avals
 from namoo.control.whileloop import while_p
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.jaxpr import ClosedJaxpr
 from namoo.core.trace import Tracer
 from namoo.primitives.elementwise import add, lt
 from namoo.primitives.elementwise import max as maximum
 from namoo.primitives.shape import convert_element_type, expand_dims, reshape, rev, shape_of
 from namoo.primitives.slicing import concatenate, dynamic_index_in_dim, pad, slice_in_dim
 from namoo.transforms.batch import Axis, batch, batch_to
+from namoo.transforms.stage import derived
 
 
 def _scan_length(xs: Any, length: Any) -> int:
@@ -31,8 +33,8 @@ def _scan_length(xs: Any, length: Any) -> int:
         where = f"xs{tree_util.keystr(path)}"
         if not shape_of(x):
             raise ValueError(
-                f"scan got {where} of shape (): every array in xs needs a leading axis to loop "
-                "over. Values that are the same in every step belong in the carry or a closure."
+                f"scan got value with no leading axis to scan over: {where} has shape (). Values "
+                "that are the same in every step belong in the carry or a closure."
             )
         sizes.setdefault(shape_of(x)[0], where)
     if length is not None:
@@ -47,8 +49,8 @@ def _scan_length(xs: Any, length: Any) -> int:
         for size, where in sizes.items():
             if size != length:
                 raise ValueError(
-                    f"scan got `length` argument of {length} which disagrees with the leading axis "
-                    f"of {where}, which has length {size}."
+                    f"scan got `length` argument of {length} which disagrees with leading axis "
+                    f"sizes {[*sizes]}: {where} has length {size}."
                 )
         return length
     if not sizes:
@@ -99,9 +101,11 @@ def _stage_loop_body(
                 continue
         differences = carry_differences(carry_tree.unflatten(avals), carry_out)
         if differences:
+            same = tree_util.tree_structure(carry_out) == carry_tree
+            what = "equal types" if same else "the same pytree structure"
             message = tree_util.mismatch(
-                f"{name} body function carry input and carry output must have the same structure "
-                f"and types; in {program.name!r} they differ",
+                f"{name} body function carry input and carry output must have {what}, but they "
+                f"differ: in {program.name!r}",
                 differences,
             ).args[0]
             raise TypeError(message + errors.at_user_line())
@@ -153,8 +157,13 @@ def _scan(f, init, xs, length, reverse=False, unroll=1, of=None, *variant) -> An
     """`scan`, of a function that does no more than to call the user's function `of`."""
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
+    if isinstance(unroll, Tracer):
+        raise errors.ConcretizationTypeError(
+            "The `unroll` argument to `scan` expects a concrete `int` or `bool` value, but it is "
+            "traced." + errors.at_user_line()
+        )
     if unroll < 0:
-        raise ValueError("`unroll` of scan must be a `bool` or a non-negative `int`.")
+        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
     x_leaves, x_tree = tree_util.tree_flatten(xs)
     leaf_avals(xs, "the xs of scan")
     leaf_avals(init, "the initial carry of scan")
@@ -172,24 +181,74 @@ def _scan(f, init, xs, length, reverse=False, unroll=1, of=None, *variant) -> An
         result = program.out_types()
         if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise TypeError(
-                "scan body output must be a pair (carry, y), got "
-                f"{type(result).__name__} from {program.name!r}." + errors.at_user_line()
+                "scan body output must be a pair, got "
+                f"{_shown(result)}. Return (carry, y) from {program.name!r}."
+                + errors.at_user_line()
             )
         return result[0], len(tree_util.tree_leaves(result[0]))
 
     leaves, _, program = _stage_loop_body("scan", body, init, carry_of)
+    num_consts = len(program.consts)
+    fixed = _unchanged(program.closed, num_consts, len(leaves))
+    kept, moving = _parted(leaves, fixed)
     outs = scan_p.bind(
         *program.consts,
-        *leaves,
+        *kept,
+        *moving,
         *x_leaves,
-        jaxpr=program.closed,
+        jaxpr=_with_constants(program.closed, num_consts, fixed),
         length=length,
         reverse=bool(reverse),
-        num_consts=len(program.consts),
-        num_carry=len(leaves),
+        num_consts=num_consts + len(kept),
+        num_carry=len(moving),
         unroll=int(unroll),
     )
-    return program.out_tree.unflatten(outs)
+    n = len(moving)
+    return program.out_tree.unflatten([*_joined(fixed, kept, outs[:n]), *outs[n:]])
+
+
+def _shown(types: Any) -> str:
+    """A tree of types, as `float32[3]`."""
+    shown = tree_util.tree_map(lambda a: f"{a.dtype}{[*a.shape]}".replace(" ", ""), types)
+    return str(shown).replace("'", "")
+
+
+def _unchanged(body: ClosedJaxpr, first: int, count: int) -> tuple[bool, ...]:
+    """Which carries the body returns as they came; the first of them is input `first`."""
+    invars = body.jaxpr.invars[first : first + count]
+    return tuple([a is b for a, b in zip(invars, body.jaxpr.outvars, strict=False)])
+
+
+def _with_constants(
+    closed: ClosedJaxpr, first: int, fixed: tuple[bool, ...], returns: bool = True
+) -> ClosedJaxpr:
+    """A program that takes the carries in `fixed` as constants, and does not return them, if it
+    returns carries: a condition does not."""
+    if True not in fixed:
+        return closed
+    jaxpr, last = closed.jaxpr, first + len(fixed)
+
+    def make():
+        kept, moving = _parted(jaxpr.invars[first:last], fixed)
+        invars = [*jaxpr.invars[:first], *kept, *moving, *jaxpr.invars[last:]]
+        outvars = jaxpr.outvars
+        if returns:
+            outvars = [*_parted(outvars[: len(fixed)], fixed)[1], *outvars[len(fixed) :]]
+        return ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))
+
+    return derived(jaxpr, ("constants", first, fixed), make)
+
+
+def _parted(items: Sequence[Any], fixed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    """Those that are fixed, and the others."""
+    pairs = [*zip(items, fixed, strict=True)]
+    return [x for x, f in pairs if f], [x for x, f in pairs if not f]
+
+
+def _joined(fixed: Sequence[bool], kept: Sequence[Any], moving: Sequence[Any]) -> list[Any]:
+    """All carries, in order."""
+    rest, others = iter(as_arrays(list(kept))), iter(moving)
+    return [next(rest if f else others) for f in fixed]
 
 
 def _scan_eagerly(f, init, x_leaves, x_tree, length, reverse):
@@ -239,9 +298,12 @@ def _while_loop(cond_fun, body_fun, init_val, of=None, *variant) -> Any:
     leaf_avals(init_val, "the initial value of while_loop")
     if config.disable_jit:
         value = as_arrays(init_val)
-        while cond_fun(value):
-            value = body_fun(value)
-        return value
+        try:
+            while cond_fun(value):
+                value = body_fun(value)
+            return value
+        except errors.ConcretizationTypeError:
+            pass  # each example of a batch goes on for itself
 
     def body(avals):
         tree = _one(tree_util.tree_structure(init_val))
@@ -260,19 +322,29 @@ def _while_loop(cond_fun, body_fun, init_val, of=None, *variant) -> Any:
     ):
         raise TypeError(
             "cond_fun must return a boolean scalar, but got "
-            f"{tree_util.tree_map(lambda a: a.str_short(), condition.out_types())!r} from "
-            f"{condition.name!r}." + errors.at_user_line()
+            + (
+                f"output type(s) {_shown([*outs])}"
+                if tree_util.treedef_is_leaf(condition.out_tree)
+                else f"pytree {condition.out_tree}"
+            )
+            + f". The function is {condition.name!r}."
+            + errors.at_user_line()
         )
-    results = while_p.bind(
-        *condition.consts,
-        *program.consts,
-        *leaves,
-        cond_jaxpr=condition.closed,
-        body_jaxpr=program.closed,
-        cond_nconsts=len(condition.consts),
-        body_nconsts=len(program.consts),
+    cond_consts, body_consts = condition.consts, program.consts
+    fixed = _unchanged(program.closed, len(body_consts), len(leaves))
+    kept, moving = _parted(leaves, fixed)
+    outs = while_p.bind(
+        *cond_consts,
+        *kept,
+        *body_consts,
+        *kept,
+        *moving,
+        cond_jaxpr=_with_constants(condition.closed, len(cond_consts), fixed, returns=False),
+        body_jaxpr=_with_constants(program.closed, len(body_consts), fixed),
+        cond_nconsts=len(cond_consts) + len(kept),
+        body_nconsts=len(body_consts) + len(kept),
     )
-    return tree.unflatten(results)
+    return tree.unflatten(_joined(fixed, kept, outs))
 
 
 def _one(tree):
