@@ -4,6 +4,7 @@ import copy
 import pickle
 import sys
 
+import jax
 import numpy as np
 import pytest
 
@@ -331,6 +332,19 @@ def test_dlpack_shares_memory_both_ways():
     assert np.shares_memory(jnp.from_dlpack(source)._value, source)
     assert not np.shares_memory(jnp.from_dlpack(source, copy=True)._value, source)
     assert x.__dlpack_device__() == (1, 0)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (), (0, 2)])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float16", "bool"])
+def test_dlpack_shares_all_types_with_jax(dtype, shape):
+    values = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    theirs = jax.numpy.asarray(values)
+    ours = jnp.from_dlpack(theirs)
+    assert ours.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(ours), values)
+    back = jax.dlpack.from_dlpack(jnp.asarray(values))
+    np.testing.assert_array_equal(np.asarray(back), values)
+    assert namoo.dlpack.is_supported_dtype(dtype) == jax.dlpack.is_supported_dtype(dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e4m3fn", "int4", "bool"])

@@ -11,8 +11,10 @@ _KINDS = "biufc"
 def is_supported_dtype(dtype: Any) -> bool:
     """Whether arrays of a dtype can be shared.
 
-    >>> is_supported_dtype("float32"), is_supported_dtype("int4")
-    (True, False)
+    >>> is_supported_dtype("float32"), is_supported_dtype("bfloat16"), is_supported_dtype("int4")
+    (True, True, False)
     """
     dtype = _dtypes.canonicalize_dtype(dtype, allow_extended=True)
-    return not _dtypes.is_extended(dtype) and dtype.kind in _KINDS
+    if _dtypes.is_extended(dtype):
+        return False
+    return dtype.name == "bfloat16" or dtype.isbuiltin == 1 and dtype.kind in _KINDS

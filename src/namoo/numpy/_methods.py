@@ -40,6 +40,7 @@ from namoo.numpy.ufuncs import ufunc
 from namoo.primitives import bits
 from namoo.primitives import shape as lax
 
+exchange = later("namoo.numpy.exchange")
 manipulation = later("namoo.numpy.manipulation")
 printing = later("namoo.numpy.printing")
 standard = later("namoo.numpy.standard")
@@ -291,8 +292,8 @@ def _dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    return self._value.__dlpack__(
-        stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+    return exchange.give(
+        self._value, stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from namoo import _dtypes, errors
+from namoo._lazy import later
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import Tracer, context, eval_trace
@@ -25,6 +26,8 @@ from namoo.numpy.promote import (
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 from namoo.primitives.shape import convert_element_type
+
+exchange = later("namoo.numpy.exchange")
 
 SHAPE_ADVICE = """\
 Cannot interpret '{dtype}' as a data type.
@@ -706,7 +709,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         return placed("jnp.from_dlpack", from_dlpack(x, copy=copy), device)
     if isinstance(x, Array):  # of any type, also of those that NumPy does not share
         return array(x, copy=bool(copy))
-    value = np.from_dlpack(x)
+    value = exchange.take(x)
     if copy or value.dtype != _dtypes.dtype_of(value):
         value = own_copy(value)
     return EagerArray(value)

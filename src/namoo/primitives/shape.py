@@ -120,9 +120,8 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
     new_dtype = _dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
     if type(x) is int and not -(1 << 31) <= x < 1 << 31:
         # The default integer type may be too narrow for it; the new type need not be.
-        integer = new_dtype in INTEGERS
-        x = np.asarray(x & (1 << 64) - 1 if integer else float(x), np.uint64 if integer else None)
-        x = x.astype(new_dtype)
+        wide = np.uint64(x & (1 << 64) - 1) if new_dtype in INTEGERS else np.float64(x)
+        x = np.asarray(wide).astype(new_dtype)
     aval = aval_of(x)
     if aval.dtype == new_dtype and aval.weak_type == weak_type:
         if isinstance(x, (EagerArray, Tracer)):
@@ -253,10 +252,8 @@ def check_broadcast(own: tuple[int, ...], shape: tuple[int, ...], dims: tuple[in
         )
     where = f"shape {own} to {shape} with broadcast_dimensions {dims}"
     if len(own) > len(shape):
-        raise TypeError(
-            "broadcast_in_dim target broadcast shape must have equal or higher rank to the operand "
-            f"shape; got {where}."
-        )
+        text = "target broadcast shape must have equal or higher rank to the operand shape"
+        raise TypeError(f"broadcast_in_dim {text}; got {where}.")
     if not all(0 <= d < len(shape) for d in dims):
         raise TypeError(
             "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions; got "
