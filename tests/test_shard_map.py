@@ -13,6 +13,7 @@ from namoo import lax
 from namoo._config import Setting
 from namoo.engines.native.engine import native
 from namoo.experimental import checkify
+from namoo.sharding import NamedSharding
 from namoo.sharding import PartitionSpec as P
 from shard_cases import BOTH, CASES, CHECKS, W, X, Y, check, positive
 
@@ -76,7 +77,7 @@ def test_mistakes(name, fun, ins, out, args, message):
 
 
 def test_without_a_mesh():
-    with pytest.raises(ValueError, match="set_mesh"):
+    with pytest.raises(ValueError, match="context mesh cannot be empty.*set_mesh"):
         namoo.shard_map(lambda a: a, in_specs=P(), out_specs=P())(X)
 
 
@@ -283,3 +284,106 @@ def test_pmap_keeps_no_arguments():
     with Setting("check_tracer_leaks")(True):
         mapped = namoo.pmap(lambda x: x + 1)
         np.testing.assert_array_equal(namoo.jit(lambda x: mapped(x))(Y), Y + 1)
+
+
+def test_the_mesh_inside_has_manual_axes():
+    seen = []
+
+    def note(x):
+        inside = namoo.sharding.get_abstract_mesh()
+        seen.append((inside.axis_names, inside.manual_axes))
+        return x
+
+    def inner(x):
+        return _inner("y")(note)(note(x))
+
+    np.testing.assert_array_equal(_over(note)(Y), Y)
+    np.testing.assert_array_equal(_over(inner, axis_names={"x"})(Y), Y)
+    assert seen == [(BOTH, BOTH), (BOTH, ("x",)), (BOTH, BOTH)]
+    assert namoo.sharding.get_abstract_mesh().empty
+
+
+def test_constraints_inside():
+    x = namoo.device_put(Y, NamedSharding(mesh(), P("x")))
+    for spec in (P("y"), NamedSharding(mesh(), P("y"))):
+        free = _over(lambda x: lax.with_sharding_constraint(x * 2, spec), axis_names={"x"})  # noqa: B023
+        np.testing.assert_array_equal(namoo.jit(free)(x), 2 * Y)
+    manual = _over(lambda x: lax.with_sharding_constraint(x, P("x")), axis_names={"x"})
+    with pytest.raises(ValueError, match=r"contains a manual axes \['x'\] of mesh"):
+        namoo.jit(manual)(x)
+
+
+def test_functions_without_arguments_or_results():
+    options = {"mesh": mesh(), "in_specs": ()}
+    assert namoo.jit(namoo.shard_map(lambda: None, out_specs=None, **options))() is None
+    ones = namoo.shard_map(lambda: jnp.ones(2), out_specs=P("x"), check_vma=False, **options)
+    np.testing.assert_array_equal(namoo.jit(ones)(), np.ones(8))
+
+
+@pytest.mark.parametrize("how", [lambda f: f, namoo.jit], ids=["eager", "jit"])
+def test_a_mesh_without_devices_is_that_of_the_arguments(how):
+    def fun(x):
+        return lax.psum(x, "x"), x * 2 + lax.axis_index("x")
+
+    x = namoo.device_put(Y, NamedSharding(mesh(), P("x")))
+    names = mesh().abstract_mesh
+    mapped = namoo.shard_map(fun, mesh=names, in_specs=P("x"), out_specs=(P(), P("x")))
+    total, rest = how(mapped)(x)
+    np.testing.assert_array_equal(total, Y.reshape(4, 2).sum(0))
+    np.testing.assert_array_equal(rest, 2 * Y + np.repeat(np.arange(4), 2))
+    assert rest.sharding == x.sharding
+
+
+def test_specs_that_are_not_given_are_those_of_the_arguments():
+    with namoo.set_mesh(mesh()):
+        shapes = []
+
+        def double(x):
+            shapes.append(x.shape)
+            return x * 2
+
+        both = namoo.shard_map(double, out_specs=P("x", "y"))
+        rows = namoo.shard_map(double, out_specs=P("x"), axis_names={"x"})
+        whole = namoo.shard_map(double, out_specs=P())
+        x = namoo.device_put(X, NamedSharding(mesh(), P("x", "y")))
+        for mapped, given in ((both, x), (rows, x), (whole, jnp.asarray(X)), (both, x)):
+            np.testing.assert_array_equal(mapped(given), 2 * X)
+        assert shapes == [(2, 2), (2, 4), (8, 4)]
+        # Shardings are no part of types: a traced argument does not say how it is divided.
+        with pytest.raises(TypeError, match="in_specs was not specified"):
+            namoo.jit(both)(x)
+
+
+SMAPS = {
+    "rows": lambda f: namoo.smap(f, in_axes=0, out_axes=0, axis_name="x"),
+    "columns": lambda f: namoo.smap(in_axes=(1,), out_axes=1, axis_name="y")(f),
+    "nested": lambda f: SMAPS["rows"](lambda x: SMAPS["columns"](f)(x)),
+    "whole": lambda f: namoo.smap(f, in_axes=None, out_axes=None, axis_name="x"),
+    "several": lambda f: (
+        lambda x: namoo.smap(lambda x, y: f(x) * y, in_axes=(0, None), out_axes=0, axis_name="x")(
+            x, jnp.float32(1)
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMAPS)
+@pytest.mark.parametrize("how", [lambda f: f, namoo.jit], ids=["eager", "jit"])
+def test_smap(name, how):
+    with namoo.set_mesh(mesh()):
+        x = namoo.device_put(X, NamedSharding(mesh(), P("x", "y")))
+        np.testing.assert_array_equal(how(SMAPS[name](lambda x: x * 2))(x), 2 * X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"axis_name": BOTH}, "axis_name should be a `str`"),
+        ({"in_axes": [0]}, "in_axes must be an int, None, or a tuple"),
+        ({"in_axes": ("x",)}, "in_axes must be an int, None, or .nested. container"),
+        ({"out_axes": "x"}, "out_axes must be an int, None, or .nested. container"),
+    ],
+)
+def test_mistakes_of_smap(options, message):
+    with pytest.raises(TypeError, match=message):
+        namoo.smap(lambda x: x, **{"in_axes": 0, "out_axes": 0, "axis_name": "x", **options})

@@ -42,7 +42,7 @@ _TABLE = {
     "api.jit": "clear_caches jit",
     "api.map": "pmap vmap",
     "api.mesh": "make_mesh",
-    "api.shard_map": "shard_map",
+    "api.shard_map": "shard_map smap",
     "api.placement": "Shard",
     "api.sharded": (
         "make_array_from_callback make_array_from_process_local_data "

@@ -110,6 +110,7 @@ from namoo.api.map import vmap as vmap
 from namoo.api.mesh import make_mesh as make_mesh
 from namoo.api.placement import Shard as Shard
 from namoo.api.shard_map import shard_map as shard_map
+from namoo.api.shard_map import smap as smap
 from namoo.api.sharded import make_array_from_callback as make_array_from_callback
 from namoo.api.sharded import (
     make_array_from_process_local_data as make_array_from_process_local_data,

@@ -18,7 +18,7 @@ from namoo.control.shard_map import (
     varying,
 )
 from namoo.core.avals import aval_of
-from namoo.core.trace import EvalTrace, context
+from namoo.core.trace import EvalTrace, Tracer, context
 from namoo.sharding import Mesh, NamedSharding, PartitionSpec
 from namoo.sharding.context import concrete_mesh
 from namoo.sharding.specs import UNCONSTRAINED, axes_of
@@ -89,14 +89,68 @@ def shard_map(
     if mesh is not None and not hasattr(mesh, "axis_names"):
         raise TypeError(f"shard_map: mesh must be a namoo.sharding.Mesh, got {mesh!r}.")
     task = _Task(f, mesh, in_specs, out_specs, tuple(axis_names), bool(check_vma))
-    compiled = jit(wraps(f)(lambda *args: task(*args)))
 
     @errors.boundary
     @wraps(f)
     def mapped(*args):
-        return (compiled if isinstance(context.trace, EvalTrace) else task)(*args)
+        own = task.inferred(args) if in_specs is Infer else task
+        return (own.compiled if isinstance(context.trace, EvalTrace) else own)(*args)
 
     return mapped
+
+
+def smap(
+    f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
+) -> Callable:
+    """`shard_map` over one axis of the mesh of `namoo.set_mesh`, with axes of arrays as in `vmap`.
+
+    Args:
+      f: a function of trees of arrays: of the parts.
+      in_axes: the dimension of each argument that is divided: an integer, None for an argument that
+        all devices get whole, or a tuple with an entry for each argument. By default as the
+        arguments lie.
+      out_axes: the dimension of the results along which the parts are joined, likewise.
+      axis_name: the mesh axis that the function divides itself over.
+
+    Returns:
+      the function of whole arrays.
+
+    Raises:
+      TypeError: the axes are no integers, or there are several axis names.
+
+    >>> import namoo
+    >>> import namoo.numpy as jnp
+    >>> with namoo.set_mesh(namoo.make_mesh((1,), ("data",))):
+    ...     smap(lambda x: x * 2, in_axes=0, out_axes=0, axis_name="data")(jnp.arange(3))
+    Array([0, 2, 4], dtype=int32)
+    """
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    if isinstance(axis_name, (list, tuple)):
+        raise TypeError(f"smap axis_name should be a `str` or a `Hashable`, but got {axis_name}.")
+    if in_axes is not Infer and not (in_axes is None or isinstance(in_axes, (int, tuple))):
+        raise TypeError(
+            "smap in_axes must be an int, None, or a tuple of entries corresponding to the "
+            f"positional arguments passed to the function, but got {in_axes}."
+        )
+
+    def specs(what: str, axes: Any) -> Any:
+        def spec(axis: Any) -> PartitionSpec:
+            if axis is not None and not isinstance(axis, int):
+                raise TypeError(
+                    f"smap {what} must be an int, None, or (nested) container with those types as "
+                    f"leaves, but got {axes}."
+                )
+            return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
+
+        return tree_util.tree_map(spec, axes, is_leaf=lambda axis: axis is None)
+
+    return shard_map(
+        f,
+        in_specs=Infer if in_axes is Infer else specs("in_axes", in_axes),
+        out_specs=specs("out_axes", out_axes),
+        axis_names={axis_name},
+    )
 
 
 class _Task:
@@ -110,6 +164,8 @@ class _Task:
         self.out_specs = out_specs
         self.axis_names = axis_names
         self.checked = checked
+        self.compiled = jit(wraps(f)(lambda *args: self(*args)))
+        self._inferred: dict[Any, _Task] = {}
 
     def __call__(self, *args: Any) -> Any:
         mesh = self._mesh()
@@ -169,8 +225,8 @@ class _Task:
             )
         if mesh.empty:
             raise ValueError(
-                f"shard_map of {self.name} needs a mesh: pass mesh=namoo.make_mesh(...), or set "
-                "one with namoo.set_mesh(mesh)."
+                f"shard_map of {self.name}: The context mesh cannot be empty. Pass "
+                "mesh=namoo.make_mesh(...), or set one with namoo.set_mesh(mesh)."
             )
         return mesh
 
@@ -189,24 +245,39 @@ class _Task:
         chosen = self.axis_names or mesh.axis_names
         return tuple(a for a in mesh.axis_names if a in chosen and a not in taken)
 
-    def _in_specs(self, args: tuple) -> Any:
-        if self.in_specs is not Infer:
-            specs = self.in_specs
-            if isinstance(specs, list):
-                specs = tuple(specs)
-            if isinstance(specs, tuple) and not isinstance(specs, PartitionSpec):
-                if len(specs) != len(args):
-                    raise ValueError(
-                        f"shard_map of {self.name}: in_specs has {len(specs)} entries, but the "
-                        f"function was called with {len(args)} arguments."
-                    )
-            return specs
+    def inferred(self, args: tuple) -> _Task:
+        """The same, with in_specs that say how the arguments are divided already."""
+        axes = self._axes(self._mesh())
 
         def own(x):
+            if isinstance(x, Tracer):
+                raise TypeError(
+                    f"shard_map of {self.name}: in_specs was not specified, and inside of jit and "
+                    "other transformations nothing says how an argument is divided. Give in_specs, "
+                    "as in in_specs=P('x')." + errors.at_user_line()
+                )
             sharding = getattr(x, "sharding", None)
-            return sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()
+            if not isinstance(sharding, NamedSharding):
+                return PartitionSpec()
+            entries = (tuple(a for a in axes_of(e) if a in axes) for e in sharding.spec.partitions)
+            return PartitionSpec(*(names or None for names in entries))
 
-        return tree_util.tree_map(own, args)
+        leaves, tree = tree_util.tree_flatten(args)
+        specs = tuple(map(own, leaves))
+        if (specs, tree) not in self._inferred:
+            given = (self.given_mesh, tree.unflatten(specs), self.out_specs, self.axis_names)
+            self._inferred[specs, tree] = _Task(self.f, *given, self.checked)
+        return self._inferred[specs, tree]
+
+    def _in_specs(self, args: tuple) -> Any:
+        specs = tuple(self.in_specs) if isinstance(self.in_specs, list) else self.in_specs
+        if isinstance(specs, tuple) and not isinstance(specs, PartitionSpec):
+            if len(specs) != len(args):
+                raise ValueError(
+                    f"shard_map of {self.name}: in_specs has {len(specs)} entries, but the "
+                    f"function was called with {len(args)} arguments."
+                )
+        return specs
 
     def _prefix(self, what: str, specs: Any, tree: Any) -> list[Any]:
         try:
@@ -231,8 +302,8 @@ class _Task:
         entries = () if spec is None else spec.partitions
         if len(entries) > len(shape):
             raise ValueError(
-                f"{where} is for arrays of at least {len(entries)} dimensions, but it has the "
-                f"shape {tuple(shape)}."
+                f"{where} is for arrays of at least {len(entries)} dimensions, which has length "
+                f"{len(entries)}, but the array has the shape {tuple(shape)}, of rank {len(shape)}."
             )
         if any(entry is UNCONSTRAINED for entry in entries):
             raise ValueError(f"{where}: P.UNCONSTRAINED has no meaning for a shard_map.")
@@ -241,7 +312,8 @@ class _Task:
         names = [name for entry in layout for name in entry]
         if strange := [n for n in names if n not in axes]:
             raise ValueError(
-                f"{where} names the mesh axes {strange}; those of this shard_map are {axes}."
+                f"{where} names the mesh axes {strange}: {what} refers to {strange[0]!r}, but "
+                f"those of this shard_map are {axes}."
             )
         if len(set(names)) < len(names):
             raise ValueError(f"{where} names a mesh axis twice: it can divide one dimension only.")
@@ -253,8 +325,9 @@ class _Task:
                 if n % count:
                     raise ValueError(
                         f"{where}: dimension {dim} of the shape {tuple(shape)} has size {n}, which "
-                        f"cannot be divided evenly over the {count} devices along {list(own)}. Pad "
-                        f"it to {-(-n // count) * count}, or do not divide it."
+                        f"cannot be divided evenly over the {count} devices along {list(own)}: it "
+                        f"is not evenly divisible. Pad it to {-(-n // count) * count}, or do not "
+                        "divide it."
                     )
         return tuple(layout)
 
@@ -272,9 +345,10 @@ class _Task:
                     f"shard_map of {self.name}: out_specs {specs[i]} says that {path} is the same "
                     f"along the mesh axes {sorted(map(str, extra))}, but it may differ there: it "
                     "was computed from arguments that are divided over them, or from "
-                    "lax.axis_index. Combine the parts, with lax.psum or lax.pmean for example; "
-                    "name the axes in out_specs; or pass check_vma=False if you know that they are "
-                    "the same."
+                    "lax.axis_index. (These out_specs require replication which can't be "
+                    "statically inferred.) Combine the parts, with lax.psum or lax.pmean for "
+                    "example; name the axes in out_specs; or pass check_vma=False if you know that "
+                    "they are the same."
                 )
             layouts.append(layout)
         return layouts

@@ -18,6 +18,7 @@ from namoo.core.trace import EvalTrace, Tracer, context
 from namoo.sharding import NamedSharding, PartitionSpec, Sharding
 from namoo.sharding.context import concrete_mesh, get_abstract_mesh
 from namoo.sharding.shardings import require_divisible
+from namoo.sharding.specs import axes_of
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -49,6 +50,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             out.append(to_array(leaf))
             continue
         sharding.check_compatible_aval(aval_of(leaf).shape)
+        _refuse_manual(where, sharding)
         if isinstance(context.trace, EvalTrace):
             from namoo.api.device import device_put
 
@@ -57,6 +59,19 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         else:
             out.append(sharding_constraint_p.bind(leaf, sharding=sharding))
     return tree.unflatten(out)
+
+
+def _refuse_manual(where: str, sharding: Sharding) -> None:
+    """Refuse to divide a part of a `shard_map` over the axes that it is a part along."""
+    if context.mesh is None or not isinstance(sharding, NamedSharding):
+        return
+    named = {name for entry in sharding.spec.partitions for name in axes_of(entry)}
+    if manual := sorted(map(str, named.intersection(context.mesh.axis_names, context.axes))):
+        raise ValueError(
+            f"{where}: {sharding.spec} contains a manual axes {manual} of mesh "
+            f"{sharding.mesh.axis_names}: the shard_map around it divides its function over them "
+            "already. Name only axes that are not in its axis_names."
+        )
 
 
 def _is_place(x: Any) -> bool:

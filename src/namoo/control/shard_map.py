@@ -119,7 +119,8 @@ class ShardMap(ProgramPrimitive):
             closed = self.expanded(jaxpr=jaxpr, mesh=mesh, ins=ins, outs=outs, axes=axes)
             return hlo.inline(closed, operands)
         shardings = [[name_sharding(mesh, x) for x in layouts] for layouts in (ins, outs)]
-        return hlo.manual_computation(jaxpr, operands, mesh, axes, *shardings)
+        whole = name_sharding(mesh, ())
+        return hlo.manual_computation(jaxpr, operands, mesh, axes, *shardings, whole)
 
     def jvp(self, primals, tangents, *, jaxpr, ins, outs, **params):
         nonzeros = [not is_zero(t) for t in tangents]

@@ -6,7 +6,7 @@ from typing import Any
 
 from namoo._config import Scope, config
 from namoo.core.trace import context, eval_trace
-from namoo.sharding.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, AbstractMesh, Mesh
+from namoo.sharding.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, AbstractMesh, AxisType, Mesh
 
 
 def _refuse_in_trace(what: str, instead: str) -> None:
@@ -113,9 +113,17 @@ class use_abstract_mesh:
 def get_abstract_mesh() -> AbstractMesh:
     """The names and sizes of the current mesh; an empty one where there is none.
 
+    Inside of a `shard_map` it is that one's, and the axes that it divides its function over are of
+    type Manual.
+
     >>> get_abstract_mesh()
     AbstractMesh((), axis_types=())
     """
-    if config.abstract_mesh is not None:
-        return config.abstract_mesh
-    return EMPTY_ABSTRACT_MESH if config.mesh is None else config.mesh.abstract_mesh
+    mesh = config.abstract_mesh
+    if mesh is None:
+        around = config.mesh if context.mesh is None else context.mesh
+        mesh = EMPTY_ABSTRACT_MESH if around is None else around.abstract_mesh
+    if context.mesh is None:
+        return mesh
+    manual = {name: AxisType.Manual for name in mesh.axis_names if name in context.axes}
+    return mesh.update_axis_types(manual) if manual else mesh

@@ -25,7 +25,8 @@ class Manual:
         self.free = [name for name in self.names if name not in self.axes]
         self.symbol = symbol
         position = {d: i for i, d in enumerate(devices)}
-        places = [position[d] for d in mesh.flat_devices]
+        # A mesh without devices stands for those of the program.
+        places = [position[d] for d in (mesh.flat_devices if mesh.has_devices else devices)]
         self.grid = np.array(places, np.int64).reshape(mesh.axis_sizes)
 
     def groups(self, names: Sequence[Any], parts: Any = None) -> np.ndarray:
@@ -175,12 +176,14 @@ class Collectives:
         axes: Sequence[Any],
         ins: Sequence[Any],
         outs: Sequence[Any],
+        whole: Any,
     ) -> list[Any]:
         """A program for each device of a mesh, on its own parts of the operands.
 
         Args:
           axes: the mesh axes that the program divides itself over.
           ins, outs: the shardings of operands and results.
+          whole: the sharding of a value that all devices share.
         """
         module = self.module
 
@@ -194,8 +197,7 @@ class Collectives:
 
         outer = module.manual
         around = outer.axes if outer is not None else ()
-        sharding, value = next(zip([*ins, *outs], [*operands, *self.avals], strict=True))
-        symbol = module.mesh(sharding.shardy(len(value.shape), module.devices)[0])
+        symbol = module.mesh(whole.shardy(0, module.devices)[0])
         manual = module.manual = Manual(mesh, (*around, *axes), module.devices, symbol)
         try:
             with self.writer.region([kind for kind in module.kinds(closed.in_avals)]) as (xs, text):
