@@ -12,6 +12,7 @@ import numpy as np
 from namoo import _dtypes, lax
 from namoo import numpy as jnp
 from namoo.api.grad import jvp
+from namoo.api.jit import jit
 from namoo.core.array import Array
 from namoo.numpy import linalg
 from namoo.numpy.promote import promote_inexact
@@ -197,6 +198,12 @@ def _sqrtm_triangular(t: Array) -> Array:
 
 @custom_jvp
 def _sqrtm(a: Any) -> Any:
+    return _sqrtm_by_schur(a)
+
+
+# Compiled, because small differences of rounding grow in it: it has one result, however it is run.
+@functools.partial(jit, inline=True)
+def _sqrtm_by_schur(a: Array) -> Array:
     t, z = schur(a, "complex")
     return matmul(z, on_stacks(_sqrtm_triangular, "(n,n)->(n,n)")(t), adjoint(z))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from namoo import lax
 from namoo import numpy as jnp
+from namoo.api.jit import jit
 from namoo.core.array import Array
 from namoo.numpy import linalg
 from namoo.numpy.sorting import argsort
@@ -335,7 +337,12 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
         )
     batch = jnp.broadcast_shapes(a.shape[:-2], b.shape[:-2], c.shape[:-2])
     a, b, c = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, c))
+    return _sylvester(a, b, c, method=method, tol=tol)
 
+
+# Compiled, because small differences of rounding grow in it: it has one result, however it is run.
+@functools.partial(jit, static_argnames=("method", "tol"), inline=True)
+def _sylvester(a: Array, b: Array, c: Array, *, method: str, tol: float) -> Array:
     form = _METHODS[method](*map(stop_gradient_p.bind, (a, b)))
 
     def solution(a, b, c):
