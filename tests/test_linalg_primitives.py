@@ -681,3 +681,8 @@ def test_programs_name_the_primitive_and_its_parameters_as_jax_does(fun, args):
     (jaxs,) = jax.make_jaxpr(getattr(theirs, fun))(*args).eqns
     assert mine.primitive.name == jaxs.primitive.name
     assert mine.params == jaxs.params
+
+
+def test_one_element_is_a_hermitian_matrix_by_its_real_part():
+    packed, diagonal, *_ = ours.tridiagonal(np.array([[1 + 2j]], np.complex64))
+    assert packed.tolist() == [[1]] and diagonal.tolist() == [1]

@@ -113,6 +113,13 @@ def test_one_hot(axis):
     )
 
 
+def test_one_hot_wants_integers_and_a_known_length():
+    with pytest.warns(DeprecationWarning, match="integer-typed"):
+        nn.one_hot(jnp.array([1.0]), 3)
+    with pytest.raises(namoo.errors.ConcretizationTypeError, match="argument `num_classes`"):
+        namoo.jit(nn.one_hot)(3, 5)
+
+
 INITIALIZERS = [
     "glorot_normal glorot_uniform he_normal he_uniform kaiming_normal kaiming_uniform lecun_normal",
     "lecun_uniform xavier_normal xavier_uniform orthogonal delta_orthogonal normal uniform",
@@ -176,6 +183,7 @@ ATTENTION = {
         query_seq_lengths=np.array([3, 5], "int32"), key_value_seq_lengths=np.array([2, 6], "int32")
     ),
     "causal mask": dict(is_causal=True, mask=RNG.random((2, 4, 5, 6)) > 0.2),
+    "mask of keys": dict(mask=np.arange(6) < 4),
 }
 
 

@@ -567,3 +567,8 @@ def test_scipy_is_imported_at_the_first_value():
         "assert 'scipy.special' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name, point", [("xlogy", (0.0, 3.0)), ("xlog1py", (0.0, 3.0))])
+def test_second_derivatives_by_python_numbers(name, point):
+    namoo.test_util.check_grads(getattr(special, name), point, order=2, rtol=1e-2, atol=1e-2)

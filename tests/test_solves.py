@@ -260,3 +260,15 @@ def test_what_is_refused(program, message):
         program(THEIRS)
     with pytest.raises(type(theirs.value), match=message):
         program(OURS)
+
+
+def test_other_trees_than_the_right_side_are_refused():
+    same, listed = (lambda f, x: x), (lambda f, x: [x])
+    for what, functions in {
+        "matvec": (lambda x: [x], same, same),
+        "solve": (lambda x: x, listed, same),
+        "transpose_solve": (lambda x: x, same, listed),
+    }.items():
+        matvec, solve, transposed = functions
+        with pytest.raises(TypeError, match=rf"{what}\(\) output pytree"):
+            namoo.lax.custom_linear_solve(matvec, 1.0, solve, transposed)

@@ -86,8 +86,9 @@ class LinearSolve(ProgramPrimitive):
         *consts, b = cut(operands, *const_lengths)
         if jaxprs.transpose_solve is None:
             raise TypeError(
-                "custom_linear_solve: transpose_solve is required for reverse-mode differentiation "
-                "(grad, vjp). Pass transpose_solve=..., or symmetric=True if the matrix is."
+                "transpose_solve required for backwards mode automatic differentiation (grad, vjp) "
+                "of custom_linear_solve. Pass transpose_solve=..., or symmetric=True if the matrix "
+                "is."
             )
         unknown = [None] * (len(operands) - len(b))
         cts = cts[: len(b)]
@@ -123,7 +124,13 @@ def _difference(t: Any, moved: Any) -> Any:
     return neg(moved) if is_zero(t) else sub(t, moved)
 
 
-def _check_shapes(what: str, found: list, wanted: list) -> None:
+def _check_output(what: str, out: Any, tree: Any, wanted: list) -> None:
+    found, out_tree = tree_util.tree_flatten(out)
+    if out_tree != tree:
+        raise TypeError(
+            f"custom_linear_solve: {what}() output pytree structure must match b, got {out_tree} "
+            f"and {tree}."
+        )
     if [a.shape for a in found] != [a.shape for a in wanted]:
         raise ValueError(
             f"custom_linear_solve: {what}() output shapes must match b, got "
@@ -161,7 +168,8 @@ def custom_linear_solve(
 
     Raises:
       ValueError: `matvec` or `solve` returns other shapes than those of `b`.
-      TypeError: in reverse mode, there is no `transpose_solve`.
+      TypeError: one of them returns another tree than `b`; or, in reverse mode, there is no
+        `transpose_solve`.
 
     >>> import namoo
     >>> import namoo.numpy as jnp
@@ -176,7 +184,7 @@ def custom_linear_solve(
     leaves, tree = tree_util.tree_flatten(b)
     in_tree = tree_util.treedef_tuple([tree])
     product = Staged(matvec, in_tree, avals, "custom_linear_solve")
-    _check_shapes("matvec", product.out_avals, avals)
+    _check_output("matvec", product.out_types(), tree, avals)
     products, consts = ClosedJaxpr(with_consts(product.jaxpr)), product.consts
 
     def stage_solver(solver, own_matvec, name):
@@ -189,7 +197,7 @@ def custom_linear_solve(
                     f"auxiliary data), got {type(out).__name__}."
                 )
             out = out[0]
-        _check_shapes(name, tree_util.tree_leaves(out), avals)
+        _check_output(name, out, tree, avals)
         return staged
 
     forward = stage_solver(solve, matvec, "solve")

@@ -106,10 +106,13 @@ def dot_product_attention(
     unbatched = query.ndim == 3
 
     def batched(x):
-        return x[None] if x is not None and x.ndim == 3 else x
+        return x[None] if x.ndim == 3 else x
+
+    def in_four_axes(x):
+        return None if x is None else jnp.expand_dims(x, tuple(range(4 - jnp.ndim(x))))
 
     query, key, value = map(batched, (query, key, value))
-    bias, mask = (batched(jnp.asarray(x)) if x is not None else None for x in (bias, mask))
+    bias, mask = map(in_four_axes, (bias, mask))
     batch, queries, heads, size = query.shape
     keys, key_heads = key.shape[1:3]
     _check_shape("key", key, (batch, None, None, size))

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo import _dtypes, errors
 from namoo import numpy as jnp
 from namoo._config import config
 from namoo.core.trace import axis_size
+from namoo.numpy.creation import concrete
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import rsqrt
 from namoo.primitives.shape import stop_gradient_p
@@ -215,6 +216,12 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     Array([0., 1., 0.], dtype=float32)
     """
     x = jnp.asarray(x)
+    if not jnp.issubdtype(x.dtype, jnp.integer):
+        errors.warn(
+            f"jax.nn.one_hot input should be integer-typed, got dtype={x.dtype}: write "
+            "one_hot(x.astype(int), n).",
+            DeprecationWarning,
+        )
     dtype = _dtypes.default_float_dtype() if dtype is None else _dtypes.canonicalize_dtype(dtype)
     try:
         axis = operator.index(axis)
@@ -228,7 +235,9 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
         from namoo.control.collectives import axis_index  # for few, so loaded late
 
         return jnp.asarray(x == axis_index(axis), dtype)
-    num_classes = operator.index(num_classes)
+    num_classes = operator.index(
+        concrete(num_classes, "the number in jax.nn.one_hot argument `num_classes`")
+    )
     ndim = x.ndim + 1
     if not -ndim <= axis < ndim:
         raise ValueError(f"one_hot: axis {axis} is out of range for a result of rank {ndim}.")

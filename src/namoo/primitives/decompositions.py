@@ -701,7 +701,7 @@ class Tridiagonal(MatrixPrimitive):
     def compute(self, a, *, lower):
         if a.shape[0] == 1:
             empty = np.empty(0, a.dtype)
-            return [a, a[0].real, empty.real, empty]
+            return [a.real, a[0].real, empty.real, empty]
         name = "hetrd" if a.dtype.kind == "c" else "sytrd"
         packed, d, e, taus, _ = lapack(name, a.dtype)(a, lower=lower, lwork=32 * a.shape[0])
         return [packed, d, e, taus]

@@ -27,7 +27,7 @@ def _size(n: Any) -> int:
 def _kind(name: str, kind: str | None) -> str:
     kinds = ("symmetric", "lower", "upper")
     if kind is not None and kind not in kinds:
-        raise ValueError(f"{name}: kind must be one of {kinds}, got {kind!r}.")
+        raise ValueError(f"{name}: Expected kind to be one of {kinds}, got {kind!r}.")
     return kind or "symmetric"
 
 
@@ -194,7 +194,9 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
         raise ValueError(f"convolution_matrix: n must be a positive integer, got {n}.")
     (x,) = arrays_of("convolution_matrix", a)
     if x.ndim == 0 or x.shape[-1] == 0:
-        raise ValueError(f"convolution_matrix: a must be a vector of 1 or more, got {x.shape}.")
+        raise ValueError(
+            f"convolution_matrix: len(a) must be at least 1 for a vector a, got {x.shape}."
+        )
     m = x.shape[-1]
     short = min(m, n) - 1
     cuts = {"full": (0, 0), "same": (short // 2, short - short // 2), "valid": (short, short)}
@@ -229,7 +231,9 @@ def leslie(f: Any, s: Any) -> Array:
     first, below = (jnp.atleast_1d(x) for x in promote_types("leslie", f, s))
     n = first.shape[-1]
     if n < 2:
-        raise ValueError(f"leslie: f needs at least 2 elements, got shape {first.shape}.")
+        raise ValueError(
+            f"leslie: the length of f along the last axis must be at least 2, got {first.shape}."
+        )
     if below.shape[-1] != n - 1:
         raise ValueError(
             f"leslie: s must have one element less than f, got shapes {below.shape} and "
@@ -269,7 +273,9 @@ def companion(a: Any) -> Array:
     """
     x = jnp.atleast_1d(promote_inexact("companion", a)[0])
     if x.shape[-1] < 2:
-        raise ValueError(f"companion: a needs at least 2 elements, got shape {x.shape}.")
+        raise ValueError(
+            f"companion: the length of `a` along the last axis must be at least 2, got {x.shape}."
+        )
     first = -x[..., 1:] / x[..., :1]
     return _row_and_subdiagonal(first, jnp.ones(first.shape[-1] - 1, first.dtype))
 
@@ -313,7 +319,9 @@ def fiedler_companion(a: Any) -> Array:
     """
     x = jnp.atleast_1d(promote_inexact("fiedler_companion", a)[0])
     if x.shape[-1] == 0:
-        raise ValueError(f"fiedler_companion: a needs at least 1 coefficient, got shape {x.shape}.")
+        raise ValueError(
+            f"fiedler_companion: the last axis of a must have nonzero length, got shape {x.shape}."
+        )
     n = x.shape[-1] - 1
     out = jnp.zeros((*x.shape[:-1], n, n), x.dtype)
     if n == 0:

@@ -291,7 +291,9 @@ def minimize(
         Array(True, dtype=bool)
     """
     if not isinstance(args, tuple):
-        raise TypeError(f"minimize: args must be a tuple, got {type(args).__name__}: args=(x,).")
+        raise TypeError(
+            f"args argument to minimize must be a tuple, got {type(args).__name__}: args=(x,)."
+        )
     if method.lower() not in _METHODS:
         raise ValueError(f"minimize: method must be one of {tuple(_METHODS)}, got {method!r}.")
     chosen = dict(options or {})

@@ -10,6 +10,7 @@ from namoo.nn import normalize
 from namoo.nn.normalize import logsumexp as logsumexp
 from namoo.numpy.promote import promote_inexact, to_array
 from namoo.primitives.elementwise import log, log1p, logistic
+from namoo.primitives.shape import convert_element_type
 from namoo.scipy.special.arguments import reals
 from namoo.transforms.custom import custom_jvp
 
@@ -20,7 +21,7 @@ def _logit(x):
     return log(x / (1 - x))
 
 
-_logit.defjvps(lambda t, out, x: t / (x * (1 - x)))
+_logit.defjvps(lambda t, out, x: jnp.true_divide(t, x * (1 - x)))
 
 
 def logit(x: Any) -> Array:
@@ -62,8 +63,8 @@ def _xlogy(x, y):
 
 
 _xlogy.defjvps(
-    lambda t, out, x, y: (t * log(y)).astype(out.dtype),
-    lambda t, out, x, y: (t * x / y).astype(out.dtype),
+    lambda t, out, x, y: convert_element_type(t * log(y), out.dtype),
+    lambda t, out, x, y: convert_element_type(jnp.true_divide(t * x, y), out.dtype),
 )
 
 
@@ -88,8 +89,8 @@ def _xlog1py(x, y):
 
 
 _xlog1py.defjvps(
-    lambda t, out, x, y: (t * log1p(y)).astype(out.dtype),
-    lambda t, out, x, y: (t * x / (1 + y)).astype(out.dtype),
+    lambda t, out, x, y: convert_element_type(t * log1p(y), out.dtype),
+    lambda t, out, x, y: convert_element_type(jnp.true_divide(t * x, 1 + y), out.dtype),
 )
 
 
