@@ -19,7 +19,7 @@ from namoo.control.shard_map import (
 )
 from namoo.core.avals import aval_of
 from namoo.core.trace import EvalTrace, Tracer, context
-from namoo.sharding import Mesh, NamedSharding, PartitionSpec
+from namoo.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec
 from namoo.sharding.context import concrete_mesh
 from namoo.sharding.specs import UNCONSTRAINED, axes_of
 from namoo.transforms.stage import close, stage
@@ -41,7 +41,7 @@ def shard_map(
     *,
     out_specs: Any,
     in_specs: Any = Infer,
-    mesh: Mesh | None = None,
+    mesh: Mesh | AbstractMesh | None = None,
     axis_names: Iterable[Any] = (),
     check_vma: bool = True,
 ) -> Callable:
@@ -55,7 +55,8 @@ def shard_map(
         is a prefix of the result's structure. Along axes that a spec does not name, all devices
         must have the same result, and one is taken.
       in_specs: how the arguments are cut, likewise, with an entry for each argument.
-      mesh: the devices; by default the mesh of `namoo.set_mesh`.
+      mesh: the devices; by default the mesh of `namoo.set_mesh`. An `AbstractMesh` stands for the
+        devices of the arguments.
       axis_names: the mesh axes that the function divides itself over; the others are left to the
         compiler. All by default.
       check_vma: keep track of the values that differ between devices, refuse results that are said

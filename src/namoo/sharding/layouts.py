@@ -6,7 +6,7 @@ Arrays of namoo are in row-major order.  Programs that ask for JAX's layouts get
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, ClassVar
 
 from namoo.sharding.shardings import Sharding
 
@@ -36,7 +36,7 @@ class Layout:
     tiling: tuple[tuple[int, ...], ...] | None = None
     sub_byte_element_size_in_bits: int = 0
 
-    AUTO: Final = _AutoLayout()
+    AUTO: ClassVar[_AutoLayout] = _AutoLayout()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "major_to_minor", tuple(self.major_to_minor))
