@@ -189,6 +189,10 @@ BEGINNINGS = [
     "lax.dynamic_slice(jnp.ones((2, 2)), (jnp.int32(1), jnp.int16(1)), (1, 1))",
     "lax.pad(jnp.ones(2), 0.0, [(0, 1, -1)])",
     "lax.split(jnp.ones(2), (-1, 3))",
+    "lax.split(jnp.ones(2), (1, 3))",
+    "lax.pad(jnp.ones(2), 0.0, [(-3, 0, 0)])",
+    "lax.conv_general_dilated(jnp.ones((1, 1, 1)), jnp.ones((1, 1, 1, 1)), (1,), [(0, 0)], "
+    "dimension_numbers=lax.ConvDimensionNumbers((0, 1, 2), (0, 1, 2), (0, 1, 2)))",
     "lax.squeeze(jnp.ones((1, 2)), (2,))",
     "lax.argmin(jnp.ones((0, 2)), 0, int)",
     "lax.reduce(jnp.ones(2), jnp.ones(2), lax.add, (0,))",

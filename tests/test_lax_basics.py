@@ -191,7 +191,7 @@ OPERANDS = {
 }
 
 
-@pytest.mark.parametrize("out", ["int16", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("out", ["int16", "float16", "float32", "complex64", "float64", "int64"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "float16", "bfloat16", "float32"])
 def test_products_of_a_given_type(dtype, out):
     x, y = (np.array(v).astype(dtype) for v in ([100, 3, 7], [3, 4, 0]))

@@ -143,6 +143,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     Array(6., dtype=float32, weak_type=True)
     """
     if out_dtype is not None:
+        out_dtype = _dtypes.canonicalize_dtype(out_dtype)
         weak = aval_of(x).weak_type and aval_of(y).weak_type
         x, y = (convert_element_type(z, out_dtype, weak) for z in (x, y))
     return mul_p.bind(*operands("mul", x, y))

@@ -577,7 +577,8 @@ def conv_general_dilated(
     """
     x, w = shape_of(lhs), shape_of(rhs)
     if len(x) != len(w):
-        raise TypeError(
+        kind = ValueError if isinstance(dimension_numbers, ConvDimensionNumbers) else TypeError
+        raise kind(
             "conv_general_dilated lhs and rhs must have the same number of dimensions, got shapes "
             f"{x} and {w}."
         )

@@ -231,8 +231,8 @@ class Pad(Primitive):
         shape = _padded_shape(x.shape, padding_config)
         if any(n < 0 for n in shape):
             raise ValueError(
-                f"pad: an axis would have a negative length: {shape}, from padding_config "
-                f"{padding_config} and an operand of shape {x.shape}."
+                "Dimension size after padding is not at least 0: pad would give shape "
+                f"{shape}, from padding_config {padding_config} and an operand of shape {x.shape}."
             )
         return x.update(shape=shape, weak_type=x.weak_type and value.weak_type)
 

@@ -28,8 +28,8 @@ class Split(Primitive):
             raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}.")
         if sum(sizes) != x.shape[axis]:
             raise ValueError(
-                f"split: the sum of sizes {sizes} is {sum(sizes)}, but axis {axis} of the operand "
-                f"of shape {x.shape} has length {x.shape[axis]}."
+                f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
+                f"{list(x.shape)} in split, got sizes {sizes}."
             )
         return [x.update(shape=(*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sizes]
 
