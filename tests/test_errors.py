@@ -90,6 +90,8 @@ WORDS = {
     "jit(lambda i: jnp.ravel_multi_index(i, (3,)))((jnp.array([1]),))": r"='raise'. Use mode=",
     "jit(lambda i: jnp.choose(i, [i]))(jnp.array([0]))": r"mode='raise'. Use mode='wrap' or mode=",
     "jnp.arange(1j)": r"Passing complex start/stop/step to jnp.arange is no longer supported",
+    "jnp.ones(1, 'float8_e4m3fn') + jnp.ones(1)": r"8-bit floats do not support implicit promotion",
+    "jnp.ones(1, 'int4') + jnp.ones(1)": r"4-bit integers do not support implicit promotion",
     "jnp.array(2**31)": r"Python int 2147483648 too large to convert to int32",
     "jnp.tri(2, k=2**40)": r"Python int 1099511627776 too large to convert to int32",
     "jnp.broadcast_to(jnp.ones((2, 3)), (3,))": r"Cannot broadcast to shape with fewer dimensions",

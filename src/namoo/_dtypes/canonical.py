@@ -98,7 +98,7 @@ def canonicalize_dtype(dtype: Any, allow_extended: bool = False) -> Any:
     try:
         wide = np.dtype(dtype)
     except TypeError as error:
-        raise TypeError(f"{dtype!r} is not a data type") from error
+        raise TypeError(f"data type {dtype!r} not understood") from error
     canonical = wide if config.enable_x64 else TO_32_BITS.get(wide, wide)
     known[dtype] = canonical
     return canonical

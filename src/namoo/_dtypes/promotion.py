@@ -111,20 +111,18 @@ def _least_upper_bound(mode: str, x64: bool, nodes: frozenset[Node]) -> Node:
 
 def _no_promotion(mode: str, nodes: frozenset[Node]) -> str:
     names = sorted(f"Python {n.__name__}" if isinstance(n, type) else str(n) for n in nodes)
-    message = (
-        f"Input dtypes {' and '.join(names)} have no available implicit dtype promotion path: "
-        "no type is common to them"
-    )
-    narrow = [node for node in nodes if node in [*NARROW_SIGNED, *NARROW_UNSIGNED]]
+    message = f"Input dtypes {' and '.join(names)} have no available implicit dtype promotion path"
     if mode == "strict":
         return (
-            f"{message} while numpy_dtype_promotion is 'strict': convert an operand, as in "
+            f"{message} when jax_numpy_dtype_promotion=strict: convert an operand, as in "
             "x.astype(y.dtype), or set the option to 'standard'"
         )
+    narrow = [node for node in nodes if node in [*NARROW_SIGNED, *NARROW_UNSIGNED]]
+    kinds = "1-bit, 2-bit and 4-bit integers" if narrow else "4-bit floats and 8-bit floats"
     target = "int32" if narrow else "float32"
     return (
-        f"{message}: types narrower than {'8 bits' if narrow else '16 bits'} are not promoted "
-        f"by themselves; convert the operand, as in x.astype('{target}')"
+        f"{message}: {kinds} do not support implicit promotion; convert the operand, as in "
+        f"x.astype('{target}')"
     )
 
 
