@@ -53,6 +53,80 @@ def strict():
         yield
 
 
+# ---- integers
+
+FULL = 2**31 - 1
+# A function; arguments that are right; arguments that are wrong; what the error says.
+OVERFLOWS = {
+    "add": (jnp.add, (ints(FULL), ints(0)), (ints(FULL), ints(1)), r"\+ 1 = 2147483648"),
+    "sub": (jnp.subtract, (ints(-2, 3), ints(1)), (ints(0, -FULL - 1), ints(1)), r"at \[1\]"),
+    "mul": (jnp.multiply, (ints(2**15),) * 2, (ints(2**16),) * 2, "= 4294967296 does not fit"),
+    "neg": (jnp.negative, (ints(FULL),), (ints(-FULL - 1),), "in neg"),
+    "sum": (jnp.sum, (ints(FULL, -1),), (ints(FULL, 1),), "2147483648 does not fit int32"),
+    "cumsum": (jnp.cumsum, (ints(FULL, -1),), (ints(1, FULL),), r"at \[1\]"),
+    "prod": (jnp.prod, (ints(2**15, 2**15),), (ints(2**16, 2**16),), "in reduce_prod"),
+    "power": (lambda x: x**12, (ints(5),), (ints(10),), "1000000000000 does not fit"),
+    "uint8 up": (
+        jnp.add, (ints(250, 1, dtype=np.uint8),) * 1 + (ints(5, 9, dtype=np.uint8),),
+        (ints(250, 1, dtype=np.uint8), ints(6, 9, dtype=np.uint8)), "250 . 6 = 256 does not fit",
+    ),
+    "uint8 down": (
+        jnp.subtract, (ints(3, dtype=np.uint8), ints(3, dtype=np.uint8)),
+        (ints(3, dtype=np.uint8), ints(5, dtype=np.uint8)), "-2 does not fit uint8",
+    ),
+    "in a loop": (
+        lambda x: lax.fori_loop(0, 9, lambda i, c: c * 10, x), (ints(2),), (ints(3),),
+        "does not fit int32, in turn 8 of",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OVERFLOWS)
+def test_integers_that_do_not_fit_are_errors(name, way, strict):
+    fun, right, wrong, words = OVERFLOWS[name]
+    expected = fun(*right)
+    np.testing.assert_array_equal(way(fun)(*right), expected)
+    with pytest.raises(OverflowError, match=words):
+        way(fun)(*wrong)
+
+
+@pytest.mark.parametrize("name", OVERFLOWS)
+def test_integers_wrap_without_the_setting(name, way):
+    fun, _, wrong, _ = OVERFLOWS[name]
+    way(fun)(*wrong)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        jnp.asarray,
+        jnp.array,
+        namoo.device_put,
+        namoo.jit(lambda x: x),
+        lambda x: jnp.ones(1, jnp.int32) + x,
+        lambda x: namoo.vmap(lambda v: -v)(x),
+        lambda x: jnp.sum(x),
+        lambda x: jnp.arange(x[0], x[0] + 2),
+    ],
+)
+def test_numbers_of_numpy_that_do_not_fit_are_errors(make, strict):
+    for value in (2**31, -(2**31) - 1):
+        with pytest.raises(OverflowError, match=f"{value} .*does not fit int32"):
+            make(np.array([value]))
+    make(np.array([2**31 - 3]))
+
+
+def test_what_is_made_to_wrap_may(way, strict):
+    """Random numbers, hashes and bits."""
+    key = namoo.random.key(0)
+    way(lambda key: namoo.random.randint(key, (99,), -(2**31), 2**31 - 1))(key)
+    way(lambda key: namoo.random.randint(key, (99,), -100, 100, jnp.int8))(key)
+    way(lambda k: namoo.random.randint(k, (9,), jnp.array(-3), jnp.array(2**31 - 1)))(key)
+    way(lambda key: namoo.random.permutation(namoo.random.fold_in(key, 7), 9))(key)
+    way(lambda x: x * jnp.uint32(2654435761) + x)(jnp.arange(9, dtype=jnp.uint32))
+    way(lambda x: x // 1)(ints(-FULL - 1, FULL))
+
+
 # ---- indices and divisors
 
 # A function; arguments that are right; arguments that are wrong; what the error says.
@@ -349,7 +423,10 @@ def test_off_costs_nothing(fun):
 
 
 def test_a_divisor_that_is_known_is_not_looked_at(strict):
-    program = namoo.make_jaxpr(lambda x: x // 3 + x % jnp.full(5, 7))(jnp.arange(5))
+    def fun(x):
+        return lax.bitwise_or(lax.div(x, jnp.full(5, 3)), lax.rem(x, jnp.full(5, 7)))
+
+    program = namoo.make_jaxpr(fun)(jnp.arange(5))
     assert "call void %a2" not in native.compile(program, {"strict": True}).text
 
 

@@ -201,7 +201,7 @@ OPTIONS = (
         "strict",
         False,
         _boolean,
-        "Raise where an index is out of bounds or an integer is divided by zero.",
+        "Raise where an index is out of bounds, or an integer is divided by zero or overflows.",
         True,
     ),
     Option("disable_jit", False, _boolean, "Run functions under jit as plain Python.", True),

@@ -9,6 +9,7 @@ Inside the package a dtype is a `numpy.dtype`, or a `KeyDType` for random keys.
 """
 
 from namoo._dtypes.canonical import canonicalize_dtype as canonicalize_dtype
+from namoo._dtypes.canonical import check_fits as check_fits
 from namoo._dtypes.canonical import check_user_dtype_supported as check_user_dtype_supported
 from namoo._dtypes.canonical import coerce_scalar as coerce_scalar
 from namoo._dtypes.canonical import default_complex_dtype as default_complex_dtype

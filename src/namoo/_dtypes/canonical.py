@@ -291,6 +291,29 @@ def scalar_type_of(x: Any) -> type:
     raise TypeError(f"elements of dtype {dtype} are no numbers: {x!r}")
 
 
+def check_fits(x: Any, dtype: Any) -> None:
+    """In strict mode, refuse integers of NumPy's that a narrower type would change.
+
+    Args:
+        x: a NumPy array or scalar.
+        dtype: the canonical type that it is about to be converted to.
+
+    Raises:
+        OverflowError: a value does not fit.
+    """
+    if not config.strict or x.dtype == dtype or x.dtype.kind not in "iu" or not np.size(x):
+        return
+    least, most = int(np.min(x)), int(np.max(x))
+    limits = np.iinfo(dtype)
+    if least < limits.min or most > limits.max:
+        wrong = most if most > limits.max else least
+        raise OverflowError(
+            f"{wrong} in a NumPy array of {x.dtype} does not fit {dtype}, which 64-bit types "
+            "become while enable_x64 is off. Switch it on, or convert the array yourself: "
+            f"x.astype('{dtype}') says that the value may be lost." + errors.at_user_line()
+        )
+
+
 def coerce_scalar(x: bool | int | float | complex, dtype: DType | None = None) -> np.ndarray:
     """A Python scalar as a NumPy array without axes.
 

@@ -274,6 +274,8 @@ def own_copy(x: np.ndarray) -> np.ndarray:
     if type(x) is np.ndarray and x.dtype == numpy_dtype and not x.flags.writeable:
         if x.base is None:
             return x
+    if x.dtype != numpy_dtype:
+        _dtypes.check_fits(x, numpy_dtype)
     return np.array(x, numpy_dtype, order="C", subok=False)
 
 
@@ -286,7 +288,12 @@ def to_numpy(x: Any) -> np.ndarray:
     """The canonical NumPy array behind a concrete operand: an array or a Python number."""
     if type(x) is EagerArray:
         return x._value
-    if isinstance(x, (np.ndarray, np.generic)) or _dtypes.is_python_scalar(x):
+    if isinstance(x, (np.ndarray, np.generic)):
+        dtype = _dtypes.dtype_of(x)
+        if x.dtype != dtype:
+            _dtypes.check_fits(x, dtype)
+        return np.asarray(x, dtype)
+    if _dtypes.is_python_scalar(x):
         return np.asarray(x, _dtypes.dtype_of(x))
     if isinstance(x, PlacedArray):
         return x._value

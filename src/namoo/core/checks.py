@@ -1,8 +1,9 @@
 """What settings look at while operations run: operands (`strict`), and values (`debug_nans`, …).
 
 An operation says in its rule `guards` what must hold for its operands: indices lie inside their
-axis, integers are not divided by zero.  Eager mode and the interpreter look at them here, native
-code in `engines.native.checks`; all raise the same errors.
+axis, integers are not divided by zero, and their sums and products fit their type.  Eager mode and
+the interpreter look at them here, native code in `engines.native.checks`; all raise the same
+errors.
 """
 
 from __future__ import annotations
@@ -46,8 +47,17 @@ class Guard(NamedTuple):
             return elements == 0
         return (elements < 0) | (elements > self.size - self.window)
 
-    def error(self, operation: str, value: int, position: tuple[int, ...]) -> Exception:
+    def first(self, operands: Sequence[np.ndarray] | Mapping[int, np.ndarray]) -> int | None:
+        """The number of the first element that breaks the condition."""
+        return _first(self.wrong(self.elements(operands[self.operand])))
+
+    def error(
+        self, operation: str, number: int, operands: Sequence[np.ndarray] | Mapping[int, np.ndarray]
+    ) -> Exception:
         """What to raise for an element; where it came from is added by `located`."""
+        elements = self.elements(operands[self.operand])
+        position = _position(number, elements.shape)
+        value = int(elements[position])
         where = f"encountered in {operation}"
         if position:
             where += f" at {list(position)} of its operand {self.operand}"
@@ -63,6 +73,56 @@ class Guard(NamedTuple):
         if value < 0:
             what += f" (of x[i] with a negative i, this is {self.size} + i)"
         return IndexError(f"{what}, {where}")
+
+
+class Overflow(NamedTuple):
+    """The condition that the exact result of integer arithmetic fits the type of the operands.
+
+    Attributes:
+      kind: the operation; "add", "sub", "mul" and "neg" are known to engines.
+      evaluate: the operation, on NumPy's arrays of any type.
+    """
+
+    kind: str
+    evaluate: Callable[..., Any]
+
+    def _wide(self, operands: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """The result in float64, which is near, and in int64, which is exact below 2**63."""
+        with np.errstate(all="ignore"):
+            near = self.evaluate(*(x.astype(np.float64) for x in operands))
+            exact = self.evaluate(*(x.astype(np.int64) for x in operands))
+        return np.asarray(near), np.asarray(exact)
+
+    def first(self, operands: Sequence[np.ndarray]) -> int | None:
+        """The number of the first element of the result that does not fit."""
+        limits, (near, exact) = _dtypes.iinfo(operands[0].dtype), self._wide(operands)
+        outside = (exact < int(limits.min)) | (exact > int(limits.max))
+        return _first(outside | ~((near >= -(2.0**63)) & (near < 2.0**63)))
+
+    def error(self, operation: str, number: int, operands: Sequence[np.ndarray]) -> Exception:
+        """What to raise for an element of the result."""
+        near, exact = self._wide(operands)
+        position = _position(number, exact.shape)
+        where = f" at {list(position)} of its result" if position else ""
+        value = str(exact[position]) if abs(near[position]) < 2.0**62 else f"{near[position]:.4g}"
+        if self.kind in _SIGNS:
+            x, y = (int(np.broadcast_to(z, exact.shape)[position]) for z in operands)
+            value = f"{x} {_SIGNS[self.kind]} {y} = {value}"
+        return OverflowError(
+            f"integer overflow encountered in {operation}{where}: {value} does not fit "
+            f"{operands[0].dtype}"
+        )
+
+
+_SIGNS = {"add": "+", "sub": "-", "mul": "*"}
+
+
+def _first(wrong: Any) -> int | None:
+    return int(np.argmax(wrong)) if np.any(wrong) else None
+
+
+def _position(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(number, shape))
 
 
 class _Loops(threading.local):
@@ -112,18 +172,15 @@ def located(
 
 def check_operands(
     operation: str,
-    guards: Sequence[Guard],
+    guards: Sequence[Guard | Overflow],
     operands: Sequence[np.ndarray] | Mapping[int, np.ndarray],
     source: errors.Source | None = None,
 ) -> None:
     """Raise unless all conditions on operands, which are found by their numbers, hold."""
     for guard in guards:
-        elements = guard.elements(operands[guard.operand])
-        wrong = guard.wrong(elements)
-        if np.any(wrong):
-            position = tuple(int(i) for i in np.unravel_index(np.argmax(wrong), wrong.shape))
-            error = guard.error(operation, int(elements[position]), position)
-            raise located(error, source)
+        number = guard.first(operands)  # type: ignore[arg-type]
+        if number is not None:
+            raise located(guard.error(operation, number, operands), source)  # type: ignore[arg-type]
 
 
 _ADVICE = (

@@ -146,7 +146,8 @@ def _floor_divide_integers(x: Array, y: Array) -> Array:
         return quotient
     uneven = lax.ne(lax.rem(x, y), const(x, 0))
     down = bits.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), uneven)
-    return choose(down, subtract(quotient, 1), quotient)
+    # Not `where(down, quotient - 1, quotient)`, which strict mode would see overflow.
+    return lax.sub(quotient, lax.convert_element_type(down, x.dtype, quotient.weak_type))
 
 
 def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:

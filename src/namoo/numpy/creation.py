@@ -556,7 +556,10 @@ def arange(
     if step is None:
         size = max(0, int(np.ceil(stop - start)))
         counted = shapes.iota(dtype, size)
-        return counted if _is_zero(start) else lax.add(counted, np.asarray(start).astype(dtype))
+        if _is_zero(start):
+            return counted
+        _dtypes.check_fits(np.asarray(start), dtype)
+        return lax.add(counted, np.asarray(start).astype(dtype))
     size = max(0, int(np.ceil((stop - start) / step)))
     wide = dtype
     if _dtypes.issubdtype(dtype, np.floating) and _dtypes.finfo(dtype).bits < 32:

@@ -14,7 +14,7 @@ import numpy as np
 
 from namoo import _dtypes, errors
 from namoo._config import config
-from namoo.core.array import Array, EagerArray, own_copy
+from namoo.core.array import Array, EagerArray, own_copy, to_numpy
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import Tracer, context, eval_trace
 from namoo.core.trace import _ignore as ignore
@@ -65,7 +65,7 @@ def to_array(x: Any) -> Array:
     if _dtypes.is_python_scalar(x):
         return EagerArray(_dtypes.coerce_scalar(x), type(x) is not bool)
     if isinstance(x, np.generic):
-        return EagerArray(np.asarray(x, _dtypes.dtype_of(x)))
+        return EagerArray(to_numpy(x))
     convert = getattr(x, "__jax_array__", None)
     if convert is not None:
         return to_array(convert())

@@ -31,6 +31,7 @@ from namoo.primitives.shape import (
     INTEGERS,
     broadcast_to,
     convert_element_type,
+    overflow,
     shape_of,
     unbroadcast,
 )
@@ -51,7 +52,14 @@ def full_like(x: Any, value: Any) -> Any:
 # ---- linear in every operand, or in each one separately
 
 
-class Neg(Elementwise):
+class Arithmetic(Elementwise):
+    """An operation whose result may not fit the type of its integers."""
+
+    def guards(self, *avals, **params):
+        return overflow(self, avals[0], params)
+
+
+class Neg(Arithmetic):
     def transpose(self, ct, x):
         return [neg(ct)]
 
@@ -68,7 +76,7 @@ def neg(x: Any) -> Any:
     return neg_p.bind(x)
 
 
-class Add(Elementwise):
+class Add(Arithmetic):
     def transpose(self, ct, x, y):
         return [
             unbroadcast(ct, x.aval.shape) if is_linear(x) else None,
@@ -90,7 +98,7 @@ def add(x: Any, y: Any) -> Any:
     return add_p.bind(*operands("add", x, y))
 
 
-class Sub(Elementwise):
+class Sub(Arithmetic):
     def transpose(self, ct, x, y):
         return [
             unbroadcast(ct, x.aval.shape) if is_linear(x) else None,
@@ -116,7 +124,7 @@ def sub(x: Any, y: Any) -> Any:
     return sub_p.bind(*operands("sub", x, y))
 
 
-class Mul(Elementwise):
+class Mul(Arithmetic):
     def transpose(self, ct, x, y):
         if is_linear(x):
             return [unbroadcast(mul(ct, y), x.aval.shape), None]

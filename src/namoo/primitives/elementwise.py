@@ -16,6 +16,7 @@ from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero
 from namoo.primitives import families as fam
+from namoo.primitives.arithmetic import Arithmetic, make_complex, nonzero
 from namoo.primitives.arithmetic import RoundingMethod as RoundingMethod
 from namoo.primitives.arithmetic import abs as abs
 from namoo.primitives.arithmetic import add as add
@@ -27,7 +28,6 @@ from namoo.primitives.arithmetic import floor as floor
 from namoo.primitives.arithmetic import full_like as full_like
 from namoo.primitives.arithmetic import imag as imag
 from namoo.primitives.arithmetic import is_finite as is_finite
-from namoo.primitives.arithmetic import make_complex, nonzero
 from namoo.primitives.arithmetic import mul as mul
 from namoo.primitives.arithmetic import neg as neg
 from namoo.primitives.arithmetic import nextafter as nextafter
@@ -312,10 +312,10 @@ def _integer_pow_in_xla(hlo, x, *, y):
     return hlo.op("divide", one, out) if y < 0 else out
 
 
-integer_pow_p = unary(
+integer_pow_p = Arithmetic(
     "integer_pow",
     _integer_power,
-    jvp=_integer_pow_tangent,
+    jvp=[_integer_pow_tangent],
     dtypes=number,
     stablehlo=_integer_pow_in_xla,
 )

@@ -29,6 +29,7 @@ from namoo.primitives.families import (
 from namoo.primitives.shape import (
     broadcast_in_dim,
     convert_element_type,
+    overflow,
     reduce_sum,
     reduced_shape,
     reshape,
@@ -129,6 +130,9 @@ reduce_min_p = Choose("min", np.minimum)
 
 class ReduceProd(Reduction):
     """Multiply elements along axes."""
+
+    def guards(self, x, *, axes):
+        return overflow(self, x, {"axes": axes})
 
     def reduce(self, x, axes):
         if x.dtype.isbuiltin != 1 or x.dtype == np.float16:

@@ -162,7 +162,9 @@ def randint(
     width = 8 * wide.itemsize
     words = _modulo(random_bits(first, width, shape), span) * factor
     words = words + _modulo(random_bits(second, width, shape), span)
-    return (_modulo(words, span).astype(wide) + low).astype(wanted)
+    # Unsigned integers wrap, which signed ones must not in strict mode.
+    words = _modulo(words, span) + jnp.asarray(low).astype(words.dtype)
+    return words.astype(wide).astype(wanted)
 
 
 def _modulo(words: Any, span: Any) -> Any:
@@ -220,7 +222,7 @@ def _span_of_arrays(
     low, high, whole = (spread(x, shape) for x in (low, high, whole))
     unsigned = np.dtype(f"u{wide.itemsize}")
     some = high > low
-    span = jnp.where(some, (high - low).astype(unsigned), unsigned.type(1))
+    span = jnp.where(some, high.astype(unsigned) - low.astype(unsigned), unsigned.type(1))
     span = jnp.where(whole & some, span + unsigned.type(1), span)
     half = _modulo(jnp.full_like(span, 1 << 4 * wide.itemsize), span)
     return low, span, _modulo(half * half, span)

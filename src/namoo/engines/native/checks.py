@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from namoo.core.avals import ShapedArray
-from namoo.core.checks import Guard, check_operands, located
+from namoo.core.checks import Guard, Overflow, check_operands, located
 from namoo.core.jaxpr import JaxprEqn, Var
 from namoo.core.primitive import Primitive
 from namoo.engines.native.graph import INPUT, Emitter, HostCall, Node, Step
@@ -26,19 +27,19 @@ from namoo.engines.native.ir import constant
 class Failure(Primitive):
     """Raises the error of a condition that an element breaks.
 
-    Its operands are the number of the element, the operand of the equation that has it, and the
-    turns of the loops, the outermost first.
+    Its operands are the number of the element, the operands of the equation that the condition is
+    about, and the turns of the loops, the outermost first.
     """
 
     name, multiple_results = "failure", True
 
-    def __init__(self, eqn: JaxprEqn, guard: Guard, loops: Sequence[str]):
+    def __init__(self, eqn: JaxprEqn, guard: Guard | Overflow, loops: Sequence[str]):
         self.eqn, self.guard, self.loops = eqn, guard, loops
 
-    def evaluate(self, first, operand, turns):
-        elements = self.guard.elements(operand)
-        position = tuple(int(i) for i in np.unravel_index(int(first), elements.shape))
-        error = self.guard.error(self.eqn.primitive.name, int(elements[position]), position)
+    def evaluate(self, first, *rest):
+        *operands, turns = rest
+        operands = _as_operands(self.guard, operands)
+        error = self.guard.error(self.eqn.primitive.name, int(first), operands)
         loops = [(name, int(turn)) for name, turn in zip(self.loops, turns, strict=True)]
         raise located(error, self.eqn.source, loops[::-1])
 
@@ -48,18 +49,26 @@ class HostCheck(Primitive):
 
     name, multiple_results = "check", True
 
-    def __init__(self, eqn: JaxprEqn, guard: Guard):
+    def __init__(self, eqn: JaxprEqn, guard: Guard | Overflow):
         self.eqn, self.guard = eqn, guard
 
-    def evaluate(self, operand):
-        operands = {self.guard.operand: operand}
-        check_operands(self.eqn.primitive.name, [self.guard], operands, self.eqn.source)
+    def evaluate(self, *operands):
+        found = _as_operands(self.guard, operands)
+        check_operands(self.eqn.primitive.name, [self.guard], found, self.eqn.source)
         return []
+
+
+def _as_operands(guard: Guard | Overflow, given: Sequence[np.ndarray]) -> Any:
+    """The operands of the equation that a condition is about, by their numbers."""
+    return {guard.operand: given[0]} if isinstance(guard, Guard) else given
 
 
 def check(emit: Emitter, eqn: JaxprEqn, operands: Sequence[Node]) -> None:
     """Add to a graph what looks at the operands of an equation."""
     for guard in eqn.primitive.guards(*(a.aval for a in eqn.invars), **eqn.params):
+        if isinstance(guard, Overflow):
+            _check_overflow(emit, eqn, guard, operands)
+            continue
         x = operands[guard.operand]
         shape = x.shape if guard.component is None else x.shape[:-1]
         known = constant_of(x)
@@ -101,10 +110,45 @@ def _first(emit: Emitter, guard: Guard, x: Node, shape: tuple[int, ...]) -> Node
     return emit.fold("min", numbers, range(len(shape)), count) if shape else numbers
 
 
+def _check_overflow(
+    emit: Emitter, eqn: JaxprEqn, guard: Overflow, operands: Sequence[Node]
+) -> None:
+    """Add to a graph what looks whether the result of integer arithmetic fits its type."""
+    aval = eqn.outvars[0].aval
+    count = math.prod(aval.shape)
+    if not count:
+        return
+    inline = aval.dtype.itemsize < 8 and guard.kind in ("add", "sub", "mul", "neg")
+    if not inline or not all(x.elem for x in operands):
+        emit.call(HostCall(_equation(HostCheck(eqn, guard), operands, eqn)), operands, [])
+        return
+    limits = np.iinfo(aval.dtype)
+
+    def element(k, index, *xs):
+        f = k.f
+        values = [f.convert(k.at(x, index if x.shape else []), "i64") for x in xs]
+        if guard.kind == "neg":
+            values = [constant("i64", 0), *values]
+        exact = {"add": f.add, "mul": f.mul}.get(guard.kind, f.sub)(*values)
+        wrong = f.or_(
+            f.compare("lt", exact, constant("i64", int(limits.min))),
+            f.compare("gt", exact, constant("i64", int(limits.max))),
+        )
+        number = k.integer(ravel(list(index), aval.shape))
+        return f.select(wrong, number, constant("i64", count))
+
+    key = ("overflow", guard.kind, aval.dtype.name)
+    kind = np.dtype(np.int64)
+    first = emit.compute(operands, element, shape=aval.shape, dtype=kind, key=key, cost=4)
+    if aval.shape:
+        first = emit.fold("min", first, range(len(aval.shape)), count)
+    emit.call(Check(eqn, guard, count), [first, *operands], [])
+
+
 class Check(Step):
     """Leave the program if a number is that of an element that breaks a condition."""
 
-    def __init__(self, eqn: JaxprEqn, guard: Guard, count: int):
+    def __init__(self, eqn: JaxprEqn, guard: Guard | Overflow, count: int):
         self.eqn, self.guard, self.count = eqn, guard, count
 
     def emit(self, driver, operands, results, scratch):
