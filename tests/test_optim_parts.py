@@ -727,3 +727,31 @@ def test_a_training_step_as_in_the_lessons():
     assert losses[-1] < 1e-2 * losses[0]
     assert len(traces) == 1
     assert int(opt_state[0].count) == 100
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: optim.adam(0.1),
+        lambda: optim.sgd(0.1, momentum=0.9),
+        lambda: optim.adafactor(0.1),
+        lambda: optim.lion(0.1),
+        lambda: optim.rmsprop(0.1),
+        lambda: optim.chain(optim.clip(1.0), optim.scale_by_adam()),
+        lambda: optim.MultiSteps(optim.sgd(0.1), 2),
+    ],
+)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_state_of_other_shapes_is_refused_by_its_path(make, compiled):
+    tx = make()
+    gradients = {"b": jnp.ones(2), "w": jnp.ones(4)}
+    update = namoo.jit(tx.update) if compiled else tx.update
+    with pytest.raises(ValueError, match=r"\['w'\].* has shape \(1,\).* \(4,\)"):
+        update(gradients, tx.init({"b": jnp.ones(2), "w": jnp.ones(1)}), gradients)
+    update(gradients, tx.init(gradients), gradients)
+
+
+def test_updates_do_not_change_the_shapes_of_parameters():
+    with pytest.raises(ValueError, match=r"the parameter at \['w'\] has shape \(1,\).* \(4,\)"):
+        optim.apply_updates({"w": jnp.ones(1)}, {"w": jnp.ones(4)})
+    assert optim.apply_updates({"w": jnp.ones(4)}, {"w": 2.0})["w"].shape == (4,)

@@ -14,6 +14,7 @@ from namoo.optim.base import (
     Params,
     Updates,
     map_updates,
+    require_same_shapes,
     with_extra_args_support,
 )
 from namoo.optim.numerics import safe_increment
@@ -183,6 +184,11 @@ class MultiSteps:
         self, updates: Updates, state: MultiStepsState, params: Params | None = None, **extra_args
     ) -> tuple[Updates, MultiStepsState]:
         """Add a gradient; the updates are zero unless it is the `k`-th."""
+        new_updates, new_state = self._step(updates, state, params, extra_args)
+        require_same_shapes(state, new_state)
+        return new_updates, new_state
+
+    def _step(self, updates, state, params, extra_args):
         skip, skip_state = self._should_skip(updates, state.gradient_step, params)
         if self._should_skip is _never_skip:
             return self._accumulate(updates, state, params, skip_state, extra_args)

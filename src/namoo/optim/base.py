@@ -9,11 +9,13 @@ Everything in `namoo.optim` is such a pair, or makes one from others.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from namoo import numpy as jnp
 from namoo import tree
+from namoo.tree_util import keystr
 
 Array = Any
 Params = Any
@@ -57,11 +59,17 @@ class StatefulSchedule(Protocol):
     def __call__(self, state: Any, **extra_args: Any) -> Any: ...
 
 
-class GradientTransformation(NamedTuple):
+class _Pair(NamedTuple):
+    init: Callable[..., Any]
+    update: Callable[..., Any]
+
+
+class GradientTransformation(_Pair):
     """A pair of pure functions.
 
     `init(params)` returns the state; `update(updates, state, params=None)` returns new updates
-    and the next state.
+    and the next state. The `update` of namoo's own transformations refuses a state that is not of
+    the shapes of the gradients, which would be broadcast without a word.
 
     >>> halve = GradientTransformation(
     ...     lambda params: EmptyState(), lambda g, state, params=None: (0.5 * g, state)
@@ -70,8 +78,48 @@ class GradientTransformation(NamedTuple):
     (Array([1.], dtype=float32), EmptyState())
     """
 
-    init: Callable[..., Any]
-    update: Callable[..., Any]
+    __slots__ = ()
+
+    def __new__(cls, init: Callable[..., Any], update: Callable[..., Any]) -> Any:
+        is_own = getattr(update, "__module__", "").startswith("namoo.")
+        if is_own and not hasattr(update, "keeps_shapes"):
+            update = _keeping_shapes(update)
+        return super().__new__(cls, init, update)
+
+
+def _keeping_shapes(update: Callable[..., Any]) -> Callable[..., Any]:
+    """`update`, but refusing a state that changes its shapes."""
+
+    @functools.wraps(update)
+    def checked(updates, state, *args, **kwargs):
+        new_updates, new_state = update(updates, state, *args, **kwargs)
+        require_same_shapes(state, new_state)
+        return new_updates, new_state
+
+    setattr(checked, "keeps_shapes", True)  # noqa: B010
+    return checked
+
+
+def require_same_shapes(state: OptState, new_state: OptState) -> None:
+    """Refuse a state that a step gives other shapes, which it gets from the gradients.
+
+    Raises:
+      ValueError: names the first part of the state whose shape is not that of its gradient.
+    """
+    before, after = tree.leaves(state), tree.leaves(new_state)
+    if len(before) != len(after) or all(
+        x.shape == getattr(y, "shape", ()) if hasattr(x, "shape") else True
+        for x, y in zip(before, after, strict=True)
+    ):
+        return
+    pairs = zip(tree.leaves_with_path(state), tree.leaves(new_state), strict=True)
+    for (path, x), y in pairs:
+        if jnp.shape(x) != jnp.shape(y):
+            raise ValueError(
+                f"the optimiser's state at {keystr(path)} has shape {jnp.shape(x)}, but the "
+                f"gradients would make it {jnp.shape(y)}: it belongs to parameters of other "
+                "shapes. Make a state for these with tx.init(params)."
+            )
 
 
 class GradientTransformationExtraArgs(GradientTransformation):
@@ -219,7 +267,18 @@ def apply_updates(params: Params, updates: Updates) -> Params:
             return p
         return jnp.asarray(p + u).astype(jnp.asarray(p).dtype)
 
-    return tree.map(step, params, updates, is_leaf=lambda x: x is None)
+    is_none = lambda x: x is None  # noqa: E731
+    new = tree.map(step, params, updates, is_leaf=is_none)
+    old, found = (tree.leaves(t, is_leaf=is_none) for t in (params, new))
+    for i, (p, q) in enumerate(zip(old, found, strict=True)):
+        if p is not None and jnp.shape(p) != jnp.shape(q):
+            path, _ = tree.leaves_with_path(params, is_leaf=is_none)[i]
+            raise ValueError(
+                f"apply_updates: the parameter at {keystr(path) or 'the root'} has shape "
+                f"{jnp.shape(p)}, and its update would make it {jnp.shape(q)}. Updates have the "
+                "shapes of the parameters."
+            )
+    return new
 
 
 def incremental_update(new_tensors: Params, old_tensors: Params, step_size: Any) -> Params:
