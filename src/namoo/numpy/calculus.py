@@ -18,6 +18,7 @@ from namoo.numpy.promote import (
     array_of,
     arrays_of,
     check_arraylike,
+    check_ranks,
     promote_types,
     same,
 )
@@ -50,6 +51,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
         step = array_of("trapezoid", dx)
     else:
         y, x = promote_types("trapezoid", y, x, to=_dtypes.to_inexact_dtype)
+        check_ranks("trapezoid", [y.shape, x.shape])
         step = diff(x, axis=0 if x.ndim == 1 else axis)
         if x.ndim == 1:
             step = expand_dims(step, range(1, y.ndim - canonical_axis(axis, y.ndim)))

@@ -16,7 +16,14 @@ from namoo.core.trace import _set_floating_errors as set_floating_errors
 from namoo.core.trace import context, eval_trace
 from namoo.numpy.arithmetic import is_complex, multiply
 from namoo.numpy.elements import conjugate
-from namoo.numpy.promote import array_of, arrays_of, as_type, check_mixing, promote_types
+from namoo.numpy.promote import (
+    array_of,
+    arrays_of,
+    as_type,
+    check_mixing,
+    check_ranks,
+    promote_types,
+)
 from namoo.numpy.reductions import refuse_out
 from namoo.primitives import shape as lax
 from namoo.primitives.contract import dot_general
@@ -263,6 +270,7 @@ def vecdot(
         Array([3., 7.], dtype=float32)
     """
     x, y = arrays_of("vecdot", x1, x2)
+    check_ranks("vecdot", [x.shape, y.shape])
     places = (lax.canonical_axis(axis, x.ndim), lax.canonical_axis(axis, y.ndim))
     if x.shape[places[0]] != y.shape[places[1]]:
         raise ValueError(f"axes must match; got shapes {x.shape} and {y.shape} with {axis=}")
@@ -291,6 +299,7 @@ def matvec(x1: Any, x2: Any, /) -> Array:
                [3., 4.]], dtype=float32)
     """
     x, y = arrays_of("matvec", x1, x2)
+    check_ranks("matvec", [x.shape, (*y.shape, 1)])
     _check_core("matvec", x, y, 2, 1)
     out = matmul(x, lax.expand_dims(y, (y.ndim,)))
     return lax.squeeze(out, (out.ndim - 1,))
@@ -309,6 +318,7 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
         Array([1., 4.], dtype=float32)
     """
     x, y = arrays_of("vecmat", x1, x2)
+    check_ranks("vecmat", [(*x.shape, 1), y.shape])
     _check_core("vecmat", x, y, 1, 2)
     out = matmul(lax.expand_dims(conjugate(x), (x.ndim - 1,)), y)
     return lax.squeeze(out, (out.ndim - 2,))

@@ -26,6 +26,7 @@ from namoo.numpy.promote import (
     broadcast_shapes,
     broadcast_to,
     check_arraylike,
+    check_ranks,
     promote_types,
 )
 from namoo.numpy.sorting import argsort
@@ -235,6 +236,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     p, x = promote_types("polyval", p, x)
     if not p.ndim:
         raise IndexError("polyval: p must have an axis of coefficients, got a number.")
+    check_ranks("polyval", [p.shape[1:], x.shape])
     shape = broadcast_shapes(p.shape[1:], x.shape)
     start = zeros(x.aval.update(shape=shape, weak_type=False))
     # Each step has the type of the one before.
