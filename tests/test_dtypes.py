@@ -586,3 +586,33 @@ def test_keys_are_promoted_with_themselves_only():
 @pytest.mark.parametrize("kind", dt.MEMBERS)
 def test_members_are_what_issubdtype_says(kind):
     assert dt.MEMBERS[kind] == {d for d in dt.SUPPORTED if dt.issubdtype(d, kind)}
+
+
+@pytest.mark.parametrize(
+    "mode, left, right, words",
+    [
+        ("standard", "float8_e4m3fn", "float32", "8-bit floats do not support implicit promotion"),
+        ("standard", "float4_e2m1fn", "float32", "4-bit floats do not support implicit promotion"),
+        ("standard", "int4", "int8", "4-bit integers do not support implicit promotion"),
+        ("strict", "int32", "float32", "promotion path when jax_numpy_dtype_promotion=strict"),
+    ],
+)
+def test_types_without_a_common_one_are_refused_in_the_words_of_jax(mode, left, right, words):
+    with settings.numpy_dtype_promotion(mode):
+        with pytest.raises(public.TypePromotionError, match=words):
+            dt.promote_types(left, right)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "int8", "float16", "complex64"])
+def test_the_type_of_one_weak_value_is_the_default_of_its_kind(dtype):
+    weak = SimpleNamespace(dtype=np.dtype(dtype), shape=(), weak_type=True)
+    kinds = {"u": "uint", "i": "int", "f": "float", "c": "complex"}
+    for bits, x64 in ((32, False), (64, True)):
+        with settings.enable_x64(x64):
+            kind = kinds[weak.dtype.kind]
+            assert dt.result_type(weak) == f"{kind}{2 * bits if kind == 'complex' else bits}"
+
+
+def test_a_name_that_is_no_type():
+    with pytest.raises(TypeError, match="data type 'nonsense' not understood"):
+        dt.canonicalize_dtype("nonsense")

@@ -193,7 +193,7 @@ def itemsize_bits(dtype: Any) -> int:
         (32, 4, 64)
     """
     if dtype is None:
-        raise ValueError("a dtype is needed; got None")
+        raise ValueError("dtype cannot be None: itemsize_bits needs one")
     if dtype == bool_:
         return 8
     if issubdtype(dtype, np.integer):

@@ -41,6 +41,7 @@ from namoo._dtypes.elements import (
     int32,
     int64,
     issubdtype,
+    itemsize_bits,
     uint8,
     uint16,
     uint32,
@@ -117,11 +118,13 @@ def _no_promotion(mode: str, nodes: frozenset[Node]) -> str:
             f"{message} when jax_numpy_dtype_promotion=strict: convert an operand, as in "
             "x.astype(y.dtype), or set the option to 'standard'"
         )
-    narrow = [node for node in nodes if node in [*NARROW_SIGNED, *NARROW_UNSIGNED]]
-    kinds = "1-bit, 2-bit and 4-bit integers" if narrow else "4-bit floats and 8-bit floats"
-    target = "int32" if narrow else "float32"
+    if any(node in [*NARROW_SIGNED, *NARROW_UNSIGNED] for node in nodes):
+        what, target = "1-bit, 2-bit and 4-bit integers", "int32"
+    else:
+        narrow = next(node for node in nodes if node in NARROW_FLOATS)
+        what, target = f"{itemsize_bits(narrow)}-bit floats", "float32"
     return (
-        f"{message}: {kinds} do not support implicit promotion; convert the operand, as in "
+        f"{message}: {what} do not support implicit promotion; convert the operand, as in "
         f"x.astype('{target}')"
     )
 
@@ -226,7 +229,8 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
         raise ValueError("result_type needs at least one array or dtype")
     dtype, weak = lattice_result_type(*(default_float_dtype() if x is None else x for x in args))
     if weak:
-        dtype = python_scalar_dtype(scalar_type_of(dtype))
+        unsigned = np.dtype(np.uint64 if config.enable_x64 else np.uint32)
+        dtype = unsigned if dtype.kind == "u" else python_scalar_dtype(scalar_type_of(dtype))
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
