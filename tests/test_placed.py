@@ -716,6 +716,33 @@ def test_samples_are_divided_as_asked_for(name, mesh):
                 np.testing.assert_allclose(out, plain, rtol=2e-5, atol=1e-6)
 
 
+INITIALIZERS = {
+    "zeros": lambda init: init.zeros,
+    "ones": lambda init: init.ones,
+    "constant": lambda init: init.constant(2.0),
+    "uniform": lambda init: init.uniform(),
+    "normal": lambda init: init.normal(),
+    "truncated_normal": lambda init: init.truncated_normal(),
+    "glorot_uniform": lambda init: init.glorot_uniform(),
+    "he_normal": lambda init: init.he_normal(),
+    "variance_scaling": lambda init: init.variance_scaling(1.0, "fan_in", "normal"),
+    "orthogonal": lambda init: init.orthogonal(),
+}
+
+
+@pytest.mark.parametrize("name", INITIALIZERS)
+def test_initial_values_are_divided_as_asked_for(name, mesh):
+    init = INITIALIZERS[name](namoo.nn.initializers)
+    wanted = NamedSharding(mesh, P("x", "y"))
+    plain = init(KEY, SHAPE)
+    for how in (lambda f: f, namoo.jit):
+        out = how(lambda key: init(key, SHAPE, out_sharding=wanted))(KEY)
+        assert out.sharding == wanted and out.dtype == plain.dtype
+        np.testing.assert_allclose(out, plain, rtol=2e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="axis names that are of type Auto"):
+        init(KEY, SHAPE, np.float32, NamedSharding(auto(mesh), P("x")))
+
+
 def test_a_sample_within_a_program_is_constrained(mesh):
     wanted = NamedSharding(mesh, P("x"))
     text = str(namoo.make_jaxpr(lambda k: random.normal(k, SHAPE, out_sharding=wanted))(KEY))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from namoo import _dtypes, random
 from namoo import numpy as jnp
+from namoo.random.arguments import divided
 
 Array = Any
 
@@ -28,13 +29,22 @@ def _dtype(dtype: Any) -> Any:
     return _dtypes.canonicalize_dtype(dtype)
 
 
+def _initializer(name: str, draw: Callable[..., Array], dtype: Any) -> Initializer:
+    """An initialiser, from a function of a key, a shape and a type."""
+
+    def init(key, shape, dtype=dtype, out_sharding=None):
+        return divided(name, draw(key, shape, _dtype(dtype)), out_sharding)
+
+    return init
+
+
 def zeros(key: Array, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
     """An array of zeros; the key has no effect.
 
     >>> zeros(None, (2,))
     Array([0., 0.], dtype=float32)
     """
-    return jnp.zeros(shape, _dtype(dtype))
+    return divided("zeros", jnp.zeros(shape, _dtype(dtype)), out_sharding)
 
 
 def ones(key: Array, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
@@ -43,7 +53,7 @@ def ones(key: Array, shape: Any, dtype: Any = None, out_sharding: Any = None) ->
     >>> ones(None, (2,))
     Array([1., 1.], dtype=float32)
     """
-    return jnp.ones(shape, _dtype(dtype))
+    return divided("ones", jnp.ones(shape, _dtype(dtype)), out_sharding)
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
@@ -53,10 +63,10 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     Array([3., 3.], dtype=float32)
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
-        return jnp.full(shape, value, dtype=_dtype(dtype))
+    def fill(key, shape, dtype):
+        return jnp.full(shape, value, dtype)
 
-    return init
+    return _initializer("constant", fill, dtype)
 
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
@@ -67,11 +77,10 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     (2, 3)
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = _dtype(dtype)
+    def draw(key, shape, dtype):
         return random.uniform(key, shape, dtype) * jnp.array(scale, dtype)
 
-    return init
+    return _initializer("uniform", draw, dtype)
 
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
@@ -82,11 +91,10 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
     (2, 3)
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = _dtype(dtype)
+    def draw(key, shape, dtype):
         return random.normal(key, shape, dtype) * jnp.array(stddev, dtype)
 
-    return init
+    return _initializer("normal", draw, dtype)
 
 
 def truncated_normal(
@@ -99,11 +107,10 @@ def truncated_normal(
     (2, 3)
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = _dtype(dtype)
+    def draw(key, shape, dtype):
         return random.truncated_normal(key, lower, upper, shape, dtype) * jnp.array(stddev, dtype)
 
-    return init
+    return _initializer("truncated_normal", draw, dtype)
 
 
 def _fans(
@@ -153,8 +160,8 @@ def variance_scaling(
     (2, 3)
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
-        shape, dtype = tuple(shape), _dtype(dtype)
+    def draw(key, shape, dtype):
+        shape = tuple(shape)
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         sizes = {
             "fan_in": fan_in,
@@ -185,7 +192,7 @@ def variance_scaling(
             "'truncated_normal', 'normal' or 'uniform'."
         )
 
-    return init
+    return _initializer("variance_scaling", draw, dtype)
 
 
 def _polar(key, shape, dtype, radius):
@@ -291,8 +298,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     (2, 3)
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = _dtype(dtype)
+    def draw(key, shape, dtype):
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
         if 0 in shape:
@@ -302,7 +308,7 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
         q = jnp.reshape(q, (*np.delete(shape, column_axis), columns))
         return jnp.array(scale, dtype) * jnp.moveaxis(q, -1, column_axis)
 
-    return init
+    return _initializer("orthogonal", draw, dtype)
 
 
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
@@ -318,8 +324,7 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
     (3, 3, 2, 4)
     """
 
-    def init(key, shape, dtype=dtype, out_sharding=None):
-        dtype = _dtype(dtype)
+    def draw(key, shape, dtype):
         if len(shape) not in (3, 4, 5):
             raise ValueError("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")
         if shape[-1] < shape[-2]:
@@ -331,4 +336,4 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         center = tuple((k - 1) // 2 for k in shape[:-2])
         return jnp.zeros(shape, dtype).at[center].set(matrix)
 
-    return init
+    return _initializer("delta_orthogonal", draw, dtype)

@@ -28,19 +28,26 @@ def sampler(fun: F) -> F:
         try:
             if kwargs.get("out_sharding") is None:
                 return fun(*args, **kwargs)
-            from namoo.api.sharded import with_sharding_constraint
-            from namoo.sharding.shardings import require_divisible
-
-            sharding = _output_sharding(fun.__name__, kwargs.pop("out_sharding"))
-            out = fun(*args, **kwargs)
-            require_divisible(f"random.{fun.__name__}", sharding, out.shape)
-            return with_sharding_constraint(out, sharding)
+            asked = kwargs.pop("out_sharding")
+            return divided(fun.__name__, fun(*args, **kwargs), asked)
         except Exception as error:
             errors.tidy(error)
             raise
 
     sample.is_boundary = True  # type: ignore[attr-defined]
     return sample  # type: ignore[return-value]
+
+
+def divided(name: str, x: Array, out_sharding: Any) -> Array:
+    """A new array, divided over devices as the user of the function `name` asked for."""
+    if out_sharding is None:
+        return x
+    from namoo.api.sharded import with_sharding_constraint
+    from namoo.sharding.shardings import require_divisible
+
+    sharding = _output_sharding(name, out_sharding)
+    require_divisible(name, sharding, x.shape)
+    return with_sharding_constraint(x, sharding)
 
 
 def _output_sharding(name: str, given: Any) -> Any:
@@ -54,7 +61,7 @@ def _output_sharding(name: str, given: Any) -> Any:
         mesh = get_abstract_mesh() if mesh.empty else mesh
         if mesh.empty:
             raise ValueError(
-                f"random.{name}: Using PartitionSpec when you are not under a mesh context is not "
+                f"{name}: Using PartitionSpec when you are not under a mesh context is not "
                 "allowed. Pass a NamedSharding, or set a mesh with namoo.set_mesh(mesh). Got "
                 f"out_sharding={given}."
             )
