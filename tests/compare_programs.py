@@ -212,9 +212,8 @@ def differences(
             if way == reference:
                 continue
             counts[f"{check}: {way} | {reference}"] += 1
-            # Stacked results are never weakly typed; JAX's gradients are so by accident.
-            weak = way != "loop" and check != "gradient"
-            if text := compare(result, outcomes[reference], noisy, weak):
+            # JAX's gradients and mapped loops are weakly typed by accident.
+            if text := compare(result, outcomes[reference], noisy, weak=check == "value"):
                 found.append((check, way, reference, text))
         if outcomes[reference].error:
             counts[f"{check}: {reference} raises"] += 1
@@ -248,9 +247,11 @@ def shrink(program: Program, difference: Difference) -> Program:
 def candidates(program: Program) -> Iterator[Program]:
     """Programs with fewer results, or with a statement replaced by constants."""
     results = program.main.result.strip("(),").split(", ")
-    for kept in results if len(results) > 1 else []:
+    fewer = [[name] for name in results]
+    fewer += [results[:i] + results[i + 1 :] for i in range(len(results))]
+    for kept in fewer if len(results) > 1 else []:
         candidate = copy.deepcopy(program)
-        candidate.main.result = f"({kept},)"
+        candidate.main.result = f"({', '.join(kept)},)"
         yield pruned(candidate)
     for i, statement in enumerate(statements_of(program.main)):
         constants = ", ".join(statement.constants)

@@ -256,10 +256,14 @@ class Emitter:
           key: hashable; whatever `fn` depends on apart from the operands.
           cost: about how many operations it is.
         """
-        shape = self.avals[0].shape if shape is None else shape
+        if shape is None:
+            shape = tuple(self.avals[0].shape)
         dtype = numpy_dtype(self.avals[0].dtype) if dtype is None else np.dtype(dtype)
         if not elem_of(dtype) or not all(elem_of(x.dtype) for x in operands):
             raise Unsupported
+        if 0 in shape and key != ("broadcast", shape):
+            # Without elements there is no index at which `fn` could read.
+            return self.filled(0, dtype, shape)
         return self.add(Node(COMPUTE, shape, dtype, tuple(operands), fn=fn, key=key, cost=cost))
 
     def map(self, name: str, *xs: Node, dtype: Any = None, **params: Any) -> Node:
