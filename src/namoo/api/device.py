@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -130,13 +131,13 @@ def device_put(
         return place
 
     device = tree_util.tree_map_with_path(resolve, device)
-    options = [
+    options = zip(
         _for_each(x, "device", device, "a device, a sharding"),
         _for_each(x, "src", src, "a device, a sharding"),
         _for_each(x, "donate", donate, "True, False"),
         _for_each(x, "may_alias", may_alias, "True, False, None"),
-    ]
-    options = iter(list(zip(*options, strict=True)))
+        strict=False,
+    )
 
     def put(path, leaf):
         place, origin, given_up, alias = next(options)
@@ -169,8 +170,10 @@ def device_put(
     return tree_util.tree_map_with_path(put, x)
 
 
-def _for_each(x: Any, name: str, given: Any, what: str) -> list[Any]:
+def _for_each(x: Any, name: str, given: Any, what: str) -> Iterable[Any]:
     """An option of `device_put` for each leaf of a tree."""
+    if given is None or isinstance(given, bool):
+        return itertools.repeat(given)
     try:
         return tree_util.broadcast_prefix(given, x, is_leaf=lambda entry: entry is None)
     except ValueError as error:
