@@ -26,26 +26,26 @@ _lock = threading.RLock()
 _idle: list[Any] = []
 """Machines that no thread is using."""
 _numbers = itertools.count()
-_emitting = 0
-"""How many threads make machine code."""
-
-
+# Sets and not numbers: a signal's handler may raise between any two steps, and what is done twice
+# or not at all must do no harm.
+_emitting: set[object] = set()
+"""One object for each thread that makes machine code."""
+_working: set[object] = set()
+"""One object for each thread that is in LLVM."""
 _quiet = threading.Condition()
-_working = 0
-"""How many threads are in LLVM."""
 
 
 @contextmanager
 def _at_work() -> Iterator[None]:
     """A thread is in LLVM: the process does not fork meanwhile."""
-    global _working
-    with _quiet:
-        _working += 1
+    own = object()
     try:
+        with _quiet:
+            _working.add(own)
         yield
     finally:
         with _quiet:
-            _working -= 1
+            _working.discard(own)
             _quiet.notify_all()
 
 
@@ -77,16 +77,16 @@ def _with_options() -> Iterator[None]:
 
     They are the process's, and others in it use LLVM too: theirs are the usual ones.
     """
-    global _emitting
-    with _lock:
-        _emitting += 1
-        if _emitting == 1:
-            _set_options("true")
+    own = object()
     try:
+        with _lock:
+            _emitting.add(own)
+            if len(_emitting) == 1:
+                _set_options("true")
         yield
     finally:
         with _lock:
-            _emitting -= 1
+            _emitting.discard(own)
             if not _emitting:
                 _set_options("false")
 
