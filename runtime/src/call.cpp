@@ -193,7 +193,7 @@ bool push_buffer(const Signature& signature, Leaf& leaf, PyObject* object, Items
   Items found;
   if (!push_leaf(leaf, object, true, found)) return false;
   if (leaf.kind == Kind::kFixed) return true;
-  values.push(checked(PyObject_CallOneArg(leaf.put.ptr(), object)));
+  values.push(checked(call_one_arg(leaf.put.ptr(), object)));
   if (leaf.kind == Kind::kScalar) {
     // Learning rates and the like come again and again, and a buffer takes longer than the call.
     leaf.number = nb::borrow(object);
@@ -222,7 +222,7 @@ bool push_leaf(const Leaf& leaf, PyObject* object, bool takes_arrays, Items& val
       if (takes_arrays || leaf.dtype.is(leaf.canonical)) {
         values.push_new(object);
       } else {
-        values.push(checked(PyObject_CallOneArg(ref.to_numpy, object)));
+        values.push(checked(call_one_arg(ref.to_numpy, object)));
       }
       return true;
     case Kind::kOtherArray:
@@ -230,7 +230,7 @@ bool push_leaf(const Leaf& leaf, PyObject* object, bool takes_arrays, Items& val
       if (takes_arrays) {
         values.push_new(object);
       } else {
-        values.push(checked(PyObject_CallOneArg(ref.to_numpy, object)));
+        values.push(checked(call_one_arg(ref.to_numpy, object)));
       }
       return true;
     case Kind::kScalar:
@@ -305,7 +305,7 @@ PyObject* wrap(PyObject* value, PyObject* weak) {
   }
   if (!PyArray_CheckExact(value)) {
     PyObject* arguments[2] = {value, weak};
-    return checked(PyObject_Vectorcall(ref.wrap, arguments, 2, nullptr));
+    return checked(vectorcall(ref.wrap, arguments, 2, nullptr));
   }
   PyObject* array = blank(ref.array_class);
   ref.value.init(array, kept.release().ptr());
@@ -333,7 +333,7 @@ PyObject* wrap_buffer(PyObject* buffer, const Result& result, PyObject* weak) {
 nb::object finished(const Signature& signature, PyObject* given) {
   PyObject* arguments[2] = {given, signature.handlers.ptr()};
   int was_on = PyGC_Disable();
-  PyObject* list = PyObject_Vectorcall(signature.finish.ptr(), arguments, 2, nullptr);
+  PyObject* list = vectorcall(signature.finish.ptr(), arguments, 2, nullptr);
   for (Py_ssize_t i = 0; list && PyList_Check(list) && i < PyList_GET_SIZE(list); i++) {
     PyObject* buffer = PyList_GET_ITEM(list, i);
     if (PyObject_IS_GC(buffer)) PyObject_GC_UnTrack(buffer);
@@ -349,8 +349,7 @@ PyObject* run(const Signature& signature, Items& values) {
   } else {
     nb::object given =
         nb::steal(signature.takes_arrays ? values.to_tuple() : values.to_list());
-    nb::object answer = owned(while_python_lives(
-        [&] { return PyObject_CallOneArg(signature.run.ptr(), given.ptr()); }));
+    nb::object answer = owned(call_one_arg(signature.run.ptr(), given.ptr()));
     if (signature.finish.is_valid()) answer = finished(signature, answer.ptr());
     if (!PyList_Check(answer.ptr()) ||
         (size_t)PyList_GET_SIZE(answer.ptr()) != signature.weak.size()) {
@@ -390,7 +389,7 @@ void tidy_error() {
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
   if (traceback) PyException_SetTraceback(value, traceback);
-  PyObject* none = PyObject_CallOneArg(ref.tidy, value);
+  PyObject* none = call_one_arg(ref.tidy, value);
   if (!none) {
     Py_XDECREF(type);
     Py_XDECREF(value);
@@ -486,8 +485,7 @@ PyObject* dispatcher_call(PyObject* self, PyObject* args, PyObject* kwargs) {
     }
     nb::object keywords = kwargs ? nb::borrow(kwargs) : owned(PyDict_New());
     PyObject* arguments[3] = {self, args, keywords.ptr()};
-    PyObject* result = while_python_lives(
-        [&] { return PyObject_VectorcallMethod(name_general, arguments, 3, nullptr); });
+    PyObject* result = vectorcall_method(name_general, arguments, 3, nullptr);
     if (!result) tidy_error();
     return checked(result);
   });

@@ -150,6 +150,26 @@ auto while_python_lives(F&& f) -> decltype(f()) {
   }
 }
 
+inline PyObject* call_one_arg(PyObject* function, PyObject* argument) {
+  return while_python_lives([&] { return PyObject_CallOneArg(function, argument); });
+}
+
+inline PyObject* call_method_one_arg(PyObject* object, PyObject* name, PyObject* argument) {
+  return while_python_lives([&] { return PyObject_CallMethodOneArg(object, name, argument); });
+}
+
+inline PyObject* vectorcall(PyObject* function, PyObject* const* arguments, size_t count,
+                            PyObject* names) {
+  return while_python_lives(
+      [&] { return PyObject_Vectorcall(function, arguments, count, names); });
+}
+
+inline PyObject* vectorcall_method(PyObject* name, PyObject* const* arguments, size_t count,
+                                   PyObject* names) {
+  return while_python_lives(
+      [&] { return PyObject_VectorcallMethod(name, arguments, count, names); });
+}
+
 // The edge to Python: exceptions of C++ become "an error is set".
 template <typename F>
 PyObject* guarded(F&& f) noexcept {

@@ -69,7 +69,7 @@ void call_host(int64_t number, void* table) {
   if (entry->handler != Py_None) {
     nb::object number = owned(PyLong_FromLong(code));
     PyObject* arguments[2] = {number.ptr(), Py_None};
-    owned(PyObject_Vectorcall(entry->handler, arguments, 2, nullptr));
+    owned(vectorcall(entry->handler, arguments, 2, nullptr));
   }
   PyErr_NoMemory();
   throw Raised();
@@ -154,7 +154,7 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
     Py_XDECREF(traceback);
     nb::object number = owned(PyLong_FromLong(code));
     PyObject* arguments[2] = {number.ptr(), raised.ptr()};
-    owned(PyObject_Vectorcall(entry->handler, arguments, 2, nullptr));
+    owned(vectorcall(entry->handler, arguments, 2, nullptr));
   } else if (type) {
     PyErr_Restore(type, value, traceback);
     throw Raised();

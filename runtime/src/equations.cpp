@@ -123,7 +123,7 @@ PyObject* py_unread(PyObject*, PyObject* const* args, Py_ssize_t count) {
 }
 
 int number_of(PyObject* function, PyObject* argument) {
-  nb::object answer = owned(PyObject_CallOneArg(function, argument));
+  nb::object answer = owned(call_one_arg(function, argument));
   int overflow;
   long number = PyLong_AsLongAndOverflow(answer.ptr(), &overflow);
   if (number == -1 && PyErr_Occurred()) throw Raised();
@@ -247,7 +247,7 @@ PyObject* py_written(PyObject*, PyObject* const* args, Py_ssize_t count) {
         atoms.push(field(own.var, x).release().ptr());
       } else {
         nb::object value = nb::borrow(x);
-        atoms.push(checked(PyObject_CallMethodOneArg(trace, name_atom, x)));
+        atoms.push(checked(call_method_one_arg(trace, name_atom, x)));
       }
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(literals); i++) atoms.push_new(item(literals, i));
@@ -280,7 +280,7 @@ PyObject* py_written(PyObject*, PyObject* const* args, Py_ssize_t count) {
       PyObject* atom = atoms[place(item(results, i), atoms.size())];
       bool is_var = reinterpret_cast<PyObject*>(Py_TYPE(atom)) == ref.var_class;
       outs.push(is_var ? new_tracer(trace, atom)
-                       : checked(PyObject_CallOneArg(own.literal_value, atom)));
+                       : checked(call_one_arg(own.literal_value, atom)));
     }
     return outs.to_list();
   });

@@ -100,7 +100,7 @@ PyObject* quick(Operator* self, PyObject* x, PyObject* y) {
   nb::object token = owned(PyContextVar_Set(ref.errors, ref.ignored));
   PyObject* arguments[2] = {left.ptr(), right.ptr()};
   if (self->swap) std::swap(arguments[0], arguments[1]);
-  nb::object out = nb::steal(PyObject_Vectorcall(self->compute, arguments, 2, nullptr));
+  nb::object out = nb::steal(vectorcall(self->compute, arguments, 2, nullptr));
   if (!out.is_valid()) {
     // Shapes that do not fit: the general way says which, in its own words.
     bool shapes = PyErr_ExceptionMatches(PyExc_ValueError);
@@ -127,7 +127,7 @@ PyObject* operator_call(PyObject* object, PyObject* const* args, size_t flags, P
       PyObject* result = quick(self, args[0], args[1]);
       if (result) return result;
     }
-    return PyObject_Vectorcall(self->general, args, flags, kwnames);
+    return vectorcall(self->general, args, flags, kwnames);
   });
 }
 

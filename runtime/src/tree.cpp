@@ -130,7 +130,7 @@ Node* slow_node_of(PyTypeObject* type) {
   auto found = classes().find(type);
   if (found == classes().end()) {
     nb::object entry =
-        owned(PyObject_CallOneArg(ref.node_type, reinterpret_cast<PyObject*>(type)));
+        owned(call_one_arg(ref.node_type, reinterpret_cast<PyObject*>(type)));
     if (classes().size() > kRemembered && busy == 0) {
       for (Line& line : lines) line = Line();
       std::unordered_map<PyTypeObject*, std::unique_ptr<Node>> old;
@@ -162,7 +162,7 @@ namespace {
 Node* known(PyObject* cls) {
   Node* node = node_of(reinterpret_cast<PyTypeObject*>(cls));
   if (!node) {
-    owned(PyObject_CallOneArg(ref.known, cls));  // raises
+    owned(call_one_arg(ref.known, cls));  // raises
     PyErr_SetString(PyExc_RuntimeError, "a class of a structure is not a node");
     throw Raised();
   }
@@ -280,7 +280,7 @@ void push_pair(PyObject* pair, Parts& parts) {
 }
 
 void by_reference(Node* node, PyObject* object, Parts& parts) {
-  nb::object pair = owned(PyObject_CallMethodOneArg(node->entry.ptr(), name_flatten, object));
+  nb::object pair = owned(call_method_one_arg(node->entry.ptr(), name_flatten, object));
   push_pair(pair.ptr(), parts);
 }
 
@@ -355,7 +355,7 @@ void take_apart(Node* node, PyObject* object, Parts& parts) {
       return;
     }
     case Kind::kCustom: {
-      nb::object pair = owned(PyObject_CallOneArg(node->flatten.ptr(), object));
+      nb::object pair = owned(call_one_arg(node->flatten.ptr(), object));
       if (PyTuple_Check(pair.ptr()) && PyTuple_GET_SIZE(pair.ptr()) == 2 &&
           is_exact_sequence(PyTuple_GET_ITEM(pair.ptr(), 0))) {
         push_pair(pair.ptr(), parts);
@@ -417,7 +417,7 @@ bool says_leaf(PyObject* answer) {
   nb::object kept = owned(answer);
   if (answer == Py_True) return true;
   if (answer == Py_False || answer == Py_None) return false;
-  return owned(PyObject_CallOneArg(ref.verdict, answer)).ptr() == Py_True;  // raises
+  return owned(call_one_arg(ref.verdict, answer)).ptr() == Py_True;  // raises
 }
 
 // Whether any part of a node is a node itself.
@@ -442,7 +442,7 @@ PyObject* structure_of(PyObject* cls, PyObject* meta, Items& structures) {
 
 PyObject* flatten_unless(PyObject* object, PyObject* is_leaf, Items& leaves) {
   Depth depth;
-  bool leaf = says_leaf(PyObject_CallOneArg(is_leaf, object));
+  bool leaf = says_leaf(call_one_arg(is_leaf, object));
   Node* node = leaf ? nullptr : node_of(Py_TYPE(object));
   if (!node) {
     leaves.push_new(object);
@@ -514,7 +514,7 @@ void take_apart_with_keys(Node* node, PyObject* object, Parts& parts, Items& key
       if (!node->path_keys.is_valid()) {
         nb::object count = owned(PyLong_FromSize_t(parts.children.size()));
         PyObject* arguments[3] = {node->entry.ptr(), parts.meta.ptr(), count.ptr()};
-        nb::object named = owned(PyObject_VectorcallMethod(name_keys, arguments, 3, nullptr));
+        nb::object named = owned(vectorcall_method(name_keys, arguments, 3, nullptr));
         node->path_keys = owned(PySequence_Tuple(named.ptr()));
       }
       if ((size_t)PyTuple_GET_SIZE(node->path_keys.ptr()) != parts.children.size()) {
@@ -526,7 +526,7 @@ void take_apart_with_keys(Node* node, PyObject* object, Parts& parts, Items& key
       return;
     default: {
       nb::object pair =
-          owned(PyObject_CallMethodOneArg(node->entry.ptr(), name_flatten_with_keys, object));
+          owned(call_method_one_arg(node->entry.ptr(), name_flatten_with_keys, object));
       nb::object named = owned(PySequence_Tuple(checked(PyTuple_GetItem(pair.ptr(), 0))));
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(named.ptr()); i++) {
         PyObject* item = PyTuple_GET_ITEM(named.ptr(), i);
@@ -554,8 +554,8 @@ PyObject* flatten_with_path(PyObject* object, PyObject* path, PyObject* is_leaf,
   Node* node = node_of(Py_TYPE(object));
   if (is_leaf != Py_None) {
     PyObject* arguments[2] = {path, object};
-    PyObject* answer = takes_path ? PyObject_Vectorcall(is_leaf, arguments, 2, nullptr)
-                                  : PyObject_CallOneArg(is_leaf, object);
+    PyObject* answer = takes_path ? vectorcall(is_leaf, arguments, 2, nullptr)
+                                  : call_one_arg(is_leaf, object);
     if (says_leaf(answer)) node = nullptr;
   }
   if (!node) {
@@ -584,7 +584,7 @@ bool same_meta(PyObject* cls, PyObject* meta, PyObject* found) {
   PyErr_Clear();
   PyObject* arguments[3] = {cls, meta, found};
   // The reference says what cannot be compared.
-  return owned(PyObject_Vectorcall(ref.same_meta, arguments, 3, nullptr)).ptr() == Py_True;
+  return owned(vectorcall(ref.same_meta, arguments, 3, nullptr)).ptr() == Py_True;
 }
 
 // The values of a dict in the order of a structure's keys; false if it has other keys.
@@ -686,7 +686,7 @@ PyObject* make_dataclass(Node* node, PyObject* meta, Items& children) {
     nb::object init = owned(PyObject_GetAttr(node->cls.ptr(), name_init));
     if (init.is(node->init)) return assemble(node, children.data());
   }
-  return checked(PyObject_Vectorcall(node->cls.ptr(), children.data(), 0, node->names.ptr()));
+  return checked(vectorcall(node->cls.ptr(), children.data(), 0, node->names.ptr()));
 }
 
 PyObject* put_together(Node* node, PyObject* meta, Items& children) {
@@ -705,18 +705,18 @@ PyObject* put_together(Node* node, PyObject* meta, Items& children) {
       return dict.release().ptr();
     }
     case Kind::kNamedTuple:
-      return checked(PyObject_Vectorcall(node->cls.ptr(), children.data(), children.size(), nullptr));
+      return checked(vectorcall(node->cls.ptr(), children.data(), children.size(), nullptr));
     case Kind::kDataclass:
       return make_dataclass(node, meta, children);
     case Kind::kCustom: {
       nb::object tuple = nb::steal(children.to_tuple());
       PyObject* arguments[2] = {meta, tuple.ptr()};
-      return checked(PyObject_Vectorcall(node->unflatten.ptr(), arguments, 2, nullptr));
+      return checked(vectorcall(node->unflatten.ptr(), arguments, 2, nullptr));
     }
     default: {
       nb::object list = nb::steal(children.to_list());
       PyObject* arguments[3] = {node->entry.ptr(), meta, list.ptr()};
-      return checked(PyObject_VectorcallMethod(name_unflatten, arguments, 3, nullptr));
+      return checked(vectorcall_method(name_unflatten, arguments, 3, nullptr));
     }
   }
 }
@@ -776,7 +776,7 @@ PyObject* guarded_depth(F&& f) noexcept {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject* none = PyObject_CallOneArg(ref.too_deep, value);  // raises
+    PyObject* none = call_one_arg(ref.too_deep, value);  // raises
     Py_XDECREF(none);
     Py_XDECREF(type);
     Py_XDECREF(value);
@@ -898,7 +898,7 @@ PyObject* py_unflatten(PyObject*, PyObject* const* args, Py_ssize_t count) {
     bool fits = is_exact_sequence(given.ptr()) && Py_SIZE(given.ptr()) == size;
     if (!fits) {
       PyObject* arguments[2] = {treedef, args[1]};
-      given = owned(PyObject_VectorcallMethod(name_exactly, arguments, 2, nullptr));
+      given = owned(vectorcall_method(name_exactly, arguments, 2, nullptr));
     }
     Busy busy;
     Items leaves;
@@ -942,7 +942,7 @@ PyObject* py_map(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (PyTuple_GET_SIZE(rest) == 0) {
       for (size_t i = 0; i < size; i++) {
         nb::object leaf = nb::steal(leaves.take(i));
-        leaves.data()[i] = checked(PyObject_CallOneArg(f, leaf.ptr()));
+        leaves.data()[i] = checked(call_one_arg(f, leaf.ptr()));
       }
     } else {
       size_t others = (size_t)PyTuple_GET_SIZE(rest);
@@ -957,7 +957,7 @@ PyObject* py_map(PyObject*, PyObject* const* args, Py_ssize_t count) {
         nb::object leaf = nb::steal(leaves.take(i));
         row[1] = leaf.ptr();
         for (size_t k = 0; k < others; k++) row[k + 2] = columns[k][i];
-        leaves.data()[i] = checked(PyObject_Vectorcall(
+        leaves.data()[i] = checked(vectorcall(
             f, row.data() + 1, (others + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
       }
     }
