@@ -5,8 +5,11 @@ Each case is a function of the modules `(J, jnp, lax)`: it returns a tree of res
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import io
 import warnings
+import zlib
 
 import jax
 import jax.ad_checkpoint
@@ -545,6 +548,13 @@ def custom_rules_with_symbolic_zeros(J, jnp, lax):
 
 
 @case
+def custom_vjp_with_a_wider_cotangent(J, jnp, lax):
+    f = J.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (x * 2, None), lambda _, ct: (ct.astype("float32"),))
+    return J.grad(lambda x: f(x).sum())(jnp.ones(2, "bfloat16"))
+
+
+@case
 def custom_gradient(J, jnp, lax):
     @J.custom_gradient
     def f(x, y):
@@ -584,6 +594,51 @@ def formats_of_compiled_programs(J, jnp, lax):
     (x, y), _ = compiled.input_formats
     out = compiled.output_formats["a"]
     return [x.layout.major_to_minor, out.layout.major_to_minor, y.layout is y.sharding is None]
+
+
+@case
+def residuals_that_are_saved(J, jnp, lax):
+    if J is jax:
+        from jax.ad_checkpoint import checkpoint_name, print_saved_residuals
+    else:
+        from namoo.ad_checkpoint import checkpoint_name, print_saved_residuals
+    policies = J.checkpoint_policies
+
+    def f(x, *rest, y):
+        z = checkpoint_name(jnp.sin(3.0), "z")
+        return z * ((x[0] * x[1]) * y["k"]) * np.array([3.0], np.float32) * rest[0]
+
+    def products(x):
+        y, z = (checkpoint_name(jnp.multiply(2.0, 2.0), name) for name in "yz")
+        return x * y * z * jnp.multiply(2.0, 2.0)
+
+    def branch(x):
+        return lax.cond(x > 0, lambda x: (jnp.sin(x), x * 2), lambda x: (x, x), x)
+
+    def linear(x):
+        return jnp.zeros_like(x) * x
+
+    calls = [(f, ((2.0, 3.0), 1.5), {"y": {"k": 4.0}}), (products, (1.0,), {}), (linear, (x3,), {})]
+    wrappers = [
+        lambda f: f,
+        J.jit,
+        J.checkpoint,
+        functools.partial(J.checkpoint, policy=policies.save_only_these_names("z")),
+        functools.partial(J.checkpoint, policy=policies.save_any_names_but_these("z")),
+    ]
+    shown = []
+    for fun, args, kwargs in calls:
+        for wrap in wrappers:
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                print_saved_residuals(wrap(fun), *args, **kwargs)
+            lines = [
+                line.split(" from /")[0].removesuffix(" from ")
+                for line in out.getvalue().splitlines()
+            ]
+            shown.append(zlib.crc32("\n".join(lines).encode()))
+    again = str(J.make_jaxpr(J.linearize(J.checkpoint(branch), 4.0)[1])(1.0))
+    return shown, [again.count(" sin "), again.count(" cos ")]
 
 
 def _closing_over(J, jnp, lax, x, mode):

@@ -14,7 +14,7 @@ from namoo.control.scan import one_by_one
 from namoo.control.trees import as_arrays, share_consts, staged, type_differences
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
-from namoo.core.jaxpr import ClosedJaxpr, dce, dependent, has_io, jaxpr_as_fun
+from namoo.core.jaxpr import ClosedJaxpr, chosen, dce, dependent, has_io, jaxpr_as_fun, prune, reads
 from namoo.core.primitive import Zero, is_linear, is_zero
 from namoo.core.trace import Tracer, context
 from namoo.primitives.elementwise import clamp, eq, ne, select_n
@@ -49,6 +49,19 @@ class Cond(ProgramPrimitive):
         if given[0]:
             return None
         return _either(dependent(b.jaxpr, given[1:]) for b in params["branches"])
+
+    def narrowed(self, eqn, used):
+        branches = [prune(dce(b.jaxpr, used)) for b in eqn.params["branches"]]
+        needed = _either(map(reads, branches))
+        programs = tuple(
+            ClosedJaxpr(jaxpr.replace(invars=chosen(jaxpr.invars, needed)), b.consts)
+            for jaxpr, b in zip(branches, eqn.params["branches"], strict=True)
+        )
+        return eqn.replace(
+            invars=[eqn.invars[0], *chosen(eqn.invars[1:], needed)],
+            outvars=chosen(eqn.outvars, used),
+            params={"branches": programs},
+        )
 
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["branches"][0].out_avals]
@@ -156,6 +169,9 @@ class CondOfEach(Call):
 
     def inlined(self, params):
         return params["jaxpr"]
+
+    def narrowed(self, eqn, used):
+        return eqn
 
     def jvp(self, primals, tangents, *, batched, rebatch, **params):
         def run(branch, xs, ts):

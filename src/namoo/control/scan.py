@@ -9,7 +9,19 @@ import numpy as np
 
 from namoo.core.avals import aval_of
 from namoo.core.checks import in_loop
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, dce, dependent, eval_jaxpr
+from namoo.core.jaxpr import (
+    ClosedJaxpr,
+    DropVar,
+    Jaxpr,
+    Literal,
+    Var,
+    chosen,
+    dce,
+    dependent,
+    eval_jaxpr,
+    prune,
+    reads,
+)
 from namoo.core.primitive import Linear, Zero, is_linear, is_zero
 from namoo.primitives.families import add_any
 from namoo.primitives.shape import instantiate, moveaxis, zeros
@@ -56,6 +68,36 @@ class Scan(ProgramPrimitive):
         carry = _dependent_carries(jaxpr, given, num_consts, num_carry)
         given = [*given[:num_consts], *carry, *given[num_consts + num_carry :]]
         return [*carry, *dependent(jaxpr, given)[num_carry:]]
+
+    def narrowed(self, eqn, used):
+        params, closed = eqn.params, eqn.params["jaxpr"]
+        num_consts, num_carry = params["num_consts"], params["num_carry"]
+        carry, ys = list(used[:num_carry]), used[num_carry:]
+        while True:
+            jaxpr = prune(dce(closed.jaxpr, [*carry, *ys]))
+            needed = reads(jaxpr)
+            # What the next step reads, this one must return.
+            wanted = [c or n for c, n in zip(carry, needed[num_consts:], strict=False)]
+            if wanted == carry:
+                break
+            carry = wanted
+        needed[num_consts : num_consts + num_carry] = carry
+        jaxpr = jaxpr.replace(invars=chosen(jaxpr.invars, needed))
+        outvars = [
+            DropVar(v.aval) if not u else v
+            for v, u, keep in zip(eqn.outvars, used, [*carry, *ys], strict=True)
+            if keep
+        ]
+        return eqn.replace(
+            invars=chosen(eqn.invars, needed),
+            outvars=outvars,
+            params={
+                **params,
+                "jaxpr": ClosedJaxpr(jaxpr, closed.consts),
+                "num_consts": sum(needed[:num_consts]),
+                "num_carry": sum(carry),
+            },
+        )
 
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["jaxpr"].out_avals]

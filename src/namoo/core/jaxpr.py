@@ -327,6 +327,29 @@ def dce(jaxpr: Jaxpr, keep: Sequence[bool]) -> Jaxpr:
     return jaxpr.replace(outvars=outvars, eqns=live(jaxpr.eqns, set(outvars)))
 
 
+def prune(jaxpr: Jaxpr) -> Jaxpr:
+    """The program without equations that its results do not need; and without the results of
+    nested programs that nothing reads."""
+    read, eqns = set(jaxpr.outvars), []
+    for eqn in reversed(jaxpr.eqns):
+        used = [v in read for v in eqn.outvars]
+        if any(used) or eqn.effectful:
+            eqns.append(eqn if all(used) else eqn.primitive.narrowed(eqn, used))
+            read.update(eqns[-1].invars)
+    return jaxpr.replace(eqns=eqns[::-1])
+
+
+def reads(jaxpr: Jaxpr) -> list[bool]:
+    """Which inputs a program reads, or returns."""
+    read = {*jaxpr.outvars}.union(*(eqn.invars for eqn in jaxpr.eqns))
+    return [v in read for v in jaxpr.invars]
+
+
+def chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """Those whose flag is set."""
+    return [x for x, flag in zip(items, flags, strict=True) if flag]
+
+
 def dependent(jaxpr: Jaxpr, given: Sequence[bool]) -> list[bool]:
     """Which results of a program depend on the inputs in `given`."""
     found: set[Atom] = {v for v, g in zip(jaxpr.invars, given, strict=True) if g}

@@ -114,6 +114,11 @@ class Primitive:
         """Which results depend on the operands in `given`; None where all of them may."""
         return None
 
+    def narrowed(self, eqn: Any, used: Sequence[bool]) -> Any:
+        """An equation of this operation that computes the results in `used` alone, where that is
+        less work: for primitives that hold programs."""
+        return eqn
+
     def guards(self, *avals: Any, **params: Any) -> Sequence[Guard]:
         """Conditions on the operands, which `config.strict` checks; see `core.checks`."""
         return ()

@@ -315,8 +315,8 @@ class Tracer(Array):
             "escaped from the function that was being transformed, and was used after (or outside) "
             "it. Such a value has no numbers."
             f"\n{self.origin() or 'It was made under ' + type(self._trace).__name__ + '.'}"
-            "\nReturn it from the transformed function instead of keeping it in a global, an "
-            "attribute, a list or a closure; to look at it, use namoo.debug.print."
+            "\nTransformed functions must return what they compute, and not save it to global "
+            "state, an attribute, a list or a closure. To look at it, use namoo.debug.print."
             + errors.at_user_line()
         )
 

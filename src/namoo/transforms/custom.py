@@ -403,7 +403,9 @@ def _input_cotangents(bwd, result, in_tree, in_avals):
             continue
         symbolic = type(ct) in (Zero, SymbolicZero)
         found = ct.aval if symbolic else aval_of(ct)
-        if found.shape != expected.shape or found.dtype != expected.dtype:
+        # As in JAX, the cotangent of a bfloat16 argument may be float32.
+        alike = found.dtype == expected.dtype or _dtypes.issubdtype(found.dtype, np.inexact)
+        if found.shape != expected.shape or not alike:
             raise ValueError(
                 f"Custom VJP bwd rule {_name(bwd)} must produce cotangents with the shapes and "
                 f"dtypes of the arguments, but at output{tree_util.keystr(path)} the bwd rule "

@@ -10,7 +10,17 @@ import numpy as np
 
 from namoo._config import CHECKS, config
 from namoo.core.array import EagerArray, to_numpy
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, dependent, eval_jaxpr, subjaxprs
+from namoo.core.jaxpr import (
+    ClosedJaxpr,
+    Jaxpr,
+    chosen,
+    dce,
+    dependent,
+    eval_jaxpr,
+    prune,
+    reads,
+    subjaxprs,
+)
 from namoo.core.primitive import Primitive, Zero, is_linear, is_zero
 from namoo.core.trace import eval_trace, set_trace
 from namoo.transforms.batch import batch_jaxpr, to_front
@@ -105,6 +115,17 @@ class Call(ProgramPrimitive):
 
     def dependent(self, given, params):
         return dependent(params["jaxpr"].jaxpr, given)
+
+    def narrowed(self, eqn, used):
+        closed = eqn.params["jaxpr"]
+        jaxpr = prune(dce(closed.jaxpr, used))
+        needed = reads(jaxpr)
+        jaxpr = jaxpr.replace(invars=chosen(jaxpr.invars, needed))
+        return eqn.replace(
+            invars=chosen(eqn.invars, needed),
+            outvars=chosen(eqn.outvars, used),
+            params={**eqn.params, "jaxpr": ClosedJaxpr(jaxpr, closed.consts)},
+        )
 
     def weak_results(self, weak, count, params):
         closed = params["jaxpr"]

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from namoo import errors, tree_util
 from namoo.core.avals import aval_of
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, dce, eval_jaxpr, has_io
+from namoo.core.jaxpr import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    chosen,
+    dce,
+    eval_jaxpr,
+    has_io,
+    prune,
+    reads,
+)
 from namoo.core.primitive import Primitive, is_zero
 from namoo.transforms.linear import linearize, linearize_jaxpr, tangents_out
 from namoo.transforms.program import Call
@@ -30,7 +43,7 @@ class Remat(Call):
 
     def linearize(self, primals, tangents, *, jaxpr, policy, **params):
         nonzeros = tuple(not is_zero(t) for t in tangents)
-        forward, backward, nonzero_out = derived(
+        forward, backward, needed, nonzero_out = derived(
             jaxpr.jaxpr,
             ("remat", nonzeros, policy),
             lambda: _split(jaxpr, nonzeros, policy),
@@ -41,9 +54,8 @@ class Remat(Call):
         out_tangents = []
         if any(nonzero_out):
             params = {**params, "differentiated": True}
-            out_tangents = self.bind(
-                *primals, *outs[n:], *given, jaxpr=backward, policy=policy, **params
-            )
+            operands = chosen([*primals, *outs[n:], *given], needed)
+            out_tangents = self.bind(*operands, jaxpr=backward, policy=policy, **params)
         return outs[:n], tangents_out(nonzero_out, outs[:n], out_tangents)
 
 
@@ -54,7 +66,7 @@ def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | Non
     """Programs `inputs -> results, saved` and `inputs, saved, tangents -> tangents`.
 
     The second one computes again what it needs, from the inputs and the values that the policy
-    saves.
+    saves; it takes those operands only that it reads, which are told as well.
     """
     if policy is not None:
         closed = _inline_calls(closed)
@@ -67,7 +79,7 @@ def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | Non
     primal, n = halves.primal.jaxpr, len(closed.out_avals)
     saved = _saveable(primal, policy)
     again = _from_saved(primal, saved)
-    again = dce(again, [i >= n for i in range(len(primal.outvars))])
+    again = prune(dce(again, [i >= n for i in range(len(primal.outvars))]))
     needed = {v for e in again.eqns for v in e.invars if type(v) is not Literal}
     needed.update(v for v in again.outvars if type(v) is not Literal)
     saved = [v for v in saved if v in needed]
@@ -89,7 +101,11 @@ def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | Non
 
     tangent_avals = [a.tangent() for a, nz in zip(closed.in_avals, nonzeros, strict=True) if nz]
     avals = [*closed.in_avals, *(v.aval for v in saved), *tangent_avals]
-    return forward, stage_closed(backward, avals, closed.jaxpr.name), halves.nonzero_out
+    program = stage_closed(backward, avals, closed.jaxpr.name)
+    jaxpr = prune(program.jaxpr)
+    kept = reads(jaxpr)
+    jaxpr = jaxpr.replace(invars=chosen(jaxpr.invars, kept))
+    return forward, ClosedJaxpr(jaxpr, program.consts), kept, halves.nonzero_out
 
 
 def _saveable(jaxpr: Jaxpr, policy: Policy | None) -> list[Var]:
@@ -323,40 +339,71 @@ def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any,
 
     >>> import namoo.numpy as jnp
     >>> saved_residuals(lambda x: jnp.sin(x) * 2.0, 1.0)
-    [(ShapedArray(float32[], weak_type=True), "output of 'cos'")]
+    [(ShapedArray(float32[], weak_type=True), 'output of cos')]
     """
     flat, in_tree = tree_util.tree_flatten((args, kwargs))
-    out: list[tuple[Any, str]] = []
 
     def flat_fun(*leaves):
         inner_args, inner_kwargs = in_tree.unflatten(leaves)
         return tree_util.tree_leaves(fun(*inner_args, **inner_kwargs))
 
+    count = 0
+
     def forward(*leaves):
-        outs, _, _, residuals = linearize(flat_fun, leaves, [True] * len(leaves))
-        return [*outs, *residuals]
+        nonlocal count
+        outs, _, jaxpr, residuals = linearize(flat_fun, leaves, [True] * len(leaves))
+        count = len(outs)
+        read = reads(jaxpr.replace(invars=jaxpr.constvars, constvars=[]))
+        return [*outs, *chosen(residuals, read)]
 
-    inexact = [aval_of(x) for x in flat]
-    jaxpr, _ = stage(forward, inexact)
-    count = len(stage(flat_fun, inexact)[0].outvars)
+    jaxpr, _ = stage(forward, [aval_of(x) for x in flat])
     makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-    places = dict(zip(jaxpr.invars, leaf_names(args, kwargs), strict=True))
-    for atom in dict.fromkeys(v for v in jaxpr.outvars[count:] if type(v) is not Literal):
-        if atom in places:
-            out.append((atom.aval, f"from the argument {places[atom]}"))
-        elif atom in makers:
-            eqn = makers[atom]
-            where = f" from {eqn.source}" if eqn.source and eqn.source.file[0] != "<" else ""
-            out.append((atom.aval, f"output of '{eqn.primitive.name}'{where}"))
+    names = dict(zip(jaxpr.invars, leaf_names(fun, args, kwargs), strict=True))
+    kept = dict.fromkeys(v for v in jaxpr.outvars[count:] if type(v) is not Literal)
+    arguments = [v for v in names if v in kept]
+    computed = [v for v in makers if v in kept]
+    constants = [v for v in kept if v not in names and v not in makers]
+    return [
+        *((v.aval, "from a constant") for v in constants),
+        *((v.aval, f"from the argument {names[v]}") for v in arguments),
+        *((v.aval, _described(v, makers[v])) for v in computed),
+    ]
+
+
+def _described(var: Any, eqn: JaxprEqn) -> str:
+    """Which operation a value comes from, and where it was asked for."""
+    if eqn.primitive is remat_p:
+        inner = eqn.params["jaxpr"].jaxpr
+        found = inner.outvars[eqn.outvars.index(var)]
+        maker = next((e for e in inner.eqns if found in e.outvars), None)
+        if maker is not None:
+            return _described(found, maker)
+    what = f"output of {eqn.primitive.name}"
+    if eqn.primitive is name_p:
+        what = f"named {eqn.params['name']!r}"
+    elif eqn.primitive.name == "jit":
+        what = f"output of jitted function {eqn.params['name']!r}"
+    return f"{what} from {eqn.source}" if eqn.source and eqn.source.file[0] != "<" else what
+
+
+def leaf_names(fun: Callable, args: tuple, kwargs: dict) -> list[str]:
+    """What a function calls the leaves of its arguments."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        parameters = []
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    several = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+
+    def name(path):
+        if path[0].idx:
+            own = path[1].key
         else:
-            out.append((atom.aval, "from a constant"))
-    return out
+            i = path[1].idx
+            own = names[i] if i < len(names) else f"{several}[{i - len(names)}]"
+        return f"{own}{tree_util.keystr(path[2:])}"
 
-
-def leaf_names(args: tuple, kwargs: dict) -> list[str]:
-    """Names of the leaves of arguments by position and keyword."""
-    paths = tree_util.tree_leaves_with_path((args, kwargs))
-    return [f"{'args' if p[0].idx == 0 else 'kwargs'}{tree_util.keystr(p[1:])}" for p, _ in paths]
+    return [name(path) for path, _ in tree_util.tree_leaves_with_path((args, kwargs))]
 
 
 def print_saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> None:
@@ -364,7 +411,7 @@ def print_saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> None:
 
     >>> import namoo.numpy as jnp
     >>> print_saved_residuals(checkpoint(lambda x: jnp.sin(jnp.sin(x))), 1.0)
-    f32[] from the argument args[0]
+    f32[] from the argument x
     """
     for aval, what in saved_residuals(fun, *args, **kwargs):
         print(aval.str_short(), what)

@@ -15,6 +15,7 @@ from namoo.core.avals import aval_of
 from namoo.core.jaxpr import jaxpr_as_fun
 from namoo.core.primitive import Zero, is_linear, is_zero
 from namoo.primitives.shape import instantiate
+from namoo.primitives.slicing import index_in_dim
 from namoo.transforms.batch import Axis, batch, batch_to, to_front
 from namoo.transforms.custom import positional, rule_of_function
 from namoo.transforms.jvp import jvp, jvp_jaxpr
@@ -128,8 +129,15 @@ def _jvp_rule(rule: Rule, nonzeros: Sequence[bool]) -> Rule:
 
         def both(*args):
             def run(*xs):
-                outs, batched_out[:] = rule(size, flags, xs)
-                return outs
+                outs, found = rule(size, flags, xs)
+                batched_out[:] = [together and b for b in found]
+                if together:
+                    return outs
+                # A rule may give results the axis though no operand has it: all rows are equal.
+                return [
+                    index_in_dim(x, 0, 0, False) if b else x
+                    for x, b in zip(outs, found, strict=True)
+                ]
 
             rest = iter(args[n:])
             primals = args[:n]
