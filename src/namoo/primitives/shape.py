@@ -755,7 +755,26 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
     return iota_p.bind(dtype=dtype, shape=shape, dimension=dimension)
 
 
-class Copy(Primitive):
+class _Identity(Primitive):
+    """The values as they are."""
+
+    def evaluate(self, x):
+        return x
+
+    def abstract(self, x):
+        return x
+
+    def batch(self, xs, dims):
+        return self.bind(*xs), dims[0]
+
+    def native(self, emit, x):
+        return x
+
+    def stablehlo(self, hlo, x):
+        return x
+
+
+class Copy(_Identity):
     """The same values in memory of their own."""
 
     name, linear = "copy", True
@@ -763,48 +782,21 @@ class Copy(Primitive):
     def evaluate(self, x):
         return np.array(x)
 
-    def abstract(self, x):
-        return x
-
     def transpose(self, ct, x):
         return [ct]
-
-    def batch(self, xs, dims):
-        return self.bind(*xs), dims[0]
-
-    def native(self, emit, x):
-        return x
-
-    def stablehlo(self, hlo, x):
-        return x
 
 
 copy_p = Copy()
 
 
-class StopGradient(Primitive):
+class StopGradient(_Identity):
     """The identity, with derivative zero."""
 
     name = "stop_gradient"
 
-    def evaluate(self, x):
-        return x
-
-    def abstract(self, x):
-        return x
-
     def jvp(self, primals, tangents):
         out = self.bind(*primals)
         return out, Zero.of(out)
-
-    def batch(self, xs, dims):
-        return self.bind(*xs), dims[0]
-
-    def native(self, emit, x):
-        return x
-
-    def stablehlo(self, hlo, x):
-        return x
 
 
 stop_gradient_p = StopGradient()

@@ -145,14 +145,18 @@ def _jvp_rule(rule: Rule, nonzeros: Sequence[bool]) -> Rule:
                 next(rest) if nz else Zero.of(x) for x, nz in zip(primals, nonzeros, strict=True)
             ]
             outs, out_tangents = jvp(run, primals, moved)
-            return [*outs, *map(instantiate, out_tangents)]
+            results = [*outs, *map(instantiate, out_tangents)]
+            if together:
+                return results
+            # A rule may batch results of operands that are not: all examples are the same then.
+            flagged = zip(results, batched_out * 2, strict=True)
+            return [index_in_dim(x, 0, keepdims=False) if b else x for x, b in flagged]
 
         operands = [*values, *(pair for pair in tangents if pair[0] is not None)]
         dims = [0 if b and not together else None for _, b in operands]
         outs, out_dims = batch(both, axis, [x for x, _ in operands], dims)
-        return to_front(outs, out_dims)[0], [
-            b or d is not None for b, d in zip(batched_out * 2, out_dims, strict=True)
-        ]
+        mapped = [d is not None for d in out_dims]
+        return to_front(outs, out_dims)[0], batched_out * 2 if together else mapped
 
     return derivative
 

@@ -351,10 +351,7 @@ class Emitter:
         ]
 
     def _in_blocks(self, name, xs, axes, combine, identity):
-        """Reduce in blocks of fixed size first: the sum does not depend on who computes a block.
-
-        Nor does its error grow with the number of blocks: sums of blocks are reduced in blocks.
-        """
+        """Reduce blocks of fixed size, and those in blocks: threads and length do not matter."""
         shape = xs[0].shape
         # Blocks of the first axis are neighbours in memory.
         axis = next((i for i in axes if shape[i] >= 8), max(axes, key=lambda i: shape[i]))
