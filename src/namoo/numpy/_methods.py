@@ -39,6 +39,7 @@ from namoo.numpy.promote import OPERANDS, promote, to_array
 from namoo.numpy.ufuncs import ufunc
 from namoo.primitives import bits
 from namoo.primitives import shape as lax
+from namoo.primitives.elementwise import root_by_power
 
 exchange = later("namoo.numpy.exchange")
 manipulation = later("namoo.numpy.manipulation")
@@ -103,9 +104,10 @@ _POWERS: fast.Scalars = {d: kinds - {int} for d, kinds in fast.INEXACT.items() i
 
 
 def _power(x: Any, y: Any) -> np.ndarray | None:
-    """NumPy's power; None for an exponent that is repeated, where x ** 0.5 would be a root."""
-    alone = y == 0.5 if type(y) is float else y.size < 2 or y.shape != np.shape(x) != ()
-    return None if alone else np.power(x, y)
+    """NumPy's power, but for x ** 0.5; None for an array of exponents that is repeated."""
+    if type(y) is float:
+        return root_by_power(x) if y == 0.5 else np.power(x, y)
+    return None if y.size < 2 or y.shape != np.shape(x) != () else np.power(x, y)
 
 
 def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:

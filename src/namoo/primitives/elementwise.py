@@ -379,10 +379,14 @@ def _power(x, y):
         y = y.astype(x.dtype)
     if x.dtype.kind == "c":
         return _complex_power(x, y)
-    # NumPy computes x ** 0.5 as a square root, which differs at -∞ and -0, if it sees one exponent.
     if y.ndim == 0 and y == 0.5:
-        return np.sqrt(np.where(x == -np.inf, np.inf, x + 0).astype(x.dtype))
+        return root_by_power(x)
     return np.power(x, y.copy() if 0 in y.strides else y)
+
+
+def root_by_power(x: np.ndarray) -> np.ndarray:
+    """x ** 0.5: NumPy, if it sees a single exponent, takes the root, which differs at -∞ and -0."""
+    return np.sqrt(np.where(x == -np.inf, np.inf, x + 0).astype(x.dtype, copy=False))
 
 
 def _complex_power(x, y):
