@@ -83,7 +83,7 @@ class EvalTrace(Trace):
     def process(self, prim, args, params):
         if prim.takes_functions:
             return prim.under(self, args, params)
-        values, weak, others = [], bool(args), []
+        values, weak, others = [], bool(args), ()
         for x in args:
             if type(x) is EagerArray:
                 values.append(x._value)
@@ -95,7 +95,7 @@ class EvalTrace(Trace):
             else:
                 values.append(to_numpy(x))
                 if isinstance(x, np.ndarray):
-                    others.append(x)
+                    others = (*others, x)
                 weak = weak and not isinstance(x, (np.ndarray, np.generic, bool))
         token = _set_floating_errors(_ignore)
         try:

@@ -52,7 +52,7 @@ def replay(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         weak = [a.weak_type for a in closed.out_avals]
         run = jaxpr.cache["straight"] = straight(closed), weak
     compute, weak = run
-    values, others = [], []
+    values, others = [], ()
     for x in args:
         if type(x) is EagerArray:
             values.append(x._value)
@@ -63,7 +63,7 @@ def replay(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         else:
             values.append(to_numpy(x))
             if isinstance(x, np.ndarray):
-                others.append(x)
+                others = (*others, x)
     token = _set_floating_errors(_ignore)
     try:
         outs = compute(*values)
