@@ -16,6 +16,7 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from namoo import lax, random
+from namoo._config import explicit_x64_dtypes
 from namoo.primitives import key_reuse
 from namoo.primitives.prng import rng_bit_generator
 from randoms import assert_equal, both_set, numbers, outcome
@@ -496,3 +497,29 @@ def test_rng_bit_generator_errors():
         rng_bit_generator(np.zeros(4, np.uint32), (3,), np.int32)
     with pytest.raises(TypeError, match="128 bits"):
         rng_bit_generator(np.zeros(3, np.uint32), (3,))
+
+
+@pytest.mark.parametrize("mode", ["allow", "warn", "error"])
+def test_bits_of_64_bit_types_obey_the_setting(mode):
+    with explicit_x64_dtypes(mode):
+        draw = lambda: random.bits(random.key(0), (3,), "uint64")  # noqa: E731
+        if mode == "warn":
+            with pytest.warns(UserWarning, match="Explicitly requested dtype"):
+                assert draw().dtype == np.uint32
+        elif mode == "error":
+            with pytest.raises(ValueError, match="Explicitly requested dtype"):
+                draw()
+        else:
+            found = draw()
+            with jax.enable_x64(True):
+                wanted = jax.random.bits(jax.random.key(0), (3,), "uint64")
+            np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+
+
+def test_keys_stay_keys_on_the_host():
+    keys = random.split(random.key(0), 3)
+    assert (
+        random.key_data(namoo.device_get({"keys": keys})["keys"]) == random.key_data(keys)
+    ).all()
+    with pytest.raises(TypeError, match="accepts a scalar seed"):
+        random.key(keys[0])

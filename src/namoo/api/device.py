@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo import tree_util
+from namoo import _dtypes, tree_util
 from namoo._config import config
 from namoo.api.arguments import is_array, to_array
 from namoo.control.constraint import device_put_p
@@ -251,13 +251,18 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
 
 
 def device_get(x: Any) -> Any:
-    """A tree of NumPy arrays.
+    """A tree of NumPy arrays; random keys, which have no NumPy form, stay as they are.
 
     >>> import namoo.numpy as jnp
     >>> device_get(jnp.arange(3))
     array([0, 1, 2], dtype=int32)
     """
-    return tree_util.tree_map(lambda leaf: np.asarray(leaf) if isinstance(leaf, Array) else leaf, x)
+
+    def get(leaf):
+        is_numbers = isinstance(leaf, Array) and not _dtypes.is_extended(leaf.dtype)
+        return np.asarray(leaf) if is_numbers else leaf
+
+    return tree_util.tree_map(get, x)
 
 
 def block_until_ready(x: Any) -> Any:

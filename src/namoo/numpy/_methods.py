@@ -269,7 +269,8 @@ def _array(self: Array, dtype: Any = None, copy: bool | None = None) -> np.ndarr
     value = self._value  # type: ignore[attr-defined]
     if _dtypes.is_extended(self.dtype):
         raise TypeError(
-            f"An array of random keys ({self.dtype}) has no NumPy form; use random.key_data(x)."
+            "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
+            f"random.key_data(x) for the words of an array of type {self.dtype}."
         )
     if copy or (dtype is not None and value.dtype != dtype):
         return np.array(value, dtype)

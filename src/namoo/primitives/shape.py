@@ -145,8 +145,8 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
         aval.dtype, _dtypes.ExtendedDType
     ):
         raise ValueError(
-            f"Cannot convert between {aval.dtype} and {new_dtype}: use random.key_data and "
-            "random.wrap_key_data to go between keys and numbers."
+            f"Cannot convert_element_type from {aval.dtype} to {new_dtype}: use random.key_data "
+            "and random.wrap_key_data to go between keys and numbers."
         )
     if aval.dtype.kind == "c" and new_dtype.kind != "c":
         errors.warn(

@@ -19,7 +19,7 @@ from namoo.primitives.shape import convert_element_type
 from namoo.random.arguments import sampler, shape_tuple
 
 _LEGACY = (
-    "Legacy uint32 key array passed as key to a namoo.random function. Make keys with "
+    "Legacy uint32 key array passed as key to jax.random function. Make keys with "
     'random.key(seed); if a raw key array is what you want, set jax_legacy_prng_key="allow".'
 )
 
@@ -102,6 +102,8 @@ def _seed(name: str, seed: Any, dtype: KeyDType) -> Any:
         if isinstance(seed, (list, tuple)):
             seed = np.asarray(seed)
         seed = EagerArray(to_numpy(seed))
+    if _dtypes.is_extended(seed.dtype):
+        raise TypeError(f"{name} accepts a scalar seed, but was given a key of type {seed.dtype}.")
     if seed.shape:
         raise TypeError(
             f"{name} accepts a scalar seed, but was given an array of shape {seed.shape}. "
@@ -137,7 +139,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
         (key<fry>, [0, 42])
     """
     if impl is not None and dtype is not None:
-        raise ValueError("random.key takes `impl` or `dtype`, not both.")
+        raise ValueError("random.key: Cannot specify both `impl` and `dtype`.")
     return _seed("key", seed, key_dtype_of(dtype if impl is None else impl))
 
 
@@ -255,7 +257,9 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
         [4070199207, 4202968722, 1427181096]
     """
     one, _ = single("bits", key)
-    wanted = _dtypes.canonicalize_dtype(_dtypes.default_uint_dtype() if dtype is None else dtype)
+    wanted = _dtypes.default_uint_dtype()
+    if dtype is not None:
+        wanted = _dtypes.check_user_dtype_supported(dtype, "bits")
     if not _dtypes.issubdtype(wanted, np.unsignedinteger):
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}")
     return random_bits(one, wanted.itemsize * 8, shape_tuple(shape))
@@ -316,7 +320,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
         Array(True, dtype=bool)
     """
     if impl is not None and dtype is not None:
-        raise ValueError("random.wrap_key_data takes `impl` or `dtype`, not both.")
+        raise ValueError("random.wrap_key_data: Cannot specify both `impl` and `dtype`.")
     return wrap_words(key_bits_array, key_dtype_of(dtype if impl is None else impl))
 
 
