@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from namoo import _dtypes, errors
 from namoo._config import config
 from namoo.core.array import to_numpy
 from namoo.core.avals import aval_of
+
+INTEGERS = _dtypes.MEMBERS[np.integer]
 
 
 class Guard(NamedTuple):
@@ -112,6 +115,16 @@ class Overflow(NamedTuple):
             f"integer overflow encountered in {operation}{where}: {value} does not fit "
             f"{operands[0].dtype}"
         )
+
+
+def overflow(prim: Any, x: Any, params: dict[str, Any]) -> Sequence[Overflow]:
+    """The guards of an operation whose result may not fit the type of its integers.
+
+    uint32 and uint64 are left out: they hold random bits and hashes, which are made to wrap.
+    """
+    if x.dtype not in INTEGERS or x.dtype in (_dtypes.uint32, _dtypes.uint64):
+        return ()
+    return (Overflow(prim.name, partial(prim.evaluate, **params)),)
 
 
 _SIGNS = {"add": "+", "sub": "-", "mul": "*"}

@@ -31,7 +31,6 @@ from namoo.primitives.shape import (
     INTEGERS,
     broadcast_to,
     convert_element_type,
-    overflow,
     shape_of,
     unbroadcast,
 )
@@ -56,7 +55,7 @@ class Arithmetic(Elementwise):
     """An operation whose result may not fit the type of its integers."""
 
     def guards(self, *avals, **params):
-        return overflow(self, avals[0], params)
+        return checks.overflow(self, avals[0], params)
 
 
 class Neg(Arithmetic):

@@ -17,7 +17,7 @@ from namoo.core.avals import aval_of
 from namoo.core.primitive import Primitive
 from namoo.primitives import elementwise as ew
 from namoo.primitives.families import accepted, floating, inexact, number
-from namoo.primitives.shape import broadcast_to, overflow, reshape, rev, shape_of
+from namoo.primitives.shape import broadcast_to, checks, reshape, rev, shape_of
 from namoo.primitives.slicing import concatenate, pad, slice_in_dim
 from namoo.primitives.slicing import slice as lax_slice
 
@@ -36,7 +36,7 @@ class Cumulative(Primitive):
         self.accepted = accepted(self.dtypes)
 
     def guards(self, x, **params):
-        return overflow(self, x, params) if self.name in ("cumsum", "cumprod") else ()
+        return checks.overflow(self, x, params) if self.name in ("cumsum", "cumprod") else ()
 
     def evaluate(self, x, *, axis, reverse):
         if x.dtype not in self.accepted:  # some of which NumPy would take

@@ -29,7 +29,6 @@ from namoo.primitives.families import (
 from namoo.primitives.shape import (
     broadcast_in_dim,
     convert_element_type,
-    overflow,
     reduce_sum,
     reduced_shape,
     reshape,
@@ -37,6 +36,7 @@ from namoo.primitives.shape import (
     transpose,
 )
 
+checks = later("namoo.core.checks")
 cumulative = later("namoo.primitives.cumulative")
 
 Axes = Sequence[int]
@@ -132,7 +132,7 @@ class ReduceProd(Reduction):
     """Multiply elements along axes."""
 
     def guards(self, x, *, axes):
-        return overflow(self, x, {"axes": axes})
+        return checks.overflow(self, x, {"axes": axes})
 
     def reduce(self, x, axes):
         if x.dtype.isbuiltin != 1 or x.dtype == np.float16:

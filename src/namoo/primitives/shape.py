@@ -25,18 +25,6 @@ Axes = Sequence[int]
 # `dtype.kind` does not tell the narrow types apart: int4, bfloat16 and most float8 have kind 'V'.
 INTEGERS = _dtypes.MEMBERS[np.integer]
 checks = later("namoo.core.checks")
-
-
-def overflow(prim: Primitive, x: ShapedArray, params: dict[str, Any]) -> Sequence[Any]:
-    """The guards of an operation whose result may not fit the type of its integers.
-
-    uint32 and uint64 are left out: they hold random bits and hashes, which are made to wrap.
-    """
-    if x.dtype not in INTEGERS or x.dtype in (_dtypes.uint32, _dtypes.uint64):
-        return ()
-    return (checks.Overflow(prim.name, functools.partial(prim.evaluate, **params)),)
-
-
 FLOATS = _dtypes.MEMBERS[np.floating]
 _NARROW = frozenset(d for d in FLOATS | INTEGERS if d.itemsize == 1 and d.isbuiltin != 1)
 
@@ -399,7 +387,7 @@ class ReduceSum(Primitive):
     name, linear = "reduce_sum", True
 
     def guards(self, x, *, axes):
-        return overflow(self, x, {"axes": axes})
+        return checks.overflow(self, x, {"axes": axes})
 
     def evaluate(self, x, *, axes):
         if x.dtype == np.bool_ or (axes and min(axes) < 0):
