@@ -15,6 +15,8 @@ from alike import fail_alike
 from both import agree
 from namoo import errors, lax
 
+X = np.arange(5, dtype=np.float32)
+
 OPERATORS = """
 f + p
 f + 1
@@ -285,6 +287,24 @@ def test_foreign_types_have_their_own_operators():
     assert (x > Foreign()) == "lt"
     assert x @ Foreign() == "rmatmul"
     assert not (x == Foreign())
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        lambda np_, w: np_.clip(w(X), w(np.float32(1)), w(np.float32(2))),
+        lambda np_, w: np_.fmax(w(X), w(X)),
+        lambda np_, w: np_.allclose(w(X), w(X)),
+        lambda np_, w: np_.roll(w(X), w(np.int32(1))),
+        lambda np_, w: np_.shape(w(X)),
+        lambda np_, w: np_.ndim(w(X)),
+        lambda np_, w: np_.size(w(X)),
+    ],
+)
+@pytest.mark.parametrize("promotion", ["standard", "strict"])
+def test_types_that_convert_are_arguments_of_functions(fun, promotion):
+    with namoo.numpy_dtype_promotion(promotion):
+        np.testing.assert_array_equal(fun(jnp, Convertible), fun(np, lambda x: x))
 
 
 def test_types_that_convert_are_operands():

@@ -226,6 +226,8 @@ def dtype_of(x: Any) -> Any:
         raise TypeError(f"{x} is a dtype of random keys; pass the keys themselves")
     dtype = getattr(x, "dtype", None)
     if not isinstance(dtype, np.dtype | ExtendedDType):
+        if hasattr(x, "__jax_array__"):
+            return dtype_of(x.__jax_array__())
         try:
             # Subclasses of Python's numbers, and what else NumPy takes for a number.
             dtype = np.result_type(x)

@@ -356,6 +356,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     if axis is None:
         return lax.reshape(roll(lax.reshape(x, (x.size,)), shift, 0), x.shape)
     axes = tuple(lax.canonical_axis(i, x.ndim) for i in index_tuple(axis))
+    if hasattr(shift, "__jax_array__"):
+        shift = shift.__jax_array__()
     if isinstance(shift, Tracer) or (
         isinstance(shift, (list, tuple)) and any(isinstance(s, Tracer) for s in shift)
     ):
@@ -621,6 +623,8 @@ def shape(a: Any) -> tuple[int, ...]:
     """
     if hasattr(a, "shape"):
         return tuple(a.shape)
+    if hasattr(a, "__jax_array__"):
+        return a.__jax_array__().shape
     _warn_of_list("shape", a)
     return np.shape(a)
 
@@ -635,6 +639,8 @@ def ndim(a: Any) -> int:
     """
     if hasattr(a, "ndim"):
         return a.ndim
+    if hasattr(a, "__jax_array__"):
+        return a.__jax_array__().ndim
     _warn_of_list("ndim", a)
     return np.ndim(a)
 
@@ -649,6 +655,8 @@ def size(a: Any, axis: Any = None) -> int:
     """
     if axis is None and hasattr(a, "size") and not callable(a.size):
         return a.size
+    if hasattr(a, "__jax_array__"):
+        a = a.__jax_array__()
     if not hasattr(a, "shape"):
         _warn_of_list("size", a)
         a = np.asarray(a)
