@@ -11,6 +11,7 @@ import numpy as np
 import namoo.numpy as jnp
 from namoo import _dtypes, errors, lax
 from namoo.core.array import Array, EagerArray
+from namoo.numpy.creation import concrete
 from namoo.primitives.shape import canonical_axis
 from namoo.random.arguments import array_of, int_dtype, sample_shape, sampler, shape_tuple, spread
 from namoo.random.continuous import gumbels
@@ -116,7 +117,8 @@ def permutation(
     if not x.ndim:
         if not _dtypes.issubdtype(x.dtype, np.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
-        return _shuffle(one, jnp.arange(operator.index(x)), axis)
+        length = concrete(x, "the length x of random.permutation")
+        return _shuffle(one, jnp.arange(operator.index(length)), axis)
     if independent or x.ndim == 1 and not _dtypes.is_extended(x.dtype):
         return _shuffle(one, x, axis)
     order = _shuffle(one, jnp.arange(x.shape[axis]), 0)
