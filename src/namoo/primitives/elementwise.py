@@ -390,7 +390,7 @@ def root_by_power(x: np.ndarray) -> np.ndarray:
 
 
 def _complex_power(x, y):
-    """exp(y·log x) in complex128; 0 to the power 0 is 1."""
+    """exp(y·log x) in complex128; 0ʸ is 1 for y = 0, 0 where re y > 0, and NaN elsewhere."""
     log, w = np.log(x.astype(np.complex128)), y.astype(np.complex128)
     c, d = w.real, w.imag
 
@@ -398,7 +398,7 @@ def _complex_power(x, y):
         return d * np.where(d == 0, np.copysign(~np.isnan(part), part), part)
 
     out = np.exp(make_complex(c * log.real - turned(log.imag), c * log.imag + turned(log.real)))
-    out = np.where((x == 0) & (c > 0), 0, out)
+    out = np.where(x == 0, np.where(c > 0, 0, complex(np.nan, np.nan)), out)
     return np.where(w == 0, 1, out).astype(x.dtype)
 
 

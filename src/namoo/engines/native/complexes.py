@@ -307,7 +307,7 @@ def sign(f: Function, z: Pair) -> Pair:
 
 
 def pow(f: Function, z: Pair, w: Pair | Value) -> Pair:
-    """exp(w·log z), computed in float64; 0 to the power 0 is 1."""
+    """exp(w·log z), computed in float64; 0ʷ is 1 for w = 0, 0 where re w > 0, and NaN elsewhere."""
     elem = z[0].elem
     c, d = w if isinstance(w, tuple) else (w, constant(elem, 0.0))
     a, b, c, d = _wide(f, *z, c, d)
@@ -318,9 +318,9 @@ def pow(f: Function, z: Pair, w: Pair | Value) -> Pair:
     base = f.and_(_is(f, a, 0.0), _is(f, b, 0.0))
     nothing = f.and_(_is(f, c, 0.0), _is(f, d, 0.0))
     zero, one = _number(a, 0.0), _number(a, 1.0)
-    vanishes = f.and_(base, f.compare("gt", c, zero))
-    x = f.select(nothing, one, f.select(vanishes, zero, x))
-    y = f.select(nothing, zero, f.select(vanishes, zero, y))
+    of_zero = f.select(f.compare("gt", c, zero), zero, _number(a, float("nan")))
+    x = f.select(nothing, one, f.select(base, of_zero, x))
+    y = f.select(nothing, zero, f.select(base, of_zero, y))
     return _narrow(f, elem, x, y)
 
 
