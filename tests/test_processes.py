@@ -61,6 +61,11 @@ def test_a_program_keeps_lines_and_operations():
         assert other.primitive is own.primitive and str(other.source) == str(own.source)
 
 
+def test_a_traced_value_is_not_pickled():
+    with pytest.raises(namoo.errors.ConcretizationTypeError, match="can be pickled"):
+        namoo.jit(lambda x: pickle.dumps(x))(1.0)
+
+
 def test_a_compiled_program_is_pickled_without_its_arguments():
     large = namoo.jit(lambda x, name: x.sum()).lower(np.ones(100_000, np.float32), "a").compile()
     data = cloudpickle.dumps(large)

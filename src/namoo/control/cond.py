@@ -128,9 +128,9 @@ class Cond(ProgramPrimitive):
             # Each example takes its own branch: all are computed, and the results selected.
             if any(has_io(b.jaxpr) for b in branches):
                 raise NotImplementedError(
-                    "IO effect not supported in vmap of cond or switch with a batched index: all "
-                    "branches are run, so an io_callback in one of them would happen too often. "
-                    "Use lax.map in place of vmap."
+                    "IO effect not supported in vmap-of-cond. The index of cond or switch is "
+                    "batched: all branches are run, so an io_callback in one of them would "
+                    "happen too often. Use lax.map in place of vmap."
                 )
             if config.strict:
                 alone = one_by_one(

@@ -137,9 +137,9 @@ class While(ProgramPrimitive):
         # Examples stop apart: go on while any of them does, and change only those.
         if has_io(cond_jaxpr.jaxpr) or has_io(body_jaxpr.jaxpr):
             raise NotImplementedError(
-                "IO effects are not supported in vmap of while_loop with a batched condition: the "
-                "body is run for all examples until the last one stops. Use lax.map in place of "
-                "vmap."
+                "IO effects are not supported in while_loop with batched predicate, under vmap: "
+                "the body is run for all examples until the last one stops. Use lax.map in place "
+                "of vmap."
             )
         if config.strict:
             alone = one_by_one(

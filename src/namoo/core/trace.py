@@ -289,6 +289,9 @@ class Tracer(Array):
         """The value itself where the transformation knows it (as `grad` does, without `jit`)."""
         self.refuse(errors.ConcretizationTypeError, wanted, advice)
 
+    def __reduce__(self) -> NoReturn:
+        self.refuse(errors.ConcretizationTypeError, "a value that can be pickled")
+
     def origin(self) -> str:
         """Which arguments of which function the value was computed from, for messages."""
         return ""

@@ -72,7 +72,7 @@ def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | Non
         closed = _inline_calls(closed)
     if has_io(closed.jaxpr):
         raise NotImplementedError(
-            "checkpoint cannot be differentiated around an io_callback: it computes values again, "
+            "Effects not supported in partial-eval of `checkpoint`: it computes values again, "
             "and so the effects would happen twice. Move the call out of the function."
         )
     halves = linearize_jaxpr(closed, nonzeros)

@@ -102,8 +102,8 @@ def _check(name: str, debug: bool, pred: Any, msg: str, args: tuple, kwargs: dic
     )
     if not (isinstance(pred, bool) or is_flag):
         raise TypeError(
-            f"{name} takes a scalar boolean as its condition, got {pred!r}. Reduce an array first, "
-            "with jnp.all or jnp.any."
+            f"{name} takes a scalar pred, got {pred!r}, and no scalar boolean. Reduce "
+            "an array first, with jnp.all or jnp.any."
         )
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     for leaf in leaves:
