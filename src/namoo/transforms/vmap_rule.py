@@ -129,14 +129,13 @@ def _jvp_rule(rule: Rule, nonzeros: Sequence[bool]) -> Rule:
 
         def both(*args):
             def run(*xs):
-                outs, found = rule(size, flags, xs)
-                batched_out[:] = [together and b for b in found]
+                outs, batched_out[:] = rule(size, flags, xs)
                 if together:
                     return outs
                 # A rule may give results the axis though no operand has it: all rows are equal.
                 return [
                     index_in_dim(x, 0, 0, False) if b else x
-                    for x, b in zip(outs, found, strict=True)
+                    for x, b in zip(outs, batched_out, strict=True)
                 ]
 
             rest = iter(args[n:])
@@ -145,12 +144,7 @@ def _jvp_rule(rule: Rule, nonzeros: Sequence[bool]) -> Rule:
                 next(rest) if nz else Zero.of(x) for x, nz in zip(primals, nonzeros, strict=True)
             ]
             outs, out_tangents = jvp(run, primals, moved)
-            results = [*outs, *map(instantiate, out_tangents)]
-            if together:
-                return results
-            # A rule may batch results of operands that are not: all examples are the same then.
-            flagged = zip(results, batched_out * 2, strict=True)
-            return [index_in_dim(x, 0, keepdims=False) if b else x for x, b in flagged]
+            return [*outs, *map(instantiate, out_tangents)]
 
         operands = [*values, *(pair for pair in tangents if pair[0] is not None)]
         dims = [0 if b and not together else None for _, b in operands]
