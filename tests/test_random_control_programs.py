@@ -47,6 +47,8 @@ FOUND = [
     (False, "jnp.sum", "jnp.array([2**31 - 2, 5], 'int32')"),
     # A Python number beside a traced bound counts in the type of what it meets.
     (False, "lambda n: lax.fori_loop(0, n, lambda i, c: c + i, jnp.int8(1))", "jnp.array(3)"),
+    # Indices wrap around in their own type, and at once.
+    (True, "lambda i: jnp.take(jnp.arange(3), i, mode='wrap')", "jnp.array([2**63 + 1], 'uint64')"),
     # What has no elements is not read, wherever its index would be.
     (False, "lambda x: x[jnp.argmax(jnp.ones((2, 2)), axis=0)[0]]", "jnp.zeros((2, 0, 2))"),
     # A choice between weakly typed booleans is strongly typed.

@@ -94,11 +94,11 @@ def take(
         type(x) is EagerArray
         and type(index) is EagerArray
         and context.trace is eval_trace
-        and mode != "clip"
+        # NumPy's own "wrap" subtracts the length until the index fits.
+        and mode not in ("clip", "wrap")
     ):
         try:
-            wrap = "wrap" if mode == "wrap" else "raise"
-            found = x._value.take(index._value, axis, mode=wrap)
+            found = x._value.take(index._value, axis)
             return EagerArray(np.asarray(found), x._weak)
         except (IndexError, TypeError):
             # Out of bounds, or of a type that NumPy does not index by.
