@@ -2,6 +2,7 @@
 
 Example:
     >>> from namoo import tree_util
+from namoo._tree.metadata import is_hashable
     >>> from namoo.extend import linear_util as lu
     >>> leaves, structure = tree_util.tree_flatten(({"a": 1, "b": 2},))
     >>> total = lu.wrap_init(lambda t: {"sum": t["a"] + t["b"]})
@@ -17,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from namoo import tree_util
+from namoo._tree.metadata import is_hashable
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import DebugInfo
 from namoo.extend import linear_util as lu
@@ -119,7 +121,7 @@ def argnums_partial(
     positions = tuple(i % len(args) for i in positions)
     fixed = [None if i in positions else x for i, x in enumerate(args)]
     for i, x in enumerate(fixed):
-        if require_static_args_hashable and i not in positions and not _hashable(x):
+        if require_static_args_hashable and i not in positions and not is_hashable(x):
             raise ValueError(
                 f"Non-hashable static arguments are used: argument {i} is a {type(x).__name__}."
             )
@@ -133,12 +135,12 @@ class _Fixed:
         self.value = value
 
     def __hash__(self) -> int:
-        return hash(self.value) if _hashable(self.value) else id(self.value)
+        return hash(self.value) if is_hashable(self.value) else id(self.value)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Fixed) or type(self.value) is not type(other.value):
             return False
-        return self.value is other.value or _hashable(self.value) and self.value == other.value
+        return self.value is other.value or is_hashable(self.value) and self.value == other.value
 
 
 @lu.transformation2
@@ -153,14 +155,6 @@ def _with_fixed(
     for position, x in zip(positions, dynamic, strict=True):
         args[position] = x
     return f(*args, **kwargs)
-
-
-def _hashable(x: Any) -> bool:
-    try:
-        hash(x)
-    except TypeError:
-        return False
-    return True
 
 
 def donation_vector(
