@@ -2,7 +2,6 @@
 
 Example:
     >>> from namoo import tree_util
-from namoo._tree.metadata import is_hashable
     >>> from namoo.extend import linear_util as lu
     >>> leaves, structure = tree_util.tree_flatten(({"a": 1, "b": 2},))
     >>> total = lu.wrap_init(lambda t: {"sum": t["a"] + t["b"]})

@@ -53,7 +53,7 @@ def _stage(fun: Callable, args: tuple, kwargs: dict, how: str):
 
 
 def _typed(x: Any) -> Any:
-    """A leaf of the arguments; what only has a shape and a dtype stands for an array."""
+    """A leaf of the arguments; an object with only a shape and a dtype counts as an array."""
     if is_array(x) or not hasattr(x, "shape") or not hasattr(x, "dtype"):
         return x
     return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
