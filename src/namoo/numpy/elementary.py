@@ -74,7 +74,7 @@ def _scaled_log(x: Array, factor: float) -> Array:
     return lax.complex(lax.mul(real, strong(real, factor)), lax.mul(imag, strong(imag, factor)))
 
 
-@recalled
+@fast.unary(np.log2, "f", keeps_weak=False)
 def log2(x: Any, /) -> Array:
     """The logarithm to base 2.
 
@@ -83,14 +83,13 @@ def log2(x: Any, /) -> Array:
         >>> jnp.log2(jnp.array([1, 8]))
         Array([0., 3.], dtype=float32)
     """
-    (x,) = promote_inexact("log2", x)
     if is_complex(x):
         return _scaled_log(x, 1 / np.log(2))
     # Divided by the rounded log 2, powers of two come out exact.
     return lax.div(lax.log(x), strong(x, np.log(2)))
 
 
-@recalled
+@fast.unary(np.log10, "f", keeps_weak=False)
 def log10(x: Any, /) -> Array:
     """The logarithm to base 10.
 
@@ -99,7 +98,6 @@ def log10(x: Any, /) -> Array:
         >>> jnp.log10(jnp.array([1, 100]))
         Array([0., 2.], dtype=float32)
     """
-    (x,) = promote_inexact("log10", x)
     return _scaled_log(x, 1 / np.log(10))
 
 

@@ -137,7 +137,10 @@ def binary(compute: Function, kinds: str, scalars: Scalars) -> Callable[[Functio
 
 
 def unary(
-    compute: Function, kinds: str = "fc", promotion: Function = promote_inexact
+    compute: Function,
+    kinds: str = "fc",
+    promotion: Function = promote_inexact,
+    keeps_weak: bool = True,
 ) -> Callable[[Function], Function]:
     """Make a function of one array one of anything array-like, with a short way through NumPy.
 
@@ -145,6 +148,7 @@ def unary(
         compute: the NumPy function.
         kinds: the kinds of dtypes that `compute` treats as the general function does.
         promotion: what makes the argument ready for the general function.
+        keeps_weak: whether the result of a weakly typed argument is weakly typed.
     """
 
     def decorate(fun: Function) -> Function:
@@ -164,7 +168,8 @@ def unary(
                         out = compute(x._value)
                     finally:
                         reset_floating_errors(token)
-                    return EagerArray(out if type(out) is np.ndarray else np.asarray(out), x._weak)
+                    weak = x._weak and keeps_weak
+                    return EagerArray(out if type(out) is np.ndarray else np.asarray(out), weak)
                 return general(x)
             except Exception as error:
                 tidy(error)

@@ -90,12 +90,14 @@ def take(
         raise IndexError(
             f"Cannot do a non-empty jnp.take() from an empty axis: axis {axis} of shape {x.shape}."
         )
+    if mode == "wrap" and n:
+        # NumPy's own "wrap" subtracts the length until the index fits.
+        index = remainder(index, np.asarray(n, index.dtype))
     if (
         type(x) is EagerArray
         and type(index) is EagerArray
         and context.trace is eval_trace
-        # NumPy's own "wrap" subtracts the length until the index fits.
-        and mode not in ("clip", "wrap")
+        and mode != "clip"
     ):
         try:
             found = x._value.take(index._value, axis)
@@ -103,8 +105,6 @@ def take(
         except (IndexError, TypeError):
             # Out of bounds, or of a type that NumPy does not index by.
             pass
-    if mode == "wrap" and n:
-        index = remainder(index, np.asarray(n, index.dtype))
     key = (*(slice(None),) * axis, index)
     flags = (indices_are_sorted, unique_indices)
     if mode == "clip":
