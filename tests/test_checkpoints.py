@@ -647,7 +647,10 @@ DESCRIPTIONS = {
     "class": (nodes(["custom", "subprocess:Popen", None, 1], "*"), "a leaf"),
     "not imported": (nodes(["custom", "antigravity:x", None, 1], "*"), "has not imported"),
     "no such module": (nodes(["custom", "namoo.nn.nothing:x", None, 1], "*"), "has not imported"),
-    "no model": (nodes(["custom", "namoo.launch:Launcher", None, 1], "*"), "has not imported"),
+    "no model": (
+        nodes(["custom", "namoo.launch:Launcher", None, 1], "*"),
+        "has not imported|a leaf",
+    ),
     "odd module": (nodes(["custom", "namoo.nn..os:x", None, 1], "*"), "has not imported"),
     "builtin": (nodes(["custom", "builtins:eval", None, 1], "*"), "has not imported"),
     "partial": (

@@ -92,9 +92,19 @@ OF_TWO = {
     "add": lambda z, w: z + w,
     "multiply": lambda z, w: z * w,
     "divide": lambda z, w: z / w,
-    # Of an angle of 1e38 the last bit is many turns.
-    "power": lambda z, w: z ** jnp.where((jnp.abs(w) > 1e30) & jnp.isfinite(w), 2, w * 1e-3),
+    "power": lambda z, w: z ** exponents(w),
 }
+
+
+def exponents(w):
+    """Exponents of which powers can be compared, and the special values among `w`.
+
+    Of an angle of 1e38 the last bit is many turns.  A subnormal number may be zero to a thread, if
+    a library that was loaded switched them off.
+    """
+    size = jnp.abs(w)
+    odd = (size > 1e30) & jnp.isfinite(w) | (size < 1e-30) & (w != 0)
+    return jnp.where(odd, 2, w * 1e-3)
 
 
 def grid(dtype):
