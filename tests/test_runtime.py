@@ -780,3 +780,22 @@ def test_threads_in_programs_disturb_neither_the_end_nor_a_fork(script):
         pytest.skip("there is no fork")
     done = run(script, NAMOO_CACHE="off")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_threads_that_another_library_was_calling_compute_as_all_others():
+    """XLA switches subnormal numbers off while it calls back, and new threads inherit that."""
+    program = """
+import numpy as np, jax, namoo, namoo.numpy as jnp
+
+def product(scale):
+    return np.unique(namoo.jit(lambda x: x * scale)(jnp.full((1_000_000,), 1e-38)))
+
+def inside(x):
+    product(2e-3)  # starts the threads
+    return x
+
+namoo.set_num_threads(2)
+jax.jit(lambda x: jax.pure_callback(inside, x, x))(np.float32(1)).block_until_ready()
+print(*(product(k * 1e-3).size for k in range(1, 6)))
+"""
+    assert run(program, NAMOO_RUNTIME="native").stdout.split() == ["1"] * 5

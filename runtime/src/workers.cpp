@@ -10,6 +10,10 @@
 
 #include "common.h"
 
+#if defined(__SSE2__) || defined(_M_X64)
+#include <xmmintrin.h>
+#endif
+
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -31,10 +35,35 @@ constexpr int64_t kPieces = 8;
 // Milliseconds between two checks for signals: each needs the GIL.
 constexpr int64_t kBetweenChecks = 200;
 
+// How a thread rounds and whether subnormal numbers are zero to it. A new thread inherits this from
+// the one that starts it, which may be in the midst of another library's code.
+using FloatMode = uint64_t;
+
+inline FloatMode float_mode() {
+#if defined(__SSE2__) || defined(_M_X64)
+  return _mm_getcsr() & ~0x3fu;  // without the flags of exceptions
+#elif defined(__GNUC__) && defined(__aarch64__)
+  FloatMode mode;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+  return mode;
+#else
+  return 0;
+#endif
+}
+
+inline void set_float_mode(FloatMode mode) {
+#if defined(__SSE2__) || defined(_M_X64)
+  _mm_setcsr((unsigned)mode);
+#elif defined(__GNUC__) && defined(__aarch64__)
+  __asm__ volatile("msr fpcr, %0" : : "r"(mode));
+#endif
+}
+
 struct Job {
   Kernel kernel;
   void* table;
   int64_t units, grain;
+  FloatMode mode;  // that of the thread which asked for it
 };
 
 Job job;
@@ -135,7 +164,7 @@ int32_t parallel(Kernel kernel, void* table, int64_t units, int64_t least, int64
     return 0;
   }
   int64_t even = std::min(units / ((others + 1) * kPieces), most);
-  job = {kernel, table, units, std::max(even, least)};
+  job = {kernel, table, units, std::max(even, least), float_mode()};
   next.store(0, std::memory_order_relaxed);
   finished.store(0, std::memory_order_relaxed);
   open.store(1);
@@ -173,7 +202,10 @@ void worker(int32_t id) {
     looks = 0;
     if (id >= limit.load(std::memory_order_relaxed)) continue;
     active.fetch_add(1);
-    if (open.load() != 0) take(job);
+    if (open.load() != 0) {
+      set_float_mode(job.mode);
+      take(job);
+    }
     active.fetch_sub(1);
   }
 }
