@@ -66,16 +66,15 @@ def einsum(
         (Array([21, 43], dtype=int32), Array(5, dtype=int32))
     """
     refuse_out("einsum", out)
+    options = {
+        "optimize": optimize,
+        "precision": precision,
+        "preferred_element_type": preferred_element_type,
+    }
+    if _dot_general is dot_general:
+        return _recalled_einsum(subscripts, *operands, **options)
     # A function of the user's own is called every time: it may do more than compute.
-    compute = _recalled_einsum if _dot_general is dot_general else _einsum
-    return compute(
-        subscripts,
-        *operands,
-        optimize=optimize,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-        product=_dot_general,
-    )
+    return _einsum(subscripts, *operands, **options, product=_dot_general)
 
 
 def _einsum(
@@ -84,7 +83,7 @@ def _einsum(
     optimize: Any,
     precision: Any,
     preferred_element_type: Any,
-    product: Callable[..., Any],
+    product: Callable[..., Any] = dot_general,
 ) -> Array:
     if isinstance(subscripts, str):
         given = [array_of("einsum", x) for x in operands]
