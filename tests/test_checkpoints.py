@@ -648,8 +648,8 @@ DESCRIPTIONS = {
     "not imported": (nodes(["custom", "antigravity:x", None, 1], "*"), "has not imported"),
     "no such module": (nodes(["custom", "namoo.nn.nothing:x", None, 1], "*"), "has not imported"),
     "no model": (
-        nodes(["custom", "namoo.launch:Launcher", None, 1], "*"),
-        "has not imported|a leaf",
+        nodes(["custom", "namoo.compat.__main__:main", None, 1], "*"),
+        "has not imported",
     ),
     "odd module": (nodes(["custom", "namoo.nn..os:x", None, 1], "*"), "has not imported"),
     "builtin": (nodes(["custom", "builtins:eval", None, 1], "*"), "has not imported"),
