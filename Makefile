@@ -1,37 +1,61 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Two test processes for two cores; a BLAS that starts threads of its own beside them only slows both.
-# A file is tested by one of them: many files ask JAX for all of their expected values at once.  They
-# come in the order of their names, with the small ones, the examples in docstrings, at the end.
+# Two test processes for two cores; a BLAS with threads of its own would slow both of them down. One
+# process runs all tests of a file, because many files ask JAX for all of their expected values at
+# once. Files run in the order of their names; the short ones, the doctests, come last.
 WORKERS ?= 2
 DISTRIBUTION := --dist loadfile --no-loadscope-reorder
 TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 JAX_PLATFORMS=cpu
 
-.PHONY: demo test bench lint format clean
+# What most changes touch; `make check` runs these in less than two minutes on two cores.
+CHECKED := tests/project/test_rooms.py tests/project/test_lessons.py tests/tree/test_tree.py \
+  tests/tree/test_trees.py tests/tree/test_paths.py tests/tree/test_tree_diff.py \
+  tests/core/test_array.py tests/base/test_errors.py tests/base/test_lazy.py tests/api/test_jit.py \
+  tests/transforms/test_grad.py tests/transforms/test_vmap.py \
+  tests/numpy/test_numpy_elementwise.py tests/models/test_optim.py tests/models/test_module.py \
+  tests/models/test_struct.py
 
-# The network's matrices are small: a BLAS that wakes a second thread for each of them only waits.
+.PHONY: demo check test bench lint format stubs caches-doc sanitize clean
+
+# The network's matrices are too small for BLAS threads to pay off.
 demo: .venv/installed-examples
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/mnist_mlp.py
+
+# Lint and the tests of what people touch most, for while you work; `make test` runs everything.
+check: .venv/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python tools/stubs.py --check
+	$(TEST_ENV) $(BIN)/python -m pytest -q -n $(WORKERS) $(DISTRIBUTION) $(CHECKED)
 
 test: .venv/installed-test lint
 	$(TEST_ENV) $(BIN)/python -m pytest -q -n $(WORKERS) $(DISTRIBUTION)
 
-# namoo beside JAX, PyTorch and NumPy; ARGS="--only MLP --k 3" chooses rows and rounds.
+# Measure namoo beside JAX, PyTorch and NumPy; ARGS="--only MLP --k 3" selects rows and rounds.
 bench: .venv/installed-bench
 	$(BIN)/python bench/run.py $(ARGS)
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tools/stubs.py --check
 	$(BIN)/pyright
 
 format: .venv/installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The tests of the C++ part, in a build that watches memory and undefined behaviour. Python itself
-# leaves some memory behind at exit, so leaks are counted by the tests instead.
+# Write the stubs of the namespaces and the index of the names that modules declare in `__all__`.
+stubs: .venv/installed-test
+	$(BIN)/python tools/stubs.py
+
+# Write the page that lists all caches, from their declarations in the source.
+caches-doc: .venv/installed-test
+	$(BIN)/python -m namoo.memo.caches > docs/caches.md
+
+# Run the tests of the C++ part under the address and undefined-behaviour sanitizers. Python itself
+# leaks at exit, so the leak sanitizer is off; the tests count leaks themselves.
 sanitize: .venv/installed-test
 	$(BIN)/python -m pip install --quiet scikit-build-core nanobind
 	cmake -S runtime -B build/sanitize -DNAMOO_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug \
@@ -39,7 +63,7 @@ sanitize: .venv/installed-test
 	cmake --build build/sanitize --parallel 2
 	$(TEST_ENV) PYTHONPATH=runtime/sanitize PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
 	  LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
-	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_runtime*.py
+	  $(BIN)/python -m pytest -q -p no:cacheprovider tests/runtime
 
 clean:
 	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis
@@ -48,8 +72,8 @@ clean:
 $(BIN)/python:
 	$(PYTHON) -m venv .venv
 
-# One stamp for each set of extras: pip runs again only when pyproject.toml or the C++ is newer.
-# Python compiles a module when it is first imported; all of them at once would take longer.
+# One stamp per set of extras: pip runs again only when pyproject.toml or the C++ code is newer.
+# PIP_COMPILE=0: Python compiles a module when it is first imported, which takes less time in all.
 .venv/installed-%: pyproject.toml runtime/CMakeLists.txt $(wildcard runtime/src/*) | $(BIN)/python
 	PIP_COMPILE=0 $(BIN)/python -m pip install --quiet --editable '.[$*]'
 	touch $@

@@ -1,6 +1,6 @@
-"""What a user waits for first: ``python fresh.py import|array|step FRAMEWORK`` in a new process.
+"""Measure start-up: ``python fresh.py import|array|step FRAMEWORK`` in a new process.
 
-Nothing is imported before the clock starts but what Python itself needs.
+Only what Python itself needs is imported before the clock starts.
 """
 
 import importlib
@@ -17,12 +17,12 @@ def import_all(framework):
 
 
 def first_array(framework):
-    """Import a framework and make an array, which loads what an import may leave for later."""
+    """Import a framework and make an array, which loads what the import defers."""
     return import_all(framework).zeros(3)
 
 
 def first_step(framework):
-    """The lessons' network, made eagerly from a key, and one finished step of training."""
+    """Create the lessons' network eagerly from a key, and run one training step."""
     jax = importlib.import_module(framework)
     jnp = importlib.import_module(f"{framework}.numpy")
 
@@ -54,7 +54,7 @@ def first_step(framework):
 
 
 def first_step_of_torch():
-    """The same in PyTorch, which has nothing to compile."""
+    """Do the same in PyTorch, which has nothing to compile."""
     torch = importlib.import_module("torch")
     torch.manual_seed(0)
     linear, relu = torch.nn.Linear, torch.nn.ReLU

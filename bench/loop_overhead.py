@@ -1,4 +1,4 @@
-"""What the parts of a loop cost a step: loader, progress, periodic actions, without the step.
+"""Measure what the parts of a training loop cost per step: loader, progress, periodic actions.
 
 python bench/loop_overhead.py
 """
@@ -13,14 +13,14 @@ from namoo import data, random, train
 
 
 class Terminal(io.StringIO):
-    """A terminal that nobody looks at."""
+    """A terminal whose output is discarded."""
 
     def isatty(self):
         return True
 
 
 def microseconds(loop, steps: int, rounds: int = 7) -> float:
-    """The time of one step, in the best of several rounds."""
+    """Return the time of one step in the best of several rounds."""
     best = float("inf")
     for _ in range(rounds):
         start = time.perf_counter()
@@ -30,7 +30,7 @@ def microseconds(loop, steps: int, rounds: int = 7) -> float:
 
 
 def main(steps: int = 2000) -> dict[str, float]:
-    """Print and return the microseconds a step of each part."""
+    """Print and return the microseconds per step of each part."""
     arrays = np.zeros((64_000, 8), np.float32), np.zeros(64_000, np.int32)
     loader = data.Loader(arrays, 32, key=random.key(0))
     loss, due = jnp.float32(0.5), train.every(100)
@@ -59,7 +59,7 @@ def main(steps: int = 2000) -> dict[str, float]:
     loops = {"loader": loading, "progress": showing, "every": acting, "together": everything}
     found = {name: microseconds(loop, steps) for name, loop in loops.items()}
     for name, value in found.items():
-        print(f"{name:10} {value:6.2f} µs a step")
+        print(f"{name:10} {value:6.2f} µs per step")
     return found
 
 

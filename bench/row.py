@@ -1,7 +1,7 @@
-"""What a row of the table is: one piece of work, and how fast namoo wants to be at it.
+"""A row of the benchmark table: one piece of work, and how fast namoo should be at it.
 
-A row is written once for JAX and namoo, as a function of the pair of modules ``(jax, jnp)``. Its
-twins in PyTorch and NumPy do the same work the way their users write it.
+A row is written once for JAX and namoo, as a function of the modules ``(jax, jnp)``. Its versions
+for PyTorch and NumPy do the same work the way users of these libraries write it.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ FRESH = ("import", "array", "step")  # what fresh.py measures
 
 
 class Goal(NamedTuple):
-    """How many times as fast as another framework namoo wants to be; None asks for nothing."""
+    """How many times as fast as another framework namoo should be; None sets no goal."""
 
     jax: float | None = None
     torch: float | None = None
@@ -28,7 +28,7 @@ class Row:
     """One piece of work.
 
     Attributes:
-        name: What the table says.
+        name: The name in the table.
         inputs: Makes the arguments, trees of NumPy arrays and Python numbers; smaller ones if tiny.
         program: Given ``(jax, jnp)``, the function that is called with the arguments.
         torch: Given ``(torch, compile, *arguments)``, a function of no arguments. `compile` is
@@ -36,12 +36,12 @@ class Row:
         numpy: The function by hand on NumPy.
         measure: ``call``, seconds for one call; ``first``, seconds of the first call in a new
             process; ``compile``, seconds to trace and compile without a call, in such a process;
-            ``peak``, bytes of a process that made a few calls; ``import``,
-            ``array`` and ``step``, seconds in a process that starts with nothing.
+            ``peak``, peak memory in bytes of a process that made a few calls; ``import``, ``array``
+            and ``step``, seconds in a new process.
         cache: The state of the disk caches of compiled code: ``cold``, ``warm``, or left alone.
-        chain: How many of the first arguments become the first results of the call before.
-        pipelined: Whether calls may follow one another before JAX has finished the first.
-        torch_compiles: Whether the twin's `compile` is used at all.
+        chain: How many leading arguments are replaced by the leading results of the previous call.
+        pipelined: Whether a call may start before JAX has finished the previous one.
+        torch_compiles: Whether the PyTorch version uses `compile`.
         seen: The part of a result in which the frameworks must agree.
         tolerance: The largest norm of a difference, relative to the norm of the value.
     """
@@ -62,7 +62,7 @@ class Row:
     frameworks: tuple[str, ...] = ("namoo", "jax", "torch", "numpy")
 
     def runs_in(self, framework: str) -> bool:
-        """Whether this row has anything to run in a framework (or its compiled variant)."""
+        """Return whether this row has anything to run in a framework (or its compiled variant)."""
         if self.measure in FRESH:
             return framework in self.frameworks
         if framework == "torch-compiled":
@@ -71,7 +71,7 @@ class Row:
 
 
 def convert(tree: Any, leaf: Callable[[Any], Any]) -> Any:
-    """Apply a function to the arrays of a tree; Python numbers stay as they are."""
+    """Apply a function to the arrays of a tree; Python numbers are left alone."""
     if isinstance(tree, dict):
         return {key: convert(value, leaf) for key, value in tree.items()}
     if isinstance(tree, list | tuple):
@@ -83,7 +83,7 @@ def convert(tree: Any, leaf: Callable[[Any], Any]) -> Any:
 
 
 def leaves(tree: Any) -> list[np.ndarray]:
-    """The arrays of a result, of any framework, as NumPy's and in JAX's order."""
+    """Return the arrays of a result of any framework, as NumPy arrays in JAX's order."""
     if isinstance(tree, dict):
         return [x for key in sorted(tree) for x in leaves(tree[key])]
     if isinstance(tree, list | tuple):
@@ -95,7 +95,7 @@ def leaves(tree: Any) -> list[np.ndarray]:
 
 
 def difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
-    """The largest relative difference between two lists of leaves, each measured by its norm."""
+    """Return the largest relative difference between two lists of leaves."""
     if [x.shape for x in ours] != [x.shape for x in theirs]:
         return float("inf")
 
@@ -103,6 +103,6 @@ def difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
         x, y = x.astype(np.float64), y.astype(np.float64)
         return float(np.linalg.norm(x - y) / max(float(np.linalg.norm(y)), 1e-6))
 
-    # A comparison with nan is false, so a nan must not be able to hide behind a maximum.
+    # Comparisons with NaN are false, so `max` could hide one.
     found = [relative(x, y) for x, y in zip(ours, theirs, strict=True)]
     return float("inf") if np.isnan(found).any() else max(found, default=0.0)

@@ -1,13 +1,13 @@
-"""Run the same work in namoo, JAX, PyTorch and NumPy side by side, and print who is how fast.
+"""Measure the same work in namoo, JAX, PyTorch and NumPy, and print a table of the times.
 
     python bench/run.py                             # every row; half an hour on two cores
-    python bench/run.py --only 'MLP|matmul' --k 3   # the rows whose name matches
-    python bench/run.py --json out.json             # keep the figures, beside those kept before
-    python bench/run.py --json out.json --only '^$' --markdown  # the README's table from kept ones
+    python bench/run.py --only 'MLP|matmul' --k 3   # the rows whose names match
+    python bench/run.py --json out.json             # save the figures, merged with earlier ones
+    python bench/run.py --json out.json --only '^$' --markdown  # write the pages from saved figures
 
-Each framework has a process of its own for each row. The processes take turns, round after round,
-so that what else the machine does meets all of them, and the best time of each counts. What is
-worth keeping is the ratio. Results must agree before anything is measured.
+Each framework runs each row in its own process. The processes alternate, round after round, so
+that other load on the machine affects all of them alike, and the best time of each counts. Compare
+the ratios, not the times. The results must agree before anything is measured.
 """
 
 import argparse
@@ -28,29 +28,29 @@ import numpy as np
 
 from row import FRESH, Row, difference
 from rows import ROWS
-from table import markdown_table, plain_table
+from table import TELLING, conditions, markdown_table, plain_table
 
 HERE = Path(__file__).parent
-README = HERE.parent / "README.md"
+ROOT = HERE.parent
 MARKERS = "<!-- bench -->", "<!-- /bench -->"
-# torch-compiled is PyTorch too: the better of both is what the table shows.
+# torch-compiled is PyTorch, too: the table shows the better of the two.
 FRAMEWORKS = ("namoo", "jax", "torch", "torch-compiled", "numpy")
 QUIET = {
     "JAX_PLATFORMS": "cpu",
-    # No pool of compiling processes beside the one that is measured.
+    # No pool of compiling processes next to the measured one.
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
-    # Whoever installs a package has its bytecode, as the others have theirs; without it, a process
-    # compiles all of namoo's source before it starts.
+    # Installed packages have their bytecode. Without it, a process would compile all of namoo's
+    # source before it starts.
     "PYTHONDONTWRITEBYTECODE": "",
 }
 TIME_LIMIT = 300.0  # seconds for one answer of one process
-REST = 0.05  # seconds in which the threads of the process before go to sleep
-QUIET_CORES, PATIENCE = 0.25, 30.0  # cores that others may use; seconds to wait for that
-FRESH_ROUNDS = 3  # at most, where each round costs whole processes
+REST = 0.05  # seconds for the threads of the previous process to go to sleep
+QUIET_CORES, PATIENCE = 0.25, 30.0  # cores that other programs may use; seconds to wait for that
+FRESH_ROUNDS = 3  # at most, where each round starts new processes
 
 
 def busy(seconds: float = 0.3) -> float:
-    """How many cores the rest of the machine keeps busy, while nothing is measured."""
+    """Return how many cores other programs keep busy; call it while nothing is measured."""
 
     def ticks() -> tuple[int, int]:
         user, nice, system, idle, wait, *_ = map(int, Path("/proc/stat").read_text().split()[1:9])
@@ -63,10 +63,10 @@ def busy(seconds: float = 0.3) -> float:
 
 
 def wait_for_quiet() -> float:
-    """Wait until the machine is quiet, but not for ever; how busy it is then.
+    """Wait until the machine is quiet, at most `PATIENCE` seconds; return how busy it is then.
 
-    On two cores, one that is taken makes a BLAS that waits for its second thread a hundred times
-    slower, so a figure from a busy machine says nothing.
+    On a machine of two cores, one busy core makes a BLAS that waits for its second thread a hundred
+    times slower, so figures from a busy machine mean nothing.
     """
     end = time.monotonic() + PATIENCE
     while (cores := busy()) > QUIET_CORES and time.monotonic() < end:
@@ -75,11 +75,11 @@ def wait_for_quiet() -> float:
 
 
 class Failure(Exception):
-    """A process died, hung or gave a wrong result; the message says what it wrote last."""
+    """A process died, hung or gave a wrong result; the message is the last line that it wrote."""
 
 
 class Process:
-    """A child that answers with one line at a time."""
+    """A child process that answers one line at a time."""
 
     def __init__(self, *command: str, **environment: str):
         self.errors = tempfile.TemporaryFile("w+")
@@ -93,6 +93,7 @@ class Process:
         )
 
     def answer(self, question: str = "") -> str:
+        """Send a line, if any, and return the line that the child answers with."""
         assert self.child.stdin is not None and self.child.stdout is not None
         if question:
             self.child.stdin.write(question + "\n")
@@ -109,12 +110,12 @@ class Process:
         return line
 
     def close(self) -> None:
-        self.child.communicate()  # ends its input, waits, and closes what is open
+        self.child.communicate()  # closes its input and waits for it
         self.errors.close()
 
 
 def agree(row: Row, files: dict[str, Path]) -> dict[str, str]:
-    """What is wrong with the results that do not agree with the first of those that count most."""
+    """Return a message for each framework whose result differs from the oracle's."""
     results = {}
     for framework, file in files.items():
         with np.load(file) as arrays:
@@ -129,7 +130,7 @@ def agree(row: Row, files: dict[str, Path]) -> dict[str, str]:
 
 
 def measure_calls(row: Row, frameworks: list[str], rounds: int, scratch: Path):
-    """Start all processes, compare their results, then let them take turns."""
+    """Start all processes, compare their results, then measure them alternately."""
     processes, files, failures = {}, {}, {}
     times: dict[str, list[float]] = {}
     try:
@@ -159,10 +160,10 @@ def measure_calls(row: Row, frameworks: list[str], rounds: int, scratch: Path):
 
 
 def measure_fresh(row: Row, frameworks: list[str], rounds: int, scratch: Path):
-    """A new process for each figure; a warm cache is one that such a process has filled before."""
+    """Measure each figure in a new process; an unmeasured first round fills a warm cache."""
     times: dict[str, list[float]] = {}
     failures: dict[str, str] = {}
-    for turn in range(min(rounds, FRESH_ROUNDS) + (row.cache == "warm")):
+    for number in range(min(rounds, FRESH_ROUNDS) + (row.cache == "warm")):
         for framework in [f for f in frameworks if f not in failures]:
             environment = {}
             if row.cache is not None:
@@ -181,12 +182,13 @@ def measure_fresh(row: Row, frameworks: list[str], rounds: int, scratch: Path):
             except Failure as failure:
                 failures[framework] = str(failure)
             else:
-                if turn or row.cache != "warm":
+                if number or row.cache != "warm":
                     times.setdefault(framework, []).append(seconds)
     return times, failures
 
 
 def once(row: Row, framework: str, environment: dict[str, str]) -> float:
+    """Return one figure of a row, measured in a new process."""
     if row.measure in FRESH:
         command = [str(HERE / "fresh.py"), row.measure, framework]
     else:
@@ -202,13 +204,13 @@ def once(row: Row, framework: str, environment: dict[str, str]) -> float:
 
 
 def measure(row: Row, frameworks: list[str], rounds: int) -> dict:
-    """The best figure of each framework, all figures, and what failed."""
+    """Return the best figure of each framework, all figures, and the failures."""
     wanted = [f for f in frameworks if row.runs_in(f)]
     cores = wait_for_quiet()
     with tempfile.TemporaryDirectory() as scratch:
         runner = measure_calls if row.measure == "call" else measure_fresh
         times, failures = runner(row, wanted, rounds, Path(scratch))
-    # What failed in any round has no figure: the rounds before it prove nothing.
+    # A framework that failed in any round has no figure: the rounds before it prove nothing.
     best = {name: min(found) for name, found in times.items() if name not in failures}
     compiled = best.pop("torch-compiled", None)
     if compiled is not None and compiled < best.get("torch", float("inf")):
@@ -218,7 +220,7 @@ def measure(row: Row, frameworks: list[str], rounds: int) -> dict:
 
 
 def machine() -> dict:
-    """Where the figures come from."""
+    """Return the processor and the versions of the frameworks."""
     versions = {}
     for name in ("namoo", "jax", "torch", "numpy"):
         try:
@@ -235,15 +237,23 @@ def machine() -> dict:
     }
 
 
-def write_readme(text: str) -> None:
-    """Put the table between its markers."""
+def replace_between_markers(page: Path, text: str) -> None:
+    """Replace the text between the markers of a page."""
     start, end = MARKERS
-    page = README.read_text()
-    if start not in page or end not in page:
-        raise SystemExit(f"{README.name} has no {start} ... {end} for the table to go between")
-    before, rest = page.split(start, 1)
+    content = page.read_text()
+    if start not in content or end not in content:
+        raise SystemExit(f"{page.name} has no {start} ... {end} for the table to go between")
+    before, rest = content.split(start, 1)
     after = rest.split(end, 1)[1]
-    README.write_text(f"{before}{start}\n{text}\n{end}{after}")
+    page.write_text(f"{before}{start}\n{text}\n{end}{after}")
+
+
+def write_pages(figures: dict[str, dict], about: dict, root: Path = ROOT) -> None:
+    """Write the whole table to docs/benchmarks.md and the most telling rows to the READMEs."""
+    whole = f"{conditions(about)}\n\n{markdown_table(figures)}"
+    replace_between_markers(root / "docs" / "benchmarks.md", whole)
+    for name in ("README.md", "README.ko.md"):
+        replace_between_markers(root / name, markdown_table(figures, TELLING))
 
 
 def main() -> None:
@@ -253,7 +263,7 @@ def main() -> None:
     parser.add_argument("--frameworks", default="namoo,jax,torch,numpy")
     parser.add_argument("--engine", choices=["native", "xla"], help="namoo's; native by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures here")
-    parser.add_argument("--markdown", action="store_true", help="write the README's table")
+    parser.add_argument("--markdown", action="store_true", help="write the tables of the pages")
     options = parser.parse_args()
     if options.engine:
         os.environ["NAMOO_ENGINE"] = options.engine
@@ -284,7 +294,7 @@ def main() -> None:
 
     print(plain_table(measured))
     if options.markdown:
-        write_readme(markdown_table(kept, about))
+        write_pages(kept, about)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Train step after train step, and what memory is left: `python bench/soak.py 1000000`.
+"""Run many train steps and watch memory: `python bench/soak.py 1000000`.
 
-A leak of one reference a call shows as blocks of Python's allocator, one of a buffer as resident
-memory.  Both are read at ten moments; the last nine must not differ from one another by more than
-what caches of bounded size may take.
+A leaked reference per call shows as blocks of Python's allocator, a leaked buffer as resident
+memory. Both are read ten times; the last nine readings must not differ by more than what bounded
+caches may use.
 """
 
 import argparse
@@ -15,11 +15,11 @@ import numpy as np
 import namoo as jax
 import namoo.numpy as jnp
 
-BLOCKS, BYTES = 2000, 4 << 20  # how far apart two moments may be
+BLOCKS, BYTES = 2000, 4 << 20  # how much two readings may differ
 
 
 def steps():
-    """Pairs of a name and a train step: parameters in, parameters and loss out."""
+    """Yield pairs of a name and a train step: parameters in, parameters and loss out."""
     x = jnp.asarray(np.random.default_rng(0).standard_normal((8, 6)), "float32")
 
     def loss(params, scale):
@@ -36,13 +36,13 @@ def steps():
 
 
 def resident() -> int:
-    """Bytes of memory of this process."""
+    """Return the resident memory of this process in bytes."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096
 
 
 def soak(step, calls: int, show=lambda *moment: None) -> list[tuple[int, int]]:
-    """Blocks and bytes after each tenth of the calls."""
+    """Return blocks and bytes after each tenth of the calls."""
     params = {"w": jnp.ones((6, 4)) / 8, "b": jnp.zeros(4)}
     moments = []
     for tenth in range(10):
@@ -57,7 +57,7 @@ def soak(step, calls: int, show=lambda *moment: None) -> list[tuple[int, int]]:
 
 
 def growth(moments: list[tuple[int, int]]) -> tuple[int, int]:
-    """How much more blocks and bytes there are at the end than after the first tenth."""
+    """Return how many more blocks and bytes there are at the end than after the first tenth."""
     (blocks, size), (last_blocks, last_size) = moments[0], moments[-1]
     return last_blocks - blocks, last_size - size
 

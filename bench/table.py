@@ -1,14 +1,29 @@
-"""The figures as a table: ratios, goals, and whether they are met."""
+"""Print the figures as tables: times, ratios, goals, and whether the goals are met."""
+
+from collections.abc import Iterable
 
 from row import Row
 from rows import ROWS, SECTIONS
 
 OTHERS = {"jax": "JAX", "torch": "PyTorch", "numpy": "NumPy"}
 ABSENT = "–"
+# The rows that the READMEs show; docs/benchmarks.md has all of them.
+TELLING = (
+    "MLP step, AdamW, batch 512",
+    "GPT step, 4 layers, AdamW",
+    "CNN step, 28x28, batch 64",
+    "Lorenz, 500 steps of RK4, gradient",
+    "per-example gradients, MLP, batch 128",
+    "softmax (4096, 1024)",
+    "matmul 1024",
+    "first call, GPT of 12 layers",
+    "process to first MLP step, cold cache",
+    "eager MLP step, SGD, batch 32",
+)
 
 
 def quantity(row: Row, value: float | None) -> str:
-    """A time or a size, with three digits and its unit."""
+    """Format a time or a size with three significant digits and its unit."""
     if value is None:
         return ABSENT
     if row.measure == "peak":
@@ -19,18 +34,19 @@ def quantity(row: Row, value: float | None) -> str:
 
 
 def ratio(best: dict[str, float], other: str) -> float | None:
-    """How many times as fast as another framework namoo is."""
+    """Return how many times as fast as another framework namoo is."""
     if "namoo" not in best or other not in best:
         return None
     return best[other] / best["namoo"]
 
 
 def times(value: float | None) -> str:
+    """Format a ratio."""
     return ABSENT if value is None else f"{value:.3g}×" if value < 100 else f"{value:.0f}×"
 
 
 def goals(row: Row, best: dict[str, float], figures: dict[str, dict]) -> dict[str, bool | None]:
-    """Each goal of a row, as the table says it, and whether it is met; None if it is not known."""
+    """Map the text of each goal of a row to whether it is met, or to None if that is not known."""
     found: dict[str, bool | None] = {}
     for other, name in OTHERS.items():
         wanted = getattr(row.goal, other)
@@ -54,13 +70,13 @@ def goals(row: Row, best: dict[str, float], figures: dict[str, dict]) -> dict[st
 
 
 def verdict(found: dict[str, bool | None]) -> str:
-    """Whether all goals are met that can be judged."""
+    """Say whether every goal that can be judged is met."""
     judged = [met for met in found.values() if met is not None]
     return ABSENT if not judged else "yes" if all(judged) else "no"
 
 
 def cells(row: Row, figures: dict[str, dict]) -> list[str]:
-    """One line of the table."""
+    """Return the cells of one row of the table."""
     best, failures = figures[row.name]["best"], figures[row.name]["failures"]
     values = [
         "failed" if name in failures and name not in best else quantity(row, best.get(name))
@@ -76,7 +92,7 @@ HEADER += ["goal", "met"]
 
 
 def plain_table(figures: dict[str, dict]) -> str:
-    """Columns of text, for a terminal."""
+    """Return the figures as aligned columns, for a terminal."""
     lines = [HEADER, *(cells(row, figures) for row in ROWS.values() if row.name in figures)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEADER))]
     return "\n".join(
@@ -88,22 +104,32 @@ def plain_table(figures: dict[str, dict]) -> str:
     )
 
 
-def markdown_table(figures: dict[str, dict], machine: dict) -> str:
-    """The README's table: a section for each kind of work, and what it was measured with."""
-    versions = ", ".join(
-        f"{name} {machine[key]}" for key, name in OTHERS.items() if machine.get(key)
-    )
+def markdown_table(figures: dict[str, dict], names: Iterable[str] | None = None) -> str:
+    """Return a Markdown table of all rows by section, or of the named rows only."""
     lines = [
-        f"Best times on {machine['cores']} cores of an {machine['cpu']}, beside {versions}; "
-        "× is how many times as fast namoo is. `make bench` measures them.",
-        "",
         "| work | namoo | JAX | PyTorch | NumPy | × JAX | × PyTorch | × NumPy |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
+
+    def add(rows: Iterable[Row]) -> None:
+        lines.extend(f"| {' | '.join(cells(row, figures)[:8])} |" for row in rows)
+
+    if names is not None:
+        add(ROWS[name] for name in names if name in figures)
+        return "\n".join(lines)
     for title, rows in SECTIONS.items():
-        shown = [row for row in rows if row.name in figures]
-        if shown:
+        if shown := [row for row in rows if row.name in figures]:
             lines.append(f"| **{title}** | | | | | | | |")
-        for row in shown:
-            lines.append("| " + " | ".join(cells(row, figures)[:8]) + " |")
+            add(shown)
     return "\n".join(lines)
+
+
+def conditions(machine: dict) -> str:
+    """Return the sentence above the whole table: the machine and the versions."""
+    versions = ", ".join(
+        f"{name} {machine[key]}" for key, name in OTHERS.items() if machine.get(key)
+    )
+    return (
+        f"Best times on {machine['cores']} cores of an {machine['cpu']}, beside {versions}; "
+        "× is how many times as fast namoo is. `make bench` measures them."
+    )

@@ -1,4 +1,4 @@
-"""What the rows that train share: inputs, optimisers by hand, and PyTorch's way of doing a step."""
+"""What the rows that train share: inputs, hand-written optimisers, PyTorch's training step."""
 
 from functools import partial
 
@@ -13,12 +13,12 @@ def normal(seed, *shape, scale=1.0):
 
 
 def parts(out):
-    """The new parameters and the loss: the parts of a step's result that every framework has."""
+    """Return the new parameters and the loss, which every framework's step returns."""
     return out[0], out[-1]
 
 
 def sgd_step(jax, loss):
-    """The lessons' step: parameters, then a batch, then the rate."""
+    """Return the lessons' step: parameters, then a batch, then the rate."""
 
     def step(params, x, y, lr):
         value, grads = jax.value_and_grad(loss)(params, x, y)
@@ -28,7 +28,7 @@ def sgd_step(jax, loss):
 
 
 def adamw_step(jax, jnp, loss):
-    """The same with AdamW (Loshchilov and Hutter, 2019); the state is (m, v, t)."""
+    """Return the same with AdamW (Loshchilov and Hutter, 2019); the state is (m, v, t)."""
 
     def step(params, state, x, y, lr):
         value, grads = jax.value_and_grad(loss)(params, x, y)
@@ -47,12 +47,12 @@ def adamw_step(jax, jnp, loss):
 
 
 def adamw_state(params, zeros):
-    """The first (m, v, t) for a tree of NumPy arrays; `zeros` maps such a tree to zeros."""
+    """Return the first (m, v, t) for a tree of NumPy arrays; `zeros` maps such a tree to zeros."""
     return zeros(params), zeros(params), np.zeros((), np.float32)
 
 
 def torch_step(torch, compile, loss, params, parameters, optimiser, x, y, lr):
-    """A step of PyTorch: a compiled loss and its backward pass, a fused optimiser, in place."""
+    """Return a PyTorch step: a compiled loss, its backward pass, and a fused optimiser."""
     for p in parameters:
         p.requires_grad_()
     if optimiser == "adamw":

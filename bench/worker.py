@@ -1,7 +1,7 @@
-"""One row in one framework: makes the work ready, then measures it as often as it is asked.
+"""Measure one row in one framework: prepare the work, then time it whenever asked.
 
-Started by run.py as ``python worker.py FRAMEWORK ROW LEAVES``. It writes its result into the file
-LEAVES, one line when it is ready, and one measurement for each line that it reads.
+run.py starts it as ``python worker.py FRAMEWORK ROW LEAVES``. It writes its result to the file
+LEAVES, prints a line when it is ready, and one measurement for each line that it reads.
 """
 
 import importlib
@@ -18,13 +18,13 @@ import numpy as np
 from row import Row, convert, leaves
 from rows import ROWS
 
-SAMPLE, SAMPLES = 0.02, 5  # seconds of one sample at least; samples in one answer
-ENOUGH = 1.0  # seconds after which an answer needs no further sample
+SAMPLE, SAMPLES = 0.02, 5  # minimal seconds of one sample; samples per answer
+ENOUGH = 1.0  # seconds after which no further sample is taken
 CALLS_OF_PEAK = 5
 
 
 class Work:
-    """A row made ready in one framework: what to call, with what, and how to wait for it."""
+    """A row prepared in one framework: what to call, with which arguments, and how to wait."""
 
     def __init__(self, row: Row, framework: str, tiny: bool = False):
         self.row = row
@@ -37,7 +37,7 @@ class Work:
             self.args = convert(self.args, jnp.asarray)
             self.call = row.program(jax, jnp)
             self.warm_up = lambda: jax.block_until_ready(jax.jit(lambda x: x + 1)(jnp.ones(3)))
-            # What the others return is finished.
+            # The other engines return finished results.
             by_xla = framework == "jax" or jax.config.engine == "xla"
             self.wait = jax.block_until_ready if by_xla else None
         elif framework == "numpy":
@@ -52,11 +52,11 @@ class Work:
             self.call, self.args = row.torch(torch, compile, *args), ()
 
     def result(self) -> list[np.ndarray]:
-        """The leaves of the first call's result."""
+        """Return the leaves of the first call's result."""
         return leaves(self.row.seen(self.call(*self.args)))
 
     def repeat(self, times: int) -> float:
-        """Seconds for so many calls."""
+        """Return the seconds for a number of calls."""
         call, args, wait, chain = self.call, self.args, self.wait, self.row.chain
         out = None
         start = time.perf_counter()
@@ -75,7 +75,7 @@ class Work:
         return time.perf_counter() - start
 
     def best(self) -> float:
-        """Seconds for one call: the best of several samples that are long enough for the clock."""
+        """Return the seconds for one call: the best of several long enough samples."""
         times = 1
         while (seconds := self.repeat(times)) < SAMPLE:
             times = max(2 * times, int(1.2 * times * SAMPLE / seconds))
@@ -86,7 +86,7 @@ class Work:
 
 
 def first_call(row: Row, framework: str) -> float:
-    """Seconds from a function that nobody has called to its first result."""
+    """Return the seconds of the first call of a function."""
     work = Work(row, framework)
     work.warm_up()
     start = time.perf_counter()
@@ -97,7 +97,7 @@ def first_call(row: Row, framework: str) -> float:
 
 
 def compilation(row: Row, framework: str) -> float:
-    """Seconds from a function that nobody has called to its program, compiled ahead of time."""
+    """Return the seconds to trace and compile a function ahead of time."""
     work = Work(row, framework)
     work.warm_up()
     start = time.perf_counter()
@@ -106,9 +106,9 @@ def compilation(row: Row, framework: str) -> float:
 
 
 def peak(row: Row, framework: str) -> float:
-    """Bytes of this process at its largest, after a few calls.
+    """Return the peak memory of this process in bytes, after a few calls.
 
-    The kernel's own mark is read: `ru_maxrss` starts at the size of the process that started this.
+    It reads the kernel's high-water mark: `ru_maxrss` starts at the size of the parent process.
     """
     Work(row, framework).repeat(CALLS_OF_PEAK)
     mark = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())

@@ -1,4 +1,4 @@
-"""Train a small GPT to write psalms, one character after another.
+"""Train a small GPT to write psalms, character by character.
 
 The text is `data/psalms.txt`, from the King James Version; the last tenth is kept for validation.
 
@@ -20,7 +20,7 @@ CONTEXT = 64
 
 
 class Block(namoo.Module):
-    """What a position learns from those before it, and then from itself."""
+    """A transformer block: attention to earlier positions, then an MLP."""
 
     norms: list
     attention: nn.MultiheadAttention
@@ -39,7 +39,7 @@ class Block(namoo.Module):
 
 
 class GPT(namoo.Module):
-    """From the tokens of one text to the logits of each next token."""
+    """Map the tokens of one text to the logits of each next token."""
 
     embed: nn.Embedding
     blocks: list
@@ -55,12 +55,12 @@ class GPT(namoo.Module):
         x = namoo.vmap(self.embed)(tokens)
         for block in self.blocks:
             x = block(x)
-        return namoo.vmap(self.norm)(x) @ self.embed.weight.T  # the same table reads and writes
+        return namoo.vmap(self.norm)(x) @ self.embed.weight.T  # tied weights
 
 
 @namoo.jit
 def loss_of(model, tokens):
-    """The mean loss, in nats a character, of a batch of texts (batch, CONTEXT + 1)."""
+    """Return the mean loss, in nats per character, of a batch of texts (batch, CONTEXT + 1)."""
     logits = namoo.vmap(model)(tokens[:, :-1])
     return optim.losses.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]).mean()
 
@@ -73,7 +73,7 @@ def train_step(state, tokens):
 
 @namoo.jit(static_argnames="length")
 def sample(model, start, key, length, temperature=0.8):
-    """Continue a text of CONTEXT tokens by `length` tokens, each drawn from what the model says."""
+    """Continue a text of CONTEXT tokens by `length` tokens sampled from the model."""
 
     def step(window, key):
         token = random.categorical(key, model(window)[-1] / temperature)

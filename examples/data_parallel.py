@@ -1,12 +1,12 @@
-"""One training in four spellings: on one device, and divided over many in three ways.
+"""Train one model in four ways: on one device, and data-parallel in three ways.
 
-Each device gets its share of every batch, and the gradients are averaged.  `pmap` and `shard_map`
-say so themselves; `jit` is told how the batch lies on the devices, and XLA does the rest.
+Each device gets its share of every batch, and the gradients are averaged. With `pmap` and
+`shard_map` the program does this explicitly; with `jit` only the batch is sharded, and XLA does it.
 
     python examples/data_parallel.py                                        # 8 simulated devices
     python -m namoo.launch -n 4 --cpu-devices 2 examples/data_parallel.py   # in 4 processes
 
-On a machine with GPUs these are the devices; on several, start it by Slurm's srun or by mpirun.
+On a machine with GPUs it uses these; on several machines, start it with Slurm's srun or mpirun.
 """
 
 import argparse
@@ -17,14 +17,14 @@ from mnist_mlp import SIZES, batch_loss, init_mlp, load_digits
 
 import namoo as jax
 from namoo import P, distributed, lax, random, train
-from namoo.distributed.clusters import detect
+from namoo.devices.distributed.clusters import detect
 from namoo.sharding import AxisType, NamedSharding
 
 HERE = Path(__file__).parent
 
 
 def step(params, images, labels):
-    """One step of training on a batch: the new parameters, and the loss."""
+    """Take one training step on a batch; return the new parameters and the loss."""
     loss, grads = jax.value_and_grad(batch_loss)(params, images, labels)
     return jax.tree.map(lambda p, g: p - 0.2 * g, params, grads), loss
 
@@ -34,15 +34,15 @@ def mean_loss(params, images, labels):
 
 
 def step_of_share(params, images, labels):
-    """The same on one device's share of the batch."""
+    """Take the same step on one device's share of the batch."""
     loss, grads = jax.value_and_grad(mean_loss)(params, images, labels)
-    # Under shard_map they are those of all devices already; under pmap, of this one's share.
+    # Under shard_map, they are already summed over devices; under pmap, they are this device's.
     grads = lax.pmean(grads, "data")
     return jax.tree.map(lambda p, g: p - 0.2 * g, params, grads), loss
 
 
 def run(train_step, params, batches, place):
-    """The losses of all steps."""
+    """Return the losses of all steps."""
     losses = []
     for batch in batches:
         params, loss = train_step(params, *map(place, batch))
@@ -55,21 +55,21 @@ def on_one_device(params, batches):
 
 
 def with_pmap(params, batches):
-    """Arrays have one more axis: that of this process' devices."""
+    """Train with `pmap`: arrays have one more axis, that of this process' devices."""
     mapped = jax.pmap(step_of_share, "data", in_axes=(None, 0, 0), out_axes=None)
     shape = (jax.local_device_count(), -1)
     return run(mapped, params, batches, lambda x: share(x).reshape(*shape, *x.shape[1:]))
 
 
 def with_jit(params, batches):
-    """The program is that of one device; only the data lies on many."""
+    """Train with `jit`: the program is that of one device; only the data are sharded."""
     whole, place = layouts()
     compiled = jax.jit(step, out_shardings=whole)
     return run(compiled, jax.device_put(params, whole), batches, place)
 
 
 def with_shard_map(params, batches):
-    """Each device runs the function on its part; `P()` is what all of them have."""
+    """Train with `shard_map`: each device runs the function on its shard; `P()` is replicated."""
     whole, place = layouts()
     specs = {"in_specs": (P(), P("data"), P("data")), "out_specs": (P(), P())}
     mapped = jax.jit(jax.shard_map(step_of_share, mesh=whole.mesh, **specs))
@@ -77,7 +77,7 @@ def with_shard_map(params, batches):
 
 
 def layouts():
-    """How all of an array lies on every device; what divides an array along its first axis."""
+    """Return the shardings that replicate an array, and that split its first axis."""
     mesh = jax.make_mesh((jax.device_count(),), ("data",), (AxisType.Auto,))
     split = NamedSharding(mesh, P("data"))
     put = jax.make_array_from_process_local_data
@@ -89,7 +89,7 @@ def share(x):  # this process' share of a batch
 
 
 def main(steps=200, batch_size=256, seed=0, *, picture):
-    """Train in each spelling, and draw the losses, which are the same."""
+    """Train in each way, and draw the losses, which are the same."""
     (images, labels), _ = load_digits()
     key, init_key = random.split(random.PRNGKey(seed))
     chosen = np.asarray(random.randint(key, (steps, batch_size), 0, len(images)))

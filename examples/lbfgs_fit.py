@@ -1,8 +1,8 @@
-"""Fit a logistic regression of digits to the end, by L-BFGS.
+"""Fit a logistic regression of digits to convergence with L-BFGS.
 
-The loss is convex and has one lowest point. L-BFGS learns the curvature from its last steps and
-searches along each direction; it comes to that point where gradient descent, after as many steps,
-is still on its way (Liu and Nocedal, 1989). The loop is one `lax.while_loop`, which ends
+The loss is convex and has one minimum. L-BFGS estimates the curvature from its last steps and
+searches along each direction; it reaches the minimum in a number of steps after which gradient
+descent is still far from it (Liu and Nocedal, 1989). The loop is one `lax.while_loop`, which ends
 when the gradient is small.
 
     python examples/lbfgs_fit.py            # until the gradient is below 1e-4
@@ -32,7 +32,7 @@ def load_digits():
 
 
 def loss(params, images, labels):
-    """Cross-entropy, and a little of the squared weights, so that there is a lowest point."""
+    """Return the cross-entropy plus a small weight penalty, so that there is a minimum."""
     logits = images @ params["W"] + params["b"]
     fit = optim.losses.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
     return fit + DECAY * jnp.sum(params["W"] ** 2)
@@ -40,13 +40,13 @@ def loss(params, images, labels):
 
 @namoo.jit(static_argnames="steps")
 def minimise(params, data, steps, tolerance):
-    """L-BFGS until the gradient is small: the parameters, the steps, and losses and norms."""
+    """Run L-BFGS until the gradient is small; return parameters, steps, losses and norms."""
     tx = optim.lbfgs()
 
     def value_fn(params):
         return loss(params, *data)
 
-    # The line search has computed the next value and gradient already; they are in its state.
+    # The line search has already computed the next value and gradient; they are in its state.
     value_and_grad = optim.value_and_grad_from_state(value_fn)
 
     def unfinished(carry):
@@ -69,7 +69,7 @@ def minimise(params, data, steps, tolerance):
 
 @namoo.jit(static_argnames="steps")
 def descend(params, data, steps, rate):
-    """Plain gradient descent: the losses and the norms of the gradients."""
+    """Run plain gradient descent; return the losses and the norms of the gradients."""
 
     def step(params, _):
         value, grad = namoo.value_and_grad(loss)(params, *data)
@@ -80,7 +80,7 @@ def descend(params, data, steps, rate):
 
 
 def main(steps=300, size=8000, tolerance=1e-4, *, picture):
-    """Fit in both ways, draw the gradients' norms, and return the accuracy on the test digits."""
+    """Fit in both ways, draw the norms of the gradients, and return the test accuracy."""
     (images, labels), (test_images, test_labels) = load_digits()
     digits = images[:size], labels[:size]
     zeros = {"W": jnp.zeros((784, 10)), "b": jnp.zeros(10)}

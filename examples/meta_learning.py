@@ -1,9 +1,9 @@
 """Learn to learn: parameters from which one step of descent fits any sine wave (MAML).
 
-A task is a sine wave of its own amplitude and phase, seen at ten points. The inner step is
-θ' = θ - a·∇L(θ) on those points; the outer loss is L(θ') on ten others. Its gradient goes through
-the inner gradient: grad through grad (Finn, Abbeel and Levine, 2017, "Model-Agnostic Meta-Learning
-for Fast Adaptation of Deep Networks").
+A task is a sine wave with a random amplitude and phase, seen at ten points. The inner step is
+θ' = θ - a·∇L(θ) on those points; the outer loss is L(θ') on ten others. Its gradient differentiates
+through the inner gradient (Finn, Abbeel and Levine, 2017, "Model-Agnostic Meta-Learning for Fast
+Adaptation of Deep Networks").
 
     python examples/meta_learning.py            # 6000 steps of 25 tasks
     python examples/meta_learning.py --short    # a few steps, to see that everything runs
@@ -24,13 +24,13 @@ INNER_RATE = 0.02
 
 
 def wave(key, x):
-    """A random sine wave, at some places."""
+    """Return a random sine wave at given points."""
     amplitude, phase = random.uniform(key, (2,)) * jnp.array([4.9, math.pi])
     return (0.1 + amplitude) * jnp.sin(x - phase)
 
 
 def sine_task(key):
-    """Two sets of points of one random wave: to learn from, and to be judged by."""
+    """Return two sets of points of one random wave: to adapt to, and to evaluate on."""
     wave_key, x_key = random.split(key)
     x = random.uniform(x_key, (2, SHOTS, 1), minval=-5.0, maxval=5.0)
     y = wave(wave_key, x)
@@ -43,7 +43,7 @@ def loss(model, points):
 
 
 def adapt(model, points, steps=1):
-    """The model after some steps of plain descent on a few points."""
+    """Return the model after some steps of gradient descent on a few points."""
 
     def step(model, _):
         grads = namoo.grad(loss)(model, points)
@@ -53,19 +53,19 @@ def adapt(model, points, steps=1):
 
 
 def meta_loss(model, key):
-    """The loss on the second points of a task, after one step on the first."""
+    """Return the loss on the second points of a task after one step on the first."""
     seen, judged = sine_task(key)
     return loss(adapt(model, seen), judged)
 
 
 def plain_loss(model, key):
-    """The loss without an inner step: what one network for all waves can do."""
+    """Return the loss without an inner step: what one network for all waves can reach."""
     return loss(model, sine_task(key)[1])
 
 
 @namoo.jit(static_argnames=("objective", "steps"))
 def learn(objective, steps):
-    """Minimise the mean objective over random tasks, the whole loop as one program."""
+    """Minimise the mean objective over random tasks, with the whole loop as one program."""
 
     def step(state, key):
         keys = random.split(key, 25)
@@ -82,7 +82,7 @@ def learn(objective, steps):
 
 @namoo.jit(static_argnames="steps")
 def error_after(model, keys, steps):
-    """The mean loss on new tasks, after some steps on ten points of each."""
+    """Return the mean loss on new tasks after some steps on ten points of each."""
 
     def one(key):
         seen, judged = sine_task(key)
@@ -97,7 +97,7 @@ def main(steps=6000, *, picture):
     seen, _ = sine_task(keys[0])
     x = np.linspace(-5, 5, 101, dtype=np.float32)[:, None]
     true, dots = wave(random.split(keys[0])[0], x)[:, 0], [math.nan] * len(x)
-    # A nan is a gap, and a number between two of them a dot: the points that were seen.
+    # A NaN makes a gap, so a number between two of them is a dot: an observed point.
     dots += [y for point in seen[1][:, 0] for y in (math.nan, point)]
     curves = {"x": np.concatenate([x, np.repeat(seen[0], 2, axis=0)])[:, 0]}
     for name, objective in [("plain", plain_loss), ("meta", meta_loss)]:

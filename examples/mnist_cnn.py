@@ -1,7 +1,7 @@
 """Train a convolutional network on real handwritten digits, with checkpoints and exact resume.
 
-The model is a `namoo.Module`, the optimiser AdamW, the digits are shifted and turned at random.
-Stop it at any time: started again, it goes on from its last checkpoint, as if it had not stopped.
+The model is a `namoo.Module`, the optimiser AdamW, the digits are shifted and rotated at random.
+Stop it at any time: started again, it continues from its last checkpoint with the same results.
 
     python examples/mnist_cnn.py            # ten epochs, or what is left of them
     python examples/mnist_cnn.py --short    # a few steps, to see that everything runs
@@ -21,7 +21,7 @@ TEST_SIZE = 2000
 
 
 class CNN(namoo.Module):
-    """Two convolutions with pooling, then two dense layers; it sees one image (1, 28, 28)."""
+    """Two convolutions with pooling, then two dense layers; it takes one image (1, 28, 28)."""
 
     features: nn.Sequential
     head: nn.MLP
@@ -48,7 +48,7 @@ def load_digits():
 
 
 def augment(image, key):
-    """Turn an image by a few degrees and shift it by up to two pixels."""
+    """Rotate an image by a few degrees and shift it by up to two pixels."""
     angle, dy, dx = random.uniform(key, (3,), minval=-1, maxval=1) * jnp.array([0.2, 2.0, 2.0])
     y, x = jnp.meshgrid(jnp.arange(28.0) - 13.5, jnp.arange(28.0) - 13.5, indexing="ij")
     rows = jnp.cos(angle) * y - jnp.sin(angle) * x + 13.5 + dy
@@ -58,7 +58,7 @@ def augment(image, key):
 
 @namoo.jit
 def train_step(state, key, images, labels):
-    # The step's own key: from the number of the step, so that a resumed run draws the same.
+    # The key is derived from the step, so that a resumed run draws the same numbers.
     turns, drops = random.split(random.fold_in(key, state.step))
     images = namoo.vmap(augment)(images, random.split(turns, len(images)))
     keys = random.split(drops, len(images))
@@ -79,13 +79,13 @@ def test_step(model, batch):
 
 
 def main(steps=1250, save_every=125, batch_size=64, *, picture):
-    """Train, save now and then, draw the curves, and return the accuracy on the test digits."""
+    """Train, save regularly, draw the curves, and return the test accuracy."""
     digits, test = load_digits()
     loader = data.Loader(digits, batch_size, key=random.key(1))
     schedule = optim.cosine_decay_schedule(4e-3, steps)
     tx = optim.adamw(schedule, weight_decay=1e-2, mask=~namoo.paths("**/bias"))
     state = train.TrainState.create(params=CNN(key=random.key(0)), tx=tx)
-    folder = Path(picture).with_name(f"mnist_cnn_{steps}_steps")  # delete it to start anew
+    folder = Path(picture).with_name(f"mnist_cnn_{steps}_steps")  # delete it to start over
     saved = checkpoints.Checkpoints(folder / "checkpoints", keep=2)
     if saved.latest is None:
         print(tree.summary(state.params))

@@ -29,7 +29,7 @@ def load_digits():
 
 
 def init_mlp(key, sizes):
-    """One {"W", "b"} for each layer; the weights' scale keeps a relu's variance."""
+    """Return one {"W", "b"} per layer; the scale of the weights preserves a relu's variance."""
     keys = random.split(key, len(sizes) - 1)
     return [
         {"W": random.normal(k, (n_in, n_out)) * (2 / n_in) ** 0.5, "b": jnp.zeros(n_out)}
@@ -38,24 +38,24 @@ def init_mlp(key, sizes):
 
 
 def mlp_apply(params, x):
-    """The logits of one image."""
+    """Return the logits of one image."""
     for layer in params[:-1]:
         x = jax.nn.relu(x @ layer["W"] + layer["b"])
     return x @ params[-1]["W"] + params[-1]["b"]
 
 
 def cross_entropy(params, x, label):
-    """The loss of one image."""
+    """Return the loss of one image."""
     return -jax.nn.log_softmax(mlp_apply(params, x))[label]
 
 
 def batch_loss(params, images, labels):
-    """The mean loss of a batch."""
+    """Return the mean loss of a batch."""
     return jax.vmap(cross_entropy, in_axes=(None, 0, 0))(params, images, labels).mean()
 
 
 def adam(params, grads, state, lr, b1=0.9, b2=0.999, eps=1e-8):
-    """One step of Adam (Kingma and Ba, 2015): the new parameters and the new (m, v, t)."""
+    """Take one step of Adam (Kingma and Ba, 2015); return the parameters and (m, v, t)."""
     m, v, t = state
     t = t + 1
     m = jax.tree.map(lambda m, g: b1 * m + (1 - b1) * g, m, grads)
@@ -79,7 +79,7 @@ def accuracy(params, images, labels):
 
 
 def main(epochs=12, steps_per_epoch=None, batch_size=64, lr=4e-3, seed=0, *, picture):
-    """Train, show the progress, draw it, and return the accuracy on the test digits."""
+    """Train, show and draw the progress, and return the test accuracy."""
     (images, labels), test = load_digits()
     steps = steps_per_epoch or len(images) // batch_size
     key, init_key = random.split(random.PRNGKey(seed))
@@ -96,7 +96,7 @@ def main(epochs=12, steps_per_epoch=None, batch_size=64, lr=4e-3, seed=0, *, pic
         if place == 0:
             order = np.asarray(random.permutation(random.fold_in(key, epoch), len(images)))
         batch = order[place * batch_size : (place + 1) * batch_size]
-        rate = lr * (1 - step / len(shown))  # falls to zero in a straight line
+        rate = lr * (1 - step / len(shown))  # linear decay to zero
         params, state, loss = train_step(params, state, images[batch], labels[batch], rate)
         if place == steps - 1:
             history.append({"step": step + 1, "loss": loss, "accuracy": accuracy(params, *test)})

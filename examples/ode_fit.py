@@ -1,12 +1,12 @@
 """Fit a differential equation to real data: hares and lynxes in Canada, 1900 to 1920.
 
-Lotka and Volterra's equations are solved by the method of Runge and Kutta within `lax.scan`. The
-gradient comes from a second equation, the adjoint, solved backwards in time: nothing of the way
-forward is kept, whatever its length (Chen et al., 2018, "Neural Ordinary Differential Equations").
+The Lotka-Volterra equations are solved by the Runge-Kutta method in `lax.scan`. The gradient comes
+from a second equation, the adjoint, solved backwards in time: no intermediate states are stored,
+however many there are (Chen et al., 2018, "Neural Ordinary Differential Equations").
 
     da/dt = -a·∂f/∂y,    dg/dt = -a·∂f/∂θ
 
-    python examples/ode_fit.py            # --short: 50 steps of Adam in the place of 500
+    python examples/ode_fit.py            # --short: 50 steps of Adam instead of 500
 """
 
 import argparse
@@ -23,13 +23,13 @@ SUBSTEPS = 20
 
 
 def lotka_volterra(y, params):
-    """The change of hares and lynxes in a year."""
+    """Return the change of hares and lynxes per year."""
     (hare, lynx), (birth, hunted, fed, death) = y, jnp.exp(params["rates"])
     return jnp.stack([hare * (birth - hunted * lynx), lynx * (fed * hare - death)])
 
 
 def runge_kutta(field, y, duration):
-    """The state after a time, of any tree, by SUBSTEPS steps of fourth order."""
+    """Return the state, any tree, after a time, by SUBSTEPS steps of fourth order."""
     h = duration / SUBSTEPS
 
     def move(y, by, slope):
@@ -46,7 +46,7 @@ def runge_kutta(field, y, duration):
 
 
 def solve_by_scan(params, y):
-    """The state a year later; its gradient keeps all states on the way."""
+    """Return the state a year later; its gradient stores all intermediate states."""
     return runge_kutta(lambda y: lotka_volterra(y, params), y, 1.0)
 
 
@@ -56,7 +56,7 @@ def solve_forward(params, y):
 
 
 def solve_backward(kept, cotangent):
-    """The adjoint equation, a year back; it finds the way of the state again as it goes."""
+    """Solve the adjoint equation a year back, recomputing the states on the way."""
     params, end = kept
 
     def field(now):
@@ -74,14 +74,14 @@ solve.defvjp(solve_forward, solve_backward)
 
 
 def trajectory(params, years, solve=solve):
-    """Hares and lynxes in each year, from the first."""
+    """Return hares and lynxes in each year, starting with the first."""
     start = jnp.exp(params["start"])
     _, rest = lax.scan(lambda y, _: (solve(params, y),) * 2, start, None, length=years - 1)
     return jnp.concatenate([start[None], rest])
 
 
 def loss(params, seen, solve=solve):
-    """The mean squared error of the logarithms: what counts is by which factor one is wrong."""
+    """Return the mean squared error of the logarithms, which measures relative errors."""
     return jnp.mean((jnp.log(trajectory(params, len(seen), solve)) - jnp.log(seen)) ** 2)
 
 
@@ -96,7 +96,7 @@ def fit(params, seen, steps):
 
 
 def main(steps=500, *, picture):
-    """Compare both gradients, fit, and draw what was seen and what was fitted."""
+    """Compare both gradients, fit, and draw the data and the fit."""
     table = np.loadtxt(HERE / "data" / "lynx_hare.csv", delimiter=",", skiprows=1)
     seen = table[:, 1:].astype(np.float32)
     params = {"rates": jnp.log(jnp.array([0.5, 0.025, 0.025, 0.8])), "start": jnp.log(seen[0])}

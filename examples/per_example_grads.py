@@ -2,8 +2,8 @@
 
 `vmap(grad(loss))` is the gradient of each example alone. Each is clipped to a length of at most C,
 and noise of C times a multiplier is added to their sum (Abadi et al., 2016, "Deep Learning with
-Differential Privacy"). A digit more or less changes the probability of any outcome by a factor of
-at most e^ε, but for δ.
+Differential Privacy"). Adding or removing a digit changes the probability of any outcome by a
+factor of at most e^ε, up to δ.
 
     python examples/per_example_grads.py            # 600 steps: no noise, some, much
     python examples/per_example_grads.py --short    # a few steps, to see that everything runs
@@ -39,13 +39,13 @@ def init(key, width=32):
 
 
 def predict(params, x):
-    """The logits of one image, or of many."""
+    """Return the logits of one image, or of many."""
     hidden, output = params
     return jnp.tanh(x @ hidden["W"] + hidden["b"]) @ output["W"] + output["b"]
 
 
 def loss(params, x, label):
-    """The loss of one image."""
+    """Return the loss of one image."""
     return -namoo.nn.log_softmax(predict(params, x))[label]
 
 
@@ -55,7 +55,7 @@ def accuracy(params, images, labels):
 
 
 def private_gradient(params, images, labels, here, size, key, clip, noise):
-    """The sum of clipped gradients of examples that are `here`, and noise, over the mean size."""
+    """Return the sum of the clipped gradients of the sampled examples plus noise, over `size`."""
     grads = namoo.vmap(namoo.grad(loss), in_axes=(None, 0, 0))(params, images, labels)
     factors = here * jnp.minimum(1.0, clip / namoo.vmap(optim.global_norm)(grads))
     leaves, structure = namoo.tree.flatten(grads)
@@ -66,7 +66,7 @@ def private_gradient(params, images, labels, here, size, key, clip, noise):
 
 
 def epsilon(noise, rate, steps):
-    """The ε, at δ = DELTA, of so many steps, in each of which a digit takes part with chance q.
+    """Return ε, at δ = DELTA, after some steps in which each digit takes part with chance q.
 
     The Rényi divergence of order α between the two outcomes of a step (Mironov et al., 2019) is
 

@@ -3,7 +3,7 @@
 Sixteen carts run at once by `vmap`, a rollout is a `scan`, and so are the updates (Schulman et al.,
 2017, "Proximal Policy Optimization Algorithms"; the cart is Barto, Sutton and Anderson's, 1983).
 
-    python examples/ppo_cartpole.py    # with --short, ten updates in the place of 150
+    python examples/ppo_cartpole.py    # with --short, ten updates instead of 150
 """
 
 import argparse
@@ -18,12 +18,12 @@ GAMMA, LAMBDA, CLIP, ENTROPY, LIMIT = 0.99, 0.95, 0.2, 0.01, 500
 
 
 def reset(key):
-    """A cart near the middle, its pole nearly upright: (place, speed, angle, turn) and time."""
+    """Return a cart near the middle, its pole nearly upright: (x, speed, angle, spin) and time."""
     return random.uniform(key, (4,), minval=-0.05, maxval=0.05), jnp.int32(0)
 
 
 def move(state, action, key):
-    """Push to the left or the right for 0.02 s; if the pole falls, or time is up, start anew."""
+    """Push left or right for 0.02 s; if the pole falls, or time is up, start over."""
     (body, t), (_, speed, angle, turn) = state, state[0]
     sin, cos = jnp.sin(angle), jnp.cos(angle)
     force = (jnp.where(action == 1, 10.0, -10.0) + 0.05 * turn**2 * sin) / 1.1
@@ -34,12 +34,12 @@ def move(state, action, key):
 
 
 def agents(params, bodies):
-    """For each cart, the log-probabilities of both actions, and how much is still to be earned."""
+    """Return, for each cart, the log-probabilities of both actions and the expected return."""
     return nn.log_softmax(namoo.vmap(params[0])(bodies)), namoo.vmap(params[1])(bodies)
 
 
 def rollout(params, carts, key):
-    """LENGTH steps of all carts: what was seen and done."""
+    """Run all carts for LENGTH steps; return what they observed and did."""
 
     def step(carts, key):
         (act, restart), (scores, values) = random.split(key), agents(params, carts[0])
@@ -52,7 +52,7 @@ def rollout(params, carts, key):
 
 
 def advantages(steps, last_value):
-    """How much better each action was than expected, with those that followed; a step earns 1."""
+    """Return how much better each action was than expected; a step earns 1."""
 
     def back(carry, step):
         ahead, value = carry
@@ -73,7 +73,7 @@ def loss(params, batch):
 
 @namoo.jit(static_argnames="updates")
 def learn(key, updates):
-    """Train; the parameters, and how many tries ended during each update."""
+    """Train; return the parameters, and how many episodes ended during each update."""
 
     def descend(state, batch):
         return state.apply_gradients(grads=namoo.grad(loss)(state.params, batch)), None
@@ -98,7 +98,7 @@ def learn(key, updates):
 
 @namoo.jit
 def judge(params, keys):
-    """For how many steps each of some poles stands, if the likelier action is taken."""
+    """Return for how many steps some poles stay up if the likelier action is taken."""
 
     def step(carry, _):
         carts, standing = carry

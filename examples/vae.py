@@ -1,12 +1,12 @@
-"""Learn to draw digits: a variational autoencoder with a plane for its hidden space.
+"""Learn to draw digits: a variational autoencoder with a two-dimensional latent space.
 
-The encoder says where in the plane an image may have come from, a normal distribution; the decoder
-draws an image from a point. Both learn to make the evidence lower bound large (Kingma and Welling,
-2014, "Auto-Encoding Variational Bayes"):
+The encoder maps an image to a normal distribution over the plane; the decoder draws an image from a
+point. Both are trained to maximise the evidence lower bound (Kingma and Welling, 2014,
+"Auto-Encoding Variational Bayes"):
 
     log p(x) >= E_q(z|x)[log p(x|z)] - KL(q(z|x) || N(0, 1))
 
-The picture is the plane itself: what the decoder draws at the points of a grid.
+The picture shows what the decoder draws at the points of a grid in the plane.
 
     python examples/vae.py            # twenty epochs
     python examples/vae.py --short    # a few steps, to see that everything runs
@@ -29,7 +29,7 @@ TEST_SIZE = 2000
 
 
 class VAE(namoo.Module):
-    """Two networks, from an image to a distribution in the plane and back."""
+    """Two networks: from an image to a distribution over the plane, and back."""
 
     encoder: nn.MLP
     decoder: nn.MLP
@@ -40,7 +40,7 @@ class VAE(namoo.Module):
         self.decoder = nn.MLP(hidden, 784, width, depth=2, activation=nn.gelu, key=second)
 
     def bound(self, image, key):
-        """The negative lower bound of one image, in nats, from one sample."""
+        """Return the negative lower bound of one image, in nats, from one sample."""
         mean, log_scale = jnp.split(self.encoder(image), 2)
         z = mean + jnp.exp(log_scale) * random.normal(key, mean.shape)
         logits = self.decoder(z)
@@ -62,7 +62,7 @@ def train_step(state, images, key):
 
 
 def draw_plane(model, count=15):
-    """One large image of what the decoder draws, at equal steps of probability."""
+    """Return one large image of what the decoder draws, at equal steps of probability."""
     at = norm.ppf((jnp.arange(count) + 0.5) / count)
     z = jnp.stack(jnp.meshgrid(at, at), axis=-1).reshape(-1, 2)
     images = nn.sigmoid(namoo.vmap(model.decoder)(z)).reshape(count, count, 28, 28)
@@ -70,7 +70,7 @@ def draw_plane(model, count=15):
 
 
 def write_png(path, image):
-    """Write a grey picture, numbers in [0, 1]."""
+    """Write a grey image with values in [0, 1]."""
 
     def chunk(name, body):
         return (
@@ -78,7 +78,7 @@ def write_png(path, image):
         )
 
     height, width = image.shape
-    rows = np.pad(np.uint8(255 * image), ((0, 0), (1, 0))).tobytes()  # each begins with filter 0
+    rows = np.pad(np.uint8(255 * image), ((0, 0), (1, 0))).tobytes()  # rows start with filter 0
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(rows, 9)), (b"IEND", b"")]
     Path(path).parent.mkdir(parents=True, exist_ok=True)

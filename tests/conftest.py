@@ -1,4 +1,4 @@
-"""What every test runs under: one platform for the oracle, and a summary of the package's size."""
+"""Settings of all tests: one platform for the oracle, and a summary of the package's size."""
 
 import os
 from collections import Counter
@@ -9,8 +9,8 @@ import pytest
 
 import namoo
 
-# Before any test imports jax: the oracle runs on the CPU, whatever the machine has.  It computes
-# most programs once, so XLA need not make them fast, only soon: these take less than half the time.
+# Before any test imports jax: the oracle runs on the CPU. It runs most programs once, so XLA should
+# compile them quickly rather than well; these flags more than halve the time.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 SOON = (
     "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
@@ -21,13 +21,13 @@ if SOON not in (flags := os.environ.get("XLA_FLAGS", "")):
 
 PACKAGE = Path(__file__).parents[1] / "src" / "namoo"
 
-# The same examples on every run and on every machine; a slow machine is not a failure.
+# The same examples on every run and machine; a slow machine is not a failure.
 hypothesis.settings.register_profile("namoo", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("namoo")
 
 
-# What these files test is how programs run.  The others are about what functions mean, in
-# thousands of small programs: the interpreter is quicker to compile those.
+# These files test how programs run, on the default engine. The other files test what functions
+# compute, in thousands of small programs, which the interpreter compiles faster.
 ON_THE_DEFAULT_ENGINE = {
     "test_bench",
     "test_compositions",
@@ -48,7 +48,7 @@ ON_THE_DEFAULT_ENGINE = {
 
 @pytest.fixture(autouse=True)
 def _engine_of_the_file(request):
-    """Run programs by the engine that suits the file, or by that of NAMOO_TEST_ENGINE."""
+    """Select the engine that suits the file, or that of NAMOO_TEST_ENGINE."""
     name, before = request.path.stem, namoo.config.engine
     default = before if name in ON_THE_DEFAULT_ENGINE or name.startswith("test_native") else None
     chosen = os.environ.get("NAMOO_TEST_ENGINE") or default or "interpreter"
@@ -59,7 +59,7 @@ def _engine_of_the_file(request):
 
 @pytest.fixture
 def eight_devices():
-    """A CPU that shows itself as eight devices."""
+    """Let the CPU present itself as eight devices."""
     namoo.cpu_devices(8)
     yield
     namoo.cpu_devices(1)

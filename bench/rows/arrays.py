@@ -1,4 +1,4 @@
-"""Single operations on big arrays, and chains that a compiler should fuse into one pass."""
+"""Single operations on large arrays, and chains that a compiler should fuse."""
 
 from functools import partial
 
@@ -11,12 +11,12 @@ TABLE, IDS = (50_000, 256), 4096
 
 
 def array(tiny, *shape, seed=0):
-    """One array; a tiny one keeps its number of axes."""
+    """Return one array; a tiny one has the same rank."""
     return (normal(seed, *(min(n, 5) for n in shape) if tiny else shape),)
 
 
 def row(name, shape, ours, torch, numpy, goal, **options):
-    """A function of one array: ours is written for (jax, jnp), PyTorch's for its module."""
+    """Return a row for a function of one array, written for (jax, jnp), PyTorch and NumPy."""
     return Row(
         name,
         lambda tiny: array(tiny, *shape),
@@ -45,7 +45,7 @@ def numpy_layer_norm(x):
 
 
 def chain(maximum, x):
-    """Twenty cheap operations."""
+    """Apply twenty cheap operations."""
     y = (x * 0.5 + 1.0) * x - 0.25
     y = (y * y - x) * 0.125 + y
     y = maximum(y, x * -0.5) + 0.75 * x
@@ -54,7 +54,7 @@ def chain(maximum, x):
 
 
 def transcendental(np, x):
-    """Exponential, hyperbolic tangent and logarithm, one after another."""
+    """Apply the exponential, the hyperbolic tangent and the logarithm."""
     return np.log(1.5 + np.tanh(np.exp(np.tanh(x)) - 1.0))
 
 
@@ -74,7 +74,7 @@ def torch_gather(torch, compile, table, ids, rows):
 
 
 def scatter(jax, jnp):
-    """The gradient of the gather: rows are added where their ids say, in a table of zeros."""
+    """Return the gradient of the gather: rows are added to a table of zeros by id."""
     return jax.jit(lambda table, ids, rows: jnp.zeros_like(table).at[ids].add(rows))
 
 

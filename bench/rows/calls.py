@@ -1,4 +1,4 @@
-"""What a compiled call costs besides its work."""
+"""The overhead of compiled calls."""
 
 import numpy as np
 
@@ -25,7 +25,7 @@ def mapped_inputs(tiny):
 
 
 def mapped(jax, jnp):
-    """The order of the lessons' exercise: jit knows one example, vmap comes later."""
+    """Return the lessons' composition: `jit` sees one example, `vmap` comes later."""
     return jax.vmap(jax.jit(jax.grad(lambda x: jnp.sin(x) * x)))
 
 

@@ -42,7 +42,7 @@ def torch_loss(torch, params, x, y):
     for name in ("conv1", "conv2"):
         x = functional.conv2d(x, params[name]["W"], params[name]["b"], padding=1)
         x = functional.max_pool2d(torch.relu(x), 2)
-    # The weights of the dense layer are those of an image with its channels last.
+    # The weights of the dense layer are for images with channels last.
     x = x.permute(0, 2, 3, 1).flatten(1)
     return functional.cross_entropy(x @ params["dense"]["W"] + params["dense"]["b"], y)
 

@@ -1,4 +1,4 @@
-"""How long a first call takes, and what a process needs for it."""
+"""The time of first calls, and the memory that a process needs for them."""
 
 import dataclasses
 import itertools
@@ -16,7 +16,7 @@ MEGABYTES = Goal(jax=1 / 0.7, torch=1.0, numpy=None)
 
 
 def layers_inputs(tiny, layers):
-    """A network whose layers are all alike, and a batch."""
+    """Return a network of equal layers, and a batch."""
     layers, width, batch = (min(layers, 3), 6, 2) if tiny else (layers, 128, 32)
     params = [
         {"W": normal(i, width, width, scale=width**-0.5), "b": np.zeros(width, np.float32)}
@@ -26,7 +26,7 @@ def layers_inputs(tiny, layers):
 
 
 def fresh(row, measure, what, cache="cold", goal=FREE):
-    """What another row needs in a process that has compiled something else before."""
+    """Return a row that measures another row's first call or compilation in a new process."""
     title = {"first": "first call", "compile": "trace and compile"}[measure]
     return dataclasses.replace(
         row,
@@ -49,7 +49,7 @@ def blocks(measure, count, goal=FREE):
 
 
 def traced(name, inputs, step_of):
-    """Tracing alone, of a function that jit has not seen before."""
+    """Return a row for tracing alone, of a function that `jit` has not seen before."""
 
     def program(jax, jnp):
         numbers, ran = itertools.count(), []
@@ -57,7 +57,7 @@ def traced(name, inputs, step_of):
         def trace(*args):
             step, number = step_of(jax, jnp), next(numbers)
 
-            # Equal functions may share a trace; the number makes this one equal to no other.
+            # Equal functions share a trace; the number makes this function unique.
             def fresh(*args, number=number):
                 ran.append(number)
                 return step(*args)

@@ -1,4 +1,4 @@
-"""Without jit: one operation at a time, as in a notebook."""
+"""Without `jit`: one operation at a time, as in a notebook."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ SMALL = Goal(jax=5.0, torch=1.0, numpy=None, over_numpy=2e-6)
 
 
 def one(name, function):
-    """A function that reads the same in every framework, on small arrays."""
+    """Return a row for a function that is written the same way in every framework."""
     return Row(
         name,
         lambda tiny: (normal(0, 16, 16), normal(1, 16, 16)),
@@ -32,7 +32,7 @@ def set_inputs(tiny):
 
 
 def set_one(jax, jnp):
-    """Nobody else holds the zeros, so nothing has to be copied."""
+    """Return an update that needs no copy, because nothing else refers to the zeros."""
     return lambda size: jnp.zeros(size).at[3].set(1.0)
 
 
@@ -89,7 +89,7 @@ ROWS = [
         set_one,
         torch_set_one,
         numpy_set_one,
-        # A copy of so much would take far longer than this.
+        # A copy would take much longer than this.
         Goal(numpy=None, over_numpy=50e-6),
         torch_compiles=False,
     ),
@@ -101,7 +101,7 @@ ROWS = [
         numpy_normals,
         Goal(numpy=0.5),
         torch_compiles=False,
-        seen=lambda x: (1 + x.mean(), x.std()),  # each has a generator of its own
+        seen=lambda x: (1 + x.mean(), x.std()),  # each framework has its own generator
         tolerance=0.05,
     ),
 ]

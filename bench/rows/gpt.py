@@ -1,4 +1,4 @@
-"""A small GPT, one step of AdamW: pre-norm blocks, causal attention, a GELU of tanh."""
+"""A small GPT, one AdamW step: pre-norm blocks, causal attention, tanh-approximated GELU."""
 
 from functools import partial
 
@@ -11,7 +11,7 @@ VOCABULARY, HEADS = 256, 4
 
 
 def model(layers, width, length):
-    """Parameters as a dict that holds a list of blocks."""
+    """Return the parameters as a dict that contains a list of blocks."""
     seeds = iter(range(10_000))
 
     def weight(*shape):
@@ -117,7 +117,7 @@ def torch_adamw(torch, compile, params, state, x, y, lr):
 
 
 def row(layers, **options):
-    """The train step of a GPT with so many layers."""
+    """Return the row of a train step of a GPT with a number of layers."""
     return Row(
         f"GPT step, {layers} layers, AdamW",
         partial(inputs, layers=layers),

@@ -1,4 +1,4 @@
-"""Small loops: so little work in a step that what a step costs besides decides."""
+"""Small loops, whose iterations do so little work that the overhead dominates."""
 
 from functools import partial
 
@@ -14,7 +14,7 @@ def scan_inputs(tiny):
 
 
 def scan(jax, jnp, gradient):
-    """Each of many scalars follows its neighbour."""
+    """Return a scan in which each of many scalars follows its neighbour."""
 
     def loop(carry, xs):
         def body(carry, x):
@@ -39,7 +39,7 @@ def lorenz_inputs(tiny):
 
 
 def lorenz(jax, jnp):
-    """The final point of an orbit, differentiated by its start and by the system's constants."""
+    """Return the gradient of an orbit's final point by its start and the system's constants."""
 
     def velocity(point, constants):
         (x, y, z), (sigma, rho, beta) = point, constants
@@ -73,7 +73,7 @@ def newton_inputs(tiny):
 
 
 def newton(jax, jnp):
-    """Square roots, each by as many steps as it needs."""
+    """Return a function that computes square roots, each with as many iterations as it needs."""
 
     def root(a):
         def unfinished(state):

@@ -1,4 +1,4 @@
-"""The lessons' network, 784 -> 128 -> 64 -> 10, one step of training."""
+"""The lessons' network, 784 -> 128 -> 64 -> 10, one training step."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ from training import (
 
 
 def network(tiny, sizes=(784, 128, 64, 10)):
-    """Parameters as the lessons have them: a list of {"W", "b"}."""
+    """Return the parameters as in the lessons: a list of {"W", "b"}."""
     sizes = (12, 8, 6, 4) if tiny else sizes
     shapes = zip(sizes[:-1], sizes[1:], strict=True)
     return [
@@ -30,7 +30,7 @@ def network(tiny, sizes=(784, 128, 64, 10)):
 
 
 def batch_for(params, batch):
-    """Images and one-hot labels."""
+    """Return images and one-hot labels."""
     n_in, n_out = len(params[0]["W"]), len(params[-1]["b"])
     labels = np.random.default_rng(8).integers(0, n_out, batch)
     return normal(7, batch, n_in), np.eye(n_out, dtype=np.float32)[labels]
@@ -48,14 +48,14 @@ def adamw_inputs(tiny, batch):
 
 
 def apply(jax, params, x):
-    """The logits of one example."""
+    """Return the logits of one example."""
     for layer in params[:-1]:
         x = jax.nn.relu(x @ layer["W"] + layer["b"])
     return x @ params[-1]["W"] + params[-1]["b"]
 
 
 def loss_of(jax, jnp):
-    """The mean loss of a batch: one example's cross entropy, mapped."""
+    """Return the mean loss of a batch: the mapped cross-entropy of one example."""
 
     def cross_entropy(params, x, y):
         return -jnp.sum(y * jax.nn.log_softmax(apply(jax, params, x)))
@@ -96,7 +96,7 @@ def torch_adamw(torch, compile, params, state, x, y, lr):
 
 
 def numpy_gradients(params, x, y):
-    """The loss and its gradients, by hand."""
+    """Return the loss and its hand-written gradients."""
     layers = [x]
     for layer in params[:-1]:
         layers.append(np.maximum(layers[-1] @ layer["W"] + layer["b"], 0))
@@ -164,7 +164,7 @@ ROWS = [
         Goal(*goal),
         chain=2,
         seen=parts,
-        # A first step of Adam is the gradient's sign, which noise turns where it is almost zero.
+        # Adam's first step is the sign of the gradient, which noise flips where it is almost zero.
         tolerance=0.01,
     )
     for batch, goal in [(32, (2.0, 3.0)), (512, (1.3, 1.3))]

@@ -1,4 +1,4 @@
-"""One gradient for each example: jit(vmap(grad))."""
+"""Per-example gradients: `jit(vmap(grad))`."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""A process that starts with nothing."""
+"""Start-up of a new process."""
 
 from row import Goal, Row
 

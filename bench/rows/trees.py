@@ -1,4 +1,4 @@
-"""Trees alone: the leaves are Python's numbers and the functions do nothing."""
+"""Trees alone: the leaves are Python numbers, and the functions do nothing."""
 
 import dataclasses
 import functools
@@ -9,7 +9,7 @@ from row import Goal, Row
 
 @dataclasses.dataclass
 class Layer:
-    """A node of the user's own."""
+    """A user-defined node."""
 
     weight: Any
     bias: Any
@@ -19,7 +19,7 @@ class Layer:
 
 @functools.cache
 def register(jax):
-    """Tell a framework of the class, once."""
+    """Register the class with a framework, once."""
     fields = [field.name for field in dataclasses.fields(Layer)]
     jax.tree_util.register_dataclass(Layer, data_fields=fields, meta_fields=[])
 

@@ -1,4 +1,4 @@
-// NumPy's arrays.
+// NumPy arrays.
 #pragma once
 
 #include "common.h"
@@ -11,7 +11,7 @@
 
 namespace namoo {
 
-// Loads NumPy's C interface; trees do without.
+// Load NumPy's C interface; trees do not need it.
 void need_numpy();
 
 }  // namespace namoo

@@ -1,5 +1,5 @@
-// The path of a call of a compiled function: recognise the arguments, run, wrap the results.
-// What is not recognised goes to the general way, in Python, which is the reference.
+// The fast path of a call of a compiled function: match the arguments, run, wrap the results. Calls
+// that do not match go to the general path in Python, which is the reference.
 
 #include "arrays.h"
 
@@ -16,7 +16,7 @@ namespace namoo {
 
 namespace {
 
-// What `bind_call` was given; it lives as long as the module.
+// The arguments of `bind_call`; they live as long as the module.
 struct Reference {
   PyObject* context = nullptr;
   PyObject* eval_trace = nullptr;
@@ -36,28 +36,28 @@ PyObject* name_dict;
 
 enum class Kind { kArray, kPlaced, kNumPy, kOtherArray, kScalar, kFixed };
 
-// A value that a program was traced for. `hash` is that of then, if the object could have changed
-// since, and None if not.
+// A value that a program was traced for. `hash` is its hash at that time if the object is mutable,
+// else None.
 struct Fixed {
   nb::object value, hash;
 };
 
-// What a leaf must be for a program to serve it.
+// What a leaf must be for a program to apply.
 struct Leaf {
   Kind kind;
-  bool used = true;          // the program takes it; others only must be what they were
+  bool used = true;          // whether the program takes it; otherwise it only must match
   nb::object cls;            // kOtherArray, kScalar, kFixed
-  nb::object dtype;          // of the array as it comes
-  nb::object canonical;      // kNumPy, kScalar: as the program takes it
+  nb::object dtype;          // of the incoming array
+  nb::object canonical;      // kNumPy, kScalar: the dtype that the program takes
   std::vector<npy_intp> shape;
   PyObject* weak = nullptr;  // kArray: True or False
   Fixed fixed;               // kFixed
   nb::object type, sharding; // kPlaced; kArray of programs that take buffers has a type
   nb::object put;            // makes a buffer of the value, for programs that take buffers
-  nb::object number, made;   // kScalar: the number that came last, and its buffer
+  nb::object number, made;   // kScalar: the last number, and its buffer
 };
 
-// What a program that gives buffers gives: its type and its place.
+// A result of a program that returns buffers: its type and its placement.
 struct Result {
   nb::object type, sharding, committed, follows;
 };
@@ -74,10 +74,10 @@ struct Signature {
   std::vector<Argument> positional, named;
   std::vector<Leaf> leaves;
   nb::object run;
-  bool takes_arrays;  // it is given Arrays, in a tuple, and not NumPy's
-  bool takes_buffers = false;  // it is given buffers of devices, in a list, and gives such
-  nb::object finish, handlers; // makes the list of results of what `run` gives; or none
-  nb::object place;            // the sharding of buffers that the host's arrays were given; or none
+  bool takes_arrays;  // it takes Arrays in a tuple, not NumPy arrays
+  bool takes_buffers = false;  // it takes device buffers in a list, and returns them
+  nb::object finish, handlers; // makes the list of results from what `run` returns, or none
+  nb::object place;            // the sharding of buffers made from host arrays, or none
   std::vector<Result> results;
   long epoch;
   std::vector<nb::object> consts;
@@ -90,10 +90,10 @@ using SignatureRef = std::shared_ptr<Signature>;
 
 constexpr size_t kMost = 16;
 
-// Signatures of earlier epochs serve nobody any more.
+// Signatures of earlier epochs are never used again.
 long epoch = 0;
 
-// The programs that were called last, with the arguments they serve.
+// The most recently called programs, with the arguments that they accept.
 struct Calls {
   PyObject_HEAD
   std::vector<SignatureRef>* signatures;
@@ -106,8 +106,6 @@ struct Dispatcher {
 };
 
 PyTypeObject* calls_type = nullptr;
-
-// ---- recognising arguments
 
 bool equal_fixed(const Fixed& fixed, PyObject* found) {
   PyObject* wanted = fixed.value.ptr();
@@ -153,16 +151,16 @@ bool is_placed(const Leaf& leaf, PyObject* object) {
 
 bool push_leaf(const Leaf& leaf, PyObject* object, bool takes_arrays, Items& values);
 
-// A buffer that an array of the host was given.
+// A device buffer that was made from a host array.
 struct Kept {
   nb::object place, type, buffer, watch;
-  PyObject* value;  // what the array held, borrowed; it may be deleted since
+  PyObject* value;  // the array's value at that time, borrowed; it may be deleted since
 };
 
-// By the arrays, while they live.
+// Buffers by array, while the arrays live.
 std::unordered_map<PyObject*, Kept>& kept = *new std::unordered_map<PyObject*, Kept>();
 
-// The buffer that an array was given before (borrowed); null if there is none.
+// The buffer that was made from an array earlier (borrowed), or null.
 PyObject* kept_buffer(const Signature& signature, const Leaf& leaf, PyObject* object) {
   if (!signature.place.is_valid()) return nullptr;
   auto found = kept.find(object);
@@ -173,7 +171,7 @@ PyObject* kept_buffer(const Signature& signature, const Leaf& leaf, PyObject* ob
   return same ? entry.buffer.ptr() : nullptr;
 }
 
-// Adds the buffer of a leaf, if it is what it must be: its own, one it was given, or a new one.
+// Append the buffer of a leaf if it matches: its own, a cached one, or a new one.
 bool push_buffer(const Signature& signature, Leaf& leaf, PyObject* object, Items& values) {
   if (leaf.kind == Kind::kPlaced) {
     if (!is_placed(leaf, object)) return false;
@@ -195,14 +193,14 @@ bool push_buffer(const Signature& signature, Leaf& leaf, PyObject* object, Items
   if (leaf.kind == Kind::kFixed) return true;
   values.push(checked(call_one_arg(leaf.put.ptr(), object)));
   if (leaf.kind == Kind::kScalar) {
-    // Learning rates and the like come again and again, and a buffer takes longer than the call.
+    // Learning rates and the like repeat, and making a buffer takes longer than the call.
     leaf.number = nb::borrow(object);
     leaf.made = nb::borrow(values[values.size() - 1]);
   }
   return true;
 }
 
-// Adds a leaf's value if it is what it must be.
+// Append the value of a leaf if it matches.
 bool push_leaf(const Leaf& leaf, PyObject* object, bool takes_arrays, Items& values) {
   switch (leaf.kind) {
     case Kind::kPlaced:
@@ -253,7 +251,7 @@ bool match_argument(const Argument& argument, PyObject* object, Items& leaves) {
   return flatten_up_to(argument.what.value.ptr(), object, leaves);
 }
 
-// The values that a program is to be run on, if it serves these arguments.
+// Collect the values to run a program on, if it accepts these arguments.
 bool match(Signature& signature, long trace_id, PyObject* args, PyObject* kwargs, Items& values) {
   size_t given = kwargs ? (size_t)PyDict_GET_SIZE(kwargs) : 0;
   if (signature.trace_id != trace_id || signature.epoch != epoch ||
@@ -296,8 +294,6 @@ bool match(Signature& signature, long trace_id, PyObject* args, PyObject* kwargs
   return true;
 }
 
-// ---- running
-
 PyObject* wrap(PyObject* value, PyObject* weak) {
   nb::object kept = nb::steal(value);
   if (reinterpret_cast<PyObject*>(Py_TYPE(value)) == ref.placed_class) {
@@ -310,7 +306,8 @@ PyObject* wrap(PyObject* value, PyObject* weak) {
   PyObject* array = blank(ref.array_class);
   ref.value.init(array, kept.release().ptr());
   ref.weak.init(array, Py_NewRef(weak));
-  // Numbers are in no cycle: the collector, which would look at thousands of arrays, need not.
+  // Numeric arrays are never in reference cycles, so the collector need not track thousands of
+  // them.
   PyObject_GC_UnTrack(array);
   return array;
 }
@@ -328,8 +325,8 @@ PyObject* wrap_buffer(PyObject* buffer, const Result& result, PyObject* weak) {
   return array;
 }
 
-// The list of results of what a program gave. The collector of cycles rests meanwhile: thousands of
-// buffers that come at once would wake it again and again, and numbers are in no cycle.
+// Make the list of results from what a program returned. The cyclic garbage collector is paused
+// meanwhile: thousands of new buffers would trigger it repeatedly, and arrays are in no cycle.
 nb::object finished(const Signature& signature, PyObject* given) {
   PyObject* arguments[2] = {given, signature.handlers.ptr()};
   int was_on = PyGC_Disable();
@@ -379,7 +376,7 @@ PyObject* run(const Signature& signature, Items& values) {
   return unflatten(signature.structure.ptr(), outputs, first);
 }
 
-// Hides namoo's own frames in the error that is set, as the general way does.
+// Hide namoo's own frames in the current exception, as the general path does.
 void tidy_error() {
   if (!PyErr_ExceptionMatches(PyExc_Exception) &&
       !PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
@@ -401,12 +398,12 @@ void tidy_error() {
   PyErr_Restore(type, value, PyException_GetTraceback(value));
 }
 
-// What a thread has in an object of `threading.local`, or its class has for all threads, without
-// asking the object each time.
+// Reads an attribute that a `threading.local` object has for this thread, or its class for all
+// threads, without looking it up each time.
 class OfThread {
  public:
   nb::object get(PyObject* local, PyObject* name) {
-    // A thread of C++ has a state of Python's, and with it a dict, anew each time it comes.
+    // A C++ thread gets a new Python thread state, with a new dict, each time it enters Python.
     uint64_t thread = PyThreadState_GetID(PyThreadState_Get());
     if (thread != thread_) {
       own_ = owned(PyObject_GetAttr(local, name_dict)).ptr();
@@ -423,7 +420,7 @@ class OfThread {
   PyObject* own_ = nullptr;
 };
 
-// The number of the settings that programs depend on; false where it must be found anew.
+// The number of the settings that programs depend on; false if it must be recomputed.
 bool current_settings(long& trace_id) {
   thread_local OfThread context, config;
   nb::object trace = context.get(ref.context, name_trace);
@@ -441,14 +438,15 @@ bool current_settings(long& trace_id) {
   return trace_id != -1 || !PyErr_Occurred();
 }
 
-// The program that serves the arguments, with its values; nothing where the general way must look.
+// Find the program that accepts the arguments, with its values; nothing if the general path must be
+// taken.
 SignatureRef recognise(PyObject* calls, PyObject* args, PyObject* kwargs, Items& values) {
   auto* table = reinterpret_cast<Calls*>(calls);
   try {
     long trace_id;
     if (!current_settings(trace_id)) return nullptr;
     size_t tried = 0, place = table->hint;
-    // The table may change while arguments are compared, which can run any code.
+    // Comparing arguments can run any code, which may change the table.
     while (tried < table->signatures->size()) {
       if (place >= table->signatures->size()) place = 0;
       SignatureRef signature = (*table->signatures)[place];
@@ -461,7 +459,7 @@ SignatureRef recognise(PyObject* calls, PyObject* args, PyObject* kwargs, Items&
     }
     return nullptr;
   } catch (Raised&) {
-    // The general way meets the same error, and explains it.
+    // The general path raises the same error, with an explanation.
     if (!PyErr_ExceptionMatches(PyExc_Exception)) throw;
     PyErr_Clear();
     values.clear();
@@ -490,8 +488,6 @@ PyObject* dispatcher_call(PyObject* self, PyObject* args, PyObject* kwargs) {
     return checked(result);
   });
 }
-
-// ---- the classes
 
 int dispatcher_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -544,7 +540,7 @@ int calls_traverse(PyObject* self, visitproc visit, void* arg) {
   auto* signatures = reinterpret_cast<Calls*>(self)->signatures;
   if (!signatures) return 0;
   for (const SignatureRef& signature : *signatures) {
-    // Another call holds it too, unseen: its references are not ours to count.
+    // Another call holds a reference to it, so its references cannot be counted.
     if (signature.use_count() > 1) continue;
     Py_VISIT(signature->run.ptr());
     Py_VISIT(signature->structure.ptr());
@@ -766,8 +762,6 @@ PyType_Spec calls_spec = {"namoo._runtime.Calls", sizeof(Calls), 0,
                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
                           calls_slots};
 
-// ---- the buffer of an array
-
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   if (flags & PyBUF_WRITABLE) {
@@ -822,17 +816,17 @@ PyObject* py_bind(PyObject*, PyObject* args) {
     given.committed.bind(given.placed_class, "_committed");
     given.follows.bind(given.placed_class, "_follows");
     given.host.bind(given.placed_class, "_host");
-    Py_INCREF(args);  // keeps all of them
+    Py_INCREF(args);  // keeps all of them alive
     ref = given;
     return Py_NewRef(Py_None);
   });
 }
 
-// Called when an array that was given a buffer is gone.
+// Called when an array with a cached buffer is deallocated.
 PyObject* py_gone(PyObject* key, PyObject* watch) {
   auto found = kept.find(static_cast<PyObject*>(PyLong_AsVoidPtr(key)));
   if (found != kept.end() && found->second.watch.ptr() == watch) {
-    Kept last = std::move(found->second);  // dropped when the table is in order
+    Kept last = std::move(found->second);  // released after the table is consistent
     kept.erase(found);
   }
   Py_RETURN_NONE;

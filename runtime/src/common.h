@@ -1,4 +1,4 @@
-// What all parts of the runtime share: Python's objects with owners, and lists of them.
+// What all parts of the runtime share: owned references to Python objects, and lists of them.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-// For functions whose loops the compiler writes in vectors: one version for each kind of processor.
+// For functions whose loops the compiler vectorises: one version per kind of processor.
 #if defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__x86_64__) && \
     defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 #define NAMOO_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -18,7 +18,7 @@
 #define NAMOO_WIDE
 #endif
 
-// For what such functions call, which must be written in the same vectors.
+// For functions that these call, which must be inlined to be vectorised with them.
 #if defined(__GNUC__)
 #define NAMOO_INLINE inline __attribute__((always_inline))
 #else
@@ -29,7 +29,7 @@ namespace nb = nanobind;
 
 namespace namoo {
 
-// An exception of Python is set; it goes up through C++ as this.
+// Thrown while a Python exception is set.
 struct Raised {};
 
 inline PyObject* checked(PyObject* object) {
@@ -43,7 +43,7 @@ inline void checked(int status) {
 
 inline nb::object owned(PyObject* object) { return nb::steal(checked(object)); }
 
-// Owned references, in place while they are few.
+// A list of owned references, stored inline while it is short.
 class Items {
  public:
   Items() = default;
@@ -54,7 +54,7 @@ class Items {
     if (data_ != inline_) PyMem_Free(data_);
   }
 
-  // Takes the reference over, also where there is no memory left.
+  // Takes ownership of the reference, even if there is no memory left.
   void push(PyObject* object) {
     if (size_ == capacity_) grow(object);
     data_[size_++] = object;
@@ -63,13 +63,13 @@ class Items {
     Py_INCREF(object);
     push(object);
   }
-  // Gives the reference away.
+  // Gives up ownership of the reference.
   PyObject* take(size_t i) { return std::exchange(data_[i], nullptr); }
   PyObject* operator[](size_t i) const { return data_[i]; }
   PyObject** data() { return data_; }
   size_t size() const { return size_; }
   void clear() {
-    // Dropping a reference can run anything, which may look at this list.
+    // Dropping a reference can run any code, which may look at this list.
     while (size_ > 0) {
       PyObject* last = data_[--size_];
       Py_XDECREF(last);
@@ -111,15 +111,15 @@ class Items {
   size_t capacity_ = kInline;
 };
 
-// A slot of a Python class, read and written without its descriptor.
+// A slot of a Python class, accessed without its descriptor.
 class Slot {
  public:
-  // Finds the slot of a name in `__slots__`.
+  // Find the slot of a name in `__slots__`.
   void bind(PyObject* cls, const char* name);
   PyObject* get(PyObject* object) const {
     return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset_);
   }
-  // Takes the reference over; for new objects, whose slots are empty.
+  // Takes ownership of the reference; for new objects, whose slots are empty.
   void init(PyObject* object, PyObject* value) const {
     *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + offset_) = value;
   }
@@ -128,19 +128,19 @@ class Slot {
   Py_ssize_t offset_ = 0;
 };
 
-// A new object of a Python class whose slots are to be filled; `__init__` is not called.
+// A new object of a Python class with empty slots; `__init__` is not called.
 inline PyObject* blank(PyObject* cls) {
   PyTypeObject* type = reinterpret_cast<PyTypeObject*>(cls);
   return checked(type->tp_alloc(type, 0));
 }
 
-// While Python shuts down, it ends threads that ask for the GIL by unwinding their stacks, which C++
-// would answer with `terminate`. Such a thread waits here for the end of the process.
+// While Python shuts down, it ends threads that request the GIL by unwinding their stacks, which
+// would make C++ call `terminate`. Such a thread waits here until the process ends.
 [[noreturn]] inline void wait_for_end() {
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-// Calls what takes the GIL, or runs Python, and throws no exception of C++.
+// Call code that takes the GIL or runs Python and throws no C++ exception.
 template <typename F>
 auto while_python_lives(F&& f) -> decltype(f()) {
   try {
@@ -170,7 +170,7 @@ inline PyObject* vectorcall_method(PyObject* name, PyObject* const* arguments, s
       [&] { return PyObject_VectorcallMethod(name, arguments, count, names); });
 }
 
-// The edge to Python: exceptions of C++ become "an error is set".
+// The boundary to Python: turn C++ exceptions into Python errors.
 template <typename F>
 PyObject* guarded(F&& f) noexcept {
   try {

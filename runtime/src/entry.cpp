@@ -13,10 +13,10 @@ namespace {
 
 PyTypeObject* entry_type = nullptr;
 
-// The array itself if native code can read it as it is, else a copy that it can.
+// The array itself if native code can read it, else a copy that it can read.
 nb::object readable(PyObject* value, const ArrayType& type, size_t place) {
   if (!PyArray_Check(value)) {
-    // What is no array may become one, or say why it cannot.
+    // Other objects are converted to an array, or raise an error that says why not.
     nb::object array = owned(PyArray_FromAny(value, nullptr, 0, 0, 0, nullptr));
     return readable(array.ptr(), type, place);
   }
@@ -37,7 +37,7 @@ nb::object readable(PyObject* value, const ArrayType& type, size_t place) {
   return owned(PyArray_FromArray(array, type.descr(), NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSURECOPY));
 }
 
-// Whether an array's memory is its own, and only `references` refer to the array.
+// Whether an array owns its memory and has exactly `references` references.
 bool owned_alone(PyObject* value, Py_ssize_t references, const ArrayType& type) {
   if (!references || Py_REFCNT(value) != references || !PyArray_CheckExact(value)) return false;
   auto* array = reinterpret_cast<PyArrayObject*>(value);
@@ -48,11 +48,11 @@ bool owned_alone(PyObject* value, Py_ssize_t references, const ArrayType& type) 
   return std::equal(type.shape.begin(), type.shape.end(), PyArray_DIMS(array));
 }
 
-// What the program that this thread runs calls for an equation that Python evaluates.
+// The Python function that evaluates host calls of the program that this thread runs.
 thread_local PyObject* callable = nullptr;
 
-// Called by native code without the GIL. If Python raises, the exception stays set, and the last
-// pointer of the table stays null, by which the code knows.
+// Called by native code without the GIL. If Python raises, the exception stays set and the last
+// pointer of the table stays null, which tells the caller.
 void call_host(int64_t number, void* table) {
   PyGILState_STATE state = while_python_lives([] { return PyGILState_Ensure(); });
   PyObject* current = callable;
@@ -64,7 +64,7 @@ void call_host(int64_t number, void* table) {
   PyGILState_Release(state);
 }
 
-// There is no memory for a result, or for values in between: the handler knows what they are.
+// There is no memory for a result or for temporaries: the handler knows which.
 [[noreturn]] void no_memory(Entry* entry, long code) {
   if (entry->handler != Py_None) {
     nb::object number = owned(PyLong_FromLong(code));
@@ -87,7 +87,7 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
     PyErr_Format(PyExc_ValueError, "the program takes %zu arrays, not %zu", inputs.size(), count);
     throw Raised();
   }
-  // The values are kept here: the caller's list may change while the lock is given up.
+  // References are kept here: the caller's list may change while the GIL is released.
   Items kept;
   constexpr size_t kInPlace = 64;
   void* in_place[kInPlace];
@@ -99,7 +99,7 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
     longer.resize(total);
     buffers = longer.data();
   }
-  // Before anything else refers to them: inputs whose memory nobody else has, for results.
+  // Before anything else refers to them: find inputs whose memory results may reuse.
   constexpr size_t kFresh = ~size_t{0};
   std::vector<size_t> sources;
   for (auto [input, output] : *entry->in_place) {
@@ -143,7 +143,7 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
   }
   callable = outer;
   if (code == 0) return;
-  // What Python raised in between, in a host call or in the handler of a signal, is set.
+  // An exception that Python raised in a host call or in a signal handler is set.
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   if (entry->handler != Py_None) {
@@ -173,7 +173,7 @@ PyObject* entry_call(PyObject* self, PyObject* const* args, size_t flags, PyObje
     }
     nb::object given = owned(PySequence_Tuple(args[0]));
     Items results;
-    // The sequence refers to its arrays, and the tuple made of it, unless it is one itself.
+    // The sequence refers to its arrays, and so does the tuple made from it, unless it is a tuple.
     run_entry(reinterpret_cast<Entry*>(self), &PyTuple_GET_ITEM(given.ptr(), 0),
               (size_t)PyTuple_GET_SIZE(given.ptr()), results, given.ptr() == args[0] ? 1 : 2);
     return results.to_list();
@@ -222,7 +222,7 @@ std::vector<nb::object> constants(PyObject* given) {
   return values;
 }
 
-// Pairs of an input and an output of the same type, each in at most one of them.
+// Pairs of an input and an output of the same type; each occurs in at most one pair.
 std::vector<std::pair<size_t, size_t>> pairs(PyObject* given, const std::vector<ArrayType>& inputs,
                                              const std::vector<ArrayType>& outputs) {
   std::vector<std::pair<size_t, size_t>> found;
@@ -310,7 +310,7 @@ int entry_traverse(PyObject* self, visitproc visit, void* arg) {
 }
 
 int entry_clear(PyObject* self) {
-  // The code itself stays until the end: `keep` is dropped with the object.
+  // The code stays loaded until the process ends; `keep` is released with the object.
   auto* entry = reinterpret_cast<Entry*>(self);
   PyObject* handler = entry->handler;
   entry->handler = Py_NewRef(Py_None);

@@ -8,7 +8,7 @@
 
 namespace namoo {
 
-// One array that a native function takes or gives.
+// The type of one input or output of a native function.
 struct ArrayType {
   nb::object dtype;
   std::vector<npy_intp> shape;
@@ -17,7 +17,7 @@ struct ArrayType {
   PyArray_Descr* descr() const { return reinterpret_cast<PyArray_Descr*>(dtype.ptr()); }
 };
 
-// The buffers are those of the inputs, of the constants and of the outputs.
+// The buffers are those of the inputs, the constants and the outputs.
 using NativeFunction = int (*)(void** buffers, void* arena, void* host);
 
 struct Entry {
@@ -27,10 +27,10 @@ struct Entry {
   std::vector<ArrayType>* inputs;
   std::vector<ArrayType>* outputs;
   std::vector<nb::object>* consts;
-  std::vector<std::pair<size_t, size_t>>* in_place;  // inputs whose memory outputs may have
+  std::vector<std::pair<size_t, size_t>>* in_place;  // inputs whose memory outputs may reuse
   size_t arena;
   void* host;
-  PyObject* callable;  // what `host` calls, or null
+  PyObject* callable;  // the function that `host` calls, or null
   bool quick;
   PyObject* keep;
   PyObject* handler;
@@ -38,8 +38,8 @@ struct Entry {
 
 bool is_entry(PyObject* object);
 
-// Runs the function on arrays (borrowed); adds the results. Where arrays have no more than
-// `references`, results may take the place of those that the caller gives up; 0 if there are none.
+// Run the function on arrays (borrowed) and append the results. Results may reuse the memory of
+// donated inputs that have no more than `references` references; 0 if there are none.
 void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& results,
                Py_ssize_t references = 0);
 

@@ -1,6 +1,6 @@
-// Walks over the equations of a program, of which there may be thousands.  Each is there in Python,
-// too: `live` and `unread` in `namoo.core.jaxpr`, `written` in `namoo.transforms.stage`, `numbered`
-// in `namoo.engines.native.fingerprint`.
+// Walks over the equations of a program, of which there may be thousands. Each has a Python twin:
+// `live` and `unread` in `namoo.analysis.dead_code`, `written` (`append_equations`) in
+// `namoo.memo.replay`, `numbered` in `namoo.engines.native.cache.fingerprint`.
 #include <unordered_map>
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace namoo {
 namespace {
 
-// What `bind_equations` was given; it lives as long as the module.
+// The arguments of `bind_equations`; they live as long as the module.
 struct Equations {
   PyObject* var_class = nullptr;
   PyObject* eqn_class = nullptr;
@@ -17,7 +17,7 @@ struct Equations {
   Slot invars, outvars, primitive, params, source;  // of an equation
 } ref;
 
-// What `bind_writing` was given.
+// The arguments of `bind_writing`.
 struct Writing {
   PyObject* tracer_class = nullptr;
   PyObject* literal_value = nullptr;
@@ -40,14 +40,14 @@ PyObject* list_of(PyObject* object) {
   return object;
 }
 
-// What a slot holds, as the caller's own: Python may run before it is used.
+// The content of a slot as a new reference: Python may run before it is used.
 nb::object field(const Slot& slot, PyObject* object) {
   PyObject* value = slot.get(object);
   if (!value) refuse("a part of a program that was not filled in");
   return nb::borrow(value);
 }
 
-// An equation, which the caller's list may lose while Python runs.
+// An equation as a new reference: the caller's list may drop it while Python runs.
 nb::object equation(PyObject* list, Py_ssize_t i) {
   nb::object eqn = nb::borrow(PyList_GET_ITEM(list, i));
   if (!is_a(eqn.ptr(), ref.eqn_class)) refuse("not an equation");
@@ -66,7 +66,7 @@ void add_all(PyObject* set, PyObject* list) {
   }
 }
 
-// live(eqns, read): hashes of atoms are those of all objects, so no Python runs here but that of
+// live(eqns, read): atoms have the hash of plain objects, so no Python runs here except
 // `effectful`.
 PyObject* py_live(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
@@ -131,8 +131,8 @@ int number_of(PyObject* function, PyObject* argument) {
   return (int)number;
 }
 
-// numbered(inputs, eqns, outputs, operation, kind, literal): the functions are asked once for each
-// object, which lives as long as the lists.
+// numbered(inputs, eqns, outputs, operation, kind, literal): each function is called once per
+// object; the objects live as long as the lists.
 PyObject* py_numbered(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     if (count != 6 || !ref.eqn_class) refuse("numbered takes six arguments, after bind_equations");
@@ -140,7 +140,7 @@ PyObject* py_numbered(PyObject*, PyObject* const* args, Py_ssize_t count) {
     PyObject *operation = args[3], *kind = args[4], *literal = args[5];
     std::vector<int> words;
     std::unordered_map<PyObject*, int> atoms, kinds;
-    // Equations that are copies of one another have their parameters in common.
+    // Copies of an equation share their parameters.
     std::unordered_map<PyObject*, std::pair<PyObject*, int>> operations;
 
     auto declare = [&](PyObject* variables) {
@@ -194,7 +194,7 @@ size_t place(PyObject* number, size_t count) {
   return i;
 }
 
-// The caller keeps the form of a program, and tuples do not change: what is borrowed stays.
+// The caller keeps the program alive, and tuples are immutable, so borrowed references are safe.
 PyObject* tuple_at(PyObject* tuple, Py_ssize_t i, Py_ssize_t size = -1) {
   PyObject* found = item(tuple, i);
   if (!PyTuple_CheckExact(found) || (size >= 0 && PyTuple_GET_SIZE(found) != size)) {
@@ -203,8 +203,8 @@ PyObject* tuple_at(PyObject* tuple, Py_ssize_t i, Py_ssize_t size = -1) {
   return found;
 }
 
-// Types are in no cycle, nor are variables and lists of them: the collector, which would look at
-// thousands of them, need not.
+// Types, variables and lists of them are in no reference cycle, so the collector need not track
+// thousands of them.
 PyObject* new_var(PyObject* aval) {
   PyObject* var = blank(ref.var_class);
   ref.aval.init(var, Py_NewRef(aval));
@@ -297,7 +297,7 @@ PyObject* py_bind_equations(PyObject*, PyObject* args) {
     given.primitive.bind(given.eqn_class, "primitive");
     given.params.bind(given.eqn_class, "params");
     given.source.bind(given.eqn_class, "source");
-    Py_INCREF(args);  // keeps all of them
+    Py_INCREF(args);  // keeps all of them alive
     ref = given;
     return Py_NewRef(Py_None);
   });

@@ -1,5 +1,6 @@
-// Operators of concrete arrays: recognise two operands that NumPy computes with as they are, call
-// it, wrap the result. What `namoo.numpy.fast` does in Python, which does all the rest.
+// Operators of concrete arrays: recognise two operands that NumPy can compute with directly, call
+// it, and wrap the result. The Python twin is `namoo.eager.operators`; all other cases go to the
+// general path.
 #include "arrays.h"
 
 #include <structmember.h>
@@ -7,14 +8,14 @@
 namespace namoo {
 namespace {
 
-// What `bind_operators` was given; it lives as long as the module.
+// The arguments of `bind_operators`; they live as long as the module.
 struct Reference {
   PyObject* context = nullptr;
   PyObject* eval_trace = nullptr;
   PyObject* config = nullptr;
   PyObject* array_class = nullptr;
   PyObject* errors = nullptr;   // NumPy's context variable of floating-point errors
-  PyObject* ignored = nullptr;  // its value while they are nobody's concern
+  PyObject* ignored = nullptr;  // its value while they are ignored
   Slot value, weak;
 } ref;
 
@@ -28,7 +29,7 @@ struct Operator {
   PyObject* general;
   PyObject* kinds;
   PyObject* scalars;
-  PyArray_Descr* met;  // whose Python numbers were looked up last
+  PyArray_Descr* met;  // the dtype whose Python numbers were looked up last
   PyObject* numbers;   // their types
   bool swap;
 };
@@ -45,7 +46,7 @@ PyArrayObject* array_of(PyObject* operand) {
   return value && PyArray_CheckExact(value) ? reinterpret_cast<PyArrayObject*>(value) : nullptr;
 }
 
-// Whether a Python number takes the type of the array beside it, and fits.
+// Whether a Python number takes the dtype of the other operand, and fits.
 bool takes(Operator* self, PyArray_Descr* descr, PyObject* number) {
   if (!PyFloat_CheckExact(number) && !PyLong_CheckExact(number)) return false;
   if (self->met != descr) {
@@ -68,7 +69,7 @@ bool takes(Operator* self, PyArray_Descr* descr, PyObject* number) {
   return !overflow && value >= INT32_MIN && value <= INT32_MAX;
 }
 
-// The result, or nothing where there is more to do.
+// The result, or nothing if the general path must be taken.
 PyObject* quick(Operator* self, PyObject* x, PyObject* y) {
   if (reinterpret_cast<PyObject*>(Py_TYPE(x)) != ref.array_class) return nullptr;
   PyArrayObject* a = array_of(x);
@@ -94,15 +95,16 @@ PyObject* quick(Operator* self, PyObject* x, PyObject* y) {
   nb::object trace = owned(PyObject_GetAttr(ref.context, name_trace));
   if (trace.ptr() != ref.eval_trace) return nullptr;
   if (self->setting != Py_None && !is(ref.config, self->setting, Py_None)) return nullptr;
-  // The caller's references are all there are, and other code runs from here on.
+  // The caller holds the only references, and other code may run from here on.
   nb::object left = nb::borrow(reinterpret_cast<PyObject*>(a)), right = nb::borrow(other);
-  nb::object flag = nb::borrow(weak);
+  // Promoting booleans makes them strongly typed.
+  nb::object flag = nb::borrow(descr->kind == 'b' ? Py_False : weak);
   nb::object token = owned(PyContextVar_Set(ref.errors, ref.ignored));
   PyObject* arguments[2] = {left.ptr(), right.ptr()};
   if (self->swap) std::swap(arguments[0], arguments[1]);
   nb::object out = nb::steal(vectorcall(self->compute, arguments, 2, nullptr));
   if (!out.is_valid()) {
-    // Shapes that do not fit: the general way says which, in its own words.
+    // Shapes that do not fit: the general path raises the error.
     bool shapes = PyErr_ExceptionMatches(PyExc_ValueError);
     nb::python_error error;
     checked(PyContextVar_Reset(ref.errors, token.ptr()));
@@ -115,7 +117,7 @@ PyObject* quick(Operator* self, PyObject* x, PyObject* y) {
   PyObject* result = blank(ref.array_class);
   ref.value.init(result, out.release().ptr());
   ref.weak.init(result, flag.release().ptr());
-  // Numbers are in no cycle: the collector, which would look at thousands of arrays, need not.
+  // Numeric arrays are never in reference cycles, so the collector need not track them.
   PyObject_GC_UnTrack(result);
   return result;
 }
@@ -172,7 +174,7 @@ int operator_traverse(PyObject* object, visitproc visit, void* arg) {
 }
 
 int operator_clear(PyObject* object) {
-  // Who still calls it is told that this is over.
+  // A later call raises an error, because None is not callable.
   auto* self = reinterpret_cast<Operator*>(object);
   PyObject* general = self->general;
   self->general = Py_NewRef(Py_None);
@@ -253,7 +255,7 @@ PyObject* py_bind(PyObject*, PyObject* args) {
     }
     given.value.bind(given.array_class, "_value");
     given.weak.bind(given.array_class, "_weak");
-    Py_INCREF(args);  // keeps all of them
+    Py_INCREF(args);  // keeps all of them alive
     ref = given;
     return Py_NewRef(Py_None);
   });

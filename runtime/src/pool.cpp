@@ -13,14 +13,14 @@
 
 namespace namoo {
 
-// What stands before the memory that is given out.
+// The header before each block of memory.
 struct Pool::Block {
-  void* memory;  // as the system gave it
+  void* memory;  // as returned by the system
   size_t capacity;
   int number;           // of the size class
   Block *previous, *next;  // free blocks of the same class
   Block *older, *newer;    // free blocks of all classes
-  size_t small;            // bytes that lie in small pages for now
+  size_t small;            // bytes that are in small pages for now
 };
 
 namespace {
@@ -32,7 +32,7 @@ struct SizeClass {
   size_t capacity;
 };
 
-// Multiples of 64 bytes up to 4096, then four sizes for each doubling.
+// Multiples of 64 bytes up to 4096, then four sizes per doubling.
 SizeClass size_class(size_t bytes) {
   if (bytes <= 4096) {
     size_t steps = std::max<size_t>((bytes + 63) / 64, 1);
@@ -47,7 +47,7 @@ SizeClass size_class(size_t bytes) {
 
 constexpr size_t kKept = size_t{256} << 20;
 
-// What others on the machine would miss: an eighth of its memory.
+// A large part of the machine's memory: an eighth.
 size_t large_part() {
 #ifdef __linux__
   static const size_t part = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 8;
@@ -57,15 +57,15 @@ size_t large_part() {
 #endif
 }
 
-// Large arrays lie in large pages, which need few entries of the processor's tables of addresses.
+// Large arrays use large pages, which need few TLB entries.
 constexpr size_t kLargePage = size_t{2} << 20;
 
 std::align_val_t alignment_of(size_t capacity) {
   return std::align_val_t(capacity < kLargePage ? Pool::kAlignment : kLargePage);
 }
 
-// Arrays that are read together must not begin at the same lines of the caches, of which each
-// holds only a few: large ones are moved by one of several distances.
+// Arrays that are read together must not start in the same cache sets, which have few ways: large
+// arrays are shifted by one of several distances.
 constexpr size_t kDistance = 17 * Pool::kAlignment;
 constexpr size_t kDistances = 16;
 
@@ -80,9 +80,9 @@ void ask_for_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] size_t 
 #endif
 }
 
-// More scratch than this lies in small pages when it is first used: to find many large ones at
-// once, the system tidies its memory up, which took longer than a step of training. When the
-// memory is used again, it may put it into large ones little by little.
+// Scratch beyond this size starts in small pages: to find many large pages at once, the system
+// compacts its memory, which took longer than a training step. When the memory is used again, it
+// may be moved to large pages gradually.
 constexpr size_t kMostAtOnce = size_t{128} << 20;
 
 }  // namespace
@@ -104,7 +104,7 @@ void* Pool::allocate(size_t bytes, bool scratch) {
   }
   void* memory = from_system(wanted.capacity);
   if (!memory) {
-    // What is kept for later is needed now.
+    // Free the cached blocks, because the memory is needed now.
     std::lock_guard<std::mutex> lock(mutex_);
     shrink(0);
     memory = from_system(wanted.capacity);
@@ -113,7 +113,7 @@ void* Pool::allocate(size_t bytes, bool scratch) {
       return nullptr;
     }
   }
-  // Only pages that are used to their end: the rest of the last one would be memory for nothing.
+  // Only pages that are used completely: the rest of the last one would be wasted.
   size_t used = (kHeader + bytes) / kLargePage * kLargePage;
   bool later = scratch && used > kMostAtOnce;
   if (!later) ask_for_large_pages(memory, used);
@@ -178,14 +178,12 @@ void Pool::set_limit(std::optional<size_t> bytes) {
 }
 
 Pool& Pool::shared() {
-  // Not destroyed at exit: arrays may outlive everything.
+  // Never destroyed: arrays may outlive everything.
   static Pool* pool = new Pool();
   return *pool;
 }
 
 namespace {
-
-// ---- NumPy's view of the pool
 
 void* numpy_malloc(void*, size_t size) { return Pool::shared().allocate(size); }
 
@@ -239,7 +237,7 @@ PyObject* pooled_array(PyArray_Descr* descr, int ndim, const npy_intp* dims) {
     Pool::shared().release(data);
     throw Raised();
   }
-  // NumPy gives the memory back through the handler.
+  // NumPy returns the memory through the handler.
   auto* fields = reinterpret_cast<PyArrayObject_fields*>(array);
   fields->mem_handler = Py_NewRef(handler_capsule());
   PyArray_ENABLEFLAGS(reinterpret_cast<PyArrayObject*>(array), NPY_ARRAY_OWNDATA);

@@ -1,4 +1,4 @@
-// Memory for results and for intermediate values: aligned, and kept for the next call.
+// Memory for results and temporaries: aligned, and reused by the next call.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace namoo {
 
-// Thread-safe. Blocks that nobody uses are kept, up to a limit; the oldest go first. Unless it is
-// set, the limit is 256 MB, or what is missing to the most that was ever in use: the next step of
-// a large training finds its memory again, and all is no more than the largest step needed.
+// Thread-safe. Free blocks are cached up to a limit, and the oldest are evicted first. By default
+// the limit is 256 MB, or the difference to the maximum that was ever in use: the next step of a
+// large training finds its memory again, and the total never exceeds what the largest step needed.
 class Pool {
  public:
   static constexpr size_t kAlignment = 64;
-  static constexpr size_t kMost = size_t{1} << 46;  // bytes that one may ask for
+  static constexpr size_t kMost = size_t{1} << 46;  // the most bytes that one may request
 
-  // Null where there is no memory. What is only for a call, `scratch`, may be slower to read at
-  // first, and is there sooner.
+  // Returns null if there is no memory. Memory that is only for a call (`scratch`) may be slower to
+  // read at first, but is available sooner.
   void* allocate(size_t bytes, bool scratch = false);
   void release(void* data);
   static size_t capacity(void* data);
@@ -44,15 +44,15 @@ class Pool {
   std::optional<size_t> limit_;
   size_t cached_ = 0;
   size_t in_use_ = 0;
-  size_t most_ = 0;  // in use, ever
+  size_t most_ = 0;  // the maximum ever in use
   size_t large_ = 0;  // blocks in large pages so far
 };
 
-// An array whose memory comes from the pool, and returns to it; takes `descr` over. Null where there
-// is no memory, without an exception.
+// An array whose memory comes from the pool and returns to it; takes ownership of `descr`. Returns
+// null, without an exception, if there is no memory.
 PyObject* pooled_array(PyArray_Descr* descr, int ndim, const npy_intp* dims);
 
-// A piece of the pool for as long as a block of code; null where there is no memory.
+// Memory of the pool for the duration of a block of code; null if there is none.
 class Arena {
  public:
   explicit Arena(size_t bytes) : data_(bytes ? Pool::shared().allocate(bytes, true) : nullptr) {}

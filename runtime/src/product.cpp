@@ -1,4 +1,4 @@
-// Products of small matrices: NumPy and BLAS take longer to prepare one than to multiply.
+// Products of small matrices, for which NumPy and BLAS take longer to set up than to multiply.
 #include <algorithm>
 
 #include "arrays.h"
@@ -6,7 +6,7 @@
 namespace namoo {
 namespace {
 
-constexpr npy_intp kMost = 1 << 13;  // products, those of whole vectors: BLAS is quicker at more
+constexpr npy_intp kMost = 1 << 13;  // multiplications, in whole vectors: BLAS is faster beyond
 constexpr npy_intp kRows = 4;        // computed together, so that a vector is read once for them
 
 #if defined(__GNUC__)
@@ -20,14 +20,14 @@ typedef double Doubles;
 struct Matrices {
   npy_intp m, k, n;
   const char* left;
-  npy_intp row, column;  // bytes from one to the next
+  npy_intp row, column;  // strides in bytes
   const void* right;     // rows of `width` elements, whole vectors
   npy_intp width;
   void* out;
 };
 
-// Some rows of a product, one vector of columns after another. Each element is the sum of its
-// products in their order, as BLAS computes it for matrices of this size.
+// Some rows of a product, one vector of columns at a time. Each element is the sum of its products
+// in order, as BLAS computes it for matrices of this size.
 template <typename T, typename V, npy_intp R>
 NAMOO_INLINE void rows(const Matrices& x, npy_intp first) {
   constexpr npy_intp kLane = sizeof(V) / sizeof(T);
@@ -90,7 +90,7 @@ PyArrayObject* matrix(PyObject* value) {
   return good ? array : nullptr;
 }
 
-// Whether the product of these is small; it could be too large for a number.
+// Whether the product of these is small; it could overflow.
 bool few(npy_intp a, npy_intp b, npy_intp c) {
   return a <= kMost && b <= kMost && c <= kMost && a * b <= kMost && a * b * c <= kMost;
 }

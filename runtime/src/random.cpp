@@ -1,5 +1,5 @@
-// Random bits, and the inverse error function that makes normal numbers of them.
-// Bit for bit what `namoo.primitives.generators` and `namoo.primitives.special` compute.
+// Random bits, and the inverse error function for normal numbers. Bitwise equal to
+// `namoo.primitives.random.generators` and `namoo.primitives.special.functions`.
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace namoo {
 
 namespace {
 
-// What a block of numbers is computed in: a few vectors that stay in registers.
+// Blocks of numbers are computed in a few vectors that stay in registers.
 #if defined(__GNUC__)
 typedef uint32_t Lane __attribute__((vector_size(64)));
 #else
@@ -55,7 +55,7 @@ inline void threefry(const Schedule& key, T (&x)[N], T (&y)[N]) {
   }
 }
 
-// The hash of a block of positions: their high words and their low ones are the counters.
+// The hash of a block of positions: their high and low words are the counters.
 inline void hash_positions(const Schedule& key, uint64_t first, Lane (&x)[kLanes],
                            Lane (&y)[kLanes]) {
   uint32_t low[kBlock], high[kBlock];
@@ -68,7 +68,7 @@ inline void hash_positions(const Schedule& key, uint64_t first, Lane (&x)[kLanes
   threefry(key, x, y);
 }
 
-// out[i] = both words of the hash of i, joined by exclusive or.
+// out[i] = the exclusive or of both words of the hash of i.
 NAMOO_WIDE void position_bits(const uint32_t* words, uint32_t* out, size_t count) {
   Schedule key(words[0], words[1]);
   Lane x[kLanes], y[kLanes];
@@ -95,12 +95,12 @@ NAMOO_WIDE void position_words(const uint32_t* words, uint32_t* out, size_t coun
   }
 }
 
-// Horner's rule with the product and the sum rounded once.
+// Horner's rule with fused multiply-add.
 NAMOO_WIDE void horner(const float* coefficients, size_t degree, const float* v, float* out,
                        size_t count) {
   for (size_t start = 0; start < count; start += kBlock) {
     size_t size = std::min(count - start, kBlock);
-    // Whole blocks, whatever their size: the loops are then unrolled, and the sums in registers.
+    // Always whole blocks, so that the loops are unrolled and the sums stay in registers.
     float at[kBlock] = {}, sum[kBlock];
     std::copy_n(v + start, size, at);
     std::fill_n(sum, kBlock, coefficients[0]);
@@ -111,9 +111,7 @@ NAMOO_WIDE void horner(const float* coefficients, size_t degree, const float* v,
   }
 }
 
-// ---- what Python calls
-
-// The memory of a contiguous array of one type, for as long as a block of code.
+// The memory of a contiguous array of one type, for the duration of a block of code.
 class View {
  public:
   View(PyObject* object, char format, bool write) {
@@ -145,7 +143,7 @@ void need_equal(bool equal) {
   throw Raised();
 }
 
-// The keys, two words each, and an array with `per` words for each number drawn with each key.
+// The keys, two words each, and an array with `per` words for each number drawn with a key.
 struct Draw {
   View keys, out;
   size_t count;

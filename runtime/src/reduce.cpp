@@ -1,4 +1,4 @@
-// Sums of small arrays: NumPy takes longer to prepare one than to add.
+// Sums of small arrays, for which NumPy takes longer to set up than to add.
 #include "arrays.h"
 
 namespace namoo {
@@ -7,7 +7,7 @@ namespace {
 constexpr npy_intp kBlock = 128;
 constexpr npy_intp kMost = 4096;
 
-// NumPy's own order of additions, so that the last bit is the same.
+// NumPy's order of additions, so that the results are bitwise equal.
 template <typename T>
 T pairwise(const T* x, npy_intp n) {
   if (n < 8) {

@@ -32,15 +32,15 @@ struct Node {
   nb::object unflatten;
   nb::object data;         // kDataclass: names of the fields
   nb::object meta;
-  nb::object names;        // both
-  nb::object init;         // kDataclass: the __init__ that only assigns, or nothing
-  nb::object path_keys;    // kDataclass, kNamedTuple: a tuple, made when first asked for
-  std::vector<nb::object> flat;  // structures of nodes with n leaves, where the metadata is fixed
+  nb::object names;        // both of them
+  nb::object init;         // kDataclass: an __init__ that only assigns the fields, or none
+  nb::object path_keys;    // kDataclass, kNamedTuple: a tuple, made on first use
+  std::vector<nb::object> flat;  // structures of nodes with n leaves, if the metadata is constant
 };
 
 namespace {
 
-// What the reference gave us to work with; it lives as long as the module.
+// The objects that the reference provides; they live as long as the module.
 struct Reference {
   PyObject* node_type = nullptr;
   PyObject* known = nullptr;
@@ -63,8 +63,6 @@ PyObject* name_flatten_with_keys = nullptr;
 PyObject* name_init = nullptr;
 PyObject* name_keys = nullptr;
 
-// ---- classes
-
 struct Line {
   PyTypeObject* type = nullptr;
   Node* node = nullptr;
@@ -76,7 +74,7 @@ constexpr size_t kFlat = 64;
 
 Line lines[kLines];
 std::unordered_map<PyTypeObject*, std::unique_ptr<Node>>& classes() {
-  // Not destroyed at exit: Python is gone by then.
+  // Never destroyed: at exit, Python is gone.
   static auto* table = new std::unordered_map<PyTypeObject*, std::unique_ptr<Node>>();
   return *table;
 }
@@ -138,7 +136,7 @@ Node* slow_node_of(PyTypeObject* type) {
       for (auto& item : old) Py_DECREF(item.first);
     }
     std::unique_ptr<Node> node = entry.is_none() ? nullptr : make_node(type, entry.ptr());
-    // The call may have come here before us.
+    // The call may have added the class already.
     auto inserted = classes().emplace(type, std::move(node));
     if (inserted.second) Py_INCREF(type);
     found = inserted.first;
@@ -177,15 +175,14 @@ class Depth {
   ~Depth() { Py_LeaveRecursiveCall(); }
 };
 
-// ---- keys of dicts
-
-// Most dicts of a tree have the keys of other dicts: sorted once, they are recognised by identity.
+// Most dicts of a tree have the same keys as others: they are sorted once and recognised by
+// identity.
 struct Keys {
   nb::object sorted;
   nb::object flat;                     // the structure of a dict of leaves
   std::vector<PyObject*> given;        // in the dict's own order; `sorted` keeps them alive
   std::vector<uint8_t> order;          // of `sorted` in `given`
-  nb::object path_keys;                // DictKeys, made when they are first asked for
+  nb::object path_keys;                // DictKeys, made on first use
 };
 
 constexpr size_t kKeyLines = 256;
@@ -240,9 +237,7 @@ std::shared_ptr<Keys> common_keys(PyObject* dict, PyObject** values) {
   return keys;
 }
 
-// ---- taking nodes apart
-
-// A node in parts. `flat` is its structure if all children are leaves, where that is at hand.
+// The parts of a node. `flat` is its structure if all children are leaves, if available.
 struct Parts {
   Items children;
   nb::object meta;
@@ -266,7 +261,7 @@ bool is_exact_sequence(PyObject* object) {
   return PyTuple_CheckExact(object) || PyList_CheckExact(object);
 }
 
-// The pair that a flatten function of the reference returned.
+// Append the pair that a flatten function of the reference returned.
 void push_pair(PyObject* pair, Parts& parts) {
   PyObject* children = PyTuple_GetItem(checked(pair), 0);
   if (!children) throw Raised();
@@ -297,7 +292,7 @@ void push_dict(Node* node, PyObject* dict, Parts& parts) {
     parts.meta = sorted_keys(dict);
   } catch (Raised&) {
     PyErr_Clear();
-    by_reference(node, dict, parts);  // tells which keys cannot be sorted
+    by_reference(node, dict, parts);  // raises an error that names the keys that cannot be sorted
     return;
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.meta.ptr()); i++) {
@@ -361,7 +356,7 @@ void take_apart(Node* node, PyObject* object, Parts& parts) {
         push_pair(pair.ptr(), parts);
         return;
       }
-      by_reference(node, object, parts);  // takes other iterables, and refuses the rest
+      by_reference(node, object, parts);  // accepts other iterables, and rejects anything else
       return;
     }
     case Kind::kOther:
@@ -369,8 +364,6 @@ void take_apart(Node* node, PyObject* object, Parts& parts) {
       return;
   }
 }
-
-// ---- flatten
 
 template <bool kStructure>
 PyObject* flatten_node(Node* node, PyObject* object, Items& leaves) {
@@ -420,7 +413,7 @@ bool says_leaf(PyObject* answer) {
   return owned(call_one_arg(ref.verdict, answer)).ptr() == Py_True;  // raises
 }
 
-// Whether any part of a node is a node itself.
+// Whether any child of a node is a node.
 bool any_structure(Items& structures) {
   for (size_t i = 0; i < structures.size(); i++) {
     if (structures[i] != Py_None) return true;
@@ -457,8 +450,6 @@ PyObject* flatten_unless(PyObject* object, PyObject* is_leaf, Items& leaves) {
   return structure_of(node->cls.ptr(), parts.meta.ptr(), structures);
 }
 
-// ---- paths
-
 PyObject* key_object(PyObject* cls, const Slot& slot, PyObject* value) {
   nb::object kept = nb::steal(value);
   PyObject* key = blank(cls);
@@ -466,7 +457,7 @@ PyObject* key_object(PyObject* cls, const Slot& slot, PyObject* value) {
   return key;
 }
 
-// Keys are immutable, so the first ones are made once.
+// Keys are immutable, so the first ones are cached.
 PyObject* sequence_key(size_t i) {
   static PyObject* first[256] = {};
   if (i >= 256) {
@@ -573,8 +564,6 @@ PyObject* flatten_with_path(PyObject* object, PyObject* path, PyObject* is_leaf,
   return structure_of(node->cls.ptr(), parts.meta.ptr(), structures);
 }
 
-// ---- comparing with a structure
-
 bool same_meta(PyObject* cls, PyObject* meta, PyObject* found) {
   if (meta == found) return true;
   PyObject* answer = PyObject_RichCompare(meta, found, Py_EQ);
@@ -583,11 +572,11 @@ bool same_meta(PyObject* cls, PyObject* meta, PyObject* found) {
   if (equal >= 0) return equal;
   PyErr_Clear();
   PyObject* arguments[3] = {cls, meta, found};
-  // The reference says what cannot be compared.
+  // The reference raises an error for what cannot be compared.
   return owned(vectorcall(ref.same_meta, arguments, 3, nullptr)).ptr() == Py_True;
 }
 
-// The values of a dict in the order of a structure's keys; false if it has other keys.
+// Append the values of a dict in the order of a structure's keys; false if the keys differ.
 bool push_values(PyObject* dict, PyObject* keys, Items& children) {
   Py_ssize_t count = PyTuple_GET_SIZE(keys);
   if (PyDict_GET_SIZE(dict) != count) return false;
@@ -657,11 +646,9 @@ size_t count_leaves(PyObject* structure) {
   return count;
 }
 
-// ---- unflatten
-
 namespace {
 
-// An instance of a dataclass whose __init__ does nothing but assign its arguments.
+// An instance of a dataclass whose __init__ only assigns its arguments.
 PyObject* assemble(Node* node, PyObject* const* values) {
   PyTypeObject* type = reinterpret_cast<PyTypeObject*>(node->cls.ptr());
   nb::object instance = nb::steal(checked(type->tp_alloc(type, 0)));
@@ -682,7 +669,7 @@ PyObject* make_dataclass(Node* node, PyObject* meta, Items& children) {
     throw Raised();
   }
   if (!node->init.is_none()) {
-    // Somebody may have replaced it since the class was registered.
+    // The user may have replaced it since the class was registered.
     nb::object init = owned(PyObject_GetAttr(node->cls.ptr(), name_init));
     if (init.is(node->init)) return assemble(node, children.data());
   }
@@ -750,8 +737,6 @@ PyObject* flatten(PyObject* tree, Items& leaves) {
 
 namespace {
 
-// ---- what Python calls
-
 PyObject* make_treedef(nb::object structure, size_t count) {
   nb::object number = owned(PyLong_FromSize_t(count));
   PyObject* treedef = blank(ref.treedef);
@@ -768,7 +753,7 @@ PyObject* pair(nb::object first, nb::object second) {
   return tuple;
 }
 
-// A recursion that went too deep is explained by the reference.
+// The reference explains a recursion that went too deep.
 template <typename F>
 PyObject* guarded_depth(F&& f) noexcept {
   PyObject* result = guarded(f);
@@ -785,7 +770,7 @@ PyObject* guarded_depth(F&& f) noexcept {
   return result;
 }
 
-// The arguments (tree, is_leaf=None) by position or by name, as the reference takes them.
+// The arguments (tree, is_leaf=None), by position or by name, as the reference takes them.
 struct Arguments {
   PyObject* given[3] = {nullptr, nullptr, nullptr};
 
@@ -924,7 +909,8 @@ PyObject* py_subtrees_of(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
-// map(f, tree, rest, is_leaf): the mapped tree, or MISMATCH where a tree of `rest` does not fit.
+// map(f, tree, rest, is_leaf): the mapped tree, or MISMATCH if the nodes of a tree in `rest`
+// differ.
 PyObject* py_map(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guarded([&]() -> PyObject* {
     if (count != 4 || !PyTuple_Check(args[2])) {
@@ -966,7 +952,7 @@ PyObject* py_map(PyObject*, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
-// bind_tree(reference): takes over the classes and functions of the reference by their names.
+// bind_tree(reference): take the classes and functions of the reference by name.
 PyObject* py_bind(PyObject*, PyObject* reference) {
   return guarded([&]() -> PyObject* {
     auto take = [&](const char* name) {
@@ -990,12 +976,12 @@ PyObject* py_bind(PyObject*, PyObject* reference) {
   });
 }
 
-// forget_class(cls): a class that was met as a leaf, or as a named tuple, was registered.
+// forget_class(cls): a class that was seen as a leaf, or as a named tuple, is now registered.
 PyObject* py_forget(PyObject*, PyObject* cls) {
   PyTypeObject* type = reinterpret_cast<PyTypeObject*>(cls);
   auto found = classes().find(type);
   if (found != classes().end()) {
-    // Somebody may be at work with the record.
+    // Other code may still use the record.
     static auto* retired = new std::vector<std::unique_ptr<Node>>();
     if (found->second) retired->push_back(std::move(found->second));
     classes().erase(found);
@@ -1006,7 +992,7 @@ PyObject* py_forget(PyObject*, PyObject* cls) {
   Py_RETURN_NONE;
 }
 
-// A builtin function does not become a method by standing in a class; this makes it one.
+// A built-in function in a class does not become a method; this makes it one.
 PyObject* py_as_method(PyObject*, PyObject* function) { return PyInstanceMethod_New(function); }
 
 template <typename F>

@@ -1,4 +1,4 @@
-// Trees: how nodes are taken apart and put together. The Python reference is `namoo._tree`.
+// Trees: how nodes are flattened and rebuilt. The Python reference is `namoo.tree`.
 #pragma once
 
 #include "common.h"
@@ -7,22 +7,22 @@ namespace namoo {
 
 struct Node;
 
-// The record of a class whose instances are nodes; null where they are leaves.
+// The record of a class whose instances are nodes; null if they are leaves.
 Node* node_of(PyTypeObject* type);
 
-// While one lives, the records stay where they are, whatever Python code is called.
+// While an instance lives, records are not freed, whatever Python code runs.
 struct Busy {
   Busy();
   ~Busy();
 };
 
-// Adds the leaves of a tree; returns its structure, a new reference.
+// Append the leaves of a tree; return its structure, a new reference.
 PyObject* flatten(PyObject* tree, Items& leaves);
 
-// Adds the subtrees in the places of a structure's leaves; false if the tree has other nodes.
+// Append the subtrees at a structure's leaves; false if the nodes of the tree differ.
 bool flatten_up_to(PyObject* structure, PyObject* tree, Items& subtrees);
 
-// Builds a tree from leaves, which it takes out of the list from `next` on.
+// Build a tree from leaves, taken from the list starting at `next`.
 PyObject* unflatten(PyObject* structure, Items& leaves, size_t& next);
 
 size_t count_leaves(PyObject* structure);

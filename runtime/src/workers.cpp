@@ -1,6 +1,5 @@
-// The threads that share the work of kernels, and the check for signals: what
-// `namoo.engines.native.threads` writes for LLVM where there is no C++ part, in the same steps and
-// under the same names.
+// The thread pool that shares the work of kernels, and the check for signals. Without the C++ part,
+// the functions of the same names in `namoo.engines.native.link.signals` run on one thread.
 
 #include <algorithm>
 #include <atomic>
@@ -26,22 +25,22 @@ namespace {
 
 using Kernel = void (*)(void* table, int64_t begin, int64_t end);
 
-// How often a thread looks for work before it sleeps, and for the end of the others' before it
-// lets somebody else have the processor.
+// How often a thread polls for work before it sleeps, and for the end of the others' work before it
+// yields the processor.
 constexpr int kLooks = 20000, kLooksForEnd = 2000;
-// Pieces for each thread: enough to end together, and few, so that each goes through memory in
-// long runs and seldom asks for the next.
+// Pieces per thread: enough for threads to finish together, but few, so that each reads memory in
+// long runs and seldom requests the next piece.
 constexpr int64_t kPieces = 8;
 // Milliseconds between two checks for signals: each needs the GIL.
 constexpr int64_t kBetweenChecks = 200;
 
-// How a thread rounds and whether subnormal numbers are zero to it. A new thread inherits this from
-// the one that starts it, which may be in the midst of another library's code.
+// The rounding and subnormal mode of a thread. A new thread inherits it from the thread that starts
+// it, which may be running another library's code.
 using FloatMode = uint64_t;
 
 inline FloatMode float_mode() {
 #if defined(__SSE2__) || defined(_M_X64)
-  return _mm_getcsr() & ~0x3fu;  // without the flags of exceptions
+  return _mm_getcsr() & ~0x3fu;  // without the exception flags
 #elif defined(__GNUC__) && defined(__aarch64__)
   FloatMode mode;
   __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
@@ -63,7 +62,7 @@ struct Job {
   Kernel kernel;
   void* table;
   int64_t units, grain;
-  FloatMode mode;  // that of the thread which asked for it
+  FloatMode mode;  // that of the thread that submitted it
 };
 
 Job job;
@@ -79,7 +78,7 @@ inline void pause() {
 #endif
 }
 
-// Wait while `generation` is as it was seen; it may also return early.
+// Wait while `generation` is unchanged; it may return early.
 void sleep(int32_t seen) {
 #if defined(__linux__)
   syscall(SYS_futex, &generation, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
@@ -94,13 +93,13 @@ void wake() {
 #endif
 }
 
-// Python runs signal handlers in this thread only.
+// Python runs signal handlers only in this thread.
 std::atomic<unsigned long> main_thread{0};
 int64_t last_check = 0;
 
 int64_t milliseconds() {
 #if defined(__linux__)
-  timespec now;  // to a few milliseconds, without asking the hardware
+  timespec now;  // accurate to a few milliseconds, without a system call
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 #else
@@ -109,8 +108,8 @@ int64_t milliseconds() {
 #endif
 }
 
-// Run the Python handlers of signals that arrived. 1 if one of them raised: the exception is set,
-// and the program must return to its caller.
+// Run the Python handlers of pending signals. Returns 1 if one of them raised: the exception is
+// set, and the program must return to its caller.
 int32_t interrupted() {
   if (PyThread_get_thread_ident() != main_thread.load(std::memory_order_relaxed)) return 0;
   int64_t now = milliseconds();
@@ -132,8 +131,8 @@ void take(const Job& mine) {
   }
 }
 
-// As `take`, for the thread that called `parallel`: it looks for signals, and takes the work that
-// nobody began back if one of them raised.
+// Like `take`, for the thread that called `parallel`: it checks for signals, and cancels the work
+// that has not started if a handler raised.
 int32_t take_and_check(const Job& mine) {
   for (;;) {
     int64_t begin = next.fetch_add(mine.grain, std::memory_order_relaxed);
@@ -149,8 +148,8 @@ int32_t take_and_check(const Job& mine) {
   }
 }
 
-// Call a kernel for all units, in pieces of `least` to `most`, and return when they are done, or
-// when a signal's handler raised, which is 1.
+// Call a kernel for all units, in pieces of `least` to `most`. Returns 0 when they are done, or 1
+// when a signal handler raised.
 int32_t parallel(Kernel kernel, void* table, int64_t units, int64_t least, int64_t most) {
   int32_t others = limit.load(std::memory_order_relaxed), free = 0;
   if (others == 0 || units <= least ||
@@ -173,17 +172,17 @@ int32_t parallel(Kernel kernel, void* table, int64_t units, int64_t least, int64
   int32_t stopped = take_and_check(job);
   for (int looks = 0; finished.load(std::memory_order_acquire) != units; looks++) {
     pause();
-    // Somebody else may need this processor to finish.
+    // Another thread may need this processor to finish.
     if (looks > kLooksForEnd) std::this_thread::yield();
   }
-  // A thread that came late must be gone before the next job is written down.
+  // A late thread must be gone before the next job is published.
   open.store(0);
   while (active.load() != 0) pause();
   busy.store(0, std::memory_order_release);
   return stopped;
 }
 
-// What a thread does until the process ends.
+// The loop of a thread, until the process ends.
 void worker(int32_t id) {
   int32_t seen = generation.load(std::memory_order_acquire);
   for (int looks = 0;;) {

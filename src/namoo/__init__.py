@@ -9,28 +9,36 @@ are JAX's: `import namoo as jax, namoo.numpy as jnp`.
 Array([2., 2.], dtype=float32)
 """
 
-from namoo._lazy import lazy as _lazily
+from namoo._base.lazy import lazy as _lazily
 
 _TABLE = {
-    "_config": (
+    "_base.config": (
         "check_tracer_leaks checking_leaks config debug_infs debug_key_reuse debug_nans "
         "default_device default_matmul_precision default_prng_impl disable_jit "
         "enable_checks enable_custom_prng enable_x64 explain_cache_misses legacy_prng_key "
-        "log_compiles numpy_dtype_promotion numpy_rank_promotion softmax_custom_jvp strict "
-        "threefry_partitionable transfer_guard transfer_guard_device_to_device "
-        "transfer_guard_device_to_host transfer_guard_host_to_device"
+        "log_compiles no_execution no_tracing numpy_dtype_promotion numpy_rank_promotion "
+        "softmax_custom_jvp strict threefry_partitionable transfer_guard "
+        "transfer_guard_device_to_device transfer_guard_device_to_host "
+        "transfer_guard_host_to_device"
     ),
-    "_dtypes": "float0",
-    "_module.filters": (
+    "_base.dtypes": "float0",
+    "_base.user_context": "make_user_context",
+    "api.environment": "print_environment_info",
+    "memo.caches": "clear_caches memory_report",
+    "module.filters": (
         "combine filter is_array is_array_like is_inexact_array is_inexact_array_like partition"
     ),
-    "_module.module": "Module",
+    "module.module": "Module",
     "ad_checkpoint": ".",
-    "api.device": (
-        "block_until_ready copy_to_host_async cpu_devices default_backend device_count "
-        "device_get device_put device_put_replicated device_put_sharded devices "
-        "effects_barrier host_count=process_count host_id=process_index host_ids=process_indices "
-        "live_arrays local_device_count local_devices process_count process_index process_indices"
+    "devices.available": (
+        "cpu_devices default_backend device_count devices host_count=process_count "
+        "host_id=process_index host_ids=process_indices local_device_count local_devices "
+        "process_count process_index process_indices"
+    ),
+    "devices.constraints": "reshard",
+    "devices.device_put": (
+        "block_until_ready copy_to_host_async device_get device_put device_put_replicated "
+        "device_put_sharded effects_barrier live_arrays"
     ),
     "api.grad": (
         "fwd_and_bwd grad hessian jacfwd jacobian jacrev jvp linear_transpose linearize "
@@ -39,14 +47,15 @@ _TABLE = {
     "api.inspect": (
         "ensure_compile_time_eval eval_shape is_traced make_jaxpr named_call named_scope typeof"
     ),
-    "api.jit": "clear_caches jit",
-    "api.map": "pmap vmap",
-    "api.mesh": "make_mesh",
-    "api.shard_map": "shard_map smap",
-    "api.placement": "Shard",
-    "api.sharded": (
+    "api.jit": "jit",
+    "api.map": "vmap",
+    "devices.mesh": "make_mesh",
+    "devices.pmap": "pmap",
+    "devices.shard_map": "shard_map smap",
+    "devices.placed_array": "Shard",
+    "devices.make_array": (
         "make_array_from_callback make_array_from_process_local_data "
-        "make_array_from_single_device_arrays reshard"
+        "make_array_from_single_device_arrays"
     ),
     "checkpoints": ".",
     "control.callback": "pure_callback",
@@ -60,8 +69,9 @@ _TABLE = {
     "dlpack": ".",
     "dtypes": ".",
     "engines.base": "Device",
-    "engines.native.threads": "get_num_threads set_num_threads",
-    "errors": ". hide_frames",
+    "engines.native.link.threads": "get_num_threads set_num_threads",
+    "_base.source_context": "hide_frames",
+    "errors": ".",
     "example_libraries": ".",
     "experimental": ".",
     "extend": ".",
@@ -76,7 +86,7 @@ _TABLE = {
     "numpy._methods": "Array",
     "ops": ".",
     "optim": ".",
-    "paths": "paths",
+    "tree.paths": "paths",
     "profiler": ".",
     "random": ".",
     "scipy": ".",

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from namoo import tree_util
-from namoo._tree.metadata import is_hashable
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import DebugInfo
 from namoo.extend import linear_util as lu
+from namoo.tree.metadata import is_hashable
 
 __all__ = [
     "argnums_partial",

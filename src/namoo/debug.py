@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from namoo import errors, tree_util
-from namoo._terminal import colors_wanted
+from namoo import tree_util
+from namoo._base.source_context import entry_point, user_frame
+from namoo._base.terminal import colors_wanted
 from namoo.control.callback import bind_debug, debug_callback_p, debug_print_p, refuse_arguments
 from namoo.control.callback import debug_callback as callback
-from namoo.control.constraint import inspect_sharding_p
 from namoo.core.trace import Tracer
-from namoo.engines.devices import home
+from namoo.devices.primitives import inspect_sharding_p
+from namoo.engines.registry import home
 
 __all__ = [
     "breakpoint",
@@ -81,7 +82,7 @@ def _emit(fmt: str, args: tuple, kwargs: dict, write: Callable[[str], None], opt
     bind_debug(debug_print_p, show, args, kwargs, fmt=fmt, ordered=options["ordered"])
 
 
-@errors.boundary
+@entry_point
 def print(
     fmt: str | None = None,
     *args: Any,
@@ -130,7 +131,7 @@ def _log_line(text: str) -> None:
     _log.info("%s", text)
 
 
-@errors.boundary
+@entry_point
 def log(
     fmt: str | None = None,
     *args: Any,
@@ -201,7 +202,7 @@ def breakpoint(
     """
     if backend not in (None, "cli"):
         raise ValueError(f"debug.breakpoint: the backend must be 'cli' or None, got {backend!r}.")
-    frame = errors.user_frame()
+    frame = user_frame()
     assert frame is not None
     file, line, globals_ = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
     # A statement at the user's own line, so that the debugger lists the code around it.
@@ -252,7 +253,7 @@ def visualize_sharding(
         │ CPU 0 │
         └───────┘
     """
-    from namoo.sharding.picture import picture
+    from namoo.devices.sharding.visualize import picture
 
     drawn = picture(
         shape,
@@ -283,7 +284,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
         [SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)]
     """
     # Loaded late, as who prints needs no devices.
-    from namoo.api.placement import as_sharding
+    from namoo.devices.placement import as_sharding
 
     def tell(place: Any) -> None:
         callback(as_sharding(home() if place is None else place))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.numpy import from_dlpack as from_dlpack
 
 _KINDS = "biufc"
@@ -14,7 +14,7 @@ def is_supported_dtype(dtype: Any) -> bool:
     >>> is_supported_dtype("float32"), is_supported_dtype("bfloat16"), is_supported_dtype("int4")
     (True, True, False)
     """
-    dtype = _dtypes.canonicalize_dtype(dtype, allow_extended=True)
-    if _dtypes.is_extended(dtype):
+    dtype = dtypes.canonicalize_dtype(dtype, allow_extended=True)
+    if dtypes.is_extended(dtype):
         return False
     return dtype.name == "bfloat16" or dtype.isbuiltin == 1 and dtype.kind in _KINDS

@@ -6,8 +6,8 @@ from typing import Any
 
 from ml_dtypes import bfloat16
 
-from namoo import _dtypes
-from namoo._dtypes import (
+from namoo._base import dtypes
+from namoo._base.dtypes import (
     TypePromotionError,
     extended,
     finfo,
@@ -51,4 +51,4 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
         >>> canonicalize_dtype("float64")
         dtype('float32')
     """
-    return _dtypes.canonicalize_dtype(dtype, allow_extended_dtype)
+    return dtypes.canonicalize_dtype(dtype, allow_extended_dtype)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, tree_util
 from namoo import numpy as jnp
+from namoo import tree_util
+from namoo._base import dtypes
 from namoo.core.avals import aval_of
 
 
@@ -37,7 +38,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     types = tuple((a.shape, a.dtype) for a in map(aval_of, leaves))
     if not leaves:
         return jnp.zeros(0, jnp.float32), _Unravel(tree, types, None)
-    dtype = _dtypes.result_type(*leaves)
+    dtype = dtypes.result_type(*leaves)
     vector = jnp.concatenate([jnp.ravel(jnp.asarray(x)).astype(dtype) for x in leaves])
     return vector, _Unravel(tree, types, dtype)
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.core.avals import canonical_shape
 from namoo.numpy.promote import promote_inexact, promote_types
@@ -104,7 +104,7 @@ def _weights(
     size: int, new_size: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool
 ) -> Array:
     """How much each element of an axis counts for each new one, [size, new_size]."""
-    dtype = _dtypes.result_type(scale, translation)
+    dtype = dtypes.result_type(scale, translation)
     step = 1.0 / scale
     place = jnp.arange(new_size, dtype=dtype)
     shift = translation * step
@@ -214,7 +214,7 @@ def scale_and_translate(
         )
     (x,) = promote_inexact("scale_and_translate", image)
     factors, offsets = promote_types(
-        "scale_and_translate", scale, translation, to=_dtypes.to_inexact_dtype
+        "scale_and_translate", scale, translation, to=dtypes.to_inexact_dtype
     )
     axes = [canonical_axis(operator.index(axis), x.ndim) for axis in spatial_dims]
     if factors.shape != (len(axes),) or offsets.shape != (len(axes),):

@@ -1,11 +1,11 @@
-"""Mixed precision: parameters in one dtype, arithmetic in another, and losses scaled to fit.
+"""Mixed precision: parameters in one dtype, arithmetic in another, and loss scaling.
 
     policy = mixed.policy("params=f32,compute=bf16,output=f32")
     loss = policy(loss)                       # a function of the same arguments
 
-A number smaller than float16 can hold is lost. A loss that is scaled up before it is differentiated
-has gradients that are large enough, and `DynamicLossScale` finds a scale that is not too large.
-bfloat16 has the range of float32 and needs none of this.
+Small gradients underflow in float16. Scaling the loss up before it is differentiated keeps them
+representable, and `DynamicLossScale` finds a scale that does not overflow. bfloat16 has the range
+of float32 and needs no loss scaling.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from namoo import _trees, errors, struct, tree
 from namoo import numpy as jnp
-from namoo._module.filters import is_inexact_array_like
+from namoo import struct, tree
+from namoo._base.source_context import entry_point
 from namoo.api.grad import value_and_grad as _value_and_grad
-from namoo.paths import Paths, paths
+from namoo.module.filters import is_inexact_array_like
+from namoo.tree import arithmetic
+from namoo.tree.paths import Paths, paths
 
 __all__ = [
     "DynamicLossScale",
@@ -46,26 +48,27 @@ _SHORT = {
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """Which dtypes a function works in; call it with a function to apply it.
+    """The dtypes that a function works in; call the policy with a function to apply it.
 
-    Only floating-point arrays are converted; integers, booleans and keys stay.
+    Only floating-point arrays are converted; integers, booleans and keys are left alone.
 
     Args:
-      params: the dtype in which parameters are kept.
-      compute: the dtype of arithmetic.
-      output: the dtype of results.
-      keep: leaves of the arguments, by path, that are not converted for arithmetic, such as the
-        scales of norms: `"**/norm/**"`. The path starts with the number of the argument.
+        params: the dtype in which parameters are kept.
+        compute: the dtype of arithmetic.
+        output: the dtype of results.
+        keep: leaves of the arguments, by path, that are not converted for arithmetic, such as the
+            scales of norms: `"**/norm/**"`. The path starts with the number of the argument.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> half = Policy("float32", "bfloat16", "float32")
-    >>> @half
-    ... def f(w, x):
-    ...     print(w.dtype, x.dtype)
-    ...     return w @ x
-    >>> namoo.grad(f)(jnp.ones(3), jnp.ones(3))
-    bfloat16 bfloat16
-    Array([1., 1., 1.], dtype=float32)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> half = Policy("float32", "bfloat16", "float32")
+        >>> @half
+        ... def f(w, x):
+        ...     print(w.dtype, x.dtype)
+        ...     return w @ x
+        >>> namoo.grad(f)(jnp.ones(3), jnp.ones(3))
+        bfloat16 bfloat16
+        Array([1., 1., 1.], dtype=float32)
     """
 
     params: Any = "float32"
@@ -85,26 +88,26 @@ class Policy:
             object.__setattr__(self, "keep", paths(self.keep))
 
     def cast_to_param(self, of: T) -> T:
-        """A tree with its floating-point arrays in the dtype of parameters."""
-        return _trees.cast(of, self.params)
+        """Convert the floating-point arrays of a tree to the dtype of parameters."""
+        return arithmetic.cast(of, self.params)
 
     def cast_to_compute(self, of: T) -> T:
-        """A tree with its floating-point arrays in the dtype of arithmetic, except those kept."""
+        """Convert the floating-point arrays of a tree, except `keep`, to the compute dtype."""
         if self.keep is None:
-            return _trees.cast(of, self.compute)
-        return (~self.keep).map(lambda x: _trees.cast(x, self.compute), of)  # type: ignore[union-attr]
+            return arithmetic.cast(of, self.compute)
+        return (~self.keep).map(lambda x: arithmetic.cast(x, self.compute), of)  # type: ignore[union-attr]
 
     def cast_to_output(self, of: T) -> T:
-        """A tree with its floating-point arrays in the dtype of results."""
-        return _trees.cast(of, self.output)
+        """Convert the floating-point arrays of a tree to the dtype of results."""
+        return arithmetic.cast(of, self.output)
 
     def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        """A function that converts its arguments to `compute` and its result to `output`.
+        """Return a function that converts its arguments to `compute` and its result to `output`.
 
-        A gradient goes back through the conversions, and so has the dtypes of the arguments.
+        Gradients pass back through the conversions and have the dtypes of the arguments.
         """
 
-        @errors.boundary
+        @entry_point
         @functools.wraps(fun)
         def converted(*args, **kwargs):
             args, kwargs = self._arguments(args, kwargs)
@@ -114,8 +117,8 @@ class Policy:
 
     def _arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         if self.keep is None:
-            return _trees.cast((args, kwargs), self.compute)
-        # Positional arguments by number, others by name: one path language for both.
+            return arithmetic.cast((args, kwargs), self.compute)
+        # Positional arguments are named by number, so that patterns can select both kinds.
         named = {**{str(i): x for i, x in enumerate(args)}, **kwargs}
         named = self.cast_to_compute(named)
         return tuple(named[str(i)] for i in range(len(args))), {k: named[k] for k in kwargs}
@@ -125,21 +128,22 @@ class Policy:
 
 
 def policy(text: str, keep: Paths | str | None = None) -> Policy:
-    """Reads a policy.
+    """Parse a policy.
 
     Args:
-      text: such as `"params=f32,compute=bf16,output=f32"`; what is not named is float32. Short
-        names are f16, bf16, f32, f64.
-      keep: leaves of the arguments, by path, that are not converted for arithmetic.
+        text: such as `"params=f32,compute=bf16,output=f32"`; what is not named is float32. Short
+            names are f16, bf16, f32, f64.
+        keep: leaves of the arguments, by path, that are not converted for arithmetic.
 
     Returns:
-      The policy.
+        The policy.
 
     Raises:
-      ValueError: if a part cannot be read.
+        ValueError: if a part cannot be read.
 
-    >>> print(policy("compute=bf16"))
-    params=float32,compute=bfloat16,output=float32
+    Example:
+        >>> print(policy("compute=bf16"))
+        params=float32,compute=bfloat16,output=float32
     """
     parts: dict[str, str] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
@@ -154,103 +158,108 @@ def policy(text: str, keep: Paths | str | None = None) -> Policy:
 
 
 def all_finite(of: Any) -> Any:
-    """Tells whether no number of a tree is infinite or not a number.
+    """Return whether all elements of a tree are finite.
 
     Args:
-      of: a tree of arrays.
+        of: a tree of arrays.
 
     Returns:
-      A boolean scalar.
+        A boolean scalar.
 
-    >>> import namoo.numpy as jnp
-    >>> bool(all_finite({"a": jnp.array([1.0, jnp.inf])}))
-    False
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> bool(all_finite({"a": jnp.array([1.0, jnp.inf])}))
+        False
     """
     flags = [jnp.all(jnp.isfinite(x)) for x in tree.leaves(of) if is_inexact_array_like(x)]
     return functools.reduce(jnp.logical_and, flags, jnp.asarray(True))
 
 
 def select(condition: Any, on_true: T, on_false: T) -> T:
-    """Chooses one of two trees.
+    """Select one of two trees by a condition.
 
     Args:
-      condition: a boolean scalar.
-      on_true: a tree of arrays.
-      on_false: a tree of the same structure.
+        condition: a boolean scalar.
+        on_true: a tree of arrays.
+        on_false: a tree of the same structure.
 
     Returns:
-      A tree of the same structure.
+        A tree of the same structure.
 
-    >>> select(True, {"a": 1.0}, {"a": 2.0})
-    {'a': Array(1., dtype=float32, weak_type=True)}
+    Example:
+        >>> select(True, {"a": 1.0}, {"a": 2.0})
+        {'a': Array(1., dtype=float32, weak_type=True)}
     """
     return tree.map(lambda a, b: jnp.where(condition, a, b), on_true, on_false)
 
 
 @struct.dataclass
 class NoLossScale:
-    """A scale of one that never changes.
+    """A loss scale of one.
 
-    >>> NoLossScale().scale(2.0)
-    2.0
+    Example:
+        >>> NoLossScale().scale(2.0)
+        2.0
     """
 
     def scale(self, of: Any) -> Any:
-        """The tree itself."""
+        """Return the tree itself."""
         return of
 
     def unscale(self, of: Any) -> Any:
-        """The tree itself."""
+        """Return the tree itself."""
         return of
 
     def adjust(self, is_finite: Any) -> NoLossScale:
-        """The same."""
+        """Return the same scale."""
         return self
 
 
 @struct.dataclass
 class StaticLossScale:
-    """A scale that never changes.
+    """A loss scale that never changes.
 
-    >>> StaticLossScale(8.0).scale(2.0), StaticLossScale(8.0).unscale(16.0)
-    (16.0, 2.0)
+    Example:
+        >>> StaticLossScale(8.0).scale(2.0), StaticLossScale(8.0).unscale(16.0)
+        (16.0, 2.0)
     """
 
     loss_scale: Any
 
     def scale(self, of: Any) -> Any:
-        """A tree times the scale, in its own dtypes."""
+        """Multiply a tree by the scale, keeping its dtypes."""
         return tree.map(lambda x: x * _as(self.loss_scale, x), of)
 
     def unscale(self, of: Any) -> Any:
-        """A tree divided by the scale."""
+        """Divide a tree by the scale."""
         return tree.map(lambda x: x / _as(self.loss_scale, x), of)
 
     def adjust(self, is_finite: Any) -> StaticLossScale:
-        """The same."""
+        """Return the same scale."""
         return self
 
 
 @struct.dataclass
 class DynamicLossScale(StaticLossScale):
-    """A scale that is halved when a gradient overflows, and doubled when none did for long.
+    """A loss scale that is halved when a gradient overflows and doubled after many finite steps.
 
         s ← s / factor             where a gradient is not finite
         s ← s · factor             after `period` steps with finite gradients
 
-    It is a tree, and belongs into the state of the training.
+    It is a tree and belongs in the training state.
 
     Args:
-      loss_scale: the scale to start from.
-      counter: how many steps were finite since the last change.
-      period: after how many of them the scale grows.
-      factor: by how much it changes.
-      min_loss_scale: the smallest scale.
-      max_loss_scale: the largest scale.
+        loss_scale: the scale to start from.
+        counter: how many steps were finite since the last change.
+        period: after how many of them the scale grows.
+        factor: the factor by which the scale changes.
+        min_loss_scale: the smallest scale.
+        max_loss_scale: the largest scale.
 
-    >>> scale = DynamicLossScale(1024.0, period=2)
-    >>> scale.adjust(False).loss_scale, scale.adjust(True).adjust(True).loss_scale
-    (Array(512., dtype=float32), Array(2048., dtype=float32))
+    Example:
+        >>> scale = DynamicLossScale(1024.0, period=2)
+        >>> scale.adjust(False).loss_scale, scale.adjust(True).adjust(True).loss_scale
+        (Array(512., dtype=float32), Array(2048., dtype=float32))
     """
 
     loss_scale: Any = struct.field(
@@ -263,13 +272,13 @@ class DynamicLossScale(StaticLossScale):
     max_loss_scale: float = struct.field(pytree_node=False, default=2.0**24)
 
     def adjust(self, is_finite: Any) -> DynamicLossScale:
-        """The scale for the next step.
+        """Return the scale for the next step.
 
         Args:
-          is_finite: whether the gradients of this step were finite.
+            is_finite: whether the gradients of this step were finite.
 
         Returns:
-          The new scale.
+            The new scale.
         """
         is_due = self.counter + 1 >= self.period
         larger = jnp.minimum(self.loss_scale * self.factor, self.max_loss_scale)
@@ -283,31 +292,32 @@ class DynamicLossScale(StaticLossScale):
 
 
 def _as(scale: Any, x: Any) -> Any:
-    """The scale in the dtype of what it multiplies; a Python number adapts itself."""
+    """Return the scale in the dtype of what it multiplies; a Python number stays one."""
     return scale.astype(x.dtype) if hasattr(scale, "astype") and hasattr(x, "dtype") else scale
 
 
 def value_and_grad(
     fun: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Like `namoo.value_and_grad`, of a loss that is scaled while it is differentiated.
+    """Like `namoo.value_and_grad`, with a loss scale applied while differentiating.
 
     Args:
-      fun: a function that returns a scalar, or `(scalar, aux)`.
-      argnums: which arguments to differentiate with respect to.
-      has_aux: the function returns a pair, whose second part is not differentiated.
+        fun: a function that returns a scalar, or `(scalar, aux)`.
+        argnums: which arguments to differentiate with respect to.
+        has_aux: the function returns a pair, whose second part is not differentiated.
 
     Returns:
-      A function of a loss scale and the arguments, that returns `(value, grads, is_finite, scale)`:
-      the value and the gradients without the scale, whether all gradients are finite, and the scale
-      for the next step. A step that is not finite is to be left out:
-      `params = mixed.select(is_finite, new_params, params)`.
+        A function of a loss scale and the arguments, that returns `(value, grads, is_finite,
+        scale)`: the value and the gradients without the scale, whether all gradients are finite,
+        and the scale for the next step. A step that is not finite is to be left out: `params =
+        mixed.select(is_finite, new_params, params)`.
 
-    >>> import namoo.numpy as jnp
-    >>> f = value_and_grad(lambda w: jnp.sum(w**2).astype(jnp.float16))
-    >>> value, grads, is_finite, scale = f(DynamicLossScale(1024.0), jnp.array([1e-6, 2.0]))
-    >>> grads, bool(is_finite)
-    (Array([2.e-06, 4.e+00], dtype=float32), True)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> f = value_and_grad(lambda w: jnp.sum(w**2).astype(jnp.float16))
+        >>> value, grads, is_finite, scale = f(DynamicLossScale(1024.0), jnp.array([1e-6, 2.0]))
+        >>> grads, bool(is_finite)
+        (Array([2.e-06, 4.e+00], dtype=float32), True)
     """
 
     def of(loss_scale: Any, *args: Any, **kwargs: Any) -> Any:

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from namoo import _spans
+from namoo._base import instrument
 
 TRACE = "/jax/core/compile/jaxpr_trace_duration"
 COMPILE = "/jax/core/compile/backend_compile_duration"
@@ -219,4 +219,4 @@ def _told(what: str, name: str) -> AbstractContextManager[None]:
     return timed(TRACE, name) if what == "trace" else timed(COMPILE, f"jit({name})")
 
 
-_spans.timed = _told
+instrument.timed = _told

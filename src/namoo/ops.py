@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
+from namoo import errors
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.core.trace import Tracer
 from namoo.primitives.gather import GatherScatterMode
 
@@ -65,15 +66,15 @@ def _in_buckets(name, data, ids, num_segments, mode, bucket_size, sorted_, uniqu
 
 
 def _lowest(dtype):
-    if _dtypes.issubdtype(dtype, np.bool_):
+    if dtypes.issubdtype(dtype, np.bool_):
         return False
-    return -np.inf if _dtypes.issubdtype(dtype, np.floating) else _dtypes.iinfo(dtype).min
+    return -np.inf if dtypes.issubdtype(dtype, np.floating) else dtypes.iinfo(dtype).min
 
 
 def _highest(dtype):
-    if _dtypes.issubdtype(dtype, np.bool_):
+    if dtypes.issubdtype(dtype, np.bool_):
         return True
-    return np.inf if _dtypes.issubdtype(dtype, np.floating) else _dtypes.iinfo(dtype).max
+    return np.inf if dtypes.issubdtype(dtype, np.floating) else dtypes.iinfo(dtype).max
 
 
 _REDUCERS: dict[str, tuple[Callable, Callable]] = {

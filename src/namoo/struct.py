@@ -10,8 +10,8 @@ The fields are the children of a node, named by attribute in key paths; those de
 `pytree_node=False` (or `static=True`) are part of the structure. Instances cannot be changed;
 `state.replace(step=1)` makes a new one. `PyTreeNode` is the same as a base class.
 
-A tree is rebuilt without calling `__init__` or `__post_init__`: what they check holds for objects
-that a user makes, and not for the placeholders, tracers and booleans that stand in a tree.
+A tree is rebuilt without calling `__init__` or `__post_init__`: their checks apply to objects that
+a user creates, not to the placeholders, tracers and booleans that transformations put into a tree.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from typing import Any, TypeVar, dataclass_transform, overload
 
 import numpy as np
 
-from namoo._tree.keys import GetAttrKey
-from namoo._tree.registry import NodeType, register
 from namoo.core.array import Array
+from namoo.tree.keys import GetAttrKey
+from namoo.tree.registry import NodeType, register_entry
 
 __all__ = ["PyTreeNode", "dataclass", "field", "mappable_dataclass", "replace"]
 
@@ -42,25 +42,26 @@ def field(
     metadata: Mapping[Any, Any] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Declares a field of a dataclass or a `namoo.Module`.
+    """Declare a field of a dataclass or a `namoo.Module`.
 
     Args:
-      pytree_node: whether the field is a child of the tree; False makes it part of the structure.
-      static: the opposite of `pytree_node`, for those who prefer to say so.
-      converter: a function that every value given to the field goes through.
-      metadata: anything else to keep with the field.
-      **kwargs: what `dataclasses.field` takes: `default`, `default_factory`, `init`, `kw_only`, …
+        pytree_node: whether the field is a child of the tree; False makes it part of the structure.
+        static: the opposite of `pytree_node`, for those who prefer to say so.
+        converter: a function that is applied to every value that is assigned to the field.
+        metadata: anything else to keep with the field.
+        **kwargs: what `dataclasses.field` takes: `default`, `default_factory`, `init`, `kw_only`, …
 
     Returns:
-      The field.
+        The field.
 
-    >>> @dataclass
-    ... class Scale:
-    ...     factor: float
-    ...     axis: int = field(pytree_node=False, default=0)
-    >>> from namoo import tree
-    >>> tree.leaves(Scale(2.0, axis=1))
-    [2.0]
+    Example:
+        >>> @dataclass
+        ... class Scale:
+        ...     factor: float
+        ...     axis: int = field(pytree_node=False, default=0)
+        >>> from namoo import tree
+        >>> tree.leaves(Scale(2.0, axis=1))
+        [2.0]
     """
     is_node = pytree_node and not static
     given = {**(metadata or {}), "pytree_node": is_node, "static": not is_node}
@@ -70,15 +71,15 @@ def field(
 
 
 def is_static(f: dataclasses.Field) -> bool:
-    """Whether a field is declared static, in any of the ways there are to say it."""
+    """Return whether a field is declared static in any of the supported ways."""
     return bool(f.metadata.get("static", False)) or not f.metadata.get("pytree_node", True)
 
 
 def check_static(owner: type, name: str, value: Any, declared: str) -> None:
-    """Refuse a value that cannot be part of a tree's structure, naming its field.
+    """Reject a value that cannot be part of a tree's structure, naming its field.
 
-    Structures are compared and hashed to find a compiled program again: an array, or a value
-    without a hash, would fail there, far from the line that made the object.
+    Structures are compared and hashed to look up compiled programs. An array, or a value without a
+    hash, would fail there, far from the line that created the object.
     """
     where = f"the field {owner.__name__}.{name} {declared}"
     if contains_array(value):
@@ -102,7 +103,7 @@ _INSTEAD = {list: "a tuple", set: "a frozenset", dict: "a tuple of (key, value) 
 
 
 def contains_array(value: Any) -> bool:
-    """Whether a value is an array, or a builtin container of one."""
+    """Return whether a value is an array or a built-in container of arrays."""
     if isinstance(value, (Array, np.ndarray)):
         return True
     if type(value) in (tuple, list, set, frozenset):
@@ -111,7 +112,7 @@ def contains_array(value: Any) -> bool:
 
 
 def describe(value: Any) -> str:
-    """A value in a few words."""
+    """Describe a value in a few words."""
     if isinstance(value, (Array, np.ndarray)):
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     text = repr(value)
@@ -119,24 +120,25 @@ def describe(value: Any) -> str:
 
 
 def replace(instance: T, **changes: Any) -> T:
-    """Makes an instance with other values for some of its fields.
+    """Return a copy of an instance with other values for some of its fields.
 
     Args:
-      instance: an instance of a dataclass.
-      **changes: new values by name.
+        instance: an instance of a dataclass.
+        **changes: new values by name.
 
     Returns:
-      The new instance, made by the constructor, so that `__post_init__` runs.
+        The new instance, made by the constructor, so that `__post_init__` runs.
 
     Raises:
-      TypeError: if the class has no such field.
+        TypeError: if the class has no such field.
 
-    >>> @dataclass
-    ... class Point:
-    ...     x: float
-    ...     y: float
-    >>> Point(1.0, 2.0).replace(y=3.0)
-    Point(x=1.0, y=3.0)
+    Example:
+        >>> @dataclass
+        ... class Point:
+        ...     x: float
+        ...     y: float
+        >>> Point(1.0, 2.0).replace(y=3.0)
+        Point(x=1.0, y=3.0)
     """
     names = [f.name for f in dataclasses.fields(instance)]  # type: ignore[arg-type]
     for name in changes:
@@ -148,7 +150,7 @@ def replace(instance: T, **changes: Any) -> T:
 
 
 def register_fields(cls: type) -> None:
-    """Makes a dataclass a node whose instances are rebuilt without their constructor."""
+    """Register a dataclass as a node whose instances are rebuilt without their constructor."""
     fields = dataclasses.fields(cls)
     data = tuple(f.name for f in fields if not is_static(f))
     meta = tuple(f.name for f in fields if is_static(f))
@@ -166,7 +168,7 @@ def register_fields(cls: type) -> None:
             put(node, name, value)
         return node
 
-    register(
+    register_entry(
         NodeType(
             cls,
             "dataclass",
@@ -175,14 +177,14 @@ def register_fields(cls: type) -> None:
             lambda meta, count: keys,
             meta_names=meta,
             fields=(data, meta),
-            # Said to do nothing but assign, so that the C++ runtime leaves it out as well.
+            # Declared to only assign the fields, so that the C++ runtime does not call it either.
             init=cls.__init__,
         )
     )
 
 
 def _checked_init(cls: type) -> None:
-    """Lets the constructor refuse static values that cannot be part of a structure."""
+    """Make the constructor reject static values that cannot be part of a structure."""
     fields = dataclasses.fields(cls)
     static = [f.name for f in fields if is_static(f)]
     converters = {f.name: f.metadata["converter"] for f in fields if "converter" in f.metadata}
@@ -218,34 +220,35 @@ def dataclass(
     mappable_dataclass: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Makes a class a dataclass whose instances are nodes of trees.
+    """Turn a class into a dataclass whose instances are nodes of trees.
 
     Args:
-      cls: the class.
-      frozen: whether instances cannot be changed; True unless said otherwise.
-      mappable_dataclass: make instances mappings too, from the names of the fields to their
-        values: `x["a"]`, `dict(x)`, and a constructor that takes what `dict` takes.
-      **kwargs: what `dataclasses.dataclass` takes: `kw_only`, `order`, `eq`, `repr`, …
+        cls: the class.
+        frozen: whether instances cannot be changed; True unless said otherwise.
+        mappable_dataclass: make instances mappings too, from the names of the fields to their
+            values: `x["a"]`, `dict(x)`, and a constructor that takes what `dict` takes.
+        **kwargs: what `dataclasses.dataclass` takes: `kw_only`, `order`, `eq`, `repr`, …
 
     Returns:
-      The class, with methods `replace(**changes)`, `to_tuple()`, and `from_tuple(values)`.
+        The class, with methods `replace(**changes)`, `to_tuple()`, and `from_tuple(values)`.
 
     Raises:
-      TypeError: when an instance is made with an array or an unhashable value in a static field.
+        TypeError: when an instance is made with an array or an unhashable value in a static field.
 
-    >>> @dataclass
-    ... class Dense:
-    ...     w: float
-    ...     b: float
-    ...     activation: str = field(pytree_node=False, default="relu")
-    >>> from namoo import tree
-    >>> tree.map(lambda x: 10 * x, Dense(1.0, 2.0))
-    Dense(w=10.0, b=20.0, activation='relu')
-    >>> Dense(1.0, 2.0, activation=["relu"])
-    Traceback (most recent call last):
-      ...
-    TypeError: the field Dense.activation is static, but was given ['relu'] of type list, which
-    cannot be hashed (unhashable type: 'list'). ...
+    Example:
+        >>> @dataclass
+        ... class Dense:
+        ...     w: float
+        ...     b: float
+        ...     activation: str = field(pytree_node=False, default="relu")
+        >>> from namoo import tree
+        >>> tree.map(lambda x: 10 * x, Dense(1.0, 2.0))
+        Dense(w=10.0, b=20.0, activation='relu')
+        >>> Dense(1.0, 2.0, activation=["relu"])
+        Traceback (most recent call last):
+          ...
+        TypeError: the field Dense.activation is static, but was given ['relu'] of type list, which
+        cannot be hashed (unhashable type: 'list'). ...
     """
     if cls is None:
         return functools.partial(
@@ -266,21 +269,22 @@ def dataclass(
 
 
 def mappable_dataclass(cls: Any) -> Any:
-    """Makes a dataclass a mapping as well, and a tree.
+    """Turn a dataclass into a mapping and a tree.
 
     Args:
-      cls: a dataclass, or a class to make one of.
+        cls: a dataclass, or a class to make one of.
 
     Returns:
-      A class whose instances are also mappings from the names of their fields to their values.
+        A class whose instances are also mappings from the names of their fields to their values.
 
-    >>> @mappable_dataclass
-    ... class Batch:
-    ...     x: float
-    ...     y: float
-    >>> batch = Batch(x=1.0, y=2.0)
-    >>> batch["x"], list(batch), Batch({"x": 3.0, "y": 4.0})
-    (1.0, ['x', 'y'], Batch(x=3.0, y=4.0))
+    Example:
+        >>> @mappable_dataclass
+        ... class Batch:
+        ...     x: float
+        ...     y: float
+        >>> batch = Batch(x=1.0, y=2.0)
+        >>> batch["x"], list(batch), Batch({"x": 3.0, "y": 4.0})
+        (1.0, ['x', 'y'], Batch(x=3.0, y=4.0))
     """
     if dataclasses.is_dataclass(cls) and _MADE not in vars(cls):
         given: Any = cls
@@ -295,18 +299,18 @@ def mappable_dataclass(cls: Any) -> Any:
 
 
 def _to_tuple(self: Any) -> tuple[Any, ...]:
-    """The values of all fields, in their order."""
+    """Return the values of all fields, in their order."""
     return tuple(getattr(self, f.name) for f in dataclasses.fields(self))
 
 
 def _from_tuple(cls: Any, values: Any) -> Any:
-    """An instance from the values of all fields, in their order."""
+    """Return an instance from the values of all fields, in their order."""
     fields = dataclasses.fields(cls)
     return cls(**dict(zip([f.name for f in fields], values, strict=True)))
 
 
 class _ByName(Mapping):
-    """What a dataclass needs to be a mapping from the names of its fields."""
+    """The methods that make a dataclass a mapping from the names of its fields."""
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.__dataclass_fields__:  # type: ignore[attr-defined]
@@ -321,7 +325,7 @@ class _ByName(Mapping):
 
 
 def _as_mapping(cls: type) -> type:
-    """A subclass of Mapping with the contents of a dataclass."""
+    """Return a subclass of `Mapping` with the attributes of a dataclass."""
     original = cls.__init__
     names = [f.name for f in dataclasses.fields(cls)]
 
@@ -348,14 +352,15 @@ def _as_mapping(cls: type) -> type:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field, dataclasses.field))
 class PyTreeNode:
-    """A base class whose subclasses are dataclasses and trees, as `dataclass` makes them.
+    """A base class whose subclasses become dataclasses and trees, like those of `dataclass`.
 
-    >>> class Line(PyTreeNode):
-    ...     slope: float
-    ...     offset: float = 0.0
-    >>> from namoo import tree
-    >>> tree.leaves(Line(2.0).replace(offset=1.0))
-    [2.0, 1.0]
+    Example:
+        >>> class Line(PyTreeNode):
+        ...     slope: float
+        ...     offset: float = 0.0
+        >>> from namoo import tree
+        >>> tree.leaves(Line(2.0).replace(offset=1.0))
+        [2.0, 1.0]
     """
 
     def __init_subclass__(cls, **kwargs: Any):
@@ -363,5 +368,5 @@ class PyTreeNode:
         dataclass(**kwargs)(cls)
 
     def replace(self: T, **changes: Any) -> T:
-        """Makes an instance with other values for some of its fields."""
+        """Return a copy with other values for some of the fields."""
         return replace(self, **changes)

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo import _dtypes, errors, tree_util
 from namoo import numpy as jnp
-from namoo.api.arguments import argument_paths, function_name, is_array
+from namoo import tree_util
+from namoo._base import dtypes
+from namoo._base.source_context import entry_point
 from namoo.api.grad import jvp, linearize, vjp
+from namoo.transforms.arguments import argument_paths, function_name, is_array
 
 EPS = 1e-4
 """The step of finite differences, where none is given."""
@@ -40,30 +42,30 @@ Tolerance = float | Mapping[Any, float] | None
 
 def _tolerance(given: Tolerance, dtype: Any) -> float:
     """What was asked for, or what suits the type."""
-    dtype = _dtypes.canonicalize_dtype(dtype)
+    dtype = dtypes.canonicalize_dtype(dtype)
     if isinstance(given, Mapping):
         given = {np.dtype(kind): value for kind, value in given.items()}.get(dtype)
     if given is not None:
         return given
-    return _TOLERANCES.get(dtype.name, 1e-1) if _dtypes.issubdtype(dtype, np.inexact) else 0.0
+    return _TOLERANCES.get(dtype.name, 1e-1) if dtypes.issubdtype(dtype, np.inexact) else 0.0
 
 
 def _varies(x: Any) -> bool:
     """Whether a leaf has derivatives: integers, keys and what is no array are held still."""
-    return is_array(x) and _dtypes.issubdtype(_dtypes.dtype_of(x), np.inexact)
+    return is_array(x) and dtypes.issubdtype(dtypes.dtype_of(x), np.inexact)
 
 
 def _described(x: Any, dtype: Any = None) -> str:
     """The dtype, its own if no other is given, and the shape of an array."""
-    dtype = _dtypes.dtype_of(x) if dtype is None else dtype
-    dtype = _dtypes.canonicalize_dtype(dtype, allow_extended=True)
+    dtype = dtypes.dtype_of(x) if dtype is None else dtype
+    dtype = dtypes.canonicalize_dtype(dtype, allow_extended=True)
     return f"{dtype}[{','.join(map(str, np.shape(x)))}]"
 
 
 def _wide(x: Any) -> np.ndarray:
     """A leaf in 64 bits, where it varies: sums and differences of it add no error of their own."""
     x = np.asarray(x)
-    if not _dtypes.issubdtype(x.dtype, np.inexact):
+    if not dtypes.issubdtype(x.dtype, np.inexact):
         return x
     return x.astype(np.complex128 if np.iscomplexobj(x) else np.float64)
 
@@ -73,12 +75,12 @@ def _direction(rng: np.random.RandomState, like: Any) -> Any:
 
     def one(x):
         if not _varies(x):
-            return np.zeros(np.shape(x), _dtypes.float0) if is_array(x) else x
+            return np.zeros(np.shape(x), dtypes.float0) if is_array(x) else x
         random: Any = rng.randn(*np.shape(x))
-        dtype = _dtypes.dtype_of(x)
-        if _dtypes.issubdtype(dtype, np.complexfloating):
+        dtype = dtypes.dtype_of(x)
+        if dtypes.issubdtype(dtype, np.complexfloating):
             random = random + 1j * rng.randn(*np.shape(x))
-        return random if _dtypes.is_python_scalar(x) else np.asarray(random).astype(dtype)
+        return random if dtypes.is_python_scalar(x) else np.asarray(random).astype(dtype)
 
     return tree_util.tree_map(one, like)
 
@@ -91,9 +93,9 @@ def _difference(f: Callable, args: Any, tangents: Any, eps: float) -> Any:
         def moved(x, tangent):
             if not _varies(x):
                 return x
-            if _dtypes.is_python_scalar(x):
+            if dtypes.is_python_scalar(x):
                 return x + step * tangent
-            value = (_wide(x) + step * _wide(tangent)).astype(_dtypes.dtype_of(x))
+            value = (_wide(x) + step * _wide(tangent)).astype(dtypes.dtype_of(x))
             return value if isinstance(x, (np.ndarray, np.generic)) else jnp.asarray(value)
 
         return f(*tree_util.tree_map(moved, args, tangents))
@@ -148,7 +150,7 @@ class _Check(NamedTuple):
 
     def leaf(self, path: str, like: Any, found: Any, expected: Any) -> _Leaf:
         """Two arrays of the type of `like`, which may differ more the more elements they have."""
-        dtype, size = _dtypes.dtype_of(like), np.size(like)
+        dtype, size = dtypes.dtype_of(like), np.size(like)
         atol, rtol = _tolerance(self.atol, dtype) * size, _tolerance(self.rtol, dtype) * size
         # Booleans have no differences: they become numbers.
         found, expected = 1.0 * _wide(found), 1.0 * _wide(expected)
@@ -190,8 +192,8 @@ class _Check(NamedTuple):
         leaves = []
         for path, x, y in _paired(found, expected):
             if is_array(x):
-                self.require_kind(path, "value", x, y, _dtypes.dtype_of(y))
-                if not _dtypes.is_extended(_dtypes.dtype_of(x)):
+                self.require_kind(path, "value", x, y, dtypes.dtype_of(y))
+                if not dtypes.is_extended(dtypes.dtype_of(x)):
                     leaves.append(self.leaf(path, x, x, y))
         by = "beside the derivative", "by the function"
         self.require_close(leaves, "the value beside the derivative is not the function's.", by)
@@ -216,7 +218,7 @@ def _paired(tree: Any, other: Any) -> list[tuple[str, Any, Any]]:
     ]
 
 
-@errors.boundary
+@entry_point
 def check_jvp(
     f: Callable,
     f_jvp: Callable,
@@ -256,13 +258,13 @@ def check_jvp(
         _paired(value, tangent), _paired(value, expected), strict=True
     ):
         if is_array(x):
-            check.require_kind(path, "tangent", t, x, _dtypes.tangent_dtype(_dtypes.dtype_of(x)))
+            check.require_kind(path, "tangent", t, x, dtypes.tangent_dtype(dtypes.dtype_of(x)))
         if _varies(x):
             leaves.append(check.leaf(path, x, t, e))
     check.require_derivative(leaves)
 
 
-@errors.boundary
+@entry_point
 def check_vjp(
     f: Callable,
     f_vjp: Callable,
@@ -304,7 +306,7 @@ def check_vjp(
     found = structure.flatten_up_to(pullback(_conjugate(cotangents)))
     for path, x, c in zip(paths, primals, found, strict=True):
         if _varies(x):
-            check.require_kind(path, "cotangent", c, x, _dtypes.dtype_of(x))
+            check.require_kind(path, "cotangent", c, x, dtypes.dtype_of(x))
     along = tree_util.tree_leaves(tangents)
     found = _product(along, [np.conj(_wide(c)) if _varies(c) else 0 for c in found])
 
@@ -314,7 +316,7 @@ def check_vjp(
 
     # The products are real, and as rough as the roughest of what is multiplied.
     varying = [x for x in (*primals, *tree_util.tree_leaves(value)) if _varies(x)]
-    kinds = [_dtypes.finfo(_dtypes.dtype_of(x)).dtype for x in varying]
+    kinds = [dtypes.finfo(dtypes.dtype_of(x)).dtype for x in varying]
     atol = max((_tolerance(atol, kind) for kind in kinds), default=0.0)
     rtol = max((_tolerance(rtol, kind) for kind in kinds), default=0.0)
 
@@ -378,7 +380,7 @@ def _chosen_modes(modes: str | Iterable[str]) -> list[str]:
     return chosen
 
 
-@errors.boundary
+@entry_point
 def check_grads(
     f: Callable,
     args: Iterable[Any],

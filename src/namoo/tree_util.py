@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from namoo import tree
-from namoo._tree import fast
-from namoo._tree.classes import (
+from namoo.tree import fast
+from namoo.tree.classes import (
     Partial,
     register_dataclass,
     register_pytree_node_class,
@@ -16,9 +16,9 @@ from namoo._tree.classes import (
     register_pytree_with_keys_class,
     register_static,
 )
-from namoo._tree.compare import broadcast_prefix, prefix_errors
-from namoo._tree.diff import Difference, TreeMismatchError, mismatch
-from namoo._tree.keys import (
+from namoo.tree.compare import broadcast_prefix, prefix_errors
+from namoo.tree.difference import Difference, TreeMismatchError, mismatch
+from namoo.tree.keys import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
@@ -27,13 +27,13 @@ from namoo._tree.keys import (
     SequenceKey,
     keystr,
 )
-from namoo._tree.registry import (
+from namoo.tree.registry import (
     flatten_one_level,
     flatten_one_level_with_keys,
     is_tree_node,
     register_pytree_node,
 )
-from namoo._tree.structure import PyTreeDef, leaf_paths
+from namoo.tree.treedef import PyTreeDef, leaf_paths
 
 __all__ = [
     "Difference",

@@ -1,8 +1,8 @@
-"""The path of a call under `jit`: arguments that were seen before are recognised in C++.
+"""The call path of a function under `jit`: C++ recognises arguments that were seen before.
 
-`Dispatcher` is the base of functions under `jit`.  In C++ it looks for the arguments in its `calls`
-and runs the program that serves them; what it does not find goes to the method `general`.  Without
-the C++ part every call goes there, and this module has nothing to remember.
+`Dispatcher` is the base class of functions under `jit`. The C++ version looks the arguments up in
+its table `calls` and runs the program found there; on a miss it calls the method `general`. Without
+the C++ part every call goes to `general`, and there is no table.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _config, errors
-from namoo._accelerator import native
-from namoo._config import config
-from namoo.core.array import Deleted, EagerArray, PlacedArray, to_numpy
+from namoo._base import config as _config
+from namoo._base.config import config
+from namoo._base.deleted import Deleted
+from namoo._base.runtime import native
+from namoo._base.source_context import hide_internal_frames
+from namoo.core.array import EagerArray, PlacedArray, to_numpy
 from namoo.core.avals import aval_of
 from namoo.core.trace import context, eval_trace, wrap
 
@@ -25,7 +27,7 @@ _SCALARS = (bool, int, float, complex)
 
 
 class _Dispatcher:
-    """A function whose calls go to its method `general`."""
+    """The Python version: every call goes to the method `general`."""
 
     calls: Any = None
 
@@ -36,7 +38,7 @@ class _Dispatcher:
         try:
             return self.general(args, kwargs)
         except (Exception, KeyboardInterrupt) as error:
-            errors.tidy(error)
+            hide_internal_frames(error)
             raise
 
 
@@ -53,21 +55,21 @@ else:
         PlacedArray,
         to_numpy,
         wrap,
-        errors.tidy,
+        hide_internal_frames,
     )
 
 
 def execute(run: Any, operands: Sequence[Any]) -> list[Any]:
-    """The results of an executable on arrays: NumPy's, or arrays of a device."""
+    """Run an executable on arrays; the results are NumPy arrays, or arrays on a device."""
     if getattr(run, "on_devices", False):
-        from namoo.api.placement import with_buffers
+        from namoo.devices.buffers import buffers_of
 
-        return with_buffers(run).buffers(operands)
+        return buffers_of(run)(operands)
     return run(numbers(operands))
 
 
 def numbers(operands: Sequence[Any]) -> list[np.ndarray]:
-    """NumPy's arrays behind operands; refuses those that were deleted."""
+    """Return the NumPy arrays of operands; refuse those that were deleted."""
     values = [to_numpy(x) for x in operands]
     for value in values:
         if type(value) is Deleted:
@@ -76,7 +78,7 @@ def numbers(operands: Sequence[Any]) -> list[np.ndarray]:
 
 
 def new_calls() -> Any:
-    """An empty table of calls, or None where there is no C++ part to use it."""
+    """Return an empty table of calls, or None without the C++ part."""
     return None if native is None else native.Calls()
 
 
@@ -93,21 +95,21 @@ def remember(
     fixed_out: dict[int, Any],
     unused: Collection[int],
 ) -> None:
-    """Let a program serve the arguments it was just called with.
+    """Add a call to the table: these arguments are served by this program.
 
     Args:
-      calls: the table, from `new_calls`.
-      leaves, tree: the arguments that are data, as a tree of positional ones and a dict.
-      static: the other arguments, by number or by name.
-      run: the executable.
-      takes_arrays: it is given Arrays, in a tuple, and not a list of NumPy's.
-      consts: its first operands.
-      weak: the weak types of its results.
-      out_tree: the structure of the function's result.
-      fixed_out: the leaves of the result that are not arrays, by their places.
-      unused: the numbers of leaves that the executable is not given.
+        calls: the table, made by `new_calls`.
+        leaves, tree: the arguments that are data, as a tree of positional ones and a dict.
+        static: the static arguments, by position or by name.
+        run: the executable.
+        takes_arrays: whether it takes a tuple of `Array`s instead of a list of NumPy arrays.
+        consts: its first operands.
+        weak: the weak types of its results.
+        out_tree: the structure of the function's result.
+        fixed_out: the leaves of the result that are not arrays, by position.
+        unused: the positions of leaves that the executable does not take.
     """
-    # Programs that work on buffers of devices tell how to make one, and what theirs are.
+    # Programs that work on device buffers know how to make a buffer of each input.
     buffers = getattr(run, "buffers", None)
     described = [_describe(x, buffers is not None) for x in leaves]
     if None in described:
@@ -127,7 +129,7 @@ def remember(
         positional=positional,
         named=named,
         leaves=described,
-        # Native code is called without Python in between.
+        # C++ calls native code directly, without Python in between.
         run=getattr(run, "runtime_entry", None) or code,
         takes_arrays=takes_arrays,
         consts=_constants(consts, takes_arrays, buffers),
@@ -151,7 +153,7 @@ def _constants(consts: Sequence[Any], takes_arrays: bool, buffers: Any) -> list[
 def _puts(
     described: Sequence[Any], consts: int, buffers: Any, unused: Collection[int]
 ) -> list[Any] | None:
-    """For each leaf what makes a buffer of it; None for leaves that the program is not given."""
+    """Return for each leaf the function that makes its buffer; None for unused leaves."""
     if buffers is None:
         return None
     rest = iter(buffers.puts[consts:])
@@ -162,13 +164,13 @@ def _puts(
 
 
 def _type_of(x: EagerArray) -> Any:
-    from namoo.api.placement import the
+    from namoo.devices.buffers import intern
 
-    return the(aval_of(x))
+    return intern(aval_of(x))
 
 
 def _describe(x: Any, buffers: bool) -> tuple[Any, ...] | None:
-    """What of a leaf decides that a program serves it; None where only the general way can tell."""
+    """Describe a leaf for the C++ fast path; None if only `general` can handle it."""
     kind = type(x)
     if kind is PlacedArray:
         return ("placed", x._type, x._sharding) if buffers else None
@@ -185,10 +187,10 @@ def _describe(x: Any, buffers: bool) -> tuple[Any, ...] | None:
 
 
 def _hash(x: Any) -> int | None:
-    """The hash of a value that could change; None if its identity says that it is the same.
+    """Return the hash of a value that could change; None if identity implies equality.
 
-    A class of a user's own may have a `__hash__` and attributes that can be set. The program of
-    before does not serve such an object after a change, though it is the same object.
+    A user-defined class may have a `__hash__` and attributes that can be set. After such a change
+    the same object needs another program.
     """
     cls = type(x)
     parameters = getattr(cls, "__dataclass_params__", None)

@@ -1,18 +1,20 @@
-"""Donation: arguments that a compiled function may keep, to put its results in their memory."""
+"""Donation: a compiled function may write its results into the memory of some arguments."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from namoo import errors, tree_util
+from namoo import tree_util
 from namoo.api.dispatch import execute, numbers
-from namoo.core.array import EagerArray, delete, unseen
+from namoo.core.array import EagerArray, delete
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr
+from namoo.devices.placement import donatable
+from namoo.engines.base import require_donated_once
 from namoo.transforms.program import Executable, ProgramPrimitive
 
 
@@ -47,12 +49,12 @@ class ArgInfo:
 
 
 class Donation:
-    """The inputs that a program is given, and what becomes of them.
+    """The donated inputs of a program, and the results that take their memory.
 
-    An input is taken where a result has as many elements of the same size: then the array is
-    deleted when the program is called, and the engine may write the result into its memory.  To
-    know whether it may, it gets `aliases` (input → result) with the program, and asks
-    `engines.base.sole_owner` when it is called: other arrays may still share the memory.
+    An input is used if a result has the same number of elements of the same size. Then a call
+    deletes the array, and the engine may write the result into its memory. The engine compiles the
+    program with `aliases` (input → result), and checks `engines.base.sole_owner` at each call,
+    because other arrays may still share the memory.
     """
 
     __slots__ = ("_aliases", "_run", "closed", "engine", "places")
@@ -69,7 +71,7 @@ class Donation:
 
     @property
     def aliases(self) -> dict[int, int]:
-        """The result that each input may become; warns once of inputs that serve no result."""
+        """Input → result that may take its memory; warns once about inputs that fit no result."""
         if self._aliases is None:
             jaxpr = self.closed.jaxpr
             ins = {i: jaxpr.invars[i].aval for i in self.places}
@@ -85,7 +87,7 @@ class Donation:
 
     @property
     def executable(self) -> Executable:
-        """The program made ready to take its inputs."""
+        """The program, compiled with its aliases."""
         if self._run is None:
             options: dict[str, Any] = {"aliases": self.aliases}
             if self.engine is not None:
@@ -94,39 +96,26 @@ class Donation:
         return self._run
 
     def __call__(self, inputs: Sequence[Any]) -> list[np.ndarray]:
-        """Run the program; arrays among the inputs that it takes are deleted."""
+        """Run the program, and delete the arrays that it takes over."""
         run = self.executable
         taken = [i for i in self.aliases if isinstance(inputs[i], EagerArray)]
         if getattr(run, "on_devices", False):
-            refuse_shared(self.closed, inputs, taken)
-            outs = execute(run, [unseen(x) if i in taken else x for i, x in enumerate(inputs)])
+            require_donated_once(self.closed.jaxpr, inputs, taken)
+            outs = execute(run, [donatable(x) if i in taken else x for i, x in enumerate(inputs)])
             for i in taken:
                 delete(inputs[i])
             return outs
         values = numbers(inputs)
-        refuse_shared(self.closed, values, taken)
+        require_donated_once(self.closed.jaxpr, values, taken)
         for i in taken:
             delete(inputs[i])
         return run(values)
 
 
-def refuse_shared(closed: ClosedJaxpr, values: Sequence[Any], taken: Iterable[int]) -> None:
-    """Refuse inputs that a program is given to keep, and given once more."""
-    given = {id(values[i]): i for i in taken}
-    for i, value in enumerate(values):
-        if given.get(id(value), i) != i:
-            raise errors.JaxRuntimeError(
-                f"{closed.jaxpr.name or 'A compiled function'} was called with an array "
-                f"that it is given to keep, and with the same array once more: inputs "
-                f"{min(i, given[id(value)])} and {max(i, given[id(value)])}, {value.dtype}"
-                f"{list(value.shape)}. Pass x.copy() for one of them, or do not donate it."
-            )
-
-
 def _pair(
     ins: dict[int, ShapedArray], outs: Sequence[ShapedArray]
 ) -> tuple[dict[int, int], list[ShapedArray]]:
-    """Results for the inputs given, the most alike first, and the inputs that serve none."""
+    """Match inputs with results, the most similar first; also return the unmatched inputs."""
     aliases: dict[int, int] = {}
     waiting, free = dict(ins), dict(enumerate(outs))
     for kind in (
@@ -150,9 +139,9 @@ def donated_leaves(
     nums: Sequence[int],
     names: frozenset[str],
 ) -> list[bool]:
-    """For every leaf of the arguments, whether it is donated.
+    """Return for every leaf of the arguments whether it is donated.
 
-    `args` lack those that are static; `nums` count all.
+    `args` does not contain the static arguments; `nums` counts all.
     """
     total = len(args) + len(static)
     chosen = {i % total for i in nums if -total <= i < total}

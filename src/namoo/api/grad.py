@@ -1,4 +1,4 @@
-"""Derivatives of functions of trees: forward, reverse, and whole Jacobians."""
+"""Derivatives of functions of trees: forward mode, reverse mode, and whole Jacobians."""
 
 from __future__ import annotations
 
@@ -8,20 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors, tree_util
-from namoo._lazy import later
-from namoo.api.arguments import (
-    Static,
-    argnums_tuple,
-    argument_names,
-    argument_paths,
-    function_name,
-    is_array,
-    leaf_paths,
-    require_callable,
-    to_array,
-    wraps,
-)
+from namoo import tree_util
+from namoo._base import dtypes
+from namoo._base.lazy import later
+from namoo._base.source_context import at_user_line, entry_point
 from namoo.api.map import vmap
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import aval_of
@@ -37,9 +27,22 @@ from namoo.primitives.shape import (
     zeros,
 )
 from namoo.transforms import jvp as forward
-from namoo.transforms.linear import backward_pass
+from namoo.transforms.arguments import (
+    Static,
+    argnums_tuple,
+    argument_names,
+    argument_paths,
+    as_array_type,
+    function_name,
+    is_array,
+    leaf_paths,
+    require_callable,
+    to_array,
+    wraps,
+)
 from namoo.transforms.linear import linearize as linearize_flat
 from namoo.transforms.stage import stage
+from namoo.transforms.transpose import backward_pass
 from namoo.tree import diff
 from namoo.tree_util import Partial, keystr
 
@@ -47,7 +50,7 @@ slicing = later("namoo.primitives.slicing")
 
 
 class _Flat:
-    """A function of trees as a function of flat arrays; other leaves are passed by."""
+    """A function of trees as a function of flat arrays; other leaves bypass it."""
 
     def __init__(
         self, what: str, fun: Callable, args: Sequence[Any], kwargs: dict, has_aux: bool = False
@@ -76,7 +79,7 @@ class _Flat:
         return [*results, *self.aux_static.dynamic(aux_leaves)] if self.has_aux else results
 
     def out(self, leaves: Sequence[Any]) -> Any:
-        """The result as a tree again."""
+        """Rebuild the tree of a result."""
         return self.out_tree.unflatten(self.out_static.join(leaves))
 
     def aux_out(self, leaves: Sequence[Any]) -> Any:
@@ -86,8 +89,9 @@ class _Flat:
 def _unpack_aux(out: Any, fun: Callable) -> tuple[Any, Any]:
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         raise TypeError(
-            f"With has_aux=True the function must return a pair (result, auxiliary data); "
-            f"{function_name(fun)} returned {'an array' if is_array(out) else type(out).__name__}"
+            "With has_aux=True the function must return a two-element tuple (result, auxiliary "
+            f"data); {function_name(fun)} returned "
+            + ("an array" if is_array(out) else type(out).__name__)
             + (f" of length {len(out)}." if isinstance(out, (tuple, list)) else ".")
         )
     return out[0], out[1]
@@ -97,31 +101,32 @@ def _leaf_paths(tree: Any) -> list[str]:
     return [keystr(path) for path, _ in tree_util.tree_leaves_with_path(tree)]
 
 
-@errors.boundary
+@entry_point
 def jvp(
     fun: Callable, primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
-    """The value of a function and its derivative in a direction.
+    """Compute the value of a function and its derivative in a direction.
 
         jvp(f, (x,), (t,)) = (f(x), ∂f(x)·t)
 
     Args:
-      fun: a function of trees of arrays.
-      primals: where to differentiate: a tuple with one tree per argument.
-      tangents: the direction: trees of the same structure and types (float0 for integers).
-      has_aux: the function returns a pair, whose second part is not differentiated.
+        fun: a function of trees of arrays.
+        primals: where to differentiate: a tuple with one tree per argument.
+        tangents: the direction: trees of the same structure and types (float0 for integers).
+        has_aux: the function returns a pair, whose second part is not differentiated.
 
     Returns:
-      `(out, tangent_out)`, or `(out, tangent_out, aux)`.
+        `(out, tangent_out)`, or `(out, tangent_out, aux)`.
 
-    >>> import namoo.numpy as jnp
-    >>> jvp(jnp.sin, (0.0,), (2.0,))
-    (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jvp(jnp.sin, (0.0,), (2.0,))
+        (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     require_callable(fun, "jvp")
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
-            "primal and tangent arguments to jvp must be tuples or lists; found "
+            "primal and tangent arguments to jax.jvp must be tuples or lists; found "
             f"{type(primals).__name__} and {type(tangents).__name__}. "
             "Write jvp(f, (x,), (t,))."
         )
@@ -130,20 +135,20 @@ def jvp(
     if t_tree != flat.in_tree or type(primals) is not type(tangents):
         found = diff(primals, tangents)
         message = tree_util.mismatch(
-            "primal and tangent arguments to jvp must have the same tree structure", found
+            "primal and tangent arguments to jax.jvp must have the same tree structure", found
         ).args[0]
         raise TypeError(message)
     paths = _leaf_paths(tuple(primals))
     t_leaves = [t for i, t in enumerate(t_leaves) if i not in flat.static.places]
     paths = [p for i, p in enumerate(paths) if i not in flat.static.places]
     checked = [
-        _weak_as(x, forward.check_tangent(x, t, f"jvp, at primals{p}"))
+        _weak_as(x, forward.check_tangent(x, t, f"primals{p}"))
         for x, t, p in zip(flat.leaves, t_leaves, paths, strict=True)
     ]
     outs, out_tangents = forward.jvp(flat, flat.leaves, checked)
     n = flat.num_outs
     out = flat.out(outs[:n])
-    # A number that was given as a tangent may come out as that of an array.
+    # A Python number that was given as a tangent may come out as a strongly typed array.
     given = [
         to_array(instantiate(t)) if isinstance(x, Array) else instantiate(t)
         for x, t in zip(outs[:n], out_tangents[:n], strict=True)
@@ -153,7 +158,7 @@ def jvp(
 
 
 def _weak_as(x: Any, t: Any) -> Any:
-    """A tangent with the weak type of its primal."""
+    """Give a tangent the weak type of its primal."""
     weak = aval_of(x).weak_type
     if is_zero(t) or aval_of(t).weak_type == weak:
         return t
@@ -161,22 +166,30 @@ def _weak_as(x: Any, t: Any) -> Any:
 
 
 class _VJP:
-    """The backward function of `vjp`, apart from its residuals."""
+    """The backward function of `vjp`, without its residuals."""
 
     def __init__(self, jaxpr: Jaxpr, flat: _Flat, nonzeros, nonzero_out, out_avals):
+        self.name = function_name(flat.fun)
         self.jaxpr, self.nonzeros, self.nonzero_out = jaxpr, nonzeros, nonzero_out
         self.in_tree, self.static = flat.in_tree, flat.static
         self.out_tree, self.out_static = flat.out_tree, flat.out_static
         self.in_avals = [aval_of(x) for x in flat.leaves]
         self.out_avals = out_avals
 
-    def __call__(self, residuals: Sequence[Any], ct: Any) -> Any:
+    def __call__(self, residuals: Sequence[Any], *given: Any) -> Any:
+        if len(given) != 1:
+            raise TypeError(
+                f"The function returned by vjp applied to {self.name} was called with {len(given)} "
+                f"arguments, but functions returned by vjp take one: {self.name} has one result, "
+                "which may be a tuple."
+            )
+        (ct,) = given
         leaves, tree = tree_util.tree_flatten(ct)
         if tree != self.out_tree:
             expected = self.out_tree.unflatten(self.out_static.join(self.out_avals))
             message = tree_util.mismatch(
-                "the argument of a vjp function must have the tree structure of the result of the "
-                "function that was differentiated",
+                "unexpected tree structure of the argument of a vjp function, which must have that "
+                "of the result of the function that was differentiated",
                 diff(expected, ct),
             ).args[0]
             raise ValueError(message)
@@ -197,7 +210,7 @@ class _VJP:
 
 def _check_ct(aval, ct):
     wanted = aval.tangent()
-    if wanted.dtype == _dtypes.float0:
+    if wanted.dtype == dtypes.float0:
         return Zero(wanted)
     found = aval_of(ct)
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
@@ -210,9 +223,9 @@ def _check_ct(aval, ct):
 
 
 def _linearize(what: str, fun: Callable, primals: Sequence[Any], kwargs: dict, has_aux: bool):
-    """What `vjp`, `grad` and `linearize` share: values, and the linear program."""
+    """Return the values of a function and its linear program, for `vjp`, `grad` and `linearize`."""
     flat = _Flat(what, fun, primals, kwargs, has_aux)
-    nonzeros = [_is_inexact(x) or aval_of(x).tangent().dtype != _dtypes.float0 for x in flat.leaves]
+    nonzeros = [_is_inexact(x) or aval_of(x).tangent().dtype != dtypes.float0 for x in flat.leaves]
     outs, nonzero_out, jaxpr, residuals = linearize_flat(flat, flat.leaves, nonzeros)
     n = flat.num_outs
     if any(nonzero_out[n:]):  # tangents of auxiliary results are dropped
@@ -221,24 +234,25 @@ def _linearize(what: str, fun: Callable, primals: Sequence[Any], kwargs: dict, h
     return flat, nonzeros, outs[:n], nonzero_out[:n], jaxpr, residuals, aux
 
 
-@errors.boundary
+@entry_point
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
-    """The value of a function, and the function that takes cotangents backward.
+    """Compute the value of a function, and return the function that pulls cotangents back.
 
         out, f_vjp = vjp(f, x);   f_vjp(ct) = (ctᵀ·∂f(x),)
 
     Args:
-      fun: a function of trees of arrays.
-      *primals: where to differentiate.
-      has_aux: the function returns a pair, whose second part is not differentiated.
+        fun: a function of trees of arrays.
+        *primals: where to differentiate.
+        has_aux: the function returns a pair, whose second part is not differentiated.
 
     Returns:
-      `(out, f_vjp)`, or `(out, f_vjp, aux)`; `f_vjp` returns a tuple with one tree per argument.
+        `(out, f_vjp)`, or `(out, f_vjp, aux)`; `f_vjp` returns a tuple with one tree per argument.
 
-    >>> import namoo.numpy as jnp
-    >>> out, f_vjp = vjp(jnp.sin, 0.0)
-    >>> f_vjp(2.0)
-    (Array(2., dtype=float32, weak_type=True),)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> out, f_vjp = vjp(jnp.sin, 0.0)
+        >>> f_vjp(2.0)
+        (Array(2., dtype=float32, weak_type=True),)
     """
     require_callable(fun, "vjp")
     flat, nonzeros, outs, nonzero_out, jaxpr, residuals, aux = _linearize(
@@ -251,7 +265,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
 
 
 class _Linear:
-    """The linear function of `linearize`, apart from its residuals."""
+    """The linear function of `linearize`, without its residuals."""
 
     def __init__(self, jaxpr, flat, nonzeros, nonzero_out, out_avals):
         self.jaxpr, self.nonzeros, self.nonzero_out = jaxpr, nonzeros, nonzero_out
@@ -289,24 +303,25 @@ class _Linear:
         return self.out_tree.unflatten(self.out_static.join(full))
 
 
-@errors.boundary
+@entry_point
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
-    """The value of a function, and its derivative as a linear function of the direction.
+    """Compute the value of a function, and return its derivative as a linear function.
 
-    Unlike `jvp`, the function itself is run only once, however often the result is called.
+    Unlike with `jvp`, the function itself runs only once, however often the result is called.
 
     Args:
-      fun: a function of trees of arrays.
-      *primals: where to linearise.
-      has_aux: the function returns a pair, whose second part is not differentiated.
+        fun: a function of trees of arrays.
+        *primals: where to linearise.
+        has_aux: the function returns a pair, whose second part is not differentiated.
 
     Returns:
-      `(out, f_jvp)`, or `(out, f_jvp, aux)`, with `f_jvp(*tangents) -> tangent_out`.
+        `(out, f_jvp)`, or `(out, f_jvp, aux)`, with `f_jvp(*tangents) -> tangent_out`.
 
-    >>> import namoo.numpy as jnp
-    >>> out, f_jvp = linearize(lambda x: x**2, 3.0)
-    >>> f_jvp(1.0)
-    Array(6., dtype=float32, weak_type=True)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> out, f_jvp = linearize(lambda x: x**2, 3.0)
+        >>> f_jvp(1.0)
+        Array(6., dtype=float32, weak_type=True)
     """
     require_callable(fun, "linearize")
     flat, nonzeros, outs, nonzero_out, jaxpr, residuals, aux = _linearize(
@@ -317,38 +332,42 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     return (out, Partial(rule, residuals), aux) if has_aux else (out, Partial(rule, residuals))
 
 
-@errors.boundary
+@entry_point
 def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Callable:
-    """The transpose of a function that is linear.
+    """Transpose a linear function.
 
     Args:
-      fun: a linear function of trees of arrays.
-      *primals: arguments, or `ShapeDtypeStruct`s: only their types matter.
+        fun: a linear function of trees of arrays.
+        *primals: arguments, or `ShapeDtypeStruct`s: only their types matter.
 
     Returns:
-      a function from cotangents of the result to a tuple of cotangents of the arguments.
+        a function from cotangents of the result to a tuple of cotangents of the arguments.
 
-    >>> import namoo.numpy as jnp
-    >>> linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
-    (Array(6., dtype=float32, weak_type=True),)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> linear_transpose(lambda x: 3.0 * x, 1.0)(2.0)
+        (Array(6., dtype=float32, weak_type=True),)
     """
     require_callable(fun, "linear_transpose")
-    flat = _Flat("linear_transpose", fun, primals, {})
+    flat = _Flat("linear_transpose", fun, tree_util.tree_map(as_array_type, primals), {})
     avals = [aval_of(x) for x in flat.leaves]
-    for aval in avals:
-        if aval.tangent().dtype == _dtypes.float0:
-            raise TypeError(
-                f"linear_transpose only supports arguments of inexact type, got {aval.str_short()}."
-            )
     jaxpr, consts = stage(flat, avals, function_name(fun), how="linear_transpose")
     out_avals = jaxpr.out_avals
+    kinds = (np.inexact, np.integer)
+    if not any(all(dtypes.issubdtype(a.dtype, k) for a in [*avals, *out_avals]) for k in kinds):
+        raise TypeError(
+            "linear_transpose only supports functions from floating-point or complex arrays to "
+            "such arrays, and from integers to integers; got "
+            f"{', '.join(a.str_short() for a in avals)} → "
+            f"{', '.join(a.str_short() for a in out_avals)}."
+        )
 
-    @errors.boundary
+    @entry_point
     def transposed(ct):
         leaves, tree = tree_util.tree_flatten(ct)
         if tree != flat.out_tree:
             message = tree_util.mismatch(
-                "the cotangent must have the tree structure of the linear function's result",
+                "the cotangent tree does not match that of the linear function's result",
                 diff(flat.out_tree.unflatten(out_avals), ct),
             ).args[0]
             raise TypeError(message)
@@ -365,33 +384,33 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Any = ()) -> Cal
 
 
 def _is_inexact(x: Any) -> bool:
-    """Whether a leaf is, at first sight, an array to differentiate by."""
+    """Whether a leaf looks like an array to differentiate with respect to."""
     return isinstance(x, Array) and x.dtype in _INEXACT or type(x) is float
 
 
-_INEXACT = _dtypes.MEMBERS[np.inexact]
+_INEXACT = dtypes.MEMBERS[np.inexact]
 
 
 def _check_input(x: Any, path: str, what: str, holomorphic: bool, allow_int: bool) -> None:
     dtype = aval_of(x).dtype
-    if isinstance(dtype, _dtypes.ExtendedDType):
+    if isinstance(dtype, dtypes.ExtendedDType):
         if not allow_int:
             raise TypeError(f"{what} requires real-valued inputs, but {path} is a {dtype} array.")
         return
-    if holomorphic and not _dtypes.issubdtype(dtype, np.complexfloating):
+    if holomorphic and not dtypes.issubdtype(dtype, np.complexfloating):
         raise TypeError(
-            f"{what} with holomorphic=True requires inputs with complex dtype, but {path} has "
-            f"dtype {dtype}."
+            f"{what} with holomorphic=True requires inputs with complex dtype, but got {dtype}: "
+            f"{path}."
         )
-    if holomorphic or _dtypes.issubdtype(dtype, np.inexact):
+    if holomorphic or dtypes.issubdtype(dtype, np.inexact):
         return
     if not allow_int:
         kind = "bool" if dtype == np.bool_ else "int"
         raise TypeError(
             f"{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
-            f"np.inexact), but {path} has dtype {dtype}. Convert it with .astype('float32') (or "
+            f"np.inexact), but got {dtype}: {path}. Convert it with .astype('float32') (or "
             f"write 1.0 for 1), take derivatives by other arguments with argnums, or, for trees "
-            f"that hold {kind}s beside parameters, pass allow_int=True." + errors.at_user_line()
+            f"that hold {kind}s beside parameters, pass allow_int=True." + at_user_line()
         )
 
 
@@ -402,32 +421,32 @@ def _check_scalar(out: Any, holomorphic: bool, what: str) -> None:
         raise TypeError(
             f"Gradient only defined for scalar-output functions. The output was: {out!r}. "
             "Return one number; further results go in the second part of a pair, with "
-            "has_aux=True." + errors.at_user_line()
+            "has_aux=True." + at_user_line()
         ) from None
     if aval.shape:
         raise TypeError(
             f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}. "
             "Reduce it with .sum() or .mean(), or use jacrev for all derivatives of an array."
-            + errors.at_user_line()
+            + at_user_line()
         )
-    if not holomorphic and not _dtypes.issubdtype(aval.dtype, np.floating):
+    if not holomorphic and not dtypes.issubdtype(aval.dtype, np.floating):
         fix = (
             "pass holomorphic=True for a holomorphic function, or return its real part."
-            if _dtypes.issubdtype(aval.dtype, np.complexfloating)
+            if dtypes.issubdtype(aval.dtype, np.complexfloating)
             else "return a floating-point loss."
         )
         raise TypeError(
             f"{what} requires real-valued outputs (output dtype that is a sub-dtype of "
-            f"np.floating), but got {aval.dtype}: {fix}" + errors.at_user_line()
+            f"np.floating), but got {aval.dtype}: {fix}" + at_user_line()
         )
-    if holomorphic and not _dtypes.issubdtype(aval.dtype, np.complexfloating):
+    if holomorphic and not dtypes.issubdtype(aval.dtype, np.complexfloating):
         raise TypeError(
             f"{what} with holomorphic=True requires outputs with complex dtype, got {aval.dtype}."
         )
 
 
 def _select_args(fun: Callable, args: tuple, argnums: Any, what: str):
-    """The arguments to differentiate by, and the function of them alone."""
+    """Return the arguments to differentiate with respect to, and the function of them alone."""
     nums = argnums_tuple(argnums, "argnums")
     if not all(-len(args) <= i < len(args) for i in nums):
         raise TypeError(
@@ -460,26 +479,27 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable:
-    """A function that returns both a function's value and its gradient.
+    """Make a function that returns both the value and the gradient of a scalar function.
 
     Args:
-      fun: a function of trees of arrays that returns a scalar.
-      argnums: the argument, or arguments, to differentiate by.
-      has_aux: the function returns a pair `(value, aux)`.
-      holomorphic: the function is holomorphic, and its inputs and output are complex.
-      allow_int: allow integer inputs; their gradients have dtype float0.
+        fun: a function of trees of arrays that returns a scalar.
+        argnums: the argument, or arguments, to differentiate by.
+        has_aux: the function returns a pair `(value, aux)`.
+        holomorphic: the function is holomorphic, and its inputs and output are complex.
+        allow_int: allow integer inputs; their gradients have dtype float0.
 
     Returns:
-      a function that returns `(value, gradient)`, or `((value, aux), gradient)`. The gradient has
-      the structure of the argument; with several `argnums` it is a tuple.
+        a function that returns `(value, gradient)`, or `((value, aux), gradient)`. The gradient has
+        the structure of the argument; with several `argnums` it is a tuple.
 
-    >>> value_and_grad(lambda x: x**2)(3.0)
-    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    Example:
+        >>> value_and_grad(lambda x: x**2)(3.0)
+        (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     require_callable(fun, "value_and_grad")
     argnums_tuple(argnums, "argnums")
 
-    @errors.boundary
+    @entry_point
     @wraps(fun)
     def value_and_grad_f(*args, **kwargs):
         of_selected, selected, nums = _select_args(fun, args, argnums, "grad")
@@ -516,30 +536,31 @@ def grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable:
-    """A function that returns the gradient of a scalar function.
+    """Make a function that returns the gradient of a scalar function.
 
     Args:
-      fun: a function of trees of arrays that returns a scalar.
-      argnums: the argument, or arguments, to differentiate by.
-      has_aux: the function returns a pair `(value, aux)`.
-      holomorphic: the function is holomorphic, and its inputs and output are complex.
-      allow_int: allow integer inputs; their gradients have dtype float0.
+        fun: a function of trees of arrays that returns a scalar.
+        argnums: the argument, or arguments, to differentiate by.
+        has_aux: the function returns a pair `(value, aux)`.
+        holomorphic: the function is holomorphic, and its inputs and output are complex.
+        allow_int: allow integer inputs; their gradients have dtype float0.
 
     Returns:
-      a function that returns the gradient, or `(gradient, aux)`. It has the structure of the
-      argument: arrays become derivatives; functions and strings in it stay what they are.
+        a function that returns the gradient, or `(gradient, aux)`. It has the structure of the
+        argument: arrays become derivatives; functions and strings in it stay as they are.
 
     Raises:
-      TypeError: the result is not a real scalar, or an input is not of inexact type.
+        TypeError: the result is not a real scalar, or an input is not of inexact type.
 
-    >>> import namoo.numpy as jnp
-    >>> grad(jnp.tanh)(0.0)
-    Array(1., dtype=float32, weak_type=True)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> grad(jnp.tanh)(0.0)
+        Array(1., dtype=float32, weak_type=True)
     """
     require_callable(fun, "grad")
     both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
 
-    @errors.boundary
+    @entry_point
     @wraps(fun)
     def grad_f(*args, **kwargs):
         value, gradient = both(*args, **kwargs)
@@ -549,7 +570,7 @@ def grad(
 
 
 def _basis(tree: Any) -> Any:
-    """A standard basis of a tree of arrays: each leaf with one more leading axis."""
+    """Return a standard basis of a tree of arrays: each leaf has one more leading axis."""
     leaves, treedef = tree_util.tree_flatten(tree)
     sizes = [aval_of(x).size for x in leaves]
     total, start, out = sum(sizes), 0, []
@@ -563,7 +584,7 @@ def _basis(tree: Any) -> Any:
 
 
 def _unbatch(tree: Any, stacked: Any, axis: int) -> Any:
-    """Cut an axis that runs over a basis of `tree` into that tree's leaves and shapes."""
+    """Split an axis that runs over a basis of `tree` into that tree's leaves and shapes."""
     leaves, treedef = tree_util.tree_flatten(tree)
     parts, start = [], 0
     for x in leaves:
@@ -582,37 +603,38 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable:
-    """The Jacobian of a function, column by column (forward mode): good for few inputs.
+    """Compute the Jacobian column by column, in forward mode: efficient for few inputs.
 
     Args:
-      fun: a function of trees of arrays.
-      argnums: the argument, or arguments, to differentiate by.
-      has_aux: the function returns a pair `(value, aux)`.
-      holomorphic: the function is holomorphic, and its inputs are complex.
+        fun: a function of trees of arrays.
+        argnums: the argument, or arguments, to differentiate by.
+        has_aux: the function returns a pair `(value, aux)`.
+        holomorphic: the function is holomorphic, and its inputs are complex.
 
     Returns:
-      a function that returns a tree of the result's structure, whose leaves are trees of the
-      argument's structure; shapes are those of result and argument, joined.
+        a function that returns a tree of the result's structure, whose leaves are trees of the
+        argument's structure; shapes are those of result and argument, joined.
 
-    >>> import namoo.numpy as jnp
-    >>> jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0]))
-    Array([[2., 0.],
-           [0., 4.]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0]))
+        Array([[2., 0.],
+               [0., 4.]], dtype=float32)
     """
     require_callable(fun, "jacfwd")
 
-    @errors.boundary
+    @entry_point
     @wraps(fun)
     def jacobian_f(*args, **kwargs):
         of_selected, selected, nums = _select_args(fun, args, argnums, "jacfwd")
         selected = tuple(selected)
         for path, leaf in tree_util.tree_leaves_with_path(selected):
             _check_input(leaf, f"argument{keystr(path)}", "jacfwd", holomorphic, False)
-            if not holomorphic and _dtypes.issubdtype(aval_of(leaf).dtype, np.complexfloating):
+            if not holomorphic and dtypes.issubdtype(aval_of(leaf).dtype, np.complexfloating):
                 raise TypeError(
                     "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of "
-                    f"np.floating), but argument{keystr(path)} has dtype {aval_of(leaf).dtype}. "
-                    "For holomorphic functions pass holomorphic=True; else use jvp."
+                    f"np.floating), but got {aval_of(leaf).dtype}: argument{keystr(path)}. For "
+                    " holomorphic functions pass holomorphic=True; else use jvp."
                 )
         run = functools.partial(of_selected, **kwargs)
         push = lambda t: jvp(run, selected, t, has_aux)  # noqa: E731
@@ -633,27 +655,28 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable:
-    """The Jacobian of a function, row by row (reverse mode): good for few outputs.
+    """Compute the Jacobian row by row, in reverse mode: efficient for few outputs.
 
     Args:
-      fun: a function of trees of arrays.
-      argnums: the argument, or arguments, to differentiate by.
-      has_aux: the function returns a pair `(value, aux)`.
-      holomorphic: the function is holomorphic, and its outputs are complex.
-      allow_int: allow integer inputs; their derivatives have dtype float0.
+        fun: a function of trees of arrays.
+        argnums: the argument, or arguments, to differentiate by.
+        has_aux: the function returns a pair `(value, aux)`.
+        holomorphic: the function is holomorphic, and its outputs are complex.
+        allow_int: allow integer inputs; their derivatives have dtype float0.
 
     Returns:
-      a function that returns a tree of the result's structure, whose leaves are trees of the
-      argument's structure; shapes are those of result and argument, joined.
+        a function that returns a tree of the result's structure, whose leaves are trees of the
+        argument's structure; shapes are those of result and argument, joined.
 
-    >>> import namoo.numpy as jnp
-    >>> jacrev(lambda x: x**2)(jnp.array([1.0, 2.0]))
-    Array([[2., 0.],
-           [0., 4.]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> jacrev(lambda x: x**2)(jnp.array([1.0, 2.0]))
+        Array([[2., 0.],
+               [0., 4.]], dtype=float32)
     """
     require_callable(fun, "jacrev")
 
-    @errors.boundary
+    @entry_point
     @wraps(fun)
     def jacobian_f(*args, **kwargs):
         of_selected, selected, nums = _select_args(fun, args, argnums, "jacrev")
@@ -663,7 +686,7 @@ def jacrev(
         out, pull, *aux = vjp(run, *selected, has_aux=has_aux)
         for leaf in tree_util.tree_leaves(out):
             dtype = aval_of(leaf).dtype
-            if not holomorphic and not _dtypes.issubdtype(dtype, np.floating):
+            if not holomorphic and not dtypes.issubdtype(dtype, np.floating):
                 raise TypeError(
                     "jacrev requires real-valued outputs (output dtype that is a sub-dtype of "
                     f"np.floating), but got {dtype}. For holomorphic functions pass "
@@ -688,21 +711,22 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Callable:
-    """The Hessian of a function: forward mode over reverse mode.
+    """Compute the Hessian of a function: forward mode over reverse mode.
 
     Args:
-      fun: a function of trees of arrays.
-      argnums: the argument, or arguments, to differentiate by.
-      has_aux: the function returns a pair `(value, aux)`.
-      holomorphic: the function is holomorphic.
+        fun: a function of trees of arrays.
+        argnums: the argument, or arguments, to differentiate by.
+        has_aux: the function returns a pair `(value, aux)`.
+        holomorphic: the function is holomorphic.
 
     Returns:
-      a function that returns, for each result, a tree of trees of second derivatives.
+        a function that returns, for each result, a tree of trees of second derivatives.
 
-    >>> import namoo.numpy as jnp
-    >>> hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
-    Array([[ 6.,  0.],
-           [ 0., 12.]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> hessian(lambda x: (x**3).sum())(jnp.array([1.0, 2.0]))
+        Array([[ 6.,  0.],
+               [ 0., 12.]], dtype=float32)
     """
     return jacfwd(
         jacrev(fun, argnums, has_aux=has_aux, holomorphic=holomorphic),
@@ -713,14 +737,15 @@ def hessian(
 
 
 def stop_gradient(x: Any) -> Any:
-    """The identity, which derivatives do not pass through.
+    """Return the argument unchanged, and stop derivatives there.
 
-    >>> grad(lambda x: x * stop_gradient(x))(3.0)
-    Array(3., dtype=float32, weak_type=True)
+    Example:
+        >>> grad(lambda x: x * stop_gradient(x))(3.0)
+        Array(3., dtype=float32, weak_type=True)
     """
 
     def stop(leaf):
-        if not is_array(leaf) or aval_of(leaf).tangent().dtype == _dtypes.float0:
+        if not is_array(leaf) or aval_of(leaf).tangent().dtype == dtypes.float0:
             return leaf
         if not isinstance(leaf, Tracer):
             return to_array(leaf)
@@ -732,21 +757,22 @@ def stop_gradient(x: Any) -> Any:
 def fwd_and_bwd(
     fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, jitted: bool = True
 ) -> tuple[Callable, Callable]:
-    """A function's forward and backward passes as two functions.
+    """Split a function's derivative into a forward and a backward function.
 
     Args:
-      fun: a function of trees of arrays.
-      argnums: the argument, or arguments, to differentiate by.
-      has_aux: the function returns a pair `(value, aux)`.
-      jitted: has no effect on results.
+        fun: a function of trees of arrays.
+        argnums: the argument, or arguments, to differentiate by.
+        has_aux: the function returns a pair `(value, aux)`.
+        jitted: has no effect on results.
 
     Returns:
-      `fwd(*args) -> (out, residuals)` and `bwd(residuals, ct) -> gradients`.
+        `fwd(*args) -> (out, residuals)` and `bwd(residuals, ct) -> gradients`.
 
-    >>> fwd, bwd = fwd_and_bwd(lambda x: x**2)
-    >>> out, residuals = fwd(3.0)
-    >>> bwd(residuals, 1.0)
-    Array(6., dtype=float32, weak_type=True)
+    Example:
+        >>> fwd, bwd = fwd_and_bwd(lambda x: x**2)
+        >>> out, residuals = fwd(3.0)
+        >>> bwd(residuals, 1.0)
+        Array(6., dtype=float32, weak_type=True)
     """
     require_callable(fun, "fwd_and_bwd")
 

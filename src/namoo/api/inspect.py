@@ -1,4 +1,4 @@
-"""Looking at functions without running them: programs, types, compile-time values."""
+"""Inspect functions without running them: programs, types, compile-time values."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from namoo import errors, tree_util
-from namoo.api.arguments import (
-    Static,
-    argnums_tuple,
-    argument_paths,
-    function_name,
-    is_array,
-    require_callable,
-    wraps,
-)
+from namoo import tree_util
+from namoo._base.source_context import entry_point
+from namoo.analysis.reflection import eval_context
 from namoo.api.jit import Jitted
 from namoo.core.avals import ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr
-from namoo.core.reflection import eval_context
 from namoo.core.trace import named_axis
+from namoo.transforms.arguments import (
+    Static,
+    argnums_tuple,
+    argument_paths,
+    as_array_type,
+    function_name,
+    require_callable,
+    wraps,
+)
 from namoo.transforms.stage import stage
 
 
 def _stage(fun: Callable, args: tuple, kwargs: dict, how: str):
-    """The program of a function, and its result as types in a tree."""
+    """Trace a function; return its program, and the types of its result in a tree."""
     leaves, tree = tree_util.tree_flatten((args, kwargs))
-    leaves = [_typed(x) for x in leaves]
+    leaves = [as_array_type(x) for x in leaves]
     fixed = Static(leaves)
     paths = argument_paths(fun, args, kwargs)
     fixed.check_arguments(fun, lambda: paths)
@@ -52,13 +53,6 @@ def _stage(fun: Callable, args: tuple, kwargs: dict, how: str):
     return ClosedJaxpr(jaxpr, consts), out_tree.unflatten(fixed_out.join(types))
 
 
-def _typed(x: Any) -> Any:
-    """A leaf of the arguments; an object with only a shape and a dtype counts as an array."""
-    if is_array(x) or not hasattr(x, "shape") or not hasattr(x, "dtype"):
-        return x
-    return ShapeDtypeStruct(x.shape, x.dtype, weak_type=getattr(x, "weak_type", False))
-
-
 def make_jaxpr(
     fun: Callable,
     static_argnums: int | Sequence[int] = (),
@@ -66,25 +60,26 @@ def make_jaxpr(
     return_shape: bool = False,
     abstracted_axes: Any = None,
 ) -> Callable:
-    """A function that returns the program of `fun` for given arguments.
+    """Make a function that returns the program of `fun` for its arguments.
 
     Args:
-      fun: a function of trees of arrays.
-      static_argnums: arguments that are Python values of the program.
-      axis_env: names and sizes of axes that collectives in `fun` refer to.
-      return_shape: also return the types of the result.
+        fun: a function of trees of arrays.
+        static_argnums: arguments that are Python values rather than data.
+        axis_env: names and sizes of axes that collectives in `fun` refer to.
+        return_shape: also return the types of the result.
 
     Returns:
-      a function of the same arguments that returns a `ClosedJaxpr`.
+        a function of the same arguments that returns a `ClosedJaxpr`.
 
-    >>> import namoo.numpy as jnp
-    >>> make_jaxpr(lambda x: jnp.sin(x) * 2.0)(1.0)
-    { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> make_jaxpr(lambda x: jnp.sin(x) * 2.0)(1.0)
+        { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul b 2.0:f32[] in (c,) }
     """
     require_callable(fun, "make_jaxpr")
     nums = argnums_tuple(static_argnums, "static_argnums")
 
-    @errors.boundary
+    @entry_point
     @wraps(fun)
     def make(*args, **kwargs):
         fixed = {i % len(args): args[i] for i in nums}
@@ -105,21 +100,22 @@ def make_jaxpr(
     return make
 
 
-@errors.boundary
+@entry_point
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
-    """The types of a function's result, without computing anything.
+    """Return the types of a function's result without computing anything.
 
     Args:
-      fun: a function of trees of arrays.
-      *args: arguments, arrays or `ShapeDtypeStruct`s.
-      **kwargs: likewise.
+        fun: a function of trees of arrays.
+        *args: arguments, arrays or `ShapeDtypeStruct`s.
+        **kwargs: likewise.
 
     Returns:
-      the result's structure, with a `ShapeDtypeStruct` for each array.
+        the result's structure, with a `ShapeDtypeStruct` for each array.
 
-    >>> import namoo.numpy as jnp
-    >>> eval_shape(jnp.dot, jnp.zeros((2, 3)), jnp.zeros(3))
-    ShapeDtypeStruct(shape=(2,), dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> eval_shape(jnp.dot, jnp.zeros((2, 3)), jnp.zeros(3))
+        ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
     require_callable(fun, "eval_shape")
     if isinstance(fun, Jitted):  # it knows its static arguments and `out_shardings`
@@ -128,10 +124,11 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
 
 def typeof(x: Any) -> Any:
-    """The type of an array: shape, dtype and weak type.
+    """Return the type of an array: shape, dtype and weak type.
 
-    >>> typeof(1.0)
-    ShapedArray(float32[], weak_type=True)
+    Example:
+        >>> typeof(1.0)
+        ShapedArray(float32[], weak_type=True)
     """
     return aval_of(x)
 
@@ -142,20 +139,22 @@ def ensure_compile_time_eval() -> Iterator[None]:
 
     Operations on traced values become part of the program, as they do outside.
 
-    >>> import namoo.numpy as jnp
-    >>> with ensure_compile_time_eval():
-    ...     jnp.sum(jnp.arange(3))
-    Array(3, dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> with ensure_compile_time_eval():
+        ...     jnp.sum(jnp.arange(3))
+        Array(3, dtype=int32)
     """
     with eval_context():
         yield
 
 
 def is_traced(x: Any) -> bool:
-    """Whether a value is under a transformation, so that it may have no numbers yet.
+    """Whether a value is traced, so that it may have no concrete value yet.
 
-    >>> is_traced(1.0)
-    False
+    Example:
+        >>> is_traced(1.0)
+        False
     """
     from namoo.core.trace import Tracer
 
@@ -164,10 +163,11 @@ def is_traced(x: Any) -> bool:
 
 @contextlib.contextmanager
 def named_scope(name: str) -> Iterator[None]:
-    """Give a part of a program a name, for profiles; results are the same.
+    """Name a part of a program for profiles; results are unchanged.
 
-    >>> with named_scope("attention"):
-    ...     pass
+    Example:
+        >>> with named_scope("attention"):
+        ...     pass
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope name argument must be a string, got {name!r}.")
@@ -175,10 +175,11 @@ def named_scope(name: str) -> Iterator[None]:
 
 
 def named_call(fun: Callable, *, name: str | None = None) -> Callable:
-    """A function whose operations are under a name in profiles; see `named_scope`.
+    """Name the operations of a function for profiles; see `named_scope`.
 
-    >>> named_call(lambda x: x + 1, name="next")(1)
-    2
+    Example:
+        >>> named_call(lambda x: x + 1, name="next")(1)
+        2
     """
     require_callable(fun, "named_call")
 

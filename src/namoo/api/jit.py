@@ -1,4 +1,4 @@
-"""`jit`: trace a function once per kind of arguments, and run the program from then on."""
+"""`jit`: trace a function once per kind of arguments, and run the compiled program after that."""
 
 from __future__ import annotations
 
@@ -13,13 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from namoo import _dtypes, _spans, errors, tree_util
-from namoo._accelerator import native
-from namoo._config import config
-from namoo._lazy import collector_waits, later
-from namoo._pickling import by_name
+import namoo.api.wiring  # noqa: F401  # fills in the late attachments
+from namoo import tree_util
+from namoo._base import dtypes, instrument
+from namoo._base.caches import per_program, register
+from namoo._base.config import config
+from namoo._base.gc_policy import gc_relaxed
+from namoo._base.lazy import later
+from namoo._base.pickling import by_name
+from namoo._base.source_context import at_user_line, entry_point, user_source
+from namoo.analysis.dead_code import needed
 from namoo.api import dispatch
-from namoo.api.arguments import (
+from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
+from namoo.control.call import jit_p
+from namoo.core.array import Array, EagerArray, PlacedArray, to_numpy
+from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
+from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from namoo.core.trace import EvalTrace, Tracer, context, wrap
+from namoo.engines.base import require_device
+from namoo.engines.select import compile as compile_program
+from namoo.memo.identity import function_key
+from namoo.transforms.arguments import (
     Static,
     argnums_tuple,
     argument_paths,
@@ -28,44 +42,20 @@ from namoo.api.arguments import (
     require_callable,
     signature,
 )
-from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
-from namoo.control.call import jit_p
-from namoo.control.trees import forget_programs
-from namoo.core.array import Array, EagerArray, PlacedArray
-from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
-from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr, needed
-from namoo.core.trace import Tracer, context, eval_trace, wrap
-from namoo.engines import base
-from namoo.engines.base import require_device
-from namoo.engines.choice import compile as compile_program
-from namoo.transforms.identity import function_key
 from namoo.transforms.program import ProgramPrimitive, speaks_of_devices
 from namoo.transforms.stage import close, stage
 
 if TYPE_CHECKING:
     from namoo.api import donation as donations
-    from namoo.api import layout, stages
-else:  # what most functions do without
+    from namoo.api import jit_shardings, stages
+else:  # most functions do without these
     donations = later("namoo.api.donation")
-    layout = later("namoo.api.layout")
+    jit_shardings = later("namoo.api.jit_shardings")
     stages = later("namoo.api.stages")
-
-ProgramPrimitive.compiler = staticmethod(compile_program)
-base.stage = stage
-
-
-def _on_devices(prim: Any, values: Sequence[Any], params: dict[str, Any]) -> Any:
-    # Loaded late: most programs run where the host is.
-    from namoo.api.placement import apply
-
-    return apply(prim, values, params)
-
-
-ProgramPrimitive.on_devices = staticmethod(_on_devices)
 
 
 def _leaf_key(x: Any) -> Any:
-    """What of a leaf decides which program serves it."""
+    """Return the part of a leaf that selects the program: its type, or a static value."""
     kind = type(x)
     if kind is EagerArray:
         value = x._value
@@ -75,23 +65,25 @@ def _leaf_key(x: Any) -> Any:
         key = aval.shape, getattr(aval.dtype, "numpy", aval.dtype), aval.weak_type
         return (*key, aval.vma) if aval.vma else key
     if kind in (bool, int, float, complex):
-        aval = aval_of(x)  # refuses an integer that does not fit
+        if kind is int:
+            to_numpy(x)  # refuses an integer that does not fit
+        aval = aval_of(x)
         return aval.shape, aval.dtype, aval.weak_type
     if kind is slice:  # has no hash before Python 3.12
         return slice, x.start, x.stop, x.step
     return Fixed(kind, x)
 
 
-# A program serves arguments of several classes (arrays, NumPy's, Python's numbers) in one type;
-# what was not recognised after so many lessons never will be.
+# One program can serve arguments of several classes with the same type: arrays, NumPy arrays,
+# Python numbers. C++ learns at most this many combinations for each program.
 _LESSONS = 8
 
 
 class _Program:
-    """A traced program: the equations, its constants, and the structure of its result.
+    """A traced program: its equations, its constants, and the structure of its result.
 
-    What runs is `program`, which has no inputs that nothing needs: of the constants it is given
-    `given`, and of the operands those whose numbers are not in `unused`.
+    What is compiled is `program`, from which unused inputs were removed. It takes the constants
+    `given`, and the operands whose positions are not in `unused`.
     """
 
     __slots__ = (
@@ -138,24 +130,24 @@ class _Program:
             )
 
     def used(self, operands: Sequence[Any]) -> Sequence[Any]:
-        """Of something for each operand, that of those which the program takes."""
+        """Drop the entries that belong to unused operands."""
         if not self.unused:
             return operands
         return [x for i, x in enumerate(operands) if i not in self.unused]
 
     def donate(self, donated: Sequence[bool], engine: str | None) -> None:
-        """Let the program keep the memory of some operands."""
+        """Let results use the memory of some operands."""
         places = [i for i, d in enumerate(self.used(donated), len(self.given)) if d]
         if places:
             self.donation = donations.Donation(self.program, places, engine)
 
 
-# A tracing is explained by the nearest of so many before it.
+# A retrace is explained by comparing it with this many earlier calls.
 _COMPARED = 16
 
 
 class _Cache:
-    """The programs of one function, and why each was traced."""
+    """The programs of one function, and the reason why each was traced."""
 
     __slots__ = ("__weakref__", "calls", "keys", "programs", "records", "signatures")
 
@@ -163,9 +155,10 @@ class _Cache:
         self.calls = dispatch.new_calls()
         self.programs: dict[Any, _Program] = {}
         self.keys: dict[int, Any] = {}
-        """Those of the programs, by the programs' numbers."""
+        """Program number → key in `programs`."""
         self.signatures: list[Signature] = []
         self.records: list[Retrace] = []
+        _all.add(self)
 
     def clear(self):
         if self.calls is not None:
@@ -176,26 +169,59 @@ class _Cache:
         self.records.clear()
 
 
-# The programs of all functions by their numbers, with the caches they are in; the one that was used
-# last is at the end.  A call that C++ recognises does not come here: it holds its programs itself.
-_recent: OrderedDict[int, weakref.ref[_Cache]] = OrderedDict()
+# Program number → cache, for the programs of all functions, in order of last use. Calls that C++
+# recognises do not update the order; C++ keeps their programs alive itself.
 _numbers = itertools.count()
 _PROGRAMS_LIMIT = 4096
+_recent: OrderedDict[int, weakref.ref[_Cache]] = register(
+    "api.jit order of use",
+    OrderedDict(),
+    bound=_PROGRAMS_LIMIT,
+    keyed_by="number of the program",
+    kept=True,
+)
+_all: weakref.WeakSet[_Cache] = register(
+    "api.jit programs and recognised calls",
+    weakref.WeakSet(),
+    bound=_PROGRAMS_LIMIT,
+    keyed_by="function, static arguments, structure and types of the arguments, settings",
+    entries=lambda: sum(len(cache.programs) for cache in _all),
+    clear=lambda: [cache.clear() for cache in _all],
+)
 
 
 def _let_go() -> None:
-    """Forget the program that was used the longest ago."""
+    """Evict the least recently used program."""
     number, cache = _recent.popitem(last=False)
     cache = cache()
     if cache is not None and number in cache.keys:
         cache.programs.pop(cache.keys.pop(number), None)
 
 
-# Caches of functions that equal ones share, by what the functions are; the newest last.
-_shared: OrderedDict[Any, tuple[_Cache, list[Any]]] = OrderedDict()
+# Caches that equal functions share, by what the functions do; the newest last. Clearing empties
+# these caches and the next ones but keeps them: decorated functions hold a reference.
 _SHARED_LIMIT = 512
-# Caches of functions that are only equal to themselves.
-_own: weakref.WeakKeyDictionary[Any, dict[Any, _Cache]] = weakref.WeakKeyDictionary()
+# A cache keeps the arrays that its function closes over alive, even after the function is gone.
+_SHARED_BYTES = 1 << 26
+_shared: OrderedDict[Any, tuple[_Cache, list[Any]]] = register(
+    "api.jit functions by what they do",
+    OrderedDict(),
+    bound="512 functions, and 64 MB of arrays that they close over",
+    keyed_by="code, closure and globals of the function, options of jit",
+    kept=True,
+)
+_own: weakref.WeakKeyDictionary[Any, dict[Any, _Cache]] = register(
+    "api.jit functions by identity",
+    weakref.WeakKeyDictionary(),
+    bound="live functions",
+    keyed_by="identity of the function, options of jit",
+    kept=True,
+)
+
+
+def _kept_bytes(kept: Sequence[Any]) -> int:
+    values = [x._value for x in kept if type(x) is EagerArray]
+    return sum(value.nbytes for value in values if isinstance(value, np.ndarray))  # not deleted
 
 
 def _cache_for(fun: Callable, options: Any) -> _Cache:
@@ -211,10 +237,13 @@ def _cache_for(fun: Callable, options: Any) -> _Cache:
             return entry[0]
         if key is not None:
             cache = _Cache()
-            # What the key names by identity is kept, so that no other object gets its id.
+            # Objects that the key names by identity are kept alive, so that no other object gets
+            # their id.
             _shared[key, options] = cache, kept
-            while len(_shared) > _SHARED_LIMIT:
-                _shared.popitem(last=False)
+            size = _kept_bytes(kept)
+            size = size and sum(_kept_bytes(other) for _, other in _shared.values())
+            while len(_shared) > _SHARED_LIMIT or (size > _SHARED_BYTES and _shared):
+                size -= _kept_bytes(_shared.popitem(last=False)[1][1])
             return cache
     try:
         return _own.setdefault(fun, {}).setdefault(options, _Cache())
@@ -222,29 +251,19 @@ def _cache_for(fun: Callable, options: Any) -> _Cache:
         return _Cache()
 
 
-def clear_caches() -> None:
-    """Forget all traced programs, and give back most of the memory that is kept for results.
-
-    >>> clear_caches()
-    """
-    if native is not None:
-        native.pool_limit(None)
-    forget_programs()
-    for cache, _ in list(_shared.values()):
-        cache.clear()
-    for caches in list(_own.values()):
-        for cache in caches.values():
-            cache.clear()
+@per_program("executable on an engine", keyed_by="engine")
+def _executable_on(closed: ClosedJaxpr, engine: str) -> Any:
+    return compile_program(closed, {"engine": engine})
 
 
 class Jitted(dispatch.Dispatcher):
-    """A function under `jit`.  Call it as the function itself."""
+    """A function under `jit`. It is called like the function itself."""
 
     def __init__(self, fun: Callable, **options: Any):
-        functools.update_wrapper(self, fun, updated=())
         # A callable object may have attributes with the names of our methods.
         attributes = getattr(fun, "__dict__", {}).items()
         self.__dict__.update({k: v for k, v in attributes if not hasattr(type(self), k)})
+        functools.update_wrapper(self, fun, updated=())
         self._fun = fun
         self._given = options
         self._name = function_name(fun)
@@ -255,7 +274,7 @@ class Jitted(dispatch.Dispatcher):
         self._keep_unused = options["keep_unused"]
         self._engine = options["engine"]
         told = any(x is not None for x in options["shardings"])
-        self._shardings = layout.Shardings.of(*options["shardings"]) if told else None
+        self._shardings = jit_shardings.Shardings.of(*options["shardings"]) if told else None
         self._options = (self._nums, self._names, self._inline, self._keep_unused)
         if any(self._donated):
             self._options += (self._donated,)
@@ -265,51 +284,60 @@ class Jitted(dispatch.Dispatcher):
 
     @property
     def _cache(self) -> _Cache:
-        # Looked up at the first use: a decorated function may close over things defined later.
+        # Looked up at the first call: a decorated function may close over names that are defined
+        # later.
         if self._cache_or_none is None:
             self._cache_or_none = _cache_for(self._fun, self._options)
             self.calls = self._cache_or_none.calls
         return self._cache_or_none
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        """A function decorated in a class is a method."""
+        """Bind to an instance: a function that is decorated in a class is a method."""
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<jit of {self._fun!r}>"
+        try:
+            return f"<PjitFunction of {self.__wrapped__!r}>"
+        except Exception:  # a repr that fails must not hide what is printed around it
+            return "<PjitFunction>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return by_name(self) or (_jitted, (self._fun, self._given))
 
     def _split(self, args: tuple, kwargs: dict) -> tuple[tuple, dict, tuple]:
-        """Arguments that are data, and static ones with their names or numbers."""
+        """Split arguments into positional data, keyword data, and static ones."""
         nums = {i % len(args) for i in self._nums if -len(args) <= i < len(args)} if args else ()
         static = [(i, args[i]) for i in sorted(nums)]
         static += [(k, kwargs[k]) for k in sorted(kwargs) if k in self._names]
         for name, value in static:
             if isinstance(value, Array):
                 raise ValueError(
-                    f"Non-hashable static arguments are used in a jit function: argument {name!r} "
-                    f"of {self._name} is an array. Arrays are data: do not mark it static."
+                    "Non-hashable static arguments are not supported in a jit function: argument "
+                    f"{name!r} of {self._name} is an array. Arrays are data: do not mark it static."
                 )
             try:
                 hash(value)
             except TypeError:
                 raise ValueError(
-                    f"Non-hashable static arguments are used in a jit function: argument {name!r} "
-                    f"of {self._name} is {value!r} of type {type(value).__name__}. Static "
-                    "arguments decide which program is used, so they need __hash__ and __eq__: "
-                    "pass a tuple for a list, a frozen dataclass for a dict; or do not mark it "
-                    "static."
+                    "Non-hashable static arguments are not supported in a jit function: argument "
+                    f"{name!r} of {self._name} is {value!r} of type {type(value).__name__}. "
+                    "Static arguments decide which program is used, so they need __hash__ and "
+                    "__eq__: pass a tuple for a list, a frozen dataclass for a dict; or do not "
+                    "mark it static."
                 ) from None
         args = tuple(x for i, x in enumerate(args) if i not in nums)
         kwargs = {k: v for k, v in kwargs.items() if k not in self._names}
         return args, kwargs, tuple(static)
 
     def general(self, args: tuple, kwargs: dict) -> Any:
-        """A call whose arguments were not recognised at once."""
+        """Handle a call that the C++ fast path did not recognise."""
         if config.disable_jit:
             return self._fun(*args, **kwargs)
+        if config.no_execution and isinstance(context.trace, EvalTrace):
+            raise RuntimeError(
+                f"namoo tried to execute function jit({self._name}), but the option no_execution "
+                "is set."
+            )
         return self._call(args, kwargs)
 
     def _call(self, args, kwargs):
@@ -319,7 +347,7 @@ class Jitted(dispatch.Dispatcher):
         leaves, tree = tree_util.tree_flatten((args, kwargs))
         traced = self._program(leaves, tree, args, kwargs, static)
         operands = leaves if not any(map(_is_fixed, leaves)) else [x for x in leaves if is_array(x)]
-        if context.trace is eval_trace:
+        if type(context.trace) is EvalTrace:
             used = traced.used(operands)
             inputs = (*traced.given, *used)
             if self._is_placed(traced, used):
@@ -347,33 +375,28 @@ class Jitted(dispatch.Dispatcher):
         return traced.out_tree.unflatten(traced.fixed_out.join(outs))
 
     def _executable(self, closed: ClosedJaxpr) -> Any:
-        """The program made ready by the engine of this function, or by the one of the settings."""
-        cache = closed.jaxpr.cache
+        """Compile a program with the engine of this function, or with that of the settings."""
         if self._engine is None:
-            return cache.get("executable") or ProgramPrimitive.executable(closed)
-        run = cache.get(("executable", self._engine))
-        if run is None:
-            run = compile_program(closed, {"engine": self._engine})
-            cache["executable", self._engine] = run
-        return run
+            return ProgramPrimitive.executable(closed)
+        return _executable_on(closed, self._engine)
 
     def _is_placed(self, traced: _Program, used: Sequence[Any]) -> bool:
-        """Whether the program runs on devices of its own, from the operands that it takes."""
+        """Whether the program runs on devices of its own, given the operands that it uses."""
         if traced.placed is None:
-            # Whether the program itself speaks of devices; arguments are asked each time.
+            # Whether the program itself names devices; arguments are checked at each call.
             told = self._shardings is not None and self._shardings.are_elsewhere()
             traced.placed = told or speaks_of_devices(traced.program.jaxpr)
         if traced.placed:
             return True
-        # What happens to lie where XLA runs programs anyway needs no other way.
+        # Uncommitted arrays on the device where XLA runs programs anyway need no placement.
         loose = (self._engine or config.engine) != "xla"
         return any(
             type(x) is PlacedArray and (x._committed or (loose and x._follows)) for x in used
         )
 
     def _plan(self, traced: _Program, operands: Sequence[Any], args: Any, kwargs: Any) -> Any:
-        """How the program is to run on the devices of its arguments."""
-        from namoo.api import placement
+        """Plan how the program runs on the devices of its arguments."""
+        from namoo.devices import placement
 
         wanted, moves = None, False
         given: list[Any] = [None] * len(operands)
@@ -395,7 +418,7 @@ class Jitted(dispatch.Dispatcher):
         )
 
     def _learn(self, traced, leaves, tree, static, run=None):
-        """Recognise these arguments from now on."""
+        """Teach the C++ fast path to recognise these arguments."""
         if traced.lessons >= _LESSONS or context.axes:
             return
         traced.lessons += 1
@@ -420,16 +443,21 @@ class Jitted(dispatch.Dispatcher):
         )
 
     def _program(self, leaves, tree, args, kwargs, static) -> _Program:
-        """The program for these arguments, traced if there is none yet."""
+        """Return the program for these arguments, tracing the function if there is none yet."""
         axes = tuple(context.axes.items()) if context.axes else ()
         try:
             scope = (*axes, context.checked) if axes else ()
-            key = (tree, tuple(map(_leaf_key, leaves)), static, scope, config.trace_id())
+            # 1, True and 1.0 are equal, but not the same program.
+            kinds = tuple([type(value) for _, value in static])
+            key = (tree, tuple(map(_leaf_key, leaves)), static, kinds, scope, config.trace_id())
             traced = self._cache.programs.get(key)
         except TypeError:
             Static(leaves).check_arguments(
                 self._fun, lambda: argument_paths(self._fun, args, kwargs)
             )
+            raise
+        except OverflowError:
+            self._check_integers(leaves, args, kwargs)
             raise
         if traced is None:
             return self._trace(key, leaves, tree, args, kwargs, static, axes)
@@ -437,11 +465,29 @@ class Jitted(dispatch.Dispatcher):
             _recent.move_to_end(traced.number)
         return traced
 
+    def _check_integers(self, leaves, args, kwargs):
+        """Refuse an integer that does not fit, by the path of its argument."""
+        paths = argument_paths(self._fun, args, kwargs)
+        for x, path in zip(leaves, paths, strict=True):
+            if type(x) is int:
+                try:
+                    to_numpy(x)
+                except OverflowError as error:
+                    raise OverflowError(
+                        "An overflow was encountered while parsing an argument to a jitted "
+                        f"computation, whose argument path is {path}. ({error})"
+                    ) from None
+
     def _trace(self, key, leaves, tree, args, kwargs, static, axes) -> _Program:
+        if config.no_tracing:
+            raise RuntimeError(
+                f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set."
+                + at_user_line()
+            )
         start = time.perf_counter()
         fixed = Static(leaves)
         operands = fixed.dynamic(leaves)
-        # Few ask for them: a message, or a call that differs from one before.
+        # Computed on demand, for messages and for explaining a retrace.
         paths = functools.cache(lambda: argument_paths(self._fun, args, kwargs))
         fixed.check_arguments(self._fun, paths)
         chosen = dict(static)
@@ -456,15 +502,15 @@ class Jitted(dispatch.Dispatcher):
             fixed_out = Static(outs)
             fixed_out.check_results("jit", self._fun, result)
             for i, x in enumerate(outs):
-                # Nothing has to be computed.
-                if i not in fixed_out.places and aval_of(x).dtype == _dtypes.float0:
-                    fixed_out.places[i] = np.zeros(aval_of(x).shape, _dtypes.float0)
+                # A float0 result is a constant.
+                if i not in fixed_out.places and aval_of(x).dtype == dtypes.float0:
+                    fixed_out.places[i] = np.zeros(aval_of(x).shape, dtypes.float0)
             return fixed_out.dynamic(outs)
 
         def names():
             return [p for i, p in enumerate(paths()) if i not in fixed.places]
 
-        with collector_waits(), _spans.span("trace", self._name):
+        with gc_relaxed(), instrument.span("trace", self._name):
             jaxpr, consts = stage(flat, [aval_of(x) for x in operands], self._name, names)
         closed, consts = close(jaxpr, consts)
         cost = time.perf_counter() - start
@@ -475,7 +521,7 @@ class Jitted(dispatch.Dispatcher):
             traced.donate(given, self._engine)
         if self._shardings is not None:
             self._shardings.check(args, kwargs, traced, names())
-        # A program that closes over values of a transformation outside serves this call only.
+        # A program that closes over tracers of an outer transformation is valid for this call only.
         if not any(isinstance(c, Tracer) for c in consts):
             self._remember(key, traced, leaves, tree, paths, static, axes)
         return traced
@@ -494,13 +540,14 @@ class Jitted(dispatch.Dispatcher):
         new = Signature(tree, avals, named, axes, config.trace_key())
         why = reasons(new, paths, cache.signatures)
         cache.signatures.append(new)
-        record = Retrace(why, errors.user_source(), traced.cost)
+        record = Retrace(why, user_source(), traced.cost)
         cache.records.append(record)
         del cache.records[:-1000], cache.signatures[:-_COMPARED]
-        if (config.explain_cache_misses and why) or config.log_compiles:
+        if config.explain_cache_misses or config.log_compiles:
             import logging
 
-            logging.getLogger("namoo").warning("%s: %s", self._name, record)
+            text = "Finished tracing %s for jit, a TRACING CACHE MISS: %s"
+            logging.getLogger("namoo").warning(text, self._name, record)
         cache.programs[key] = traced
         cache.keys[traced.number] = key
         _recent[traced.number] = weakref.ref(cache)
@@ -508,27 +555,28 @@ class Jitted(dispatch.Dispatcher):
             _let_go()
 
     def explain(self) -> Explanation:
-        """Every tracing of the function, and why it was needed.
+        """Return every trace of the function, and why it was needed.
 
-        >>> import namoo.numpy as jnp
-        >>> f = jit(lambda x: x + 1)
-        >>> f(jnp.zeros(2)), f(jnp.zeros(3))
-        (Array([1., 1.], dtype=float32), Array([1., 1., 1.], dtype=float32))
-        >>> [r.reasons for r in f.explain()]
-        [(), ('x: shape changed: f32[2] → f32[3]',)]
+        Example:
+            >>> import namoo.numpy as jnp
+            >>> f = jit(lambda x: x + 1)
+            >>> f(jnp.zeros(2)), f(jnp.zeros(3))
+            (Array([1., 1.], dtype=float32), Array([1., 1., 1.], dtype=float32))
+            >>> [r.reasons for r in f.explain()]
+            [(), ('different input types: at x, now f32[3] and before f32[2]',)]
         """
         return Explanation(self._name, self._cache.records)
 
     def clear_cache(self) -> None:
-        """Forget the programs of this function."""
+        """Remove all programs of this function from its cache."""
         self._cache.clear()
 
     def _cache_size(self) -> int:
         return len(self._cache.programs)
 
-    @errors.boundary
+    @entry_point
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
-        """The program for arguments, which may be `ShapeDtypeStruct`s, without running it."""
+        """Trace the function without running it; arguments may be `ShapeDtypeStruct`s."""
         data, kw, static = self._split(args, kwargs)
         leaves, tree = tree_util.tree_flatten((data, kw))
         traced = self._program(leaves, tree, data, kw, static)
@@ -536,16 +584,16 @@ class Jitted(dispatch.Dispatcher):
         return stages.Traced(self, traced, tree, leaves, donated)
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
-        """The program for arguments, ready to be compiled."""
+        """Trace the function for arguments, and return the program ready to be compiled."""
         return self.trace(*args, **kwargs).lower()
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The types of the result for arguments, as `ShapeDtypeStruct`s."""
+        """Return the types of the result for arguments, as `ShapeDtypeStruct`s."""
         return self.trace(*args, **kwargs).out_info
 
 
 def _jitted(fun: Callable, options: dict[str, Any]) -> Jitted:
-    """What was pickled by value."""
+    """Rebuild a function that was pickled by value."""
     return Jitted(fun, **options)
 
 
@@ -554,7 +602,7 @@ def _is_fixed(x: Any) -> bool:
 
 
 def _restore(args: Sequence[Any], static: dict) -> list[Any]:
-    """All positional arguments, the static ones in their places."""
+    """Insert the static arguments into the positional ones."""
     out = list(args)
     for i in sorted(k for k in static if isinstance(k, int)):
         out.insert(i, static[i])
@@ -568,7 +616,7 @@ def _named(static: dict) -> dict:
 def _chosen_arguments(
     fun: Callable, what: str, nums: Any, names: Any
 ) -> tuple[tuple[int, ...], frozenset]:
-    """Arguments by number and by name; where one is absent, the signature completes it."""
+    """Complete `argnums` from `argnames` and vice versa, using the signature."""
     both = nums is not None and names is not None
     nums = () if nums is None else argnums_tuple(nums, f"{what}_argnums")
     names = () if names is None else (names,) if isinstance(names, str) else names
@@ -579,6 +627,11 @@ def _chosen_arguments(
         return (), frozenset()
     sig = signature(fun)
     if sig is None:
+        if names and not nums:
+            raise ValueError(
+                f"Getting the signature of function {function_name(fun)} failed. Pass "
+                f"{what}_argnums instead of {what}_argnames."
+            )
         return nums, frozenset(names)
     parameters = list(sig.parameters.values())
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -591,7 +644,13 @@ def _chosen_arguments(
                 f"{len(positional)} positional arguments."
             )
     for name in names:
-        if not keywords and name not in sig.parameters:
+        p = sig.parameters.get(name)
+        if p is not None and p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL):
+            raise ValueError(
+                f"jitted function {function_name(fun)} has {what}_argnames={name!r}, but that "
+                f"argument is given by position only. Use {what}_argnums."
+            )
+        if not keywords and p is None:
             raise ValueError(
                 f"jitted function {function_name(fun)} has invalid argname {name!r} in "
                 f"{what}_argnames. Function does not take these args. Its arguments are "
@@ -607,12 +666,17 @@ def _chosen_arguments(
 
 
 def _refuse_overlap(nums, names, donated_nums, donated_names):
-    """An argument that is part of the program has no memory to give."""
-    if both := (names & donated_names or set(nums) & set(donated_nums)):
-        raise ValueError(
-            f"static_argnums and donate_argnums cannot intersect: {sorted(both)} are in both. A "
-            "static argument is a Python value of the program; donate arguments that are arrays."
-        )
+    """Refuse arguments that are both static and donated: a static one has no memory to give."""
+    for kind, both in (
+        ("argnames", names & donated_names),
+        ("argnums", set(nums) & set(donated_nums)),
+    ):
+        if both:
+            raise ValueError(
+                f"static_{kind} and donate_{kind} cannot intersect: {sorted(both)} are in both. A "
+                "static argument is a Python value of the program; donate arguments that are "
+                "arrays."
+            )
 
 
 def jit(
@@ -632,40 +696,42 @@ def jit(
     abstracted_axes: Any = None,
     compiler_options: dict | None = None,
 ) -> Any:
-    """Compile a function: it is traced once for each kind of arguments, then runs as a program.
+    """Compile a function: it is traced once per kind of arguments, and then runs as a program.
 
-    Leaves of the arguments that are no arrays but cannot change (functions, strings, enums, frozen
+    Leaves of the arguments that are immutable but not arrays (functions, strings, enums, frozen
     dataclasses) are static: they are part of the program, and another value means another program.
-    An instance of a mutable class that is no registered tree is refused, as an argument and as a
-    result.
+    An instance of a mutable class that is not a registered tree is refused, as an argument and as
+    a result.
 
     Args:
-      fun: a function of trees of arrays.
-      static_argnums: arguments that are Python values of the program rather than data; hashable.
-      static_argnames: the same, by name.
-      donate_argnums: arguments whose memory may be reused for results. A call deletes their
-        arrays, where a result is as large; only arrays passed to the compiled function itself.
-      donate_argnames: the same, by name.
-      keep_unused: let the program have arguments that it does not use, too. Without it they may lie
-        anywhere, or be deleted, and are not taken where they are donated.
-      inline: write the program into the one that calls it.
-      device: the device to run on.
-      backend: the platform to run on, as "cpu" or "gpu".
-      engine: "native", "xla" or "interpreter", in place of `namoo.config.engine`.
-      in_shardings: how the arguments lie on devices: a sharding, or a tree of them (and of None,
-        for arguments that stay as they are) that is a prefix of the arguments' structure.
-      out_shardings: how the results shall lie, likewise.
+        fun: a function of trees of arrays.
+        static_argnums: arguments that are Python values rather than data; they must be hashable.
+        static_argnames: the same, by name.
+        donate_argnums: arguments whose memory may be reused for results. A call deletes their
+            arrays if a result has the same size. Only arrays that are passed to the compiled
+            function itself.
+        donate_argnames: the same, by name.
+        keep_unused: keep arguments in the program that it does not use. Otherwise they may be on
+            any device, or be deleted, and donating them has no effect.
+        inline: inline the program into the one that calls it.
+        device: the device to run on.
+        backend: the platform to run on, such as "cpu" or "gpu".
+        engine: "native", "xla" or "interpreter"; the default is `namoo.config.engine`.
+        in_shardings: the shardings of the arguments: a sharding, or a tree of them (with None for
+            arguments that stay as they are) that is a prefix of the arguments' structure.
+        out_shardings: the shardings of the results, likewise.
 
     Returns:
-      a function with the same results. `f.explain()` tells when and why it was traced;
-      `f.lower(*args).compile()` does so ahead of time.
+        a function with the same results. `f.explain()` lists when and why it was traced;
+        `f.lower(*args).compile()` compiles it ahead of time.
 
-    >>> import namoo.numpy as jnp
-    >>> @jit
-    ... def f(x):
-    ...     return x * 2.0
-    >>> f(jnp.array([1.0, 2.0]))
-    Array([2., 4.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> @jit
+        ... def f(x):
+        ...     return x * 2.0
+        >>> f(jnp.array([1.0, 2.0]))
+        Array([2., 4.], dtype=float32)
     """
     options = dict(
         static=(static_argnums, static_argnames),
@@ -677,6 +743,8 @@ def jit(
     )
 
     require_device("jit", device)
+    if compiler_options:
+        stages.check_compiler_options(compiler_options)
     if engine not in (None, "native", "xla", "interpreter"):
         raise ValueError(
             f"jit: engine must be 'native', 'xla' or 'interpreter', or None for the one of "
@@ -691,19 +759,20 @@ def jit(
 
 
 def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
-    """A function that stays one named equation, which an engine may know a better way to compute.
+    """Make a function one named equation, which an engine may compute in a better way.
 
     Args:
-      decomposition: the function; keyword arguments are static.
-      name: the name of the equation.
-      version: has no effect.
+        decomposition: the function; keyword arguments are static.
+        name: the name of the equation.
+        version: has no effect.
 
-    >>> import namoo.numpy as jnp
-    >>> composite(lambda x: jnp.log(x) / 2.0, "my.half_log")(1.0)
-    Array(0., dtype=float32, weak_type=True)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> composite(lambda x: jnp.log(x) / 2.0, "my.half_log")(1.0)
+        Array(0., dtype=float32, weak_type=True)
     """
 
-    @errors.boundary
+    @entry_point
     @functools.wraps(decomposition)
     def call(*args, **kwargs):
         def named(*operands):

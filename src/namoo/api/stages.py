@@ -1,4 +1,4 @@
-"""The stages of a function under `jit`, ahead of time: traced, lowered, compiled."""
+"""Ahead-of-time compilation: the stages traced, lowered and compiled of a function under `jit`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,31 @@ from functools import cached_property
 from typing import Any
 
 from namoo import errors, tree_util
+from namoo._base.source_context import entry_point
 from namoo.api import dispatch
-from namoo.api.arguments import is_array
 from namoo.api.donation import ArgInfo
 from namoo.core.array import PlacedArray
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.core.trace import Tracer, wrap
-from namoo.engines import devices as registry
+from namoo.engines import registry
 from namoo.engines.base import HostOperation
+from namoo.transforms.arguments import argument_paths, is_array
 from namoo.tree import diff
+
+_COMPILER_OPTIONS = (
+    "exec_time_optimization_effort",
+    "memory_fitting_effort",
+    "memory_fitting_level",
+    "optimization_level",
+)
+
+
+def check_compiler_options(options: dict[str, Any]) -> None:
+    """Refuse names that are no options of XLA, whose flags begin with `xla_`."""
+    for name in options:
+        if name not in _COMPILER_OPTIONS and not name.startswith("xla_"):
+            raise errors.JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
 
 
 class Traced:
@@ -33,7 +48,7 @@ class Traced:
         self._donated = donated
 
     def __getstate__(self) -> dict[str, Any]:
-        # Types stand for the arguments, and where the program runs is found again.
+        # Arguments are pickled as types, and the plan is made anew.
         state = {name: value for name, value in vars(self).items() if name != "_plan"}
         state["_leaves"] = [_type_of(x) for x in self._leaves]
         return state
@@ -49,13 +64,12 @@ class Traced:
 
     @property
     def out_info(self) -> Any:
-        """The types of the result, as a tree of `ShapeDtypeStruct`s; with the shardings that
-        `out_shardings` asks for."""
+        """The types of the result, as a tree of `ShapeDtypeStruct`s with their `out_shardings`."""
         told = self._jitted._shardings
         return self._types(None if told is None else told.wanted(self._traced))
 
     def _types(self, shardings: Sequence[Any] | None) -> Any:
-        """The types of the result, with the shardings of the arrays among its leaves."""
+        """Return the types of the result, with a sharding for each leaf that is an array."""
         traced = self._traced
         avals = traced.closed.out_avals
         types = [
@@ -66,7 +80,7 @@ class Traced:
 
     @property
     def in_avals(self) -> Any:
-        """The types of the arguments; leaves that are not arrays as they are."""
+        """The types of the arguments; leaves that are not arrays stay as they are."""
         return self.in_tree.unflatten([aval_of(x) if is_array(x) else x for x in self._leaves])
 
     @property
@@ -79,12 +93,12 @@ class Traced:
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
-        """The numbers of the leaves that are donated."""
+        """The positions of the leaves that are donated."""
         return tuple(i for i, d in enumerate(self._donated) if d)
 
     @cached_property
     def _plan(self) -> Any:
-        """Where the program runs, if on devices of its own; else None."""
+        """The placement of the program if it runs on devices of its own, else None."""
         operands = [x for x in self._leaves if is_array(x)]
         used = self._traced.used(operands)
         if not self._jitted._is_placed(self._traced, used) and not any(map(_is_told, used)):
@@ -92,8 +106,12 @@ class Traced:
         args, kwargs = self.in_tree.unflatten(self._leaves)
         return self._jitted._plan(self._traced, operands, args, kwargs)
 
-    def lower(self) -> Lowered:
-        """The program, ready to be compiled; warns of donated arguments that are of no use."""
+    def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
+        """Return the program ready to be compiled; warn about donated arguments that have no use.
+
+        Args:
+            lowering_platforms: has no effect: the program is the same for all platforms.
+        """
         if self._traced.donation is not None:
             _ = self._traced.donation.aliases
         return Lowered(self)
@@ -115,10 +133,10 @@ class Lowered:
     donate_argnums = property(lambda self: self._traced.donate_argnums)
 
     def as_text(self, dialect: str | None = None) -> str:
-        """The program as text.
+        """Return the program as text.
 
         Args:
-          dialect: "jaxpr" (default); or, of what XLA is given, "stablehlo" or "hlo".
+            dialect: "jaxpr" (the default); or "stablehlo" or "hlo", the input of XLA.
         """
         if dialect in (None, "jaxpr"):
             return str(self._traced.jaxpr)
@@ -132,13 +150,22 @@ class Lowered:
         text = plan.stablehlo() if plan else engine.stablehlo(self._traced._traced.program)
         return text if dialect == "stablehlo" else pjrt.hlo_text(text)
 
+    def cost_analysis(self) -> dict[str, float] | None:
+        """Estimate the operations of a call, like `Compiled.cost_analysis`."""
+        return self.compile().cost_analysis()
+
     def compile(self, compiler_options: dict | None = None) -> Compiled:
-        """An executable for arguments of exactly these types."""
+        """Compile the program for arguments of exactly these types.
+
+        Args:
+            compiler_options: options of XLA; their names are checked, and they have no effect.
+        """
+        check_compiler_options(compiler_options or {})
         return Compiled(self._traced)
 
 
 class Compiled:
-    """An executable program: call it with arguments of the types it was compiled for."""
+    """An executable program, to be called with arguments of the types it was compiled for."""
 
     _is_immutable = True
 
@@ -155,7 +182,7 @@ class Compiled:
             self._run = traced._jitted._executable(traced._traced.program)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Machine code is made, or found in the cache on disk, where it is to run.
+        # The machine that unpickles compiles the program, or finds it in its disk cache.
         return Compiled, (self._traced,)
 
     out_tree = property(lambda self: self._traced.out_tree)
@@ -164,44 +191,51 @@ class Compiled:
     donate_argnums = property(lambda self: self._traced.donate_argnums)
 
     def as_text(self, stage: str = "jaxpr") -> str:
-        """The program at a stage: "jaxpr", "fused" (kernels and memory), "llvm" or "assembly"; on
-        XLA "jaxpr", "stablehlo" or "hlo", which is what XLA made of it.
+        """Return the program at a stage of compilation.
 
-        >>> import namoo, namoo.numpy as jnp
-        >>> compiled = namoo.jit(lambda x: jnp.tanh(x) * 2.0).lower(jnp.ones(8)).compile()
-        >>> print(compiled.as_text("fused"))
-        0: kernel over [8]
-            %3: float32[8] = ('map', 'mul') %1 %2  [out 0]
+        Native programs have "jaxpr", "fused" (kernels and memory), "llvm" and "assembly"; XLA's
+        have "jaxpr", "stablehlo", and "hlo", which is XLA's optimised program.
+
+        Example:
+            >>> import namoo, namoo.numpy as jnp
+            >>> compiled = namoo.jit(lambda x: jnp.tanh(x) * 2.0).lower(jnp.ones(8)).compile()
+            >>> print(compiled.as_text("fused"))
+            0: kernel over [8]
+                %3: float32[8] = ('map', 'mul') %1 %2  [out 0]
         """
         return self._run.as_text(stage)  # type: ignore[attr-defined]
 
     def cost_analysis(self) -> dict[str, float] | None:
-        """About how many operations a call is ("flops") and how many bytes it moves.
+        """Estimate the operations ("flops") of a call, and the bytes it moves.
 
-        None where the engine does not know.
+        Returns None if the engine does not know.
         """
         return self._run.costs  # type: ignore[attr-defined]
 
     def memory_analysis(self) -> Any:
-        """The bytes that a call needs: arguments, results, intermediate values and code."""
+        """Return the bytes that a call needs: arguments, results, intermediate values and code."""
         return self._run.memory  # type: ignore[attr-defined]
 
     def host_operations(self) -> list[HostOperation]:
-        """The operations that Python evaluates from within the program, with the user's lines.
+        """Return the operations that the program calls Python for, with the user's lines.
 
-        They wait for the interpreter's lock and copy their operands; the others are native code.
+        They wait for the interpreter lock and copy their operands; all others are native code.
 
-        >>> import namoo, namoo.numpy as jnp
-        >>> compiled = namoo.jit(lambda a: jnp.linalg.eigvals(a) + 1).lower(jnp.eye(2)).compile()
-        >>> [operation.name for operation in compiled.host_operations()]
-        ['eig']
+        Example:
+            >>> import namoo, namoo.numpy as jnp
+            >>> f = namoo.jit(lambda a: jnp.linalg.eigvals(a) + 1)
+            >>> compiled = f.lower(jnp.eye(2)).compile()
+            >>> [operation.name for operation in compiled.host_operations()]
+            ['eig']
         """
         return self._run.host_operations()  # type: ignore[attr-defined]
 
     @property
     def input_shardings(self) -> tuple[Any, dict[str, Any]]:
-        """How each argument lies on devices, in the structure of the arguments; None for those that
-        the program does not use, which may lie anywhere."""
+        """The sharding of each argument, in the structure of the arguments.
+
+        It is None for arguments that the program does not use, which may be on any device.
+        """
         rest = iter(self._inputs)
         return self.in_tree.unflatten(
             [next(rest) if is_array(x) else x for x in self._traced._leaves]
@@ -211,10 +245,11 @@ class Compiled:
     def input_formats(self) -> tuple[Any, dict[str, Any]]:
         """The layout and the sharding of each argument, in the structure of the arguments.
 
-        >>> import namoo, namoo.numpy as jnp
-        >>> compiled = namoo.jit(lambda x: x).lower(jnp.ones((2, 3))).compile()
-        >>> compiled.input_formats[0][0].layout.major_to_minor
-        (0, 1)
+        Example:
+            >>> import namoo, namoo.numpy as jnp
+            >>> compiled = namoo.jit(lambda x: x).lower(jnp.ones((2, 3))).compile()
+            >>> compiled.input_formats[0][0].layout.major_to_minor
+            (0, 1)
         """
         rest = iter(self._inputs)
         return self.in_tree.unflatten(
@@ -235,7 +270,7 @@ class Compiled:
 
     @property
     def output_shardings(self) -> Any:
-        """How each result lies on devices, in the structure of the result."""
+        """The sharding of each result, in the structure of the result."""
         inner = self._traced._traced
         return inner.out_tree.unflatten(inner.fixed_out.join(self._outputs))
 
@@ -247,7 +282,7 @@ class Compiled:
 
     @property
     def _inputs(self) -> list[Any]:
-        """The sharding of each argument that is an array; None for those that are not used."""
+        """The sharding of each array among the arguments; None for unused ones."""
         inner = self._traced._traced
         places = (
             self._placed.inputs if self._placed else [self._place] * len(inner.program.in_avals)
@@ -258,8 +293,8 @@ class Compiled:
 
     @property
     def _place(self) -> Any:
-        """Where a program runs that has no devices of its own."""
-        from namoo.sharding import SingleDeviceSharding
+        """The sharding of a program that has no devices of its own."""
+        from namoo.devices.sharding.shardings import SingleDeviceSharding
 
         return SingleDeviceSharding(getattr(self._run, "place", None) or registry.home())
 
@@ -275,37 +310,39 @@ class Compiled:
                     "namoo.device_put(x, sharding)."
                 )
 
-    @errors.boundary
+    @entry_point
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = tree_util.tree_flatten((args, kwargs))
         traced = self._traced
         if tree != self.in_tree:
             raise TypeError(
                 tree_util.mismatch(
-                    f"{traced.fun_name} was compiled for arguments of another structure",
+                    "Function compiled with input pytree does not match the input pytree it was "
+                    f"called with: the structure of the arguments of {traced.fun_name} differs",
                     diff(self.in_tree, tree),
                 ).args[0]
             )
         operands = [x for x in leaves if is_array(x)]
-        paths = [
-            tree_util.keystr(p)
-            for p, x in tree_util.tree_leaves_with_path((args, kwargs))
-            if is_array(x)
-        ]
+        paths = argument_paths(traced._jitted._fun, args, kwargs)
+        paths = [p for p, x in zip(paths, leaves, strict=True) if is_array(x)]
         compiled_for = [aval_of(x) for x in traced._leaves if is_array(x)]
         for x, wanted, path in zip(operands, compiled_for, paths, strict=True):
             found = aval_of(x)
             if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
                 raise TypeError(
                     "Argument types differ from the types for which this computation was "
-                    f"compiled: argument {path} of {traced.fun_name} was compiled with "
-                    f"{wanted.str_short()} and called with {found.str_short()}."
+                    f"compiled, {traced.fun_name}. The mismatches are:\nArgument {path!r} "
+                    f"compiled with {wanted.str_short(short_dtypes=False)} and called with "
+                    f"{found.str_short(short_dtypes=False)}"
                 )
         inner = traced._traced
-        if any(isinstance(x, Tracer) for x in operands):
+        tracer = next((x for x in operands if isinstance(x, Tracer)), None)
+        if tracer is not None:
             raise TypeError(
-                f"Cannot apply transformations to the compiled {traced.fun_name}: a compiled "
-                "program runs on concrete arrays only. Transform the function before compiling it."
+                "Cannot apply JAX transformations to a function lowered and compiled for a "
+                f"particular signature. Detected argument of type {type(tracer).__name__}: the "
+                f"compiled {traced.fun_name} runs on concrete arrays only. Transform the function "
+                "before compiling it."
             )
         if any(map(_is_committed, operands)):
             self._require_places(operands, paths)
@@ -320,13 +357,13 @@ class Compiled:
 
 
 def _type_of(x: Any) -> Any:
-    """The type of an argument that is an array; others as they are."""
+    """Return the type of an array; other values stay as they are."""
     return ShapeDtypeStruct.like(x) if is_array(x) else x
 
 
 def _format(aval: ShapedArray, sharding: Any) -> Any:
-    """The format of an array; of one that is not used, nothing is said."""
-    from namoo.sharding.layouts import Format, row_major
+    """Return the format of an array; an empty one if the array is not used."""
+    from namoo.devices.sharding.memory_layout import Format, row_major
 
     return Format() if sharding is None else Format(row_major(aval.ndim), sharding)
 
@@ -336,9 +373,9 @@ def _is_committed(x: Any) -> bool:
 
 
 def _is_told(x: Any) -> bool:
-    """Whether a type says that arrays of it lie on devices of their own."""
+    """Whether a type has a sharding with devices of its own."""
     if not isinstance(x, ShapeDtypeStruct) or x.sharding is None:
         return False
-    from namoo.api.placement import needs_placing
+    from namoo.devices.placement import needs_placing
 
     return needs_placing(x.sharding)

@@ -1,11 +1,12 @@
-"""Trees on disk: safetensors and JSON, no pickle.
+"""Save and load trees: safetensors and JSON, no pickle.
 
->>> import tempfile, namoo, namoo.numpy as jnp
->>> from namoo import checkpoints
->>> path = tempfile.mkdtemp() + "/model"
->>> checkpoints.save(path, {"w": jnp.ones(2), "key": namoo.random.key(0), "name": "tiny"})
->>> checkpoints.load(path)
-{'key': Array((), dtype=key<fry>) overlaying: [0 0], 'name': 'tiny', 'w': Array([1., 1.], ...)}
+Example:
+    >>> import tempfile, namoo, namoo.numpy as jnp
+    >>> from namoo import checkpoints
+    >>> path = tempfile.mkdtemp() + "/model"
+    >>> checkpoints.save(path, {"w": jnp.ones(2), "key": namoo.random.key(0), "name": "tiny"})
+    >>> checkpoints.load(path)
+    {'key': Array((), dtype=key<fry>) overlaying: [0 0], 'name': 'tiny', 'w': Array([1., 1.], ...)}
 
 `save` and `load` hold one tree; `Checkpoints` those of a run. `load_safetensors` reads the files of
 PyTorch and Hugging Face. A file is never trusted: what it says is checked before anything is
@@ -16,7 +17,7 @@ allocated, and nothing is imported or called because of it.
 
 from namoo.checkpoints.errors import CheckpointError
 from namoo.checkpoints.manager import Checkpoints
-from namoo.checkpoints.plain import load_safetensors, save_safetensors
+from namoo.checkpoints.plain_safetensors import load_safetensors, save_safetensors
 from namoo.checkpoints.saving import Info, Saving, info, load, save
 
 __all__ = [

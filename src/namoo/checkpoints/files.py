@@ -1,4 +1,4 @@
-"""Files of checkpoints: held against others, and opened without trust."""
+"""Lock folders, and open files without trusting them."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from namoo._files import make_folder as make_folder
-from namoo._files import replace_file as replace_file
-from namoo._files import sync_folder as sync_folder
-from namoo._files import write_synced as write_synced
+from namoo._base.atomic_files import make_folder as make_folder
+from namoo._base.atomic_files import replace_file as replace_file
+from namoo._base.atomic_files import sync_folder as sync_folder
+from namoo._base.atomic_files import write_synced as write_synced
 from namoo.checkpoints.errors import CheckpointError
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks; one process at a time writes there.
+except ImportError:  # Windows has no such locks; only one process may write there.
     fcntl = None
 
-# As in the reference implementation of safetensors: what describes data is not itself that large.
+# The limit of the reference implementation of safetensors: no real header is that large.
 MAX_JSON = 100_000_000
-# An empty list takes two bytes of JSON, and seventy of memory.
+# An empty list takes two bytes of JSON but seventy of memory.
 MAX_PARTS = 8_000_000
 
 
 @contextlib.contextmanager
 def locked(folder: Path, exclusive: bool) -> Iterator[None]:
-    """Holds a folder against others: one writer, or any number of readers.
+    """Lock a folder for one writer or any number of readers.
 
-    The lock goes with its process, however that ends.
+    The lock is released when its process ends, however it ends.
     """
     if fcntl is None:
         yield
@@ -42,7 +42,7 @@ def locked(folder: Path, exclusive: bool) -> Iterator[None]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
         except OSError as error:
-            # Some network file systems have no locks; a single writer is safe without.
+            # Some network file systems have no locks; a single writer is safe without one.
             if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EBADF):
                 raise
             yield
@@ -50,7 +50,7 @@ def locked(folder: Path, exclusive: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            # Closing is not enough: a process forked meanwhile would hold on to the lock.
+            # Closing is not enough: a process forked meanwhile would keep the lock.
             fcntl.flock(fd, fcntl.LOCK_UN)
     finally:
         os.close(fd)
@@ -58,20 +58,20 @@ def locked(folder: Path, exclusive: bool) -> Iterator[None]:
 
 @contextlib.contextmanager
 def opened(path: Path, follow: bool = False) -> Iterator[tuple[BinaryIO, int]]:
-    """Opens a regular file to read.
+    """Open a regular file for reading.
 
     Args:
-      path: the file.
-      follow: whether it may be a symbolic link.
+        path: the file.
+        follow: whether it may be a symbolic link.
 
     Yields:
-      The file and its size.
+        The file and its size.
 
     Raises:
-      FileNotFoundError: if there is none.
-      CheckpointError: if it is a link, a folder, a pipe or a device.
+        FileNotFoundError: if there is none.
+        CheckpointError: if it is a link, a folder, a pipe or a device.
     """
-    # A pipe would wait for a writer without O_NONBLOCK; regular files do not heed it.
+    # Without O_NONBLOCK, opening a pipe would wait for a writer; regular files ignore the flag.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         fd = os.open(path, flags if follow else flags | getattr(os, "O_NOFOLLOW", 0))
@@ -91,7 +91,7 @@ def opened(path: Path, follow: bool = False) -> Iterator[tuple[BinaryIO, int]]:
 
 
 def parse_json(data: bytes, where: str) -> Any:
-    """Reads JSON without trust: no repeated names, no endless nesting, no masses of small parts."""
+    """Parse JSON defensively: no repeated names, no deep nesting, a limited number of parts."""
     if sum(map(data.count, (b"[", b"{", b","))) > MAX_PARTS:
         raise CheckpointError(f"{where} has more than {MAX_PARTS} parts: it describes no tree")
     try:

@@ -1,4 +1,4 @@
-"""Leaves as they stand in a file: numbers and text in JSON, arrays as tensors."""
+"""How leaves are stored in a file: numbers and text as JSON, arrays as tensors."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo import _dtypes
-from namoo._tree.keys import KeyPath, keystr
+from namoo._base import dtypes
 from namoo.checkpoints.errors import CheckpointError
 from namoo.checkpoints.structure import ELEMENTS, activation_name, read_value, write_value
 from namoo.checkpoints.tensors import NAMES
 from namoo.core.array import Array, EagerArray, PlacedArray
 from namoo.core.avals import ShapeDtypeStruct
-from namoo.paths import path_string
+from namoo.tree.keys import KeyPath, keystr
+from namoo.tree.paths import path_string
 
 _PYTHON = (bool, int, float, complex, str, bytes)
 
 
 class Missing:
-    """Stands for a leaf that the file has no value of: a function."""
+    """The marker for a leaf, such as a function, that the file has no value for."""
 
     def __init__(self, what: str):
         self.what = what
@@ -31,14 +31,14 @@ class Missing:
 
 
 class Tensor(NamedTuple):
-    """How a leaf is an array of a file.
+    """How a leaf is stored as an array of a file.
 
     Attributes:
-      kind: 'array', 'numpy' (an ndarray), 'scalar' (of NumPy) or 'key'.
-      name: of the array in the file.
-      dtype: of the leaf.
-      shape: of the leaf.
-      weak: whether it has a weak type.
+        kind: 'array', 'numpy' (an ndarray), 'scalar' (of NumPy) or 'key'.
+        name: of the array in the file.
+        dtype: of the leaf.
+        shape: of the leaf.
+        weak: whether it has a weak type.
     """
 
     kind: str
@@ -53,16 +53,16 @@ class Tensor(NamedTuple):
 
     @property
     def stored(self) -> tuple[np.dtype, tuple[int, ...]]:
-        """The type and shape of the array in the file."""
-        if isinstance(self.dtype, _dtypes.KeyDType):
+        """The dtype and shape of the array in the file."""
+        if isinstance(self.dtype, dtypes.KeyDType):
             return np.dtype(np.uint32), (*self.shape, *self.dtype.key_shape)
         if self.dtype in NAMES:
             return self.dtype, self.shape
         return np.dtype(np.uint8), (*self.shape, self.dtype.itemsize)
 
     def make(self, array: np.ndarray) -> Any:
-        """The leaf, from the array in the file."""
-        if isinstance(self.dtype, _dtypes.KeyDType):
+        """Return the leaf, given the array in the file."""
+        if isinstance(self.dtype, dtypes.KeyDType):
             return EagerArray(self.dtype.from_words(array))
         if array.dtype != self.dtype:
             array = array.reshape(-1).view(self.dtype).reshape(self.shape)
@@ -72,11 +72,11 @@ class Tensor(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """A leaf whose parts are arrays of files: it lay on the devices of several processes.
+    """A leaf stored as several arrays: it was on the devices of several processes.
 
     Attributes:
-      shape: of the leaf.
-      parts: for each part where it begins, and the array.
+        shape: of the leaf.
+        parts: for each part where it begins, and the array.
     """
 
     shape: tuple[int, ...]
@@ -88,9 +88,9 @@ class Parts(NamedTuple):
         return ShapeDtypeStruct(self.shape, first.dtype, weak_type=first.weak)
 
     def make(self, arrays: dict[Tensor, Any]) -> EagerArray:
-        """The leaf, from its parts."""
+        """Return the leaf, given its parts."""
         first = self.parts[0][1]
-        # Zeros, so that parts of a hostile file that overlap show nothing of the memory before.
+        # Zeros, so that a hostile file with overlapping parts cannot expose old memory.
         out = np.zeros(self.shape, getattr(first.dtype, "numpy", first.dtype))
         for starts, tensor in self.parts:
             cut = tuple(slice(a, a + n) for a, n in zip(starts, tensor.shape, strict=True))
@@ -99,7 +99,7 @@ class Parts(NamedTuple):
 
 
 def _write_parts(path: KeyPath, leaf: PlacedArray, add: Callable[..., str]) -> list[Any]:
-    """A leaf on the devices of several processes, as JSON: the parts that this one has."""
+    """Return a leaf on the devices of several processes as JSON: the parts of this process."""
     parts = []
     for shard in leaf.addressable_shards:
         if shard.replica_id == 0:
@@ -113,15 +113,15 @@ def _write_parts(path: KeyPath, leaf: PlacedArray, add: Callable[..., str]) -> l
 
 
 def write_leaf(path: KeyPath, leaf: Any, add: Callable[..., str]) -> list[Any]:
-    """A leaf as JSON.
+    """Return a leaf as JSON.
 
     Args:
-      path: its path, for messages.
-      leaf: the leaf.
-      add: takes the leaf and the array to store for it, returns the name of the array.
+        path: its path, for messages.
+        leaf: the leaf.
+        add: takes the leaf and the array to store for it, returns the name of the array.
 
     Raises:
-      TypeError: if a file cannot hold it.
+        TypeError: if a file cannot hold it.
     """
     if type(leaf) in _PYTHON:
         return ["value", write_value(leaf)]
@@ -136,7 +136,7 @@ def write_leaf(path: KeyPath, leaf: Any, add: Callable[..., str]) -> list[Any]:
         ):
             return _write_parts(path, leaf, add)
         value = leaf._value
-        if isinstance(leaf.dtype, _dtypes.KeyDType):
+        if isinstance(leaf.dtype, dtypes.KeyDType):
             words = leaf.dtype.to_words(value)
             return ["key", add(leaf, words), leaf.dtype.impl, list(value.shape)]
         kind = "array"
@@ -163,7 +163,7 @@ def write_leaf(path: KeyPath, leaf: Any, add: Callable[..., str]) -> list[Any]:
         )
     stored = value.astype(ELEMENTS[name], copy=False)
     if ELEMENTS[name] not in NAMES:
-        # The format has no such elements: their bytes, in one more axis.
+        # The format lacks this dtype: store the bytes along one more axis.
         flat = np.ascontiguousarray(stored).reshape(-1).view(np.uint8)
         stored = flat.reshape(*value.shape, value.dtype.itemsize)
     weak = isinstance(leaf, EagerArray) and leaf.weak_type
@@ -171,7 +171,7 @@ def write_leaf(path: KeyPath, leaf: Any, add: Callable[..., str]) -> list[Any]:
 
 
 def read_leaf(entry: Any) -> Any:
-    """A leaf from JSON: its value, a `Tensor` to read, or `Missing`."""
+    """Parse a leaf from JSON: its value, a `Tensor` to read, or `Missing`."""
     match entry:
         case ["value", value]:
             out = read_value(value, {})
@@ -181,7 +181,7 @@ def read_leaf(entry: Any) -> Any:
             return Missing(what)
         case ["key", str(name), str(impl), list(shape)] if _is_shape(shape):
             try:
-                return Tensor("key", name, _dtypes.KeyDType(impl), tuple(shape), False)
+                return Tensor("key", name, dtypes.KeyDType(impl), tuple(shape), False)
             except ValueError as error:
                 raise CheckpointError(str(error)) from None
         case [("array" | "numpy" | "scalar") as kind, str(name), str(dtype), list(shape), weak]:
@@ -191,7 +191,7 @@ def read_leaf(entry: Any) -> Any:
             found = Parts(tuple(shape), tuple(_read_part(part, shape) for part in parts))
             kinds = {(tensor.kind, tensor.dtype, tensor.weak) for _, tensor in found.parts}
             sizes = [math.prod(tensor.shape) for _, tensor in found.parts]
-            # What is allocated is never more than the files hold.
+            # Never allocate more than the files contain.
             if len(kinds) == 1 and sum(sizes) == math.prod(shape):
                 return found
     raise CheckpointError(f"no leaf is {entry!r:.80}")
@@ -214,10 +214,10 @@ def _is_shape(shape: list[Any]) -> bool:
 
 
 def spec_of(stored: Any) -> Any:
-    """What is known of a leaf without reading its array."""
+    """Return what is known of a leaf without reading its array."""
     return stored.spec if isinstance(stored, Tensor | Parts) else stored
 
 
 def name_of(path: KeyPath) -> str:
-    """The name of a leaf in a file: its path, with slashes."""
+    """Return the name of a leaf in a file: its path, with slashes."""
     return path_string(path)

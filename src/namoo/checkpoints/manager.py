@@ -1,4 +1,4 @@
-"""`Checkpoints`: the checkpoints of a run, the last and the best of them kept."""
+"""`Checkpoints`: the checkpoints of a run; the latest and the best are kept."""
 
 from __future__ import annotations
 
@@ -26,28 +26,29 @@ class Checkpoints:
                 checkpoints.save(step, state, metric=loss)
         checkpoints.wait()
 
-    A checkpoint appears when it is whole and goes before it is broken: whenever the process is
-    killed, `latest` is one that loads.
+    A checkpoint becomes visible when it is complete and invisible before it is removed: whenever
+    the process is killed, `latest` can be loaded.
 
     Args:
-      folder: where they lie.
-      keep: how many of the last to keep; None keeps all.
-      best: 'min' or 'max', if those with the best metric are to be kept as well.
-      keep_best: how many of the best.
-      background: save in a thread. An error there is raised by the next call, or by `wait`.
-      max_file_bytes: as in `save`.
+        folder: the folder of the checkpoints.
+        keep: how many of the last to keep; None keeps all.
+        best: 'min' or 'max', to also keep those with the best metric.
+        keep_best: how many of the best.
+        background: save in a thread. An error there is raised by the next call, or by `wait`.
+        max_file_bytes: as in `save`.
 
     Raises:
-      ValueError: if an option has no meaning.
+        ValueError: if an option has no meaning.
 
-    >>> import tempfile, namoo.numpy as jnp
-    >>> checkpoints = Checkpoints(tempfile.mkdtemp(), keep=2, best="min")
-    >>> for step, loss in enumerate([0.5, 0.1, 0.4, 0.3]):
-    ...     checkpoints.save(step, {"w": jnp.array(loss)}, metric=loss)
-    >>> checkpoints.steps, checkpoints.latest, checkpoints.best
-    ([1, 2, 3], 3, 1)
-    >>> checkpoints.load(step=checkpoints.best)
-    {'w': Array(0.1, dtype=float32, weak_type=True)}
+    Example:
+        >>> import tempfile, namoo.numpy as jnp
+        >>> checkpoints = Checkpoints(tempfile.mkdtemp(), keep=2, best="min")
+        >>> for step, loss in enumerate([0.5, 0.1, 0.4, 0.3]):
+        ...     checkpoints.save(step, {"w": jnp.array(loss)}, metric=loss)
+        >>> checkpoints.steps, checkpoints.latest, checkpoints.best
+        ([1, 2, 3], 3, 1)
+        >>> checkpoints.load(step=checkpoints.best)
+        {'w': Array(0.1, dtype=float32, weak_type=True)}
     """
 
     def __init__(
@@ -71,12 +72,12 @@ class Checkpoints:
         self._saving: Saving | None = None
 
     def path(self, step: int) -> Path:
-        """The folder of a step's checkpoint, to be loaded by `namoo.checkpoints.load`."""
+        """Return the folder of a step's checkpoint, which `namoo.checkpoints.load` can load."""
         return self.folder / f"step-{step:010d}"
 
     @property
     def steps(self) -> list[int]:
-        """The steps that have a whole checkpoint."""
+        """The steps that have a complete checkpoint."""
         self.wait()
         return self._steps()
 
@@ -88,22 +89,22 @@ class Checkpoints:
 
     @property
     def latest(self) -> int | None:
-        """The last step that has a checkpoint, or None."""
+        """The latest step that has a checkpoint, or None."""
         return max(self.steps, default=None)
 
     @property
     def best(self) -> int | None:
-        """The step with the best metric, the later of equals; None if none has one.
+        """The step with the best metric (the later of equals), or None if none has a metric.
 
         Raises:
-          ValueError: if it was not said whether the least or the greatest is the best.
+            ValueError: if it was not said whether the least or the greatest is the best.
         """
         if self._best is None:
             raise ValueError("what is best? Make it with Checkpoints(folder, best='min') or 'max'")
         return next(iter(self._ranked(self.steps)), None)
 
     def _ranked(self, steps: list[int]) -> list[int]:
-        """The steps that have a metric, the best first."""
+        """Return the steps that have a metric, best first."""
         sign = -1 if self._best == "max" else 1
         scores = {step: self._metric(step) for step in reversed(steps)}
         known = {step: sign * score for step, score in scores.items() if score is not None}
@@ -117,23 +118,23 @@ class Checkpoints:
         return self._metrics[step]
 
     def save(self, step: int, tree: Any, metric: Any = None) -> None:
-        """Saves a tree as the checkpoint of a step, and removes those that are not kept.
+        """Save a tree as the checkpoint of a step, and remove those that are not kept.
 
         Args:
-          step: the step; an earlier checkpoint of it is replaced.
-          tree: any tree.
-          metric: a number to choose the best by. NaN is never the best.
+            step: the step; an earlier checkpoint of it is replaced.
+            tree: any tree.
+            metric: a number to choose the best by. NaN is never the best.
 
         Raises:
-          TypeError: if a leaf cannot be saved.
-          Exception: what went wrong with the last save in the background.
+            TypeError: if a leaf cannot be saved.
+            Exception: what went wrong with the last save in the background.
         """
         self.wait()
         step = int(step)
         if step < 0:
             raise ValueError(f"a step is not negative, but {step} is")
         number = None if metric is None else float(metric)
-        # As text: JSON has no infinity, which a loss may well be.
+        # As text, because JSON has no infinity, and a loss may be infinite.
         metadata = {"step": step, "metric": None if number is None else repr(number)}
         self._saving = save(
             self.path(step),
@@ -147,10 +148,10 @@ class Checkpoints:
             self._prune()
 
     def wait(self) -> None:
-        """Waits for a save in the background.
+        """Wait for a background save.
 
         Raises:
-          Exception: what went wrong with it.
+            Exception: what went wrong with it.
         """
         saving, self._saving = self._saving, None
         if saving is not None:
@@ -158,20 +159,20 @@ class Checkpoints:
             self._prune()
 
     def load(self, step: int | None = None, like: Any = None, **options: Any) -> Any:
-        """Loads the checkpoint of a step, or the latest.
+        """Load the checkpoint of a step, or the latest.
 
         Args:
-          step: the step.
-          like: a template.
-          **options: as in `namoo.checkpoints.load`.
+            step: the step.
+            like: a template.
+            **options: as in `namoo.checkpoints.load`.
 
         Returns:
-          The tree.
+            The tree.
 
         Raises:
-          FileNotFoundError: if there is no such checkpoint.
-          CheckpointError: if it is damaged.
-          TreeMismatchError: if it does not fit the template.
+            FileNotFoundError: if there is no such checkpoint.
+            CheckpointError: if it is damaged.
+            TreeMismatchError: if it does not fit the template.
         """
         steps = self.steps
         if not steps or (step is not None and step not in steps):
@@ -182,7 +183,7 @@ class Checkpoints:
         return load(self.path(steps[-1] if step is None else step), like, **options)
 
     def _prune(self) -> None:
-        """Removes checkpoints that are not kept, and folders that never became one."""
+        """Remove checkpoints that are not kept, and the remains of incomplete ones."""
         steps = self._steps()
         kept = set(steps if self._keep is None else steps[-self._keep :])
         if self._best is not None:
@@ -194,7 +195,7 @@ class Checkpoints:
                 self._metrics.pop(int(match[1]), None)
 
     def _remove(self, folder: Path) -> None:
-        # Without its description a folder is no checkpoint, so a half-removed one is none.
+        # The manifest goes first: a half-removed folder is no checkpoint.
         with files.locked(folder, exclusive=True):
             (folder / MANIFEST).unlink(missing_ok=True)
             files.sync_folder(folder)

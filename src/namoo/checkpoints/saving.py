@@ -1,11 +1,10 @@
-"""`save` and `load`: a tree as a folder of safetensors files and one JSON file.
+"""`save` and `load`: store a tree as a folder of safetensors files and one JSON file.
 
     model/tree.json                            the structure, numbers and text, checksums
     model/data-8f3a62c1-00000.safetensors      the arrays, named by their paths
 
-The arrays are written first, under names that nothing refers to yet; then `tree.json` is replaced,
-which is one step of the file system. Before that step the folder is the old checkpoint, after it
-the new one, whenever the process is killed.
+The arrays are written first, under names that nothing refers to yet. Then `tree.json` is replaced
+atomically. Whenever the process is killed, the folder is either the old checkpoint or the new one.
 """
 
 from __future__ import annotations
@@ -24,10 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo import tree as _tree
-from namoo._tree.keys import keystr
-from namoo.checkpoints import files, tensors, together
+from namoo.checkpoints import files, multiprocess, tensors
 from namoo.checkpoints.errors import CheckpointError
-from namoo.checkpoints.fit import Rename, chosen, fit, pairs_of
 from namoo.checkpoints.leaves import (
     Missing,
     Parts,
@@ -38,7 +35,9 @@ from namoo.checkpoints.leaves import (
     write_leaf,
 )
 from namoo.checkpoints.structure import read_structure, write_structure
-from namoo.engines.devices import processes
+from namoo.checkpoints.template import Rename, chosen, fit, pairs_of
+from namoo.engines.registry import processes
+from namoo.tree.keys import keystr
 
 MANIFEST = "tree.json"
 FORMAT = "namoo.checkpoint"
@@ -49,31 +48,31 @@ _SHARD = 4 * 2**30
 
 
 class Saving:
-    """A save that goes on in the background."""
+    """A save that runs in the background."""
 
     def __init__(self, path: Path, work: Callable[[], None]):
         self.path = path
         self._error: BaseException | None = None
-        # Not a daemon: a program that ends waits for what it saves.
+        # Not a daemon thread: a program that exits waits for its saves.
         self._thread = threading.Thread(target=self._run, args=(work,), name=f"save {path.name}")
         self._thread.start()
 
     def _run(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except BaseException as error:  # raised again where the user waits
+        except BaseException as error:  # `wait` raises it again
             self._error = error
 
     @property
     def done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether the save has ended, successfully or not."""
         return not self._thread.is_alive()
 
     def wait(self) -> None:
-        """Waits until the checkpoint is on the disk.
+        """Wait until the checkpoint is on disk.
 
         Raises:
-          Exception: what went wrong in the background; once.
+            Exception: what went wrong in the background; once.
         """
         self._thread.join()
         _pending.pop(self.path, None)
@@ -86,8 +85,8 @@ class Saving:
 _pending: dict[Path, Saving] = {}
 
 
-def _settle(path: Path) -> None:
-    """Ends an earlier save to the same place, and reports what went wrong with it."""
+def _finish_earlier_save(path: Path) -> None:
+    """Wait for an earlier save to the same folder, and raise its error if it failed."""
     earlier = _pending.get(path)
     if earlier is not None:
         earlier.wait()
@@ -101,35 +100,36 @@ def save(
     background: bool = False,
     max_file_bytes: int = _SHARD,
 ) -> Saving | None:
-    """Saves a tree, whole or not at all.
+    """Save a tree atomically.
 
-    A checkpoint that is there already is replaced; until the new one is complete and on the disk,
-    the old one stays as it is, even if the process is killed or the machine stops.
+    An existing checkpoint is replaced. Until the new one is complete and on disk, the old one stays
+    valid, even if the process is killed or the machine stops.
 
     Args:
-      path: a folder to make or to replace.
-      tree: any tree. Its leaves are arrays of namoo and NumPy, random keys, numbers, strings and
-        bytes. Of functions only the activations of `namoo.nn` are saved, by name; `load` takes
-        others from a template.
-      metadata: what JSON can hold, to be found by `info`.
-      background: copy the arrays and return; the rest is done by a thread.
-      max_file_bytes: start another file where the arrays of one would exceed this.
+        path: a folder to make or to replace.
+        tree: any tree. Its leaves are arrays of namoo and NumPy, random keys, numbers, strings and
+            bytes. The only functions that are saved, by name, are the activations of `namoo.nn`;
+            `load` takes others from a template.
+        metadata: what JSON can hold, to be found by `info`.
+        background: copy the arrays and return; a thread does the rest.
+        max_file_bytes: start another file where the arrays of one would exceed this.
 
     Returns:
-      None, or with `background` a `Saving`, whose `wait()` returns when all is on the disk. An
-      error in the background is raised by `wait()`, or by the next `save` or `load` of this path.
+        None, or with `background` a `Saving`, whose `wait()` returns when all is on the disk. An
+        error in the background is raised by `wait()`, or by the next `save` or `load` of this path.
 
     Raises:
-      TypeError: if a leaf cannot be saved; it names its path.
+        TypeError: if a leaf cannot be saved; it names its path.
 
-    >>> import tempfile, namoo.numpy as jnp
-    >>> folder = tempfile.mkdtemp()
-    >>> save(f"{folder}/model", {"w": jnp.arange(3.0), "step": 7})
-    >>> load(f"{folder}/model")
-    {'step': 7, 'w': Array([0., 1., 2.], dtype=float32)}
+    Example:
+        >>> import tempfile, namoo.numpy as jnp
+        >>> folder = tempfile.mkdtemp()
+        >>> save(f"{folder}/model", {"w": jnp.arange(3.0), "step": 7})
+        >>> load(f"{folder}/model")
+        {'step': 7, 'w': Array([0., 1., 2.], dtype=float32)}
     """
     folder = Path(os.path.abspath(path))
-    _settle(folder)
+    _finish_earlier_save(folder)
     manifest, arrays = _describe(tree, metadata, copy=background)
     write = _write if processes()[1] == 1 else _write_together
     if not background:
@@ -143,11 +143,11 @@ def save(
 def _describe(
     tree: Any, metadata: Mapping[str, Any] | None, copy: bool
 ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What `tree.json` says, and the arrays by name."""
+    """Return the content of `tree.json`, and the arrays by name."""
     pairs, treedef = _tree.flatten_with_path(tree)
     arrays: dict[str, np.ndarray] = {}
     leaves: dict[str, Any] = {}
-    # One array in two places is written once, and is one array again when loaded.
+    # An array that occurs twice is written once, and is one array again when loaded.
     name_of_object: dict[int, str] = {}
     for path, leaf in pairs:
         name = name_of(path)
@@ -161,7 +161,7 @@ def _describe(
             known = name_of_object.get(id(leaf))
             if known is not None and not suffix:
                 return known
-            # The format keeps this name for itself; a backslash is in no other path's place.
+            # The format reserves this name; no other path starts with such a backslash.
             free = (name if name != "__metadata__" else "\\__metadata__") + suffix
             if not suffix:
                 name_of_object[id(leaf)] = free
@@ -174,7 +174,7 @@ def _describe(
         "leaves": [[name, leaf] for name, leaf in leaves.items()],
         "metadata": dict(metadata or {}),
     }
-    json.dumps(manifest["metadata"], allow_nan=False)  # refused here rather than in a thread
+    json.dumps(manifest["metadata"], allow_nan=False)  # raise here rather than in the thread
     return manifest, arrays
 
 
@@ -192,34 +192,34 @@ def _write(
 def _write_together(
     folder: Path, manifest: dict[str, Any], arrays: dict[str, np.ndarray], limit: int
 ) -> None:
-    """The part of one of several processes; all return when the checkpoint is whole."""
+    """Write the part of one of several processes; return when the checkpoint is complete."""
     from namoo.distributed import barrier
 
     number, count = processes()
     files.make_folder(folder)
     with files.locked(folder, exclusive=True) if number == 0 else contextlib.nullcontext():
-        token = together.next_token(folder, _digest)
+        token = multiprocess.next_token(folder, _digest)
         barrier(f"save {token}: the way is clear")
         if number == 0:
             _clean(folder)
-            together.remove_parts(folder)
+            multiprocess.remove_parts(folder)
         else:
-            arrays = together.own_arrays(manifest["leaves"], arrays)
+            arrays = multiprocess.own_arrays(manifest["leaves"], arrays)
         barrier(f"save {token}: writing")
         told = _write_arrays(folder, token, number, arrays, limit)
-        together.write_part(folder, token, number, {**manifest, **told})
+        multiprocess.write_part(folder, token, number, {**manifest, **told})
         barrier(f"save {token}: written")
         if number == 0:
-            _write_manifest(folder, together.joined(folder, token, count))
+            _write_manifest(folder, multiprocess.joined(folder, token, count))
             _clean(folder)
-            together.remove_parts(folder)
+            multiprocess.remove_parts(folder)
         barrier(f"save {token}: whole")
 
 
 def _write_arrays(
     folder: Path, token: str, process: int, arrays: dict[str, np.ndarray], limit: int
 ) -> dict[str, Any]:
-    """Write arrays into files, and tell which are where."""
+    """Write arrays to files, and return which array is in which file."""
     listed, sums = {}, {}
     for i, names in enumerate(_shards(arrays, limit)):
         part = {name: arrays[name] for name in names}
@@ -264,10 +264,10 @@ def _digest(value: Any) -> str:
 
 
 def _clean(folder: Path) -> None:
-    """Removes what a save that was killed left behind; for who holds the lock."""
+    """Remove the remains of a save that was killed; the caller holds the lock."""
     kept: set[str] = set()
     with contextlib.suppress(FileNotFoundError):
-        # A manifest that cannot be read may still be mended: its files stay.
+        # An unreadable manifest may still be repaired, so its files are kept.
         try:
             kept = set(read_manifest(folder)["files"])
         except CheckpointError:
@@ -278,7 +278,7 @@ def _clean(folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Reads and checks `tree.json`."""
+    """Read and check `tree.json`."""
     path = folder / MANIFEST
     with files.opened(path) as (file, size):
         if size > files.MAX_JSON:
@@ -316,7 +316,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 class Opened:
-    """A checkpoint that is being read: its leaves by path, and the arrays on demand."""
+    """A checkpoint that is being read: its leaves by path; arrays are read on demand."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -325,7 +325,7 @@ class Opened:
         self._file_of = {n: file for file, names in self.body["files"].items() for n in names}
 
     def read(self, names: Iterable[str]) -> dict[str, Any]:
-        """The leaves with some paths; each array is read and checked once."""
+        """Return the leaves with the given paths; each array is read and checked once."""
         leaves = {name: self.leaves[name] for name in names}
         wanted: dict[str, set[Tensor]] = {}
         for leaf in leaves.values():
@@ -336,18 +336,18 @@ class Opened:
                         f"{self.folder}: no file has the array {tensor.name!r:.80}"
                     )
                 wanted.setdefault(file, set()).add(tensor)
-        places = {file: self._places(file, found) for file, found in wanted.items()}
-        tensors.check_memory((p for table in places.values() for p in table.values()), self.folder)
+        extents = {file: self._extents(file, found) for file, found in wanted.items()}
+        tensors.check_memory((p for table in extents.values() for p in table.values()), self.folder)
         made: dict[Any, Any] = {}
-        for file, table in places.items():
+        for file, table in extents.items():
             made.update(self._arrays(file, table))
         return {
             n: made[x] if isinstance(x, Tensor) else x.make(made) if isinstance(x, Parts) else x
             for n, x in leaves.items()
         }
 
-    def _places(self, name: str, leaves: set[Tensor]) -> dict[Tensor, tensors.Place]:
-        """Where arrays lie in a file, which must have them as the description says."""
+    def _extents(self, name: str, leaves: set[Tensor]) -> dict[Tensor, tensors.Extent]:
+        """Return where arrays are in a file, after checking them against the manifest."""
         path = self.folder / name
         try:
             with files.opened(path) as (file, size):
@@ -356,20 +356,20 @@ class Opened:
             raise CheckpointError(f"{path} is missing: the checkpoint is not complete") from None
         out = {}
         for leaf in leaves:
-            place = header.get(leaf.name)
-            if place is None or (place.dtype, place.shape) != leaf.stored:
+            extent = header.get(leaf.name)
+            if extent is None or (extent.dtype, extent.shape) != leaf.stored:
                 raise CheckpointError(
                     f"{path} should have {leaf.name!r:.80} as {leaf.spec}, but has "
-                    f"{place and (place.dtype, place.shape)}"
+                    f"{extent and (extent.dtype, extent.shape)}"
                 )
-            out[leaf] = place
+            out[leaf] = extent
         return out
 
-    def _arrays(self, name: str, places: dict[Tensor, tensors.Place]) -> dict[Tensor, Any]:
+    def _arrays(self, name: str, extents: dict[Tensor, tensors.Extent]) -> dict[Tensor, Any]:
         path, out = self.folder / name, {}
         with files.opened(path) as (file, _):
-            for leaf, place in places.items():
-                array = tensors.read_tensor(file, place, leaf.name, path)
+            for leaf, extent in extents.items():
+                array = tensors.read_tensor(file, extent, leaf.name, path)
                 if tensors.digest(array) != self.body["sha256"].get(leaf.name):
                     raise CheckpointError(
                         f"{path} is damaged: the checksum of {leaf.name!r:.80} is not that of its "
@@ -380,7 +380,7 @@ class Opened:
 
 
 def _tensors(leaf: Any) -> list[Tensor]:
-    """The arrays of files that a leaf is made of."""
+    """Return the stored arrays that make up a leaf."""
     if isinstance(leaf, Parts):
         return [tensor for _, tensor in leaf.parts]
     return [leaf] if isinstance(leaf, Tensor) else []
@@ -388,7 +388,7 @@ def _tensors(leaf: Any) -> list[Tensor]:
 
 def _open(path: str | os.PathLike[str]) -> Path:
     folder = Path(os.path.abspath(path))
-    _settle(folder)
+    _finish_earlier_save(folder)
     if not folder.is_dir() or not os.path.lexists(folder / MANIFEST):
         raise FileNotFoundError(
             f"there is no checkpoint at {folder}"
@@ -409,47 +409,48 @@ def load(
     cast: bool = False,
     types: Iterable[type] = (),
 ) -> Any:
-    """Loads a tree that `save` saved.
+    """Load a tree that `save` wrote.
 
-    Without a template the tree comes back as it was: containers, named tuples, dataclasses and
-    modules of classes that are imported, random keys, weak types. With one, each leaf of the
-    template is replaced by the leaf of the same path; static fields, functions and the kinds of
-    containers are the template's. A template is as good with shapes for leaves
-    (`namoo.eval_shape`).
+    Without a template, the tree is restored as it was: containers, named tuples, dataclasses and
+    modules of imported classes, random keys, weak types. With a template, each of its leaves is
+    replaced by the leaf with the same path; static fields, functions and container types are the
+    template's. The leaves of a template may be shapes (`namoo.eval_shape`).
 
     Args:
-      path: the folder.
-      like: a template.
-      only: a pattern, or a `namoo.paths`, of the leaves to load; no other array is read. The others
-        stay as the template has them; without a template they are None.
-      rename: from paths in the file to paths in the template, of leaves or whole subtrees; or a
-        function of a path.
-      missing: 'error', or 'keep' the template's leaves that the file does not have.
-      extra: 'error', or 'ignore' leaves that the template does not have.
-      cast: convert arrays to the types of the template.
-      types: classes to rebuild nodes of, beside those that imported modules have.
+        path: the folder.
+        like: a template.
+        only: a pattern, or a `namoo.paths`, of the leaves to load; no other array is read. The
+            others stay as the template has them; without a template they are None.
+        rename: from paths in the file to paths in the template, of leaves or whole subtrees; or a
+            function of a path.
+        missing: 'error', or 'keep' the template's leaves that the file does not have.
+        extra: 'error', or 'ignore' leaves that the template does not have.
+        cast: convert arrays to the types of the template.
+        types: classes to rebuild nodes of, in addition to those of imported modules.
 
     Returns:
-      The tree.
+        The tree.
 
     Raises:
-      FileNotFoundError: if there is no checkpoint.
-      CheckpointError: if it is damaged, or needs a template.
-      TreeMismatchError: if it does not fit the template. Its `differences` lists where.
+        FileNotFoundError: if there is no checkpoint.
+        CheckpointError: if it is damaged, or needs a template.
+        TreeMismatchError: if it does not fit the template. Its `differences` lists where.
 
-    >>> import tempfile, namoo.numpy as jnp
-    >>> folder = tempfile.mkdtemp()
-    >>> save(folder, {"encoder": {"w": jnp.ones(2)}, "head": {"w": jnp.zeros(2)}})
-    >>> load(folder, only="head/**")
-    {'encoder': {'w': None}, 'head': {'w': Array([0., 0.], dtype=float32)}}
-    >>> load(folder, like={"enc": {"w": jnp.zeros(2)}}, rename={"encoder": "enc"}, extra="ignore")
-    {'enc': {'w': Array([1., 1.], dtype=float32)}}
-    >>> load(folder, like={"encodr": {"w": jnp.zeros(2)}, "head": {"w": jnp.zeros(3)}})
-    Traceback (most recent call last):
-      ...
-    namoo._tree.diff.TreeMismatchError: the tree in ... does not fit the template; ...
-      at the root: missing key 'encodr'; unexpected key 'encoder' (did you mean 'encodr'?)
-      at ['head']['w']: expected float32[3], found float32[2]
+    Example:
+        >>> import tempfile, namoo.numpy as jnp
+        >>> folder = tempfile.mkdtemp()
+        >>> save(folder, {"encoder": {"w": jnp.ones(2)}, "head": {"w": jnp.zeros(2)}})
+        >>> load(folder, only="head/**")
+        {'encoder': {'w': None}, 'head': {'w': Array([0., 0.], dtype=float32)}}
+        >>> like = {"enc": {"w": jnp.zeros(2)}}
+        >>> load(folder, like=like, rename={"encoder": "enc"}, extra="ignore")
+        {'enc': {'w': Array([1., 1.], dtype=float32)}}
+        >>> load(folder, like={"encodr": {"w": jnp.zeros(2)}, "head": {"w": jnp.zeros(3)}})
+        Traceback (most recent call last):
+          ...
+        namoo.tree.TreeMismatchError: the tree in ... does not fit the template; ...
+          at the root: missing key 'encodr'; unexpected key 'encoder' (did you mean 'encodr'?)
+          at ['head']['w']: expected float32[3], found float32[2]
     """
     folder = _open(path)
     with files.locked(folder, exclusive=False):
@@ -488,11 +489,11 @@ def load(
 
 
 class Info(NamedTuple):
-    """What a checkpoint holds.
+    """What a checkpoint contains.
 
     Attributes:
-      leaves: by path, the shape and type of each array, and the value of each other leaf.
-      metadata: what was given to `save`.
+        leaves: by path, the shape and type of each array, and the value of each other leaf.
+        metadata: what was given to `save`.
     """
 
     leaves: dict[str, Any]
@@ -500,24 +501,25 @@ class Info(NamedTuple):
 
 
 def info(path: str | os.PathLike[str]) -> Info:
-    """Says what a checkpoint holds, without reading its arrays.
+    """Describe what a checkpoint contains, without reading its arrays.
 
     Args:
-      path: the folder.
+        path: the folder.
 
     Returns:
-      The leaves by path, and the metadata.
+        The leaves by path, and the metadata.
 
     Raises:
-      FileNotFoundError: if there is no checkpoint.
-      CheckpointError: if its description is damaged.
+        FileNotFoundError: if there is no checkpoint.
+        CheckpointError: if its description is damaged.
 
-    >>> import tempfile, namoo.numpy as jnp
-    >>> folder = tempfile.mkdtemp()
-    >>> save(folder, {"w": jnp.ones((2, 3)), "step": 7}, metadata={"loss": 0.5})
-    >>> info(folder)
-    Info(leaves={'step': 7, 'w': ShapeDtypeStruct(shape=(2, 3), dtype=float32)}, \
-metadata={'loss': 0.5})
+    Example:
+        >>> import tempfile, namoo.numpy as jnp
+        >>> folder = tempfile.mkdtemp()
+        >>> save(folder, {"w": jnp.ones((2, 3)), "step": 7}, metadata={"loss": 0.5})
+        >>> info(folder)
+        Info(leaves={'step': 7, 'w': ShapeDtypeStruct(shape=(2, 3), dtype=float32)},
+             metadata={'loss': 0.5})
     """
     folder = _open(path)
     with files.locked(folder, exclusive=False):

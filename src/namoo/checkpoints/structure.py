@@ -1,11 +1,10 @@
-"""The structure of a tree as JSON, and back.
+"""Write the structure of a tree as JSON, and read it back.
 
-The nodes are listed one after the other, parents first, so that a deep tree is not deep JSON. A
-class is written as `module:name` and found again among the modules that the program has imported
-and those of namoo that define layers and optimisers: nothing else is imported, called by name or
-evaluated because a file says so. The activation functions of `namoo.nn` are written by name. Other
-functions, and static values that JSON cannot hold, are not written at all: they come from a
-template.
+The nodes are a flat list, parents first, so that deep trees do not need deep JSON. A class is
+written as `module:name` and looked up in the modules that the program has imported and in those of
+namoo that define layers and optimisers. Nothing else is imported, called or evaluated because a
+file says so. The activation functions of `namoo.nn` are written by name. Other functions, and
+static values that JSON cannot represent, are not written: they come from a template.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
-from namoo._lazy import load_module
-from namoo._module.form import DATA, Fixed, Form, Mixed, Tied, Ties
-from namoo._module.module import Module
-from namoo._tree.registry import node_type
-from namoo._tree.structure import PyTreeDef
+from namoo._base import dtypes
+from namoo._base.lazy import load_module
 from namoo.checkpoints.errors import CheckpointError
+from namoo.module.form import DATA, Fixed, Form, Mixed, Tied, Ties
+from namoo.module.module import Module
 from namoo.nn import activations
 from namoo.numpy import dtypes_ns
+from namoo.tree.registry import node_type
+from namoo.tree.treedef import PyTreeDef
 
 MAX_DEPTH = 900
 
-# The containers that need no name of a class.
+# Containers that are written without a class name.
 _PLAIN: dict[str, type] = {
     "none": type(None),
     "list": list,
@@ -44,8 +43,27 @@ _KIND_OF_PLAIN = {cls: kind for kind, cls in _PLAIN.items()}
 _FACTORIES: dict[str, type] = {
     cls.__name__: cls for cls in (bool, dict, float, int, list, set, str, tuple)
 }
-# The modules whose classes a checkpoint may bring along.
+# The modules that a checkpoint may import for their classes.
 _OWN = re.compile(r"namoo\.(nn|optim|train|mixed|scipy)(\.[a-z_0-9]+)*")
+# Where classes are that older files name by another module.
+_MOVED = {
+    "namoo.optim.accumulation": "namoo.optim.transforms.accumulation",
+    "namoo.optim.adams": "namoo.optim.transforms.adam",
+    "namoo.optim.adding": "namoo.optim.transforms.adding",
+    "namoo.optim.backtracking": "namoo.optim.linesearch",
+    "namoo.optim.combine": "namoo.optim.transforms.combining",
+    "namoo.optim.conditional": "namoo.optim.transforms.conditionality",
+    "namoo.optim.constraining": "namoo.optim.transforms.constraining",
+    "namoo.optim.masking": "namoo.optim.transforms.masking",
+    "namoo.optim.momentum": "namoo.optim.transforms.momentum",
+    "namoo.optim.monitoring": "namoo.optim.transforms.monitoring",
+    "namoo.optim.quasi_newton": "namoo.optim.transforms.lbfgs",
+    "namoo.optim.scaling": "namoo.optim.transforms.scaling",
+    "namoo.optim.second_moments": "namoo.optim.transforms.rms",
+    "namoo.optim.sign_steps": "namoo.optim.transforms.rprop",
+    "namoo.optim.slow_weights": "namoo.optim.lookahead",
+    "namoo.optim.zoom": "namoo.optim.linesearch",
+}
 _TEMPLATE = (
     "Load it into a template: load(path, like=tree), with a tree of the same structure, such as "
     "the one that training starts from"
@@ -57,7 +75,7 @@ def class_name(cls: type) -> str:
 
 
 def write_structure(treedef: PyTreeDef) -> list[Any]:
-    """The nodes of a tree, parents first; a leaf is `"*"`."""
+    """Return the nodes of a tree, parents first; a leaf is `"*"`."""
     out: list[Any] = []
     todo = [treedef]
     while todo:
@@ -85,20 +103,20 @@ def write_structure(treedef: PyTreeDef) -> list[Any]:
 
 
 def read_structure(nodes: Any, types: Iterable[type] = ()) -> PyTreeDef:
-    """The structure that `write_structure` wrote.
+    """Return the structure that `write_structure` wrote.
 
     Args:
-      nodes: what was read from a file.
-      types: classes to look among, before those that are imported.
+        nodes: what was read from a file.
+        types: classes to look among, before those that are imported.
 
     Raises:
-      CheckpointError: if it is not a structure, or cannot be made without a template.
+        CheckpointError: if it is not a structure, or cannot be made without a template.
     """
     known = {class_name(cls): cls for cls in types}
     if not isinstance(nodes, list):
         raise CheckpointError("the structure of the tree is not a list of nodes")
     leaf = PyTreeDef.make_from_node_data_and_children(None, None, ())
-    # Children come after their parent: from the end, each parent finds its own on the stack.
+    # Parents come before their children, so read from the end: a parent finds them on the stack.
     stack: list[tuple[PyTreeDef, int]] = []
     for node in reversed(nodes):
         if node == "*":
@@ -185,21 +203,23 @@ def _is_pair(value: Any) -> bool:
 
 
 def _find_class(name: str, known: dict[str, type]) -> type:
-    """A class that is imported already, or one of namoo's own, whose module is imported for it.
+    """Return an imported class, or one of namoo's own, importing its module.
 
-    A file decides about no other import: that would run code which the program did not choose.
+    A file must not trigger any other import: that would run code that the program did not choose.
     """
+    module, _, qualname = name.partition(":")
+    module = _MOVED.get(module, module)
+    name = f"{module}:{qualname}"
     if name in known:
         return known[name]
-    module, _, qualname = name.partition(":")
     if module not in sys.modules and _OWN.fullmatch(module):
         try:
             load_module(module)
         except ModuleNotFoundError:
-            pass  # a file of another version; the class is not found, below
+            pass  # written by another version; reported below as a missing class
     found: Any = sys.modules.get(module)
     for part in qualname.split("."):
-        # The object's own dict is asked: `__getattr__` of a module may load others.
+        # Look in the object's own dict: a module's `__getattr__` could import other modules.
         found = vars(found).get(part) if hasattr(found, "__dict__") else None
     if not isinstance(found, type) or class_name(found) != name:
         raise CheckpointError(
@@ -210,7 +230,7 @@ def _find_class(name: str, known: dict[str, type]) -> type:
 
 
 def write_value(value: Any) -> Any:
-    """A static value as JSON: itself, or a list of a tag and parts."""
+    """Return a static value as JSON: the value, or a list of a tag and parts."""
     cls = type(value)
     if value is None or cls in (bool, str):
         return value
@@ -235,7 +255,7 @@ def write_value(value: Any) -> Any:
     if isinstance(value, type) and issubclass(value, np.generic):
         name = np.dtype(value).name if value.__name__ in ELEMENTS else ""
         return ["numpy_type", name] if name else _opaque(value)
-    if isinstance(value, _dtypes.KeyDType):
+    if isinstance(value, dtypes.KeyDType):
         return ["key_dtype", value.impl]
     if isinstance(value, type) and _FACTORIES.get(value.__name__) is value:
         return ["class", value.__name__]
@@ -264,7 +284,7 @@ def _opaque(value: Any) -> list[str]:
 
 
 def activation_name(value: Any) -> str | None:
-    """The name of an activation function of `namoo.nn`; None of all else."""
+    """Return the name of an activation function of `namoo.nn`, or None for anything else."""
     name = getattr(value, "__name__", None)
     return name if isinstance(name, str) and _activation(name) is value else None
 
@@ -276,7 +296,7 @@ def _activation(name: str) -> Any:
 
 
 def read_value(value: Any, known: dict[str, type]) -> Any:
-    """The static value that `write_value` wrote."""
+    """Return the static value that `write_value` wrote."""
     try:
         return _read_value(value, known)
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as error:
@@ -315,7 +335,7 @@ def _read_value(value: Any, known: dict[str, type]) -> Any:
         case ["numpy_type", str(name)]:
             return ELEMENTS[name].type
         case ["key_dtype", str(impl)]:
-            return _dtypes.KeyDType(impl)
+            return dtypes.KeyDType(impl)
         case ["class", str(name)]:
             return _FACTORIES[name]
         case ["structure", nodes]:

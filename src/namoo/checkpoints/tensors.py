@@ -1,12 +1,12 @@
-"""The safetensors format: a header that says where each array lies, then the bytes.
+"""The safetensors format: a header that says where each array is, then the bytes.
 
     8 bytes  length of the header, little endian
     header   JSON: {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …}
     data     the arrays, without gaps
 
-The library of that name maps files into memory, leaves out types that NumPy lacks, and neither
-synchronises nor checks what it writes. Everything here is checked before a byte of data is read:
-what is allocated is never more than the file is long.
+The `safetensors` library maps files into memory, omits types that NumPy lacks, and neither syncs
+nor checks what it writes. Here everything is checked before any data are read, and no more memory
+is allocated than the file is long.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ DTYPES: dict[str, np.dtype] = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _MAX_RANK = 64
-# The start of an archive, or in old files of a pickled number.
+# The first bytes of a zip archive or, in old files, of a pickled number.
 _OF_PYTORCH = (b"PK\x03\x04", b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46")
 
 
-class Place(NamedTuple):
-    """Where an array lies: bytes `begin` to `end` of the file."""
+class Extent(NamedTuple):
+    """The position of an array: bytes `begin` to `end` of the file."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -63,7 +63,7 @@ class Place(NamedTuple):
 
 
 def as_bytes(array: np.ndarray) -> np.ndarray:
-    """The bytes of an array in C order, little endian."""
+    """Return the bytes of an array in C order, little endian."""
     little = array.astype(array.dtype.newbyteorder("<"), copy=False)
     return np.ascontiguousarray(little).reshape(-1).view(np.uint8)
 
@@ -71,9 +71,9 @@ def as_bytes(array: np.ndarray) -> np.ndarray:
 def write_tensors(
     file: BinaryIO, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Writes arrays of types that the format has."""
+    """Write arrays of dtypes that the format has."""
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
-    # Wide elements first, so that each array is aligned to its own elements.
+    # Wide elements first, so that each array is aligned to its element size.
     order = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
     offset = 0
     for name in order:
@@ -92,19 +92,19 @@ def write_tensors(
         file.write(as_bytes(arrays[name]).data)
 
 
-def read_header(file: BinaryIO, size: int, where: Path) -> tuple[dict[str, Place], dict[str, str]]:
-    """Reads and checks the header of a file.
+def read_header(file: BinaryIO, size: int, where: Path) -> tuple[dict[str, Extent], dict[str, str]]:
+    """Read and check the header of a file.
 
     Args:
-      file: the file, at its start.
-      size: how long it is.
-      where: its name, for messages.
+        file: the file, at its start.
+        size: how long it is.
+        where: its name, for messages.
 
     Returns:
-      The place of each array, and the metadata.
+        The extent of each array, and the metadata.
 
     Raises:
-      CheckpointError: if a size, a range, a type or a name is wrong.
+        CheckpointError: if a size, a range, a type or a name is wrong.
     """
     start = file.read(8)
     length = int.from_bytes(start, "little") if size >= 8 else -1
@@ -125,22 +125,22 @@ def read_header(file: BinaryIO, size: int, where: Path) -> tuple[dict[str, Place
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise CheckpointError(f"{where}: __metadata__ must hold strings only")
     begin = 8 + length
-    places = {name: _place(name, entry, begin, where) for name, entry in header.items()}
+    extents = {name: _extent(name, entry, begin, where) for name, entry in header.items()}
     reached, before = begin, ""
-    for name, place in sorted(places.items(), key=lambda item: (item[1].begin, item[1].end)):
-        if place.begin != reached:
-            what = "overlaps" if place.begin < reached else "leaves a gap after"
+    for name, extent in sorted(extents.items(), key=lambda item: (item[1].begin, item[1].end)):
+        if extent.begin != reached:
+            what = "overlaps" if extent.begin < reached else "leaves a gap after"
             raise CheckpointError(f"{where}: the array {name!r} {what} {before or 'the header'!r}")
-        reached, before = place.end, name
+        reached, before = extent.end, name
     if reached != size:
         raise CheckpointError(
             f"{where}: its arrays end at byte {reached}, but it has {size} bytes"
             + (": it is cut short" if reached > size else "")
         )
-    return places, metadata
+    return extents, metadata
 
 
-def _place(name: str, entry: Any, start: int, where: Path) -> Place:
+def _extent(name: str, entry: Any, start: int, where: Path) -> Extent:
     wrong = f"{where}: the array {name!r}"
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise CheckpointError(f"{wrong} is not described by dtype, shape and data_offsets")
@@ -158,21 +158,21 @@ def _place(name: str, entry: Any, start: int, where: Path) -> Place:
             f"{wrong} of {dtype} and shape {shape!r:.80} needs {needed} bytes, not the "
             f"{offsets[1] - offsets[0]} of its data_offsets"
         )
-    return Place(dtype, tuple(shape), start + offsets[0], start + offsets[1])
+    return Extent(dtype, tuple(shape), start + offsets[0], start + offsets[1])
 
 
 def _are_sizes(numbers: Any) -> bool:
     return isinstance(numbers, list) and all(type(n) is int and 0 <= n < 2**62 for n in numbers)
 
 
-def check_memory(places: Iterable[Place], where: Path) -> None:
-    """Refuses to read more than the machine has memory for.
+def check_memory(extents: Iterable[Extent], where: Path) -> None:
+    """Refuse to read more than the machine's memory can hold.
 
-    A file with holes takes no room on the disk, however long it is.
+    A sparse file occupies no disk space, however long it is.
     """
     if not hasattr(os, "sysconf"):
         return
-    needed = sum(place.end - place.begin for place in places)
+    needed = sum(extent.end - extent.begin for extent in extents)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > memory:
         raise CheckpointError(
@@ -181,19 +181,19 @@ def check_memory(places: Iterable[Place], where: Path) -> None:
         )
 
 
-def read_tensor(file: BinaryIO, place: Place, name: str, where: Path) -> np.ndarray:
-    """Reads one array into memory of its own."""
-    data = np.empty(place.end - place.begin, np.uint8)
-    file.seek(place.begin)
+def read_tensor(file: BinaryIO, extent: Extent, name: str, where: Path) -> np.ndarray:
+    """Read one array into new memory."""
+    data = np.empty(extent.end - extent.begin, np.uint8)
+    file.seek(extent.begin)
     if data.nbytes and file.readinto(data.data) != data.nbytes:  # type: ignore[attr-defined]
         raise CheckpointError(f"{where} became shorter while {name!r} was read")
-    little = place.dtype.newbyteorder("<")
+    little = extent.dtype.newbyteorder("<")
     try:
-        return data.view(little).astype(place.dtype, copy=False).reshape(place.shape)
-    except ValueError as error:  # sizes beyond NumPy's, beside a size of zero
+        return data.view(little).astype(extent.dtype, copy=False).reshape(extent.shape)
+    except ValueError as error:  # a size too large for NumPy, next to a size of zero
         raise CheckpointError(f"{where}: the array {name!r} cannot be made: {error}") from None
 
 
 def digest(array: np.ndarray) -> str:
-    """The checksum of an array's bytes."""
+    """Return the checksum of an array's bytes."""
     return hashlib.sha256(as_bytes(array).data).hexdigest()

@@ -6,19 +6,10 @@ Three ways to switch it on:
 - `python -m namoo.compat train.py`, or `-m module`, or `-c code`: for one program.
 - `import namoo.compat; namoo.compat.install()` before anything imports `jax`.
 
-`import jax` then gives namoo, `jax.numpy` is `namoo.numpy`, and `jax._src` has the private names
-that libraries on top of JAX use.  JAX itself is never loaded.
+`import jax` then imports namoo, `jax.numpy` is `namoo.numpy`, and `jax._src` has the private names
+that libraries built on JAX use. JAX itself is never loaded.
 """
 
 from namoo.compat.alias import VERSION, RealJaxLoadedError, install
 
 __all__ = ["RealJaxLoadedError", "VERSION", "install"]
-
-
-def use_jax_defaults() -> None:
-    """Choose JAX's behaviour, and its names of classes, where namoo's own differ."""
-    from namoo._config import config
-    from namoo.api.jit import Jitted
-
-    config.update("check_static_indices", False)
-    Jitted.__name__ = "PjitFunction"

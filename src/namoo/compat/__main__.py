@@ -1,4 +1,4 @@
-"""Run a program with namoo in the place of JAX: `python -m namoo.compat train.py …`."""
+"""Run a program with namoo instead of JAX: `python -m namoo.compat train.py …`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ USAGE = "usage: python -m namoo.compat (script.py | -m module | -c code) [argume
 
 
 def main(argv: list[str]) -> None:
-    """Run what the arguments name, as `python` itself would."""
+    """Run what the arguments name, as `python` would."""
     install()
     match argv:
         case ["-m", module, *rest]:

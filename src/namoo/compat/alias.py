@@ -1,7 +1,7 @@
-"""The import hook that lets `import jax` give namoo.
+"""The import hook that makes `import jax` import namoo.
 
-This file imports nothing of namoo: the hook can be put in place when Python starts, and namoo
-itself is loaded by the first `import jax`.
+This file imports nothing of namoo: the hook can be installed when Python starts, and the first
+`import jax` loads namoo.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ VERSION = "0.10.2"
 """The version of JAX whose behaviour namoo implements."""
 
 PRIVATE = "namoo.compat.private"
-"""The package that answers for `jax._src`."""
+"""The package that stands in for `jax._src`."""
 
 STAND_IN_JAXLIB = "namoo.compat.jaxlib"
-"""The package that answers for `jaxlib` where none is installed."""
+"""The package that stands in for `jaxlib` if it is not installed."""
 
 
 class RealJaxLoadedError(RuntimeError):
     """JAX itself was imported before namoo could stand in for it."""
+
+    __module__ = "namoo.compat"
 
 
 class _JaxModule(ModuleType):
@@ -39,7 +41,7 @@ class _JaxModule(ModuleType):
 
 
 class _JaxLoader:
-    """Creates the module `jax`."""
+    """Create the module `jax`."""
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         module = _JaxModule(spec.name, importlib.import_module("namoo").__doc__)
@@ -50,11 +52,11 @@ class _JaxLoader:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        importlib.import_module("namoo.compat").use_jax_defaults()
+        importlib.import_module("namoo.compat.defaults").use_jax_defaults()
 
 
 class _AliasLoader:
-    """Gives a module of namoo under another name: the same object, with its own `__spec__`."""
+    """Load a module of namoo under another name: the same object, with its own `__spec__`."""
 
     def __init__(self, module: ModuleType):
         self.module = module
@@ -68,7 +70,7 @@ class _AliasLoader:
 
 
 class AliasFinder:
-    """Finds `jax`, `jax.*`, `jax._src.*` and, where it is not installed, `jaxlib` in namoo."""
+    """Find `jax`, `jax.*`, `jax._src.*` and, if it is not installed, `jaxlib` in namoo."""
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         top, _, rest = fullname.partition(".")
@@ -91,7 +93,7 @@ class AliasFinder:
         try:
             module = importlib.import_module(own)
         except ModuleNotFoundError as error:
-            # A module that namoo itself fails to import is namoo's mistake, and must be seen.
+            # A failing import inside namoo is a bug of namoo and must not be hidden.
             if error.name is None or not (own == error.name or own.startswith(error.name + ".")):
                 raise
             return None
@@ -109,7 +111,7 @@ def _installed(name: str) -> bool:
 
 
 def install() -> None:
-    """Make `import jax` give namoo from now on, in this process."""
+    """Make `import jax` import namoo from now on, in this process."""
     if any(isinstance(finder, AliasFinder) for finder in sys.meta_path):
         return
     if "jax" in sys.modules:

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo import _dtypes, errors, tree_util
+from namoo import errors, tree_util
+from namoo._base import dtypes
+from namoo._base.source_context import at_user_line, entry_point
 from namoo.control.loops import scan
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
@@ -62,8 +64,8 @@ def _name(fun: Any) -> str:
 
 def _argument(value: np.ndarray) -> EagerArray:
     """What a callback gets for an operand: an array, and for random keys their words."""
-    dtype = _dtypes.of_numpy(value.dtype) if value.dtype.names else value.dtype
-    return EagerArray(dtype.to_words(value) if isinstance(dtype, _dtypes.KeyDType) else value)
+    dtype = dtypes.of_numpy(value.dtype) if value.dtype.names else value.dtype
+    return EagerArray(dtype.to_words(value) if isinstance(dtype, dtypes.KeyDType) else value)
 
 
 def _call(what: str, callback: Any, values: Sequence[np.ndarray]) -> Any:
@@ -81,7 +83,7 @@ def _call(what: str, callback: Any, values: Sequence[np.ndarray]) -> Any:
 class ResultCallback(Primitive):
     """A callback whose results have types known beforehand."""
 
-    multiple_results = True
+    multiple_results, takes_axis = True, True
 
     def evaluate(self, *values, callback, result_avals, **rest):
         result = _call(self.name, callback, values)
@@ -100,7 +102,7 @@ class ResultCallback(Primitive):
     def checked(self, name: str, i: int, leaf: Any, aval: ShapedArray) -> np.ndarray:
         """A result, in memory of its own: the function may write to what it returned."""
         value = to_numpy(leaf) if isinstance(leaf, EagerArray) else np.asarray(leaf)
-        dtype = _dtypes.canonicalize_dtype(value.dtype)
+        dtype = dtypes.canonicalize_dtype(value.dtype)
         if value.shape != aval.shape or dtype != aval.dtype:
             found = ShapedArray(value.shape, dtype).str_short()
             raise errors.JaxRuntimeError(
@@ -135,15 +137,15 @@ class PureCallback(ResultCallback):
     name = "pure_callback"
 
     def jvp(self, primals, tangents, **params):
-        raise ValueError(NO_DERIVATIVE + errors.at_user_line())
+        raise ValueError(NO_DERIVATIVE + at_user_line())
 
-    def batch(self, xs, dims, *, callback, result_avals, vmap_method):
+    def batch(self, xs, dims, *, axis, callback, result_avals, vmap_method):
         params: dict[str, Any] = dict(
             callback=callback, result_avals=result_avals, vmap_method=vmap_method
         )
-        if vmap_method is None:
+        if vmap_method is None and not axis.devices:
             raise NotImplementedError(NO_VMAP)
-        if vmap_method == "sequential":
+        if axis.devices or vmap_method == "sequential":
             return self.in_turn(xs, dims, **params)
         size = batch_size(xs, dims)
         if vmap_method == "sequential_unrolled":
@@ -168,6 +170,15 @@ class PureCallback(ResultCallback):
         return outs, [0] * len(outs)
 
 
+def _refuse_order(axis: Axis) -> None:
+    """Raise if there are several devices: nothing says which of them goes first."""
+    if axis.size > 1:
+        raise ValueError(
+            "The following ordered effects are not supported for more than 1 device: callbacks "
+            "with ordered=True. Use ordered=False." + at_user_line()
+        )
+
+
 def _example(xs, dims, i):
     """The operands of one example of a batch."""
     return [
@@ -185,11 +196,16 @@ class IOCallback(ResultCallback):
         raise ValueError(
             "IO callbacks do not support JVP: io_callback has no derivative. Write one with "
             "namoo.custom_jvp around the call, or pass stop_gradient of its arguments."
-            + errors.at_user_line()
+            + at_user_line()
         )
 
-    def batch(self, xs, dims, *, ordered, **params):
-        if ordered:
+    def transpose(self, cts, *operands, **params):
+        raise ValueError("IO callbacks do not support transpose." + at_user_line())
+
+    def batch(self, xs, dims, *, axis, ordered, **params):
+        if ordered and axis.devices:
+            _refuse_order(axis)
+        elif ordered:
             raise ValueError(
                 "Cannot `vmap` ordered IO callback: the examples of a batch have no order. "
                 "Use ordered=False, or lax.map in place of vmap."
@@ -200,7 +216,7 @@ class IOCallback(ResultCallback):
 class DebugCallback(Primitive):
     """A call for its effects alone, which leaves the program's values as they are."""
 
-    name, effectful, multiple_results = "debug_callback", True, True
+    name, effectful, multiple_results, takes_axis = "debug_callback", True, True, True
 
     def evaluate(self, *values, callback, **rest):
         _call(self.name, callback, values)
@@ -213,7 +229,9 @@ class DebugCallback(Primitive):
         self.bind(*primals, **params)
         return [], []
 
-    def batch(self, xs, dims, **params):
+    def batch(self, xs, dims, *, axis, **params):
+        if axis.devices and params.get("ordered"):
+            _refuse_order(axis)
         for i in range(batch_size(xs, dims)):
             self.bind(*_example(xs, dims, i), **params)
         return [], []
@@ -253,7 +271,7 @@ def _result_avals(what: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArra
                 f"{what}: result_shape_dtypes must be a tree of objects with shape and dtype, such "
                 f"as namoo.ShapeDtypeStruct(shape, dtype), got {leaf!r}."
             )
-        dtype = _dtypes.canonicalize_dtype(leaf.dtype, allow_extended=True)
+        dtype = dtypes.canonicalize_dtype(leaf.dtype, allow_extended=True)
         if dtype != leaf.dtype:
             raise ValueError(
                 f"{what}: result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is "
@@ -263,7 +281,7 @@ def _result_avals(what: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArra
     return tuple(avals), tree
 
 
-@errors.boundary
+@entry_point
 def pure_callback(
     callback: Callable,
     result_shape_dtypes: Any,
@@ -278,27 +296,28 @@ def pure_callback(
     `custom_jvp` to give it one.
 
     Args:
-      callback: a function of trees of arrays that returns a tree of arrays.
-      result_shape_dtypes: what it returns, as a tree of objects with `shape` and `dtype`.
-      *args: arguments for it.
-      sharding: has no effect.
-      vmap_method: how `vmap` calls it: 'sequential', 'sequential_unrolled', 'expand_dims',
-        'broadcast_all' or 'legacy_vectorized'.
-      **kwargs: keyword arguments for it.
+        callback: a function of trees of arrays that returns a tree of arrays.
+        result_shape_dtypes: what it returns, as a tree of objects with `shape` and `dtype`.
+        *args: arguments for it.
+        sharding: has no effect.
+        vmap_method: how `vmap` calls it: 'sequential', 'sequential_unrolled', 'expand_dims',
+          'broadcast_all' or 'legacy_vectorized'.
+        **kwargs: keyword arguments for it.
 
     Returns:
-      what the function returns.
+        what the function returns.
 
     Raises:
-      JaxRuntimeError: the function raises, or returns something else than announced.
+        JaxRuntimeError: the function raises, or returns something else than announced.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> import numpy as np
-    >>> shape = namoo.ShapeDtypeStruct((), jnp.float32)
-    >>> f = lambda x: pure_callback(np.sinc, shape, x)
-    >>> namoo.jit(f)(0.5)
-    Array(0.63661975, dtype=float32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> import numpy as np
+        >>> shape = namoo.ShapeDtypeStruct((), jnp.float32)
+        >>> f = lambda x: pure_callback(np.sinc, shape, x)
+        >>> namoo.jit(f)(0.5)
+        Array(0.63661975, dtype=float32)
     """
     if not callable(callback):
         raise TypeError(f"pure_callback: callback must be callable, got {callback!r}.")
@@ -318,7 +337,7 @@ def pure_callback(
     return out_tree.unflatten(outs)
 
 
-@errors.boundary
+@entry_point
 def io_callback(
     callback: Callable,
     result_shape_dtypes: Any,
@@ -332,28 +351,29 @@ def io_callback(
     The call happens even if its result is not needed.
 
     Args:
-      callback: a function of trees of arrays that returns a tree of arrays.
-      result_shape_dtypes: what it returns, as a tree of objects with `shape` and `dtype`; None
-        for nothing.
-      *args: arguments for it.
-      sharding: has no effect.
-      ordered: calls happen in the order of the program; such calls cannot be mapped by `vmap`.
-      **kwargs: keyword arguments for it.
+        callback: a function of trees of arrays that returns a tree of arrays.
+        result_shape_dtypes: what it returns, as a tree of objects with `shape` and `dtype`; None
+          for nothing.
+        *args: arguments for it.
+        sharding: has no effect.
+        ordered: calls happen in the order of the program; such calls cannot be mapped by `vmap`.
+        **kwargs: keyword arguments for it.
 
     Returns:
-      what the function returns.
+        what the function returns.
 
     Raises:
-      JaxRuntimeError: the function raises, or returns something else than announced.
+        JaxRuntimeError: the function raises, or returns something else than announced.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> seen = []
-    >>> f = namoo.jit(lambda x: io_callback(lambda v: seen.append(int(v)), None, x))
-    >>> f(1), f(2)
-    (None, None)
-    >>> seen
-    [1, 2]
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> seen = []
+        >>> f = namoo.jit(lambda x: io_callback(lambda v: seen.append(int(v)), None, x))
+        >>> f(1), f(2)
+        (None, None)
+        >>> seen
+        [1, 2]
     """
     if not callable(callback):
         raise TypeError(f"io_callback: callback must be callable, got {callback!r}.")
@@ -403,7 +423,7 @@ def bind_debug(
     )
 
 
-@errors.boundary
+@entry_point
 def debug_callback(
     callback: Callable | None = None,
     *args: Any,
@@ -417,18 +437,19 @@ def debug_callback(
     pass.
 
     Args:
-      callback: a function whose result is not used; if None, the result is this function with the
-        options given.
-      *args: trees of arrays and other values, passed to it.
-      ordered: calls happen in the order of the program; here they always do.
-      partitioned: has no effect.
-      **kwargs: keyword arguments, likewise.
+        callback: a function whose result is not used; if None, the result is this function with the
+          options given.
+        *args: trees of arrays and other values, passed to it.
+        ordered: calls happen in the order of the program; here they always do.
+        partitioned: has no effect.
+        **kwargs: keyword arguments, likewise.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> f = namoo.jit(lambda x: debug_callback(lambda v: print("x is", v), x))
-    >>> f(3)
-    x is 3
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> f = namoo.jit(lambda x: debug_callback(lambda v: print("x is", v), x))
+        >>> f(3)
+        x is 3
     """
     if callback is None:
         refuse_arguments("debug_callback", args, kwargs)
@@ -438,7 +459,7 @@ def debug_callback(
 
 
 def refuse_arguments(name: str, args: tuple, kwargs: dict) -> None:
-    """Refuse arguments beside the options alone, which a second call belongs to."""
+    """Refuse arguments in the call that sets the options: they belong in a second call."""
     if args or kwargs:
         raise TypeError(
             f"{name} received unexpected arguments in the two-call form: {args} and {kwargs}. Pass "

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors, tree_util
-from namoo.control.axes import (
+from namoo import tree_util
+from namoo._base import dtypes
+from namoo._base.source_context import entry_point
+from namoo.control.collective_primitives import (
     Groups,
     Reduce,
     all_gather_p,
@@ -37,6 +39,7 @@ from namoo.core.trace import axis_size as size_of_axis
 from namoo.primitives.bits import bitwise_and
 from namoo.primitives.elementwise import add, div, full_like, ge, lt, mul, select, sub
 from namoo.primitives.gather import gather
+from namoo.primitives.gather_dimensions import GatherDimensionNumbers
 from namoo.primitives.shape import (
     broadcast,
     broadcast_in_dim,
@@ -49,7 +52,6 @@ from namoo.primitives.shape import (
     zeros,
 )
 from namoo.primitives.slicing import index_in_dim
-from namoo.primitives.windows import GatherDimensionNumbers
 
 
 def _names(axis_name: Any) -> tuple:
@@ -104,7 +106,7 @@ def _reduce(prim: Reduce, x: Any, axis_name: Any, axis_index_groups: Any) -> Any
         if _is_constant(leaf) and (groups is None or len({len(g) for g in groups}) == 1):
             # All examples hold the same, so the result is known while the program is traced.
             count = size if groups is None else len(groups[0])
-            if _dtypes.is_python_scalar(leaf):
+            if dtypes.is_python_scalar(leaf):
                 return leaf * count if prim is psum_p else leaf
             return prim.same(leaf, count)
         return prim.bind(leaf, axes=names, axis_index_groups=groups)
@@ -112,7 +114,7 @@ def _reduce(prim: Reduce, x: Any, axis_name: Any, axis_index_groups: Any) -> Any
     return _leaves(each, x)
 
 
-@errors.boundary
+@entry_point
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Add the values of all examples along a named axis; each of them gets the sum.
 
@@ -120,20 +122,21 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     integer.
 
     Args:
-      x: a tree of arrays; booleans are counted.
-      axis_name: the name of an axis, or a tuple of names. Integers stand for axes of the arrays.
-      axis_index_groups: lists of indices along the axis that are added separately.
+        x: a tree of arrays; booleans are counted.
+        axis_name: the name of an axis, or a tuple of names. Integers are axes of the arrays.
+        axis_index_groups: lists of indices along the axis that are added separately.
 
     Returns:
-      a tree like `x`.
+        a tree like `x`.
 
     Raises:
-      NameError: there is no axis of that name here.
+        NameError: there is no axis of that name here.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> namoo.vmap(lambda x: x / psum(x, "i"), axis_name="i")(jnp.array([1.0, 1.0, 2.0]))
-    Array([0.25, 0.25, 0.5 ], dtype=float32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> namoo.vmap(lambda x: x / psum(x, "i"), axis_name="i")(jnp.array([1.0, 1.0, 2.0]))
+        Array([0.25, 0.25, 0.5 ], dtype=float32)
     """
     return _reduce(psum_p, _leaves(_counted, x), axis_name, axis_index_groups)
 
@@ -142,22 +145,23 @@ def _counted(x: Any) -> Any:
     return convert_element_type(x, np.int32) if aval_of(x).dtype == np.bool_ else x
 
 
-@errors.boundary
+@entry_point
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The mean of the values of all examples along a named axis.
 
     Args:
-      x: a tree of arrays; integers have a floating-point mean.
-      axis_name: the name of an axis, or a tuple of names.
-      axis_index_groups: lists of indices along the axis that are averaged separately.
+        x: a tree of arrays; integers have a floating-point mean.
+        axis_name: the name of an axis, or a tuple of names.
+        axis_index_groups: lists of indices along the axis that are averaged separately.
 
     Returns:
-      a tree like `x`.
+        a tree like `x`.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> namoo.vmap(lambda x: x - pmean(x, "i"), axis_name="i")(jnp.array([1.0, 2.0, 6.0]))
-    Array([-2., -1.,  3.], dtype=float32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> namoo.vmap(lambda x: x - pmean(x, "i"), axis_name="i")(jnp.array([1.0, 2.0, 6.0]))
+        Array([-2., -1.,  3.], dtype=float32)
     """
     names = tuple(a for a in _names(axis_name) if not isinstance(a, int))
     groups = _groups("pmean", axis_index_groups, names)
@@ -169,10 +173,10 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
     def mean(s, leaf):
         n = math.prod(shape_of(leaf)[a] for a in _names(axis_name) if isinstance(a, int))
-        if _dtypes.is_python_scalar(s):
+        if dtypes.is_python_scalar(s):
             return s / count
         aval = aval_of(s)
-        dtype = _dtypes.to_inexact_dtype(aval.dtype)
+        dtype = dtypes.to_inexact_dtype(aval.dtype)
         s = convert_element_type(s, dtype, aval.weak_type)
         if isinstance(count, Tracer):
             divisor = mul(convert_element_type(count, dtype), np.asarray(n, dtype))
@@ -183,67 +187,70 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree_util.tree_map(mean, total, x)
 
 
-@errors.boundary
+@entry_point
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The largest of the values of all examples along a named axis, element by element.
 
     Args:
-      x: a tree of arrays.
-      axis_name: the name of an axis, or a tuple of names.
-      axis_index_groups: lists of indices along the axis that are compared separately.
+        x: a tree of arrays.
+        axis_name: the name of an axis, or a tuple of names.
+        axis_index_groups: lists of indices along the axis that are compared separately.
 
     Returns:
-      a tree like `x`. The derivative goes to the examples with the largest value, in equal shares.
+        A tree like `x`. The derivative is shared equally by the examples with the largest value.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> namoo.vmap(lambda x: pmax(x, "i"), axis_name="i")(jnp.array([1, 5, 2]))
-    Array([5, 5, 5], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> namoo.vmap(lambda x: pmax(x, "i"), axis_name="i")(jnp.array([1, 5, 2]))
+        Array([5, 5, 5], dtype=int32)
     """
     return _reduce(pmax_p, x, axis_name, axis_index_groups)
 
 
-@errors.boundary
+@entry_point
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The smallest of the values of all examples along a named axis, element by element.
 
     Args:
-      x: a tree of arrays.
-      axis_name: the name of an axis, or a tuple of names.
-      axis_index_groups: lists of indices along the axis that are compared separately.
+        x: a tree of arrays.
+        axis_name: the name of an axis, or a tuple of names.
+        axis_index_groups: lists of indices along the axis that are compared separately.
 
     Returns:
-      a tree like `x`. The derivative goes to the examples with the smallest value, in equal shares.
+        A tree like `x`. The derivative is shared equally by the examples with the smallest value.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> namoo.vmap(lambda x: pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
-    Array([1, 1, 1], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> namoo.vmap(lambda x: pmin(x, "i"), axis_name="i")(jnp.array([3, 1, 2]))
+        Array([1, 1, 1], dtype=int32)
     """
     return _reduce(pmin_p, x, axis_name, axis_index_groups)
 
 
-@errors.boundary
+@entry_point
 def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     """Send values from one example to another along a named axis.
 
     Args:
-      x: a tree of arrays.
-      axis_name: the name of an axis, or a tuple of names (indices then count in row-major order).
-      perm: pairs `(source, destination)` of indices; no destination occurs twice.
+        x: a tree of arrays.
+        axis_name: the name of an axis, or a tuple of names (indices then count in row-major order).
+        perm: pairs `(source, destination)` of indices; no destination occurs twice.
 
     Returns:
-      a tree like `x`. Examples that nothing is sent to get zeros.
+        a tree like `x`. Examples that nothing is sent to get zeros.
 
     Raises:
-      ValueError: a source or a destination occurs twice.
-      IndexError: an index is out of range.
+        ValueError: a source or a destination occurs twice.
+        IndexError: an index is out of range.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> shift = lambda x: ppermute(x, "i", [(0, 1), (1, 2)])
-    >>> namoo.vmap(shift, axis_name="i")(jnp.array([7, 8, 9]))
-    Array([0, 7, 8], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> shift = lambda x: ppermute(x, "i", [(0, 1), (1, 2)])
+        >>> namoo.vmap(shift, axis_name="i")(jnp.array([7, 8, 9]))
+        Array([0, 7, 8], dtype=int32)
     """
     names = _names(axis_name)
     pairs = tuple((operator.index(i), operator.index(j)) for i, j in perm)
@@ -277,22 +284,23 @@ def _dynamic_row(x: Any, index: Any) -> Any:
     return gather(x, reshape(index, (1,)), dims, (1, *inner), mode="clip")
 
 
-@errors.boundary
+@entry_point
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     """Reorder the examples along a named axis: example `i` gets what `perm[i]` holds.
 
     Args:
-      x: a tree of arrays.
-      axis_name: the name of an axis, or a tuple of names.
-      perm: a permutation of the indices along the axis.
+        x: a tree of arrays.
+        axis_name: the name of an axis, or a tuple of names.
+        perm: a permutation of the indices along the axis.
 
     Returns:
-      a tree like `x`.
+        a tree like `x`.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> namoo.vmap(lambda x: pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.array([7, 8, 9]))
-    Array([9, 7, 8], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> namoo.vmap(lambda x: pshuffle(x, "i", [2, 0, 1]), axis_name="i")(jnp.array([7, 8, 9]))
+        Array([9, 7, 8], dtype=int32)
     """
     size = size_of_axis(_names(axis_name))
     if sorted(perm) != list(range(size)):
@@ -303,22 +311,23 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(perm)])
 
 
-@errors.boundary
+@entry_point
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     """Give all examples along a named axis the value that one of them holds.
 
     Args:
-      x: a tree of arrays.
-      axis_name: the name of an axis, or a tuple of names.
-      source: the index of the example whose value is taken.
+        x: a tree of arrays.
+        axis_name: the name of an axis, or a tuple of names.
+        source: the index of the example whose value is taken.
 
     Returns:
-      a tree like `x`.
+        a tree like `x`.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> namoo.vmap(lambda x: pbroadcast(x, "i", 1), axis_name="i")(jnp.array([7, 8, 9]))
-    Array([8, 8, 8], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> namoo.vmap(lambda x: pbroadcast(x, "i", 1), axis_name="i")(jnp.array([7, 8, 9]))
+        Array([8, 8, 8], dtype=int32)
     """
     names = _names(axis_name)
     size = size_of_axis(names)
@@ -345,7 +354,7 @@ def _one_name(name: str, axis_name: Any, axis_index_groups: Any):
     return names, groups, group_size(names, groups)
 
 
-@errors.boundary
+@entry_point
 def all_gather(
     x: Any,
     axis_name: Any,
@@ -358,22 +367,23 @@ def all_gather(
     """Give every example the values of all examples along a named axis.
 
     Args:
-      x: a tree of arrays.
-      axis_name: the name of an axis, or a tuple of names.
-      axis_index_groups: lists of indices along the axis, of equal length, that are gathered
-        separately.
-      axis: where the new axis goes in each array.
-      tiled: join the values along the existing axis `axis` instead.
-      to: 'varying' or 'reduced'; the value is the same.
+        x: a tree of arrays.
+        axis_name: the name of an axis, or a tuple of names.
+        axis_index_groups: lists of indices along the axis, of equal length, that are gathered
+          separately.
+        axis: where the new axis goes in each array.
+        tiled: join the values along the existing axis `axis` instead.
+        to: 'varying' or 'reduced'; the value is the same.
 
     Returns:
-      a tree like `x`.
+        a tree like `x`.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> gather = lambda x: all_gather(x, "i")
-    >>> namoo.vmap(gather, axis_name="i", out_axes=None)(jnp.array([7, 8, 9]))
-    Array([7, 8, 9], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> gather = lambda x: all_gather(x, "i")
+        >>> namoo.vmap(gather, axis_name="i", out_axes=None)(jnp.array([7, 8, 9]))
+        Array([7, 8, 9], dtype=int32)
     """
     if to not in ("varying", "reduced"):
         raise ValueError(f"all_gather: `to` must be 'varying' or 'reduced', got {to!r}.")
@@ -382,7 +392,7 @@ def all_gather(
     def each(leaf):
         ndim = len(shape_of(leaf))
         dim = canonical_axis(axis, ndim if tiled else ndim + 1)
-        # The last name counts fastest, so it is gathered first and lies innermost.
+        # The last name varies fastest, so it is gathered first and is the innermost.
         for i, name in enumerate(reversed(names)):
             leaf = all_gather_p.bind(
                 leaf,
@@ -397,7 +407,7 @@ def all_gather(
     return _leaves(each, x)
 
 
-@errors.boundary
+@entry_point
 def psum_scatter(
     x: Any,
     axis_name: Any,
@@ -409,21 +419,22 @@ def psum_scatter(
     """Add the values of all examples, and give each of them one slice of the sum.
 
     Args:
-      x: a tree of arrays, whose axis `scatter_dimension` is as long as the named axis (or, if
-        `tiled`, a multiple of that).
-      axis_name: the name of an axis, or a tuple of names.
-      scatter_dimension: the axis that is distributed.
-      axis_index_groups: lists of indices along the axis, of equal length, that are added
-        separately.
-      tiled: keep the axis, divided among the examples, instead of removing it.
+        x: a tree of arrays, whose axis `scatter_dimension` is as long as the named axis (or, if
+          `tiled`, a multiple of that).
+        axis_name: the name of an axis, or a tuple of names.
+        scatter_dimension: the axis that is distributed.
+        axis_index_groups: lists of indices along the axis, of equal length, that are added
+          separately.
+        tiled: keep the axis, divided among the examples, instead of removing it.
 
     Returns:
-      a tree like `x`.
+        a tree like `x`.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> namoo.vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(jnp.array([[1, 2], [10, 20]]))
-    Array([11, 22], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> namoo.vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(jnp.array([[1, 2], [10, 20]]))
+        Array([11, 22], dtype=int32)
     """
     names, groups, size = _one_name("psum_scatter", axis_name, axis_index_groups)
 
@@ -459,7 +470,7 @@ def _check_length(name: str, what: str, shape: tuple, axis: int, size: int, tile
         )
 
 
-@errors.boundary
+@entry_point
 def all_to_all(
     x: Any,
     axis_name: Any,
@@ -472,24 +483,25 @@ def all_to_all(
     """Send slice `j` along `split_axis` to example `j`, and stack what comes along `concat_axis`.
 
     Args:
-      x: a tree of arrays, whose axis `split_axis` is as long as the named axis (or, if `tiled`, a
-        multiple of that).
-      axis_name: the name of an axis, or a tuple of names.
-      split_axis: the axis that is sent away.
-      concat_axis: the axis along which what comes is stacked (or, if `tiled`, joined).
-      axis_index_groups: lists of indices along the axis, of equal length, among which slices are
-        exchanged.
-      tiled: divide `split_axis` and lengthen `concat_axis`, instead of removing and making them.
+        x: a tree of arrays, whose axis `split_axis` is as long as the named axis (or, if `tiled`, a
+          multiple of that).
+        axis_name: the name of an axis, or a tuple of names.
+        split_axis: the axis that is sent away.
+        concat_axis: the axis along which what comes is stacked (or, if `tiled`, joined).
+        axis_index_groups: lists of indices along the axis, of equal length, among which slices are
+          exchanged.
+        tiled: divide `split_axis` and lengthen `concat_axis`, instead of removing and making them.
 
     Returns:
-      a tree like `x`.
+        a tree like `x`.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> swap = lambda x: all_to_all(x, "i", 0, 0)
-    >>> namoo.vmap(swap, axis_name="i")(jnp.array([[1, 2], [3, 4]]))
-    Array([[1, 3],
-           [2, 4]], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> swap = lambda x: all_to_all(x, "i", 0, 0)
+        >>> namoo.vmap(swap, axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     names, groups, size = _one_name("all_to_all", axis_name, axis_index_groups)
 
@@ -528,43 +540,45 @@ def all_to_all(
     return _leaves(each, x)
 
 
-@errors.boundary
+@entry_point
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
     """Exchange a named axis with an axis of the array of the same length.
 
     Args:
-      x: a tree of arrays.
-      axis_name: the name of an axis, or a tuple of names.
-      axis: the axis of the arrays.
-      axis_index_groups: lists of indices along the axis, of equal length, that are exchanged
-        separately.
+        x: a tree of arrays.
+        axis_name: the name of an axis, or a tuple of names.
+        axis: the axis of the arrays.
+        axis_index_groups: lists of indices along the axis, of equal length, that are exchanged
+          separately.
 
     Returns:
-      a tree like `x`.
+        a tree like `x`.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> namoo.vmap(lambda x: pswapaxes(x, "i", 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
-    Array([[1, 3],
-           [2, 4]], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> namoo.vmap(lambda x: pswapaxes(x, "i", 0), axis_name="i")(jnp.array([[1, 2], [3, 4]]))
+        Array([[1, 3],
+               [2, 4]], dtype=int32)
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-@errors.boundary
+@entry_point
 def axis_index(axis_name: Any) -> Any:
     """The number of the example along a named axis.
 
     Args:
-      axis_name: the name of an axis, or a tuple of names; then indices count in row-major order.
+        axis_name: the name of an axis, or a tuple of names; then indices count in row-major order.
 
     Returns:
-      an int32 scalar.
+        an int32 scalar.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> namoo.vmap(lambda x: x + axis_index("i"), axis_name="i")(jnp.array([10, 10, 10]))
-    Array([10, 11, 12], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> namoo.vmap(lambda x: x + axis_index("i"), axis_name="i")(jnp.array([10, 10, 10]))
+        Array([10, 11, 12], dtype=int32)
     """
     out: Any = None
     for name in _names(axis_name):
@@ -574,35 +588,37 @@ def axis_index(axis_name: Any) -> Any:
     return EagerArray(np.zeros((), np.int32)) if out is None else out
 
 
-@errors.boundary
+@entry_point
 def axis_size(axis_name: Any) -> int:
     """The size of a named axis, or the product of several, as a Python integer.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> namoo.vmap(lambda x: x * axis_size("i"), axis_name="i")(jnp.array([1, 2, 3]))
-    Array([3, 6, 9], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> namoo.vmap(lambda x: x * axis_size("i"), axis_name="i")(jnp.array([1, 2, 3]))
+        Array([3, 6, 9], dtype=int32)
     """
     return size_of_axis(axis_name)
 
 
-@errors.boundary
+@entry_point
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     """Mark a value as the same, or not, for all examples along named axes; the value stays.
 
     Args:
-      x: a tree of arrays.
-      axis_name: the name of an axis, or a tuple of names.
-      to: 'varying', 'unreduced' or 'reduced'.
+        x: a tree of arrays.
+        axis_name: the name of an axis, or a tuple of names.
+        to: 'varying', 'unreduced' or 'reduced'.
 
     Returns:
-      `x`.
+        `x`.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> mark = lambda x: pcast(x, "i", to="varying")
-    >>> namoo.vmap(mark, axis_name="i")(jnp.array([1, 2]))
-    Array([1, 2], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> mark = lambda x: pcast(x, "i", to="varying")
+        >>> namoo.vmap(mark, axis_name="i")(jnp.array([1, 2]))
+        Array([1, 2], dtype=int32)
     """
     if to not in ("varying", "unreduced", "reduced"):
         raise ValueError(f"pcast: `to` must be 'varying', 'unreduced' or 'reduced', got {to!r}.")
@@ -613,7 +629,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     return _leaves(lambda leaf: vary_p.bind(leaf, axes=names), x)
 
 
-@errors.boundary
+@entry_point
 def ragged_all_to_all(
     operand: Any,
     output: Any,
@@ -631,21 +647,21 @@ def ragged_all_to_all(
     to its `output` from row `output_offsets[j]` of example `i` on.
 
     Args:
-      operand: the array to send from.
-      output: the array to write to; rows that nothing is written to stay.
-      input_offsets: for each receiver, where its piece starts in `operand`.
-      send_sizes: for each receiver, the length of its piece.
-      output_offsets: for each receiver, where the piece goes in the receiver's `output`.
-      recv_sizes: for each sender, the length of its piece; known from the others, too.
-      axis_name: the name of an axis, or a tuple of names.
-      axis_index_groups: must be None.
+        operand: the array to send from.
+        output: the array to write to; rows that nothing is written to stay.
+        input_offsets: for each receiver, where its piece starts in `operand`.
+        send_sizes: for each receiver, the length of its piece.
+        output_offsets: for each receiver, where the piece goes in the receiver's `output`.
+        recv_sizes: for each sender, the length of its piece; known from the others, too.
+        axis_name: the name of an axis, or a tuple of names.
+        axis_index_groups: must be None.
 
     Returns:
-      an array like `output`.
+        an array like `output`.
 
     Raises:
-      TypeError: `operand` and `output` differ in their types.
-      ValueError: the offsets and sizes are not integer vectors as long as the named axis.
+        TypeError: `operand` and `output` differ in their types.
+        ValueError: the offsets and sizes are not integer vectors as long as the named axis.
     """
     if axis_index_groups is not None:
         raise ValueError("ragged_all_to_all: axis_index_groups is not supported.")
@@ -667,7 +683,7 @@ def ragged_all_to_all(
         recv_sizes=recv_sizes,
     )
     for name, x in given.items():
-        if shape_of(x) != (size,) or not _dtypes.issubdtype(aval_of(x).dtype, np.integer):
+        if shape_of(x) != (size,) or not dtypes.issubdtype(aval_of(x).dtype, np.integer):
             raise ValueError(
                 f"ragged_all_to_all: {name} must hold one integer for each of the {size} examples, "
                 f"got {aval_of(x).str_short()}."

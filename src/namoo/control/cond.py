@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from namoo import errors, tree_util
-from namoo._config import config
-from namoo.control.axes import vary_p
+from namoo import tree_util
+from namoo._base.caches import per_program
+from namoo._base.config import config
+from namoo._base.source_context import at_user_line, entry_point
+from namoo.analysis.dead_code import chosen, dce, dependent, has_checks, has_io, prune, reads
+from namoo.control.collective_primitives import vary_p
 from namoo.control.scan import one_by_one
 from namoo.control.trees import as_arrays, share_consts, staged, type_differences
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
-from namoo.core.jaxpr import ClosedJaxpr, chosen, dce, dependent, has_io, jaxpr_as_fun, prune, reads
+from namoo.core.jaxpr import ClosedJaxpr, Var, jaxpr_as_fun
 from namoo.core.primitive import Zero, is_linear, is_zero
 from namoo.core.trace import Tracer, context
 from namoo.primitives.elementwise import clamp, eq, ne, select_n
@@ -29,9 +32,10 @@ from namoo.primitives.shape import (
 )
 from namoo.transforms.batch import batch_jaxpr, batch_to, to_front
 from namoo.transforms.jvp import jvp, jvp_jaxpr
-from namoo.transforms.linear import linearize_jaxpr, tangents_out, transpose_jaxpr
+from namoo.transforms.linear import linearize_jaxpr, tangents_out
 from namoo.transforms.program import Call, ProgramPrimitive, interpret
-from namoo.transforms.stage import derived, stage_closed
+from namoo.transforms.stage import stage_closed
+from namoo.transforms.transpose import transpose_jaxpr
 
 
 class Cond(ProgramPrimitive):
@@ -63,6 +67,30 @@ class Cond(ProgramPrimitive):
             params={"branches": programs},
         )
 
+    def keeping(self, eqn, part):
+        branches = eqn.params["branches"]
+        parts = [part(branch.jaxpr) for branch in branches]
+        slots, places = _slots([[v.aval for v in kept] for kept, _, _ in parts])
+        if not slots:
+            return None
+        given = [Var(aval) for aval in slots]
+        forward, again = [], []
+        for branch, (kept, computing, reading), own in zip(branches, parts, places, strict=True):
+            program = computing.replace(outvars=[*computing.outvars, *kept])
+            closed = ClosedJaxpr(program, branch.consts)
+            forward.append(_fill_slots(closed, len(computing.outvars), slots, own))
+            inputs = [Var(aval) for aval in slots]
+            for place, var in zip(own, kept, strict=True):
+                inputs[place] = var
+            again.append(
+                ClosedJaxpr(reading.replace(invars=[*reading.invars, *inputs]), branch.consts)
+            )
+        return (
+            eqn.replace(outvars=[*eqn.outvars, *given], params={"branches": tuple(forward)}),
+            eqn.replace(invars=[*eqn.invars, *given], params={"branches": tuple(again)}),
+            given,
+        )
+
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["branches"][0].out_avals]
 
@@ -90,13 +118,14 @@ class Cond(ProgramPrimitive):
         nonzero_out = _either(linearize_jaxpr(b, nonzeros).nonzero_out for b in branches)
         halves = [linearize_jaxpr(b, nonzeros, nonzero_out) for b in branches]
         n = len(branches[0].out_avals)
-        # Every branch outputs the residuals of all: its own, and zeros for the others'.
-        forward = tuple(_pad_residuals(i, halves, n) for i in range(len(halves)))
+        slots, places = _slots([half.primal.out_avals[n:] for half in halves])
+        pairs = [*zip(halves, places, strict=True)]
+        forward = tuple(_fill_slots(half.primal, n, slots, own) for half, own in pairs)
         outs = self.bind(index, *primals, branches=forward)
         given = [t for t in tangents[1:] if not is_zero(t)]
         out_tangents = []
         if any(nonzero_out):
-            backward = tuple(_pick_residuals(i, halves, len(primals)) for i in range(len(halves)))
+            backward = tuple(_read_slots(half, slots, own) for half, own in pairs)
             out_tangents = self.bind(index, *primals, *outs[n:], *given, branches=backward)
         return outs[:n], tangents_out(nonzero_out, outs[:n], out_tangents)
 
@@ -126,13 +155,14 @@ class Cond(ProgramPrimitive):
         xs, batched = to_front(xs, dims)
         if index_dim is not None:
             # Each example takes its own branch: all are computed, and the results selected.
-            if any(has_io(b.jaxpr) for b in branches):
+            apart = axis.devices and any(b.jaxpr.effectful for b in branches)
+            if any(has_io(b.jaxpr) for b in branches) and not apart:
                 raise NotImplementedError(
                     "IO effect not supported in vmap-of-cond. The index of cond or switch is "
                     "batched: all branches are run, so an io_callback in one of them would "
                     "happen too often. Use lax.map in place of vmap."
                 )
-            if config.strict:
+            if config.strict or apart or any(has_checks(b.jaxpr) for b in branches):
                 alone = one_by_one(
                     self, [index, *xs], [index_dim, *(0 if b else None for b in batched)], axis,
                     branches=branches,
@@ -172,6 +202,9 @@ class CondOfEach(Call):
 
     def narrowed(self, eqn, used):
         return eqn
+
+    def keeping(self, eqn, part):
+        return None
 
     def jvp(self, primals, tangents, *, batched, rebatch, **params):
         def run(branch, xs, ts):
@@ -219,18 +252,20 @@ def _batched(branches, axis, batched):
 
 def _bind_each(index, xs, batched, rebatch):
     """Results of `cond_of_each` on operands that have all axes of the index or none."""
-    branches = rebatch(batched)
-
-    def make():
-        def fun(index, *xs):
-            results = [jaxpr_as_fun(b)(*xs) for b in branches]
-            return [_select(index, cases) for cases in zip(*results, strict=True)]
-
-        return stage_closed(fun, [aval_of(x) for x in (index, *xs)], branches[0].jaxpr.name)
-
-    key = ("of each", branches[1:], shape_of(index))
-    program = derived(branches[0].jaxpr, key, make)
+    first, *others = rebatch(batched)
+    program = _each_program(first, tuple(others), *(aval_of(x) for x in (index, *xs)))
     return cond_of_each_p.bind(index, *xs, jaxpr=program, batched=tuple(batched), rebatch=rebatch)
+
+
+@per_program("cond of each", keyed_by="the other branches, types of the operands")
+def _each_program(first, others, *avals):
+    """All branches, and then a selection by example."""
+
+    def fun(index, *xs):
+        results = [jaxpr_as_fun(b)(*xs) for b in (first, *others)]
+        return [_select(index, cases) for cases in zip(*results, strict=True)]
+
+    return stage_closed(fun, avals, first.jaxpr.name)
 
 
 def _differentiate_each(run, primals, tangents, batched, rebatch):
@@ -271,39 +306,53 @@ def _where(taken, t):
     return _select(taken, [zeros(aval_of(t)), t])
 
 
-def _pad_residuals(i, halves, n):
-    own = halves[i].primal
+def _slots(groups):
+    """Places for values of which each branch has some; and which places each branch's values take.
+
+    Only one branch is run, so values of different branches share a place where they have one type.
+    """
+    slots, places = [], []
+    for avals in groups:
+        free, own = [*range(len(slots))], []
+        for aval in avals:
+            fits = (i for i in free if slots[i] == aval and slots[i].vma == aval.vma)
+            place = next(fits, None)
+            if place is None:
+                place = len(slots)
+                slots.append(aval)
+            else:
+                free.remove(place)
+            own.append(place)
+        places.append(own)
+    return slots, places
+
+
+def _fill_slots(closed, n, slots, own):
+    """A branch whose results after the first n are in their slots, with zeros in the others."""
 
     def fun(*args):
-        outs = jaxpr_as_fun(own)(*args)
-        residuals = []
-        for j, other in enumerate(halves):
-            avals = other.primal.out_avals[n:]
-            residuals += outs[n:] if i == j else map(zeros, avals)
-        return [*outs[:n], *residuals]
+        outs = jaxpr_as_fun(closed)(*args)
+        found = dict(zip(own, outs[n:], strict=True))
+        return [
+            *outs[:n],
+            *(found[i] if i in found else zeros(aval) for i, aval in enumerate(slots)),
+        ]
 
-    return stage_closed(fun, own.in_avals, own.jaxpr.name)
+    return stage_closed(fun, closed.in_avals, closed.jaxpr.name)
 
 
-def _pick_residuals(i, halves, num_inputs):
-    counts = [sum(f is None for f in h.forwarded) for h in halves]
-    start, total = sum(counts[:i]), sum(counts)
-    half = halves[i]
+def _read_slots(half, slots, own):
+    """The tangents of a branch, from its operands, the slots and the given tangents."""
+    num_inputs = len(half.primal.in_avals)
 
     def fun(*args):
         inputs, rest = args[:num_inputs], args[num_inputs:]
-        computed, tangents = rest[start : start + counts[i]], rest[total:]
-        residuals = half.residuals(inputs, computed)
-        return jaxpr_as_fun(half.tangent)(*residuals, *tangents)
+        residuals = half.residuals(inputs, [rest[place] for place in own])
+        return jaxpr_as_fun(half.tangent)(*residuals, *rest[len(slots) :])
 
-    computed = [a for h, c in zip(halves, counts, strict=True) for a in _last(h, c)]
     tangents = half.tangent.in_avals[len(half.forwarded) :]
-    avals = [*half.primal.in_avals, *computed, *tangents]
+    avals = [*half.primal.in_avals, *slots, *tangents]
     return stage_closed(fun, avals, half.primal.jaxpr.name)
-
-
-def _last(half, count):
-    return half.primal.out_avals[len(half.primal.out_avals) - count :]
 
 
 def _with_zeros(program, own, wanted, avals):
@@ -326,31 +375,35 @@ def _choose(name: str, index: Any, funs: Sequence[Callable], operands: tuple) ->
     for other in programs[1:]:
         differences = type_differences(first.out_types(), other.out_types())
         if differences:
+            what = "branch outputs must have the same pytree structure, but they differ"
+            if first.out_tree == other.out_tree:
+                what = "branches must have equal output types but they differ"
             label = "true_fun and false_fun" if name == "cond" else "branches"
             raise TypeError(
                 tree_util.mismatch(
-                    f"{name}: {label} must return the same structure and types; "
-                    f"{first.name!r} and {other.name!r} differ",
+                    f"{name} {what}: {label} {first.name!r} and {other.name!r}",
                     differences,
                 ).args[0]
-                + errors.at_user_line()
+                + at_user_line()
             )
     branches, consts = share_consts(programs)
     args = [*consts, *flat]
     if context.checked:
         branches, args = _varying(branches, args, aval_of(index).vma)
         return first.out_tree.unflatten(cond_p.bind(index, *args, branches=tuple(branches)))
-    # What all branches return as it came is not chosen, so it stays the same for all examples.
-    given, branches = derived(branches[0].jaxpr, "forwarded", lambda: _forwarded(branches))
+    # An operand that all branches return unchanged is not selected, so it is not batched.
+    given, branches = _forwarded(branches[0], tuple(branches[1:]))
     outs = iter(cond_p.bind(index, *args, branches=branches))
     return first.out_tree.unflatten(
         [next(outs) if i is None else as_arrays(args[i]) for i in given]
     )
 
 
-def _forwarded(branches: list[ClosedJaxpr]):
+@per_program("cond forwarded operands", keyed_by="the other branches")
+def _forwarded(first: ClosedJaxpr, others: Sequence[ClosedJaxpr]):
     """For each result the operand that it is in all branches, or None; and the branches without
     such results."""
+    branches = (first, *others)
     given: list[int | None] = []
     for results in zip(*(b.jaxpr.outvars for b in branches), strict=True):
         places = {
@@ -366,7 +419,7 @@ def _varying(programs: list[ClosedJaxpr], args: list[Any], chosen_by: frozenset)
     """Branches and operands that agree in the mesh axes along which values differ.
 
     Devices may take different branches: what those compute differs as the choice does, and so must
-    their operands, lest a branch that not all devices take adds up gradients over all.
+    their operands; otherwise a branch that only some devices take would sum gradients over all.
     """
     kinds = [[a.vma for a in p.out_avals] for p in programs]
     wanted = [chosen_by.union(*own) for own in zip(*kinds, strict=True)]
@@ -392,7 +445,7 @@ def _vary(x: Any, axes: frozenset) -> Any:
 _NO_OPERAND = object()
 
 
-@errors.boundary
+@entry_point
 def cond(
     pred: Any,
     true_fun: Callable,
@@ -407,22 +460,23 @@ def cond(
     under `vmap` with a batched `pred` both are, and the results selected.
 
     Args:
-      pred: a boolean scalar, or a number (true unless 0).
-      true_fun: a function of the operands.
-      false_fun: a function of the operands.
-      *operands: trees of arrays.
-      operand: the one operand, in an older spelling.
-      linear: has no effect.
+        pred: a boolean scalar, or a number (true unless 0).
+        true_fun: a function of the operands.
+        false_fun: a function of the operands.
+        *operands: trees of arrays.
+        operand: the one operand, in an older spelling.
+        linear: has no effect.
 
     Returns:
-      what the chosen function returns.
+        what the chosen function returns.
 
     Raises:
-      TypeError: `pred` is not a scalar, or the functions return different types.
+        TypeError: `pred` is not a scalar, or the functions return different types.
 
-    >>> import namoo.numpy as jnp
-    >>> cond(True, lambda x: x + 1.0, lambda x: x - 1.0, jnp.array(3.0))
-    Array(4., dtype=float32, weak_type=True)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> cond(True, lambda x: x + 1.0, lambda x: x - 1.0, jnp.array(3.0))
+        Array(4., dtype=float32, weak_type=True)
     """
     if operand is not _NO_OPERAND:
         if operands:
@@ -442,7 +496,7 @@ def cond(
     if pred is None:
         raise TypeError("cond predicate is None: it must be a boolean scalar.")
     if isinstance(pred, (list, tuple, dict, str)):
-        raise TypeError(f"Pred must be a scalar, got {pred!r} of type {type(pred)}.")
+        raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}.")
     if callable(pred):
         raise TypeError(f"Pred type must be either boolean or number, got {pred!r}.")
     if shape_of(pred):
@@ -461,32 +515,33 @@ def cond(
     return _choose("cond", index, [false_fun, true_fun], operands)
 
 
-@errors.boundary
+@entry_point
 def switch(
     index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _NO_OPERAND
 ) -> Any:
     """Run `branches[index](*operands)`, with `index` clamped to the branches there are.
 
     Args:
-      index: an integer scalar.
-      branches: functions of the operands, which return the same types.
-      *operands: trees of arrays.
-      operand: the one operand, in an older spelling.
+        index: an integer scalar.
+        branches: functions of the operands, which return the same types.
+        *operands: trees of arrays.
+        operand: the one operand, in an older spelling.
 
     Returns:
-      what the chosen function returns.
+        what the chosen function returns.
 
-    >>> switch(1, [lambda x: x, lambda x: 10 * x], 2)
-    Array(20, dtype=int32, weak_type=True)
+    Example:
+        >>> switch(1, [lambda x: x, lambda x: 10 * x], 2)
+        Array(20, dtype=int32, weak_type=True)
     """
     if operand is not _NO_OPERAND:
         operands = (operand,)
     if not all(map(callable, branches)):
         raise TypeError("lax.switch: the branches must be callable.")
-    if callable(index):
-        raise TypeError(f"Index type must be an integer, got {index!r}.")
+    if callable(index) or isinstance(index, str):
+        raise TypeError(f"Index type must be an integer, got {index}.")
     if shape_of(index):
-        raise TypeError(f"Index must be a scalar, got a value of shape {shape_of(index)}.")
+        raise TypeError(f"Branch index must be scalar, got {index} of shape {shape_of(index)}.")
     if aval_of(index).dtype.kind not in "iu":
         raise TypeError(f"Index type must be an integer, got {aval_of(index).dtype}.")
     branches = list(branches)
@@ -507,13 +562,14 @@ def platform_dependent(
 ) -> Any:
     """Run the function for the platform that the program runs on; here it is `cpu`.
 
-    >>> platform_dependent(3.0, cpu=lambda x: x, default=lambda x: -x)
-    3.0
+    Example:
+        >>> platform_dependent(3.0, cpu=lambda x: x, default=lambda x: -x)
+        3.0
     """
     fun = per_platform.get("cpu", default)
     if fun is None:
-        raise ValueError(
-            f"platform_dependent: no function for platform 'cpu' among {sorted(per_platform)}, "
-            "and no default."
+        raise NotImplementedError(
+            "platform_dependent: translation rule of it not found for platform 'cpu': there are "
+            f"functions for {sorted(per_platform)}, and there is no default."
         )
     return fun(*args)

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors, tree_util
-from namoo._config import config
-from namoo.control.axes import vary_p
+from namoo import errors, tree_util
+from namoo._base import dtypes
+from namoo._base.caches import per_program
+from namoo._base.config import config
+from namoo._base.source_context import at_user_line, entry_point
+from namoo.control.collective_primitives import vary_p
 from namoo.control.scan import scan_p
 from namoo.control.trees import Staged, as_arrays, carry_differences, leaf_avals, staged
-from namoo.control.whileloop import while_p
+from namoo.control.while_loop import while_p
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr
@@ -22,7 +25,6 @@ from namoo.primitives.elementwise import max as maximum
 from namoo.primitives.shape import convert_element_type, expand_dims, reshape, rev, shape_of
 from namoo.primitives.slicing import concatenate, dynamic_index_in_dim, pad, slice_in_dim
 from namoo.transforms.batch import Axis, batch, batch_to
-from namoo.transforms.stage import derived
 
 
 def _scan_length(xs: Any, length: Any) -> int:
@@ -41,7 +43,7 @@ def _scan_length(xs: Any, length: Any) -> int:
         if isinstance(length, Tracer):
             raise errors.ConcretizationTypeError(
                 "The `length` argument to `scan` expects a concrete `int` value, but it is traced: "
-                "mark it static with jit(f, static_argnames=('length',))." + errors.at_user_line()
+                "mark it static with jit(f, static_argnames=('length',))." + at_user_line()
             )
         length = int(length)
         if length < 0:
@@ -64,7 +66,7 @@ def _scan_length(xs: Any, length: Any) -> int:
 
 
 def _promote(leaves: list, out_avals: list[ShapedArray]) -> list | None:
-    """Carry values of the types that the body makes of them; None if nothing changes.
+    """Convert the carry to the types that the body returns; None if nothing changes.
 
     Weak types give way, and what is the same along a mesh axis counts as different where the body
     makes it so.
@@ -73,7 +75,7 @@ def _promote(leaves: list, out_avals: list[ShapedArray]) -> list | None:
     for x, wanted in zip(leaves, out_avals, strict=True):
         aval = aval_of(x)
         if aval.weak_type and aval.shape == wanted.shape and aval.dtype != wanted.dtype:
-            dtype, _ = _dtypes.lattice_result_type(aval, wanted)
+            dtype, _ = dtypes.lattice_result_type(aval, wanted)
             if dtype != aval.dtype:
                 x, changed = convert_element_type(x, dtype), True
         if extra := wanted.vma - aval.vma:
@@ -108,11 +110,11 @@ def _stage_loop_body(
                 f"differ: in {program.name!r}",
                 differences,
             ).args[0]
-            raise TypeError(message + errors.at_user_line())
+            raise TypeError(message + at_user_line())
         return leaves, carry_tree, program
 
 
-@errors.boundary
+@entry_point
 def scan(
     f: Callable,
     init: Any,
@@ -132,23 +134,24 @@ def scan(
             return carry, stack(ys)
 
     Args:
-      f: a function `(carry, x) -> (carry, y)`; the carry keeps its structure and types.
-      init: the first carry, a tree of arrays.
-      xs: a tree of arrays with equal leading axes, or None with `length`.
-      length: the number of steps.
-      reverse: run from the last slice to the first; results keep their places.
-      unroll: how many steps to write out per iteration; results are the same.
+        f: a function `(carry, x) -> (carry, y)`; the carry keeps its structure and types.
+        init: the first carry, a tree of arrays.
+        xs: a tree of arrays with equal leading axes, or None with `length`.
+        length: the number of steps.
+        reverse: run from the last slice to the first; results keep their places.
+        unroll: how many steps to write out per iteration; results are the same.
 
     Returns:
-      the last carry, and the results stacked along a new leading axis.
+        the last carry, and the results stacked along a new leading axis.
 
     Raises:
-      TypeError: the carry changes its structure or its types; the message tells where.
-      ValueError: the leading axes of `xs` differ.
+        TypeError: the carry changes its structure or its types; the message says where.
+        ValueError: the leading axes of `xs` differ.
 
-    >>> import namoo.numpy as jnp
-    >>> scan(lambda total, x: (total + x, total * x), 0, jnp.array([1, 2, 3]))
-    (Array(6, dtype=int32), Array([0, 2, 9], dtype=int32))
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> scan(lambda total, x: (total + x, total * x), 0, jnp.array([1, 2, 3]))
+        (Array(6, dtype=int32), Array([0, 2, 9], dtype=int32))
     """
     return _scan(f, init, xs, length, reverse, unroll)
 
@@ -160,7 +163,7 @@ def _scan(f, init, xs, length, reverse=False, unroll=1, of=None, *variant) -> An
     if isinstance(unroll, Tracer):
         raise errors.ConcretizationTypeError(
             "The `unroll` argument to `scan` expects a concrete `int` or `bool` value, but it is "
-            "traced." + errors.at_user_line()
+            "traced." + at_user_line()
         )
     if unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
@@ -171,7 +174,7 @@ def _scan(f, init, xs, length, reverse=False, unroll=1, of=None, *variant) -> An
     if config.disable_jit:
         return _scan_eagerly(f, init, x_leaves, x_tree, length, reverse)
     x_avals = [aval_of(x) for x in x_leaves]
-    slices = [a.update(shape=a.shape[1:], weak_type=False) for a in x_avals]
+    slices = [a.update(shape=a.shape[1:]) for a in x_avals]
 
     def body(carry_avals):
         tree = tree_util.treedef_tuple([tree_util.tree_structure(init), x_tree])
@@ -182,8 +185,7 @@ def _scan(f, init, xs, length, reverse=False, unroll=1, of=None, *variant) -> An
         if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise TypeError(
                 "scan body output must be a pair, got "
-                f"{_shown(result)}. Return (carry, y) from {program.name!r}."
-                + errors.at_user_line()
+                f"{_shown(result)}. Return (carry, y) from {program.name!r}." + at_user_line()
             )
         return result[0], len(tree_util.tree_leaves(result[0]))
 
@@ -224,19 +226,18 @@ def _with_constants(
 ) -> ClosedJaxpr:
     """A program that takes the carries in `fixed` as constants, and does not return them, if it
     returns carries: a condition does not."""
-    if True not in fixed:
-        return closed
+    return _with_constant_carries(closed, first, fixed, returns) if True in fixed else closed
+
+
+@per_program("loop with constant carries", keyed_by="which carries are constant")
+def _with_constant_carries(closed, first, fixed, returns):
     jaxpr, last = closed.jaxpr, first + len(fixed)
-
-    def make():
-        kept, moving = _parted(jaxpr.invars[first:last], fixed)
-        invars = [*jaxpr.invars[:first], *kept, *moving, *jaxpr.invars[last:]]
-        outvars = jaxpr.outvars
-        if returns:
-            outvars = [*_parted(outvars[: len(fixed)], fixed)[1], *outvars[len(fixed) :]]
-        return ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))
-
-    return derived(jaxpr, ("constants", first, fixed), make)
+    kept, moving = _parted(jaxpr.invars[first:last], fixed)
+    invars = [*jaxpr.invars[:first], *kept, *moving, *jaxpr.invars[last:]]
+    outvars = jaxpr.outvars
+    if returns:
+        outvars = [*_parted(outvars[: len(fixed)], fixed)[1], *outvars[len(fixed) :]]
+    return ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars))
 
 
 def _parted(items: Sequence[Any], fixed: Sequence[bool]) -> tuple[list[Any], list[Any]]:
@@ -268,7 +269,7 @@ def _scan_eagerly(f, init, x_leaves, x_tree, length, reverse):
     return carry, tree_util.tree_map(stack, *ys)
 
 
-@errors.boundary
+@entry_point
 def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     """Repeat `body_fun` while `cond_fun` holds.
 
@@ -278,15 +279,16 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
             return val
 
     Args:
-      cond_fun: a function of the value that returns a boolean scalar.
-      body_fun: a function of the value that returns the next one, of the same type.
-      init_val: the first value, a tree of arrays.
+        cond_fun: a function of the value that returns a boolean scalar.
+        body_fun: a function of the value that returns the next one, of the same type.
+        init_val: the first value, a tree of arrays.
 
     Returns:
-      the value for which the condition fails first.
+        the value for which the condition fails first.
 
-    >>> while_loop(lambda n: n < 100, lambda n: 2 * n, 3)
-    Array(192, dtype=int32, weak_type=True)
+    Example:
+        >>> while_loop(lambda n: n < 100, lambda n: 2 * n, 3)
+        Array(192, dtype=int32, weak_type=True)
     """
     return _while_loop(cond_fun, body_fun, init_val)
 
@@ -323,12 +325,12 @@ def _while_loop(cond_fun, body_fun, init_val, of=None, *variant) -> Any:
         raise TypeError(
             "cond_fun must return a boolean scalar, but got "
             + (
-                f"output type(s) {_shown([*outs])}"
+                f"output type(s) {[*outs]}"
                 if tree_util.treedef_is_leaf(condition.out_tree)
                 else f"pytree {condition.out_tree}"
             )
             + f". The function is {condition.name!r}."
-            + errors.at_user_line()
+            + at_user_line()
         )
     cond_consts, body_consts = condition.consts, program.consts
     fixed = _unchanged(program.closed, len(body_consts), len(leaves))
@@ -351,7 +353,7 @@ def _one(tree):
     return tree_util.treedef_tuple([tree])
 
 
-@errors.boundary
+@entry_point
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -365,17 +367,18 @@ def fori_loop(
     With Python integers as bounds the loop is a `scan`, and can be differentiated in reverse.
 
     Args:
-      lower: the first index, a number.
-      upper: the index to stop before.
-      body_fun: a function `(i, val) -> val`.
-      init_val: the first value, a tree of arrays.
-      unroll: how many steps to write out per iteration; results are the same.
+        lower: the first index, a number.
+        upper: the index to stop before.
+        body_fun: a function `(i, val) -> val`.
+        init_val: the first value, a tree of arrays.
+        unroll: how many steps to write out per iteration; results are the same.
 
     Returns:
-      the last value.
+        the last value.
 
-    >>> fori_loop(0, 5, lambda i, total: total + i, 0)
-    Array(10, dtype=int32, weak_type=True)
+    Example:
+        >>> fori_loop(0, 5, lambda i, total: total + i, 0)
+        Array(10, dtype=int32, weak_type=True)
     """
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
@@ -393,7 +396,7 @@ def fori_loop(
             "lower and upper arguments to fori_loop must have equal types, got "
             f"{low_type.dtype} and {high_type.dtype}."
         )
-    dtype, _ = _dtypes.lattice_result_type(low_type, high_type)
+    dtype, _ = dtypes.lattice_result_type(low_type, high_type)
     try:
         first, stop = int(lower), int(upper)
         known = True
@@ -403,7 +406,7 @@ def fori_loop(
     if known:
         length = max(stop - first, 0)
         # The bounds are no more than Python integers then, and so is what counts.
-        dtype = _dtypes.default_int_dtype()
+        dtype = dtypes.default_int_dtype()
         if config.disable_jit:
             value = as_arrays(init_val)
             for i in range(first, first + length):
@@ -453,21 +456,22 @@ def _named(fun, like):
     return fun
 
 
-@errors.boundary
+@entry_point
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply a function to each slice along the leading axis, one after another.
 
     Args:
-      f: a function of one slice.
-      xs: a tree of arrays with equal leading axes.
-      batch_size: how many slices to compute at once, as `vmap` does.
+        f: a function of one slice.
+        xs: a tree of arrays with equal leading axes.
+        batch_size: how many slices to compute at once, as `vmap` does.
 
     Returns:
-      the results stacked along a new leading axis.
+        the results stacked along a new leading axis.
 
-    >>> import namoo.numpy as jnp
-    >>> map(lambda x: x**2, jnp.arange(4))
-    Array([0, 1, 4, 9], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> map(lambda x: x**2, jnp.arange(4))
+        Array([0, 1, 4, 9], dtype=int32)
     """
     if not batch_size:
         return _scan(lambda _, x: ((), f(x)), (), xs, None, False, 1, f, map)[1]
@@ -512,22 +516,23 @@ def _map_batch(f: Callable, xs: Any) -> Any:
     return out_tree.unflatten([batch_to(axis, x, d) for x, d in zip(outs, dims, strict=True)])
 
 
-@errors.boundary
+@entry_point
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """All prefixes of an associative operation, in a number of steps that grows as log n.
 
     Args:
-      fn: an associative function `(a, b) -> c` on trees of arrays, for many pairs at once.
-      elems: a tree of arrays with axes of equal length.
-      reverse: take suffixes instead.
-      axis: the axis to scan along.
+        fn: an associative function `(a, b) -> c` on trees of arrays, for many pairs at once.
+        elems: a tree of arrays with axes of equal length.
+        reverse: take suffixes instead.
+        axis: the axis to scan along.
 
     Returns:
-      a tree like `elems`, whose i-th slices combine the first i + 1 of `elems`.
+        a tree like `elems`, whose i-th slices combine the first i + 1 of `elems`.
 
-    >>> import namoo.numpy as jnp
-    >>> associative_scan(jnp.add, jnp.arange(1, 5))
-    Array([ 1,  3,  6, 10], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> associative_scan(jnp.add, jnp.arange(1, 5))
+        Array([ 1,  3,  6, 10], dtype=int32)
     """
     if not callable(fn):
         raise TypeError("lax.associative_scan: fn argument should be callable.")
@@ -577,7 +582,7 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
 
 
 def _interleave(a, b, axis):
-    """Elements of a and b by turns; a has as many as b, or one more."""
+    """Interleave the elements of a and b; a has as many as b, or one more."""
     na, nb = shape_of(a)[axis], shape_of(b)[axis]
 
     def spread(x, before, after):

@@ -25,8 +25,8 @@ from namoo.core.trace import Tracer, eval_trace, set_trace
 from namoo.primitives import arithmetic as ar
 from namoo.primitives import bits
 from namoo.primitives import elementwise as ew
+from namoo.primitives import reduce_window as win
 from namoo.primitives import reduction as red
-from namoo.primitives import window as win
 from namoo.primitives.shape import (
     broadcast_to,
     convert_element_type,
@@ -346,7 +346,7 @@ def reduce(
         init_values: a scalar for each array, that changes nothing; it may be used many times.
         computation: an associative function of two such trees of scalars.
         dimensions: the axes.
-        out_sharding: how the result lies on several devices.
+        out_sharding: the sharding of the result.
 
     Returns:
         An array, or a tree of arrays, without those axes.
@@ -354,9 +354,10 @@ def reduce(
     Raises:
         ValueError: structures, shapes or axes do not fit.
 
-    >>> import namoo.numpy as jnp
-    >>> reduce(jnp.array([[1, 2], [3, 4]]), 0, lambda a, b: a + b, (1,))
-    Array([3, 7], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> reduce(jnp.array([[1, 2], [3, 4]]), 0, lambda a, b: a + b, (1,))
+        Array([3, 7], dtype=int32)
     """
     given = _Computation("reduce", operands, init_values, computation)
     axes = tuple(map(operator.index, dimensions))
@@ -392,13 +393,13 @@ def reduce_window(
 
     Args:
         operand: an array, or a tree of arrays of one shape.
-        init_value: a scalar for each array, that changes nothing; it stands where there is padding.
+        init_value: a neutral scalar for each array; it fills the padding.
         computation: an associative function of two such trees of scalars.
         window_dimensions: the size of the window along each axis.
         window_strides: the step of the window along each axis; 1 by default.
         padding: "SAME", "SAME_LOWER", "VALID", or a pair of numbers for each axis.
-        base_dilation: how far apart elements stand, with `init_value` between them.
-        window_dilation: how far apart the elements stand that a window sees.
+        base_dilation: how far apart the elements are, with `init_value` between them.
+        window_dilation: how far apart the elements of a window are.
 
     Returns:
         An array, or a tree of arrays, with one element for each place of the window.
@@ -406,10 +407,11 @@ def reduce_window(
     Raises:
         TypeError, ValueError: structures, shapes or windows do not fit.
 
-    >>> import namoo.numpy as jnp
-    >>> from namoo import lax
-    >>> reduce_window(jnp.array([1.0, 4.0, 2.0, 3.0]), -jnp.inf, lax.max, (2,), (2,))
-    Array([4., 3.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> from namoo import lax
+        >>> reduce_window(jnp.array([1.0, 4.0, 2.0, 3.0]), -jnp.inf, lax.max, (2,), (2,))
+        Array([4., 3.], dtype=float32)
     """
     given = _Computation("reduce_window", operand, init_value, computation)
     params = win.window_params(

@@ -7,29 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from namoo.analysis.checks import in_loop
+from namoo.analysis.dead_code import chosen, dce, dependent, prune, reads
 from namoo.core.avals import aval_of
-from namoo.core.checks import in_loop
-from namoo.core.jaxpr import (
-    ClosedJaxpr,
-    DropVar,
-    Jaxpr,
-    Literal,
-    Var,
-    chosen,
-    dce,
-    dependent,
-    eval_jaxpr,
-    prune,
-    reads,
-)
+from namoo.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal, Var, eval_jaxpr
 from namoo.core.primitive import Linear, Zero, is_linear, is_zero
 from namoo.primitives.families import add_any
 from namoo.primitives.shape import instantiate, moveaxis, zeros
 from namoo.transforms.batch import Axis, batch_jaxpr, batch_to, to_front
 from namoo.transforms.jvp import jvp_jaxpr
-from namoo.transforms.linear import backward_pass, linearize_jaxpr, tangents_out
+from namoo.transforms.linear import linearize_jaxpr, tangents_out
 from namoo.transforms.program import ProgramPrimitive
 from namoo.transforms.stage import stage_closed
+from namoo.transforms.transpose import backward_pass
 
 
 class Scan(ProgramPrimitive):
@@ -47,7 +37,7 @@ class Scan(ProgramPrimitive):
         ]
         with in_loop(self.name) as loop:
             for i in reversed(range(length)) if reverse else range(length):
-                loop.turn = i
+                loop.iteration = i
                 outs = step([*consts, *carry, *(x[i, ...] for x in xs)])
                 carry = outs[:num_carry]
                 for y, out in zip(ys, outs[num_carry:], strict=True):
@@ -97,6 +87,28 @@ class Scan(ProgramPrimitive):
                 "num_consts": sum(needed[:num_consts]),
                 "num_carry": sum(carry),
             },
+        )
+
+    def keeping(self, eqn, part):
+        closed = eqn.params["jaxpr"]
+        kept, forward, again = part(closed.jaxpr)
+        if not kept:
+            return None
+        # Each step's values are stacked as results of one loop, and read as `xs` of the other.
+        forward = forward.replace(outvars=[*forward.outvars, *kept])
+        again = again.replace(invars=[*again.invars, *kept])
+        length = eqn.params["length"]
+        given = [Var(v.aval.update(shape=(length, *v.aval.shape))) for v in kept]
+        return (
+            eqn.replace(
+                outvars=[*eqn.outvars, *given],
+                params={**eqn.params, "jaxpr": ClosedJaxpr(forward, closed.consts)},
+            ),
+            eqn.replace(
+                invars=[*eqn.invars, *given],
+                params={**eqn.params, "jaxpr": ClosedJaxpr(again, closed.consts)},
+            ),
+            given,
         )
 
     def weak_results(self, weak, count, params):
@@ -401,10 +413,10 @@ def one_by_one(
     """The results of an operation for a batch, by a loop over its examples.
 
     Where examples take different branches or stop apart, others are computed for nothing when they
-    are computed together, and what `config.strict` finds there is no mistake.
+    are computed together, and what `config.strict` or a check finds there is no mistake.
 
     Returns:
-      None if the programs in `params` combine examples, so that they must run together.
+        None if the programs in `params` combine examples, so that they must run together.
     """
     if axis.name is not None and axis.name in prim.collective_axes(params):
         return None

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from namoo import errors
+from namoo._base.source_context import at_user_line
 from namoo.control.loops import while_loop
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.primitives.elementwise import add, gt, lt, select
 from namoo.primitives.gather import read_back, scatter_add_p, scatter_p
+from namoo.primitives.gather_dimensions import GatherScatterMode, ScatterDimensionNumbers
 from namoo.primitives.reduction import reduce_max
 from namoo.primitives.shape import ones, reshape, shape_of, zeros
-from namoo.primitives.windows import GatherScatterMode, ScatterDimensionNumbers
 from namoo.transforms.batch import Axis, batch, batch_to
 
 
@@ -36,23 +36,24 @@ def scatter_apply(
     An element in several windows goes through the function as many times.
 
     Args:
-      operand: an array.
-      scatter_indices: integers; the last axis holds the components of one start.
-      func: a function of one number that returns one of the same type.
-      dimension_numbers: how the axes belong together, see `ScatterDimensionNumbers`.
-      update_shape: the shape that the updates of `scatter` would have.
-      indices_are_sorted: promise that the indices increase.
-      unique_indices: promise that no element is in two windows.
-      mode: what windows out of bounds do: 'drop' (the default), 'clip', 'promise_in_bounds'.
+        operand: an array.
+        scatter_indices: integers; the last axis holds the components of one start.
+        func: a function of one number that returns one of the same type.
+        dimension_numbers: how the axes belong together, see `ScatterDimensionNumbers`.
+        update_shape: the shape that the updates of `scatter` would have.
+        indices_are_sorted: promise that the indices increase.
+        unique_indices: promise that no element is in two windows.
+        mode: what windows out of bounds do: 'drop' (the default), 'clip', 'promise_in_bounds'.
 
     Raises:
-      TypeError: axes or lengths do not fit together; `func` returns another type.
+        TypeError: axes or lengths do not fit together; `func` returns another type.
 
-    >>> import namoo.numpy as jnp
-    >>> points = ScatterDimensionNumbers((), (0,), (0,))
-    >>> index = jnp.array([[0], [2], [2]])
-    >>> scatter_apply(jnp.ones(3), index, lambda v: v * 3, points, update_shape=(3,))
-    Array([3., 1., 9.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> points = ScatterDimensionNumbers((), (0,), (0,))
+        >>> index = jnp.array([[0], [2], [2]])
+        >>> scatter_apply(jnp.ones(3), index, lambda v: v * 3, points, update_shape=(3,))
+        Array([3., 1., 9.], dtype=float32)
     """
     params = {
         "dimension_numbers": ScatterDimensionNumbers(*map(tuple, dimension_numbers)),
@@ -108,6 +109,6 @@ def _mapped(func: Callable[[Any], Any], x: Any) -> Any:
         raise TypeError(
             "scatter_apply: the function must map one number to one of the same type, "
             f"{ShapedArray((), aval.dtype).str_short()}, but it returned {found.str_short()}."
-            + errors.at_user_line()
+            + at_user_line()
         )
     return reshape(batch_to(axis, out, dim), aval.shape)

@@ -10,7 +10,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from namoo import errors, tree_util
+from namoo import tree_util
+from namoo._base.source_context import entry_point
 from namoo.control.scan import cut
 from namoo.control.trees import Staged, leaf_avals, with_consts
 from namoo.core.avals import aval_of
@@ -21,9 +22,10 @@ from namoo.primitives.shape import instantiate, zeros
 from namoo.transforms.batch import batch_jaxpr, batch_to, to_front
 from namoo.transforms.custom import custom_jvp
 from namoo.transforms.jvp import jvp, jvp_jaxpr
-from namoo.transforms.linear import linearize, transpose_jaxpr
+from namoo.transforms.linear import linearize
 from namoo.transforms.program import ProgramPrimitive
 from namoo.transforms.stage import stage_closed
+from namoo.transforms.transpose import transpose_jaxpr
 
 
 class Solve(NamedTuple):
@@ -138,7 +140,7 @@ def _check_output(what: str, out: Any, tree: Any, wanted: list) -> None:
         )
 
 
-@errors.boundary
+@entry_point
 def custom_linear_solve(
     matvec: Callable,
     b: Any,
@@ -155,28 +157,29 @@ def custom_linear_solve(
     matrix (forward mode), or its transpose (reverse mode).
 
     Args:
-      matvec: a linear function of a tree like `b`: the product with the matrix.
-      b: the right side, a tree of arrays.
-      solve: a function `(matvec, b) -> x`.
-      transpose_solve: a function `(vecmat, b) -> x` that solves with the transpose; needed for
-        reverse mode.
-      symmetric: the matrix is its own transpose, so `solve` does for both.
-      has_aux: `solve` and `transpose_solve` return pairs `(x, auxiliary data)`.
+        matvec: a linear function of a tree like `b`: the product with the matrix.
+        b: the right side, a tree of arrays.
+        solve: a function `(matvec, b) -> x`.
+        transpose_solve: a function `(vecmat, b) -> x` that solves with the transpose; needed for
+          reverse mode.
+        symmetric: the matrix is its own transpose, so `solve` does for both.
+        has_aux: `solve` and `transpose_solve` return pairs `(x, auxiliary data)`.
 
     Returns:
-      the solution, a tree like `b`; with `has_aux` a pair.
+        the solution, a tree like `b`; with `has_aux` a pair.
 
     Raises:
-      ValueError: `matvec` or `solve` returns other shapes than those of `b`.
-      TypeError: one of them returns another tree than `b`; or, in reverse mode, there is no
-        `transpose_solve`.
+        ValueError: `matvec` or `solve` returns other shapes than those of `b`.
+        TypeError: one of them returns another tree than `b`; or, in reverse mode, there is no
+          `transpose_solve`.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> halve = lambda matvec, b: b / 2
-    >>> solve = lambda a, b: custom_linear_solve(lambda x: a * x, b, halve, halve)
-    >>> namoo.grad(solve)(2.0, 6.0)
-    Array(-1.5, dtype=float32, weak_type=True)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> halve = lambda matvec, b: b / 2
+        >>> solve = lambda a, b: custom_linear_solve(lambda x: a * x, b, halve, halve)
+        >>> namoo.grad(solve)(2.0, 6.0)
+        Array(-1.5, dtype=float32, weak_type=True)
     """
     if transpose_solve is None and symmetric:
         transpose_solve = solve
@@ -238,7 +241,7 @@ def _transposed(products: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
     return stage_closed(fun, program.in_avals, products.jaxpr.name)
 
 
-@errors.boundary
+@entry_point
 def custom_root(
     f: Callable,
     initial_guess: Any,
@@ -253,26 +256,27 @@ def custom_root(
     The method is not differentiated: derivatives follow from `f` being zero at the root.
 
     Args:
-      f: a function of a tree of arrays that returns a tree of the same structure.
-      initial_guess: where the method starts; the result does not depend on it.
-      solve: a function `(f, initial_guess) -> x` with f(x) = 0.
-      tangent_solve: a function `(g, y) -> x` that solves the linear equation g(x) = y.
-      has_aux: `solve` returns a pair `(x, auxiliary data)`.
+        f: a function of a tree of arrays that returns a tree of the same structure.
+        initial_guess: where the method starts; the result does not depend on it.
+        solve: a function `(f, initial_guess) -> x` with f(x) = 0.
+        tangent_solve: a function `(g, y) -> x` that solves the linear equation g(x) = y.
+        has_aux: `solve` returns a pair `(x, auxiliary data)`.
 
     Returns:
-      the root; with `has_aux` a pair.
+        the root; with `has_aux` a pair.
 
     Raises:
-      TypeError: `f`, `solve` or `tangent_solve` returns another structure than that of the guess.
+        TypeError: `f`, `solve` or `tangent_solve` returns another structure than that of the guess.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> def square_root(a):
-    ...     f = lambda x: x**2 - a
-    ...     solve = lambda f, x: jnp.sqrt(a)
-    ...     return custom_root(f, a, solve, lambda g, y: y / g(1.0))
-    >>> namoo.grad(square_root)(4.0)
-    Array(0.25, dtype=float32, weak_type=True)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> def square_root(a):
+        ...     f = lambda x: x**2 - a
+        ...     solve = lambda f, x: jnp.sqrt(a)
+        ...     return custom_root(f, a, solve, lambda g, y: y / g(1.0))
+        >>> namoo.grad(square_root)(4.0)
+        Array(0.25, dtype=float32, weak_type=True)
     """
     avals = leaf_avals(initial_guess, "the initial guess of custom_root")
     guess, tree = tree_util.tree_flatten(initial_guess)

@@ -5,28 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from types import FunctionType
 from typing import Any
-from weakref import WeakKeyDictionary, ref
 
 from namoo import tree_util
-from namoo._config import config
+from namoo._base.caches import per_program
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var
-from namoo.core.trace import Tracer, context
+from namoo.core.trace import context
 from namoo.primitives.shape import convert_element_type
-from namoo.transforms.identity import reads
 from namoo.transforms.stage import stage
 from namoo.tree import diff
-
-_programs: WeakKeyDictionary[Callable, dict[Any, tuple[list[Any], Staged]]] = WeakKeyDictionary()
-"""Of each function its programs by types and settings, each with what the function read."""
-_FUNCTIONS, _TYPES = 1024, 32
-
-
-def forget_programs() -> None:
-    """Forget the programs of branches and loops."""
-    _programs.clear()
 
 
 def staged(
@@ -37,53 +25,18 @@ def staged(
     of: Callable | None = None,
     *variant: Any,
 ) -> Staged:
-    """The program of a function of trees, remembered while the function lives.
-
-    It is traced again if a name that the function reads means another object than before.
+    """The program of a function of trees; the memory may know it.
 
     Args:
-      fun: the function.
-      in_tree, avals: the structure and the types of its arguments.
-      how: what traces it, for messages.
-      of: the user's function, where `fun` does no more than to call it.
-      variant: what else decides what `fun` does.
+        fun: the function.
+        in_tree, avals: the structure and the types of its arguments.
+        how: what traces it, for messages.
+        of: the user's function, where `fun` does no more than to call it.
+        variant: what else decides what `fun` does.
     """
-    of = fun if of is None else of
-    if type(of) is not FunctionType:
-        return Staged(fun, in_tree, avals, how)
-    scope = tuple(context.axes.items()), context.checked, context.mesh, config.trace_id()
-    key = how, variant, in_tree, tuple(avals), tuple(a.vma for a in avals), scope
-    try:
-        table = _programs.setdefault(of, {})
-        entry = table.get(key)
-    except TypeError:  # a structure that holds something without a hash
-        return Staged(fun, in_tree, avals, how)
-    if entry is not None and _same(entry[0], reads(of)):
-        return entry[1]
-    made = Staged(fun, in_tree, avals, how)
-    # What belongs to a transformation outside serves this call only.
-    if not any(isinstance(c, Tracer) for c in made.consts):
-        if len(_programs) > _FUNCTIONS:
-            _programs.clear()
-        if len(table) >= _TYPES:
-            table.clear()
-        # The function may count how often it is traced: what it reads is looked at afterwards.
-        table[key] = [*map(_weakly, reads(of))], made
-    return made
-
-
-def _weakly(x: Any) -> Any:
-    """A weak reference, where there can be one: objects may refer to the function themselves."""
-    try:
-        return ref(x)
-    except TypeError:
-        return x
-
-
-def _same(before: list[Any], now: list[Any]) -> bool:
-    return len(before) == len(now) and all(
-        (a() if type(a) is ref else a) is b for a, b in zip(before, now, strict=True)
-    )
+    key = how, variant, in_tree, tuple(avals)
+    make = lambda: Staged(fun, in_tree, avals, how)  # noqa: E731
+    return context.trace.memory.program_of(fun if of is None else of, key, make)
 
 
 class Staged:
@@ -161,18 +114,26 @@ def with_consts(jaxpr: Jaxpr) -> Jaxpr:
 def share_consts(programs: Sequence[Staged]) -> tuple[list[ClosedJaxpr], list[Any]]:
     """Programs that take the same leading constants: the union of what each closes over."""
     consts: dict[int, Any] = {id(c): c for p in programs for c in p.consts}
-    # A program has its own constants, so the programs decide what is shared.
-    jaxprs = [p.jaxpr for p in programs]
-    before, closed = jaxprs[0].cache.get("shared", ((), ()))
-    if before != jaxprs:
-        closed = []
-        for p in programs:
-            own = {id(c): v for c, v in zip(p.consts, p.jaxpr.constvars, strict=True)}
-            shared = [own[i] if i in own else Var(aval_of(c)) for i, c in consts.items()]
-            invars = [*shared, *p.jaxpr.invars]
-            closed.append(ClosedJaxpr(p.jaxpr.replace(constvars=[], invars=invars)))
-        jaxprs[0].cache["shared"] = jaxprs, closed
-    return list(closed), list(consts.values())
+    number = {i: n for n, i in enumerate(consts)}
+    numbers = tuple(tuple(number[id(c)] for c in p.consts) for p in programs)
+    first, *others = [p.jaxpr for p in programs]
+    return list(_with_shared_consts(first, tuple(others), numbers)), list(consts.values())
+
+
+@per_program("shared constants", keyed_by="the other branches, which constants are the same")
+def _with_shared_consts(first, others, numbers):
+    jaxprs = [first, *others]
+    avals = {
+        n: v.aval
+        for jaxpr, own in zip(jaxprs, numbers, strict=True)
+        for v, n in zip(jaxpr.constvars, own, strict=True)
+    }
+    out = []
+    for jaxpr, own in zip(jaxprs, numbers, strict=True):
+        variables = dict(zip(own, jaxpr.constvars, strict=True))
+        shared = [variables[n] if n in variables else Var(avals[n]) for n in range(len(avals))]
+        out.append(ClosedJaxpr(jaxpr.replace(constvars=[], invars=[*shared, *jaxpr.invars])))
+    return out
 
 
 def type_words(expected: Any, found: Any) -> str | None:
@@ -199,8 +160,15 @@ def carry_differences(expected: Any, found: Any) -> list:
 
 
 def _carry_words(expected: Any, found: Any) -> str | None:
-    words = type_words(expected, found)
     a, b = aval_of(expected), aval_of(found)
+    words = None
+    if type_words(expected, found) is not None:
+        names = [n for n in ("shape", "dtype") if getattr(a, n) != getattr(b, n)]
+        words = (
+            f"the input carry has type {a.str_short(short_dtypes=False)} but the corresponding "
+            f"output carry component has type {b.str_short(short_dtypes=False)}, so the "
+            f"{' and '.join(n + 's' for n in names)} do not match"
+        )
     if words is None and a.vma != b.vma:
         names = tuple(sorted(a.vma - b.vma, key=str))
         words = (

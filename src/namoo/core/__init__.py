@@ -5,23 +5,19 @@ Read in this order: `avals`, `array`, `trace`, `primitive`, `jaxpr`, `pretty`.
 The names that JAX's `jax.core` has, or had, are here, too.
 """
 
-import time
-
-from namoo._lazy import lazy as _lazily
-
-LOADED_AT = time.time_ns()
-"""When this process began to load the package: a file that is newer is not what runs."""
+from namoo._base.lazy import lazy as _lazily
 
 _TABLE = {
     "core.avals": "AbstractValue pytype_aval_mappings=aval_handlers ShapedArray",
     "core.jaxpr": (
-        "Atom check_jaxpr ClosedJaxpr DebugInfo DropVar Effect Effects eval_jaxpr Jaxpr "
+        "Atom ClosedJaxpr DebugInfo DropVar Effect Effects eval_jaxpr Jaxpr "
         "jaxpr_as_fun JaxprEqn Literal no_effects Var"
     ),
-    "core.reflection": (
-        "concrete_or_error eval_context find_top_trace gensym get_aval get_opaque_trace_state "
-        "jaxprs_in_params mapped_aval new_jaxpr_eqn nonempty_axis_env_DO_NOT_USE ParamDict "
-        "primal_dtype_to_tangent_dtype subjaxprs unmapped_aval "
+    "analysis.reflection": (
+        "check_jaxpr concrete_or_error eval_context find_top_trace gensym get_aval "
+        "get_opaque_trace_state jaxprs_in_params mapped_aval new_jaxpr_eqn "
+        "nonempty_axis_env_DO_NOT_USE ParamDict primal_dtype_to_tangent_dtype subjaxprs "
+        "unmapped_aval "
         "unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE "
         "unsafe_get_axis_names_DO_NOT_USE valid_jaxtype Value"
     ),

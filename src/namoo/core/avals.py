@@ -1,4 +1,4 @@
-"""Abstract values: what is known of an array before it is computed."""
+"""Abstract values: what is known about an array before it is computed."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
+from namoo._base.caches import register
 
 
 class AbstractValue:
-    """What is known of a value before it is computed."""
+    """What is known about a value before it is computed."""
 
     __slots__ = ()
 
 
-_dtype_classes: set[type] = set()
-"""Classes whose instances are dtypes, as far as they were met."""
+_dtype_classes: set[type] = register(
+    "core.avals dtype classes", set(), bound="classes of dtypes", keyed_by="class", kept=True
+)
+"""Classes of dtypes that were seen so far."""
 
 
 def _as_dtype(given: Any) -> Any:
     """A dtype from all that users write for one."""
-    dtype = given if isinstance(given, _dtypes.ExtendedDType) else np.dtype(given)
+    dtype = given if isinstance(given, dtypes.ExtendedDType) else np.dtype(given)
     _dtype_classes.add(type(dtype))
     return dtype
 
@@ -38,8 +41,8 @@ class ShapedArray(AbstractValue):
     __slots__ = ("dtype", "shape", "weak_type")
 
     vma: frozenset = frozenset()
-    """The mesh axes along which the value differs between devices, where `shard_map` keeps track
-    of them ("varying manual axes")."""
+    """The mesh axes along which the value differs between devices, where `shard_map` tracks them
+    ("varying manual axes")."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, weak_type: bool = False):
         self.shape = shape if type(shape) is tuple else canonical_shape(shape)
@@ -64,7 +67,7 @@ class ShapedArray(AbstractValue):
 
     def tangent(self) -> ShapedArray:
         """The type of this value's derivative: itself for inexact types, else float0."""
-        dtype = _dtypes.tangent_dtype(self.dtype)
+        dtype = dtypes.tangent_dtype(self.dtype)
         return self if dtype == self.dtype else ShapedArray(self.shape, dtype)
 
     def strong(self) -> ShapedArray:
@@ -78,12 +81,17 @@ class ShapedArray(AbstractValue):
         """JAX's name for `strong`."""
         return self.strong()
 
-    def str_short(self) -> str:
-        return f"{_dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+    def str_short(self, short_dtypes: bool = True) -> str:
+        """The type in few characters: `f32[2,3]`; `float32[2,3]` without short dtypes."""
+        dtype = dtypes.short_name(self.dtype) if short_dtypes else self.dtype
+        return f"{dtype}[{','.join(map(str, self.shape))}]"
+
+    def __str__(self) -> str:
+        return "~" * self.weak_type + self.str_short(short_dtypes=False)
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapedArray({self.dtype}[{','.join(map(str, self.shape))}]{weak})"
+        return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -98,7 +106,7 @@ class ShapedArray(AbstractValue):
 
 
 class VaryingArray(ShapedArray):
-    """Shape, dtype and weak type of a value inside `shard_map`, and where it differs."""
+    """Shape, dtype and weak type of a value inside `shard_map`, and the axes it varies along."""
 
     __slots__ = ("vma",)
 
@@ -116,9 +124,9 @@ class VaryingArray(ShapedArray):
     def strong(self) -> ShapedArray:
         return VaryingArray(super().strong(), self.vma)
 
-    def str_short(self) -> str:
+    def str_short(self, short_dtypes: bool = True) -> str:
         names = f"{{V:{','.join(sorted(map(str, self.vma)))}}}" if self.vma else ""
-        return super().str_short() + names
+        return super().str_short(short_dtypes) + names
 
 
 class ShapeDtypeStruct:
@@ -135,7 +143,7 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified, not None.")
         self.shape = canonical_shape(shape)
-        self.dtype = dtype if isinstance(dtype, _dtypes.ExtendedDType) else np.dtype(dtype)
+        self.dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
         self.weak_type = weak_type
         self.sharding = sharding
 
@@ -157,7 +165,7 @@ class ShapeDtypeStruct:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of an unsized ShapeDtypeStruct: it has shape ()")
+            raise TypeError("len() of unsized object: the ShapeDtypeStruct has shape ()")
         return self.shape[0]
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
@@ -187,7 +195,9 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
         return tuple(map(operator.index, shape))
     except TypeError as error:
         text = f"Shapes must be 1D sequences of concrete values of integer type, got {shape!r}."
-        if type(error) is not TypeError:  # a traced length, which knows where it comes from
+        if type(error) is TypeError:
+            text += f" ({error})"
+        else:  # a traced length, which knows where it comes from
             text += (
                 "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
                 f"subfunctions.\n{error}"
@@ -197,7 +207,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
 
 
 aval_handlers: dict[type, Callable[[Any], ShapedArray]] = {
-    np.ndarray: lambda x: ShapedArray(x.shape, _dtypes.dtype_of(x))
+    np.ndarray: lambda x: ShapedArray(x.shape, dtypes.dtype_of(x))
 }
 """Functions from values of other libraries' classes to abstract values, by class."""
 
@@ -213,11 +223,11 @@ def aval_of(x: Any) -> ShapedArray:
     if aval is not None:
         return aval
     if isinstance(x, (np.ndarray, np.generic)):
-        return ShapedArray(x.shape, _dtypes.dtype_of(x))
+        return ShapedArray(x.shape, dtypes.dtype_of(x))
     if isinstance(x, (bool, int, float, complex)):
-        return ShapedArray((), _dtypes.dtype_of(x), _dtypes.is_weak(x))
+        return ShapedArray((), dtypes.dtype_of(x), dtypes.is_weak(x))
     if isinstance(x, ShapeDtypeStruct):
-        dtype = _dtypes.canonicalize_dtype(x.dtype, allow_extended=True)
+        dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended=True)
         return ShapedArray(x.shape, dtype, x.weak_type)
     if isinstance(x, ShapedArray):
         return x

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
-from namoo import errors
-from namoo._accelerator import native
+from namoo._base.caches import per_program
+from namoo._base.source_context import Source, replays_equations, source_context
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray
+from namoo.core.pretty import format_eqn, format_jaxpr
 from namoo.core.primitive import Primitive
 
 
@@ -16,6 +17,7 @@ class Var:
     """A variable of a program."""
 
     __slots__ = ("aval",)
+    dropped = False
 
     def __init__(self, aval: ShapedArray):
         self.aval = aval
@@ -25,9 +27,10 @@ class Var:
 
 
 class DropVar(Var):
-    """The place of a result that nothing uses."""
+    """A result that nothing uses."""
 
     __slots__ = ()
+    dropped = True
 
 
 class Literal:
@@ -47,7 +50,7 @@ Atom = Var | Literal
 
 
 class Effect:
-    """What an operation does beside its results; two of one name are the same."""
+    """A side effect of an operation; effects with the same name are equal."""
 
     __slots__ = ("name",)
 
@@ -79,7 +82,7 @@ class JaxprEqn:
         outvars: Sequence[Var],
         primitive: Primitive,
         params: dict[str, Any],
-        source: errors.Source | None = None,
+        source: Source | None = None,
     ):
         self.invars = invars if type(invars) is list else list(invars)
         self.outvars = outvars if type(outvars) is list else list(outvars)
@@ -94,13 +97,13 @@ class JaxprEqn:
         fields = ("invars", "outvars", "primitive", "params", "source")
         return JaxprEqn(*(changes.get(name, getattr(self, name)) for name in fields))
 
-    def known_place(self) -> list[errors.Source | None] | None:
-        """The line that all of its operations come from, in a list; None if it may run others."""
+    def known_place(self) -> list[Source | None] | None:
+        """The user's line of all operations that it binds, in a list; None if it is not known."""
         return [self.source] if self.primitive.only_binds and self.source is not None else None
 
     @property
     def effectful(self) -> bool:
-        """Whether the equation must run even if nothing uses its results."""
+        """Whether the equation must run even if its results are not used."""
         return self.primitive.effectful or any(sub.effectful for sub in subjaxprs(self.params))
 
     @property
@@ -110,18 +113,16 @@ class JaxprEqn:
         return frozenset(own).union(*(sub.effects for sub in subjaxprs(self.params)))
 
     @property
-    def source_info(self) -> errors.Source | None:
+    def source_info(self) -> Source | None:
         """JAX's name for `source`."""
         return self.source
 
     def __repr__(self) -> str:
-        from namoo.core.pretty import format_eqn
-
         return format_eqn(self)
 
 
 class DebugInfo(NamedTuple):
-    """The function that a program was traced from, as JAX tells it; names may be unknown."""
+    """The function that a program was traced from, with JAX's fields; names may be unknown."""
 
     traced_for: str
     func_src_info: str
@@ -152,7 +153,7 @@ class Jaxpr:
         self.eqns = list(eqns)
         self.name = name if debug_info is None else debug_info.func_src_info
         self.cache: dict[Any, Any] = {}
-        """Programs derived from this one (batched, differentiated, compiled): they live as long."""
+        """Programs derived from this one; see `namoo._base.caches.per_program`."""
         self._effectful: bool | None = None
 
     @property
@@ -178,7 +179,7 @@ class Jaxpr:
 
     @property
     def debug_info(self) -> DebugInfo:
-        """Whose program this is."""
+        """The function that the program was traced from."""
         return DebugInfo("jit", self.name, None, None)
 
     def replace(self, **changes: Any) -> Jaxpr:
@@ -192,8 +193,6 @@ class Jaxpr:
         return Jaxpr, (*fields, no_effects, None, self.name)
 
     def __repr__(self) -> str:
-        from namoo.core.pretty import format_jaxpr
-
         return format_jaxpr(self)
 
 
@@ -213,6 +212,7 @@ class ClosedJaxpr:
     effectful = property(lambda self: self.jaxpr.effectful)
     effects = property(lambda self: self.jaxpr.effects)
     literals = property(lambda self: self.consts)
+    cache = property(lambda self: self.jaxpr.cache)
 
     def replace(self, **changes: Any) -> ClosedJaxpr:
         """A copy with some fields changed."""
@@ -232,14 +232,7 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[Jaxpr]:
                 yield item
 
 
-def has_io(jaxpr: Jaxpr) -> bool:
-    """Whether a program has effects that must happen exactly as often as it says."""
-    return jaxpr.effectful and any(
-        eqn.primitive.exactly_once or any(map(has_io, subjaxprs(eqn.params))) for eqn in jaxpr.eqns
-    )
-
-
-@errors.replays_equations
+@replays_equations
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Run a program by binding each of its operations under the current trace."""
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
@@ -249,7 +242,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     def read(atom):
         return literal_value(atom) if type(atom) is Literal else env[atom]
 
-    place = errors.place
+    place = source_context
     before = place.eqn, place.operation
     try:
         for i, eqn in enumerate(jaxpr.eqns):
@@ -267,131 +260,24 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
 
 
 def literal_value(literal: Literal) -> Any:
-    """The array that a literal stands for."""
+    """The value of a literal as an array."""
     return EagerArray(literal.val, literal.aval.weak_type)
 
 
+@per_program("last uses")
 def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
     """For each equation, the variables that nothing needs after it."""
-    if (uses := jaxpr.cache.get("last_uses")) is not None:
-        return uses
-    uses = [[] for _ in jaxpr.eqns]
+    uses: list[list[Var]] = [[] for _ in jaxpr.eqns]
     needed = {v for v in jaxpr.outvars if type(v) is not Literal}
     for i in reversed(range(len(jaxpr.eqns))):
         eqn = jaxpr.eqns[i]
         for var in (*eqn.outvars, *eqn.invars):
-            if type(var) is not Literal and var not in needed:
+            if isinstance(var, Var) and var not in needed:
                 needed.add(var)
                 uses[i].append(var)
-    jaxpr.cache["last_uses"] = uses
     return uses
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     """The program as a function of its inputs that returns a list."""
     return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
-
-
-def check_jaxpr(jaxpr: Jaxpr) -> None:
-    """Raise `JaxprTypeError` unless every equation's types follow from its operands'."""
-    known: set[Var] = {*jaxpr.constvars, *jaxpr.invars}
-
-    def check_read(atom: Atom, where: str) -> None:
-        if type(atom) is not Literal and atom not in known:
-            raise errors.JaxprTypeError(
-                f"Variable {atom!r} is used before it is defined, in {where}"
-            )
-
-    for eqn in jaxpr.eqns:
-        for atom in eqn.invars:
-            check_read(atom, repr(eqn))
-        with eqn.primitive.scope(eqn.params):
-            for sub in subjaxprs(eqn.params):
-                check_jaxpr(sub)
-        if not eqn.primitive.takes_functions:
-            out = eqn.primitive.abstract(*(a.aval for a in eqn.invars), **eqn.params)
-            out = out if eqn.primitive.multiple_results else [out]
-            for var, aval in zip(eqn.outvars, out, strict=True):
-                if (var.aval.shape, var.aval.dtype) != (aval.shape, aval.dtype):
-                    raise errors.JaxprTypeError(
-                        f"{eqn!r} yields {aval}, but its variable is {var.aval}"
-                    )
-        known.update(eqn.outvars)
-    for atom in jaxpr.outvars:
-        check_read(atom, "the results")
-
-
-def dce(jaxpr: Jaxpr, keep: Sequence[bool]) -> Jaxpr:
-    """The program that computes only the results in `keep`, without equations nothing needs."""
-    outvars = [v for v, k in zip(jaxpr.outvars, keep, strict=True) if k]
-    return jaxpr.replace(outvars=outvars, eqns=live(jaxpr.eqns, set(outvars)))
-
-
-def prune(jaxpr: Jaxpr) -> Jaxpr:
-    """The program without equations that its results do not need; and without the results of
-    nested programs that nothing reads."""
-    read, eqns = set(jaxpr.outvars), []
-    for eqn in reversed(jaxpr.eqns):
-        used = [v in read for v in eqn.outvars]
-        if any(used) or eqn.effectful:
-            eqns.append(eqn if all(used) else eqn.primitive.narrowed(eqn, used))
-            read.update(eqns[-1].invars)
-    return jaxpr.replace(eqns=eqns[::-1])
-
-
-def reads(jaxpr: Jaxpr) -> list[bool]:
-    """Which inputs a program reads, or returns."""
-    read = {*jaxpr.outvars}.union(*(eqn.invars for eqn in jaxpr.eqns))
-    return [v in read for v in jaxpr.invars]
-
-
-def chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    """Those whose flag is set."""
-    return [x for x, flag in zip(items, flags, strict=True) if flag]
-
-
-def dependent(jaxpr: Jaxpr, given: Sequence[bool]) -> list[bool]:
-    """Which results of a program depend on the inputs in `given`."""
-    found: set[Atom] = {v for v, g in zip(jaxpr.invars, given, strict=True) if g}
-    for eqn in jaxpr.eqns:
-        operands = [a in found for a in eqn.invars]
-        if any(operands):
-            results = eqn.primitive.dependent(operands, eqn.params)
-            if results is None:
-                found.update(eqn.outvars)
-            else:
-                found.update(v for v, r in zip(eqn.outvars, results, strict=True) if r)
-    return [a in found for a in jaxpr.outvars]
-
-
-def needed(jaxpr: Jaxpr) -> tuple[list[JaxprEqn], set[Atom]]:
-    """The equations that all results need, and all that is read; found once."""
-    known = jaxpr.cache.get("live")
-    if known is None:
-        read = set(jaxpr.outvars)
-        known = jaxpr.cache["live"] = live(jaxpr.eqns, read), read
-    return known
-
-
-def _live(eqns: list[JaxprEqn], read: set[Atom]) -> list[JaxprEqn]:
-    """The equations that compute what is read, or have effects; adds to `read` what they read."""
-    found = []
-    for eqn in reversed(eqns):
-        # Whether an equation has effects takes longer to find out: it is asked of few.
-        if not read.isdisjoint(eqn.outvars) or eqn.effectful:
-            found.append(eqn)
-            read.update(eqn.invars)
-    return found[::-1]
-
-
-def _unread(eqns: list[JaxprEqn], used: set[Atom]) -> list[int]:
-    """Where equations with unused results are; adds to `used` what equations read."""
-    used.update(*[eqn.invars for eqn in eqns])
-    return [i for i, eqn in enumerate(eqns) if not used.issuperset(eqn.outvars)]
-
-
-live: Callable[[list[JaxprEqn], set[Atom]], list[JaxprEqn]] = _live
-unread: Callable[[list[JaxprEqn], set[Atom]], list[int]] = _unread
-if native is not None:
-    native.bind_equations(Var, JaxprEqn)
-    live, unread = native.live, native.unread

@@ -1,15 +1,16 @@
-"""Programs as text, in the form JAX's users know."""
+"""Programs as text, in JAX's form."""
 
 from __future__ import annotations
 
 import itertools
 import string
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from namoo.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+if TYPE_CHECKING:
+    from namoo.core.jaxpr import Jaxpr, JaxprEqn, Var
 
 _WIDTH = 80
 
@@ -28,23 +29,23 @@ class _Names:
         self.names: dict[Var, str] = {}
 
     def apart(self) -> _Names:
-        """Names within a program that an equation holds; others may hold it too."""
+        """Names inside of a program that an equation holds, and that others may hold."""
         names = _Names()
         names.letters, names.names = self.letters, dict(self.names)
         return names
 
     def inside(self, eqn: JaxprEqn) -> _Names:
-        """Names within a call: what it is given, and what it returns, keep theirs."""
+        """Names inside of a call: operands and results keep their names."""
         inner = eqn.params["jaxpr"].jaxpr
         names = self.apart()
         outside = [*eqn.outvars, *eqn.invars]
         for var, outer in zip([*inner.outvars, *inner.invars], outside, strict=True):
-            if outer in self.names and type(var) is not Literal:
+            if outer in self.names and not _is_literal(var):
                 names.names[var] = self.names[outer]
         return names
 
     def __call__(self, var: Var) -> str:
-        if isinstance(var, DropVar):
+        if var.dropped:
             return "_"
         if var not in self.names:
             self.names[var] = next(self.letters)
@@ -64,8 +65,17 @@ def _typed(names: _Names, variables: list[Var]) -> str:
     return " ".join(f"{names(v)}:{v.aval.str_short()}" for v in variables)
 
 
+def _is_literal(atom: Any) -> bool:
+    return hasattr(atom, "val")
+
+
+def _is_program(value: Any) -> bool:
+    """Whether a value is a `Jaxpr` or a `ClosedJaxpr`."""
+    return hasattr(value, "eqns")
+
+
 def _atom(names: _Names, atom: Any) -> str:
-    if isinstance(atom, Literal):
+    if _is_literal(atom):
         value = np.asarray(atom.val)
         text = str(value.item()) if value.dtype.kind in "biufc" else str(value)
         return f"{text}:{atom.aval.str_short()}"
@@ -73,7 +83,7 @@ def _atom(names: _Names, atom: Any) -> str:
 
 
 def _jaxpr(jaxpr: Jaxpr, names: _Names, source: bool, room: int, used: int = 0) -> str:
-    """A program in one line where there is room for it, after what is used of the line already."""
+    """A program in one line, where it fits into what is left of the line."""
     consts = _typed(names, jaxpr.constvars)
     head = f"{{ lambda {consts}; {_typed(names, jaxpr.invars)}. let"
     eqns = [_eqn(eqn, names, source, room - 4) for eqn in jaxpr.eqns]
@@ -88,7 +98,8 @@ def _jaxpr(jaxpr: Jaxpr, names: _Names, source: bool, room: int, used: int = 0) 
 def _eqn(eqn: JaxprEqn, names: _Names, source: bool, room: int) -> str:
     operands = "".join(" " + _atom(names, a) for a in eqn.invars)
     # Results are named before the variables of inner programs.
-    start = f"{_typed(names, eqn.outvars)} = {eqn.primitive.name}"
+    start = f"{_typed(names, eqn.outvars)} = " if eqn.outvars else ""
+    start += eqn.primitive.name
     items = _params(eqn, names.inside(eqn) if eqn.primitive.name == "jit" else names, source, room)
     text = f"{start}[{' '.join(items)}]{operands}" if items else start + operands
     if items and (any("\n" in item for item in items) or len(text) > room):
@@ -110,11 +121,9 @@ def _params(eqn: JaxprEqn, names: _Names, source: bool, room: int) -> list[str]:
 
 
 def _value(value: Any, names: _Names, source: bool, room: int, used: int = 0) -> str:
-    if isinstance(value, ClosedJaxpr):
-        return _jaxpr(value.jaxpr, names.apart(), source, room, used)
-    if isinstance(value, Jaxpr):
-        return _jaxpr(value, names.apart(), source, room, used)
-    if isinstance(value, tuple) and any(isinstance(v, (ClosedJaxpr, Jaxpr)) for v in value):
+    if _is_program(value):
+        return _jaxpr(getattr(value, "jaxpr", value), names.apart(), source, room, used)
+    if isinstance(value, tuple) and any(map(_is_program, value)):
         inner = "\n".join(_indent(_value(v, names, source, room - 2), 2) for v in value)
         return f"(\n{inner}\n)"
     if isinstance(value, np.dtype):

@@ -22,12 +22,12 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from namoo._pickling import by_place
+from namoo._base.pickling import by_place
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.trace import Trace, context, eval_trace, set_trace
 
 if TYPE_CHECKING:
-    from namoo.core.checks import Guard
+    from namoo.analysis.checks import Guard
 
 
 class Primitive:
@@ -39,9 +39,11 @@ class Primitive:
     linear = False
     """All array operands together: f(a·x + b·y) = a·f(x) + b·f(y)."""
     effectful = False
-    """It must run even if nothing uses its results."""
+    """It must run even if its results are not used."""
     exactly_once = False
     """Its effects may neither be repeated nor happen where the program would not ask for them."""
+    may_fail = False
+    """It raises for some operands, so that it must not run for examples that do not ask for it."""
     takes_functions = False
     """Its parameters are Python functions: each kind of trace has its own method `under_<kind>`."""
     takes_axis = False
@@ -51,7 +53,7 @@ class Primitive:
     quiet_params: tuple[str, ...] = ()
     """Parameters that are not printed when they are None or ()."""
     implied_params: tuple[str, ...] = ()
-    """Parameters that are not printed, for the results' types tell them."""
+    """Parameters that are not printed, because the types of the results show them."""
     value_params: tuple[str, ...] | None = None
     """The parameters that results depend on, where the others are for transformations only."""
     sets_weak = False
@@ -71,25 +73,30 @@ class Primitive:
             cls.only_binds = cls.__module__.startswith("namoo.primitives.")
 
     def __reduce__(self) -> Any:
-        # A primitive is known by its identity, so another process must have its own.
+        # A primitive is compared by identity, so another process must use its own.
         return by_place(self) or super().__reduce__()
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the operation under the current trace: the only door."""
-        return context.trace.process(self, args, params)
+        trace = context.trace
+        if trace.asks_memory:
+            out = trace.memory.operation(trace, self, args, params)
+            if out is not None:
+                return out
+        return trace.process(self, args, params)
 
     def bind_with_trace(self, trace: Trace, args: Sequence[Any], *rest: Any) -> Any:
-        """Apply the operation under another trace; of the last arguments, the parameters count."""
+        """Apply the operation under another trace; the last argument has the parameters."""
         with set_trace(trace):
-            return trace.process(self, tuple(args), rest[-1])
+            return Primitive.bind(self, *args, **rest[-1])
 
     def impl(self, *args: Any, **params: Any) -> Any:
-        """Compute the operation on known values, whatever is being traced."""
+        """Compute the operation on concrete values, whatever is being traced."""
         with set_trace(eval_trace):
             return self.bind(*args, **params)
 
     def get_bind_params(self, params: dict) -> dict:
-        """What `bind` takes, given an equation's parameters: the same ones."""
+        """The parameters of `bind`, from those of an equation."""
         return dict(params)
 
     def under(self, trace: Trace, args: tuple, params: dict) -> Any:
@@ -100,11 +107,11 @@ class Primitive:
         raise self._missing("evaluate")
 
     def kernel(self, *avals: ShapedArray, **params: Any) -> Callable[..., Any]:
-        """`evaluate` for operands of known types: what types decide is decided here, once."""
+        """`evaluate`, specialised to the types of the operands."""
         return partial(self.evaluate, **params) if params else self.evaluate
 
     def inlined(self, params: dict) -> Any:
-        """The program that a call of this operation is, where nothing is lost by its operations."""
+        """The program to run instead of this operation; None where it must stay a call."""
         return None
 
     def abstract(self, *avals: ShapedArray, **params: Any) -> Any:
@@ -119,8 +126,22 @@ class Primitive:
         less work: for primitives that hold programs."""
         return eqn
 
+    def keeping(self, eqn: Any, part: Callable[[Any], Any]) -> tuple[Any, Any, list] | None:
+        """The equation as two, where its programs compute values that a policy keeps.
+
+        Args:
+            eqn: an equation of this operation.
+            part: maps a program to the kept variables of it; to the program that computes them; and
+              to the one that does not, because they are given.
+
+        Returns:
+            None where nothing is kept; else the equation with the kept values as further results,
+            the equation that takes them as further operands, and their variables.
+        """
+        return None
+
     def guards(self, *avals: Any, **params: Any) -> Sequence[Guard]:
-        """Conditions on the operands, which `config.strict` checks; see `core.checks`."""
+        """Conditions on the operands, which `config.strict` checks; see `analysis.checks`."""
         return ()
 
     def weak_result(self, weak: bool, params: dict) -> bool:
@@ -141,6 +162,9 @@ class Primitive:
         return self.bind(*primals, **params), self.bind(*tangents, **params)
 
     linearize: Any = None
+    add_cotangents: Any = None
+    """`(eqn, operands, cts, before)`: the operands that have cotangents, each with `before` added;
+    for operations that keep the order of the sums of the program that they hold."""
     native: Any = None
     stablehlo: Any = None
 
@@ -155,7 +179,7 @@ class Primitive:
         return vma
 
     def scope(self, params: dict) -> Any:
-        """What the programs it holds are written in: a context, with the names of axes there."""
+        """A context with the axis names that the programs it holds refer to."""
         return nullcontext()
 
     def collective_axes(self, params: dict) -> tuple:
@@ -176,7 +200,7 @@ class Primitive:
 
 
 class Zero:
-    """A tangent or cotangent that is known to be zero, without an array of zeros."""
+    """A tangent or cotangent that is symbolically zero: there is no array of zeros."""
 
     __slots__ = ("aval",)
 
@@ -195,7 +219,7 @@ class Zero:
 
 
 class Linear:
-    """Stands for an operand that is not known in a transposition: the one to differentiate by."""
+    """A placeholder for a linear operand in a transposition: the one to differentiate by."""
 
     __slots__ = ("aval",)
 

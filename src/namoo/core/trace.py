@@ -1,4 +1,4 @@
-"""Traces: who handles an operation, now.
+"""Traces: the interpreters of operations.
 
 At every moment one *current* trace interprets the operations that are bound.  A transformation
 makes a trace whose parent is the current one, makes itself current while it runs the user's
@@ -9,76 +9,90 @@ function, and handles each operation by binding others on its parent.  The botto
 from __future__ import annotations
 
 from _thread import _local
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
-from namoo import _config, _dtypes, errors
+from namoo import errors
+from namoo._base import config, dtypes
+from namoo._base.floating_errors import (
+    floating_errors_off,
+    reset_floating_errors,
+    set_floating_errors,
+)
+from namoo._base.lazy import load_module
+from namoo._base.source_context import at_user_line, source_context
 from namoo.core.array import Array, EagerArray, PlacedArray, to_numpy
 from namoo.core.avals import aval_of
 
 
-def _guards() -> tuple[Any, Any, Any]:
-    """Functions that switch NumPy's floating-point warnings, and the setting that has none.
+class Memory:
+    """What transformations ask before they do a piece of work again: the seam for `namoo.memo`.
 
-    Entering `np.errstate` costs more than a small operation; its context variable does not.
+    It remembers nothing.  `namoo.memo` puts a subclass that does in `Trace.memory`; results and
+    programs are the same with both.
     """
-    try:
-        from numpy._core.umath import _extobj_contextvar, _make_extobj
-    except ImportError:  # another NumPy
-        return lambda s: np.seterr(**s), lambda s: np.seterr(**s), {"all": "ignore"}
-    return _extobj_contextvar.set, _extobj_contextvar.reset, _make_extobj(all="ignore")
 
+    @staticmethod
+    def operation(trace: Trace, prim: Any, args: tuple, params: dict) -> Any:
+        """The result of an operation under an eager transformation; None to ask the rules."""
+        return None
 
-_set_floating_errors, _reset_floating_errors, _ignore = _guards()
+    @staticmethod
+    def backward(jaxpr: Any, consts: Sequence, inputs: Sequence, cts: Sequence) -> Any:
+        """The result of `transforms.linear.backward_pass`; None to run it."""
+        return None
 
-
-class floating_errors_ignored:
-    """Overflow and invalid operations give inf and NaN, without NumPy's warnings."""
-
-    __slots__ = ("token",)
-
-    def __enter__(self):
-        self.token = _set_floating_errors(_ignore)
-
-    def __exit__(self, *exc):
-        _reset_floating_errors(self.token)
+    @staticmethod
+    def program_of(function: Any, key: Any, make: Callable[[], Any]) -> Any:
+        """The program of a branch or loop body; `make` traces the function."""
+        return make()
 
 
 class Trace:
-    """An interpreter of operations.  `kind` names the method of a primitive that it calls for
-    operations that hold Python functions; see `Primitive.under`."""
+    """An interpreter of operations; `kind` names its method of primitives that hold functions."""
 
     kind = "trace"
     alive = True
     eager = False
-    """Whether it, or a stack of traces, ends in concrete values that nobody checks."""
-    recalls = False
-    """Whether what happens under it depends on types alone, so that it may be done again from
-    memory; see `transforms.recall`."""
+    """Whether the stack of traces ends in concrete values that no setting checks."""
+    replays = False
+    """Whether programs may be replayed under it: all that happens depends on types alone."""
+    asks_memory = False
+    """Whether `bind` asks the memory for the result of each operation."""
+    memory: Memory
+    """What transformations ask before they do work again; one object for all traces."""
     parent: Trace
 
-    def process(self, prim: Any, args: tuple, params: dict) -> Any:
-        """The result of an operation under this interpreter.
+    def stack_on(self, parent: Trace) -> None:
+        """Make another trace the parent, which the rules bind operations on."""
+        self.parent = parent
+        self.eager = parent.eager
+        self.replays = (parent.eager or parent.replays) and config.config.memo
 
-        An interpreter of a library on top may define JAX's `process_primitive` instead.
-        """
+    def process(self, prim: Any, args: tuple, params: dict) -> Any:
+        """Interpret an operation.  Other libraries may define JAX's `process_primitive` instead."""
         return self.process_primitive(prim, args, params)  # type: ignore[attr-defined]
 
     def finish(self) -> None:
-        """From now on this trace's values must not be used: they escaped."""
+        """End the trace: its values must not be used any more."""
         self.alive = False
+
+
+Trace.memory = Memory()
 
 
 class EvalTrace(Trace):
     """The bottom interpreter: concrete values in, NumPy, concrete values out."""
 
     kind = "eval"
+    eager = True
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # There is one, and transformations that were pickled must ask for that one.
-        return "eval_trace" if self is eval_trace else super().__reduce__()
+        # There is one of each, and unpickled transformations must refer to it.
+        names = {id(eval_trace): "eval_trace", id(plain_trace): "plain_trace"}
+        return names.get(id(self)) or super().__reduce__()
 
     def process(self, prim, args, params):
         if prim.takes_functions:
@@ -97,20 +111,20 @@ class EvalTrace(Trace):
                 if isinstance(x, np.ndarray):
                     others = (*others, x)
                 weak = weak and not isinstance(x, (np.ndarray, np.generic, bool))
-        token = _set_floating_errors(_ignore)
+        token = set_floating_errors(floating_errors_off)
         try:
             out = prim.evaluate(*values, **params)
         except Exception:
-            # The abstract rule tells a mistake in shapes or types in the caller's terms.
+            # The abstract rule explains wrong shapes or types in the caller's terms.
             if not prim.holds_program:
                 prim.abstract(*map(aval_of, args), **params)
             raise
         finally:
-            _reset_floating_errors(token)
+            reset_floating_errors(token)
         if others:
             out = [apart(o, others) for o in out] if prim.multiple_results else apart(out, others)
         if prim.weak_operands is not None:
-            weak = all(_dtypes.is_weak(x) for x in args[prim.weak_operands])
+            weak = all(dtypes.is_weak(x) for x in args[prim.weak_operands])
         if prim.multiple_results:
             flags = prim.weak_results(weak, len(out), params)
             return [wrap(o, w) for o, w in zip(out, flags, strict=True)]
@@ -120,7 +134,7 @@ class EvalTrace(Trace):
 
 
 def apart(value: Any, others: Sequence[np.ndarray]) -> Any:
-    """A result in memory that it does not share with operands that the caller may write to."""
+    """Copy a result that shares memory with operands that the caller may write to."""
     if type(value) is not np.ndarray:
         return value
     if value.base is None and all(value is not x for x in others):
@@ -129,7 +143,7 @@ def apart(value: Any, others: Sequence[np.ndarray]) -> Any:
 
 
 def wrap(value: Any, weak_type: bool = False) -> EagerArray:
-    """An array around what NumPy returned; what lies on a device is one already."""
+    """Wrap what NumPy returned; an array on a device is returned as it is."""
     if type(value) is PlacedArray:
         return value
     return EagerArray(value if type(value) is np.ndarray else np.asarray(value), weak_type)
@@ -139,15 +153,15 @@ eval_trace = EvalTrace()
 
 
 class _Context(_local):
-    """What a thread is doing: its current trace, and the sizes of the named axes in scope.
+    """The state of a thread: its current trace, and the sizes of the named axes in scope.
 
-    The class holds the bottom trace of all threads that have no other.
+    The class holds the bottom trace of the threads that have no trace of their own.
     """
 
     trace: Trace = eval_trace
     axes: dict[Any, int] = {}
     checked: frozenset = frozenset()
-    """The axes of a `shard_map` that keeps track of what differs along them."""
+    """The mesh axes of a `shard_map` that tracks which values differ along them."""
     mesh: Any = None
     """The mesh of the `shard_map` whose function is traced."""
 
@@ -156,37 +170,22 @@ class _Context(_local):
 
 
 context = _Context()
+plain_trace = EvalTrace()
+"""The bottom interpreter without eager shortcuts: they ask for `eval_trace` itself."""
+plain_trace.eager = False
 
 
-class CheckingTrace(EvalTrace):
-    """The bottom interpreter while a setting looks at operands or values; see `checks`.
-
-    The short ways of eager mode ask for `eval_trace` itself, so every operation comes here.
-    """
-
-    def process(self, prim, args, params):
-        from namoo.core.checks import check_operation
-
-        if context.trace is self and _bottom(_config.config) is eval_trace:
-            context.trace = eval_trace  # another thread switched the settings off
-        out = super().process(prim, args, params)
-        check_operation(prim, args, params, out)
-        return out
+def bottom_trace(settings: Any) -> EvalTrace:
+    """The bottom trace that the settings select: with checks, without shortcuts, or the usual."""
+    if any(getattr(settings, name) for name in config.CHECKS):
+        return load_module("namoo.analysis.checking_trace").checking_trace
+    return eval_trace if settings.eager_shortcuts else plain_trace
 
 
-checking_trace = CheckingTrace()
-
-
-def _bottom(settings: Any) -> EvalTrace:
-    """The bottom trace that settings ask for: one that checks, or the one with short ways."""
-    checks = any(getattr(settings, name) for name in _config.CHECKS)
-    return checking_trace if checks else eval_trace
-
-
-def _settle() -> None:
-    """Make the bottom trace the one that the settings ask for now."""
-    _Context.trace = _bottom(_config.Config)
-    wanted, top = _bottom(_config.config), context.trace
+def install_bottom_trace() -> None:
+    """Make the bottom trace the one that the settings select now."""
+    _Context.trace = bottom_trace(config.Config)
+    wanted, top = bottom_trace(config.config), context.trace
     if isinstance(top, EvalTrace):
         if wanted is _Context.trace:
             context.__dict__.pop("trace", None)
@@ -198,9 +197,6 @@ def _settle() -> None:
             top.parent = wanted
             return
         top = parent
-
-
-_config.on_checks(_settle)
 
 
 class set_trace:
@@ -217,31 +213,33 @@ class set_trace:
 
     def __exit__(self, *exc):
         if self.previous is eval_trace:
-            # The class knows better, if settings have changed in the meantime.
+            # The bottom trace of the class is right even if settings have changed inside.
             context.__dict__.pop("trace", None)
         else:
             context.trace = self.previous
 
 
 class rules_on(set_trace):
-    """Make a trace the current one while rules of an operation run: what they bind comes from the
-    line that asked for the operation."""
+    """Make a trace the current one while the rules of an operation run.
+
+    What they bind is attributed to the user's line that asked for the operation.
+    """
 
     __slots__ = ("first",)
 
     def __init__(self, trace: Trace, prim: Any):
         self.trace = trace
-        self.first = prim.only_binds and errors.place.operation is None
+        self.first = prim.only_binds and source_context.operation is None
 
     def __enter__(self):
         set_trace.__enter__(self)
         if self.first:
-            errors.place.operation = []
+            source_context.operation = []
 
     def __exit__(self, *exc):
         set_trace.__exit__(self)
         if self.first:
-            errors.place.operation = None
+            source_context.operation = None
 
 
 class named_axis:
@@ -300,27 +298,27 @@ class Tracer(Array):
         """Raise `error`: this value is traced, but `wanted` was needed here."""
         if not self._trace.alive:
             self.escaped()
-        shape = ",".join(map(str, self.aval.shape))
         lines = [
-            f"{_CONVERSIONS[error]} traced array with shape {self.aval.dtype}[{shape}].",
+            f"{_CONVERSIONS[error]} traced array with shape "
+            f"{self.aval.str_short(short_dtypes=False)}.",
             f"{wanted[0].upper()}{wanted[1:]} was needed, but the value is traced: {self!r}.",
         ]
         if origin := self.origin():
             lines.append(origin)
         if advice:
             lines.append(advice)
-        raise error("\n".join(lines) + errors.at_user_line())
+        raise error("\n".join(lines) + at_user_line())
 
     def escaped(self) -> NoReturn:
         """Raise: this value was used outside the transformation that made it."""
         raise errors.UnexpectedTracerError(
-            f"Encountered an unexpected tracer: a traced value of type {self.aval.str_short()} "
-            "escaped from the function that was being transformed, and was used after (or outside) "
-            "it. Such a value has no numbers."
+            "Encountered an unexpected tracer: a traced value of type "
+            f"{self.aval.str_short(short_dtypes=False)} escaped from the function that was being "
+            "transformed, and was used after (or outside) it. Such a value has no numbers."
             f"\n{self.origin() or 'It was made under ' + type(self._trace).__name__ + '.'}"
             "\nTransformed functions must return what they compute, and not save it to global "
             "state, an attribute, a list or a closure. To look at it, use namoo.debug.print."
-            + errors.at_user_line()
+            + at_user_line()
         )
 
     def __repr__(self) -> str:
@@ -338,20 +336,4 @@ _CONVERSIONS = {
 }
 """JAX's words for what each error refuses; programs and tutorials look for them."""
 
-BOOL_ADVICE = """\
-Write instead, for a choice between two values: jnp.where(condition, a, b); between two
-computations: lax.cond(condition, true_fun, false_fun, *operands); for a loop: lax.while_loop.
-If the argument is a setting rather than data, mark it static: jit(f, static_argnames=('name',))."""
-
-INTEGER_ADVICE = """\
-A Python integer is needed for range(), shapes, axes and list indices. Mark the argument static,
-jit(f, static_argnames=('n',)), or use lax.fori_loop, lax.dynamic_slice, jnp.take or x[i] on an
-array instead."""
-
-ARRAY_ADVICE = """\
-NumPy functions cannot see inside traced values. Use the function of the same name in
-namoo.numpy, or namoo.pure_callback to call NumPy when the program runs."""
-
-SCALAR_ADVICE = """\
-Keep the value an array (use x.astype(...) to change its type), or return it and convert it
-outside; to look at it, use namoo.debug.print."""
+config.on_checks(install_bottom_trace)

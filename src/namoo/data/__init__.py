@@ -1,18 +1,19 @@
-"""Data for a training loop: batches in an order that only a key and an epoch decide.
+"""Data for a training loop: batches in an order that only the key and the epoch determine.
 
->>> import numpy as np
->>> from namoo import data, random
->>> images, labels = np.zeros((10, 28, 28)), np.arange(10)
->>> loader = data.Loader((images, labels), batch_size=4, key=random.key(0))
->>> for x, y in loader:
-...     print(x.shape, y)
-(4, 28, 28) [0 8 2 4]
-(4, 28, 28) [1 7 9 5]
->>> {name: loader.state()[name] for name in ("epoch", "batch")}
-{'epoch': 1, 'batch': 0}
+Example:
+    >>> import numpy as np
+    >>> from namoo import data, random
+    >>> images, labels = np.zeros((10, 28, 28)), np.arange(10)
+    >>> loader = data.Loader((images, labels), batch_size=4, key=random.key(0))
+    >>> for x, y in loader:
+    ...     print(x.shape, y)
+    (4, 28, 28) [0 8 2 4]
+    (4, 28, 28) [1 7 9 5]
+    >>> {name: loader.state()[name] for name in ("epoch", "batch")}
+    {'epoch': 1, 'batch': 0}
 """
 
-from namoo._lazy import lazy as _lazy
+from namoo._base.lazy import lazy as _lazy
 
 _TABLE = {
     "data.loader": "Loader",

@@ -4,3 +4,5 @@ from namoo.data.order import weighted as weighted
 from namoo.data.sources import mapped as mapped
 from namoo.data.sources import stack as stack
 from namoo.data.sources import windows as windows
+
+_TABLE: dict[str, str]

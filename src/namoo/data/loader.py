@@ -22,59 +22,61 @@ _STALE = (
 
 
 class Loader:
-    """Batches of examples, in an order that only the key and the epoch decide.
+    """Batches of examples, in an order that only the key and the epoch determine.
 
-    `for batch in loader` gives the batches of one epoch, or those that are left of it. Batches are
-    trees of NumPy arrays. The position counts what the loop has received, whatever workers have
-    prepared beyond it, so a state saved after a step continues with the next one.
+    `for batch in loader` yields the batches of one epoch, or the rest of a started one. Batches are
+    trees of NumPy arrays. The position counts the batches that the loop has received, not those
+    that workers have prepared, so a state saved after a step continues with the next batch.
 
     Args:
-      source: a tree of arrays (a tuple, a dict, a dataclass; arrays of other libraries too, mapped
-        files, HDF5 and Zarr), anything with `len` and `[i]` (lists, datasets of Hugging Face,
-        PyTorch and Grain), an iterable, or a function that returns one.
-      batch_size: the number of examples in a batch.
-      key: a key, for all that is random.
-      shuffle: whether to change the order in each epoch; so if there is a key, unless said
-        otherwise. The order is `data.permutation(key, epoch, len(source))`.
-      last: what becomes of a last batch that is not full: "drop" it, "keep" it as it is, or "pad"
-        it by repeating an example; then every batch is a pair `(batch, mask)`, with a mask that is
-        False where an example is only there to fill. By default it is dropped where the order is
-        random, as in training: each epoch leaves others out. In a fixed order it is kept, so that
-        an evaluation sees every example.
-      map: a function of one example. If it has a parameter `key`, it gets one of its own, which
-        depends on the loader's key, the epoch and the place.
-      batch_map: a function of a batch (before the mask is added); may have a `key` too.
-      collate: puts a list of examples into a batch; `data.stack` by default.
-      weights: draw examples with probabilities in proportion to these; see `data.weighted`.
-      samples: how many examples to draw in an epoch, with weights.
-      replace: whether an example can be drawn twice in an epoch, with weights.
-      shuffle_buffer: how many examples of a stream are held to change their order; a stream cannot
-        be shuffled otherwise.
-      shard: `(index, count)`: of all examples, in the order of the epoch, this process takes each
-        `count`-th, from the `index`-th on: `(namoo.process_index(), namoo.process_count())`. All
-        shards have as many batches as one another, but with last="keep".
-      workers: how many threads or processes prepare batches; 0 does so in the loop.
-      worker_kind: "thread" or "process". NumPy and reading files let threads run at once; Python
-        code does not. Processes need a source and functions that can be pickled.
-      prefetch: how many batches each worker prepares ahead.
+        source: a tree of arrays (a tuple, a dict, a dataclass; arrays of other libraries too,
+            mapped files, HDF5 and Zarr), anything with `len` and `[i]` (lists, datasets of Hugging
+            Face, PyTorch and Grain), an iterable, or a function that returns one.
+        batch_size: the number of examples in a batch.
+        key: a key, for all that is random.
+        shuffle: whether to shuffle each epoch; by default, if there is a key. The order is
+            `data.permutation(key, epoch, len(source))`.
+        last: what to do with an incomplete last batch: "drop" it, "keep" it as it is, or "pad" it
+            by repeating an example. With "pad", every batch is a pair `(batch, mask)`, whose mask
+            is False for the padding. By default the batch is dropped in a shuffled order, as in
+            training, where each epoch drops different examples. In a fixed order it is kept, so
+            that an evaluation sees every example.
+        map: a function of one example. If it has a parameter `key`, it gets a key that depends on
+            the loader's key, the epoch and the position of the example.
+        batch_map: a function of a batch (before the mask is added); may have a `key` too.
+        collate: puts a list of examples into a batch; `data.stack` by default.
+        weights: draw examples with probabilities in proportion to these; see `data.weighted`.
+        samples: how many examples to draw in an epoch, with weights.
+        replace: whether an example can be drawn twice in an epoch, with weights.
+        shuffle_buffer: how many examples of a stream are held to change their order; a stream
+            cannot be shuffled otherwise.
+        shard: `(index, count)`: of all examples, in the order of the epoch, this process takes
+            every `count`-th one, starting with number `index`. Usually
+            `(namoo.process_index(), namoo.process_count())`. All shards have the same number of
+            batches, except with last="keep".
+        workers: how many threads or processes prepare batches; 0 does so in the loop.
+        worker_kind: "thread" or "process". NumPy and reading files let threads run at once; Python
+            code does not. Processes need a source and functions that can be pickled.
+        prefetch: how many batches each worker prepares ahead.
 
     Raises:
-      ValueError: if arguments contradict one another.
-      TypeError: if examples cannot be read from the source.
+        ValueError: if arguments contradict each other.
+        TypeError: if examples cannot be read from the source.
 
-    >>> import numpy as np
-    >>> from namoo import random
-    >>> make = lambda: Loader(np.arange(10), 4, key=random.key(1), last="pad")
-    >>> loader = make()
-    >>> batches = iter(loader)
-    >>> next(batches), next(batches)
-    ((array([6, 1, 2, 4]), array([ True,  True,  True,  True])),
-     (array([7, 3, 8, 9]), array([ True,  True,  True,  True])))
-    >>> state = loader.state()
-    >>> other = make()
-    >>> other.restore(state)
-    >>> list(other)
-    [(array([0, 5, 5, 5]), array([ True,  True, False, False]))]
+    Example:
+        >>> import numpy as np
+        >>> from namoo import random
+        >>> make = lambda: Loader(np.arange(10), 4, key=random.key(1), last="pad")
+        >>> loader = make()
+        >>> batches = iter(loader)
+        >>> next(batches), next(batches)
+        ((array([6, 1, 2, 4]), array([ True,  True,  True,  True])),
+         (array([7, 3, 8, 9]), array([ True,  True,  True,  True])))
+        >>> state = loader.state()
+        >>> other = make()
+        >>> other.restore(state)
+        >>> list(other)
+        [(array([0, 5, 5, 5]), array([ True,  True, False, False]))]
     """
 
     def __init__(
@@ -121,7 +123,7 @@ class Loader:
         self._make = _Make(indexed, self.batch_size, self.last == "pad", map, batch_map, collate)
 
     def _check(self, shuffle: bool | None, is_stream: bool) -> None:
-        """Refuse arguments that contradict one another."""
+        """Reject arguments that contradict each other."""
         if self._key is not None and not hasattr(self._key, "dtype"):
             raise TypeError(
                 f"key must be a random key, not {self._key!r:.40}: Loader(..., key=random.key(0))."
@@ -195,7 +197,7 @@ class Loader:
         return -(-ours // self.batch_size)
 
     def _drawn(self) -> int:
-        """How many examples an epoch has, in all shards."""
+        """Return the number of examples of an epoch, over all shards."""
         if self._weights is None:
             return self._size
         if self._samples is not None:
@@ -203,7 +205,7 @@ class Loader:
         return self._size if self._replace else int(np.count_nonzero(self._weights))
 
     def state(self) -> dict[str, Any]:
-        """The position: a small tree of integers and the key, to be saved with the parameters.
+        """Return the position: a small tree of integers and the key, to be saved with a model.
 
         It is the same in all shards, and the same for any number of workers.
         """
@@ -216,16 +218,16 @@ class Loader:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes to a position; the next batch is the one that followed it.
+        """Go to a saved position; the next batch is the one that followed it.
 
-        A stream is read again up to there.
+        A stream is read again up to that position.
 
         Args:
-          state: from `state`, of this loader or of one with the same arguments.
+            state: from `state`, of this loader or of one with the same arguments.
 
         Raises:
-          ValueError: if the state is of a loader with another batch size or number of shards, or is
-            no state of a loader.
+            ValueError: if the state is of a loader with another batch size or number of shards, or
+                is no state of a loader.
         """
         if missing := self.state().keys() - state.keys():
             raise ValueError(
@@ -243,20 +245,21 @@ class Loader:
         self._turn = None
 
     def steps(self, count: int) -> Iterator[Any]:
-        """So many batches, from as many epochs as that takes.
+        """Yield `count` batches, from as many epochs as needed.
 
         Args:
-          count: how many.
+            count: how many.
 
         Returns:
-          An iterator.
+            An iterator.
 
         Raises:
-          ValueError: if an epoch has no batch at all.
+            ValueError: if an epoch has no batch at all.
 
-        >>> import numpy as np
-        >>> [batch.tolist() for batch in Loader(np.arange(4), 2).steps(3)]
-        [[0, 1], [2, 3], [0, 1]]
+        Example:
+            >>> import numpy as np
+            >>> [batch.tolist() for batch in Loader(np.arange(4), 2).steps(3)]
+            [[0, 1], [2, 3], [0, 1]]
         """
         while count > 0:
             before = count
@@ -293,7 +296,7 @@ class Loader:
                 if isinstance(batch, _Failed):
                     raise batch.error
                 at += 1
-                # Only the batch after it shows that a batch of a stream was the last.
+                # In a stream, only the absence of a next batch shows that a batch was the last.
                 following = self._next(batches, epoch, at) if is_stream else None
                 is_last = following is _END if is_stream else at == length
                 if self._turn is not turn:
@@ -308,7 +311,7 @@ class Loader:
                 batches.close()  # type: ignore[attr-defined]
 
     def _next(self, batches: Iterator[Any], epoch: int, at: int) -> Any:
-        """The next batch, the end, or the error that is raised when the turn comes to it."""
+        """Return the next batch, the end marker, or the error to raise in its place."""
         try:
             return next(batches, _END)
         except Exception as error:
@@ -316,7 +319,7 @@ class Loader:
             return _Failed(error)
 
     def close(self) -> None:
-        """Ends the workers; a loop afterwards starts new ones. Done by itself with the loader."""
+        """Stop the workers; a later loop starts new ones. Deleting the loader does this, too."""
         self._turn = None
         if self._pool is not None:
             self._pool.close()
@@ -329,14 +332,14 @@ class Loader:
         self.close()
 
     def _tasks(self, epoch: int, at: int) -> Iterator[Any]:
-        """What the workers need for each batch: numbers or examples, how many are real, keys."""
+        """Yield the task of each batch: indices or examples, how many are real, and keys."""
         parts = self._streamed(epoch) if self._stream is not None else self._indexed(epoch, at)
         if self._stream is not None:
             parts = itertools.islice(parts, at, None)
         base = None
         if self._takes_key:
             base = random.fold_in(order.typed(self._key), epoch)
-            # No other use of the epoch's key, in any shard, begins with this number.
+            # No other use of the epoch's key, in any shard, starts with this number.
             base = random.fold_in(random.fold_in(base, 0x6D6170), self.shard_index)
         for number, (part, real) in enumerate(parts, at):
             keys = None
@@ -346,11 +349,11 @@ class Loader:
             yield part, real, keys
 
     def _indexed(self, epoch: int, at: int) -> Iterator[tuple[np.ndarray, int]]:
-        """The numbers of the examples of each batch, and how many of them are real."""
+        """Yield the indices of the examples of each batch, and how many of them are real."""
         index, count, size = self.shard_index, self.shard_count, self.batch_size
         ours, end = len(range(index, self._drawn(), count)), len(self) * size
         order_of = self._order(epoch)
-        # Some batches at a time: the order of each alone would cost more than the batch.
+        # Several batches at a time: the order of a single one would cost more than the batch.
         block = max(1, _BLOCK // size) * size
         for begin in range(at * size, end, block):
             last = min(begin + block, end)
@@ -364,14 +367,14 @@ class Loader:
                 yield part, real
 
     def _order(self, epoch: int) -> Callable[[np.ndarray], np.ndarray]:
-        """From places in the epoch to numbers of examples."""
+        """Return a function from positions in the epoch to indices of examples."""
         if self._weights is not None:
             key = order.typed(self._key)
             drawn = order.weighted(key, epoch, self._weights, self._samples, self._replace)
             return drawn.__getitem__
         if self._shuffles:
-            return order.places(order.typed(self._key), epoch, self._size)
-        return lambda places: places
+            return order.order_of(order.typed(self._key), epoch, self._size)
+        return lambda positions: positions
 
     def _streamed(self, epoch: int) -> Iterator[tuple[list[Any], int]]:
         index, count = self.shard_index, self.shard_count
@@ -401,7 +404,7 @@ class Loader:
                 yield part + part[-1:] * (self.batch_size - real), real
             if real < self.batch_size:
                 return
-        # Another shard has an example more, and with it a batch more.
+        # Another shard has one more example and therefore one more batch.
         if lacks and self.last == "pad":
             yield [filler] * self.batch_size, 0
 
@@ -418,7 +421,7 @@ class _Failed:
 
 
 def _takes_key(function: Callable[..., Any] | None) -> bool:
-    """Whether a function has a parameter `key`; those that do not say so have none."""
+    """Return whether a function has a parameter `key`; False if it has no signature."""
     if function is None:
         return False
     try:
@@ -428,7 +431,7 @@ def _takes_key(function: Callable[..., Any] | None) -> bool:
 
 
 class _Make:
-    """Makes a batch of a task. It is all that a worker has."""
+    """Make the batch of a task. This is all that a worker receives."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The order of examples: drawn on the host from a key and the number of the epoch alone."""
+"""The order of examples, drawn on the host from a key and the number of the epoch."""
 
 from __future__ import annotations
 
@@ -11,40 +11,41 @@ from namoo import dtypes, random
 
 
 def typed(key: Any) -> Any:
-    """A key of `random.key`, from that or from the raw numbers of `random.PRNGKey`."""
+    """Return a typed key, given one of `random.key` or the raw bits of `random.PRNGKey`."""
     if dtypes.issubdtype(key.dtype, dtypes.prng_key):
         return key
     return random.wrap_key_data(key)
 
 
-# Up to here an order is drawn as a whole; a larger one would take seconds, and memory to hold it.
+# Up to this size, an order is drawn at once; a larger one would take seconds and much memory.
 LARGE = 2**20
 
 
 def permutation(key: Any, epoch: int, size: int) -> np.ndarray:
-    """The order of an epoch.
+    """Return the order of an epoch.
 
-    It is `random.permutation(random.fold_in(key, epoch), size)` for up to 2²⁰ examples. Of more, it
-    is one whose parts can be computed alone, so a loader holds none of it in memory: a Feistel
+    For up to 2²⁰ examples it is `random.permutation(random.fold_in(key, epoch), size)`. For more,
+    each element is computed independently, so that a loader need not store the order: a Feistel
     network (Luby and Rackoff, 1988), applied until the result is below `size`.
 
     Args:
-      key: a key.
-      epoch: the number of the epoch.
-      size: how many examples there are.
+        key: a key.
+        epoch: the number of the epoch.
+        size: the number of examples.
 
     Returns:
-      The numbers of the examples, each once.
+        The numbers of the examples, each once.
 
-    >>> from namoo import random
-    >>> permutation(random.key(0), 0, 5)
-    array([0, 2, 4, 1, 3], dtype=int32)
+    Example:
+        >>> from namoo import random
+        >>> permutation(random.key(0), 0, 5)
+        array([0, 2, 4, 1, 3], dtype=int32)
     """
-    return places(key, epoch, size)(np.arange(size))
+    return order_of(key, epoch, size)(np.arange(size))
 
 
-def places(key: Any, epoch: int, size: int) -> Callable[[np.ndarray], np.ndarray]:
-    """The order of an epoch as a function of places in it."""
+def order_of(key: Any, epoch: int, size: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Return the order of an epoch as a function of positions."""
     key = random.fold_in(key, epoch)
     if size > LARGE:
         return Feistel(key, size)
@@ -52,11 +53,11 @@ def places(key: Any, epoch: int, size: int) -> Callable[[np.ndarray], np.ndarray
 
 
 class Feistel:
-    """A random permutation of the numbers below `size`, each computed by itself.
+    """A random permutation of the integers below `size`; each element is computed by itself.
 
     Args:
-      key: a key.
-      size: how many numbers; at most 2⁶³.
+        key: a key.
+        size: how many numbers; at most 2⁶³.
     """
 
     ROUNDS = 8
@@ -70,8 +71,8 @@ class Feistel:
 
     def __call__(self, numbers: np.ndarray) -> np.ndarray:
         out = self._once(np.asarray(numbers).astype(np.uint64))
-        # The network permutes a power of four. From outside of `size` its cycle leads back inside,
-        # to a number that nothing else leads to.
+        # The network permutes a power of four. From a number outside, its cycle leads back below
+        # `size`, to a number that no other start leads to.
         outside = np.flatnonzero(out >= self.size)
         while len(outside):
             out[outside] = self._once(out[outside])
@@ -86,14 +87,14 @@ class Feistel:
 
 
 def _mixed(x: np.ndarray) -> np.ndarray:
-    """Numbers whose every bit depends on all of theirs (Stafford, 2011, variant 13)."""
+    """Return integers of which every bit depends on all input bits (Stafford, 2011, variant 13)."""
     x = (x ^ x >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ x >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
     return x ^ x >> np.uint64(31)
 
 
 def _uniform(key: Any, size: int) -> np.ndarray:
-    """Numbers of [0, 1) with 53 random bits, whatever precision namoo computes in."""
+    """Return numbers in [0, 1) with 53 random bits, independent of `enable_x64`."""
     high, low = np.asarray(random.bits(key, (2, size), np.uint32)).astype(np.uint64)
     return ((high << np.uint64(21)) ^ (low >> np.uint64(11))) * 2.0**-53
 
@@ -101,26 +102,27 @@ def _uniform(key: Any, size: int) -> np.ndarray:
 def weighted(
     key: Any, epoch: int, weights: Any, samples: int | None = None, replace: bool = True
 ) -> np.ndarray:
-    """Draws examples with probabilities in proportion to their weights.
+    """Draw examples with probabilities proportional to their weights.
 
     Args:
-      key: a key.
-      epoch: the number of the epoch.
-      weights: one number ≥ 0 for each example; they need not sum to 1.
-      samples: how many to draw; as many as there are examples (of positive weight, without
-        replacement) by default.
-      replace: whether an example can be drawn more than once.
+        key: a key.
+        epoch: the number of the epoch.
+        weights: one number ≥ 0 for each example; they need not sum to 1.
+        samples: how many to draw; by default, the number of examples (without replacement: of
+            those with positive weight).
+        replace: whether an example can be drawn more than once.
 
     Returns:
-      The numbers of the examples.
+        The numbers of the examples.
 
     Raises:
-      ValueError: if weights are negative, not finite, or all zero; or if more examples are drawn
-        without replacement than have a positive weight.
+        ValueError: if weights are negative, not finite, or all zero; or if more examples are drawn
+            without replacement than have a positive weight.
 
-    >>> from namoo import random
-    >>> weighted(random.key(0), 0, [0.0, 1.0, 3.0], samples=6)
-    array([2, 1, 1, 1, 1, 2])
+    Example:
+        >>> from namoo import random
+        >>> weighted(random.key(0), 0, [0.0, 1.0, 3.0], samples=6)
+        array([2, 1, 1, 1, 1, 2])
     """
     weights = np.asarray(weights, np.float64)
     if weights.ndim != 1 or not np.all(np.isfinite(weights)) or np.any(weights < 0):
@@ -148,7 +150,7 @@ def weighted(
 
 
 def shuffled(items: Iterable[Any], size: int, key: Any) -> Iterator[Any]:
-    """A stream in random order, as far as a buffer of `size` items lets it."""
+    """Yield the items of a stream in random order, using a buffer of `size` items."""
     buffer: list[Any] = []
     slots = _slots(size, key)
     for item in items:
@@ -162,7 +164,7 @@ def shuffled(items: Iterable[Any], size: int, key: Any) -> Iterator[Any]:
 
 
 def _slots(size: int, key: Any) -> Iterator[int]:
-    """Random places in a buffer, without end; drawn in blocks, which costs little for each."""
+    """Yield random positions in a buffer without end; they are drawn in blocks for speed."""
     block = 0
     while True:
         block += 1

@@ -1,4 +1,4 @@
-"""What a loader reads: trees of arrays, files on disk, and anything with `len` and `[i]`."""
+"""Sources of a loader: trees of arrays, files on disk, and anything with `len` and `[i]`."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ import numpy as np
 
 from namoo import tree
 from namoo.core.array import Array
-from namoo.paths import path_string
+from namoo.tree.paths import path_string
 
 
 class Source(Protocol):
-    """Examples by number."""
+    """Examples that can be read by index."""
 
     def __len__(self) -> int: ...
 
     def examples(self, indices: np.ndarray) -> list[Any]:
-        """Some examples, one by one."""
+        """Return some examples as a list."""
         ...
 
     def batch(self, indices: np.ndarray, collate: Callable[[list[Any]], Any]) -> Any:
-        """Some examples in one tree."""
+        """Return some examples as one tree."""
         ...
 
 
 class Arrays:
-    """A tree of arrays whose first axes count the examples."""
+    """A tree of arrays whose first axes are the examples."""
 
     def __init__(self, arrays: Any):
         pairs, self.treedef = tree.flatten_with_path(arrays)
@@ -57,7 +57,7 @@ class Arrays:
         return [self.treedef.unflatten(row) for row in zip(*columns, strict=True)]
 
     def __getstate__(self) -> dict[str, Any]:
-        # A mapped file is opened again by the process that receives it; it is not read and sent.
+        # The receiving process opens a mapped file again; its content is not sent.
         like = self.treedef.unflatten([0] * len(self.leaves))
         return {"leaves": [_reference(x) for x in self.leaves], "like": like}
 
@@ -68,26 +68,26 @@ class Arrays:
 
 
 def _reader(x: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """What reads rows of an array by their numbers."""
+    """Return a function that reads rows of an array by index."""
     if _is_stored(x):
         return partial(_rows, x)
-    # `take` copies an array that is not contiguous as a whole before it reads from it.
+    # `take` copies all of a non-contiguous array before it reads from it.
     return partial(x.take, axis=0) if x.flags.c_contiguous else x.__getitem__
 
 
 def _is_stored(x: Any) -> bool:
-    """Whether it is an array in a file, of HDF5 or Zarr: what is asked for is read from there."""
+    """Return whether this is an array in a file (HDF5 or Zarr) that is read on demand."""
     return hasattr(x, "chunks") and hasattr(x, "dtype") and hasattr(x, "ndim")
 
 
 def _rows(x: Any, indices: np.ndarray) -> np.ndarray:
-    """Rows of an array in a file, each read once, in the file's order: HDF5 allows no other."""
+    """Read rows of an array in a file, each once and in the file's order, as HDF5 requires."""
     numbers, inverse = np.unique(indices, return_inverse=True)
     return as_numpy(getattr(x, "oindex", x)[numbers])[inverse.reshape(indices.shape)]
 
 
 class _Mapped:
-    """Where a mapped array is in its file."""
+    """The position of a mapped array in its file."""
 
     def __init__(self, x: np.memmap):
         self.path, self.offset = os.fspath(x.filename), x.offset  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ class _Mapped:
 
 
 def _reference(x: Any) -> Any:
-    """A whole mapped array as its place on disk; a part of one has lost it, and is data."""
+    """Return the file position of a whole mapped array; a part of one is returned as data."""
     if _is_stored(x):
         return x
     whole = isinstance(x, np.memmap) and isinstance(x.base, mmap.mmap) and x.filename is not None
@@ -124,7 +124,7 @@ class Items:
 
     def examples(self, indices: np.ndarray) -> list[Any]:
         numbers = indices.tolist()
-        # PyTorch's name for reading many examples at once; Hugging Face's datasets have it too.
+        # PyTorch's method for reading many examples at once; Hugging Face's datasets have it, too.
         if hasattr(self.items, "__getitems__"):
             return list(self.items.__getitems__(numbers))
         return [self.items[i] for i in numbers]
@@ -134,7 +134,7 @@ class Items:
 
 
 class Windows:
-    """Overlapping pieces of one long array."""
+    """Overlapping windows of one long array."""
 
     def __init__(self, array: Any, length: int, stride: int):
         self.array, self.length, self.stride = Arrays(array), length, stride
@@ -151,26 +151,27 @@ class Windows:
 
 
 def windows(array: Any, length: int, stride: int = 1) -> Windows:
-    """All pieces of a length of a long array, as the tokens of a text; nothing is copied.
+    """Return all windows of a given length of a long array, such as a text; nothing is copied.
 
     Args:
-      array: an array, a mapped one too, or a tree of them.
-      length: the length of a piece. Predicting the next token needs one more than the context.
-      stride: how far from one piece to the next.
+        array: an array, a mapped one too, or a tree of them.
+        length: the length of a piece. Predicting the next token needs one more than the context.
+        stride: how far from one piece to the next.
 
     Returns:
-      A source for `Loader`.
+        A source for `Loader`.
 
     Raises:
-      ValueError: if the length or the stride is not positive.
+        ValueError: if the length or the stride is not positive.
 
-    >>> import numpy as np
-    >>> from namoo import data
-    >>> text = data.windows(np.arange(10), length=4, stride=3)
-    >>> next(iter(data.Loader(text, batch_size=3)))
-    array([[0, 1, 2, 3],
-           [3, 4, 5, 6],
-           [6, 7, 8, 9]])
+    Example:
+        >>> import numpy as np
+        >>> from namoo import data
+        >>> text = data.windows(np.arange(10), length=4, stride=3)
+        >>> next(iter(data.Loader(text, batch_size=3)))
+        array([[0, 1, 2, 3],
+               [3, 4, 5, 6],
+               [6, 7, 8, 9]])
     """
     if length < 1 or stride < 1:
         raise ValueError(f"length and stride must be positive; got {length} and {stride}.")
@@ -183,25 +184,26 @@ def mapped(
     shape: int | Sequence[int] | None = None,
     offset: int = 0,
 ) -> np.memmap:
-    """Opens a file as an array that is read where it is used; it may be larger than memory.
+    """Open a file as an array that is read on access; it may be larger than memory.
 
     Args:
-      path: a file of `numpy.save`, or of bare numbers if a dtype is given.
-      dtype: the type of bare numbers.
-      shape: the shape of bare numbers; one axis with all of them by default.
-      offset: where bare numbers begin, in bytes.
+        path: a file of `numpy.save`, or of bare numbers if a dtype is given.
+        dtype: the type of bare numbers.
+        shape: the shape of bare numbers; one axis with all of them by default.
+        offset: where bare numbers begin, in bytes.
 
     Returns:
-      The array, read-only.
+        The array, read-only.
 
     Raises:
-      ValueError: if a file of bare numbers has no dtype, or if the file holds Python objects.
+        ValueError: if a file of bare numbers has no dtype, or if the file holds Python objects.
 
-    >>> import numpy as np, tempfile, pathlib
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "tokens.bin"
-    >>> _ = path.write_bytes(np.arange(5, dtype=np.uint16).tobytes())
-    >>> mapped(path, np.uint16)
-    memmap([0, 1, 2, 3, 4], dtype=uint16)
+    Example:
+        >>> import numpy as np, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "tokens.bin"
+        >>> _ = path.write_bytes(np.arange(5, dtype=np.uint16).tobytes())
+        >>> mapped(path, np.uint16)
+        memmap([0, 1, 2, 3, 4], dtype=uint16)
     """
     if dtype is not None:
         sizes = (shape,) if isinstance(shape, int) else shape and tuple(shape)
@@ -223,19 +225,20 @@ _OF_ONE_STRUCTURE = (
 
 
 def stack(examples: list[Any]) -> Any:
-    """Puts examples of one structure into one tree with a new first axis.
+    """Stack examples of one structure into one tree with a new first axis.
 
     Args:
-      examples: trees of arrays and numbers; at least one. A list of numbers is an array.
+        examples: trees of arrays and numbers; at least one. A list of numbers is an array.
 
     Returns:
-      A tree of NumPy arrays.
+        A tree of NumPy arrays.
 
     Raises:
-      ValueError: if the examples have different structures or shapes.
+        ValueError: if the examples have different structures or shapes.
 
-    >>> stack([{"x": (1.0, 2.0), "tokens": [5, 6]}, {"x": (3.0, 4.0), "tokens": [7, 8]}])
-    {'tokens': array([[5, 6], [7, 8]]), 'x': (array([1., 3.]), array([2., 4.]))}
+    Example:
+        >>> stack([{"x": (1.0, 2.0), "tokens": [5, 6]}, {"x": (3.0, 4.0), "tokens": [7, 8]}])
+        {'tokens': array([[5, 6], [7, 8]]), 'x': (array([1., 3.]), array([2., 4.]))}
     """
     first, treedef = tree.flatten(examples[0], _is_row)
     try:
@@ -256,7 +259,7 @@ def stack(examples: list[Any]) -> Any:
 
 
 def _is_row(x: Any) -> bool:
-    """Whether a list is one of numbers, nested or not: datasets keep their arrays so."""
+    """Return whether a list contains only numbers, nested or not, as in some datasets."""
     while type(x) is list and x:
         x = x[0]
         if isinstance(x, (bool, int, float, np.generic)):
@@ -265,24 +268,24 @@ def _is_row(x: Any) -> bool:
 
 
 def _is_array(x: Any) -> bool:
-    """Whether it is an array with axes, of any library."""
+    """Return whether this is an array with axes, of any library."""
     is_other = (hasattr(x, "__array__") or _is_stored(x)) and hasattr(x, "ndim")
     return (is_other or isinstance(x, (np.ndarray, Array))) and x.ndim > 0
 
 
-# Types that PyTorch and ml_dtypes have, by the name of integers of their size in PyTorch.
+# Types of PyTorch and ml_dtypes, with PyTorch's name for integers of the same size.
 _NARROW = {"bfloat16": "short", "float8_e4m3fn": "byte", "float8_e5m2": "byte"}
 
 
 def as_numpy(x: Any) -> np.ndarray:
-    """An array of any library, or a number, as NumPy's, in the same memory where that can be.
+    """Convert an array of any library, or a number, to NumPy, sharing memory if possible.
 
     Raises:
-      TypeError: if it is neither.
+        TypeError: if it is neither.
     """
     if isinstance(x, np.ndarray):
         return x
-    if hasattr(x, "detach"):  # PyTorch's may be part of a gradient, or on a device
+    if hasattr(x, "detach"):  # a PyTorch tensor may require a gradient or be on a device
         x = x.detach().cpu()
         if (name := str(x.dtype).rpartition(".")[2]) in _NARROW:
             integers = getattr(x.new_empty(0), _NARROW[name])().dtype
@@ -298,17 +301,17 @@ def as_numpy(x: Any) -> np.ndarray:
 
 
 def source_of(given: Any) -> Any:
-    """The source in what a user gave; a function that starts it again if it is a stream.
+    """Return the source of what a user passed; for a stream, a function that restarts it.
 
     Raises:
-      TypeError: if it is nothing that examples can be read from.
+        TypeError: if it is nothing that examples can be read from.
     """
     if isinstance(given, (Arrays, Items, Windows)):
         return given
     if isinstance(given, Mapping) and not isinstance(given, dict):
-        given = {name: given[name] for name in given}  # an archive of NumPy, a file of HDF5
+        given = {name: given[name] for name in given}  # a NumPy archive or an HDF5 file
     leaves = tree.leaves(given)
-    # A list is a sequence of examples, also where each is an array.
+    # A list is a sequence of examples, even if its elements are arrays.
     if leaves and not isinstance(given, list) and all(map(_is_array, leaves)):
         return Arrays(given)
     if isinstance(given, (str, bytes, dict)):
@@ -331,7 +334,7 @@ def source_of(given: Any) -> Any:
 
 
 def _only_iterates(given: Any) -> bool:
-    """Whether `[i]` is there only by name, as in PyTorch's iterable datasets with a length."""
+    """Return whether `[i]` does not work, as in PyTorch's iterable datasets with a length."""
     if isinstance(given, Sequence) or not hasattr(given, "__iter__") or not len(given):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Threads or processes that make batches, whose results come in the order they were asked for."""
+"""Threads or processes that make batches; results arrive in the order of the tasks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _work: Callable[[Any], Any]
 
 
 def _begin(pickled: bytes) -> None:
-    # An interrupt is for the main process, which ends its workers itself.
+    # Ctrl-C is handled by the main process, which stops its workers itself.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     global _work
@@ -38,7 +38,7 @@ def _begin(pickled: bytes) -> None:
 
 
 def _end_with_parent() -> None:
-    """End when the main process does: one that was killed has not told its workers to."""
+    """Exit when the main process does: if it was killed, it cannot tell its workers."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()
@@ -49,7 +49,7 @@ def _run(task: Any) -> Any:
     try:
         return _work(task)
     except Exception as error:
-        # One that cannot be sent would break the pool and hide what happened.
+        # An exception that cannot be pickled would break the pool and hide the cause.
         try:
             pickle.loads(pickle.dumps(error))
         except Exception:
@@ -59,7 +59,7 @@ def _run(task: Any) -> Any:
 
 
 class _AtOnce(Executor):
-    """Runs what it is given before it returns."""
+    """An executor that runs each task before `submit` returns."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
         done: Future = Future()
@@ -74,9 +74,9 @@ class Workers:
     """A pool that applies one function to tasks.
 
     Args:
-      work: the function of a task.
-      count: how many threads or processes.
-      kind: "thread" or "process".
+        work: the function of a task.
+        count: how many threads or processes.
+        kind: "thread" or "process".
     """
 
     def __init__(self, work: Callable[[Any], Any], count: int, kind: str):
@@ -88,19 +88,19 @@ class Workers:
                 pickled = pickle.dumps(work)
             except (pickle.PicklingError, AttributeError, TypeError) as error:
                 raise TypeError(_UNSENDABLE.format(what="what it works on", error=error)) from error
-            # A fork of a process with threads can hang; a new process cannot.
+            # Forking a process with threads can hang, so start a new one.
             context = multiprocessing.get_context("spawn")
             self.pool = ProcessPoolExecutor(count, context, _begin, (pickled,))
             self.function = _run
         self.close = weakref.finalize(self, _close, self.pool)
 
     def in_order(self, tasks: Iterator[Any], ahead: int, takes_time: bool) -> Iterator[Any]:
-        """The results of tasks in their order, with so many under way at a time.
+        """Yield the results of tasks in order, with at most `ahead` of them in flight.
 
         Args:
-          tasks: the tasks.
-          ahead: how many are begun before their results are asked for.
-          takes_time: whether it takes time to get a task; then a thread of its own does so.
+            tasks: the tasks.
+            ahead: how many tasks are started before their results are needed.
+            takes_time: whether getting a task takes time; then a separate thread does it.
         """
         end: Any = object()
 
@@ -128,7 +128,7 @@ class Workers:
 
 
 def _cancel(read: Future) -> None:
-    """Take back what was asked for and is no longer wanted."""
+    """Cancel a task whose result is no longer needed."""
     if not read.cancelled() and read.exception() is None and (made := read.result()) is not None:
         made.cancel()
 

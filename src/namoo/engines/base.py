@@ -1,28 +1,29 @@
-"""The contract of engines: a program goes in, something that runs it on arrays comes out."""
+"""The interface of engines: they compile a program to an executable, which runs on arrays."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from namoo._base.source_context import Source
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
-from namoo.errors import Source
+from namoo.errors import JaxRuntimeError
 
 stage: Callable[..., tuple[Jaxpr, list[Any]]]
-"""Traces a function of arrays to a program, for engines that write some primitives as functions of
-others; `api.jit` puts it here."""
+"""Traces a function of arrays, for engines that write some primitives in terms of others; set by
+`api.wiring`."""
 
 
 class HostOperation:
     """An operation of a compiled program that Python evaluates, with NumPy.
 
     Attributes:
-      name: the name of the operation.
-      operands, results: their types, as programs print them.
-      source: the user's line that it comes from.
+        name: the name of the operation.
+        operands, results: their types, as programs print them.
+        source: the user's line that it comes from.
     """
 
     __slots__ = ("name", "operands", "results", "source")
@@ -34,7 +35,7 @@ class HostOperation:
 
     @staticmethod
     def of(eqn: JaxprEqn) -> HostOperation:
-        """What is told of an equation."""
+        """Describe an equation."""
         operands, results = (
             tuple(atom.aval.str_short() for atom in atoms) for atoms in (eqn.invars, eqn.outvars)
         )
@@ -48,7 +49,7 @@ class HostOperation:
 
 
 class Executable(Protocol):
-    """A program made ready: flat arrays in, flat arrays out."""
+    """A compiled program: flat arrays in, flat arrays out."""
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]: ...
 
@@ -58,41 +59,84 @@ class Executable(Protocol):
 
 
 class Engine(Protocol):
-    """Turns programs into executables."""
+    """Compiles programs."""
 
     name: str
 
     def compile(self, program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Executable:
-        """Make a program ready to run.
+        """Compile a program.
 
         Options:
-          aliases: input → result; the caller gives these inputs up, so where `sole_owner` agrees
-            at the call the engine may write the result into the input's memory.
-          strict: check indices and divisors, as the rule `guards` of the primitives asks.
+            aliases: input → result; the caller donates these inputs, so the engine may write the
+                result into the input's memory if `sole_owner` is true at the call.
+            strict: check indices and divisors, as the rule `guards` of the primitives says.
         """
         ...
 
 
 def sole_owner(values: Sequence[np.ndarray], place: int) -> bool:
-    """Whether the list `values` alone holds the memory of `values[place]`: no view shares it.
+    """Whether only the list `values` refers to the memory of `values[place]`, and no view.
 
-    To be asked before anything else refers to the array.
+    It must be called before anything else refers to the array.
 
-    >>> values = [np.ones(3), np.ones(3)]
-    >>> view = values[1][:2]
-    >>> sole_owner(values, 0), sole_owner(values, 1)
-    (True, False)
+    Example:
+        >>> values = [np.ones(3), np.ones(3)]
+        >>> view = values[1][:2]
+        >>> sole_owner(values, 0), sole_owner(values, 1)
+        (True, False)
     """
     # One reference is the list's, one is this call's.
     return values[place].flags.owndata and sys.getrefcount(values[place]) == 2
 
 
-class Device:
-    """A place where arrays live and programs run.
+def require_donated_once(jaxpr: Jaxpr, values: Sequence[Any], donated: Iterable[int]) -> None:
+    """Refuse donated inputs of a program that it is given a second time.
 
-    >>> import namoo
-    >>> namoo.devices()
-    [CpuDevice(id=0)]
+    Args:
+        jaxpr: The program.
+        values: Its inputs.
+        donated: The positions of the inputs that are donated.
+
+    Raises:
+        JaxRuntimeError: A donated input is among the inputs twice.
+    """
+    given = {id(values[i]): i for i in donated}
+    for i, value in enumerate(values):
+        if given.get(id(value), i) != i:
+            raise JaxRuntimeError(
+                f"{jaxpr.name or 'A compiled function'} was called with an array "
+                f"that it is given to keep, and with the same array once more: inputs "
+                f"{min(i, given[id(value)])} and {max(i, given[id(value)])}, {value.dtype}"
+                f"{list(value.shape)}. Pass x.copy() for one of them, or do not donate it."
+            )
+
+
+MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+class Memory(NamedTuple):
+    """A memory of a device, by its kind."""
+
+    kind: str
+    device: Device
+
+    @property
+    def platform(self) -> str:
+        """The platform of the device."""
+        return self.device.platform
+
+    def addressable_by_devices(self) -> list[Device]:
+        """Return the devices that read and write the memory."""
+        return [self.device]
+
+
+class Device:
+    """A device that holds arrays and runs programs.
+
+    Example:
+        >>> import namoo
+        >>> namoo.devices()
+        [CpuDevice(id=0)]
     """
 
     platform = "cpu"
@@ -100,12 +144,20 @@ class Device:
     process_index = 0
     host_id = 0
     task_id = 0
-    # Whether this process has the device, and can read what lies on it.
+    # Whether the device belongs to this process, which can read its memory.
     is_addressable = True
 
     def __init__(self, id: int = 0):
         self.id = id
         self.local_hardware_id = id
+
+    def addressable_memories(self) -> list[Memory]:
+        """Return the memories that the device reads and writes."""
+        return [Memory(kind, self) for kind in MEMORY_KINDS]
+
+    def default_memory(self) -> Memory:
+        """Return the memory that arrays on the device are in, unless told otherwise."""
+        return Memory(MEMORY_KINDS[0], self)
 
     def __repr__(self) -> str:
         return f"CpuDevice(id={self.id})"
@@ -121,13 +173,13 @@ class Device:
 
 
 def require_device(what: str, device: Any) -> None:
-    """Refuse what is no place for arrays, naming the function it was given to.
+    """Refuse a value that is not a device, a sharding or None.
 
-    A sharding (which has a `device_set`) is a place, too; None is wherever the array is made.
+    A sharding is recognised by its `device_set`; `what` is the function that got the value.
     """
     if device is None or isinstance(device, Device) or hasattr(device, "device_set"):
         return
     raise ValueError(
-        f"{what}: device must be None, a device such as namoo.devices()[0], or a sharding; got "
-        f"{device!r} of type {type(device).__name__}."
+        f"{what}: device must be None, a device such as namoo.devices()[0], or a sharding. "
+        f"Received invalid value: {device!r} of type {type(device).__name__}."
     )

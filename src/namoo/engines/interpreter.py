@@ -1,4 +1,4 @@
-"""The reference engine: a program as a list of steps, each one a call of NumPy."""
+"""The reference engine: a program is a list of steps, and each step calls NumPy."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from namoo._config import config
+from namoo._base.config import config
+from namoo._base.floating_errors import floating_errors_ignored
+from namoo.analysis.checks import Guard, check_operands, check_value, value_tests
+from namoo.analysis.dead_code import dce
 from namoo.core.array import to_numpy
-from namoo.core.checks import Guard, check_operands, check_value, value_tests
-from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, dce, last_uses
-from namoo.core.trace import apart, eval_trace, floating_errors_ignored, set_trace
+from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, last_uses
+from namoo.core.trace import apart, eval_trace, set_trace
 from namoo.engines.base import HostOperation
 
 
 class Program:
-    """A program made ready: variables are numbered, constants are in their places."""
+    """A program with numbered variables and constants in their slots."""
 
     def __init__(self, closed: ClosedJaxpr):
         self.closed = closed
@@ -67,10 +69,10 @@ class Program:
                     env[i] = None
             if self.tests:
                 for i, atom in zip(self.results, self.closed.jaxpr.outvars, strict=True):
-                    if type(atom) is Literal:  # no operation has made it
+                    if type(atom) is Literal:  # not the result of an operation
                         name = f"the constants that {self.closed.jaxpr.name} returns"
                         check_value(name, self.tests, np.asarray(env[i]))
-        # Who called may write to NumPy arrays that it passed.
+        # The caller may write to NumPy arrays that it passed.
         return [apart(env[i], values) for i in self.results]
 
     def _check_operands(self, number: int, values: Sequence[np.ndarray]) -> None:
@@ -83,19 +85,19 @@ class Program:
             check_value(eqn.primitive.name, self.tests, value, eqn.source)
 
     def host_operations(self) -> list[HostOperation]:
-        """All operations: the host is all there is."""
+        """Return all operations: every one runs on the host."""
         return [HostOperation.of(eqn) for eqn in self.closed.jaxpr.eqns]
 
     costs: dict[str, float] | None = None
     memory: Any = None
 
     def as_text(self, stage: str = "jaxpr") -> str:
-        """The program itself, which is the only stage that it has here."""
+        """Return the program; it has no other stage here."""
         return str(self.closed)
 
 
 def _guards(eqn: JaxprEqn) -> Sequence[Guard]:
-    """What `config.strict` wants of an equation's operands."""
+    """Return the checks of `config.strict` on an equation's operands."""
     return eqn.primitive.guards(*(a.aval for a in eqn.invars), **eqn.params)
 
 

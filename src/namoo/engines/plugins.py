@@ -1,18 +1,19 @@
-"""The devices of plug-ins; `namoo._plugins` finds the plug-ins."""
+"""The devices of plug-ins; `namoo._base.plugins` finds the plug-ins."""
 
 from __future__ import annotations
 
 import warnings
 from typing import Any
 
-from namoo._plugins import Plugin, asked, plugins, wanted
+from namoo._base.caches import register
+from namoo._base.plugins import Plugin, asked, plugins, wanted
 from namoo.engines.base import Device
 
 __all__ = ["Plugin", "PluginDevice", "all_devices", "plugins"]
 
 
 class PluginDevice(Device):
-    """A device that a plug-in brought."""
+    """A device of a PJRT plug-in."""
 
     def __init__(self, platform: str, raw: Any, own: int):
         super().__init__(raw.id)
@@ -29,11 +30,13 @@ class PluginDevice(Device):
         return f"{self.platform}:{self.id}"
 
 
-_found: dict[str, list[Device]] = {}
+_found: dict[str, list[Device]] = register(
+    "engines.plugins devices", {}, bound="installed plug-ins", keyed_by="plug-in", kept=True
+)
 
 
 def all_devices() -> list[Device]:
-    """The devices of all plug-ins that work; one that does not is told of once."""
+    """Return the devices of all plug-ins; warn once about a plug-in that does not work."""
     out: list[Device] = []
     for plugin in wanted():
         if plugin.name not in _found:

@@ -1,1 +1,1 @@
-"""Small libraries for examples: `optimizers` and `stax`, as triples and pairs of functions."""
+"""Small libraries of examples: `optimizers` and `stax`."""

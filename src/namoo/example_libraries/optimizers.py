@@ -1,12 +1,12 @@
-"""Optimisers as triples of functions: start, update, read the parameters.
+"""Optimisers as triples of functions: `(init, update, get_params)`.
 
-An optimiser is `(init, update, get_params)`.  The state holds the parameters themselves:
+The state includes the parameters:
 
     state = init(params)
     state = update(i, gradients, state)      # i counts the steps from 0
     params = get_params(state)
 
-Each one below is written for a single array; `optimizer` makes it work on trees.
+Each optimiser is written for a single array; the decorator `optimizer` makes it work on trees.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Schedule = Callable[[Any], Any]
 
 
 class OptimizerState(NamedTuple):
-    """The state of an optimiser: for each parameter the leaves of its own state."""
+    """The state of an optimiser: the leaves of each parameter's state."""
 
     packed_state: Any
     tree_def: Any
@@ -45,25 +45,26 @@ class Optimizer(NamedTuple):
 
 
 def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
-    """Make an optimiser of arrays one of trees of arrays.
+    """Turn an optimiser of arrays into one of trees of arrays.
 
     Args:
-      opt_maker: a function that returns a triple `(init, update, get_params)` for one array.
+        opt_maker: a function that returns a triple `(init, update, get_params)` for one array.
 
     Returns:
-      a function of the same arguments, whose triple takes and returns trees; the state is an
-      `OptimizerState`.
+        a function of the same arguments, whose triple takes and returns trees; the state is an
+        `OptimizerState`.
 
     Raises:
-      TypeError: (by `update`) the tree of gradients is not like that of the parameters, or the
-        state of an array changed its structure.
+        TypeError: (by `update`) the tree of gradients is not like that of the parameters, or the
+            state of an array changed its structure.
 
-    >>> @optimizer
-    ... def descent(rate):
-    ...     return (lambda x: x), (lambda i, g, x: x - rate * g), (lambda x: x)
-    >>> init, update, get_params = descent(0.5)
-    >>> get_params(update(0, {"w": jnp.ones(2)}, init({"w": jnp.zeros(2)})))
-    {'w': Array([-0.5, -0.5], dtype=float32)}
+    Example:
+        >>> @optimizer
+        ... def descent(rate):
+        ...     return (lambda x: x), (lambda i, g, x: x - rate * g), (lambda x: x)
+        >>> init, update, get_params = descent(0.5)
+        >>> get_params(update(0, {"w": jnp.ones(2)}, init({"w": jnp.zeros(2)})))
+        {'w': Array([-0.5, -0.5], dtype=float32)}
     """
 
     @functools.wraps(opt_maker)
@@ -115,7 +116,7 @@ def _states(state: OptimizerState) -> list[Any]:
 
 
 def _starting_with_zeros(count: int) -> Callable[[Any], Any]:
-    """States `(x, 0, …, 0)`, with `count` arrays of zeros like the parameter."""
+    """Return an `init` whose state is `(x, 0, …, 0)`, with `count` arrays of zeros like x."""
     return lambda x: (x, *(jnp.zeros_like(x) for _ in range(count)))
 
 
@@ -128,14 +129,15 @@ def sgd(step_size: Any):
     """Stochastic gradient descent: x ← x - α·g.
 
     Args:
-      step_size: α, a number or a schedule (a function of the step's number).
+        step_size: α, a number or a schedule (a function of the step's number).
 
     Returns:
-      the triple `(init, update, get_params)`.
+        the triple `(init, update, get_params)`.
 
-    >>> init, update, get_params = sgd(0.1)
-    >>> get_params(update(0, jnp.ones(2), init(jnp.ones(2))))
-    Array([0.9, 0.9], dtype=float32)
+    Example:
+        >>> init, update, get_params = sgd(0.1)
+        >>> get_params(update(0, jnp.ones(2), init(jnp.ones(2))))
+        Array([0.9, 0.9], dtype=float32)
     """
     rate = make_schedule(step_size)
     return (lambda x: x), (lambda i, g, x: x - rate(i) * g), (lambda x: x)
@@ -146,15 +148,16 @@ def momentum(step_size: Any, mass: float):
     """Gradient descent with momentum: v ← μ·v + g, x ← x - α·v.
 
     Args:
-      step_size: α, a number or a schedule.
-      mass: μ, how much of the velocity is kept.
+        step_size: α, a number or a schedule.
+        mass: μ, the decay rate of the velocity.
 
     Returns:
-      the triple `(init, update, get_params)`.
+        the triple `(init, update, get_params)`.
 
-    >>> init, update, get_params = momentum(0.1, mass=0.5)
-    >>> get_params(update(0, jnp.ones(2), init(jnp.ones(2))))
-    Array([0.9, 0.9], dtype=float32)
+    Example:
+        >>> init, update, get_params = momentum(0.1, mass=0.5)
+        >>> get_params(update(0, jnp.ones(2), init(jnp.ones(2))))
+        Array([0.9, 0.9], dtype=float32)
     """
     rate = make_schedule(step_size)
 
@@ -171,15 +174,16 @@ def nesterov(step_size: Any, mass: float):
     """Gradient descent with Nesterov's momentum: v ← μ·v + g, x ← x - α·(μ·v + g).
 
     Args:
-      step_size: α, a number or a schedule.
-      mass: μ, how much of the velocity is kept.
+        step_size: α, a number or a schedule.
+        mass: μ, the decay rate of the velocity.
 
     Returns:
-      the triple `(init, update, get_params)`.
+        the triple `(init, update, get_params)`.
 
-    >>> init, update, get_params = nesterov(0.1, mass=0.5)
-    >>> get_params(update(0, jnp.ones(2), init(jnp.ones(2))))
-    Array([0.85, 0.85], dtype=float32)
+    Example:
+        >>> init, update, get_params = nesterov(0.1, mass=0.5)
+        >>> get_params(update(0, jnp.ones(2), init(jnp.ones(2))))
+        Array([0.85, 0.85], dtype=float32)
     """
     rate = make_schedule(step_size)
 
@@ -200,17 +204,18 @@ def adagrad(step_size: Any, momentum: float = 0.9):
     """Adagrad: s ← s + g², m ← (1 - μ)·g/√s + μ·m, x ← x - α·m.
 
     Args:
-      step_size: α, a number or a schedule.
-      momentum: μ.
+        step_size: α, a number or a schedule.
+        momentum: μ.
 
     Returns:
-      the triple `(init, update, get_params)`.
+        the triple `(init, update, get_params)`.
 
     Reference: Duchi, Hazan, Singer, "Adaptive Subgradient Methods", 2011.
 
-    >>> init, update, get_params = adagrad(0.5, momentum=0.0)
-    >>> get_params(update(0, jnp.array([2.0, 0.0]), init(jnp.ones(2))))
-    Array([0.5, 1. ], dtype=float32)
+    Example:
+        >>> init, update, get_params = adagrad(0.5, momentum=0.0)
+        >>> get_params(update(0, jnp.array([2.0, 0.0]), init(jnp.ones(2))))
+        Array([0.5, 1. ], dtype=float32)
     """
     rate = make_schedule(step_size)
 
@@ -228,16 +233,17 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8):
     """RMSProp: s ← γ·s + (1 - γ)·g², x ← x - α·g/√(s + ε).
 
     Args:
-      step_size: α, a number or a schedule.
-      gamma: γ, how much of the mean square is kept.
-      eps: ε, keeps the division finite.
+        step_size: α, a number or a schedule.
+        gamma: γ, the decay rate of the mean square.
+        eps: ε, keeps the division finite.
 
     Returns:
-      the triple `(init, update, get_params)`.
+        the triple `(init, update, get_params)`.
 
-    >>> init, update, get_params = rmsprop(0.5, gamma=0.0)
-    >>> get_params(update(0, jnp.full(2, 3.0), init(jnp.ones(2))))
-    Array([0.5, 0.5], dtype=float32)
+    Example:
+        >>> init, update, get_params = rmsprop(0.5, gamma=0.0)
+        >>> get_params(update(0, jnp.full(2, 3.0), init(jnp.ones(2))))
+        Array([0.5, 0.5], dtype=float32)
     """
     rate = make_schedule(step_size)
 
@@ -254,17 +260,18 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, mome
     """RMSProp whose steps have momentum: m ← μ·m + α·g/√(s + ε), x ← x - m.
 
     Args:
-      step_size: α, a number or a schedule.
-      gamma: how much of the mean square s is kept.
-      eps: ε, keeps the division finite.
-      momentum: μ.
+        step_size: α, a number or a schedule.
+        gamma: the decay rate of the mean square s.
+        eps: ε, keeps the division finite.
+        momentum: μ.
 
     Returns:
-      the triple `(init, update, get_params)`.
+        the triple `(init, update, get_params)`.
 
-    >>> init, update, get_params = rmsprop_momentum(0.5, gamma=0.0)
-    >>> get_params(update(0, jnp.full(2, 3.0), init(jnp.ones(2))))
-    Array([0.5, 0.5], dtype=float32)
+    Example:
+        >>> init, update, get_params = rmsprop_momentum(0.5, gamma=0.0)
+        >>> get_params(update(0, jnp.full(2, 3.0), init(jnp.ones(2))))
+        Array([0.5, 0.5], dtype=float32)
     """
     rate = make_schedule(step_size)
 
@@ -285,17 +292,18 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8):
         x ← x - α · m/(1 - β₁ᵗ) / (√(v/(1 - β₂ᵗ)) + ε),   t = i + 1
 
     Args:
-      step_size: α, a number or a schedule.
-      b1: β₁, how much of the mean gradient is kept.
-      b2: β₂, how much of the mean square is kept.
-      eps: ε, keeps the division finite.
+        step_size: α, a number or a schedule.
+        b1: β₁, the decay rate of the mean gradient.
+        b2: β₂, the decay rate of the mean square.
+        eps: ε, keeps the division finite.
 
     Returns:
-      the triple `(init, update, get_params)`.
+        the triple `(init, update, get_params)`.
 
-    >>> init, update, get_params = adam(0.5)
-    >>> get_params(update(0, jnp.full(2, 3.0), init(jnp.ones(2)))).round(3)
-    Array([0.5, 0.5], dtype=float32)
+    Example:
+        >>> init, update, get_params = adam(0.5)
+        >>> get_params(update(0, jnp.full(2, 3.0), init(jnp.ones(2)))).round(3)
+        Array([0.5, 0.5], dtype=float32)
     """
     rate = make_schedule(step_size)
 
@@ -317,17 +325,18 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
         m ← (1 - β₁)·g + β₁·m,   u ← max(β₂·u, |g|),   x ← x - α/(1 - β₁ᵗ) · m/(u + ε)
 
     Args:
-      step_size: α, a number or a schedule.
-      b1: β₁, how much of the mean gradient is kept.
-      b2: β₂, how slowly the largest gradient is forgotten.
-      eps: ε, keeps the division finite.
+        step_size: α, a number or a schedule.
+        b1: β₁, the decay rate of the mean gradient.
+        b2: β₂, how slowly the largest gradient is forgotten.
+        eps: ε, keeps the division finite.
 
     Returns:
-      the triple `(init, update, get_params)`.
+        the triple `(init, update, get_params)`.
 
-    >>> init, update, get_params = adamax(0.5)
-    >>> get_params(update(0, jnp.full(2, 3.0), init(jnp.ones(2)))).round(3)
-    Array([0.5, 0.5], dtype=float32)
+    Example:
+        >>> init, update, get_params = adamax(0.5)
+        >>> get_params(update(0, jnp.full(2, 3.0), init(jnp.ones(2)))).round(3)
+        Array([0.5, 0.5], dtype=float32)
     """
     rate = make_schedule(step_size)
 
@@ -343,20 +352,21 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 
 @optimizer
 def sm3(step_size: Any, momentum: float = 0.9):
-    """SM3: Adagrad that keeps one sum per slice of each axis, in place of one per element.
+    """SM3: Adagrad with one sum per slice of each axis instead of one per element.
 
     Args:
-      step_size: a number or a schedule.
-      momentum: how much of the last step is kept.
+        step_size: a number or a schedule.
+        momentum: the decay rate of the last step.
 
     Returns:
-      the triple `(init, update, get_params)`.
+        the triple `(init, update, get_params)`.
 
     Reference: Anil, Gupta, Koren, Singer, "Memory-Efficient Adaptive Optimization", 2019.
 
-    >>> init, update, get_params = sm3(0.5, momentum=0.0)
-    >>> get_params(update(0, jnp.full((1, 2), 4.0), init(jnp.ones((1, 2)))))
-    Array([[0.5, 0.5]], dtype=float32)
+    Example:
+        >>> init, update, get_params = sm3(0.5, momentum=0.0)
+        >>> get_params(update(0, jnp.full((1, 2), 4.0), init(jnp.ones((1, 2)))))
+        Array([[0.5, 0.5]], dtype=float32)
     """
     rate = make_schedule(step_size)
 
@@ -382,27 +392,29 @@ def sm3(step_size: Any, momentum: float = 0.9):
 
 
 def constant(step_size: Any) -> Schedule:
-    """A step size that is always the same.
+    """Return a constant step size.
 
-    >>> constant(0.1)(100)
-    0.1
+    Example:
+        >>> constant(0.1)(100)
+        0.1
     """
     return lambda i: step_size
 
 
 def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """A step size α·rᵏ with k = i / decay_steps.
+    """Return a step size α·rᵏ with k = i / decay_steps.
 
     Args:
-      step_size: α, the first step size.
-      decay_steps: after how many steps it is multiplied by the rate.
-      decay_rate: r.
+        step_size: α, the first step size.
+        decay_steps: after how many steps it is multiplied by the rate.
+        decay_rate: r.
 
     Returns:
-      the step size as a function of the step's number i.
+        the step size as a function of the step's number i.
 
-    >>> exponential_decay(1.0, 10, 0.5)(20)
-    0.25
+    Example:
+        >>> exponential_decay(1.0, 10, 0.5)(20)
+        0.25
     """
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
@@ -410,19 +422,20 @@ def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Sche
 def inverse_time_decay(
     step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
 ) -> Schedule:
-    """A step size α / (1 + r·k) with k = i / decay_steps.
+    """Return a step size α / (1 + r·k) with k = i / decay_steps.
 
     Args:
-      step_size: α, the first step size.
-      decay_steps: the unit in which steps are counted.
-      decay_rate: r.
-      staircase: round k down.
+        step_size: α, the first step size.
+        decay_steps: the unit in which steps are counted.
+        decay_rate: r.
+        staircase: round k down.
 
     Returns:
-      the step size as a function of the step's number i.
+        the step size as a function of the step's number i.
 
-    >>> inverse_time_decay(1.0, 10, 0.5)(20)
-    0.5
+    Example:
+        >>> inverse_time_decay(1.0, 10, 0.5)(20)
+        0.5
     """
     if staircase:
         return lambda i: step_size / (1 + decay_rate * jnp.floor(i / decay_steps))
@@ -432,19 +445,20 @@ def inverse_time_decay(
 def polynomial_decay(
     step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
 ) -> Schedule:
-    """A step size that goes from α to ω in `decay_steps` steps: (1 - k)ᵖ·(α - ω) + ω.
+    """Return a step size that falls from α to ω in `decay_steps` steps: (1 - k)ᵖ·(α - ω) + ω.
 
     Args:
-      step_size: α, the first step size.
-      decay_steps: when the last step size is reached; k = min(i, decay_steps) / decay_steps.
-      final_step_size: ω, the last step size.
-      power: p.
+        step_size: α, the first step size.
+        decay_steps: when the last step size is reached; k = min(i, decay_steps) / decay_steps.
+        final_step_size: ω, the last step size.
+        power: p.
 
     Returns:
-      the step size as a function of the step's number i.
+        the step size as a function of the step's number i.
 
-    >>> polynomial_decay(1.0, 10, 0.5)(5)
-    Array(0.75, dtype=float32, weak_type=True)
+    Example:
+        >>> polynomial_decay(1.0, 10, 0.5)(5)
+        Array(0.75, dtype=float32, weak_type=True)
     """
 
     def schedule(i):
@@ -455,20 +469,21 @@ def polynomial_decay(
 
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """A step size that changes after given steps.
+    """Return a step size that changes after given steps.
 
     Args:
-      boundaries: the last step of each value but the last.
-      values: the step sizes, one more than boundaries.
+        boundaries: the last step of each value but the last.
+        values: the step sizes, one more than boundaries.
 
     Returns:
-      the step size as a function of the step's number.
+        the step size as a function of the step's number.
 
     Raises:
-      ValueError: an argument is no sequence, or their lengths do not fit.
+        ValueError: an argument is no sequence, or their lengths do not fit.
 
-    >>> piecewise_constant([10], [1.0, 0.1])(11)
-    Array(0.1, dtype=float32)
+    Example:
+        >>> piecewise_constant([10], [1.0, 0.1])(11)
+        Array(0.1, dtype=float32)
     """
     boundaries, values = jnp.array(boundaries), jnp.array(values)
     if boundaries.ndim != 1 or values.ndim != 1:
@@ -485,13 +500,14 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """A schedule as it is, or one that is always the given number.
+    """Return a schedule as it is, and a number as a constant schedule.
 
     Raises:
-      TypeError: the argument is neither a function nor a scalar.
+        TypeError: the argument is neither a function nor a scalar.
 
-    >>> make_schedule(0.1)(5)
-    0.1
+    Example:
+        >>> make_schedule(0.1)(5)
+        0.1
     """
     if callable(scalar_or_schedule):
         return scalar_or_schedule
@@ -504,10 +520,11 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
 
 
 def l2_norm(tree: Any) -> Any:
-    """The Euclidean norm of all leaves of a tree together: √(Σ x²).
+    """Return the Euclidean norm of all leaves of a tree together: √(Σ x²).
 
-    >>> l2_norm([jnp.array([3.0]), jnp.array([4.0])])
-    Array(5., dtype=float32)
+    Example:
+        >>> l2_norm([jnp.array([3.0]), jnp.array([4.0])])
+        Array(5., dtype=float32)
     """
     return jnp.sqrt(sum(jnp.vdot(x, x) for x in tree_util.tree_leaves(tree)))
 
@@ -515,8 +532,9 @@ def l2_norm(tree: Any) -> Any:
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
     """Scale a tree of gradients so that its norm is at most `max_norm`.
 
-    >>> clip_grads([jnp.array([3.0]), jnp.array([4.0])], 1.0)
-    [Array([0.6], dtype=float32), Array([0.8], dtype=float32)]
+    Example:
+        >>> clip_grads([jnp.array([3.0]), jnp.array([4.0])], 1.0)
+        [Array([0.6], dtype=float32), Array([0.8], dtype=float32)]
     """
     norm = l2_norm(grad_tree)
     return tree_util.tree_map(
@@ -525,7 +543,7 @@ def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
 
 
 class JoinPoint:
-    """Stands in the tree of parameters where the state of one of them is."""
+    """The marker for the state of one parameter in a tree of parameters."""
 
     def __init__(self, subtree: Any):
         self.subtree = subtree
@@ -535,25 +553,27 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
-    """The state as a tree like the parameters, with a `JoinPoint` in place of each of them.
+    """Return the state as a tree like the parameters, with a `JoinPoint` for each of them.
 
-    It is meant for writing states to files; `pack_optimizer_state` is the inverse.
+    Use it to write states to files; `pack_optimizer_state` is the inverse.
 
-    >>> state = momentum(0.1, 0.9)[0]({"w": 1.0})
-    >>> unpack_optimizer_state(state)["w"].subtree
-    (1.0, Array(0., dtype=float32, weak_type=True))
+    Example:
+        >>> state = momentum(0.1, 0.9)[0]({"w": 1.0})
+        >>> unpack_optimizer_state(state)["w"].subtree
+        (1.0, Array(0., dtype=float32, weak_type=True))
     """
     return opt_state.tree_def.unflatten([JoinPoint(s) for s in _states(opt_state)])
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
-    """The optimiser's state from a tree of `JoinPoint`s.
+    """Return the optimiser's state, given a tree of `JoinPoint`s.
 
     Raises:
-      AssertionError: a leaf of the tree is no JoinPoint.
+        AssertionError: a leaf of the tree is no JoinPoint.
 
-    >>> pack_optimizer_state({"w": JoinPoint((1.0, 2.0))}).packed_state
-    ([1.0, 2.0],)
+    Example:
+        >>> pack_optimizer_state({"w": JoinPoint((1.0, 2.0))}).packed_state
+        ([1.0, 2.0],)
     """
     leaves, tree = tree_util.tree_flatten(marked_pytree)
     wrong = [type(x).__name__ for x in leaves if not isinstance(x, JoinPoint)]

@@ -1,13 +1,14 @@
-"""Neural networks as pairs of functions: make the parameters, apply the layer.
+"""Neural networks as pairs of functions: `(init, apply)`.
 
-A layer is `(init, apply)`.  `init(key, input_shape)` returns the output's shape and the parameters;
-`apply(params, inputs, **kwargs)` returns the output.  Layers with randomness take `rng=key`.
+`init(key, input_shape)` returns the output's shape and the parameters, `apply(params, inputs,
+**kwargs)` returns the output. Layers with randomness take `rng=key`.
 
->>> from namoo import random
->>> init, apply = serial(Dense(8), Relu, Dense(2), LogSoftmax)
->>> shape, params = init(random.key(0), (-1, 4))
->>> shape, apply(params, jnp.ones((3, 4))).shape
-((-1, 2), (3, 2))
+Example:
+    >>> from namoo import random
+    >>> init, apply = serial(Dense(8), Relu, Dense(2), LogSoftmax)
+    >>> shape, params = init(random.key(0), (-1, 4))
+    >>> shape, apply(params, jnp.ones((3, 4))).shape
+    ((-1, 2), (3, 2))
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ from namoo.nn.initializers import glorot_normal, normal, ones, zeros
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
-# The names that older programs use.
+# Names that older programs use.
 glorot, randn, logsoftmax = glorot_normal, normal, log_softmax
 
 _glorot, _small, _tiny = glorot_normal(), normal(), normal(1e-6)
 
 
 def _without_parameters(out_shape: Callable[[Any], Any], fun: Callable[[Any], Any]) -> Layer:
-    """A layer without parameters, from the output's shape and value given the input's."""
+    """Return a layer without parameters, given functions of the input's shape and value."""
 
     def init_fun(rng, input_shape):
         return out_shape(input_shape), ()
@@ -58,19 +59,20 @@ def _same_shape(shape):
 
 
 def Dense(out_dim: int, W_init: Any = _glorot, b_init: Any = _small) -> Layer:
-    """A fully connected layer: y = x W + b.
+    """Return a fully connected layer: y = x W + b.
 
     Args:
-      out_dim: the number of outputs.
-      W_init: initialiser of the matrix.
-      b_init: initialiser of the offset.
+        out_dim: the number of outputs.
+        W_init: initialiser of the matrix.
+        b_init: initialiser of the offset.
 
     Returns:
-      the pair `(init, apply)`.
+        the pair `(init, apply)`.
 
-    >>> init, apply = Dense(3)
-    >>> init(random.key(0), (5, 2))[0]
-    (5, 3)
+    Example:
+        >>> init, apply = Dense(3)
+        >>> init(random.key(0), (5, 2))[0]
+        (5, 3)
     """
 
     def init_fun(rng, input_shape):
@@ -89,7 +91,7 @@ def _convolution(
     out_shape: Callable, convolve: Callable, specs: Sequence[str], out_chan, filter_shape,
     strides, padding, W_init, b_init,
 ) -> Layer:  # fmt: skip
-    """What both kinds of convolution share: kernel, offset, and how they are drawn."""
+    """Return a convolution layer; both kinds of convolution share this."""
     lhs, rhs, out = specs
     strides = strides or (1,) * len(filter_shape)
     W_init = W_init or glorot_normal(rhs.index("I"), rhs.index("O"))
@@ -119,23 +121,24 @@ def GeneralConv(
     W_init: Any = None,
     b_init: Any = _tiny,
 ) -> Layer:
-    """A convolution with an offset per channel.
+    """Return a convolution with a bias per channel.
 
     Args:
-      dimension_numbers: layouts of inputs, kernel and outputs, as ("NHWC", "HWIO", "NHWC").
-      out_chan: the number of output channels.
-      filter_shape: the window, without channels.
-      strides: the steps of the window; 1 by default.
-      padding: "VALID", "SAME" or pairs of numbers.
-      W_init: initialiser of the kernel.
-      b_init: initialiser of the offset.
+        dimension_numbers: layouts of inputs, kernel and outputs, as ("NHWC", "HWIO", "NHWC").
+        out_chan: the number of output channels.
+        filter_shape: the window, without channels.
+        strides: the steps of the window; 1 by default.
+        padding: "VALID", "SAME" or pairs of numbers.
+        W_init: initialiser of the kernel.
+        b_init: initialiser of the offset.
 
     Returns:
-      the pair `(init, apply)`; `Conv` is this for images with channels last.
+        the pair `(init, apply)`; `Conv` is this for images with channels last.
 
-    >>> init, apply = GeneralConv(("NCH", "OIH", "NCH"), 4, (3,))
-    >>> init(random.key(0), (2, 1, 10))[0]
-    (2, 4, 8)
+    Example:
+        >>> init, apply = GeneralConv(("NCH", "OIH", "NCH"), 4, (3,))
+        >>> init(random.key(0), (2, 1, 10))[0]
+        (2, 4, 8)
     """
     return _convolution(
         lax.conv_general_shape_tuple, lax.conv_general_dilated, dimension_numbers, out_chan,
@@ -152,23 +155,24 @@ def GeneralConvTranspose(
     W_init: Any = None,
     b_init: Any = _tiny,
 ) -> Layer:
-    """A transposed convolution (each input spreads over a window) with an offset per channel.
+    """Return a transposed convolution with a bias per channel.
 
     Args:
-      dimension_numbers: layouts of inputs, kernel and outputs.
-      out_chan: the number of output channels.
-      filter_shape: the window, without channels.
-      strides: how far apart the windows are; 1 by default.
-      padding: "VALID", "SAME" or pairs of numbers.
-      W_init: initialiser of the kernel.
-      b_init: initialiser of the offset.
+        dimension_numbers: layouts of inputs, kernel and outputs.
+        out_chan: the number of output channels.
+        filter_shape: the window, without channels.
+        strides: the distance between two windows; 1 by default.
+        padding: "VALID", "SAME" or pairs of numbers.
+        W_init: initialiser of the kernel.
+        b_init: initialiser of the offset.
 
     Returns:
-      the pair `(init, apply)`; `ConvTranspose` and `Conv1DTranspose` have channels last.
+        the pair `(init, apply)`; `ConvTranspose` and `Conv1DTranspose` have channels last.
 
-    >>> init, apply = GeneralConvTranspose(("NHC", "HIO", "NHC"), 4, (3,), strides=(2,))
-    >>> init(random.key(0), (2, 5, 1))[0]
-    (2, 11, 4)
+    Example:
+        >>> init, apply = GeneralConvTranspose(("NHC", "HIO", "NHC"), 4, (3,), strides=(2,))
+        >>> init(random.key(0), (2, 5, 1))[0]
+        (2, 11, 4)
     """
     return _convolution(
         lax.conv_transpose_shape_tuple, lax.conv_transpose, dimension_numbers, out_chan,
@@ -189,24 +193,25 @@ def BatchNorm(
     beta_init: Any = zeros,
     gamma_init: Any = ones,
 ) -> Layer:
-    """Normalise over axes of the batch: y = γ·(x - mean)/√(variance + ε) + β.
+    """Return a layer that normalises over axes of the batch: y = γ·(x - mean)/√(variance + ε) + β.
 
     Args:
-      axis: the axes to take mean and variance over.
-      epsilon: ε, keeps the division finite.
-      center: whether there is a β.
-      scale: whether there is a γ.
-      beta_init: initialiser of β.
-      gamma_init: initialiser of γ.
+        axis: the axes to take mean and variance over.
+        epsilon: ε, keeps the division finite.
+        center: whether the layer has β.
+        scale: whether the layer has γ.
+        beta_init: initialiser of β.
+        gamma_init: initialiser of γ.
 
     Returns:
-      the pair `(init, apply)`.
+        the pair `(init, apply)`.
 
-    >>> init, apply = BatchNorm(axis=0)
-    >>> _, params = init(random.key(0), (2, 1))
-    >>> apply(params, jnp.array([[1.0], [3.0]])).round(3)
-    Array([[-1.],
-           [ 1.]], dtype=float32)
+    Example:
+        >>> init, apply = BatchNorm(axis=0)
+        >>> _, params = init(random.key(0), (2, 1))
+        >>> apply(params, jnp.array([[1.0], [3.0]])).round(3)
+        Array([[-1.],
+               [ 1.]], dtype=float32)
     """
     axes = (axis,) if jnp.isscalar(axis) else axis
 
@@ -229,10 +234,11 @@ def BatchNorm(
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
-    """A layer that applies a function to each element.
+    """Return a layer that applies a function to each element.
 
-    >>> elementwise(jnp.square)[1]((), jnp.array([1.0, 2.0]))
-    Array([1., 4.], dtype=float32)
+    Example:
+        >>> elementwise(jnp.square)[1]((), jnp.array([1.0, 2.0]))
+        Array([1., 4.], dtype=float32)
     """
     return _without_parameters(_same_shape, lambda x: fun(x, **fun_kwargs))
 
@@ -251,7 +257,7 @@ Gelu = elementwise(gelu)
 
 
 def _pool(reducer, start, window_shape, strides, padding, spec, average=False) -> Layer:
-    """A layer that reduces windows over all axes but those of examples and channels."""
+    """Return a layer that reduces windows over all axes except those of examples and channels."""
     rank = len(window_shape) + 2
     outer = (0, rank - 1) if spec is None else (spec.index("N"), spec.index("C"))
     spatial = [i for i in range(rank) if i not in outer]
@@ -271,7 +277,7 @@ def _pool(reducer, start, window_shape, strides, padding, spec, average=False) -
         out = lax.reduce_window(inputs, start, reducer, window, steps, padding)
         if not average:
             return out
-        # At the borders a window holds fewer elements than its size.
+        # At the borders, a window contains fewer elements than its size.
         unit = jnp.ones(everywhere([inputs.shape[i] for i in spatial]), inputs.dtype)
         return out / lax.reduce_window(unit, start, reducer, window, steps, padding)
 
@@ -284,19 +290,20 @@ def MaxPool(
     padding: Any = "VALID",
     spec: str | None = None,
 ) -> Layer:
-    """The largest element of each window.
+    """Return a layer that takes the maximum of each window.
 
     Args:
-      window_shape: the window, without examples and channels.
-      strides: the steps of the window; 1 by default.
-      padding: "VALID", "SAME" or pairs of numbers.
-      spec: the layout, as "NCHW"; examples first and channels last by default.
+        window_shape: the window, without examples and channels.
+        strides: the steps of the window; 1 by default.
+        padding: "VALID", "SAME" or pairs of numbers.
+        spec: the layout, as "NCHW"; examples first and channels last by default.
 
     Returns:
-      the pair `(init, apply)`.
+        the pair `(init, apply)`.
 
-    >>> MaxPool((2,), strides=(2,))[1]((), jnp.arange(4.0).reshape(1, 4, 1)).ravel()
-    Array([1., 3.], dtype=float32)
+    Example:
+        >>> MaxPool((2,), strides=(2,))[1]((), jnp.arange(4.0).reshape(1, 4, 1)).ravel()
+        Array([1., 3.], dtype=float32)
     """
     return _pool(lax.max, -jnp.inf, window_shape, strides, padding, spec)
 
@@ -307,10 +314,11 @@ def SumPool(
     padding: Any = "VALID",
     spec: str | None = None,
 ) -> Layer:
-    """The sum of each window; arguments as for `MaxPool`.
+    """Return a layer that sums each window; arguments as for `MaxPool`.
 
-    >>> SumPool((2,), strides=(2,))[1]((), jnp.arange(4.0).reshape(1, 4, 1)).ravel()
-    Array([1., 5.], dtype=float32)
+    Example:
+        >>> SumPool((2,), strides=(2,))[1]((), jnp.arange(4.0).reshape(1, 4, 1)).ravel()
+        Array([1., 5.], dtype=float32)
     """
     return _pool(lax.add, 0.0, window_shape, strides, padding, spec)
 
@@ -321,10 +329,11 @@ def AvgPool(
     padding: Any = "VALID",
     spec: str | None = None,
 ) -> Layer:
-    """The mean of each window, padding not counted; arguments as for `MaxPool`.
+    """Return a layer that averages each window, without padding; arguments as for `MaxPool`.
 
-    >>> AvgPool((2,), strides=(2,))[1]((), jnp.arange(4.0).reshape(1, 4, 1)).ravel()
-    Array([0.5, 2.5], dtype=float32)
+    Example:
+        >>> AvgPool((2,), strides=(2,))[1]((), jnp.arange(4.0).reshape(1, 4, 1)).ravel()
+        Array([0.5, 2.5], dtype=float32)
     """
     return _pool(lax.add, 0.0, window_shape, strides, padding, spec, average=True)
 
@@ -337,19 +346,21 @@ FanInSum = _without_parameters(lambda shapes: shapes[0], sum)
 
 
 def FanOut(num: int) -> Layer:
-    """A layer that repeats its input `num` times, for `parallel`.
+    """Return a layer that repeats its input `num` times, for `parallel`.
 
-    >>> FanOut(2)[1]((), 1)
-    [1, 1]
+    Example:
+        >>> FanOut(2)[1]((), 1)
+        [1, 1]
     """
     return _without_parameters(lambda shape: [shape] * num, lambda x: [x] * num)
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """A layer that concatenates its inputs.
+    """Return a layer that concatenates its inputs.
 
-    >>> FanInConcat()[1]((), [jnp.ones(1), jnp.zeros(1)])
-    Array([1., 0.], dtype=float32)
+    Example:
+        >>> FanInConcat()[1]((), [jnp.ones(1), jnp.zeros(1)])
+        Array([1., 0.], dtype=float32)
     """
 
     def out_shape(shapes):
@@ -367,20 +378,21 @@ namoo.random.key or namoo.random.split."""
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Set elements to zero at random, and scale the others up.
+    """Return a layer that sets random elements to zero and scales up the others.
 
     Args:
-      rate: the probability that an element is *kept*.
-      mode: "train"; with anything else the layer does nothing.
+        rate: the probability that an element is *kept*.
+        mode: "train"; with anything else the layer does nothing.
 
     Returns:
-      the pair `(init, apply)`; apply needs `rng=key`.
+        the pair `(init, apply)`; apply needs `rng=key`.
 
     Raises:
-      ValueError: (by apply) there is no `rng`.
+        ValueError: by `apply`, if there is no `rng`.
 
-    >>> Dropout(1.0)[1]((), jnp.ones(2), rng=random.key(0))
-    Array([1., 1.], dtype=float32)
+    Example:
+        >>> Dropout(1.0)[1]((), jnp.ones(2), rng=random.key(0))
+        Array([1., 1.], dtype=float32)
     """
 
     def init_fun(rng, input_shape):
@@ -402,16 +414,17 @@ def _keys(rng: Any, count: int) -> Any:
 
 
 def serial(*layers: Layer) -> Layer:
-    """Layers one after another: each gets the output of the one before.
+    """Return layers in sequence: each takes the output of the one before.
 
     Args:
-      *layers: pairs `(init, apply)`.
+        *layers: pairs `(init, apply)`.
 
     Returns:
-      the pair of the whole; its parameters are a list of the layers'.
+        A layer; its parameters are a list of the layers' parameters.
 
-    >>> serial(Relu, elementwise(jnp.sqrt))[1]([(), ()], jnp.array([-1.0, 4.0]))
-    Array([0., 2.], dtype=float32)
+    Example:
+        >>> serial(Relu, elementwise(jnp.sqrt))[1]([(), ()], jnp.array([-1.0, 4.0]))
+        Array([0., 2.], dtype=float32)
     """
     inits, applies = zip(*layers, strict=True)
 
@@ -424,7 +437,7 @@ def serial(*layers: Layer) -> Layer:
         return input_shape, params
 
     def apply_fun(params, inputs, *, rng=None, **kwargs):
-        # JAX stops at the shorter of layers and parameters, and programs rely on it to run a part.
+        # JAX stops at the shorter of layers and parameters; programs rely on it to run some layers.
         for fun, param, key in zip(applies, params, _keys(rng, len(layers)), strict=False):
             inputs = fun(param, inputs, rng=key, **kwargs)
         return inputs
@@ -433,18 +446,19 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Layers side by side: each takes its own input of a list and gives its own output.
+    """Return layers in parallel: each takes one input of a list and makes one output.
 
-    It stands between `FanOut` and `FanInSum` or `FanInConcat`.
+    Use it between `FanOut` and `FanInSum` or `FanInConcat`.
 
     Args:
-      *layers: pairs `(init, apply)`.
+        *layers: pairs `(init, apply)`.
 
     Returns:
-      the pair of the whole, from lists to lists.
+        A layer from lists to lists.
 
-    >>> parallel(Identity, Relu)[1]([(), ()], [-jnp.ones(1), -jnp.ones(1)])
-    [Array([-1.], dtype=float32), Array([0.], dtype=float32)]
+    Example:
+        >>> parallel(Identity, Relu)[1]([(), ()], [-jnp.ones(1), -jnp.ones(1)])
+        [Array([-1.], dtype=float32), Array([0.], dtype=float32)]
     """
     inits, applies = zip(*layers, strict=True)
 
@@ -462,17 +476,18 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """A layer that is made once the input's shape is known.
+    """Return a layer that is created once the input's shape is known.
 
     Args:
-      make_layer: a function of the input's shape that returns a pair `(init, apply)`.
+        make_layer: a function of the input's shape that returns a pair `(init, apply)`.
 
     Returns:
-      a pair `(init, apply)` that acts as the one made for each shape.
+        a pair `(init, apply)` that acts as the one made for each shape.
 
-    >>> halve = shape_dependent(lambda shape: Dense(shape[-1] // 2))
-    >>> halve[0](random.key(0), (3, 8))[0]
-    (3, 4)
+    Example:
+        >>> halve = shape_dependent(lambda shape: Dense(shape[-1] // 2))
+        >>> halve[0](random.key(0), (3, 8))[0]
+        (3, 4)
     """
 
     def init_fun(rng, input_shape):

@@ -1,9 +1,9 @@
 """Taylor mode: all derivatives of a function along a curve at once.
 
-A value x(t) carries its derivatives x', x'', … at t = 0.  The derivatives of y = f(x) follow from
-the rule of forward mode, y' = ∂f(x)·x': that rule is itself a program on curves, of one order less.
-So every operation that has a jvp rule has a Taylor rule, loops and branches included.  Products and
-quotients have rules of their own here, for speed: Leibniz' formula.
+A value x(t) carries its derivatives x', x'', … at t = 0. The derivatives of y = f(x) follow from
+the JVP rule, y' = ∂f(x)·x', which is itself a program on curves of one order less. So every
+primitive with a JVP rule has a Taylor rule, loops and branches included. Products and quotients
+have their own rules for speed: Leibniz' formula.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from namoo import tree_util
-from namoo.api.arguments import is_array, require_callable, to_array
 from namoo.control.call import jit_p
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
@@ -26,6 +25,7 @@ from namoo.primitives.arithmetic import add, div, div_p, mul, mul_p, sub
 from namoo.primitives.contract import dot_general_p
 from namoo.primitives.conv import conv_general_dilated_p
 from namoo.primitives.shape import convert_element_type, instantiate, shape_of
+from namoo.transforms.arguments import is_array, require_callable, to_array
 from namoo.transforms.jvp import jvp
 from namoo.transforms.stage import stage
 
@@ -38,29 +38,30 @@ def jet(
     series: Sequence[Sequence[Any]],
     factorial_scaled: bool = True,
 ) -> tuple[Any, Any]:
-    """The value of a function, and its derivatives of every order along a curve.
+    """Return the value of a function, and its derivatives of every order along a curve.
 
     The curve of argument i is xᵢ(t) = primals[i] + Σₖ series[i][k-1]·tᵏ/k!, and the results are
-    those of fun(x₀(t), x₁(t), …) at t = 0, written likewise.
+    those of fun(x₀(t), x₁(t), …) at t = 0, in the same form.
 
     Args:
-      fun: a function of arrays.
-      primals: the arguments.
-      series: for each argument its derivatives along the curve, the first one first; all arguments
-        have as many.
-      factorial_scaled: False leaves out the factorials: x(t) = Σₖ cₖ·tᵏ, in and out.
+        fun: a function of arrays.
+        primals: the arguments.
+        series: for each argument its derivatives along the curve, the first one first; all
+            arguments have as many.
+        factorial_scaled: False leaves out the factorials: x(t) = Σₖ cₖ·tᵏ, in and out.
 
     Returns:
-      the result, and the same tree with a list of derivatives for each array.
+        the result, and the same tree with a list of derivatives for each array.
 
     Raises:
-      ValueError: arguments have different numbers of terms, or an argument is no array.
-      TypeError: an argument is an array of integers.
+        ValueError: arguments have different numbers of terms, or an argument is no array.
+        TypeError: an argument is an array of integers.
 
-    >>> import namoo.numpy as jnp
-    >>> value, (first, second) = jet(jnp.exp, (0.0,), ((1.0, 0.0),))
-    >>> print(value, first, second)
-    1.0 1.0 1.0
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> value, (first, second) = jet(jnp.exp, (0.0,), ((1.0, 0.0),))
+        >>> print(value, first, second)
+        1.0 1.0 1.0
     """
     require_callable(fun, "jet")
     if len(primals) != len(series):
@@ -108,7 +109,7 @@ def jet(
 
 
 def _term(x: Any, term: Any, factor: int, i: int) -> Any:
-    """A derivative the user gave, in the type of its argument's tangents."""
+    """Return a derivative that the user gave, in the dtype of its argument's tangents."""
     aval = aval_of(x)
     if shape_of(term) != aval.shape:
         raise ValueError(
@@ -134,7 +135,7 @@ def _zeros(value: Any, order: int) -> list[Any]:
 
 
 class JetTracer(Tracer):
-    """A value and its derivatives along a curve, which are computed when they are asked for."""
+    """A value and its derivatives along a curve, which are computed on demand."""
 
     __slots__ = ("_make", "_terms", "primal")
 
@@ -156,7 +157,7 @@ class JetTracer(Tracer):
 
 
 class JetTrace(Trace):
-    """Computes with curves of one order, on the parent trace."""
+    """The trace that computes with curves of one order on its parent trace."""
 
     kind = "jet"
 
@@ -165,7 +166,7 @@ class JetTrace(Trace):
         self.order = order
 
     def curve(self, x: Any) -> tuple[Any, Callable[[], list[Any]] | None]:
-        """A value and how to get its derivatives; None for what is constant."""
+        """Return a value and a function for its derivatives, or None for a constant."""
         if isinstance(x, JetTracer) and x._trace is self:
             return x.primal, lambda: x.terms
         return x, None
@@ -181,19 +182,19 @@ class JetTrace(Trace):
         rule = _RULES.get(prim, _general)
         made: list[list[Any]] = []
 
-        def terms(place):
-            # All results of an operation are made together.
+        def terms(position):
+            # All results of a primitive are computed together.
             if not made:
                 given = [c if c is None else c() for c in curves]
                 with set_trace(self.parent):
                     made.extend(rule(self, prim, primals, given, out, params))
-            return made[place]
+            return made[position]
 
-        def join(value, place):
+        def join(value, position):
             aval = aval_of(value)
             if aval.tangent().dtype != aval.dtype:
                 return value
-            return JetTracer(self, value, lambda: terms(place))
+            return JetTracer(self, value, lambda: terms(position))
 
         if prim.multiple_results:
             return [join(value, i) for i, value in enumerate(out)]
@@ -201,7 +202,7 @@ class JetTrace(Trace):
 
 
 def _run(fun: Callable, order: int, primals: Sequence[Any], curves: Sequence[Any]) -> list[Any]:
-    """A function of curves: tracers in, tracers or constants out; plain values at order 0."""
+    """Run a function on curves: tracers in, tracers or constants out; plain values at order 0."""
     if order == 0:
         return list(fun(*primals))
     trace = JetTrace(context.trace, order)
@@ -220,14 +221,14 @@ def _run(fun: Callable, order: int, primals: Sequence[Any], curves: Sequence[Any
 
 
 def _general(trace: JetTrace, prim: Any, primals: Any, curves: Any, out: Any, params: dict) -> Any:
-    """The derivatives of y from y' = ∂f(x)·x': the jvp rule, on curves of one order less."""
+    """Return the derivatives of y from y' = ∂f(x)·x': the JVP rule on curves of one order less."""
     n = trace.order - 1
-    places = [i for i, c in enumerate(curves) if c is not None]
+    positions = [i for i, c in enumerate(curves) if c is not None]
 
     def tangents_of(*values):
         xs, dots = list(primals), [Zero.of(x) for x in primals]
-        for j, i in enumerate(places):
-            xs[i], dots[i] = values[j], values[len(places) + j]
+        for j, i in enumerate(positions):
+            xs[i], dots[i] = values[j], values[len(positions) + j]
         if prim.takes_functions:
             run = lambda *xs: prim.bind(*xs, **params)  # noqa: E731
             result = jvp(run if prim.multiple_results else lambda *xs: [run(*xs)], xs, dots)[1]
@@ -236,15 +237,15 @@ def _general(trace: JetTrace, prim: Any, primals: Any, curves: Any, out: Any, pa
             result = result if prim.multiple_results else [result]
         return [instantiate(t) for t in result]
 
-    values = [primals[i] for i in places] + [curves[i][0] for i in places]
-    terms = [curves[i][:-1] for i in places] + [curves[i][1:] for i in places]
+    values = [primals[i] for i in positions] + [curves[i][0] for i in positions]
+    terms = [curves[i][:-1] for i in positions] + [curves[i][1:] for i in positions]
     found = _run(tangents_of, n, values, terms)
     outs = out if prim.multiple_results else [out]
     return [_shifted(t, n, value) for t, value in zip(found, outs, strict=True)]
 
 
 def _shifted(tangent: Any, n: int, value: Any) -> list[Any]:
-    """The derivatives of a result, from the curve of its first one."""
+    """Return the derivatives of a result, given the curve of its first derivative."""
     if aval_of(tangent).dtype != aval_of(value).dtype:  # float0: the result is an integer
         return []
     if isinstance(tangent, JetTracer):
@@ -260,7 +261,7 @@ def _sum(parts: Sequence[Any]) -> Any:
 
 
 def _product(trace: JetTrace, prim: Any, primals: Any, curves: Any, out: Any, params: dict) -> Any:
-    """(x·y)⁽ⁿ⁾ = Σₖ C(n, k) x⁽ᵏ⁾·y⁽ⁿ⁻ᵏ⁾, for all operations that are linear in each operand."""
+    """Apply (x·y)⁽ⁿ⁾ = Σₖ C(n, k) x⁽ᵏ⁾·y⁽ⁿ⁻ᵏ⁾, for all bilinear primitives."""
     (x, y), (xs, ys) = primals, curves
     if ys is None:
         return [[prim.bind(t, y, **params) for t in xs]]
@@ -281,7 +282,7 @@ def _product(trace: JetTrace, prim: Any, primals: Any, curves: Any, out: Any, pa
 
 
 def _quotient(trace: JetTrace, prim: Any, primals: Any, curves: Any, out: Any, params: dict) -> Any:
-    """From x = q·y: q⁽ⁿ⁾ = (x⁽ⁿ⁾ - Σₖ C(n, k) q⁽ᵏ⁾·y⁽ⁿ⁻ᵏ⁾) / y, with k < n."""
+    """Apply q⁽ⁿ⁾ = (x⁽ⁿ⁾ - Σₖ C(n, k) q⁽ᵏ⁾·y⁽ⁿ⁻ᵏ⁾) / y, with k < n, which follows from x = q·y."""
     (_, y), (xs, ys) = primals, curves
     if ys is None:
         return [[div(t, y) for t in xs]]

@@ -1,10 +1,10 @@
-"""`namoo.experimental.layout`: the order of an array's elements in memory, by JAX's names.
+"""`namoo.experimental.layout`: the order of an array's elements in memory, under JAX's names.
 
 Example:
     >>> Format(Layout.AUTO).layout
     AUTO
 """
 
-from namoo.sharding.layouts import Format, Layout
+from namoo.devices.sharding.memory_layout import Format, Layout
 
 __all__ = ["Format", "Layout"]

@@ -8,24 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from namoo.api.device import devices as all_devices
+from namoo.devices.available import devices as all_devices
 
 
 def create_device_mesh(
     mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, **options: Any
 ) -> np.ndarray:
-    """Devices in an array of a given shape, for `namoo.sharding.Mesh`.
+    """Return devices in an array of a given shape, for `namoo.sharding.Mesh`.
 
     Args:
-      mesh_shape: the shape; its product is the number of devices.
-      devices: the devices; all by default.
-      options: hints for networks of certain accelerators, which have no effect.
+        mesh_shape: the shape; its product is the number of devices.
+        devices: the devices; all by default.
+        options: hints for networks of certain accelerators, which have no effect.
 
     Raises:
-      ValueError: the shape does not fit the number of devices.
+        ValueError: the shape does not fit the number of devices.
 
-    >>> create_device_mesh((1, 1)).shape
-    (1, 1)
+    Example:
+        >>> create_device_mesh((1, 1)).shape
+        (1, 1)
     """
     found = list(all_devices() if devices is None else devices)
     if math.prod(mesh_shape) != len(found):

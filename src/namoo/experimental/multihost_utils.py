@@ -1,8 +1,9 @@
-"""What processes that work together tell one another: values, and that they are here.
+"""Communication between the processes of a job: exchange values, and wait for each other.
 
->>> import numpy as np
->>> process_allgather(np.arange(3))  # alone, one row
-array([[0, 1, 2]])
+Example:
+    >>> import numpy as np
+    >>> process_allgather(np.arange(3))  # alone, one row
+    array([[0, 1, 2]])
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from namoo import distributed, tree_util
-from namoo.api.device import devices, local_device_count, process_count, process_index
 from namoo.api.jit import jit
-from namoo.api.sharded import make_array_from_process_local_data
 from namoo.core.array import PlacedArray
 from namoo.core.avals import aval_of
+from namoo.devices.available import devices, local_device_count, process_count, process_index
+from namoo.devices.make_array import make_array_from_process_local_data
 from namoo.sharding import Mesh, NamedSharding, PartitionSpec
 
 __all__ = [
@@ -39,7 +40,7 @@ def _is_global(x: Any) -> bool:
 
 
 def _everywhere(x: PlacedArray) -> np.ndarray:
-    """All of an array over the devices of several processes, in each of them."""
+    """Return the whole of an array that is spread over several processes, in each of them."""
     whole = NamedSharding(x._sharding.mesh, PartitionSpec())
     return np.asarray(jit(_identity, out_shardings=whole)(x))
 
@@ -49,19 +50,19 @@ def _identity(x: Any) -> Any:
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The values that all processes have, in each of them.
+    """Gather the values of all processes in each of them.
 
     Args:
-      in_tree: a tree of arrays and numbers, of the same shapes in all processes; or of arrays over
-        the devices of several processes.
-      tiled: join the values along their first axis; by default along a new one. Arrays over the
-        devices of several processes are gathered as they are, and need True.
+        in_tree: a tree of arrays and numbers, of the same shapes in all processes; or of arrays
+            over the devices of several processes.
+        tiled: join the values along their first axis; by default along a new one. Arrays over the
+            devices of several processes are gathered as they are, and need True.
 
     Returns:
-      the tree of NumPy arrays.
+        the tree of NumPy arrays.
 
     Raises:
-      ValueError: an array over the devices of several processes, and not `tiled`.
+        ValueError: an array over the devices of several processes, and not `tiled`.
     """
 
     def gather(x: Any) -> np.ndarray:
@@ -84,17 +85,18 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """The values of one process, in all of them.
+    """Send the values of one process to all.
 
     Args:
-      in_tree: a tree of arrays and numbers, of the same shapes in all processes.
-      is_source: whether this process' values are meant; by default those of process 0.
+        in_tree: a tree of arrays and numbers, of the same shapes in all processes.
+        is_source: whether this process' values are meant; by default those of process 0.
 
     Returns:
-      the tree of NumPy arrays.
+        the tree of NumPy arrays.
 
-    >>> broadcast_one_to_all({"seed": 3})
-    {'seed': array(3)}
+    Example:
+        >>> broadcast_one_to_all({"seed": 3})
+        {'seed': array(3)}
     """
     if process_count() == 1:
         return tree_util.tree_map(np.asarray, in_tree)
@@ -104,14 +106,14 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until all processes have come here.
+    """Wait until all processes have reached this point.
 
     Args:
-      name: the name of the place, the same in all processes.
+        name: the name of the point, the same in all processes.
 
     Raises:
-      AssertionError: processes came to places of different names.
-      TimeoutError: not all came; the message names those who did not.
+        AssertionError: if processes reached points with different names.
+        TimeoutError: not all came; the message names those who did not.
     """
     distributed.barrier("sync_global_devices")
     letters = np.frombuffer(name.encode()[:200].ljust(200), np.uint8)
@@ -124,14 +126,14 @@ def sync_global_devices(name: str) -> None:
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Refuse to go on where processes have different values.
+    """Raise an error if processes have different values.
 
     Args:
-      in_tree: a tree of arrays and numbers, of the same shapes in all processes.
-      fail_message: what to say where they differ.
+        in_tree: a tree of arrays and numbers, of the same shapes in all processes.
+        fail_message: what to say where they differ.
 
     Raises:
-      AssertionError: they differ; the message names the places in the tree, and the processes.
+        AssertionError: if values differ; the message names their paths and the processes.
     """
 
     def check(path: Any, x: Any) -> None:
@@ -161,12 +163,12 @@ def _specs(what: str, pspecs: Any, tree: Any) -> list[PartitionSpec]:
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """Arrays over the devices of all processes, from the part of each process.
+    """Make arrays over the devices of all processes, given the part of each process.
 
     Args:
-      local_inputs: a tree of this process' parts.
-      global_mesh: the devices.
-      pspecs: how the whole arrays lie on them; a spec for all, or a tree of specs.
+        local_inputs: a tree of this process' parts.
+        global_mesh: the devices.
+        pspecs: how the whole arrays are sharded; a spec for all, or a tree of specs.
     """
     leaves, tree = tree_util.tree_flatten(local_inputs)
     specs = _specs("host_local_array_to_global_array", pspecs, local_inputs)
@@ -180,12 +182,12 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """The parts of this process, of arrays over the devices of all processes.
+    """Return this process's parts of arrays over the devices of all processes.
 
     Args:
-      global_inputs: a tree of arrays over the devices of all processes.
-      global_mesh: the devices.
-      pspecs: how the arrays lie on them; a spec for all, or a tree of specs.
+        global_inputs: a tree of arrays over the devices of all processes.
+        global_mesh: the devices.
+        pspecs: how the arrays are sharded; a spec for all, or a tree of specs.
     """
     leaves, tree = tree_util.tree_flatten(global_inputs)
     specs = _specs("global_array_to_host_local_array", pspecs, global_inputs)
@@ -193,13 +195,13 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     def part(x: Any, spec: PartitionSpec) -> Any:
         if not _is_global(x):
             return make_array_from_process_local_data(NamedSharding(global_mesh, spec), x)
-        from namoo.engines.xla import placed
+        from namoo.engines.xla import spmd
 
         local = NamedSharding(global_mesh.local_mesh, spec)
         own = x._sharding.shard_shape(x.shape)
         counts = local._tiling(x.ndim).parts
         aval = aval_of(x).update(shape=tuple(n * c for n, c in zip(own, counts, strict=True)))
-        parts = [buffer for _, buffer in placed.pieces(x._buffer, x._sharding)]
-        return PlacedArray(aval, local, placed.join(parts, aval, local))
+        parts = [buffer for _, buffer in spmd.pieces(x._buffer, x._sharding)]
+        return PlacedArray(aval, local, spmd.join(parts, aval, local))
 
     return tree.unflatten(map(part, leaves, specs))

@@ -1,7 +1,7 @@
-"""Ordinary differential equations, by Dormand and Prince's method with steps of adaptive size.
+"""Solve ordinary differential equations by Dormand and Prince's method with adaptive steps.
 
-Derivatives are those of the solution, not of the steps: the adjoint equation is solved backwards in
-time (Pontryagin; Chen et al., "Neural Ordinary Differential Equations", 2018, appendix C).
+The solution is differentiated, not the steps: the adjoint equation is solved backwards in time
+(Pontryagin; Chen et al., "Neural Ordinary Differential Equations", 2018, appendix C).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 
 from namoo import lax, tree_util
 from namoo import numpy as jnp
-from namoo._config import default_matmul_precision
+from namoo._base.config import default_matmul_precision
+from namoo._base.source_context import entry_point
 from namoo.api.grad import vjp
 from namoo.api.map import vmap
 from namoo.core.avals import aval_of
-from namoo.errors import boundary
 from namoo.flatten_util import ravel_pytree
 from namoo.transforms.custom import closure_convert, custom_vjp
 
 # Dormand and Prince's tableau: times, and weights of the slopes so far, for slopes 2 to 7.  The
-# last row is the fifth-order solution itself, whose slope the next step begins with.
+# last row is the fifth-order solution; the next step starts with its slope.
 STAGES = (
     (1 / 5, (1 / 5,)),
     (3 / 10, (3 / 40, 9 / 40)),
@@ -32,7 +32,7 @@ STAGES = (
     (1.0, (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656)),
     (1.0, (35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84)),
 )
-# What the embedded fourth-order solution differs by.
+# The difference of the embedded fourth-order solution.
 ERROR_WEIGHTS = (
     35 / 384 - 1951 / 21600,
     0.0,
@@ -65,7 +65,7 @@ QUARTIC = np.array(
 
 
 class State(NamedTuple):
-    """Where the solution has come to, and the quartic that interpolates the last step."""
+    """The current point of the solution, and the quartic that interpolates the last step."""
 
     y: Any
     f: Any
@@ -89,7 +89,7 @@ def _weighted(weights: Any, slopes: list[Any]) -> Any:
 
 
 def _step(func: Callable, state: State) -> tuple[Any, Any, Any, Any]:
-    """One step: the solution, its slope, its error, and the quartic between."""
+    """Take one step; return the solution, its slope, its error, and the interpolating quartic."""
     y, f, t, dt = state[:4]
     h = dt.astype(f.dtype)
     slopes, after = [f], y
@@ -103,7 +103,7 @@ def _step(func: Callable, state: State) -> tuple[Any, Any, Any, Any]:
 
 
 def _first_dt(func: Callable, t: Any, y: Any, f: Any, settings: Settings) -> Any:
-    """A first step's size (Hairer, Nørsett, Wanner, Solving ODEs I, section II.4)."""
+    """Return the size of the first step (Hairer, Nørsett, Wanner, Solving ODEs I, section II.4)."""
     dtype = jnp.result_type(y, f)
     scale = (settings.atol + jnp.abs(y) * settings.rtol).astype(dtype)
     size_y, size_f = jnp.linalg.norm(y / scale), jnp.linalg.norm(f / scale)
@@ -121,14 +121,14 @@ def _first_dt(func: Callable, t: Any, y: Any, f: Any, settings: Settings) -> Any
 
 
 def _error_ratio(error: Any, y: Any, after: Any, settings: Settings) -> Any:
-    """The step's error in units of the tolerance; at most 1 is good."""
+    """Return the error of a step in units of the tolerance; at most 1 is acceptable."""
     tolerance = settings.atol + settings.rtol * jnp.maximum(jnp.abs(y), jnp.abs(after))
     ratio = error / tolerance.astype(error.dtype)
     return jnp.sqrt(jnp.mean(jnp.real(ratio * jnp.conj(ratio))))
 
 
 def _next_dt(dt: Any, ratio: Any, settings: Settings) -> Any:
-    """The size of the next step, or of the next attempt: never more than ten times as long."""
+    """Return the size of the next step or attempt, at most ten times as long."""
     least = jnp.where(ratio < 1, 1.0, 0.2)
     factor = jnp.minimum(10.0, jnp.maximum(ratio ** (-1.0 / 5.0) * 0.9, least))
     return jnp.clip(dt * jnp.where(ratio == 0, 10.0, factor), 0.0, settings.hmax)
@@ -136,7 +136,7 @@ def _next_dt(dt: Any, ratio: Any, settings: Settings) -> Any:
 
 @functools.partial(custom_vjp, nondiff_argnums=(0, 1))
 def _solve(func: Callable, settings: Settings, y0: Any, ts: Any, *args: Any) -> Any:
-    """The solution at all times, for a state that is one vector."""
+    """Return the solution at all times, for a state that is one vector."""
 
     def slope(y, t):
         return func(y, t, *args)
@@ -175,7 +175,7 @@ def _backward(func, settings, kept, ct):
     """Solve the adjoint equation from each time back to the one before."""
     ys, ts, ct = map(jnp.asarray, (*kept[:2], ct))
     args = kept[2]
-    # Integers have no derivative: only the others are part of the adjoint state.
+    # Integers have no derivative, so they are not part of the adjoint state.
     smooth = [i for i, x in enumerate(args) if jnp.issubdtype(aval_of(x).dtype, jnp.inexact)]
 
     def slope(y, t, *chosen):
@@ -186,7 +186,7 @@ def _backward(func, settings, kept, ct):
 
     def augmented(state, t, *chosen):
         y, y_ct, *_ = state
-        # Time runs backwards here, so that it increases for the solver.
+        # Time is negated, so that it increases for the solver.
         f, pull = vjp(slope, y, -t, *chosen)
         return (-f, *pull(y_ct))
 
@@ -194,7 +194,7 @@ def _backward(func, settings, kept, ct):
 
     def back(carry, i):
         y_ct, t0_ct, *arg_cts = carry
-        # What moving the time of this observation does; time is real.
+        # The derivative with respect to the time of this observation; time is real.
         t_ct = jnp.dot(slope(ys[i], ts[i], *chosen), ct[i]).real.astype(ts.dtype)
         state = (ys[i], y_ct, t0_ct - t_ct, *arg_cts)
         times = jnp.stack([-ts[i], -ts[i - 1]])
@@ -213,7 +213,7 @@ def _backward(func, settings, kept, ct):
 _solve.defvjp(_forward, _backward)
 
 
-@boundary
+@entry_point
 def odeint(
     func: Callable[..., Any],
     y0: Any,
@@ -227,24 +227,26 @@ def odeint(
     """Solve dy/dt = func(y, t, *args) from y(t[0]) = y0.
 
     Args:
-      func: the derivative of the state, a tree like it.
-      y0: the state at the first time, an array or a tree of arrays.
-      t: increasing times to have the solution at, an array of floats.
-      *args: more arguments of `func`, trees of arrays; derivatives with respect to them are known.
-      rtol: the tolerance relative to the state.
-      atol: the absolute tolerance.
-      mxstep: the largest number of steps from one time to the next.
-      hmax: the largest size of a step.
+        func: the derivative of the state, a tree like it.
+        y0: the state at the first time, an array or a tree of arrays.
+        t: increasing times to have the solution at, an array of floats.
+        *args: more arguments of `func`, trees of arrays; derivatives with respect to them are
+            known.
+        rtol: the tolerance relative to the state.
+        atol: the absolute tolerance.
+        mxstep: the largest number of steps from one time to the next.
+        hmax: the largest size of a step.
 
     Returns:
-      the states at the times, a tree like `y0` with one more leading axis.
+        the states at the times, a tree like `y0` with one more leading axis.
 
     Raises:
-      TypeError: the times are no floats, or an argument is no array.
+        TypeError: the times are no floats, or an argument is no array.
 
-    >>> decay = lambda y, t, rate: -rate * y
-    >>> odeint(decay, jnp.array(1.0), jnp.array([0.0, 1.0, 2.0]), 0.5).round(4)
-    Array([1.    , 0.6065, 0.3679], dtype=float32)
+    Example:
+        >>> decay = lambda y, t, rate: -rate * y
+        >>> odeint(decay, jnp.array(1.0), jnp.array([0.0, 1.0, 2.0]), 0.5).round(4)
+        Array([1.    , 0.6065, 0.3679], dtype=float32)
     """
     leaves, tree = tree_util.tree_flatten(args)
     for path, leaf in tree_util.tree_leaves_with_path(args):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from namoo.api.shard_map import shard_map as _shard_map
+from namoo.devices.shard_map import shard_map as _shard_map
 from namoo.sharding import Mesh
 
 
@@ -17,14 +17,15 @@ def shard_map(
     check_rep: bool = True,
     auto: frozenset = frozenset(),
 ) -> Callable:
-    """`namoo.shard_map`, with `auto` for the mesh axes that are left to the compiler.
+    """Call `namoo.shard_map`; `auto` has the mesh axes that are left to the compiler.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> from namoo.sharding import PartitionSpec as P
-    >>> mesh = namoo.make_mesh((1,), ("data",))
-    >>> shard_map(lambda x: x + 1, mesh, P("data"), P("data"))(jnp.arange(2))
-    Array([1, 2], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> from namoo.sharding import PartitionSpec as P
+        >>> mesh = namoo.make_mesh((1,), ("data",))
+        >>> shard_map(lambda x: x + 1, mesh, P("data"), P("data"))(jnp.arange(2))
+        Array([1, 2], dtype=int32)
     """
     names = tuple(name for name in mesh.axis_names if name not in auto)
     return _shard_map(

@@ -6,7 +6,7 @@
 True
 """
 
-from namoo._lazy import lazy as _lazily
+from namoo._base.lazy import lazy as _lazily
 
 _TABLE = {
     "extend.backend": ".",

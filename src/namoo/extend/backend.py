@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from namoo.api import device
-from namoo.api.jit import clear_caches as clear_in_memory_compilation_cache
+from namoo.devices import available, device_put
+from namoo.memo.caches import clear_caches as clear_in_memory_compilation_cache
 
 __all__ = [
     "Backend",
@@ -33,18 +33,18 @@ class Backend:
 
     @property
     def platform_version(self) -> str:
-        """The name and version of what runs the programs."""
+        """The name and version of the engine."""
         from namoo.version import __version__
 
         return f"namoo {__version__}"
 
     def devices(self) -> list[Any]:
         """All devices of the platform."""
-        return device.devices(self.platform)
+        return available.devices(self.platform)
 
     def local_devices(self) -> list[Any]:
         """The devices of this process."""
-        return device.local_devices(backend=self.platform)
+        return available.local_devices(backend=self.platform)
 
     def device_count(self) -> int:
         """How many devices the platform has."""
@@ -56,11 +56,11 @@ class Backend:
 
     def process_index(self) -> int:
         """The number of this process."""
-        return device.process_index()
+        return available.process_index()
 
     def live_buffers(self) -> list[Any]:
         """The arrays that exist."""
-        return device.live_arrays(self.platform)
+        return device_put.live_arrays(self.platform)
 
     live_arrays = live_buffers
 
@@ -78,22 +78,22 @@ def get_backend(platform: str | Backend | None = None) -> Backend:
     """The backend of a platform; the default one if none is named.
 
     Raises:
-        RuntimeError: the platform is not there.
+        RuntimeError: the platform is not available.
     """
     if isinstance(platform, Backend):
         return platform
     if platform is not None:
-        device.devices(platform)
-    return Backend(platform or device.default_backend())
+        available.devices(platform)
+    return Backend(platform or available.default_backend())
 
 
 def backends() -> dict[str, Backend]:
     """All backends by platform."""
-    return {name: Backend(name) for name in {"cpu", device.default_backend()}}
+    return {name: Backend(name) for name in {"cpu", available.default_backend()}}
 
 
 def get_default_device() -> Any:
     """The device that new arrays are put on."""
-    from namoo._config import config
+    from namoo._base.config import config
 
-    return config.default_device or device.local_devices()[0]
+    return config.default_device or available.local_devices()[0]

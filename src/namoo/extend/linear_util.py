@@ -19,7 +19,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from namoo import _config
+from namoo._base import config
+from namoo._base.caches import register
 
 __all__ = [
     "Store",
@@ -42,7 +43,7 @@ class StoreException(Exception):
 
 
 class Store:
-    """A place for one value, which is filled once."""
+    """A cell for one value, which is filled once."""
 
     __slots__ = ("_value",)
 
@@ -231,10 +232,10 @@ def transformation_with_aux(
 
 
 def merge_linear_aux(first: Callable[[], Any], second: Callable[[], Any]) -> tuple[bool, Any]:
-    """Which of two auxiliary values is there: True and the first, or False and the second.
+    """Which of two auxiliary values is set: True and the first, or False and the second.
 
     Raises:
-        StoreException: both are there, or neither is.
+        StoreException: both are set, or neither is.
     """
     try:
         value = first()
@@ -247,15 +248,25 @@ def merge_linear_aux(first: Callable[[], Any], second: Callable[[], Any]) -> tup
     raise StoreException("Both stores are full.")
 
 
-def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any]:
-    """Remember the results of `call(fun: WrappedFun, *args)` by function, arguments and settings.
+_caches: weakref.WeakKeyDictionary[Any, weakref.WeakKeyDictionary] = register(
+    "extend.linear_util caches of other libraries",
+    weakref.WeakKeyDictionary(),
+    bound="live functions",
+    keyed_by="function, transformations, arguments, settings",
+    entries=lambda: sum(map(len, _caches.values())),
+    clear=lambda: [results.clear() for results in _caches.values()],
+)
 
-    A result is forgotten with the function that it belongs to.  On a hit the auxiliary values of
-    the remembered call are stored again.
+
+def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any]:
+    """Cache the results of `call(fun: WrappedFun, *args)` by function, arguments and settings.
+
+    A result lives as long as its function.  On a hit the auxiliary values of
+    the cached call are stored again.
 
     Args:
         call: a function of a `WrappedFun` and hashable arguments.
-        explain: accepted for JAX's sake.
+        explain: accepted for compatibility with JAX.
     """
     results: weakref.WeakKeyDictionary[Callable[..., Any], dict[Any, Any]]
     results = weakref.WeakKeyDictionary()
@@ -263,7 +274,7 @@ def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any
     @functools.wraps(call)
     def remembered(fun: WrappedFun, *args: Any) -> Any:
         known = results.setdefault(fun.f, {})
-        key = (fun.transforms, fun.params, args, _config.config.trace_id())
+        key = (fun.transforms, fun.params, args, config.config.trace_id())
         if key in known:
             result, stores = known[key]
             fun.populate_stores(stores)
@@ -272,5 +283,6 @@ def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any
             known[key] = result, fun.stores
         return result
 
+    _caches[remembered] = results
     remembered.cache_clear = results.clear  # type: ignore[attr-defined]
     return remembered

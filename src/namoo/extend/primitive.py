@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core import primitive as own
 from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of
@@ -24,6 +24,11 @@ Rule = Callable[..., Any]
 GPUS = {"cuda": "gpu", "rocm": "gpu"}
 """Platforms that have one name here."""
 
+# JAX's names of the rules that are not "X rule".
+_TITLES = {
+    "Abstract evaluation": "Abstract evaluation",
+    "Transpose": "Transpose rule (for reverse-mode differentiation)",
+}
 ADVICE = {
     "Evaluation": "{0}_p.def_impl(function of arrays)",
     "Abstract evaluation": "{0}_p.def_abstract_eval(function of types that returns the result's)",
@@ -40,7 +45,7 @@ ADVICE = {
 
 
 class LoweringContext(NamedTuple):
-    """What a lowering rule is told of the equation: the operation and its types."""
+    """The equation that a lowering rule is called for: the operation and its types."""
 
     primitive: Primitive
     avals_in: Sequence[ShapedArray]
@@ -58,19 +63,20 @@ class _Operations(type(own.Primitive)):
 
 
 class Primitive(own.Primitive, metaclass=_Operations):
-    """An operation with rules of one's own.
+    """A user-defined primitive.
 
     Args:
-      name: what it is called in programs and messages.
+        name: its name in programs and messages.
 
     Set `multiple_results` to True where the rules return lists.
 
-    >>> import namoo
-    >>> twice_p = Primitive("twice")
-    >>> _ = twice_p.def_impl(lambda x: 2 * x)
-    >>> _ = twice_p.def_abstract_eval(lambda x: x)
-    >>> print(twice_p.bind(3.0), namoo.jit(twice_p.bind)(4.0))
-    6.0 8.0
+    Example:
+        >>> import namoo
+        >>> twice_p = Primitive("twice")
+        >>> _ = twice_p.def_impl(lambda x: 2 * x)
+        >>> _ = twice_p.def_abstract_eval(lambda x: x)
+        >>> print(twice_p.bind(3.0), namoo.jit(twice_p.bind)(4.0))
+        6.0 8.0
     """
 
     sets_weak = True
@@ -88,12 +94,12 @@ class Primitive(own.Primitive, metaclass=_Operations):
         self.lowerings: dict[str | None, Rule] = {}
 
     def def_impl(self, impl: Rule) -> Rule:
-        """Say what the operation computes: a function of arrays, which may use NumPy."""
+        """Set the evaluation rule: a function of arrays, which may use NumPy."""
         self.impl = impl
         return impl
 
     def def_abstract_eval(self, rule: Rule) -> Rule:
-        """Say what type the result has: a function of `namoo.core.ShapedArray`s."""
+        """Set the abstract rule: a function of `namoo.core.ShapedArray`s."""
         self.abstract_eval = lambda *avals, **params: (rule(*avals, **params), no_effects)
         return rule
 
@@ -105,7 +111,7 @@ class Primitive(own.Primitive, metaclass=_Operations):
 
     @property
     def holds_program(self) -> bool:
-        # Nothing else tells a mistake in a call better than the function that was called.
+        # The function itself gives the best error for a mistake in a call.
         return self.lowering("cpu") is not None or self.abstract_eval is None
 
     def weak_result(self, weak: bool, params: dict) -> bool:
@@ -133,9 +139,9 @@ class Primitive(own.Primitive, metaclass=_Operations):
     def _fitted(
         self, outs: Sequence[np.ndarray], avals: Sequence[ShapedArray], params: dict
     ) -> list[np.ndarray]:
-        """What was computed, with the types that were promised: programs rely on them."""
+        """The computed values in the types of the abstract rule, which programs rely on."""
         wanted = self._out_avals(avals, params)
-        found = [ShapedArray(x.shape, _dtypes.canonicalize_dtype(x.dtype)) for x in outs]
+        found = [ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype)) for x in outs]
         plain = [a.update(dtype=getattr(a.dtype, "numpy", a.dtype)).strong() for a in wanted]
         if found != plain:
             returned, said = (", ".join(a.str_short() for a in avals) for avals in (found, wanted))
@@ -149,6 +155,11 @@ class Primitive(own.Primitive, metaclass=_Operations):
         if self.abstract_eval is None:
             raise self.without("Abstract evaluation")
         out, _ = self.abstract_eval(*avals, **params)
+        if isinstance(out, (list, tuple)) != self.multiple_results:
+            raise ValueError(
+                f"{self.name}.abstract_eval() method should return a tuple or a list of types if "
+                f"and only if multiple_results is set. Got {out!r}."
+            )
         return list(map(_type, out)) if self.multiple_results else _type(out)
 
     def _out_avals(self, avals: Sequence[ShapedArray], params: dict) -> list[ShapedArray]:
@@ -228,17 +239,17 @@ class Primitive(own.Primitive, metaclass=_Operations):
     def without(self, rule: str) -> NotImplementedError:
         """The error of an operation that lacks a rule."""
         return NotImplementedError(
-            f"{rule} rule for '{self.name}' not implemented. Define it: "
+            f"{_TITLES.get(rule, f'{rule} rule')} for '{self.name}' not implemented. Define it: "
             f"{ADVICE[rule].format(self.name)}."
         )
 
 
 def _type(aval: Any) -> ShapedArray:
-    """What an abstract rule returned, as a type that values really have."""
+    """The result of an abstract rule, as a canonical type."""
     if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
         raise TypeError(
             f"A rule of def_abstract_eval returned {aval!r}; return "
             "namoo.core.ShapedArray(shape, dtype), and a list of them with multiple_results."
         )
-    dtype = _dtypes.canonicalize_dtype(aval.dtype, allow_extended=True)
+    dtype = dtypes.canonicalize_dtype(aval.dtype, allow_extended=True)
     return ShapedArray(tuple(aval.shape), dtype, getattr(aval, "weak_type", False))

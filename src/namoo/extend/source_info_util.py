@@ -1,4 +1,4 @@
-"""`namoo.extend.source_info_util`: whose frames are shown, and where a user's program is.
+"""`namoo.extend.source_info_util`: hidden frames, and the user's source lines.
 
 Example:
     >>> import namoo
@@ -9,7 +9,7 @@ Example:
 
 from __future__ import annotations
 
-from namoo.errors import Source, hide_frames, user_source
+from namoo._base.source_context import Source, hide_frames, user_source
 
 __all__ = ["SourceInfo", "current", "register_exclusion", "summarize"]
 
@@ -17,7 +17,7 @@ SourceInfo = Source
 
 
 def current() -> Source | None:
-    """The user's line that is running now."""
+    """The user's line that is executing."""
     return user_source()
 
 

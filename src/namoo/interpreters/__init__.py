@@ -1,6 +1,6 @@
-"""`namoo.interpreters`: the rules of operations, in the tables where JAX has them."""
+"""`namoo.interpreters`: the rules of primitives, in tables with JAX's names."""
 
-from namoo._lazy import lazy as _lazily
+from namoo._base.lazy import lazy as _lazily
 
 _TABLE = {
     "interpreters.ad": ".",

@@ -1,7 +1,7 @@
-"""Rules of differentiation: tangents forwards, and cotangents backwards through linear operations.
+"""Rules of differentiation: forward for tangents, and transposes of linear operations.
 
 A rule in `primitive_jvps` is a function of `(primals, tangents, **params)` that returns the result
-and its tangent; tangents may be `Zero`.  A rule in `primitive_transposes` is a function of
+and its tangent; tangents may be `Zero`. A rule in `primitive_transposes` is a function of
 `(cotangent, *operands, **params)` that returns a cotangent for each operand that is an
 `UndefinedPrimal`, and None for the others.
 """
@@ -29,63 +29,69 @@ primitive_transposes = Rules("transpose")
 
 
 def is_undefined_primal(x: Any) -> bool:
-    """Whether an operand of a transpose rule is one to differentiate by.
+    """Return whether an operand of a transpose rule needs a cotangent.
 
-    >>> import namoo
-    >>> is_undefined_primal(UndefinedPrimal(namoo.typeof(1.0))), is_undefined_primal(1.0)
-    (True, False)
+    Example:
+        >>> import namoo
+        >>> is_undefined_primal(UndefinedPrimal(namoo.typeof(1.0))), is_undefined_primal(1.0)
+        (True, False)
     """
     return is_linear(x)
 
 
 def instantiate_zeros(tangent: Any) -> Any:
-    """A tangent as an array: zeros for `Zero`.
+    """Return a tangent as an array, with `Zero` as zeros.
 
-    >>> import namoo
-    >>> print(instantiate_zeros(Zero(namoo.typeof(1.0))))
-    0.0
+    Example:
+        >>> import namoo
+        >>> print(instantiate_zeros(Zero(namoo.typeof(1.0))))
+        0.0
     """
     return instantiate(tangent)
 
 
 def zeros_like_aval(aval: Any) -> Any:
-    """Zeros of a type.
+    """Return zeros of an abstract value's shape and dtype.
 
-    >>> import namoo
-    >>> print(zeros_like_aval(namoo.core.ShapedArray((2,), "float32")))
-    [0. 0.]
+    Example:
+        >>> import namoo
+        >>> print(zeros_like_aval(namoo.core.ShapedArray((2,), "float32")))
+        [0. 0.]
     """
     return zeros(aval)
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """The sum of two tangents, of which any may be `Zero`.
+    """Return the sum of two tangents, each of which may be `Zero`.
 
-    >>> import namoo
-    >>> add_tangents(Zero(namoo.typeof(1.0)), 2.0)
-    2.0
+    Example:
+        >>> import namoo
+        >>> add_tangents(Zero(namoo.typeof(1.0)), 2.0)
+        2.0
     """
     return add_any(x, y)
 
 
 def add_jaxvals(x: Any, y: Any) -> Any:
-    """The sum of two arrays of one type.
+    """Return the sum of two arrays of the same type.
 
-    >>> print(add_jaxvals(1.0, 2.0))
-    3.0
+    Example:
+        >>> print(add_jaxvals(1.0, 2.0))
+        3.0
     """
     return add_jaxvals_p.bind(x, y)
 
 
 def get_primitive_transpose(p: Any) -> Rule:
-    """The transpose rule of an operation.
+    """Return the transpose rule of a primitive.
 
     Raises:
-      NotImplementedError: it has none.
+        NotImplementedError: it has none.
 
-    >>> import namoo
-    >>> callable(get_primitive_transpose(namoo.lax.neg_p))
-    True
+    Example:
+        >>> import namoo
+        >>> callable(get_primitive_transpose(namoo.lax.neg_p))
+        True
     """
     try:
         return primitive_transposes[p]
@@ -97,19 +103,20 @@ def get_primitive_transpose(p: Any) -> Rule:
 
 
 def defjvp(primitive: Any, *jvprules: Rule | None) -> None:
-    """Define the derivative of an operation by that in each operand, without the other results.
+    """Define the JVP of a primitive by its derivative with respect to each operand.
 
     Args:
-      primitive: an operation with one result.
-      *jvprules: for each operand a function of `(tangent, *primals, **params)` that returns what
-        it adds to the result's tangent; None where that is zero.
+        primitive: an operation with one result.
+        *jvprules: for each operand a function of `(tangent, *primals, **params)` that returns what
+            it adds to the result's tangent; None where that is zero.
 
-    >>> import namoo
-    >>> square_p = namoo.extend.core.Primitive("square")
-    >>> _ = square_p.def_impl(lambda x: x * x)
-    >>> defjvp(square_p, lambda t, x: 2 * t * x)
-    >>> print(*namoo.jvp(square_p.bind, (3.0,), (1.0,)))
-    9.0 6.0
+    Example:
+        >>> import namoo
+        >>> square_p = namoo.extend.core.Primitive("square")
+        >>> _ = square_p.def_impl(lambda x: x * x)
+        >>> defjvp(square_p, lambda t, x: 2 * t * x)
+        >>> print(*namoo.jvp(square_p.bind, (3.0,), (1.0,)))
+        9.0 6.0
     """
 
     def with_result(rule: Rule) -> Rule:
@@ -119,14 +126,15 @@ def defjvp(primitive: Any, *jvprules: Rule | None) -> None:
 
 
 def defjvp2(primitive: Any, *jvprules: Rule | None) -> None:
-    """`defjvp` with rules that are also given the result: `(tangent, result, *primals, **params)`.
+    """Like `defjvp`, with rules that also take the result: `(tangent, result, *primals, **params)`.
 
-    >>> import namoo
-    >>> exp_p = namoo.extend.core.Primitive("my_exp")
-    >>> _ = exp_p.def_impl(namoo.numpy.exp)
-    >>> defjvp2(exp_p, lambda t, out, x: t * out)
-    >>> print(*namoo.jvp(exp_p.bind, (0.0,), (2.0,)))
-    1.0 2.0
+    Example:
+        >>> import namoo
+        >>> exp_p = namoo.extend.core.Primitive("my_exp")
+        >>> _ = exp_p.def_impl(namoo.numpy.exp)
+        >>> defjvp2(exp_p, lambda t, out, x: t * out)
+        >>> print(*namoo.jvp(exp_p.bind, (0.0,), (2.0,)))
+        1.0 2.0
     """
     if primitive.multiple_results:
         raise AssertionError(
@@ -146,33 +154,35 @@ def defjvp2(primitive: Any, *jvprules: Rule | None) -> None:
 
 
 def deflinear(primitive: Any, transpose_rule: Rule) -> None:
-    """Define the derivatives of an operation that is linear in all of its operands together.
+    """Define the derivatives of a primitive that is linear in all of its operands together.
 
     Args:
-      primitive: the operation.
-      transpose_rule: a function of `(cotangent, **params)` that returns the operands' cotangents.
+        primitive: the operation.
+        transpose_rule: a function of `(cotangent, **params)` that returns the operands' cotangents.
 
-    >>> import namoo
-    >>> twice_p = namoo.extend.core.Primitive("twice")
-    >>> _ = twice_p.def_impl(lambda x: 2 * x)
-    >>> _ = twice_p.def_abstract_eval(lambda x: x)
-    >>> deflinear(twice_p, lambda ct: [twice_p.bind(ct)])
-    >>> print(namoo.grad(twice_p.bind)(5.0))
-    2.0
+    Example:
+        >>> import namoo
+        >>> twice_p = namoo.extend.core.Primitive("twice")
+        >>> _ = twice_p.def_impl(lambda x: 2 * x)
+        >>> _ = twice_p.def_abstract_eval(lambda x: x)
+        >>> deflinear(twice_p, lambda ct: [twice_p.bind(ct)])
+        >>> print(namoo.grad(twice_p.bind)(5.0))
+        2.0
     """
     deflinear2(primitive, lambda ct, *operands, **params: transpose_rule(ct, **params))
 
 
 def deflinear2(primitive: Any, transpose_rule: Rule) -> None:
-    """`deflinear` with a rule that is also given the operands: `(cotangent, *operands, **params)`.
+    """Like `deflinear`, with a rule that also takes the operands: `(ct, *operands, **params)`.
 
-    >>> import namoo
-    >>> half_p = namoo.extend.core.Primitive("half")
-    >>> _ = half_p.def_impl(lambda x: x / 2)
-    >>> _ = half_p.def_abstract_eval(lambda x: x)
-    >>> deflinear2(half_p, lambda ct, x: [half_p.bind(ct)])
-    >>> print(namoo.grad(half_p.bind)(5.0))
-    0.5
+    Example:
+        >>> import namoo
+        >>> half_p = namoo.extend.core.Primitive("half")
+        >>> _ = half_p.def_impl(lambda x: x / 2)
+        >>> _ = half_p.def_abstract_eval(lambda x: x)
+        >>> deflinear2(half_p, lambda ct, x: [half_p.bind(ct)])
+        >>> print(namoo.grad(half_p.bind)(5.0))
+        0.5
     """
     primitive_jvps[primitive] = partial(_linear_jvp, primitive)
     primitive_transposes[primitive] = transpose_rule
@@ -186,23 +196,24 @@ def _linear_jvp(primitive: Any, primals: Any, tangents: Any, **params: Any) -> t
 
 
 def defbilinear(prim: Any, lhs_rule: Rule, rhs_rule: Rule) -> None:
-    """Define the derivatives of an operation that is linear in each of its two operands.
+    """Define the derivatives of a primitive that is linear in each of its two operands.
 
     Args:
-      prim: the operation.
-      lhs_rule: a function of `(cotangent, x, y, **params)` that returns the cotangent of `x`,
-        which is an `UndefinedPrimal`.
-      rhs_rule: likewise for `y`.
+        prim: the operation.
+        lhs_rule: a function of `(cotangent, x, y, **params)` that returns the cotangent of `x`,
+            which is an `UndefinedPrimal`.
+        rhs_rule: likewise for `y`.
 
-    >>> import namoo
-    >>> times_p = namoo.extend.core.Primitive("times")
-    >>> _ = times_p.def_impl(lambda x, y: x * y)
-    >>> _ = times_p.def_abstract_eval(lambda x, y: x)
-    >>> defbilinear(
-    ...     times_p, lambda ct, x, y: times_p.bind(ct, y), lambda ct, x, y: times_p.bind(x, ct)
-    ... )
-    >>> print(*namoo.grad(times_p.bind, argnums=(0, 1))(2.0, 3.0))
-    3.0 2.0
+    Example:
+        >>> import namoo
+        >>> times_p = namoo.extend.core.Primitive("times")
+        >>> _ = times_p.def_impl(lambda x, y: x * y)
+        >>> _ = times_p.def_abstract_eval(lambda x, y: x)
+        >>> defbilinear(
+        ...     times_p, lambda ct, x, y: times_p.bind(ct, y), lambda ct, x, y: times_p.bind(x, ct)
+        ... )
+        >>> print(*namoo.grad(times_p.bind, argnums=(0, 1))(2.0, 3.0))
+        3.0 2.0
     """
     defjvp(
         prim,

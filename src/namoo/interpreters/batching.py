@@ -1,7 +1,7 @@
-"""Rules of batching: an operation with one more axis.
+"""Rules of batching: a primitive with one more axis.
 
 A rule in `primitive_batchers` is a function of `(operands, dims, **params)`, where a dim is the
-place of the mapped axis in an operand, or None; it returns the result and the place of the axis.
+index of the mapped axis in an operand, or None; it returns the result and the index of its axis.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ not_mapped = None
 
 
 class AxisRules(MutableMapping[Any, Callable[..., Any]]):
-    """Batching rules that are told of the mapped axis, as a dictionary by operation.
+    """Batching rules that also take the mapped axis, as a dictionary by primitive.
 
     A rule is a function of `(axis, operands, dims, **params)`; `axis.size` and `axis.name` describe
-    the mapped axis.  Only operations of one's own can have such a rule.
+    the mapped axis. Only user-defined primitives can have such a rule.
     """
 
     def __setitem__(self, prim: Any, rule: Callable[..., Any]) -> None:
@@ -64,11 +64,12 @@ axis_primitive_batchers = _SizeAndNameRules()
 
 
 def moveaxis(x: Any, src: int, dst: int) -> Any:
-    """Move one axis to another place.
+    """Move an axis to another position.
 
-    >>> import namoo.numpy as jnp
-    >>> moveaxis(jnp.zeros((2, 3)), 0, 1).shape
-    (3, 2)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> moveaxis(jnp.zeros((2, 3)), 0, 1).shape
+        (3, 2)
     """
     ndim = len(shape.shape_of(x))
     return shape.moveaxis(x, src % ndim, dst % ndim)
@@ -77,47 +78,51 @@ def moveaxis(x: Any, src: int, dst: int) -> Any:
 def broadcast(x: Any, sz: int, axis: int) -> Any:
     """Repeat an array along a new axis.
 
-    >>> import namoo.numpy as jnp
-    >>> broadcast(jnp.zeros(3), 2, 1).shape
-    (3, 2)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> broadcast(jnp.zeros(3), 2, 1).shape
+        (3, 2)
     """
     return moveaxis(shape.broadcast(x, (sz,)), 0, axis)
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
-    """An operand with the mapped axis first, repeated along it where it has none.
+    """Move the mapped axis of an operand to the front, or broadcast an unmapped operand.
 
-    >>> import namoo.numpy as jnp
-    >>> bdim_at_front(jnp.zeros((2, 3)), 1, 3).shape, bdim_at_front(jnp.zeros(2), None, 3).shape
-    ((3, 2), (3, 2))
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> bdim_at_front(jnp.zeros((2, 3)), 1, 3).shape, bdim_at_front(jnp.zeros(2), None, 3).shape
+        ((3, 2), (3, 2))
     """
     return broadcast(x, size, 0) if bdim is None else moveaxis(x, bdim, 0)
 
 
 def defvectorized(prim: Any) -> None:
-    """Define the batching of an operation that works element by element.
+    """Define the batching of an elementwise primitive.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> twice_p = namoo.extend.core.Primitive("twice")
-    >>> _ = twice_p.def_impl(lambda x: 2 * x)
-    >>> defvectorized(twice_p)
-    >>> print(namoo.vmap(twice_p.bind)(jnp.arange(3)))
-    [0 2 4]
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> twice_p = namoo.extend.core.Primitive("twice")
+        >>> _ = twice_p.def_impl(lambda x: 2 * x)
+        >>> defvectorized(twice_p)
+        >>> print(namoo.vmap(twice_p.bind)(jnp.arange(3)))
+        [0 2 4]
     """
     primitive_batchers[prim] = partial(_elementwise, prim)
 
 
 def defbroadcasting(prim: Any) -> None:
-    """`defvectorized` for an operation of several operands, of which some may not be mapped.
+    """Like `defvectorized`, for several operands, some of which may be unmapped.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> plus_p = namoo.extend.core.Primitive("plus")
-    >>> _ = plus_p.def_impl(lambda x, y: x + y)
-    >>> defbroadcasting(plus_p)
-    >>> print(namoo.vmap(plus_p.bind, in_axes=(0, None))(jnp.arange(3), 1))
-    [1 2 3]
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> plus_p = namoo.extend.core.Primitive("plus")
+        >>> _ = plus_p.def_impl(lambda x, y: x + y)
+        >>> defbroadcasting(plus_p)
+        >>> print(namoo.vmap(plus_p.bind, in_axes=(0, None))(jnp.arange(3), 1))
+        [1 2 3]
     """
     defvectorized(prim)
 
@@ -137,7 +142,7 @@ def _elementwise(prim: Any, operands: Any, dims: Any, **params: Any) -> tuple[An
 
 
 def defreducer(prim: Any, ident: Any = None) -> None:
-    """Define the batching of an operation that reduces along its parameter `axes`.
+    """Define the batching of a primitive that reduces along its parameter `axes`.
 
     Args:
         prim: the operation.

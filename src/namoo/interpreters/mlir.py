@@ -1,6 +1,6 @@
-"""How operations become part of compiled programs: by functions of arrays.
+"""Lowering rules of primitives for compiled programs, as functions of arrays.
 
-An operation without a lowering is evaluated on the host, by its `def_impl`.
+A primitive without a lowering rule is evaluated on the host, by its `def_impl`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ Rule = Callable[..., Any]
 
 
 def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Rule:
-    """A lowering rule that is a function of arrays.
+    """Return a lowering rule, given a function of arrays.
 
     Args:
-      fun: a function of arrays, and of the operation's parameters by name.
-      multiple_results: whether it returns a list.
+        fun: a function of arrays, and of the operation's parameters by name.
+        multiple_results: whether it returns a list.
 
-    >>> lower_fun(lambda x: x + 1, multiple_results=False)(None, 2)
-    [3]
+    Example:
+        >>> lower_fun(lambda x: x + 1, multiple_results=False)(None, 2)
+        [3]
     """
 
     def rule(ctx: Any, *args: Any, **params: Any) -> list[Any]:
@@ -41,24 +42,25 @@ def register_lowering(
     inline: bool = True,
     cacheable: bool = True,
 ) -> None:
-    """Let an operation be a part of compiled programs.
+    """Register the lowering rule of a primitive.
 
     Args:
-      prim: an operation of one's own.
-      rule: what `lower_fun` returns, or a function of `(ctx, *arrays, **params)` that calls that.
-      platform: "cpu", "gpu" or "tpu"; None for all that have no rule of their own.
-      inline: JAX's parameter: engines decide what they inline.
-      cacheable: JAX's parameter: rules are asked once for each program.
+        prim: a user-defined primitive.
+        rule: what `lower_fun` returns, or a function of `(ctx, *arrays, **params)` that calls that.
+        platform: "cpu", "gpu" or "tpu"; None for all platforms without their own rule.
+        inline: JAX's parameter: engines decide what they inline.
+        cacheable: JAX's parameter: rules are asked once for each program.
 
     Raises:
-      TypeError: the operation is one of namoo's own, or the rule is not a function.
+        TypeError: the operation is one of namoo's own, or the rule is not a function.
 
-    >>> import namoo
-    >>> twice_p = namoo.extend.core.Primitive("twice")
-    >>> _ = twice_p.def_abstract_eval(lambda x: x)
-    >>> register_lowering(twice_p, lower_fun(lambda x: 2 * x, multiple_results=False))
-    >>> print(namoo.jit(twice_p.bind)(4.0))
-    8.0
+    Example:
+        >>> import namoo
+        >>> twice_p = namoo.extend.core.Primitive("twice")
+        >>> _ = twice_p.def_abstract_eval(lambda x: x)
+        >>> register_lowering(twice_p, lower_fun(lambda x: 2 * x, multiple_results=False))
+        >>> print(namoo.jit(twice_p.bind)(4.0))
+        8.0
     """
     if Primitive not in type(prim).__mro__:
         raise TypeError(

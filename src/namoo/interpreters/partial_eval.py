@@ -1,4 +1,4 @@
-"""Partial evaluation: run what is known, write down the rest as a program.
+"""Partial evaluation: compute what is known, stage the rest as a program.
 
 Example:
     >>> import namoo.numpy as jnp
@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from namoo.analysis.dead_code import dce, live, prune
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.jaxpr import Jaxpr, dce, live
+from namoo.core.jaxpr import Jaxpr
 from namoo.core.trace import context, set_trace
 from namoo.extend import linear_util as lu
 from namoo.transforms import stage
@@ -28,50 +29,50 @@ JaxprTracer = StageTracer
 Val = Any
 
 custom_partial_eval_rules: dict[Any, Callable[..., Any]] = {}
-"""A table that JAX's rules are kept in; no rule is needed here, where programs split themselves."""
+"""A table for JAX's rules; namoo needs none, because it splits programs without rules."""
 partial_eval_jaxpr_custom_rules: dict[Any, Callable[..., Any]] = {}
-"""As `custom_partial_eval_rules`, for programs."""
+"""Like `custom_partial_eval_rules`, for programs."""
 dce_rules: dict[Any, Callable[..., Any]] = {}
-"""A table that JAX's rules are kept in; here an equation is kept whole or dropped."""
+"""A table for JAX's rules; primitives that hold programs narrow themselves."""
 
 
 class PartialVal(tuple[ShapedArray | None, Any]):
-    """A value that is known, or of which only the type is."""
+    """A known value, or the type of an unknown one."""
 
     __slots__ = ()
 
     @classmethod
     def known(cls, const: Any) -> PartialVal:
-        """A value."""
+        """Return a known value."""
         return cls((None, const))
 
     @classmethod
     def unknown(cls, aval: ShapedArray) -> PartialVal:
-        """A value of which only the type is known."""
+        """Return a value of which only the type is known."""
         return cls((aval, None))
 
     def is_known(self) -> bool:
-        """Whether the value is known."""
+        """Return whether the value is known."""
         return self[0] is None
 
     def get_known(self) -> Any:
-        """The value, or None."""
+        """Return the value, or None if it is unknown."""
         return self[1] if self.is_known() else None
 
     def get_aval(self) -> ShapedArray:
-        """The type."""
+        """Return the type."""
         aval, value = self
         return aval_of(value) if aval is None else aval
 
     def merge_with_known(self, val: Any) -> Any:
-        """The value, or `val` where it is unknown."""
+        """Return the value, or `val` if it is unknown."""
         return self[1] if self.is_known() else val
 
 
 def trace_to_jaxpr_nounits(
     fun: lu.WrappedFun, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
-    """Run a function of values of which some are unknown.
+    """Run a function of values of which some are unknown, and stage what depends on them.
 
     Args:
         fun: a function of flat arguments that returns a list.
@@ -107,7 +108,7 @@ def trace_to_jaxpr_nounits(
 def trace_to_jaxpr_dynamic(
     fun: lu.WrappedFun, in_avals: Sequence[ShapedArray], **_: Any
 ) -> tuple[Jaxpr, list[ShapedArray], list[Any]]:
-    """The program of a function of flat arguments, the types of its results, and its constants.
+    """Return the program of a function of flat arguments, its result types, and its constants.
 
     Example:
         >>> from namoo.core import ShapedArray
@@ -122,11 +123,11 @@ def trace_to_jaxpr_dynamic(
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """The program of some results, without equations and inputs that they do not need.
+    """Return the program of some results, without the equations and inputs they do not need.
 
     Args:
         jaxpr: a program.
-        used_outputs: which results are wanted.
+        used_outputs: which results are needed.
         instantiate: which inputs stay though nothing needs them.
 
     Returns:
@@ -138,16 +139,15 @@ def dce_jaxpr(
         >>> dce_jaxpr(whole.jaxpr, [False, True])[1]
         [False, True]
     """
-    whole = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
-    smaller, _, inputs = dce_jaxpr_consts(whole, used_outputs, instantiate)
-    return smaller, inputs
+    smaller, _, inputs = dce_jaxpr_consts(jaxpr, used_outputs, instantiate)
+    return smaller.replace(constvars=jaxpr.constvars), inputs
 
 
 def dce_jaxpr_consts(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """`dce_jaxpr` for a program with constants: also says which of them are left."""
-    smaller = dce(jaxpr, used_outputs)
+    """Like `dce_jaxpr`, for a program with constants; also return which of them remain."""
+    smaller = prune(dce(jaxpr, used_outputs))
     read = set(smaller.outvars)
     live(smaller.eqns, read)
     stay = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else instantiate

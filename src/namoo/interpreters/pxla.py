@@ -1,4 +1,4 @@
-"""Meshes of devices, by the names that older programs use.
+"""Meshes of devices, under the names that older programs use.
 
 Example:
     >>> Mesh.__name__

@@ -1,4 +1,4 @@
-"""JAX's tables of rules, as views: a rule is an attribute of its operation, and nowhere else."""
+"""JAX's tables of rules, as views: each rule is stored as an attribute of its primitive."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from weakref import WeakSet
 from namoo.core import primitive as own
 from namoo.extend.core import primitives
 from namoo.extend.primitive import Primitive
-from namoo.transforms import recall
+from namoo.memo import trace_cache
 
 
 class Rules(MutableMapping[Any, Callable[..., Any]]):
-    """One kind of rule of all operations, as a dictionary by operation.
+    """One kind of rule of all primitives, as a dictionary by primitive.
 
     Args:
-      kind: the method of `core.primitive.Primitive` that is meant.
+        kind: the name of the method of `core.primitive.Primitive`.
 
     Operations of namoo itself are in it with their own rules, which may be replaced.  Iteration
     goes over those of `namoo.extend.core.primitives` and those that were given a rule here.
@@ -44,7 +44,7 @@ class Rules(MutableMapping[Any, Callable[..., Any]]):
             raise TypeError(f"'{prim}' holds a program: its {self.kind} rule cannot be replaced.")
         else:
             setattr(prim, self.kind, rule)
-            recall.known.clear()  # programs that were made by the rule before
+            trace_cache.programs.clear()  # programs that were made by the rule before
         self.given.add(prim)
 
     def __delitem__(self, prim: Any) -> None:
@@ -54,7 +54,7 @@ class Rules(MutableMapping[Any, Callable[..., Any]]):
             setattr(prim, f"{self.kind}_rule", None)
         else:
             delattr(prim, self.kind)
-            recall.known.clear()
+            trace_cache.programs.clear()
         self.given.discard(prim)
 
     def __iter__(self) -> Iterator[Any]:
@@ -78,7 +78,7 @@ class Rules(MutableMapping[Any, Callable[..., Any]]):
         return prim.takes_functions or self.kind == "batch" and prim.takes_axis
 
     def _has(self, prim: Any) -> bool:
-        """Whether one of namoo's own operations has the rule, with JAX's signature."""
+        """Return whether one of namoo's own operations has the rule, with JAX's signature."""
         if self._is_special(prim):
             return False
         if self.kind in vars(prim) or self.kind == "jvp" and prim.linear:

@@ -10,7 +10,7 @@ __all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
 
 
 def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
-    """The result of one operation.
+    """Return the result of one operation.
 
     Example:
         >>> from namoo import lax

@@ -1,38 +1,8 @@
 """Linear algebra: the names of `jax.lax.linalg`."""
 
-from namoo.lax.qdwh import qdwh as qdwh
-from namoo.primitives.decompositions import EighImplementation as EighImplementation
-from namoo.primitives.decompositions import EigImplementation as EigImplementation
-from namoo.primitives.decompositions import SvdAlgorithm as SvdAlgorithm
-from namoo.primitives.decompositions import eig as eig
-from namoo.primitives.decompositions import eig_p as eig_p
-from namoo.primitives.decompositions import eigh as eigh
-from namoo.primitives.decompositions import eigh_p as eigh_p
-from namoo.primitives.decompositions import hessenberg as hessenberg
-from namoo.primitives.decompositions import hessenberg_p as hessenberg_p
-from namoo.primitives.decompositions import schur as schur
-from namoo.primitives.decompositions import schur_p as schur_p
-from namoo.primitives.decompositions import svd as svd
-from namoo.primitives.decompositions import svd_p as svd_p
-from namoo.primitives.decompositions import tridiagonal as tridiagonal
-from namoo.primitives.decompositions import tridiagonal_p as tridiagonal_p
-from namoo.primitives.linalg import cholesky as cholesky
-from namoo.primitives.linalg import cholesky_p as cholesky_p
-from namoo.primitives.linalg import cholesky_update as cholesky_update
-from namoo.primitives.linalg import cholesky_update_p as cholesky_update_p
-from namoo.primitives.linalg import lu as lu
-from namoo.primitives.linalg import lu_p as lu_p
-from namoo.primitives.linalg import lu_pivots_to_permutation as lu_pivots_to_permutation
-from namoo.primitives.linalg import lu_pivots_to_permutation_p as lu_pivots_to_permutation_p
-from namoo.primitives.linalg import symmetric_product as symmetric_product
-from namoo.primitives.linalg import symmetric_product_p as symmetric_product_p
-from namoo.primitives.linalg import triangular_solve as triangular_solve
-from namoo.primitives.linalg import triangular_solve_p as triangular_solve_p
-from namoo.primitives.linalg import tridiagonal_solve as tridiagonal_solve
-from namoo.primitives.linalg import tridiagonal_solve_p as tridiagonal_solve_p
-from namoo.primitives.qr import householder_product as householder_product
-from namoo.primitives.qr import householder_product_p as householder_product_p
-from namoo.primitives.qr import ormqr as ormqr
-from namoo.primitives.qr import ormqr_p as ormqr_p
-from namoo.primitives.qr import qr as qr
-from namoo.primitives.qr import qr_p as qr_p
+from namoo._base.lazy import lazy as _lazily
+from namoo._base.public_names import PUBLIC as _PUBLIC
+
+_TABLE = {"lax.qdwh": "qdwh", **_PUBLIC["primitives.linalg"]}
+
+__getattr__, __dir__ = _lazily(__name__, _TABLE)

@@ -28,8 +28,7 @@ from namoo.primitives.elementwise import (
     square,
     sub,
 )
-from namoo.primitives.linalg import cholesky, triangular_solve
-from namoo.primitives.matrices import (
+from namoo.primitives.linalg.matrices import (
     adjoint,
     as_type_of,
     identity,
@@ -38,7 +37,8 @@ from namoo.primitives.matrices import (
     rows,
     symmetrize,
 )
-from namoo.primitives.qr import qr
+from namoo.primitives.linalg.qr import qr
+from namoo.primitives.linalg.systems import cholesky, triangular_solve
 from namoo.primitives.reduction import reduce_max
 from namoo.primitives.shape import (
     broadcast_to,
@@ -118,24 +118,25 @@ def qdwh(
     """Polar decomposition, x = U H with orthonormal columns of U and positive semidefinite H.
 
     Args:
-      x: a matrix of full rank and shape [m, n], m ≥ n.
-      is_hermitian: whether `x` is Hermitian; it makes no difference.
-      max_iterations: how many iterations are allowed; 10 by default.
-      eps: stop where an iteration changes U by less than (4·eps)^(1/3) of itself; by default the
-        precision of the type of `x`.
-      dynamic_shape: the shape of the part of `x` that counts; zeros are put around it.
+        x: a matrix of full rank and shape [m, n], m ≥ n.
+        is_hermitian: whether `x` is Hermitian; it makes no difference.
+        max_iterations: how many iterations are allowed; 10 by default.
+        eps: stop where an iteration changes U by less than (4·eps)^(1/3) of itself; by default the
+          precision of the type of `x`.
+        dynamic_shape: the shape of the part of `x` that counts; zeros are put around it.
 
     Returns:
-      `(u, h, num_iters, is_converged)`.
+        `(u, h, num_iters, is_converged)`.
 
     Raises:
-      ValueError: `x` is not a matrix of floats with at least as many rows as columns.
+        ValueError: `x` is not a matrix of floats with at least as many rows as columns.
 
-    >>> import namoo.numpy as jnp
-    >>> u, h, num_iters, is_converged = qdwh(jnp.array([[0.0, 2.0], [-3.0, 0.0]]))
-    >>> h.round(4)
-    Array([[3., 0.],
-           [0., 2.]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> u, h, num_iters, is_converged = qdwh(jnp.array([[0.0, 2.0], [-3.0, 0.0]]))
+        >>> h.round(4)
+        Array([[3., 0.],
+               [0., 2.]], dtype=float32)
     """
     aval = aval_of(x)
     if aval.dtype.kind not in "fc" or aval.ndim != 2 or aval.shape[0] < aval.shape[1]:

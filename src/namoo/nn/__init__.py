@@ -1,6 +1,6 @@
 """Functions for neural networks: activations, normalisation, attention, initialisers."""
 
-from namoo._lazy import lazy as _lazily
+from namoo._base.lazy import lazy as _lazily
 
 _TABLE = {
     "nn.activations": (

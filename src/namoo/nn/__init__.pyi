@@ -82,3 +82,5 @@ from namoo.nn.state import State as State
 from namoo.nn.state import StatefulLayer as StatefulLayer
 from namoo.nn.state import StateIndex as StateIndex
 from namoo.nn.state import make_with_state as make_with_state
+
+_TABLE: dict[str, str]

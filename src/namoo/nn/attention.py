@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from namoo import _dtypes
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.nn.normalize import logsumexp, softmax
 from namoo.primitives.contract import dot_general
 from namoo.transforms.custom import custom_vjp
@@ -17,7 +17,7 @@ Array = Any
 
 
 def _check_shape(name: str, x: Array, wanted: tuple[int | None, ...]) -> None:
-    """Axes must have the wanted lengths; None stands for any, and 1 may be repeated."""
+    """Check that axes have the expected lengths; None allows any length, and 1 broadcasts."""
     if x.ndim != len(wanted) or any(
         w is not None and size not in (w, 1) for size, w in zip(x.shape, wanted, strict=True)
     ):
@@ -35,7 +35,7 @@ def _allowed(
     queries: int,
     keys: int,
 ) -> Array | None:
-    """Which query may look at which key, of shape (batch or 1, 1, queries, keys)."""
+    """Return which query may attend to which key, with shape (batch or 1, 1, queries, keys)."""
     t = np.arange(queries)[:, None]
     s = np.arange(keys)[None, :]
     fixed = np.ones((queries, keys), bool)
@@ -68,31 +68,32 @@ def dot_product_attention(
     implementation: Literal["xla", "cudnn"] | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """Scaled dot-product attention, for many heads at once.
+    """Compute scaled dot-product attention for many heads at once.
 
         attention(Q, K, V) = softmax(Q·Kᵀ·scale + bias) · V
 
     Args:
-      query: of shape (batch, T, heads, size), or without batch.
-      key: of shape (batch, S, key heads, size); fewer key heads than heads are shared by groups.
-      value: of the shape of `key`.
-      bias: added to the logits; broadcasts to (batch, heads, T, S).
-      mask: booleans, true where a query may look; broadcasts to (batch, heads, T, S).
-      scale: factor of the logits; 1/√size if None.
-      is_causal: let each query look at its own place and earlier ones only.
-      query_seq_lengths: the number of real queries of each example, of shape (batch,).
-      key_value_seq_lengths: the number of real keys of each example.
-      local_window_size: how many places to the left and right of its own a query may look.
-      implementation: has no effect.
-      return_residual: also return the logarithm of the sum of exponentials, (batch, T, heads).
+        query: of shape (batch, T, heads, size), or without batch.
+        key: of shape (batch, S, key heads, size); fewer key heads than heads are shared by groups.
+        value: of the shape of `key`.
+        bias: added to the logits; broadcasts to (batch, heads, T, S).
+        mask: booleans, true where a query may look; broadcasts to (batch, heads, T, S).
+        scale: factor of the logits; 1/√size if None.
+        is_causal: let each query attend only to its own position and earlier ones.
+        query_seq_lengths: the number of real queries of each example, of shape (batch,).
+        key_value_seq_lengths: the number of real keys of each example.
+        local_window_size: how many positions to its left and right a query may attend to.
+        implementation: has no effect.
+        return_residual: also return the logarithm of the sum of exponentials, (batch, T, heads).
 
     Returns:
-      an array of the shape of `query`.
+        an array of the shape of `query`.
 
-    >>> import namoo.numpy as jnp
-    >>> q = jnp.ones((1, 2, 1, 4))
-    >>> dot_product_attention(q, q, q).shape
-    (1, 2, 1, 4)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> q = jnp.ones((1, 2, 1, 4))
+        >>> dot_product_attention(q, q, q).shape
+        (1, 2, 1, 4)
     """
     query, key, value = map(jnp.asarray, (query, key, value))
     shape = query.shape
@@ -137,7 +138,7 @@ def dot_product_attention(
         else local_window_size
     )
 
-    wide = _dtypes.promote_types(query.dtype, np.float32)
+    wide = dtypes.promote_types(query.dtype, np.float32)
     group = heads // key_heads
     grouped = query.reshape(batch, queries, key_heads, group, size)
     logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=wide)
@@ -171,22 +172,23 @@ def scaled_matmul(
     rhs_scales: Any,
     preferred_element_type: Any = np.float32,
 ) -> Array:
-    """A product of matrices whose blocks along the summed axis have scales of their own.
+    """Multiply matrices whose blocks along the summed axis have their own scales.
 
         out[b, m, n] = Σₖ lhs[b, m, k]·lhs_scale · rhs[b, n, k]·rhs_scale
 
     Args:
-      lhs: of shape (batch, m, k).
-      rhs: of shape (batch, n, k).
-      lhs_scales: of shape (batch, m, k / block).
-      rhs_scales: of shape (batch, n, k / block).
-      preferred_element_type: the type of the result.
+        lhs: of shape (batch, m, k).
+        rhs: of shape (batch, n, k).
+        lhs_scales: of shape (batch, m, k / block).
+        rhs_scales: of shape (batch, n, k / block).
+        preferred_element_type: the type of the result.
 
-    >>> import namoo.numpy as jnp
-    >>> a, b = jnp.array([[[1, 2, 3]]]), jnp.array([[[4, 5, 6]]])
-    >>> half = jnp.array([[[0.5]]])
-    >>> scaled_matmul(a, b, half, half)
-    Array([[[8.]]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> a, b = jnp.array([[[1, 2, 3]]]), jnp.array([[[4, 5, 6]]])
+        >>> half = jnp.array([[[0.5]]])
+        >>> scaled_matmul(a, b, half, half)
+        Array([[[8.]]], dtype=float32)
     """
     operands = []
     for name, x, scales in (("lhs", lhs, lhs_scales), ("rhs", rhs, rhs_scales)):
@@ -211,12 +213,12 @@ def scaled_matmul(
             f"{a.shape} and {b.shape}."
         )
     out = jnp.einsum("bmk,bnk->bmn", a, b)
-    return out.astype(_dtypes.canonicalize_dtype(preferred_element_type))
+    return out.astype(dtypes.canonicalize_dtype(preferred_element_type))
 
 
 @dataclasses.dataclass
 class BlockScaleConfig:
-    """How to round an operand to few bits, block by block."""
+    """How to round an operand to few bits per element, block by block."""
 
     mode: str
     block_size: int
@@ -229,27 +231,28 @@ class BlockScaleConfig:
 def get_scaled_dot_general_config(
     mode: Literal["nvfp4", "mxfp8"], global_scale: Any = None
 ) -> BlockScaleConfig:
-    """A way to round operands for `scaled_dot_general`.
+    """Return a rounding configuration for `scaled_dot_general`.
 
-    >>> get_scaled_dot_general_config("mxfp8").block_size
-    32
+    Example:
+        >>> get_scaled_dot_general_config("mxfp8").block_size
+        32
     """
     if mode == "nvfp4":
         one = jnp.ones((1,), np.float32)
         return BlockScaleConfig(
             mode,
             16,
-            _dtypes.float4_e2m1fn.type,
-            _dtypes.float8_e4m3fn.type,
+            dtypes.float4_e2m1fn.type,
+            dtypes.float8_e4m3fn.type,
             one if global_scale is None else global_scale,
         )
     if mode == "mxfp8":
-        return BlockScaleConfig(mode, 32, _dtypes.float8_e4m3fn.type, _dtypes.float8_e8m0fnu.type)
+        return BlockScaleConfig(mode, 32, dtypes.float8_e4m3fn.type, dtypes.float8_e8m0fnu.type)
     raise ValueError(f"Unsupported mode: {mode}; use 'nvfp4' or 'mxfp8'.")
 
 
 def _quantize(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
-    """An array of shape (batch, m, k) rounded by blocks along k, and the blocks' scales."""
+    """Return an array of shape (batch, m, k) rounded by blocks along k, and the blocks' scales."""
     batch, m, k = x.shape
     if k % config.block_size:
         raise ValueError(
@@ -260,7 +263,7 @@ def _quantize(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
     largest = float(jnp.finfo(config.data_type).max)
     top = jnp.max(jnp.abs(blocks), axis=-1)
     if config.mode == "mxfp8":
-        # A power of two, so large that nothing overflows.
+        # A power of two that is large enough to avoid overflow.
         ratio = jnp.where(top == 0, largest, top) / largest
         scales = jnp.exp2(jnp.ceil(jnp.log2(ratio)))
     else:
@@ -282,23 +285,24 @@ def scaled_dot_general(
     configs: list[BlockScaleConfig] | None = None,
     implementation: Literal["cudnn"] | None = None,
 ) -> Array:
-    """`lax.dot_general` of operands that are rounded to few bits first, block by block.
+    """Compute `lax.dot_general` of operands that are first rounded to few bits, block by block.
 
     Args:
-      lhs: an array.
-      rhs: an array.
-      dimension_numbers: axes to sum over and batch axes, as for `lax.dot_general`.
-      preferred_element_type: the type of the result.
-      configs: how to round the operands and the gradient, from `get_scaled_dot_general_config`;
-        with None nothing is rounded.
-      implementation: has no effect.
+        lhs: an array.
+        rhs: an array.
+        dimension_numbers: axes to sum over and batch axes, as for `lax.dot_general`.
+        preferred_element_type: the type of the result.
+        configs: how to round the operands and the gradient, from `get_scaled_dot_general_config`;
+            with None nothing is rounded.
+        implementation: has no effect.
 
-    >>> import namoo.numpy as jnp
-    >>> x = jnp.ones((1, 2, 32))
-    >>> configs = [get_scaled_dot_general_config("mxfp8")] * 3
-    >>> scaled_dot_general(x, x, (((2,), (2,)), ((0,), (0,))), configs=configs)
-    Array([[[32., 32.],
-            [32., 32.]]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> x = jnp.ones((1, 2, 32))
+        >>> configs = [get_scaled_dot_general_config("mxfp8")] * 3
+        >>> scaled_dot_general(x, x, (((2,), (2,)), ((0,), (0,))), configs=configs)
+        Array([[[32., 32.],
+                [32., 32.]]], dtype=float32)
     """
     lhs, rhs = jnp.asarray(lhs), jnp.asarray(rhs)
     if configs is None:
@@ -309,7 +313,7 @@ def scaled_dot_general(
         ([*map(int, axes)] for axes in dimension_numbers[0]),
         ([*map(int, axes)] for axes in dimension_numbers[1]),
     )
-    dtype = _dtypes.canonicalize_dtype(preferred_element_type)
+    dtype = dtypes.canonicalize_dtype(preferred_element_type)
 
     def as_matrices(x, contracted, batched):
         free = [i for i in range(x.ndim) if i not in (*contracted, *batched)]
@@ -324,7 +328,7 @@ def scaled_dot_general(
 
 
 def _rounded_product(configs: list[BlockScaleConfig], dtype: Any):
-    """The product (b, m, k) · (b, n, k) -> (b, m, n), whose gradients are rounded products too."""
+    """Return the product (b, m, k) · (b, n, k) -> (b, m, n); its gradients are rounded, too."""
 
     def multiply(x, y, x_config, y_config):
         if any(z.shape[2] % c.block_size for z, c in ((x, x_config), (y, y_config))):

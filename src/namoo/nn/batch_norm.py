@@ -1,4 +1,4 @@
-"""`BatchNorm`: normalisation by the statistics of a batch, which it remembers in a state."""
+"""`BatchNorm`: normalise by the statistics of a batch, with running averages in a state."""
 
 from __future__ import annotations
 
@@ -11,36 +11,38 @@ from namoo.nn.state import State, StatefulLayer, StateIndex
 
 
 class BatchNorm(StatefulLayer):
-    """Normalises each channel by its mean and variance over a batch.
+    """Normalise each channel by its mean and variance over a batch.
 
         y = w · (x - mean) / √(var + eps) + b
 
-    The layer sees one example; the mean is taken over its spatial axes and, by `lax.pmean`, over
-    the axis that `vmap(…, axis_name=…)` names. In training the statistics are those of the batch,
-    and averages of them are kept; in inference the averages are used:
+    The layer is called with one example. The mean is taken over its spatial axes and, by
+    `lax.pmean`, over the axis that `vmap(…, axis_name=…)` names. In training, the statistics of the
+    batch are used and their running averages updated; in inference, the averages are used:
 
         average ← momentum · average + (1 - momentum) · statistics
 
     With mode `"batch"` the averages start from zero and are divided by 1 - momentumᵗ after t steps;
-    with mode `"ema"` the averages are used in training as well, and start from the first batch
+    with mode `"ema"` the averages are used in training, too, and start from the first batch
     (Ioffe and Szegedy, 2015, "Batch Normalization").
 
     Args:
-      input_size: how many channels there are.
-      axis_name: the name of the mapped axis, or names.
-      eps: keeps the division from zero.
-      channelwise_affine: whether there are w and b, one of each per channel.
-      momentum: how much of the averages stays.
-      inference: whether to use the averages; `nn.inference_mode` sets it.
-      dtype: of w, b and the averages.
-      mode: `"batch"` or `"ema"`.
+        input_size: the number of channels.
+        axis_name: the name of the mapped axis, or names.
+        eps: added to the variance to avoid division by zero.
+        channelwise_affine: whether the layer has w and b, one of each per channel.
+        momentum: the decay rate of the averages.
+        inference: whether to use the averages; `nn.inference_mode` sets it.
+        dtype: of w, b and the averages.
+        mode: `"batch"` or `"ema"`.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> norm, state = namoo.nn.make_with_state(namoo.nn.BatchNorm)(1, axis_name="batch", eps=0.0)
-    >>> batched = namoo.vmap(norm, axis_name="batch", in_axes=(0, None), out_axes=(0, None))
-    >>> y, state = batched(jnp.array([[1.0], [3.0]]), state)
-    >>> y.ravel()
-    Array([-1.,  1.], dtype=float32)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> make = namoo.nn.make_with_state(namoo.nn.BatchNorm)
+        >>> norm, state = make(1, axis_name="batch", eps=0.0)
+        >>> batched = namoo.vmap(norm, axis_name="batch", in_axes=(0, None), out_axes=(0, None))
+        >>> y, state = batched(jnp.array([[1.0], [3.0]]), state)
+        >>> y.ravel()
+        Array([-1.,  1.], dtype=float32)
     """
 
     weight: Any
@@ -78,16 +80,16 @@ class BatchNorm(StatefulLayer):
     def __call__(
         self, x: Any, state: State, *, key: Any = None, inference: bool | None = None
     ) -> tuple[Any, State]:
-        """Normalises one example of a batch.
+        """Normalise one example of a batch.
 
         Args:
-          x: of shape (input_size, *space).
-          state: the state of the model.
-          key: is not used.
-          inference: whether to use the averages, in the place of the layer's own setting.
+            x: of shape (input_size, *space).
+            state: the state of the model.
+            key: is not used.
+            inference: whether to use the averages, overriding the layer's own setting.
 
         Returns:
-          The normalised example, and the state with the new averages.
+            The normalised example, and the state with the new averages.
         """
         if x.ndim == 0 or x.shape[0] != self.input_size:
             raise ValueError(
@@ -110,13 +112,13 @@ class BatchNorm(StatefulLayer):
                 mean, var = batch_mean, batch_var
             state = state.set(self.statistics, (count + 1, new_mean, new_var))
         elif self.mode == "batch":
-            # The average of the variance starts from one, and so is right for no steps at all.
+            # The average of the variance starts from one: no correction before the first step.
             scale = jnp.where(count == 0, 1.0, 1 - self.momentum**count)
             mean, var = mean / scale, var / scale
         return self._normalise(x, mean, var).astype(x.dtype), state
 
     def _of_batch(self, x: Any) -> tuple[Any, Any]:
-        """The mean and the variance of each channel over space and batch."""
+        """Return the mean and the variance of each channel over space and batch."""
         space = tuple(range(1, x.ndim))
         mean = lax.pmean(jnp.mean(x, axis=space), self.axis_name)
         away = x - mean.reshape(-1, *(1,) * len(space))

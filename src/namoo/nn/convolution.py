@@ -8,7 +8,7 @@ from typing import Any
 
 from namoo import lax, random
 from namoo import numpy as jnp
-from namoo._module.module import Module
+from namoo.module.module import Module
 from namoo.nn.layer import check_rank, pads, per_axis, uniform_init
 
 Sizes = int | Sequence[int]
@@ -18,32 +18,33 @@ _MODES = {"ZEROS": "constant", "REFLECT": "reflect", "REPLICATE": "edge", "CIRCU
 
 
 class Conv(Module):
-    """A convolution (as networks have it: without a flip) over some spatial axes of one example.
+    """A convolution (a cross-correlation, as usual in networks) over the axes of one example.
 
         y[o, i] = b[o] + Σ_c Σ_k W[o, c, k] · x[c, i·stride + k·dilation]
 
-    The channels stand first. W and b start uniform between ±1/√n, where n numbers go into one
-    result: in_channels/groups · Π kernel_size.
+    Channels come first. W and b are initialised uniformly between ±1/√n, where n is the number of
+    inputs of one output: in_channels/groups · Π kernel_size.
 
     Args:
-      num_spatial_dims: how many spatial axes there are.
-      in_channels: the channels of the input.
-      out_channels: the channels of the result.
-      kernel_size: of each spatial axis, or of all.
-      stride: how far apart the results are taken.
-      padding: `"SAME"`, `"SAME_LOWER"`, `"VALID"`, or how much before and after each axis.
-      dilation: how far apart the kernel's elements are.
-      groups: into how many groups the channels are split, each with kernels of its own.
-      use_bias: whether there is b.
-      padding_mode: what stands in the padding: `"ZEROS"`, `"REFLECT"`, `"REPLICATE"` or
-        `"CIRCULAR"`.
-      dtype: of W and b.
-      key: for the start.
+        num_spatial_dims: the number of spatial axes.
+        in_channels: the channels of the input.
+        out_channels: the channels of the result.
+        kernel_size: of each spatial axis, or of all.
+        stride: the distance between two outputs, in inputs.
+        padding: `"SAME"`, `"SAME_LOWER"`, `"VALID"`, or the elements before and after each axis.
+        dilation: the distance between two elements of the kernel.
+        groups: the number of groups of channels; each group has its own kernels.
+        use_bias: whether the layer has b.
+        padding_mode: how the padding is filled: `"ZEROS"`, `"REFLECT"`, `"REPLICATE"` or
+            `"CIRCULAR"`.
+        dtype: of W and b.
+        key: for the start.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> conv = namoo.nn.Conv2d(1, 4, kernel_size=3, padding="SAME", key=namoo.random.key(0))
-    >>> conv(jnp.ones((1, 28, 28))).shape
-    (4, 28, 28)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> conv = namoo.nn.Conv2d(1, 4, kernel_size=3, padding="SAME", key=namoo.random.key(0))
+        >>> conv(jnp.ones((1, 28, 28))).shape
+        (4, 28, 28)
     """
 
     weight: Any
@@ -91,7 +92,7 @@ class Conv(Module):
         self.in_channels, self.out_channels = in_channels, out_channels
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The convolution of one example, channels first; `key` is not used."""
+        """Return the convolution of one example, channels first; `key` is not used."""
         check_rank(self, x, ["channels", *["space"] * self.num_spatial_dims])
         padding: Any = self.padding
         if self.padding_mode != "ZEROS":
@@ -130,7 +131,7 @@ def start(
     dtype: Any,
     key: Any,
 ) -> tuple[Any, Any]:
-    """Weights and bias of a convolution at the start."""
+    """Return the initial weights and bias of a convolution."""
     fan_in = in_channels // groups * math.prod(kernel_size)
     limit = 1 / math.sqrt(fan_in) if fan_in else 1.0
     weight_key, bias_key = random.split(key, 2)
@@ -143,9 +144,10 @@ def start(
 class Conv1d(Conv):
     """`Conv` over one axis.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> namoo.nn.Conv1d(2, 3, kernel_size=3, key=namoo.random.key(0))(jnp.ones((2, 8))).shape
-    (3, 6)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> namoo.nn.Conv1d(2, 3, kernel_size=3, key=namoo.random.key(0))(jnp.ones((2, 8))).shape
+        (3, 6)
     """
 
     def __init__(
@@ -157,9 +159,10 @@ class Conv1d(Conv):
 class Conv2d(Conv):
     """`Conv` over two axes.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> namoo.nn.Conv2d(2, 3, kernel_size=3, key=namoo.random.key(0))(jnp.ones((2, 8, 8))).shape
-    (3, 6, 6)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> namoo.nn.Conv2d(2, 3, kernel_size=3, key=namoo.random.key(0))(jnp.ones((2, 8, 8))).shape
+        (3, 6, 6)
     """
 
     def __init__(
@@ -171,9 +174,11 @@ class Conv2d(Conv):
 class Conv3d(Conv):
     """`Conv` over three axes.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> namoo.nn.Conv3d(2, 3, kernel_size=2, key=namoo.random.key(0))(jnp.ones((2, 4, 4, 4))).shape
-    (3, 3, 3, 3)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> conv = namoo.nn.Conv3d(2, 3, kernel_size=2, key=namoo.random.key(0))
+        >>> conv(jnp.ones((2, 4, 4, 4))).shape
+        (3, 3, 3, 3)
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Transposed convolutions: what takes a convolution's result back to the size of its input."""
+"""Transposed convolutions: from the shape of a convolution's output to that of its input."""
 
 from __future__ import annotations
 
@@ -6,39 +6,41 @@ from typing import Any
 
 from namoo import lax
 from namoo import numpy as jnp
-from namoo._module.module import Module
+from namoo.module.module import Module
 from namoo.nn.convolution import Padding, Sizes, check_groups, start
 from namoo.nn.layer import check_rank, pads, per_axis
 
 
 class ConvTranspose(Module):
-    """A transposed convolution: stride s makes s results for each input.
+    """A transposed convolution: with stride s there are s outputs for each input.
 
-    It has the size of the input of the convolution with the same kernel, stride, padding and
-    dilation; where several sizes have the same result, `output_padding` says which. Where the
-    stride is s and zeros are put between the inputs,
+    The output has the size of the input of the convolution with the same kernel, stride, padding
+    and dilation; where several sizes are possible, `output_padding` selects one. With x↑s the input
+    with s - 1 zeros between its elements,
 
         y = b + W ⋆ x↑s
 
     Args:
-      num_spatial_dims: how many spatial axes there are.
-      in_channels: the channels of the input.
-      out_channels: the channels of the result.
-      kernel_size: of each spatial axis, or of all.
-      stride: how many results there are for each input.
-      padding: the padding of the convolution: a word, or how much before and after each axis.
-      output_padding: how much longer the result is; less than the stride.
-      dilation: how far apart the kernel's elements are.
-      groups: into how many groups the channels are split, each with kernels of its own.
-      use_bias: whether there is b.
-      padding_mode: `"ZEROS"`, or `"CIRCULAR"` with padding `"SAME"` or `"SAME_LOWER"`.
-      dtype: of W and b.
-      key: for the start.
+        num_spatial_dims: the number of spatial axes.
+        in_channels: the channels of the input.
+        out_channels: the channels of the result.
+        kernel_size: of each spatial axis, or of all.
+        stride: the number of outputs for each input.
+        padding: the padding of the convolution: a word, or the elements before and after each axis.
+        output_padding: how many elements longer the result is; less than the stride.
+        dilation: the distance between two elements of the kernel.
+        groups: the number of groups of channels; each group has its own kernels.
+        use_bias: whether the layer has b.
+        padding_mode: `"ZEROS"`, or `"CIRCULAR"` with padding `"SAME"` or `"SAME_LOWER"`.
+        dtype: of W and b.
+        key: for the start.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> up = namoo.nn.ConvTranspose2d(4, 1, 3, stride=2, padding="SAME", key=namoo.random.key(0))
-    >>> up(jnp.ones((4, 14, 14))).shape
-    (1, 28, 28)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> key = namoo.random.key(0)
+        >>> up = namoo.nn.ConvTranspose2d(4, 1, 3, stride=2, padding="SAME", key=key)
+        >>> up(jnp.ones((4, 14, 14))).shape
+        (1, 28, 28)
     """
 
     weight: Any
@@ -104,7 +106,7 @@ class ConvTranspose(Module):
             )
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The transposed convolution of one example, channels first; `key` is not used."""
+        """Return the transposed convolution of one example, channels first; `key` is not used."""
         check_rank(self, x, ["channels", *["space"] * self.num_spatial_dims])
         padding = self._pads()
         if self.padding_mode == "CIRCULAR":
@@ -123,7 +125,7 @@ class ConvTranspose(Module):
         return y if self.bias is None else y + self.bias
 
     def _pads(self) -> list[tuple[int, int]]:
-        """The padding of the input among zeros that gives the wanted size."""
+        """Return the padding of the dilated input that gives the output size."""
         out = []
         for i in range(self.num_spatial_dims):
             k, s, d = self.kernel_size[i], self.stride[i], self.dilation[i]
@@ -144,10 +146,11 @@ class ConvTranspose(Module):
 class ConvTranspose1d(ConvTranspose):
     """`ConvTranspose` over one axis.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> up = namoo.nn.ConvTranspose1d(2, 3, kernel_size=2, stride=2, key=namoo.random.key(0))
-    >>> up(jnp.ones((2, 4))).shape
-    (3, 8)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> up = namoo.nn.ConvTranspose1d(2, 3, kernel_size=2, stride=2, key=namoo.random.key(0))
+        >>> up(jnp.ones((2, 4))).shape
+        (3, 8)
     """
 
     def __init__(
@@ -159,10 +162,11 @@ class ConvTranspose1d(ConvTranspose):
 class ConvTranspose2d(ConvTranspose):
     """`ConvTranspose` over two axes.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> up = namoo.nn.ConvTranspose2d(2, 3, kernel_size=2, stride=2, key=namoo.random.key(0))
-    >>> up(jnp.ones((2, 4, 4))).shape
-    (3, 8, 8)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> up = namoo.nn.ConvTranspose2d(2, 3, kernel_size=2, stride=2, key=namoo.random.key(0))
+        >>> up(jnp.ones((2, 4, 4))).shape
+        (3, 8, 8)
     """
 
     def __init__(
@@ -174,10 +178,11 @@ class ConvTranspose2d(ConvTranspose):
 class ConvTranspose3d(ConvTranspose):
     """`ConvTranspose` over three axes.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> up = namoo.nn.ConvTranspose3d(2, 3, kernel_size=2, stride=2, key=namoo.random.key(0))
-    >>> up(jnp.ones((2, 2, 2, 2))).shape
-    (3, 4, 4, 4)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> up = namoo.nn.ConvTranspose3d(2, 3, kernel_size=2, stride=2, key=namoo.random.key(0))
+        >>> up(jnp.ones((2, 2, 2, 2))).shape
+        (3, 4, 4, 4)
     """
 
     def __init__(

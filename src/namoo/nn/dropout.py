@@ -1,4 +1,4 @@
-"""`Dropout`, and turning it off: `inference_mode`."""
+"""`Dropout`, and `inference_mode`, which turns it off."""
 
 from __future__ import annotations
 
@@ -6,28 +6,29 @@ from typing import Any, TypeVar
 
 from namoo import numpy as jnp
 from namoo import random
-from namoo._module.module import Module
-from namoo._module.update import put_path, walk
-from namoo._tree.keys import GetAttrKey
+from namoo.module.module import Module
+from namoo.module.update import put_path, walk
+from namoo.tree.keys import GetAttrKey
 
 T = TypeVar("T")
 
 
 class Dropout(Module):
-    """Sets each number to zero with probability p, and scales the others up.
+    """Zero each element with probability p, and scale up the others.
 
         y = x · mask / (1 - p),    P(mask = 1) = 1 - p
 
     Args:
-      p: the probability, a number or an array.
-      inference: whether to return the input as it is; `nn.inference_mode` sets it.
+        p: the probability, a number or an array.
+        inference: whether to return the input as it is; `nn.inference_mode` sets it.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> dropout = namoo.nn.Dropout(0.5)
-    >>> sorted(set(dropout(jnp.ones(100), key=namoo.random.key(0)).tolist()))
-    [0.0, 2.0]
-    >>> namoo.nn.inference_mode(dropout)(jnp.ones(2))
-    Array([1., 1.], dtype=float32)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> dropout = namoo.nn.Dropout(0.5)
+        >>> sorted(set(dropout(jnp.ones(100), key=namoo.random.key(0)).tolist()))
+        [0.0, 2.0]
+        >>> namoo.nn.inference_mode(dropout)(jnp.ones(2))
+        Array([1., 1.], dtype=float32)
     """
 
     p: Any = 0.5
@@ -38,18 +39,18 @@ class Dropout(Module):
             raise ValueError(f"p is a probability, between 0 and 1, not {self.p!r}")
 
     def __call__(self, x: Any, *, key: Any = None, inference: bool | None = None) -> Any:
-        """Drops numbers of one example.
+        """Apply dropout to one example.
 
         Args:
-          x: an array.
-          key: says which are dropped; not needed in inference.
-          inference: whether to drop nothing, in the place of the layer's own setting.
+            x: an array.
+            key: says which are dropped; not needed in inference.
+            inference: whether to drop nothing, overriding the layer's own setting.
 
         Returns:
-          An array of the same shape and dtype.
+            An array of the same shape and dtype.
 
         Raises:
-          ValueError: if there is no key.
+            ValueError: if there is no key.
         """
         inference = self.inference if inference is None else inference
         if inference or (isinstance(self.p, (int, float)) and self.p == 0):
@@ -65,17 +66,18 @@ class Dropout(Module):
 
 
 def inference_mode(model: T, value: bool = True) -> T:
-    """Sets the field `inference` of every layer of a model: of `Dropout`, `BatchNorm` and others.
+    """Set the field `inference` of every layer of a model, such as `Dropout` and `BatchNorm`.
 
     Args:
-      model: a tree with modules in it.
-      value: False is for training.
+        model: a tree with modules in it.
+        value: False is for training.
 
     Returns:
-      The model with the fields set.
+        The model with the fields set.
 
-    >>> inference_mode([Dropout(), Dropout()])
-    [Dropout(p=0.5, inference=True), Dropout(p=0.5, inference=True)]
+    Example:
+        >>> inference_mode([Dropout(), Dropout()])
+        [Dropout(p=0.5, inference=True), Dropout(p=0.5, inference=True)]
     """
     for path, part in list(walk(model)):
         if isinstance(part, Module) and "inference" in type(part)._fields:

@@ -1,4 +1,4 @@
-"""Vectors for tokens, and rotations for positions."""
+"""Token embeddings and rotary position embeddings."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ from typing import Any
 
 from namoo import numpy as jnp
 from namoo import random
-from namoo._module.module import Module
+from namoo.module.module import Module
 
 
 class Embedding(Module):
-    """A table with a vector for each of some tokens.
+    """A table with one vector per token.
 
         y = W[i],    W of shape (num_embeddings, embedding_size)
 
-    W starts standard normal.
+    W is initialised from the standard normal distribution.
 
     Args:
-      num_embeddings: how many tokens there are.
-      embedding_size: the length of the vectors.
-      weight: the table, in the place of a random one.
-      dtype: of the table.
-      key: for the start; not needed with a table.
+        num_embeddings: the number of tokens.
+        embedding_size: the length of the vectors.
+        weight: the table, instead of a random one.
+        dtype: of the table.
+        key: for the start; not needed with a table.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> table = namoo.nn.Embedding(weight=jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-    >>> table(1), namoo.vmap(table)(jnp.array([0, 0, 1])).shape
-    (Array([3., 4.], dtype=float32), (3, 2))
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> table = namoo.nn.Embedding(weight=jnp.array([[1.0, 2.0], [3.0, 4.0]]))
+        >>> table(1), namoo.vmap(table)(jnp.array([0, 0, 1])).shape
+        (Array([3., 4.], dtype=float32), (3, 2))
     """
 
     weight: Any
@@ -62,7 +63,7 @@ class Embedding(Module):
         self.num_embeddings, self.embedding_size = weight.shape
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The vector of one token; `key` is not used."""
+        """Return the vector of one token; `key` is not used."""
         if jnp.shape(x) != ():
             raise ValueError(
                 f"Embedding takes one token, a number without axes, but got an array of shape "
@@ -72,7 +73,7 @@ class Embedding(Module):
 
 
 class RotaryPositionalEmbedding(Module):
-    """Rotates pairs of elements of each vector of a sequence by an angle of its position.
+    """Rotate pairs of elements of each vector by an angle that depends on its position.
 
         y = x·cos(mθ) + rotate(x)·sin(mθ),    θ_j = theta^(-2j/d)
 
@@ -81,14 +82,15 @@ class RotaryPositionalEmbedding(Module):
     "RoFormer").
 
     Args:
-      embedding_size: the length d of the vectors, even.
-      theta: the base of the frequencies.
-      dtype: of sines and cosines; that of the input, but at least float32, if None.
+        embedding_size: the length d of the vectors, even.
+        theta: the base of the frequencies.
+        dtype: of sines and cosines; that of the input, but at least float32, if None.
 
-    >>> import namoo.numpy as jnp
-    >>> RotaryPositionalEmbedding(2)(jnp.array([[1.0, 0.0], [1.0, 0.0]])).round(3)
-    Array([[1.   , 0.   ],
-           [0.54 , 0.841]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> RotaryPositionalEmbedding(2)(jnp.array([[1.0, 0.0], [1.0, 0.0]])).round(3)
+        Array([[1.   , 0.   ],
+               [0.54 , 0.841]], dtype=float32)
     """
 
     embedding_size: int
@@ -102,15 +104,15 @@ class RotaryPositionalEmbedding(Module):
             )
 
     def __call__(self, x: Any, *, offset: Any = 0, key: Any = None) -> Any:
-        """The rotated sequence.
+        """Return the rotated sequence.
 
         Args:
-          x: of shape (length, embedding_size), or with axes between for heads.
-          offset: the position of the first vector.
-          key: is not used.
+            x: of shape (length, embedding_size), or with axes between for heads.
+            offset: the position of the first vector.
+            key: is not used.
 
         Returns:
-          An array of the same shape and dtype.
+            An array of the same shape and dtype.
         """
         size = self.embedding_size
         if x.ndim < 2 or x.shape[-1] != size:

@@ -1,4 +1,4 @@
-"""Functions that make the first values of parameters: `init(key, shape, dtype)`."""
+"""Functions that create the initial values of parameters: `init(key, shape, dtype)`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from namoo import _dtypes, random
 from namoo import numpy as jnp
+from namoo import random
+from namoo._base import dtypes
 from namoo.random.arguments import divided
 
 Array = Any
@@ -25,12 +26,12 @@ class Initializer(Protocol):
 
 def _dtype(dtype: Any) -> Any:
     if dtype is None:
-        return _dtypes.default_float_dtype()
-    return _dtypes.canonicalize_dtype(dtype)
+        return dtypes.default_float_dtype()
+    return dtypes.canonicalize_dtype(dtype)
 
 
 def _initializer(name: str, draw: Callable[..., Array], dtype: Any) -> Initializer:
-    """An initialiser, from a function of a key, a shape and a type."""
+    """Return an initialiser, from a function of a key, a shape and a type."""
 
     def init(key, shape, dtype=dtype, out_sharding=None):
         return divided(name, draw(key, shape, _dtype(dtype)), out_sharding)
@@ -39,28 +40,31 @@ def _initializer(name: str, draw: Callable[..., Array], dtype: Any) -> Initializ
 
 
 def zeros(key: Array, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-    """An array of zeros; the key has no effect.
+    """Return an array of zeros; the key has no effect.
 
-    >>> zeros(None, (2,))
-    Array([0., 0.], dtype=float32)
+    Example:
+        >>> zeros(None, (2,))
+        Array([0., 0.], dtype=float32)
     """
     return divided("zeros", jnp.zeros(shape, _dtype(dtype)), out_sharding)
 
 
 def ones(key: Array, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Array:
-    """An array of ones; the key has no effect.
+    """Return an array of ones; the key has no effect.
 
-    >>> ones(None, (2,))
-    Array([1., 1.], dtype=float32)
+    Example:
+        >>> ones(None, (2,))
+        Array([1., 1.], dtype=float32)
     """
     return divided("ones", jnp.ones(shape, _dtype(dtype)), out_sharding)
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
-    """An initialiser that fills arrays with one value.
+    """Return an initialiser that fills arrays with one value.
 
-    >>> constant(3.0)(None, (2,))
-    Array([3., 3.], dtype=float32)
+    Example:
+        >>> constant(3.0)(None, (2,))
+        Array([3., 3.], dtype=float32)
     """
 
     def fill(key, shape, dtype):
@@ -70,11 +74,12 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
 
 
 def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """An initialiser with uniform values in [0, scale).
+    """Return an initialiser with uniform values in [0, scale).
 
-    >>> import namoo
-    >>> uniform(10.0)(namoo.random.key(0), (2, 3)).shape
-    (2, 3)
+    Example:
+        >>> import namoo
+        >>> uniform(10.0)(namoo.random.key(0), (2, 3)).shape
+        (2, 3)
     """
 
     def draw(key, shape, dtype):
@@ -84,11 +89,12 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
-    """An initialiser with normal values of mean 0.
+    """Return an initialiser with normal values of mean 0.
 
-    >>> import namoo
-    >>> normal(5.0)(namoo.random.key(0), (2, 3)).shape
-    (2, 3)
+    Example:
+        >>> import namoo
+        >>> normal(5.0)(namoo.random.key(0), (2, 3)).shape
+        (2, 3)
     """
 
     def draw(key, shape, dtype):
@@ -100,11 +106,12 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 def truncated_normal(
     stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
 ) -> Initializer:
-    """An initialiser with normal values, limited to [lower, upper] standard deviations.
+    """Return an initialiser with normal values, limited to [lower, upper] standard deviations.
 
-    >>> import namoo
-    >>> truncated_normal(5.0)(namoo.random.key(0), (2, 3)).shape
-    (2, 3)
+    Example:
+        >>> import namoo
+        >>> truncated_normal(5.0)(namoo.random.key(0), (2, 3)).shape
+        (2, 3)
     """
 
     def draw(key, shape, dtype):
@@ -119,7 +126,7 @@ def _fans(
     out_axis: int | Sequence[int],
     batch_axis: int | Sequence[int],
 ) -> tuple[float, float]:
-    """The number of inputs and of outputs of a layer, from the shape of its weights."""
+    """Return the number of inputs and of outputs of a layer, from the shape of its weights."""
     if len(shape) <= 1 and in_axis == -2:
         raise ValueError(
             f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor "
@@ -142,22 +149,23 @@ def variance_scaling(
     batch_axis: int | Sequence[int] = (),
     dtype: Any = None,
 ) -> Initializer:
-    """An initialiser whose variance follows the size of the layer.
+    """Return an initialiser whose variance follows the size of the layer.
 
         variance = scale / n,  where n is fan_in, fan_out, or their mean
 
     Args:
-      scale: a positive number.
-      mode: what n is.
-      distribution: the kind of values.
-      in_axis: the axis, or axes, of inputs.
-      out_axis: the axis, or axes, of outputs.
-      batch_axis: axes that count as separate layers.
-      dtype: the type of the arrays.
+        scale: a positive number.
+        mode: what n is.
+        distribution: the kind of values.
+        in_axis: the axis, or axes, of inputs.
+        out_axis: the axis, or axes, of outputs.
+        batch_axis: axes that count as separate layers.
+        dtype: the type of the arrays.
 
-    >>> import namoo
-    >>> variance_scaling(1.0, "fan_in", "normal")(namoo.random.key(0), (2, 3)).shape
-    (2, 3)
+    Example:
+        >>> import namoo
+        >>> variance_scaling(1.0, "fan_in", "normal")(namoo.random.key(0), (2, 3)).shape
+        (2, 3)
     """
 
     def draw(key, shape, dtype):
@@ -196,16 +204,16 @@ def variance_scaling(
 
 
 def _polar(key, shape, dtype, radius):
-    """Complex values in all directions, whose distances from 0 follow from uniform numbers."""
+    """Return complex values with uniform angles and the given distribution of radii."""
     key_r, key_theta = random.split(key)
-    real = _dtypes.finfo(dtype).dtype
+    real = dtypes.finfo(dtype).dtype
     r = radius(random.uniform(key_r, shape, real)).astype(dtype)
     theta = 2 * jnp.pi * random.uniform(key_theta, shape, real).astype(dtype)
     return r * jnp.exp(1j * theta)
 
 
 def _complex_uniform(key, shape, dtype):
-    """Uniform values in a disk, of mean 0 and variance 1."""
+    """Return values that are uniform in a disk, with mean 0 and variance 1."""
     return _polar(key, shape, dtype, lambda u: jnp.sqrt(2 * u))
 
 
@@ -220,21 +228,23 @@ def _complex_truncated_normal(key, upper, shape, dtype):
 
 
 def glorot_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
-    """Uniform values with variance 1 / mean(fan_in, fan_out) (Glorot and Bengio, 2010).
+    """Return an initialiser: uniform, variance 1 / mean(fan_in, fan_out) (Glorot and Bengio, 2010).
 
-    >>> import namoo
-    >>> glorot_uniform()(namoo.random.key(0), (2, 3)).shape
-    (2, 3)
+    Example:
+        >>> import namoo
+        >>> glorot_uniform()(namoo.random.key(0), (2, 3)).shape
+        (2, 3)
     """
     return variance_scaling(1.0, "fan_avg", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def glorot_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
-    """Normal values with variance 1 / mean(fan_in, fan_out) (Glorot and Bengio, 2010).
+    """Return an initialiser: normal, variance 1 / mean(fan_in, fan_out) (Glorot and Bengio, 2010).
 
-    >>> import namoo
-    >>> glorot_normal()(namoo.random.key(0), (2, 3)).shape
-    (2, 3)
+    Example:
+        >>> import namoo
+        >>> glorot_normal()(namoo.random.key(0), (2, 3)).shape
+        (2, 3)
     """
     return variance_scaling(
         1.0, "fan_avg", "truncated_normal", in_axis, out_axis, batch_axis, dtype
@@ -242,41 +252,45 @@ def glorot_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initial
 
 
 def lecun_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
-    """Uniform values with variance 1 / fan_in (LeCun et al., 1998).
+    """Return an initialiser: uniform, variance 1 / fan_in (LeCun et al., 1998).
 
-    >>> import namoo
-    >>> lecun_uniform()(namoo.random.key(0), (2, 3)).shape
-    (2, 3)
+    Example:
+        >>> import namoo
+        >>> lecun_uniform()(namoo.random.key(0), (2, 3)).shape
+        (2, 3)
     """
     return variance_scaling(1.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def lecun_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
-    """Normal values with variance 1 / fan_in (LeCun et al., 1998).
+    """Return an initialiser: normal, variance 1 / fan_in (LeCun et al., 1998).
 
-    >>> import namoo
-    >>> lecun_normal()(namoo.random.key(0), (2, 3)).shape
-    (2, 3)
+    Example:
+        >>> import namoo
+        >>> lecun_normal()(namoo.random.key(0), (2, 3)).shape
+        (2, 3)
     """
     return variance_scaling(1.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
 
 def he_uniform(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
-    """Uniform values with variance 2 / fan_in (He et al., 2015).
+    """Return an initialiser: uniform, variance 2 / fan_in (He et al., 2015).
 
-    >>> import namoo
-    >>> he_uniform()(namoo.random.key(0), (2, 3)).shape
-    (2, 3)
+    Example:
+        >>> import namoo
+        >>> he_uniform()(namoo.random.key(0), (2, 3)).shape
+        (2, 3)
     """
     return variance_scaling(2.0, "fan_in", "uniform", in_axis, out_axis, batch_axis, dtype)
 
 
 def he_normal(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
-    """Normal values with variance 2 / fan_in (He et al., 2015).
+    """Return an initialiser: normal, variance 2 / fan_in (He et al., 2015).
 
-    >>> import namoo
-    >>> he_normal()(namoo.random.key(0), (2, 3)).shape
-    (2, 3)
+    Example:
+        >>> import namoo
+        >>> he_normal()(namoo.random.key(0), (2, 3)).shape
+        (2, 3)
     """
     return variance_scaling(2.0, "fan_in", "truncated_normal", in_axis, out_axis, batch_axis, dtype)
 
@@ -286,16 +300,17 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
 def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """An initialiser with orthogonal matrices, times a number (Saxe et al., 2014).
+    """Return an initialiser with scaled orthogonal matrices (Saxe et al., 2014).
 
     Args:
-      scale: the factor.
-      column_axis: the axis whose slices are orthogonal.
-      dtype: the type of the arrays.
+        scale: the factor.
+        column_axis: the axis whose slices are orthogonal.
+        dtype: the type of the arrays.
 
-    >>> import namoo
-    >>> orthogonal()(namoo.random.key(0), (2, 3)).shape
-    (2, 3)
+    Example:
+        >>> import namoo
+        >>> orthogonal()(namoo.random.key(0), (2, 3)).shape
+        (2, 3)
     """
 
     def draw(key, shape, dtype):
@@ -312,16 +327,17 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
 
 
 def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
-    """An initialiser for convolutions that act as one orthogonal matrix (Xiao et al., 2018).
+    """Return an initialiser for convolutions that act as one orthogonal matrix (Xiao et al., 2018).
 
     Args:
-      scale: the factor.
-      column_axis: the axis whose slices are orthogonal.
-      dtype: the type of the arrays.
+        scale: the factor.
+        column_axis: the axis whose slices are orthogonal.
+        dtype: the type of the arrays.
 
-    >>> import namoo
-    >>> delta_orthogonal()(namoo.random.key(0), (3, 3, 2, 4)).shape
-    (3, 3, 2, 4)
+    Example:
+        >>> import namoo
+        >>> delta_orthogonal()(namoo.random.key(0), (3, 3, 2, 4)).shape
+        (3, 3, 2, 4)
     """
 
     def draw(key, shape, dtype):

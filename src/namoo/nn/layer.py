@@ -1,18 +1,19 @@
-"""What layers have in common: how they start, and what they say about a wrong input."""
+"""What layers share: initialisation and checks of their inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from namoo import _dtypes, random
 from namoo import numpy as jnp
+from namoo import random
+from namoo._base import dtypes
 
 
 def uniform_init(key: Any, shape: tuple[int, ...], dtype: Any, limit: float) -> Any:
-    """Numbers between -limit and limit; complex ones in both parts."""
+    """Return uniform values between -limit and limit; complex ones in both parts."""
     dtype = jnp.zeros((), dtype).dtype
-    if not _dtypes.issubdtype(dtype, jnp.complexfloating):
+    if not dtypes.issubdtype(dtype, jnp.complexfloating):
         return random.uniform(key, shape, dtype, minval=-limit, maxval=limit)
     real_dtype = jnp.finfo(dtype).dtype
     parts = [
@@ -23,12 +24,12 @@ def uniform_init(key: Any, shape: tuple[int, ...], dtype: Any, limit: float) -> 
 
 
 def at_least_float32(x: Any) -> Any:
-    """An array in which sums may be taken: float32 or wider."""
+    """Return an array in float32 or a wider dtype, so that sums over it are accurate."""
     return x.astype(jnp.promote_types(x.dtype, jnp.float32))
 
 
 def check_rank(layer: Any, x: Any, axes: Sequence[str]) -> None:
-    """Refuse an input with another number of axes, and say how to give a batch."""
+    """Reject an input of the wrong rank, and say how to pass a batch."""
     shape = jnp.shape(x)
     if len(shape) == len(axes):
         return
@@ -41,7 +42,7 @@ def check_rank(layer: Any, x: Any, axes: Sequence[str]) -> None:
 
 
 def per_axis(value: Any, count: int, name: str) -> tuple[int, ...]:
-    """One number for each spatial axis, from one for all or a sequence."""
+    """Return one value per spatial axis, given one for all or a sequence."""
     if isinstance(value, int):
         return (value,) * count
     values = tuple(value)
@@ -51,7 +52,7 @@ def per_axis(value: Any, count: int, name: str) -> tuple[int, ...]:
 
 
 def pads(padding: Any, count: int) -> str | tuple[tuple[int, int], ...]:
-    """Padding as a word, or as pairs (before, after) for each spatial axis."""
+    """Return the padding as a word, or as pairs (before, after) for each spatial axis."""
     if isinstance(padding, str):
         word = padding.upper()
         if word not in ("SAME", "SAME_LOWER", "VALID"):

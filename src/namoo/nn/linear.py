@@ -1,4 +1,4 @@
-"""`Linear`, and the layer that does nothing."""
+"""`Linear`, and `Identity`, which returns its input."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from namoo import numpy as jnp
 from namoo import random
-from namoo._module.module import Module
+from namoo.module.module import Module
 from namoo.nn.layer import uniform_init
 
 
@@ -16,21 +16,22 @@ class Linear(Module):
 
         y = W·x + b,    W of shape (out_features, in_features)
 
-    W and b start uniform between ±1/√in_features.
+    W and b are initialised uniformly between ±1/√in_features.
 
     Args:
-      in_features: the length of the input; `"scalar"` for a number without axes.
-      out_features: the length of the result; `"scalar"` for a number without axes.
-      use_bias: whether there is b.
-      dtype: of W and b.
-      key: for the start.
+        in_features: the length of the input; `"scalar"` for a number without axes.
+        out_features: the length of the result; `"scalar"` for a number without axes.
+        use_bias: whether the layer has b.
+        dtype: of W and b.
+        key: for the start.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> linear = namoo.nn.Linear(3, 2, key=namoo.random.key(0))
-    >>> linear
-    Linear(weight=f32[2,3], bias=f32[2], in_features=3, out_features=2, use_bias=True)
-    >>> linear(jnp.ones(3)).shape, namoo.vmap(linear)(jnp.ones((5, 3))).shape
-    ((2,), (5, 2))
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> linear = namoo.nn.Linear(3, 2, key=namoo.random.key(0))
+        >>> linear
+        Linear(weight=f32[2,3], bias=f32[2], in_features=3, out_features=2, use_bias=True)
+        >>> linear(jnp.ones(3)).shape, namoo.vmap(linear)(jnp.ones((5, 3))).shape
+        ((2,), (5, 2))
     """
 
     weight: Any
@@ -58,7 +59,7 @@ class Linear(Module):
         self.use_bias = use_bias
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The map of one vector; `key` is not used."""
+        """Apply the layer to one vector; `key` is not used."""
         expected = () if self.in_features == "scalar" else (self.in_features,)
         if jnp.shape(x) != expected:
             raise ValueError(
@@ -74,15 +75,16 @@ class Linear(Module):
 
 
 class Identity(Module):
-    """A layer that returns its input, whatever arguments it was made with.
+    """A layer that returns its input; its constructor accepts and ignores any arguments.
 
-    >>> Identity()(3)
-    3
+    Example:
+        >>> Identity()(3)
+        3
     """
 
     def __init__(self, *args: Any, **kwargs: Any):
         pass
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The input; `key` is not used."""
+        """Return the input; `key` is not used."""
         return x

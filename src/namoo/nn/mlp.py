@@ -1,4 +1,4 @@
-"""`MLP`: linear maps with an activation between them."""
+"""`MLP`: linear layers with an activation between them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from namoo import random
-from namoo._module.module import Module
+from namoo.module.module import Module
 from namoo.nn.activations import identity, relu
 from namoo.nn.linear import Linear
 
@@ -17,21 +17,22 @@ class MLP(Module):
         x ← activation(W·x + b), depth times;   y = final_activation(W·x + b)
 
     Args:
-      in_size: the length of the input; `"scalar"` for a number without axes.
-      out_size: the length of the result; `"scalar"` for a number without axes.
-      width_size: the length of each hidden layer.
-      depth: how many hidden layers there are; 0 is a linear map.
-      activation: after each hidden layer.
-      final_activation: after the last.
-      use_bias: whether the hidden layers have b.
-      use_final_bias: whether the last has b.
-      dtype: of weights and biases.
-      key: for the start.
+        in_size: the length of the input; `"scalar"` for a number without axes.
+        out_size: the length of the result; `"scalar"` for a number without axes.
+        width_size: the length of each hidden layer.
+        depth: the number of hidden layers; 0 gives a linear map.
+        activation: after each hidden layer.
+        final_activation: after the last.
+        use_bias: whether the hidden layers have b.
+        use_final_bias: whether the last has b.
+        dtype: of weights and biases.
+        key: for the start.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> net = namoo.nn.MLP(784, 10, width_size=128, depth=2, key=namoo.random.key(0))
-    >>> net(jnp.ones(784)).shape, namoo.tree.count(net)
-    ((10,), 118282)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> net = namoo.nn.MLP(784, 10, width_size=128, depth=2, key=namoo.random.key(0))
+        >>> net(jnp.ones(784)).shape, namoo.tree.count(net)
+        ((10,), 118282)
     """
 
     layers: tuple[Linear, ...]
@@ -69,7 +70,7 @@ class MLP(Module):
         self.use_bias, self.use_final_bias = use_bias, use_final_bias
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The result for one example; `key` is not used."""
+        """Apply the network to one example; `key` is not used."""
         for layer in self.layers[:-1]:
             x = self.activation(layer(x))
         return self.final_activation(self.layers[-1](x))

@@ -8,8 +8,8 @@ from typing import Any
 
 from namoo import numpy as jnp
 from namoo import random
-from namoo._module.module import Module
 from namoo.api.map import vmap
+from namoo.module.module import Module
 from namoo.nn.dropout import Dropout
 from namoo.nn.embedding import RotaryPositionalEmbedding
 from namoo.nn.layer import at_least_float32, check_rank
@@ -23,33 +23,34 @@ class MultiheadAttention(Module):
         y = W_o · concat_h softmax(Q_h K_hᵀ / √d) V_h
 
     with Q_h = W_q,h·query, K_h = W_k,h·key_ and V_h = W_v,h·value. With fewer heads of keys and
-    values than of queries, each serves a group of queries (Vaswani et al., 2017, "Attention is all
-    you need"; Ainslie et al., 2023, "GQA").
+    values than of queries, each is shared by a group of query heads (Vaswani et al., 2017,
+    "Attention is all you need"; Ainslie et al., 2023, "GQA").
 
     Args:
-      num_heads: how many heads there are.
-      query_size: the length of the vectors of the query.
-      key_size: of the keys; as the query, if None.
-      value_size: of the values; as the query, if None.
-      output_size: of the result; as the query, if None.
-      qk_size: the length d of queries and keys in a head; query_size // num_heads, if None.
-      vo_size: the length of values in a head; query_size // num_heads, if None.
-      use_query_bias: whether the projection of the query has a bias.
-      use_key_bias: whether that of the keys has one.
-      use_value_bias: whether that of the values has one.
-      use_output_bias: whether that of the result has one.
-      dropout_p: the probability with which a weight of the attention is dropped.
-      inference: whether nothing is dropped; `nn.inference_mode` sets it.
-      num_kv_heads: how many heads of keys and values there are, a divisor of num_heads.
-      rotary: rotate queries and keys by their positions: True, or a `RotaryPositionalEmbedding`.
-      dtype: of the projections.
-      key: for the start.
+        num_heads: the number of heads.
+        query_size: the length of the vectors of the query.
+        key_size: of the keys; as the query, if None.
+        value_size: of the values; as the query, if None.
+        output_size: of the result; as the query, if None.
+        qk_size: the length d of queries and keys in a head; query_size // num_heads, if None.
+        vo_size: the length of values in a head; query_size // num_heads, if None.
+        use_query_bias: whether the projection of the query has a bias.
+        use_key_bias: whether that of the keys has one.
+        use_value_bias: whether that of the values has one.
+        use_output_bias: whether that of the result has one.
+        dropout_p: the probability with which a weight of the attention is dropped.
+        inference: whether nothing is dropped; `nn.inference_mode` sets it.
+        num_kv_heads: the number of key and value heads, a divisor of num_heads.
+        rotary: rotate queries and keys by their positions: True, or a `RotaryPositionalEmbedding`.
+        dtype: of the projections.
+        key: for the start.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> attention = namoo.nn.MultiheadAttention(4, 8, num_kv_heads=2, key=namoo.random.key(0))
-    >>> x = jnp.ones((5, 8))
-    >>> attention(x, x, x, is_causal=True).shape
-    (5, 8)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> attention = namoo.nn.MultiheadAttention(4, 8, num_kv_heads=2, key=namoo.random.key(0))
+        >>> x = jnp.ones((5, 8))
+        >>> attention(x, x, x, is_causal=True).shape
+        (5, 8)
     """
 
     query_proj: Linear
@@ -123,24 +124,24 @@ class MultiheadAttention(Module):
         key: Any = None,
         inference: bool | None = None,
     ) -> Any:
-        """Attends with one sequence to another.
+        """Attend with one sequence to another.
 
         Args:
-          query: of shape (S, query_size).
-          key_: of shape (T, key_size).
-          value: of shape (T, value_size).
-          mask: booleans of shape (S, T), or (num_heads, S, T); what is False is not attended to.
-          is_causal: whether each position sees only those up to itself.
-          process_heads: takes and returns queries of shape (S, num_heads, qk_size), keys of shape
-            (T, num_kv_heads, qk_size) and values of shape (T, num_kv_heads, vo_size).
-          key: for dropout.
-          inference: whether nothing is dropped, in the place of the layer's own setting.
+            query: of shape (S, query_size).
+            key_: of shape (T, key_size).
+            value: of shape (T, value_size).
+            mask: booleans of shape (S, T), or (num_heads, S, T); what is False is not attended to.
+            is_causal: whether each position sees only those up to itself.
+            process_heads: takes and returns queries of shape (S, num_heads, qk_size), keys of shape
+                (T, num_kv_heads, qk_size) and values of shape (T, num_kv_heads, vo_size).
+            key: for dropout.
+            inference: whether nothing is dropped, overriding the layer's own setting.
 
         Returns:
-          An array of shape (S, output_size).
+            An array of shape (S, output_size).
 
         Raises:
-          ValueError: if shapes do not fit.
+            ValueError: if shapes do not fit.
         """
         for x in (query, key_, value):
             check_rank(self, x, ["sequence", "features"])
@@ -176,7 +177,7 @@ class MultiheadAttention(Module):
         return vmap(self.output_proj)(attended)
 
     def _weights(self, query: Any, key_: Any, mask: Any) -> Any:
-        """How much each head attends to each position: (num_heads, S, T)."""
+        """Return how much each head attends to each position: (num_heads, S, T)."""
         s, t = query.shape[0], key_.shape[0]
         query = (query / math.sqrt(self.qk_size)).reshape(s, self.num_kv_heads, -1, self.qk_size)
         logits = jnp.einsum("skgd,tkd->kgst", query, key_).reshape(self.num_heads, s, t)

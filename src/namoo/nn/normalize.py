@@ -1,4 +1,4 @@
-"""Sums of exponentials, probabilities, standardised features, one-hot vectors."""
+"""Log-sum-exp, softmax, standardisation and one-hot vectors."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
 from namoo import numpy as jnp
-from namoo._config import config
+from namoo._base import dtypes
+from namoo._base.config import config
+from namoo._base.source_context import warn_user
 from namoo.core.trace import axis_size
+from namoo.memo.recalled import recalled
 from namoo.numpy.creation import concrete
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import rsqrt
 from namoo.primitives.shape import stop_gradient_p
 from namoo.transforms.custom import custom_jvp
-from namoo.transforms.recall import recalled
 
 Array = Any
 Axis = Any
 
 
 def _fixed(x: Any) -> Any:
-    """x without derivatives."""
+    """Return x without derivatives."""
     return stop_gradient_p.bind(x)
 
 
@@ -36,21 +37,22 @@ def logsumexp(
     return_sign: bool = False,
     where: Any = None,
 ) -> Any:
-    """The logarithm of a sum of exponentials, computed without overflow.
+    """Return the logarithm of a sum of exponentials, computed without overflow.
 
         logsumexp(a) = log Σ b·exp(a)
 
     Args:
-      a: an array.
-      axis: the axis, or axes, to sum over; all by default.
-      b: factors of the exponentials.
-      keepdims: keep the summed axes with length 1.
-      return_sign: return the logarithm of the sum's size, and its sign.
-      where: which elements to include.
+        a: an array.
+        axis: the axis, or axes, to sum over; all by default.
+        b: factors of the exponentials.
+        keepdims: keep the summed axes with length 1.
+        return_sign: return the logarithm of the sum's size, and its sign.
+        where: which elements to include.
 
-    >>> import namoo.numpy as jnp
-    >>> logsumexp(jnp.array([1000.0, 1000.0]))
-    Array(1000.6932, dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> logsumexp(jnp.array([1000.0, 1000.0]))
+        Array(1000.6932, dtype=float32)
     """
     if b is None:
         (a,) = promote_inexact("logsumexp", a)
@@ -58,7 +60,7 @@ def logsumexp(
         a, b = promote_inexact("logsumexp", a, b)
         a = jnp.where(b != 0, a, -np.inf)
     if where is not None:
-        # Elements that are left out must not overflow: their derivative would be 0 · ∞.
+        # Masked elements must not overflow: their derivative would be 0 · ∞.
         a = jnp.where(where, a, -np.inf)
     top = jnp.max(jnp.real(a), axis=axis, keepdims=True, initial=-np.inf)
     top = _fixed(jnp.where(jnp.isfinite(top), top, 0.0).astype(top.dtype))
@@ -77,13 +79,14 @@ def logsumexp(
 
 
 def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Array:
-    """The logarithm of a mean of exponentials, computed without overflow.
+    """Return the logarithm of a mean of exponentials, computed without overflow.
 
         logmeanexp(x) = log (1/n · Σ exp(x))
 
-    >>> import namoo.numpy as jnp
-    >>> logmeanexp(jnp.array([3.0, 3.0]))
-    Array(3., dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> logmeanexp(jnp.array([3.0, 3.0]))
+        Array(3., dtype=float32)
     """
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     ones = jnp.ones_like(x, dtype=total.dtype)
@@ -93,18 +96,19 @@ def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = Fa
 
 @recalled
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
-    """The logarithm of `softmax`, computed without overflow.
+    """Return the logarithm of `softmax`, computed without overflow.
 
         log_softmax(x) = x - log Σ exp(x)
 
     Args:
-      x: an array.
-      axis: the axis, or axes, along which probabilities sum to 1.
-      where: which elements to include; the others become -inf.
+        x: an array.
+        axis: the axis, or axes, along which probabilities sum to 1.
+        where: which elements to include; the others become -inf.
 
-    >>> import namoo.numpy as jnp
-    >>> log_softmax(jnp.array([0.0, 0.0]))
-    Array([-0.6931472, -0.6931472], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> log_softmax(jnp.array([0.0, 0.0]))
+        Array([-0.6931472, -0.6931472], dtype=float32)
     """
     (x,) = promote_inexact("log_softmax", x)
     top = jnp.max(x, axis, where=where, initial=-np.inf, keepdims=True)
@@ -117,18 +121,19 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
 
 @recalled
 def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Array:
-    """Probabilities in proportion to exponentials.
+    """Return probabilities proportional to exponentials.
 
         softmax(x) = exp(x) / Σ exp(x)
 
     Args:
-      x: an array.
-      axis: the axis, or axes, along which probabilities sum to 1.
-      where: which elements to include; the others become 0.
+        x: an array.
+        axis: the axis, or axes, along which probabilities sum to 1.
+        where: which elements to include; the others become 0.
 
-    >>> import namoo.numpy as jnp
-    >>> softmax(jnp.array([0.0, 0.0]))
-    Array([0.5, 0.5], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> softmax(jnp.array([0.0, 0.0]))
+        Array([0.5, 0.5], dtype=float32)
     """
     (x,) = promote_inexact("softmax", x)
     if config.softmax_custom_jvp:
@@ -169,29 +174,30 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Array:
-    """Features with mean 0 and variance 1.
+    """Scale features to mean 0 and variance 1.
 
         standardize(x) = (x - mean(x)) / √(var(x) + ε)
 
     Args:
-      x: an array.
-      axis: the axis, or axes, to take mean and variance over.
-      mean: the mean, where it is known.
-      variance: the variance, where it is known.
-      epsilon: added to the variance.
-      where: which elements to take into account.
-      algorithm: 'fast' computes the variance as E[x²] - E[x]², 'stable' as E[(x - E[x])²].
+        x: an array.
+        axis: the axis, or axes, to take mean and variance over.
+        mean: the mean, where it is known.
+        variance: the variance, where it is known.
+        epsilon: added to the variance.
+        where: which elements to take into account.
+        algorithm: 'fast' computes the variance as E[x²] - E[x]², 'stable' as E[(x - E[x])²].
 
-    >>> import namoo.numpy as jnp
-    >>> standardize(jnp.array([1.0, 3.0]), epsilon=0.0)
-    Array([-1.,  1.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> standardize(jnp.array([1.0, 3.0]), epsilon=0.0)
+        Array([-1.,  1.], dtype=float32)
     """
     (x,) = promote_inexact("standardize", x)
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None:
         if algorithm == "fast":
-            # E[x²] - E[x]² can come out below 0 by rounding.
+            # Rounding can make E[x²] - E[x]² negative.
             square = jnp.mean(jnp.square(x), axis, keepdims=True, where=where)
             variance = jnp.clip(square - jnp.square(mean), 0)
         elif algorithm == "stable":
@@ -204,25 +210,26 @@ def standardize(
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> Array:
-    """Vectors that are 1 at one place and 0 elsewhere.
+    """Return vectors that are 1 at one index and 0 elsewhere.
 
     Args:
-      x: indices; those outside of [0, num_classes) give zeros.
-      num_classes: the length of the vectors.
-      dtype: the type of the result; the default float type if None.
-      axis: where the new axis goes, or the name of a mapped axis.
+        x: indices; those outside of [0, num_classes) give zeros.
+        num_classes: the length of the vectors.
+        dtype: the type of the result; the default float type if None.
+        axis: where the new axis goes, or the name of a mapped axis.
 
-    >>> one_hot(1, 3)
-    Array([0., 1., 0.], dtype=float32)
+    Example:
+        >>> one_hot(1, 3)
+        Array([0., 1., 0.], dtype=float32)
     """
     x = jnp.asarray(x)
     if not jnp.issubdtype(x.dtype, jnp.integer):
-        errors.warn(
+        warn_user(
             f"jax.nn.one_hot input should be integer-typed, got dtype={x.dtype}: write "
             "one_hot(x.astype(int), n).",
             DeprecationWarning,
         )
-    dtype = _dtypes.default_float_dtype() if dtype is None else _dtypes.canonicalize_dtype(dtype)
+    dtype = dtypes.default_float_dtype() if dtype is None else dtypes.canonicalize_dtype(dtype)
     try:
         axis = operator.index(axis)
     except TypeError:
@@ -232,7 +239,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
                 f"one_hot: expected num_classes to match the size of axis {axis!r}, but "
                 f"{num_classes} != {size}."
             ) from None
-        from namoo.control.collectives import axis_index  # for few, so loaded late
+        from namoo.control.collectives import axis_index  # rarely needed, so loaded late
 
         return jnp.asarray(x == axis_index(axis), dtype)
     num_classes = operator.index(

@@ -1,4 +1,4 @@
-"""Normalisation of one example: by all of it, by its root mean square, by groups of channels."""
+"""Normalisation of single examples: layer, root-mean-square and group normalisation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from namoo import lax
 from namoo import numpy as jnp
-from namoo._module.module import Module
+from namoo.module.module import Module
 from namoo.nn.layer import at_least_float32
 
 
@@ -25,22 +25,23 @@ def _check_shape(layer: Any, x: Any) -> None:
 
 
 class LayerNorm(Module):
-    """Normalises all numbers of one example together.
+    """Normalise all elements of one example together.
 
         y = w · (x - mean(x)) / √(var(x) + eps) + b
 
     Sums are taken in float32 or wider (Ba et al., 2016, "Layer Normalization").
 
     Args:
-      shape: the shape of an example.
-      eps: keeps the division from zero.
-      use_weight: whether there is w, which starts at one.
-      use_bias: whether there is b, which starts at zero.
-      dtype: of w and b.
+        shape: the shape of an example.
+        eps: keeps the division from zero.
+        use_weight: whether the layer has w, which starts at one.
+        use_bias: whether the layer has b, which starts at zero.
+        dtype: of w and b.
 
-    >>> import namoo.numpy as jnp
-    >>> LayerNorm(2, eps=0.0)(jnp.array([1.0, 3.0]))
-    Array([-1.,  1.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> LayerNorm(2, eps=0.0)(jnp.array([1.0, 3.0]))
+        Array([-1.,  1.], dtype=float32)
     """
 
     weight: Any
@@ -64,7 +65,7 @@ class LayerNorm(Module):
         self.bias = jnp.zeros(self.shape, dtype) if use_bias else None
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The normalised example; `key` is not used."""
+        """Return the normalised example; `key` is not used."""
         _check_shape(self, x)
         wide = at_least_float32(x)
         y = (wide - jnp.mean(wide)) * lax.rsqrt(jnp.var(wide) + self.eps)
@@ -72,7 +73,7 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Divides one example by its root mean square.
+    """Divide one example by its root mean square.
 
         y = w · x / √(mean(x²) + eps) + b
 
@@ -80,15 +81,16 @@ class RMSNorm(Module):
     Normalization").
 
     Args:
-      shape: the shape of an example.
-      eps: keeps the division from zero.
-      use_weight: whether there is w, which starts at one.
-      use_bias: whether there is b, which starts at zero.
-      dtype: of w and b.
+        shape: the shape of an example.
+        eps: keeps the division from zero.
+        use_weight: whether the layer has w, which starts at one.
+        use_bias: whether the layer has b, which starts at zero.
+        dtype: of w and b.
 
-    >>> import namoo.numpy as jnp
-    >>> RMSNorm(2, eps=0.0)(jnp.array([1.0, 7.0]))
-    Array([0.2, 1.4], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> RMSNorm(2, eps=0.0)(jnp.array([1.0, 7.0]))
+        Array([0.2, 1.4], dtype=float32)
     """
 
     weight: Any
@@ -112,7 +114,7 @@ class RMSNorm(Module):
         self.bias = jnp.zeros(self.shape, dtype) if use_bias else None
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The normalised example; `key` is not used."""
+        """Return the normalised example; `key` is not used."""
         _check_shape(self, x)
         wide = at_least_float32(x)
         y = wide * lax.rsqrt(jnp.mean(wide**2) + self.eps)
@@ -120,7 +122,7 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalises groups of channels of one example, channels first.
+    """Normalise groups of channels of one example, channels first.
 
         y_g = w · (x_g - mean(x_g)) / √(var(x_g) + eps) + b
 
@@ -128,16 +130,17 @@ class GroupNorm(Module):
     channels it is instance normalisation (Wu and He, 2018, "Group Normalization").
 
     Args:
-      groups: how many groups there are.
-      channels: how many channels there are; needed for w and b.
-      eps: keeps the division from zero.
-      channelwise_affine: whether there are w and b, one of each per channel.
-      dtype: of w and b.
+        groups: the number of groups.
+        channels: the number of channels; needed for w and b.
+        eps: keeps the division from zero.
+        channelwise_affine: whether the layer has w and b, one of each per channel.
+        dtype: of w and b.
 
-    >>> import namoo.numpy as jnp
-    >>> GroupNorm(2, 2, eps=0.0)(jnp.array([[1.0, 3.0], [0.0, 10.0]]))
-    Array([[-1.,  1.],
-           [-1.,  1.]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> GroupNorm(2, 2, eps=0.0)(jnp.array([[1.0, 3.0], [0.0, 10.0]]))
+        Array([[-1.,  1.],
+               [-1.,  1.]], dtype=float32)
     """
 
     weight: Any
@@ -165,7 +168,7 @@ class GroupNorm(Module):
         self.bias = jnp.zeros(channels, dtype) if channelwise_affine else None
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The normalised example; `key` is not used."""
+        """Return the normalised example; `key` is not used."""
         channels = x.shape[0] if x.ndim else 0
         if (self.channels not in (None, channels)) or not channels or channels % self.groups:
             raise ValueError(

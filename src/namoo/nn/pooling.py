@@ -1,4 +1,4 @@
-"""Pooling: the largest or the mean of each window, or of as many windows as are wanted."""
+"""Pooling: the maximum or mean of windows, of a given size or of a given number."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from namoo import lax
 from namoo import numpy as jnp
-from namoo._module.module import Module
 from namoo.api.map import vmap
+from namoo.module.module import Module
 from namoo.nn.layer import check_rank, pads, per_axis
 
 Sizes = int | Sequence[int]
@@ -19,18 +19,19 @@ class Pool(Module):
     """A reduction over windows of the spatial axes of one example, channels first.
 
     Args:
-      init: what the operation starts from.
-      operation: an associative function of two numbers: `lax.max`, `lax.add`.
-      num_spatial_dims: how many spatial axes there are.
-      kernel_size: of the windows.
-      stride: how far apart the windows are.
-      padding: how much stands before and after each axis.
-      use_ceil: whether a last window that is not full counts.
+        init: what the operation starts from.
+        operation: an associative function of two numbers: `lax.max`, `lax.add`.
+        num_spatial_dims: the number of spatial axes.
+        kernel_size: of the windows.
+        stride: the distance between two windows.
+        padding: how many elements are added before and after each axis.
+        use_ceil: whether a last window that is not full counts.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> namoo.nn.MaxPool2d(2, stride=2)(jnp.arange(16.0).reshape(1, 4, 4))
-    Array([[[ 5.,  7.],
-            [13., 15.]]], dtype=float32)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> namoo.nn.MaxPool2d(2, stride=2)(jnp.arange(16.0).reshape(1, 4, 4))
+        Array([[[ 5.,  7.],
+                [13., 15.]]], dtype=float32)
     """
 
     init: Any
@@ -68,7 +69,7 @@ class Pool(Module):
         self.padding = found
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The reduction of one example, channels first; `key` is not used."""
+        """Return the reduction of one example, channels first; `key` is not used."""
         check_rank(self, x, ["channels", *["space"] * self.num_spatial_dims])
         padding = list(self.padding)
         if self.use_ceil:
@@ -88,18 +89,19 @@ class Pool(Module):
 
 
 class MaxPool(Pool):
-    """The largest number of each window.
+    """The maximum of each window.
 
     Args:
-      num_spatial_dims: how many spatial axes there are.
-      kernel_size: of the windows.
-      stride: how far apart the windows are.
-      padding: how much stands before and after each axis.
-      use_ceil: whether a last window that is not full counts.
+        num_spatial_dims: the number of spatial axes.
+        kernel_size: of the windows.
+        stride: the distance between two windows.
+        padding: how many elements are added before and after each axis.
+        use_ceil: whether a last window that is not full counts.
 
-    >>> import namoo.numpy as jnp
-    >>> MaxPool(1, 2, stride=2)(jnp.array([[1.0, 3.0, 2.0, 0.0]]))
-    Array([[3., 2.]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> MaxPool(1, 2, stride=2)(jnp.array([[1.0, 3.0, 2.0, 0.0]]))
+        Array([[3., 2.]], dtype=float32)
     """
 
     def __init__(
@@ -119,15 +121,16 @@ class AvgPool(Pool):
     """The mean of each window, in which padding counts as zero.
 
     Args:
-      num_spatial_dims: how many spatial axes there are.
-      kernel_size: of the windows.
-      stride: how far apart the windows are.
-      padding: how much stands before and after each axis.
-      use_ceil: whether a last window that is not full counts.
+        num_spatial_dims: the number of spatial axes.
+        kernel_size: of the windows.
+        stride: the distance between two windows.
+        padding: how many elements are added before and after each axis.
+        use_ceil: whether a last window that is not full counts.
 
-    >>> import namoo.numpy as jnp
-    >>> AvgPool(1, 2, stride=2)(jnp.array([[1.0, 3.0, 2.0, 0.0]]))
-    Array([[2., 1.]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> AvgPool(1, 2, stride=2)(jnp.array([[1.0, 3.0, 2.0, 0.0]]))
+        Array([[2., 1.]], dtype=float32)
     """
 
     def __init__(
@@ -141,24 +144,25 @@ class AvgPool(Pool):
         super().__init__(0, lax.add, num_spatial_dims, kernel_size, stride, padding, use_ceil)
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The means of one example, channels first; `key` is not used."""
+        """Return the means of one example, channels first; `key` is not used."""
         return super().__call__(x) / math.prod(self.kernel_size)
 
 
 class AdaptivePool(Module):
-    """A reduction over as many windows of each spatial axis as are wanted.
+    """A reduction over a given number of windows along each spatial axis.
 
     An axis of length n becomes t windows: the first n mod t of them have ⌊n/t⌋ + 1 elements, the
     others ⌊n/t⌋.
 
     Args:
-      target_shape: the lengths of the spatial axes of the result.
-      num_spatial_dims: how many spatial axes there are.
-      operation: from a vector to a number: `jnp.mean`, `jnp.max`.
+        target_shape: the lengths of the spatial axes of the result.
+        num_spatial_dims: the number of spatial axes.
+        operation: from a vector to a number: `jnp.mean`, `jnp.max`.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> namoo.nn.AdaptiveAvgPool1d(2)(jnp.array([[1.0, 2.0, 3.0, 4.0, 6.0]]))
-    Array([[2., 5.]], dtype=float32)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> namoo.nn.AdaptiveAvgPool1d(2)(jnp.array([[1.0, 2.0, 3.0, 4.0, 6.0]]))
+        Array([[2., 5.]], dtype=float32)
     """
 
     target_shape: tuple[int, ...]
@@ -169,7 +173,7 @@ class AdaptivePool(Module):
         self.operation = operation
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The reduction of one example, channels first; `key` is not used."""
+        """Return the reduction of one example, channels first; `key` is not used."""
         check_rank(self, x, ["channels", *["space"] * len(self.target_shape)])
         for axis, target in enumerate(self.target_shape, start=1):
             x = self._along(x, axis, target)
@@ -192,9 +196,10 @@ class AdaptivePool(Module):
 class MaxPool1d(MaxPool):
     """`MaxPool` over one axis.
 
-    >>> import namoo.numpy as jnp
-    >>> MaxPool1d(2, stride=2)(jnp.ones((2, 8))).shape
-    (2, 4)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> MaxPool1d(2, stride=2)(jnp.ones((2, 8))).shape
+        (2, 4)
     """
 
     def __init__(
@@ -206,9 +211,10 @@ class MaxPool1d(MaxPool):
 class MaxPool2d(MaxPool):
     """`MaxPool` over two axes.
 
-    >>> import namoo.numpy as jnp
-    >>> MaxPool2d(2, stride=2)(jnp.ones((2, 8, 8))).shape
-    (2, 4, 4)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> MaxPool2d(2, stride=2)(jnp.ones((2, 8, 8))).shape
+        (2, 4, 4)
     """
 
     def __init__(
@@ -220,9 +226,10 @@ class MaxPool2d(MaxPool):
 class MaxPool3d(MaxPool):
     """`MaxPool` over three axes.
 
-    >>> import namoo.numpy as jnp
-    >>> MaxPool3d(2, stride=2)(jnp.ones((2, 8, 8, 8))).shape
-    (2, 4, 4, 4)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> MaxPool3d(2, stride=2)(jnp.ones((2, 8, 8, 8))).shape
+        (2, 4, 4, 4)
     """
 
     def __init__(
@@ -234,9 +241,10 @@ class MaxPool3d(MaxPool):
 class AvgPool1d(AvgPool):
     """`AvgPool` over one axis.
 
-    >>> import namoo.numpy as jnp
-    >>> AvgPool1d(2, stride=2)(jnp.ones((2, 8))).shape
-    (2, 4)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> AvgPool1d(2, stride=2)(jnp.ones((2, 8))).shape
+        (2, 4)
     """
 
     def __init__(
@@ -248,9 +256,10 @@ class AvgPool1d(AvgPool):
 class AvgPool2d(AvgPool):
     """`AvgPool` over two axes.
 
-    >>> import namoo.numpy as jnp
-    >>> AvgPool2d(2, stride=2)(jnp.ones((2, 8, 8))).shape
-    (2, 4, 4)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> AvgPool2d(2, stride=2)(jnp.ones((2, 8, 8))).shape
+        (2, 4, 4)
     """
 
     def __init__(
@@ -262,9 +271,10 @@ class AvgPool2d(AvgPool):
 class AvgPool3d(AvgPool):
     """`AvgPool` over three axes.
 
-    >>> import namoo.numpy as jnp
-    >>> AvgPool3d(2, stride=2)(jnp.ones((2, 8, 8, 8))).shape
-    (2, 4, 4, 4)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> AvgPool3d(2, stride=2)(jnp.ones((2, 8, 8, 8))).shape
+        (2, 4, 4, 4)
     """
 
     def __init__(
@@ -276,9 +286,10 @@ class AvgPool3d(AvgPool):
 class AdaptiveAvgPool1d(AdaptivePool):
     """`AdaptivePool` over one axis with `jnp.mean`.
 
-    >>> import namoo.numpy as jnp
-    >>> AdaptiveAvgPool1d(3)(jnp.ones((2, 5))).shape
-    (2, 3)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> AdaptiveAvgPool1d(3)(jnp.ones((2, 5))).shape
+        (2, 3)
     """
 
     def __init__(self, target_shape: Sizes):
@@ -288,9 +299,10 @@ class AdaptiveAvgPool1d(AdaptivePool):
 class AdaptiveAvgPool2d(AdaptivePool):
     """`AdaptivePool` over two axes with `jnp.mean`.
 
-    >>> import namoo.numpy as jnp
-    >>> AdaptiveAvgPool2d(3)(jnp.ones((2, 5, 5))).shape
-    (2, 3, 3)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> AdaptiveAvgPool2d(3)(jnp.ones((2, 5, 5))).shape
+        (2, 3, 3)
     """
 
     def __init__(self, target_shape: Sizes):
@@ -300,9 +312,10 @@ class AdaptiveAvgPool2d(AdaptivePool):
 class AdaptiveAvgPool3d(AdaptivePool):
     """`AdaptivePool` over three axes with `jnp.mean`.
 
-    >>> import namoo.numpy as jnp
-    >>> AdaptiveAvgPool3d(3)(jnp.ones((2, 5, 5, 5))).shape
-    (2, 3, 3, 3)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> AdaptiveAvgPool3d(3)(jnp.ones((2, 5, 5, 5))).shape
+        (2, 3, 3, 3)
     """
 
     def __init__(self, target_shape: Sizes):
@@ -312,9 +325,10 @@ class AdaptiveAvgPool3d(AdaptivePool):
 class AdaptiveMaxPool1d(AdaptivePool):
     """`AdaptivePool` over one axis with `jnp.max`.
 
-    >>> import namoo.numpy as jnp
-    >>> AdaptiveMaxPool1d(3)(jnp.ones((2, 5))).shape
-    (2, 3)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> AdaptiveMaxPool1d(3)(jnp.ones((2, 5))).shape
+        (2, 3)
     """
 
     def __init__(self, target_shape: Sizes):
@@ -324,9 +338,10 @@ class AdaptiveMaxPool1d(AdaptivePool):
 class AdaptiveMaxPool2d(AdaptivePool):
     """`AdaptivePool` over two axes with `jnp.max`.
 
-    >>> import namoo.numpy as jnp
-    >>> AdaptiveMaxPool2d(3)(jnp.ones((2, 5, 5))).shape
-    (2, 3, 3)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> AdaptiveMaxPool2d(3)(jnp.ones((2, 5, 5))).shape
+        (2, 3, 3)
     """
 
     def __init__(self, target_shape: Sizes):
@@ -336,9 +351,10 @@ class AdaptiveMaxPool2d(AdaptivePool):
 class AdaptiveMaxPool3d(AdaptivePool):
     """`AdaptivePool` over three axes with `jnp.max`.
 
-    >>> import namoo.numpy as jnp
-    >>> AdaptiveMaxPool3d(3)(jnp.ones((2, 5, 5, 5))).shape
-    (2, 3, 3, 3)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> AdaptiveMaxPool3d(3)(jnp.ones((2, 5, 5, 5))).shape
+        (2, 3, 3, 3)
     """
 
     def __init__(self, target_shape: Sizes):

@@ -1,26 +1,27 @@
-"""`PReLU`: a leaky rectifier whose slope is learned."""
+"""`PReLU`: a leaky rectifier with a learned slope."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from namoo import numpy as jnp
-from namoo._module.module import Module
+from namoo.module.module import Module
 
 
 class PReLU(Module):
-    """Keeps what is positive, and scales what is negative by a parameter.
+    """Keep positive elements, and scale negative ones by a parameter.
 
         y = x if x ≥ 0 else a·x
 
     (He et al., 2015, "Delving Deep into Rectifiers").
 
     Args:
-      init_alpha: the slope a to start from; an array of the input's shape gives each its own.
+        init_alpha: the initial slope a; an array of the input's shape gives each element its own.
 
-    >>> import namoo.numpy as jnp
-    >>> PReLU(0.25)(jnp.array([2.0, -2.0]))
-    Array([ 2. , -0.5], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> PReLU(0.25)(jnp.array([2.0, -2.0]))
+        Array([ 2. , -0.5], dtype=float32)
     """
 
     negative_slope: Any
@@ -29,5 +30,5 @@ class PReLU(Module):
         self.negative_slope = jnp.asarray(init_alpha)
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The rectified input; `key` is not used."""
+        """Return the rectified input; `key` is not used."""
         return jnp.where(x >= 0, x, self.negative_slope * x)

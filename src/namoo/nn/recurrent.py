@@ -1,4 +1,4 @@
-"""Recurrent cells: one step of a recurrent network, to be used in a `scan`."""
+"""Recurrent cells: one step of a recurrent network, for use in a `scan`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from namoo import numpy as jnp
 from namoo import random
-from namoo._module.module import Module
+from namoo.module.module import Module
 from namoo.nn.activations import sigmoid
 from namoo.nn.layer import uniform_init
 
@@ -24,25 +24,26 @@ def _check_step(cell: Any, input: Any, hidden: Any) -> None:
 
 
 class RNNCell(Module):
-    """A simple recurrent step.
+    """One step of a simple recurrent network.
 
         h' = activation(W_ih·x + W_hh·h + b)
 
-    All start uniform between ±1/√hidden_size.
+    All parameters are initialised uniformly between ±1/√hidden_size.
 
     Args:
-      input_size: the length of the input x.
-      hidden_size: the length of the hidden state h.
-      use_bias: whether there is b.
-      activation: the activation.
-      dtype: of weights and bias.
-      key: for the start.
+        input_size: the length of the input x.
+        hidden_size: the length of the hidden state h.
+        use_bias: whether the layer has b.
+        activation: the activation.
+        dtype: of weights and bias.
+        key: for the start.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> cell = namoo.nn.RNNCell(3, 4, key=namoo.random.key(0))
-    >>> step = lambda h, x: (cell(x, h), None)
-    >>> namoo.lax.scan(step, jnp.zeros(4), jnp.ones((10, 3)))[0].shape
-    (4,)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> cell = namoo.nn.RNNCell(3, 4, key=namoo.random.key(0))
+        >>> step = lambda h, x: (cell(x, h), None)
+        >>> namoo.lax.scan(step, jnp.zeros(4), jnp.ones((10, 3)))[0].shape
+        (4,)
     """
 
     weight_ih: Any
@@ -72,33 +73,35 @@ class RNNCell(Module):
         self.activation = activation
 
     def __call__(self, input: Any, hidden: Any, *, key: Any = None) -> Any:
-        """The next hidden state; `key` is not used."""
+        """Return the next hidden state; `key` is not used."""
         _check_step(self, input, hidden)
         total = self.weight_ih @ input + self.weight_hh @ hidden
         return self.activation(total if self.bias is None else total + self.bias)
 
 
 class LSTMCell(Module):
-    """A step of long short-term memory.
+    """One step of a long short-term memory.
 
         i, f, g, o = split(W_ih·x + W_hh·h + b)
         c' = σ(f)·c + σ(i)·tanh(g)
         h' = σ(o)·tanh(c')
 
-    All start uniform between ±1/√hidden_size (Hochreiter and Schmidhuber, 1997).
+    All parameters are initialised uniformly between ±1/√hidden_size (Hochreiter and Schmidhuber,
+    1997).
 
     Args:
-      input_size: the length of the input x.
-      hidden_size: the length of the hidden state h and the cell c.
-      use_bias: whether there is b.
-      dtype: of weights and bias.
-      key: for the start.
+        input_size: the length of the input x.
+        hidden_size: the length of the hidden state h and the cell c.
+        use_bias: whether the layer has b.
+        dtype: of weights and bias.
+        key: for the start.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> cell = namoo.nn.LSTMCell(3, 4, key=namoo.random.key(0))
-    >>> h, c = cell(jnp.ones(3), (jnp.zeros(4), jnp.zeros(4)))
-    >>> h.shape
-    (4,)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> cell = namoo.nn.LSTMCell(3, 4, key=namoo.random.key(0))
+        >>> h, c = cell(jnp.ones(3), (jnp.zeros(4), jnp.zeros(4)))
+        >>> h.shape
+        (4,)
     """
 
     weight_ih: Any
@@ -125,7 +128,7 @@ class LSTMCell(Module):
         self.input_size, self.hidden_size, self.use_bias = input_size, hidden_size, use_bias
 
     def __call__(self, input: Any, hidden: tuple[Any, Any], *, key: Any = None) -> tuple[Any, Any]:
-        """The next pair (h, c) from an input and the pair before; `key` is not used."""
+        """Return the next pair (h, c), given an input and the previous pair; `key` is not used."""
         h, c = hidden
         _check_step(self, input, h)
         total = self.weight_ih @ input + self.weight_hh @ h
@@ -137,26 +140,27 @@ class LSTMCell(Module):
 
 
 class GRUCell(Module):
-    """A gated recurrent step.
+    """One step of a gated recurrent unit.
 
         r = σ(W_ir·x + b_r + W_hr·h)
         z = σ(W_iz·x + b_z + W_hz·h)
         n = tanh(W_in·x + b_in + r·(W_hn·h + b_hn))
         h' = n + z·(h - n)
 
-    All start uniform between ±1/√hidden_size (Cho et al., 2014).
+    All parameters are initialised uniformly between ±1/√hidden_size (Cho et al., 2014).
 
     Args:
-      input_size: the length of the input x.
-      hidden_size: the length of the hidden state h.
-      use_bias: whether there are biases.
-      dtype: of weights and biases.
-      key: for the start.
+        input_size: the length of the input x.
+        hidden_size: the length of the hidden state h.
+        use_bias: whether the layer has biases.
+        dtype: of weights and biases.
+        key: for the start.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> cell = namoo.nn.GRUCell(3, 4, key=namoo.random.key(0))
-    >>> cell(jnp.ones(3), jnp.zeros(4)).shape
-    (4,)
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> cell = namoo.nn.GRUCell(3, 4, key=namoo.random.key(0))
+        >>> cell(jnp.ones(3), jnp.zeros(4)).shape
+        (4,)
     """
 
     weight_ih: Any
@@ -185,7 +189,7 @@ class GRUCell(Module):
         self.input_size, self.hidden_size, self.use_bias = input_size, hidden_size, use_bias
 
     def __call__(self, input: Any, hidden: Any, *, key: Any = None) -> Any:
-        """The next hidden state; `key` is not used."""
+        """Return the next hidden state; `key` is not used."""
         _check_step(self, input, hidden)
         of_input = self.weight_ih @ input
         if self.bias is not None:

@@ -6,12 +6,12 @@ from typing import Any
 
 from namoo import lax, random
 from namoo import numpy as jnp
-from namoo._module.module import Module
+from namoo.module.module import Module
 from namoo.nn.state import State, StatefulLayer, StateIndex
 
 
 class WeightNorm(Module):
-    """A layer whose weight has its length and its direction apart.
+    """A layer whose weight is stored as a length and a direction.
 
         w = g · v / ‖v‖
 
@@ -19,15 +19,16 @@ class WeightNorm(Module):
     (Salimans and Kingma, 2016, "Weight Normalization").
 
     Args:
-      layer: a layer with a weight.
-      weight_name: the name of its field.
-      axis: the axis along which there is one g each; None for one g in all.
+        layer: a layer with a weight.
+        weight_name: the name of its field.
+        axis: the axis with one g per index; None for a single g.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> linear = namoo.nn.Linear(3, 2, key=namoo.random.key(0))
-    >>> normed = namoo.nn.WeightNorm(linear)
-    >>> bool(jnp.allclose(normed(jnp.ones(3)), linear(jnp.ones(3)), atol=1e-6)), normed.g.shape
-    (True, (2, 1))
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> linear = namoo.nn.Linear(3, 2, key=namoo.random.key(0))
+        >>> normed = namoo.nn.WeightNorm(linear)
+        >>> bool(jnp.allclose(normed(jnp.ones(3)), linear(jnp.ones(3)), atol=1e-6)), normed.g.shape
+        (True, (2, 1))
     """
 
     layer: Any
@@ -40,7 +41,7 @@ class WeightNorm(Module):
         self.g = _norm_except(getattr(layer, weight_name), axis)
 
     def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
-        """The layer with the computed weight."""
+        """Call the layer with the computed weight."""
         v = getattr(self.layer, self.weight_name)
         weight = v * self.g / _norm_except(v, self.axis)
         return self.layer.replace(**{self.weight_name: weight})(x, *args, **kwargs)
@@ -56,26 +57,27 @@ class SpectralNorm(StatefulLayer):
 
         w = W / σ(W),    σ(W) ≈ uᵀ W v
 
-    u and v are kept in the state; each call in training improves them by power iteration, through
-    which no gradient goes. W is the weight as a matrix, its first axis against all others (Miyato
-    et al., 2018, "Spectral Normalization").
+    u and v are in the state. Each call in training improves them by one power iteration, which is
+    not differentiated. W is the weight reshaped to a matrix, its first axis against all others
+    (Miyato et al., 2018, "Spectral Normalization").
 
     Args:
-      layer: a layer with a weight.
-      weight_name: the name of its field.
-      num_power_iterations: how many steps each call makes.
-      eps: keeps divisions from zero.
-      inference: whether u and v stay as they are; `nn.inference_mode` sets it.
-      key: for the start.
+        layer: a layer with a weight.
+        weight_name: the name of its field.
+        num_power_iterations: how many steps each call makes.
+        eps: keeps divisions from zero.
+        inference: whether u and v stay as they are; `nn.inference_mode` sets it.
+        key: for the start.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> linear = namoo.nn.Linear(3, 2, use_bias=False, key=namoo.random.key(0))
-    >>> make = namoo.nn.make_with_state(namoo.nn.SpectralNorm)
-    >>> layer, state = make(linear, key=namoo.random.key(1))
-    >>> y, state = layer(jnp.ones(3), state)
-    >>> largest = jnp.linalg.norm(linear.weight, 2)
-    >>> bool(jnp.allclose(y, linear(jnp.ones(3)) / largest, atol=1e-5))
-    True
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> linear = namoo.nn.Linear(3, 2, use_bias=False, key=namoo.random.key(0))
+        >>> make = namoo.nn.make_with_state(namoo.nn.SpectralNorm)
+        >>> layer, state = make(linear, key=namoo.random.key(1))
+        >>> y, state = layer(jnp.ones(3), state)
+        >>> largest = jnp.linalg.norm(linear.weight, 2)
+        >>> bool(jnp.allclose(y, linear(jnp.ones(3)) / largest, atol=1e-5))
+        True
     """
 
     layer: Any
@@ -107,7 +109,7 @@ class SpectralNorm(StatefulLayer):
         u_key, v_key = random.split(key)
         u = random.normal(u_key, matrix.shape[:1], matrix.dtype)
         v = random.normal(v_key, matrix.shape[1:], matrix.dtype)
-        # A start so good that the first calls are right already.
+        # Enough iterations for the first calls to be accurate.
         for _ in range(15):
             u, v = _power_iteration(matrix, v, eps)
         self.vectors = StateIndex((u, v))
@@ -115,16 +117,16 @@ class SpectralNorm(StatefulLayer):
     def __call__(
         self, x: Any, state: State, *, key: Any = None, inference: bool | None = None
     ) -> tuple[Any, State]:
-        """The layer with the computed weight.
+        """Call the layer with the computed weight.
 
         Args:
-          x: the layer's input.
-          state: the state of the model.
-          key: is not used.
-          inference: whether u and v stay, in the place of the layer's own setting.
+            x: the layer's input.
+            state: the state of the model.
+            key: is not used.
+            inference: whether u and v stay, overriding the layer's own setting.
 
         Returns:
-          The layer's result, and the state with new u and v.
+            The layer's result, and the state with new u and v.
         """
         u, v = state.get(self.vectors)
         weight = getattr(self.layer, self.weight_name)

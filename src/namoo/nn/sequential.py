@@ -1,33 +1,34 @@
-"""Layers one after another."""
+"""`Sequential`: layers that are called one after another."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from namoo import random
-from namoo._module.module import Module
+from namoo._base.caches import cached
+from namoo.module.module import Module
 from namoo.nn.state import State, StatefulLayer
 
 
 class Sequential(StatefulLayer):
-    """Layers that are called one after another; plain functions are layers too.
+    """Layers that are called one after another; plain functions are layers, too.
 
-    A key is split, one part for each layer. If a layer has a state (see `StatefulLayer`), the state
-    is given to the whole and returned with the result.
+    A key is split, one part for each layer. If a layer has a state (see `StatefulLayer`), the call
+    takes the state and returns it with the result.
 
     Args:
-      layers: modules and functions of one argument.
+        layers: modules and functions of one argument.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> a, b = namoo.random.split(namoo.random.key(0))
-    >>> net = namoo.nn.Sequential(
-    ...     [namoo.nn.Linear(3, 4, key=a), namoo.nn.relu, namoo.nn.Linear(4, 2, key=b)]
-    ... )
-    >>> net(jnp.ones(3)).shape, len(net), net[1].__name__
-    ((2,), 3, 'relu')
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> a, b = namoo.random.split(namoo.random.key(0))
+        >>> net = namoo.nn.Sequential(
+        ...     [namoo.nn.Linear(3, 4, key=a), namoo.nn.relu, namoo.nn.Linear(4, 2, key=b)]
+        ... )
+        >>> net(jnp.ones(3)).shape, len(net), net[1].__name__
+        ((2,), 3, 'relu')
     """
 
     layers: tuple[Any, ...]
@@ -39,22 +40,22 @@ class Sequential(StatefulLayer):
                 raise TypeError(f"layer {i} of Sequential is not a function: {layer!r}")
 
     def is_stateful(self) -> bool:
-        """Whether a layer needs a state."""
+        """Return whether a layer needs a state."""
         return any(isinstance(x, StatefulLayer) and x.is_stateful() for x in self.layers)
 
     def __call__(self, x: Any, state: State | None = None, *, key: Any = None) -> Any:
-        """The result of the last layer.
+        """Return the result of the last layer.
 
         Args:
-          x: the input of the first layer.
-          state: the state, if a layer has one.
-          key: for layers that take one.
+            x: the input of the first layer.
+            state: the state, if a layer has one.
+            key: for layers that take one.
 
         Returns:
-          The result; `(result, state)` if a state was given.
+            The result; `(result, state)` if a state was given.
 
         Raises:
-          ValueError: if a layer needs a state and there is none.
+            ValueError: if a layer needs a state and there is none.
         """
         count = len(self.layers)
         keys = [None] * count if key is None else random.split(key, count)
@@ -83,9 +84,9 @@ class Sequential(StatefulLayer):
         return len(self.layers)
 
 
-@functools.cache
+@cached("nn.sequential layers that take a key", bound=1024, keyed_by="class of the layer")
 def _takes_key(cls: type) -> bool:
-    """Whether a layer is a module whose call takes `key=`; a plain function does not."""
+    """Return whether a layer is a module whose call takes `key=`; a plain function does not."""
     if not issubclass(cls, Module):
         return False
     parameters = inspect.signature(cls.__call__).parameters.values()  # type: ignore[operator]
@@ -93,17 +94,18 @@ def _takes_key(cls: type) -> bool:
 
 
 class Lambda(Module):
-    """A function as a layer that takes a key, and ignores it.
+    """A function as a layer that accepts a key and ignores it.
 
     Args:
-      fn: a function of one argument.
+        fn: a function of one argument.
 
-    >>> Lambda(abs)(-3)
-    3
+    Example:
+        >>> Lambda(abs)(-3)
+        3
     """
 
     fn: Callable[[Any], Any]
 
     def __call__(self, x: Any, *, key: Any = None) -> Any:
-        """The function of the input; `key` is not used."""
+        """Apply the function; `key` is not used."""
         return self.fn(x)

@@ -1,8 +1,8 @@
-"""What a layer remembers from call to call, outside of it: `State`.
+"""`State`: what layers remember from call to call, stored outside of the layers.
 
-A layer that counts or averages declares a `StateIndex` with the value it starts from.
-`make_with_state` takes these values out of a new model and puts them into a `State`, a tree of
-arrays by the path of the layer. The state is given to the model and returned by it:
+A layer that counts or averages declares a `StateIndex` with its initial value. `make_with_state`
+moves these values from a new model into a `State`, a tree of arrays by the path of the layer. The
+model takes the state and returns a new one:
 
     model, state = nn.make_with_state(Model)(key=key)
     y, state = model(x, state)
@@ -15,20 +15,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from namoo import tree
-from namoo._module.module import Module
-from namoo._module.update import put_path, walk
-from namoo._tree.keys import DictKey
-from namoo._tree.registry import register_pytree_node
 from namoo.core.avals import aval_of
-from namoo.paths import path_string
+from namoo.module.module import Module
+from namoo.module.update import put_path, walk
+from namoo.tree.keys import DictKey
+from namoo.tree.paths import path_string
+from namoo.tree.registry import register_pytree_node
 
 
 class StateIndex(Module):
-    """The place of a layer's value in a `State`.
+    """The key of a layer's value in a `State`.
 
     Args:
-      init: the value to start from, a tree of arrays.
-      name: the place, which `make_with_state` sets.
+        init: the value to start from, a tree of arrays.
+        name: the key, set by `make_with_state`.
     """
 
     init: Any
@@ -40,21 +40,22 @@ class StatefulLayer(Module):
 
     @abc.abstractmethod
     def __call__(self, x: Any, state: Any, *, key: Any = None) -> tuple[Any, Any]:
-        """The result for one example, and the new state."""
+        """Return the result for one example, and the new state."""
 
     def is_stateful(self) -> bool:
-        """Whether the layer needs a state; a container of layers may not."""
+        """Return whether the layer needs a state; a container of layers may not."""
         return True
 
 
 class State:
-    """Values that layers remember, by place. It cannot be changed: `set` makes a new one.
+    """The values that layers remember, by key. It is immutable: `set` returns a new one.
 
-    >>> import namoo.numpy as jnp
-    >>> index = StateIndex(None, "layers/0/count")
-    >>> state = State({"layers/0/count": jnp.array(0)})
-    >>> state.set(index, state.get(index) + 1)
-    State({'layers/0/count': Array(1, dtype=int32, weak_type=True)})
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> index = StateIndex(None, "layers/0/count")
+        >>> state = State({"layers/0/count": jnp.array(0)})
+        >>> state.set(index, state.get(index) + 1)
+        State({'layers/0/count': Array(1, dtype=int32, weak_type=True)})
     """
 
     __slots__ = ("_values",)
@@ -63,31 +64,31 @@ class State:
         self._values = dict(values)
 
     def get(self, index: StateIndex) -> Any:
-        """The value of a layer.
+        """Return the value of a layer.
 
         Args:
-          index: the layer's index.
+            index: the layer's index.
 
         Returns:
-          A tree of arrays.
+            A tree of arrays.
 
         Raises:
-          ValueError: if the model was made without `make_with_state`, or the state is of another.
+            ValueError: if the model was made without `make_with_state`, or the state is of another.
         """
         return self._values[self._check(index)]
 
     def set(self, index: StateIndex, value: Any) -> State:
-        """The state with another value for a layer.
+        """Return the state with another value for a layer.
 
         Args:
-          index: the layer's index.
-          value: a tree of arrays of the same structure, shapes and dtypes as before.
+            index: the layer's index.
+            value: a tree of arrays of the same structure, shapes and dtypes as before.
 
         Returns:
-          The new state.
+            The new state.
 
         Raises:
-          ValueError: if the value is of another kind, or there is no such place.
+            ValueError: if the value has another type, or the state has no such key.
         """
         name = self._check(index)
         differences = tree.diff(self._values[name], value, compare_leaves=_type_words)
@@ -130,19 +131,20 @@ register_pytree_node(
 
 
 def make_with_state(make: Callable[..., Any]) -> Callable[..., tuple[Any, State]]:
-    """Turns a model's constructor into one that returns the model and its state.
+    """Turn a model's constructor into one that returns the model and its state.
 
     Args:
-      make: a class, or a function that makes a model.
+        make: a class, or a function that makes a model.
 
     Returns:
-      A function of the same arguments that returns `(model, state)`.
+        A function of the same arguments that returns `(model, state)`.
 
-    >>> import namoo
-    >>> norm, state = namoo.nn.make_with_state(namoo.nn.BatchNorm)(2, axis_name="batch")
-    >>> state
-    State({'statistics': (Array(0, dtype=int32), Array([0., 0.], dtype=float32), Array([1., 1.],
-    dtype=float32))})
+    Example:
+        >>> import namoo
+        >>> norm, state = namoo.nn.make_with_state(namoo.nn.BatchNorm)(2, axis_name="batch")
+        >>> state
+        State({'statistics': (Array(0, dtype=int32), Array([0., 0.], dtype=float32), Array([1., 1.],
+        dtype=float32))})
     """
 
     def made(*args: Any, **kwargs: Any) -> tuple[Any, State]:
@@ -151,7 +153,7 @@ def make_with_state(make: Callable[..., Any]) -> Callable[..., tuple[Any, State]
         names: dict[tuple[int, ...], str] = {}
         for path, part in list(walk(model)):
             if isinstance(part, StateIndex) and part.name is None:
-                # One layer in two places has one state.
+                # A layer that occurs twice in a model has one state.
                 same = tuple(id(leaf) for leaf in tree.leaves(part.init))
                 name = names.setdefault(same, path_string(path))
                 values.setdefault(name, part.init)

@@ -1,11 +1,12 @@
 """Arrays and functions of arrays, with NumPy's names: what JAX has as `jax.numpy`.
 
->>> import namoo.numpy as jnp
->>> jnp.sum(jnp.arange(4.0) ** 2)
-Array(14., dtype=float32)
+Example:
+    >>> import namoo.numpy as jnp
+    >>> jnp.sum(jnp.arange(4.0) ** 2)
+    Array(14., dtype=float32)
 """
 
-from namoo._lazy import lazy as _lazily
+from namoo._base.lazy import lazy as _lazily
 
 _TABLE = {
     # Asking for the class itself loads its operators and methods.
@@ -46,13 +47,8 @@ _TABLE = {
         "atanh cbrt cos cosh deg2rad degrees exp exp2 expm1 hypot i0 log log10 log1p log2 "
         "logaddexp logaddexp2 rad2deg radians sin sinc sinh sqrt tan tanh"
     ),
-    "numpy.elements": (
-        "angle around ceil clip conj conjugate floor fmax fmin imag isclose iscomplex isfinite "
-        "isinf isnan isneginf isposinf isreal nan_to_num piecewise real rint round select trunc "
-        "where"
-    ),
     "numpy.fft": ".",
-    "numpy.floats": "copysign frexp gcd heaviside lcm ldexp modf nextafter signbit spacing",
+    "numpy.float_parts": "copysign frexp gcd heaviside lcm ldexp modf nextafter signbit spacing",
     "numpy.grids": (
         "c_ diag diag_indices diag_indices_from diagflat diagonal eye fill_diagonal fromfunction "
         "identity index_exp indices ix_ mask_indices meshgrid mgrid ogrid r_ s_ tri tril "
@@ -74,6 +70,10 @@ _TABLE = {
     ),
     "numpy.mapping": "apply_along_axis apply_over_axes vectorize",
     "numpy.nanfunctions": "nanmax nanmean nanmin nanprod nanstd nansum nanvar",
+    "numpy.number_parts": (
+        "angle around ceil conj conjugate floor imag isclose iscomplex isfinite isinf isnan "
+        "isneginf isposinf isreal real rint round trunc"
+    ),
     "numpy.padding": "pad",
     "numpy.polynomial": (
         "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots"
@@ -86,13 +86,14 @@ _TABLE = {
     "numpy.searching": (
         "argmax argmin argwhere digitize flatnonzero nanargmax nanargmin nonzero searchsorted"
     ),
+    "numpy.selection": "clip fmax fmin nan_to_num piecewise select where",
     "numpy.sets": (
         "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts "
         "unique_inverse unique_values"
     ),
     "numpy.sorting": "argpartition argsort lexsort partition sort sort_complex",
     "numpy.spaces": "geomspace linspace logspace",
-    "numpy.standard": "__array_api_version__ __array_namespace_info__",
+    "numpy.array_api": "__array_api_version__ __array_namespace_info__",
     "numpy.taking": "put put_along_axis take take_along_axis",
     "numpy.ufuncs": "frompyfunc ufunc",
     "numpy.windows": "bartlett blackman hamming hanning kaiser",

@@ -1,7 +1,7 @@
-"""Gives arrays, concrete and traced, their operators and methods.
+"""Operators and methods of arrays, concrete and traced.
 
-The core cannot know them, because they are written on everything above it; importing this module
-attaches them.  Concrete arrays also get short versions of the operators, through NumPy.
+They are written on everything above the core, so the core cannot define them; importing this module
+attaches them.
 """
 
 from __future__ import annotations
@@ -13,48 +13,40 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
-from namoo._accelerator import native
-from namoo._config import config
-from namoo._lazy import later
-from namoo.core.array import Array, Deleted, EagerArray, PlacedArray, delete
-from namoo.core.late import settle
-from namoo.core.trace import (
-    ARRAY_ADVICE,
-    BOOL_ADVICE,
-    INTEGER_ADVICE,
-    SCALAR_ADVICE,
-    Tracer,
-    context,
-    eval_trace,
-)
+from namoo import errors
+from namoo._base import dtypes
+from namoo._base.deleted import Deleted
+from namoo._base.late_methods import remove_placeholders
+from namoo._base.lazy import later
+from namoo._base.source_context import at_user_line, entry_point
+from namoo._base.tracer_advice import ARRAY_ADVICE, BOOL_ADVICE, INTEGER_ADVICE, SCALAR_ADVICE
+from namoo.core.array import Array, EagerArray, PlacedArray, delete
+from namoo.core.trace import Tracer
+from namoo.eager import attach_shortcuts, without_shortcut
 from namoo.engines.base import Device
-from namoo.engines.devices import home
+from namoo.engines.registry import home
 from namoo.numpy import arithmetic as ar
-from namoo.numpy import contraction, creation, elements, fast, logic, reductions
+from namoo.numpy import contraction, creation, logic, number_parts, reductions, selection
 from namoo.numpy.at import IndexUpdateHelper
+from namoo.numpy.device_arguments import placed
 from namoo.numpy.indexing import getitem
-from namoo.numpy.places import placed
-from namoo.numpy.promote import OPERANDS, promote, to_array
-from namoo.numpy.ufuncs import ufunc
+from namoo.numpy.promote import OPERANDS, to_array
 from namoo.primitives import bits
 from namoo.primitives import shape as lax
-from namoo.primitives.elementwise import root_by_power
 
 exchange = later("namoo.numpy.exchange")
 manipulation = later("namoo.numpy.manipulation")
 printing = later("namoo.numpy.printing")
-standard = later("namoo.numpy.standard")
+array_api = later("namoo.numpy.array_api")
 
 Method = Callable[..., Any]
 
 
-# ---- operators
-
-
-def _binary(symbol: str, fun: Method, swap: bool = False) -> Method:
+def _operator(symbol: str, fun: Method, swap: bool = False) -> Method:
     """The operator that calls `fun`; foreign types may answer with an operator of their own."""
+    fun = without_shortcut(fun)  # operators have shortcuts of their own
 
+    @entry_point
     def method(self: Array, other: Any, /) -> Any:
         if not isinstance(other, OPERANDS):
             convert = getattr(other, "__jax_array__", None)
@@ -74,8 +66,7 @@ def _binary(symbol: str, fun: Method, swap: bool = False) -> Method:
     return method
 
 
-# What the operators mean: name, symbol, function.
-_OPERATORS: list[tuple[str, str, Method]] = [
+_ARITHMETIC: list[tuple[str, str, Method]] = [
     ("add", "+", ar.add),
     ("sub", "-", ar.subtract),
     ("mul", "*", ar.multiply),
@@ -99,96 +90,6 @@ _COMPARISONS: list[tuple[str, str, Method]] = [
     ("gt", ">", logic.greater),
     ("ge", ">=", logic.greater_equal),
 ]
-# A power with an integer exponent is a chain of multiplications, which NumPy's is not.
-_POWERS: fast.Scalars = {d: kinds - {int} for d, kinds in fast.INEXACT.items() if d.kind == "f"}
-
-
-def _power(x: Any, y: Any) -> np.ndarray | None:
-    """NumPy's power, but for x ** 0.5; None for an array of exponents that is repeated."""
-    if type(y) is float:
-        return root_by_power(x) if y == 0.5 else np.power(x, y)
-    return None if y.size < 2 or y.shape != np.shape(x) != () else np.power(x, y)
-
-
-def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-    """The product of matrices or vectors whose precision nobody chose; None for all else."""
-    plain = 0 < x.ndim <= 2 and 0 < y.ndim <= 2 and x.dtype.char in "fdFD"
-    # Up to two axes it means the same as `matmul`, and is at BLAS sooner.
-    return x.dot(y) if plain and config.default_matmul_precision is None else None
-
-
-# Where NumPy computes the same, at once: its function, kinds of dtypes, Python numbers.
-_SHORT: dict[str, tuple[Method, str, fast.Scalars]] = {
-    "add": (np.add, "fiucb", fast.ARITHMETIC),
-    "sub": (np.subtract, "fiuc", fast.ARITHMETIC),
-    "mul": (np.multiply, "fiucb", fast.ARITHMETIC),
-    "truediv": (np.true_divide, "fc", fast.INEXACT),
-    "pow": (_power, "f", _POWERS),
-    "matmul": (_matrix_product, "fc", {}),
-    "and": (np.bitwise_and, "iub", fast.INTEGER),
-    "or": (np.bitwise_or, "iub", fast.INTEGER),
-    "xor": (np.bitwise_xor, "iub", fast.INTEGER),
-    "eq": (np.equal, "fiucb", fast.ARITHMETIC),
-    "ne": (np.not_equal, "fiucb", fast.ARITHMETIC),
-    "lt": (np.less, "fiub", fast.ORDERED),
-    "le": (np.less_equal, "fiub", fast.ORDERED),
-    "gt": (np.greater, "fiub", fast.ORDERED),
-    "ge": (np.greater_equal, "fiub", fast.ORDERED),
-}
-
-# What C++ does without NumPy where it is small, and the setting that must be None for it.
-_SMALL: dict[str, tuple[Method, str]] = (
-    {} if native is None else {"matmul": (native.product, "default_matmul_precision")}
-)
-
-
-def _short_power(short: Method) -> Method:
-    """x², the most common power, at once; others through NumPy or the general way."""
-    square = ar.square
-
-    def method(self: EagerArray, other: Any, /) -> Any:
-        if type(other) is int and other == 2 and self._value.dtype.kind == "f":
-            return square(self)
-        return short(self, other)
-
-    return method
-
-
-def _plain(fun: Any) -> Method:
-    """A function without its own short way, for an operator that has one."""
-    return fun._func if isinstance(fun, ufunc) else getattr(fun, "__wrapped__", fun)
-
-
-# NumPy's context variable of floating-point errors, by which C++ switches them off as Python does.
-_floating_errors = getattr(fast.set_floating_errors, "__self__", None)
-_cpp = None if _floating_errors is None else native
-if _cpp is not None:
-    _cpp.bind_operators(context, eval_trace, config, EagerArray, _floating_errors, fast.ignore)
-
-
-def _operator(name: str, symbol: str, fun: Method, swap: bool = False) -> Method:
-    """An operator, with its short way; C++ looks at the operands first, where it was built."""
-    if name not in _SHORT:
-        return errors.boundary(_binary(symbol, fun, swap))
-    compute, kinds, scalars = _SHORT[name]
-    short = fast.shortcut(compute, _binary(symbol, _plain(fun), swap), kinds, scalars, swap)
-    if _cpp is None:
-        return short
-    compute, setting = _SMALL.get(name, (compute, None))
-    return _cpp.Operator(compute, setting, short, kinds, scalars, swap)
-
-
-def _attach_operators() -> None:
-    for name, symbol, fun in [*_OPERATORS, *_COMPARISONS]:
-        method = _operator(name, symbol, fun)
-        setattr(Array, f"__{name}__", method)
-        if name == "pow":
-            setattr(EagerArray, "__pow__", _short_power(method))  # noqa: B010
-    for name, symbol, fun in _OPERATORS:
-        setattr(Array, f"__r{name}__", _operator(name, symbol, fun, swap=True))
-
-
-# ---- conversion to Python and NumPy
 
 
 def _known(x: Tracer, error: type[Exception], wanted: str, advice: str) -> Any:
@@ -196,21 +97,22 @@ def _known(x: Tracer, error: type[Exception], wanted: str, advice: str) -> Any:
     try:
         return to_array(x.concrete(wanted))
     except errors.ConcretizationTypeError:
-        # Said again in terms of the conversion, with advice that fits it.
+        # Raised again below, in terms of the conversion and with advice for it.
         pass
     return x.refuse(error, wanted, advice)
 
 
 def _scalar(x: Array, kind: type) -> np.ndarray:
     """The value of an array without axes, for conversion to a Python number."""
-    if isinstance(x, Tracer):
-        wanted = f"a concrete value for {kind.__name__}()"
-        x = _known(x, errors.ConcretizationTypeError, wanted, SCALAR_ADVICE)
     if x.ndim:
         raise TypeError(
-            "Only scalar arrays can be converted to Python scalars; got an array of shape "
-            f"{x.shape}. Select an element first, as in x[0]." + errors.at_user_line()
+            "Only scalar arrays can be converted to Python scalars. Got an array of shape "
+            f"{x.shape}: select an element first, as in x[0]." + at_user_line()
         )
+    if isinstance(x, Tracer):
+        wanted = f"a concrete value for {kind.__name__}()"
+        advice = SCALAR_ADVICE.format(kind=kind.__name__)
+        x = _known(x, errors.ConcretizationTypeError, wanted, advice)
     return x._value  # type: ignore[attr-defined]
 
 
@@ -225,7 +127,7 @@ def _bool(self: Array) -> bool:
         x = _known(x, errors.TracerBoolConversionError, wanted, BOOL_ADVICE)
     value = x._value  # type: ignore[attr-defined]
     if value.dtype.names is not None:
-        raise TypeError("A random key has no truth value." + errors.at_user_line())
+        raise TypeError("A random key has no truth value." + at_user_line())
     return bool(value)
 
 
@@ -243,16 +145,15 @@ def _complex(self: Array) -> complex:
 
 def _index(self: Array) -> int:
     x = self
+    if x.ndim or not dtypes.issubdtype(x.dtype, np.integer):
+        raise TypeError(
+            "Only integer scalar arrays can be converted to a scalar index. Got an array of type "
+            f"{x.aval.str_short(short_dtypes=False)}." + at_user_line()
+        )
     if isinstance(x, Tracer):
         wanted = "a concrete integer"
         x = _known(x, errors.TracerIntegerConversionError, wanted, INTEGER_ADVICE)
-    value = x._value  # type: ignore[attr-defined]
-    if value.ndim or not _dtypes.issubdtype(value.dtype, np.integer):
-        raise TypeError(
-            "Only integer scalar arrays can be converted to a scalar index, got "
-            f"{x.aval.str_short()}."
-        )
-    return int(value)
+    return int(x._value)  # type: ignore[attr-defined]
 
 
 def _hash(self: Array) -> int:
@@ -267,7 +168,7 @@ def _array(self: Array, dtype: Any = None, copy: bool | None = None) -> np.ndarr
     if isinstance(self, Tracer):
         self.refuse(errors.TracerArrayConversionError, "a NumPy array", ARRAY_ADVICE)
     value = self._value  # type: ignore[attr-defined]
-    if _dtypes.is_extended(self.dtype):
+    if dtypes.is_extended(self.dtype):
         raise TypeError(
             "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
             f"random.key_data(x) for the words of an array of type {self.dtype}."
@@ -309,7 +210,7 @@ def _item(self: Array, *args: Any) -> Any:
     x = self
     if isinstance(x, Tracer):
         x = to_array(x.concrete("a concrete value for item()"))
-    if _dtypes.is_extended(x.dtype):
+    if dtypes.is_extended(x.dtype):
         raise TypeError(f"No Python scalar type for elements of dtype {x.dtype}.")
     return x._value.item(*args)
 
@@ -340,32 +241,21 @@ def _namespace(self: Array, /, *, api_version: str | None = None) -> Any:
     """The module of functions for arrays, by the Python array API standard."""
     import namoo.numpy
 
-    if api_version not in (None, standard.__array_api_version__):
+    if api_version not in (None, array_api.__array_api_version__):
         raise ValueError(
             f"api_version={api_version!r} is not available; "
-            f"write {standard.__array_api_version__!r}."
+            f"write {array_api.__array_api_version__!r}."
         )
     return namoo.numpy
-
-
-# ---- sequence protocol
 
 
 def _iterate(self: Array) -> Iterator[Array]:
     if not self.ndim:
         raise TypeError("iteration over a 0-d array")
+    if isinstance(self, PlacedArray) and not (self._committed and self._sharding.num_devices == 1):
+        # Like JAX, read an array on several devices once, not row by row.
+        return (EagerArray(np.asarray(row), self._weak) for row in self._value)
     return iter(manipulation.unstack(self))
-
-
-def _iterate_eager(self: EagerArray) -> Iterator[EagerArray]:
-    if type(self) is PlacedArray and self._committed and self._sharding.num_devices == 1:
-        return _iterate(self)  # type: ignore[return-value]
-    value, weak = self._value, self._weak
-    if not value.ndim:
-        raise TypeError("iteration over a 0-d array")
-    if context.trace is not eval_trace:
-        return _iterate(self)  # type: ignore[return-value]
-    return (EagerArray(np.asarray(row), weak) for row in value)
 
 
 def _len(self: Array) -> int:
@@ -395,14 +285,11 @@ and likewise .add(y), .multiply(y), .min(y), .max(y), .apply(f)."""
 
 
 def _setitem(self: Array, index: Any, value: Any) -> None:
-    raise TypeError(SETITEM + errors.at_user_line())
+    raise TypeError(SETITEM + at_user_line())
 
 
 def _delitem(self: Array, index: Any) -> None:
     raise TypeError("Arrays are immutable; use jnp.delete(x, index) to leave elements out.")
-
-
-# ---- methods whose signature differs from the function's
 
 
 def _reshape(self: Array, *shape: Any, order: str = "C", out_sharding: Any = None) -> Array:
@@ -432,7 +319,7 @@ def _deepcopy(self: Array, memo: Any) -> Array:
 
 
 def _rounded(self: Array, ndigits: int | None = None) -> Array:
-    out = elements.round(self, ndigits or 0)
+    out = number_parts.round(self, ndigits or 0)
     return _astype(out, int) if ndigits is None else out
 
 
@@ -442,8 +329,8 @@ def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
         raise NotImplementedError("`type` argument of array.view() is not supported.")
     if dtype is None:
         return self
-    wanted = _dtypes.check_user_dtype_supported(dtype, "view")
-    own_bits, new_bits = _dtypes.itemsize_bits(self.dtype), _dtypes.itemsize_bits(wanted)
+    wanted = dtypes.check_user_dtype_supported(dtype, "view")
+    own_bits, new_bits = dtypes.itemsize_bits(self.dtype), dtypes.itemsize_bits(wanted)
     if not self.ndim:
         if own_bits != new_bits:
             raise ValueError("view() of a 0d array is only supported if the itemsize is unchanged.")
@@ -464,13 +351,15 @@ def _reinterpret(x: Array, wanted: Any, own_bits: int, new_bits: int) -> Array:
     if wanted == np.bool_:
         return _astype(_view(x, np.uint8), np.bool_)
     if x.dtype.kind == "c":
-        parts = [lax.expand_dims(p, (x.ndim,)) for p in (elements.real(x), elements.imag(x))]
+        parts = [
+            lax.expand_dims(p, (x.ndim,)) for p in (number_parts.real(x), number_parts.imag(x))
+        ]
         from namoo.primitives.slicing import concatenate
 
         pairs = lax.reshape(concatenate(parts, x.ndim), (*x.shape[:-1], 2 * x.shape[-1]))
         return _view(pairs, wanted)
     if wanted.kind == "c":
-        pairs = _view(x, _dtypes.finfo(wanted).dtype)
+        pairs = _view(x, dtypes.finfo(wanted).dtype)
         from namoo.primitives.elementwise import complex as make_complex
 
         return make_complex(
@@ -491,7 +380,7 @@ def _byteswap(self: Array) -> Array:
     if self.dtype.kind == "c":
         from namoo.primitives.elementwise import complex as make_complex
 
-        return make_complex(_byteswap(elements.real(self)), _byteswap(elements.imag(self)))
+        return make_complex(_byteswap(number_parts.real(self)), _byteswap(number_parts.imag(self)))
     if self.dtype.itemsize == 1:
         return _copy(self)
     octets = bits.bitcast_convert_type(self, np.dtype(np.uint8))
@@ -530,12 +419,15 @@ def _later(name: str) -> Method:
     return method
 
 
-# ---- where the array lies
-
-
 def _sharding(self: Array) -> Any:
-    # Loaded late: whoever never asks pays nothing for it.
-    from namoo.sharding.shardings import SingleDeviceSharding
+    if isinstance(self, Tracer):
+        raise AttributeError(
+            "The 'sharding' attribute is not available on traced array with shape "
+            f"{self.aval.str_short(short_dtypes=False)}: where it will be is not known yet. "
+            "namoo.typeof(x) has its type."
+        )
+    # Imported here because few programs need it.
+    from namoo.devices.sharding.shardings import SingleDeviceSharding
 
     return SingleDeviceSharding(home())
 
@@ -551,16 +443,16 @@ def _block_until_ready(self: Array) -> Array:
 
 
 def _copy_to_host_async(self: Array) -> None:
-    """Nothing to do: arrays lie on the host."""
+    """Do nothing: arrays are on the host."""
 
 
 def _devices(self: Array) -> set[Device]:
-    """The devices the array lies on."""
+    """The devices of the array."""
     return {home()}
 
 
 def _to_device(self: Array, device: Any, *, stream: None = None) -> Array:
-    """The array on a device, or laid out as a sharding tells."""
+    """The array on a device, or with a sharding."""
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
     return placed("array.to_device", self, device)
@@ -568,7 +460,7 @@ def _to_device(self: Array, device: Any, *, stream: None = None) -> Array:
 
 def _shards(self: EagerArray) -> list[Any]:
     """The parts of the array on devices: one, which is all of it."""
-    from namoo.api.placement import Shard
+    from namoo.devices.placed_array import Shard
 
     return [Shard(self, home(), 0, 0)]
 
@@ -576,7 +468,7 @@ def _shards(self: EagerArray) -> list[Any]:
 def _addressable_data(self: EagerArray, index: int) -> EagerArray:
     """The part of the array on the device of that number."""
     if operator.index(index) != 0:
-        raise IndexError(f"the array lies on one device, there is no part {index}")
+        raise IndexError(f"the array is on one device, there is no part {index}")
     return self
 
 
@@ -607,10 +499,10 @@ _METHODS: dict[str, Any] = {
     "astype": _astype,
     "block_until_ready": _block_until_ready,
     "byteswap": _byteswap,
-    "clip": elements.clip,
+    "clip": selection.clip,
     "compress": _compress,
-    "conj": elements.conjugate,
-    "conjugate": elements.conjugate,
+    "conj": number_parts.conjugate,
+    "conjugate": number_parts.conjugate,
     "copy": _copy,
     "copy_to_host_async": _copy_to_host_async,
     "devices": _devices,
@@ -622,7 +514,7 @@ _METHODS: dict[str, Any] = {
     "prod": reductions.prod,
     "ptp": reductions.ptp,
     "reshape": _reshape,
-    "round": elements.round,
+    "round": number_parts.round,
     "std": reductions.std,
     "sum": reductions.sum,
     "to_device": _to_device,
@@ -656,14 +548,14 @@ _METHODS: dict[str, Any] = {
     "flatten": _later("ravel"),
     "T": property(lambda self: manipulation.transpose(self), doc="The array transposed."),
     "mT": property(lambda self: manipulation.matrix_transpose(self), doc="Matrices transposed."),
-    "real": property(lambda self: elements.real(self), doc="The real part."),
-    "imag": property(lambda self: elements.imag(self), doc="The imaginary part."),
+    "real": property(lambda self: number_parts.real(self), doc="The real part."),
+    "imag": property(lambda self: number_parts.imag(self), doc="The imaginary part."),
     "at": property(IndexUpdateHelper, doc="Changed copies: x.at[index].set(y) and the like."),
     "flat": property(_flat),
     "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes of one element."),
     "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
-    "device": property(lambda self: home(), doc="The device the array lies on."),
-    "sharding": property(_sharding, doc="How the array lies on devices."),
+    "device": property(lambda self: home(), doc="The device of the array."),
+    "sharding": property(_sharding, doc="The sharding of the array."),
     "committed": property(lambda self: False, doc="Whether it was put on a chosen device."),
 }
 
@@ -673,11 +565,9 @@ _EAGER_METHODS: dict[str, Any] = {
     "__format__": lambda self, spec: format(
         self._value if self._value.ndim else self._value[()], spec
     ),
-    "__iter__": _iterate_eager,
     "__buffer__": _buffer,
     "__dlpack__": _dlpack,
     "__dlpack_device__": _dlpack_device,
-    "__neg__": fast.unary(np.negative, "fiuc", promote)(lambda x: ar.negative(x)),
     "addressable_data": _addressable_data,
     "addressable_shards": property(_shards),
     "global_shards": property(_shards),
@@ -693,15 +583,21 @@ _EAGER_METHODS: dict[str, Any] = {
 }
 
 
+_OPERATORS = {
+    **{f"__{name}__": _operator(symbol, fun) for name, symbol, fun in _ARITHMETIC + _COMPARISONS},
+    **{f"__r{name}__": _operator(symbol, fun, swap=True) for name, symbol, fun in _ARITHMETIC},
+}
+
+
 def attach() -> None:
     """Give `Array` and `EagerArray` all of the above."""
-    _attach_operators()
-    for cls, methods in ((Array, _METHODS), (EagerArray, _EAGER_METHODS)):
-        for name, method in methods.items():
-            own = isinstance(method, FunctionType) and method is not getitem
-            guarded = own and not hasattr(method, "is_boundary")
-            setattr(cls, name, errors.boundary(method) if guarded else method)
-    settle(Array)
+    methods = {**_OPERATORS, **_METHODS}
+    attach_shortcuts(methods, "numpy._methods")
+    for cls, attributes in ((Array, methods), (EagerArray, _EAGER_METHODS)):
+        for name, method in attributes.items():
+            plain = isinstance(method, FunctionType) and not hasattr(method, "is_entry_point")
+            setattr(cls, name, entry_point(method) if plain else method)
+    remove_placeholders(Array)
 
 
 attach()

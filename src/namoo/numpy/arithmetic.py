@@ -1,4 +1,4 @@
-"""Arithmetic, comparison, logic and bits, with NumPy's promotion and broadcasting."""
+"""Arithmetic, with NumPy's promotion and broadcasting."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
-from namoo._config import config
+from namoo._base import dtypes
+from namoo._base.config import config
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer
-from namoo.numpy import fast
+from namoo.eager import attach_shortcuts
 from namoo.numpy.promote import (
     array_of,
     fit_shapes,
@@ -20,58 +20,21 @@ from namoo.numpy.promote import (
     promote_numeric,
     promote_types,
 )
-from namoo.numpy.ufuncs import binary_ufunc, unary_ufunc
+from namoo.numpy.same_type import (
+    choose,
+    const,
+    is_kind,
+    refuse_complex,
+    strong,
+    weak,
+)
+from namoo.numpy.ufuncs import elementwise
 from namoo.primitives import bits
 from namoo.primitives import elementwise as lax
-from namoo.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sign_p, sub_p
-from namoo.primitives.compare import ne_p
-from namoo.primitives.shape import broadcast_to
+from namoo.primitives.arithmetic import add_p, div_p, mul_p, neg_p, sub_p
 
 
-def const(x: Array, value: Any) -> EagerArray:
-    """A scalar of the type of `x`, as weak as a number beside it: arrays make it strong."""
-    return EagerArray(np.asarray(value, x.dtype), x.weak_type and not x.ndim)
-
-
-def strong(x: Array, value: Any) -> np.ndarray:
-    """A scalar of the dtype of `x` that is not weak."""
-    return np.asarray(value, x.dtype)
-
-
-def weak(x: Array, value: Any) -> EagerArray:
-    """A scalar of the dtype of `x` that leaves an operand as weak or strong as it is."""
-    return EagerArray(np.asarray(value, x.dtype), True)
-
-
-def is_kind(x: Array, kind: type) -> bool:
-    """Whether the elements of `x` are of an abstract NumPy kind."""
-    return _dtypes.issubdtype(x.dtype, kind)
-
-
-def is_complex(x: Array) -> bool:
-    return _dtypes.issubdtype(x.dtype, np.complexfloating)
-
-
-def refuse_complex(name: str, x: Array, error: type[Exception], advice: str = "") -> None:
-    """Raise where a function has no meaning for complex numbers."""
-    if is_complex(x):
-        raise error(f"jnp.{name} does not support complex inputs, got {x.dtype}.{advice}")
-
-
-def to_bool(x: Array) -> Array:
-    """Whether each element is not zero."""
-    return x if x.dtype == np.bool_ else ne_p.bind(x, const(x, 0))
-
-
-def choose(condition: Array, x: Any, y: Any) -> Array:
-    """`x` where the condition holds, else `y`; operands of one type, scalars repeated."""
-    shape = np.broadcast_shapes(condition.shape, np.shape(x), np.shape(y))
-    if condition.shape and condition.shape != shape:
-        condition = broadcast_to(condition, shape)
-    return lax.select(condition, broadcast_to(x, shape), broadcast_to(y, shape))
-
-
-@binary_ufunc(np.add, "fiucb", fast.ARITHMETIC, identity=0)
+@elementwise(2, identity=0)
 def add(x: Any, y: Any, /) -> Array:
     """The sum x + y; of booleans, whether either holds.
 
@@ -84,10 +47,10 @@ def add(x: Any, y: Any, /) -> Array:
         Array([1.5, 2.5, 3.5], dtype=float32, weak_type=True)
     """
     x, y = promote("add", x, y)
-    return bits.bitwise_or(x, y) if x.dtype == _dtypes.bool_ else add_p.bind(x, y)
+    return bits.bitwise_or(x, y) if x.dtype == dtypes.bool_ else add_p.bind(x, y)
 
 
-@binary_ufunc(np.multiply, "fiucb", fast.ARITHMETIC, identity=1)
+@elementwise(2, identity=1)
 def multiply(x: Any, y: Any, /) -> Array:
     """The product x · y; of booleans, whether both hold.
 
@@ -101,10 +64,10 @@ def multiply(x: Any, y: Any, /) -> Array:
                [4., 8.]], dtype=float32)
     """
     x, y = promote("multiply", x, y)
-    return bits.bitwise_and(x, y) if x.dtype == _dtypes.bool_ else mul_p.bind(x, y)
+    return bits.bitwise_and(x, y) if x.dtype == dtypes.bool_ else mul_p.bind(x, y)
 
 
-@binary_ufunc(np.subtract, "fiuc", fast.ARITHMETIC)
+@elementwise(2)
 def subtract(x: Any, y: Any, /) -> Array:
     """The difference x - y.
 
@@ -122,7 +85,6 @@ def subtract(x: Any, y: Any, /) -> Array:
     return sub_p.bind(*promote("subtract", x, y))
 
 
-@fast.binary(np.true_divide, "fc", fast.INEXACT)
 def true_divide(x1: Any, x2: Any, /) -> Array:
     """The quotient x1 / x2; integers are divided as floats.
 
@@ -163,12 +125,6 @@ def _float_divmod(x: Array, y: Array) -> tuple[Array, Array]:
     )
 
 
-@fast.binary(
-    # What integers divided by zero give is the general way's affair.
-    lambda x, y: np.floor_divide(x, y) if np.all(y) else None,
-    "iu",
-    fast.INTEGER,
-)
 def floor_divide(x1: Any, x2: Any, /) -> Array:
     """The quotient x1 / x2 rounded down.
 
@@ -208,7 +164,6 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
     return _float_divmod(x, y)
 
 
-@fast.binary(np.remainder, "iu", fast.INTEGER)
 def remainder(x1: Any, x2: Any, /) -> Array:
     """The remainder of x1 / x2, with the sign of x2.
 
@@ -273,7 +228,7 @@ def power(x1: Any, x2: Any, /) -> Array:
     else:
         exponent = _concrete_integer(x2)
     if exponent is not None:
-        (x,) = promote_types("power", x1, to=_dtypes.to_numeric_dtype)
+        (x,) = promote_types("power", x1, to=dtypes.to_numeric_dtype)
         return lax.integer_pow(x, exponent)
     x, y = promote_numeric("power", x1, x2)
     if is_kind(x, np.integer):
@@ -327,7 +282,7 @@ def float_power(x: Any, y: Any, /) -> Array:
     return lax.pow_p.bind(*promote_inexact("float_power", x, y))
 
 
-@unary_ufunc(np.negative)
+@elementwise(1)
 def negative(x: Any, /) -> Array:
     """The numerical negative -x.
 
@@ -339,10 +294,9 @@ def negative(x: Any, /) -> Array:
         >>> jnp.negative(jnp.array([1, -2]))
         Array([-1,  2], dtype=int32)
     """
-    return neg_p.bind(x)
+    return neg_p.bind(*promote("negative", x))
 
 
-@fast.unary(lambda x: x, "fiucb", promote)
 def positive(x: Any, /) -> Array:
     """The array itself.
 
@@ -351,10 +305,9 @@ def positive(x: Any, /) -> Array:
         >>> jnp.positive(jnp.array([1, -2]))
         Array([ 1, -2], dtype=int32)
     """
-    return x
+    return promote("positive", x)[0]
 
 
-@fast.unary(np.abs, "fi", promote)
 def absolute(x: Any, /) -> Array:
     """The absolute value; the modulus of complex numbers.
 
@@ -363,6 +316,7 @@ def absolute(x: Any, /) -> Array:
         >>> jnp.absolute(jnp.array([-1.0, 2.0])), jnp.absolute(3 + 4j)
         (Array([1., 2.], dtype=float32), Array(5., dtype=float32, weak_type=True))
     """
+    (x,) = promote("absolute", x)
     if x.dtype == np.bool_ or is_kind(x, np.unsignedinteger):
         return x
     return lax.abs(x)
@@ -371,7 +325,6 @@ def absolute(x: Any, /) -> Array:
 abs = absolute
 
 
-@fast.unary(np.fabs, "f")
 def fabs(x: Any, /) -> Array:
     """The absolute value, as a float.
 
@@ -383,11 +336,11 @@ def fabs(x: Any, /) -> Array:
         >>> jnp.fabs(jnp.array([-1, 2]))
         Array([1., 2.], dtype=float32)
     """
+    (x,) = promote_inexact("fabs", x)
     refuse_complex("fabs", x, TypeError, " Use jnp.abs for the modulus.")
     return lax.abs(x)
 
 
-@fast.unary(sign_p.plain, "fi", promote)
 def sign(x: Any, /) -> Array:
     """-1, 0 or 1 by the sign of x; x / |x| for complex numbers.
 
@@ -396,10 +349,9 @@ def sign(x: Any, /) -> Array:
         >>> jnp.sign(jnp.array([-2.0, 0.0, 5.0]))
         Array([-1.,  0.,  1.], dtype=float32)
     """
-    return lax.sign(x)
+    return lax.sign(*promote("sign", x))
 
 
-@fast.unary(np.square, "fiuc", promote_numeric)
 def square(x: Any, /) -> Array:
     """x².
 
@@ -408,10 +360,9 @@ def square(x: Any, /) -> Array:
         >>> jnp.square(jnp.array([1, -3]))
         Array([1, 9], dtype=int32)
     """
-    return lax.square(x)
+    return lax.square(*promote_numeric("square", x))
 
 
-@fast.unary(np.reciprocal, "f")
 def reciprocal(x: Any, /) -> Array:
     """1 / x, as a float.
 
@@ -420,6 +371,7 @@ def reciprocal(x: Any, /) -> Array:
         >>> jnp.reciprocal(jnp.array([1, 4]))
         Array([1.  , 0.25], dtype=float32)
     """
+    (x,) = promote_inexact("reciprocal", x)
     return lax.integer_pow(x, -1)
 
 
@@ -438,3 +390,5 @@ def _on_integers(change: str) -> Any:
 add.define(at=_on_integers("add"))
 multiply.define(at=_on_integers("multiply"))
 subtract.define(at=lambda x, indices, y: x.at[indices].subtract(y))
+
+attach_shortcuts(globals())

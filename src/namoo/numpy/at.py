@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from namoo import _dtypes, errors
-from namoo._config import config
-from namoo._lazy import later
-from namoo.core.array import Array, EagerArray
-from namoo.core.trace import context, eval_trace
+from namoo._base import dtypes
+from namoo._base.config import config
+from namoo._base.lazy import later
+from namoo._base.source_context import at_user_line, warn_user
+from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import power, true_divide
 from namoo.numpy.creation import asarray
 from namoo.numpy.indexing import (
-    BASIC,
     Item,
     Layout,
     Mode,
     Shape,
-    as_numpy_index,
     get,
     read_index,
 )
-from namoo.numpy.promote import OPERANDS, as_type, fast, to_array
+from namoo.numpy.promote import OPERANDS, as_type, to_array
 from namoo.primitives.shape import (
     broadcast_to,
     convert_element_type,
@@ -36,7 +32,7 @@ from namoo.primitives.shape import (
 )
 
 gather = later("namoo.primitives.gather")
-windows = later("namoo.primitives.windows")
+windows = later("namoo.primitives.gather_dimensions")
 
 
 class IndexUpdateHelper:
@@ -61,10 +57,11 @@ class IndexUpdateHelper:
     of bounds do), `indices_are_sorted` and `unique_indices` (promises that make it faster), and
     `wrap_negative_indices` (whether negative indices count from the end).
 
-    >>> import namoo.numpy as jnp
-    >>> x = jnp.zeros(4)
-    >>> x.at[jnp.array([1, 3, 3])].add(1.0)
-    Array([0., 1., 0., 2.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> x = jnp.zeros(4)
+        >>> x.at[jnp.array([1, 3, 3])].add(1.0)
+        Array([0., 1., 0., 2.], dtype=float32)
     """
 
     __slots__ = ("array",)
@@ -80,9 +77,19 @@ class IndexUpdateHelper:
 
 
 class IndexUpdateRef:
-    """`x.at[index]`: a place in an array; see `IndexUpdateHelper` for its methods."""
+    """`x.at[index]`: a reference to elements of an array; see `IndexUpdateHelper`."""
 
     __slots__ = ("array", "index")
+
+    add: Any
+    divide: Any
+    max: Any
+    min: Any
+    mul: Any
+    multiply: Any
+    power: Any
+    set: Any
+    subtract: Any
 
     def __init__(self, array: Array, index: Any):
         self.array = array
@@ -90,18 +97,6 @@ class IndexUpdateRef:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.array!r}, {self.index!r})"
-
-    def _update(self, kind: str, values: Any, flags: tuple[Any, ...]) -> Any:
-        held = self._holders() if type(self.array) is EagerArray else None
-        if _nobody_else is None:  # it is being measured
-            return held
-        own = held == _nobody_else
-        return update(kind, self.array, self.index, values, *flags, own=own)
-
-    def _holders(self) -> tuple[int, ...]:
-        """How often the place, its array and the array's memory are referred to."""
-        x: Any = self.array
-        return sys.getrefcount(self), sys.getrefcount(x), sys.getrefcount(x._value)
 
     def get(
         self,
@@ -115,9 +110,10 @@ class IndexUpdateRef:
     ) -> Any:
         """The elements; with mode 'fill', those out of bounds are `fill_value`.
 
-        >>> import namoo.numpy as jnp
-        >>> jnp.arange(3.0).at[jnp.array([2, 5])].get(mode="fill", fill_value=-1)
-        Array([ 2., -1.], dtype=float32)
+        Example:
+            >>> import namoo.numpy as jnp
+            >>> jnp.arange(3.0).at[jnp.array([2, 5])].get(mode="fill", fill_value=-1)
+            Array([ 2., -1.], dtype=float32)
         """
         return get(
             self.array,
@@ -128,133 +124,6 @@ class IndexUpdateRef:
             unique_indices,
             wrap_negative_indices,
         )
-
-    def set(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the elements replaced.
-
-        >>> import namoo.numpy as jnp
-        >>> jnp.zeros((2, 3)).at[:, 1].set(jnp.array([5.0, 6.0]))
-        Array([[0., 5., 0.],
-               [0., 6., 0.]], dtype=float32)
-        """
-        flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return self._update("scatter", values, flags)
-
-    def add(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with `values` added to the elements.
-
-        >>> import namoo.numpy as jnp
-        >>> jnp.ones(3).at[jnp.array([0, 0, 2])].add(jnp.array([1.0, 2.0, 3.0]))
-        Array([4., 1., 4.], dtype=float32)
-        """
-        flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return self._update("scatter_add", values, flags)
-
-    def subtract(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with `values` subtracted from the elements."""
-        flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return self._update("scatter_sub", values, flags)
-
-    def multiply(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the elements multiplied by `values`."""
-        flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return self._update("scatter_mul", values, flags)
-
-    mul = multiply
-
-    def divide(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the elements divided by `values`; integers become floating."""
-        flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        divisor = update("scatter_mul", _ones(self.array), self.index, values, *flags)
-        return true_divide(self.array, divisor)
-
-    def power(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the elements raised to the power `values`."""
-        flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        exponent = update("scatter_mul", _ones(self.array), self.index, values, *flags)
-        return power(self.array, exponent)
-
-    def min(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the smaller of the elements and `values`."""
-        flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return self._update("scatter_min", values, flags)
-
-    def max(
-        self,
-        values: Any,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: Mode = None,
-        out_sharding: Any = None,
-        wrap_negative_indices: bool = True,
-    ) -> Any:
-        """The array with the larger of the elements and `values`."""
-        flags = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        return self._update("scatter_max", values, flags)
 
     def apply(
         self,
@@ -267,41 +136,76 @@ class IndexUpdateRef:
     ) -> Any:
         """The array with a function of one number applied to the elements.
 
-        An element that is indexed several times goes through the function as often.
+        The function is applied as often as an element is indexed.
 
-        >>> import namoo.numpy as jnp
-        >>> jnp.arange(4.0).at[1:3].apply(lambda v: v * 10)
-        Array([ 0., 10., 20.,  3.], dtype=float32)
+        Example:
+            >>> import namoo.numpy as jnp
+            >>> jnp.arange(4.0).at[1:3].apply(lambda v: v * 10)
+            Array([ 0., 10., 20.,  3.], dtype=float32)
         """
-        # Loaded late: nothing else here needs loops.
+        # Imported here because nothing else in this module needs loops.
         from namoo.control.scatter_apply import scatter_apply
 
-        x, place = _place(self.array, self.index, mode, wrap_negative_indices)
+        x, target = _target(self.array, self.index, mode, wrap_negative_indices)
         out = scatter_apply(
             x,
-            place.indices,
+            target.indices,
             func,
-            place.numbers,
-            update_shape=place.shape,
-            indices_are_sorted=indices_are_sorted or place.distinct,
-            unique_indices=unique_indices or place.distinct,
+            target.numbers,
+            update_shape=target.shape,
+            indices_are_sorted=indices_are_sorted or target.distinct,
+            unique_indices=unique_indices or target.distinct,
             mode=mode,
         )
         return reshape(out, self.array.shape)
 
 
-def _ones(x: Array) -> Any:
-    return ones(x.aval)
+def update_at(ref: IndexUpdateRef, kind: str, values: Any, *flags: Any) -> Any:
+    """What the methods of `x.at[index]` return; `kind` and `flags` as for `update`."""
+    return update(kind, ref.array, ref.index, values, *flags)
 
 
-class Place:
-    """Where an update goes, in the words of `scatter`.
+def divide_at(ref: IndexUpdateRef, kind: str, values: Any, *flags: Any) -> Any:
+    """The array divided by ones in which the elements are multiplied by `values`."""
+    divisor = update(kind, ones(ref.array.aval), ref.index, values, *flags)
+    return true_divide(ref.array, divisor)
+
+
+def power_at(ref: IndexUpdateRef, kind: str, values: Any, *flags: Any) -> Any:
+    """The array to the power of ones in which the elements are multiplied by `values`."""
+    exponent = update(kind, ones(ref.array.aval), ref.index, values, *flags)
+    return power(ref.array, exponent)
+
+
+def _method(name: str, change: Callable[..., Any], kind: str, doc: str) -> Callable[..., Any]:
+    def method(
+        self: IndexUpdateRef,
+        values: Any,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Mode = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
+    ) -> Any:
+        return change(
+            self, kind, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices
+        )
+
+    method.__name__ = name
+    method.__qualname__ = f"IndexUpdateRef.{name}"
+    method.__doc__ = doc
+    return method
+
+
+class Target:
+    """The elements that an update changes, in the terms of `scatter`.
 
     Attributes:
-      indices, numbers: its operand and its dimension numbers.
-      result_shape: the shape of `x[index]`, to which the values are broadcast.
-      shape: the same without the axes that None adds: the shape of `scatter`'s updates.
-      distinct: whether no element can be meant twice, and the indices are in order.
+        indices, numbers: its operand and its dimension numbers.
+        result_shape: the shape of `x[index]`, to which the values are broadcast.
+        shape: the same without the axes that None adds: the shape of `scatter`'s updates.
+        distinct: whether no element can be meant twice, and the indices are in order.
     """
 
     def __init__(self, shape: Shape, items: list[Item], wrap: bool):
@@ -322,12 +226,12 @@ class Place:
         self.distinct = not layout.has_arrays and all(item.value[2] > 0 for item in lines)
 
 
-def _place(x: Array, index: Any, mode: Mode, wrap: bool) -> tuple[Any, Place]:
-    """The array with the axes that scalar booleans add, and the place of an update in it."""
+def _target(x: Array, index: Any, mode: Mode, wrap: bool) -> tuple[Any, Target]:
+    """The array with the axes that scalar booleans add, and the target of an update in it."""
     items, inserted, shape = read_index(
         x.shape, index, strict=mode is None and config.check_static_indices, wrap=wrap
     )
-    return expand_dims(x, inserted) if inserted else x, Place(shape, items, wrap)
+    return expand_dims(x, inserted) if inserted else x, Target(shape, items, wrap)
 
 
 def update(
@@ -339,46 +243,35 @@ def update(
     unique_indices: bool = False,
     mode: Mode = None,
     wrap: bool = True,
-    own: bool = False,
 ) -> Any:
     """`x` with `values` written to `x[index]`, or combined with it.
 
     Args:
-      kind: 'scatter', which writes, 'scatter_add', …
-      x: an array.
-      index: as in `x[index]`.
-      values: anything that broadcasts to `x[index]`.
-      indices_are_sorted, unique_indices, mode, wrap: as for the methods of `x.at[index]`.
-      own: nobody will ask for `x` any more, so its memory can be the result's.
+        kind: 'scatter', which writes, 'scatter_add', …
+        x: an array.
+        index: as in `x[index]`.
+        values: anything that broadcasts to `x[index]`.
+        indices_are_sorted, unique_indices, mode, wrap: as for the methods of `x.at[index]`.
 
     Raises:
-      IndexError, TypeError: as for `x[index]`.
-      ValueError: the values do not broadcast to the shape of `x[index]`.
+        IndexError, TypeError: as for `x[index]`.
+        ValueError: the values do not broadcast to the shape of `x[index]`.
     """
-    if type(x) is EagerArray and context.trace is eval_trace and wrap and mode is None:
-        value = x._value
-        # What a function of NumPy's or an engine gave us may be a view, or read-only.
-        own = own and value.flags.owndata and value.flags.writeable
-        # What writes needs nothing of the primitive, which few programs load.
-        ufunc = None if kind == "scatter" else getattr(gather, f"{kind}_p").ufunc
-        out = _update_with_numpy(ufunc, value, index, values, own)
-        if out is not None:
-            return EagerArray(out, x._weak)
     if not isinstance(values, OPERANDS):
         values = asarray(values)
     y = to_array(values)
     warn_if_unsafe(x, y)
     prim = getattr(gather, f"{kind}_p")
-    wide, place = _place(x, index, mode, wrap)
-    dtype, weak = _dtypes.join(_dtypes.dtype_and_weak(x), _dtypes.dtype_and_weak(y))
+    wide, target = _target(x, index, mode, wrap)
+    dtype, weak = dtypes.join(dtypes.dtype_and_weak(x), dtypes.dtype_and_weak(y))
     prim.check_dtype(dtype)
     out = prim.bind(
         as_type(wide, dtype, x.weak_type if x.dtype == dtype else weak),
-        place.indices,
-        _fitted(y if y.dtype == dtype else as_type(values, dtype), place),
-        dimension_numbers=place.numbers,
-        indices_are_sorted=indices_are_sorted or place.distinct,
-        unique_indices=unique_indices or place.distinct,
+        target.indices,
+        _fitted(y if y.dtype == dtype else as_type(values, dtype), target),
+        dimension_numbers=target.numbers,
+        indices_are_sorted=indices_are_sorted or target.distinct,
+        unique_indices=unique_indices or target.distinct,
         mode=windows.GatherScatterMode.from_any(mode),
     )
     return convert_element_type(reshape(out, x.shape), x.dtype, x.weak_type)
@@ -386,8 +279,8 @@ def update(
 
 def warn_if_unsafe(x: Array, y: Array) -> None:
     """Warn where values lose something in the type of the array they go into."""
-    if not _dtypes.safe_to_cast(y, x):
-        errors.warn(
+    if not dtypes.safe_to_cast(y, x):
+        warn_user(
             "scatter inputs have incompatible types: cannot safely cast value from "
             f"dtype={y.dtype} to dtype={x.dtype} with "
             f"jax_numpy_dtype_promotion={config.numpy_dtype_promotion}. Convert it explicitly: "
@@ -396,84 +289,64 @@ def warn_if_unsafe(x: Array, y: Array) -> None:
         )
 
 
-def _fitted(y: Array, place: Place) -> Any:
+def _fitted(y: Array, target: Target) -> Any:
     """Values broadcast to the shape of `x[index]`, without the axes that None adds."""
-    shape = place.result_shape
+    shape = target.result_shape
     if y.ndim > len(shape):
         raise ValueError(
             f"Cannot broadcast to shape with fewer dimensions: the values have shape {y.shape}, "
-            f"but x[index] has shape {shape}." + errors.at_user_line()
+            f"but x[index] has shape {shape}." + at_user_line()
         )
     if any(a not in (1, b) for a, b in zip(y.shape[::-1], shape[::-1], strict=False)):
         raise ValueError(
             f"Incompatible shapes for broadcasting: the values have shape {y.shape}, but x[index] "
-            f"has shape {shape}." + errors.at_user_line()
+            f"has shape {shape}." + at_user_line()
         )
     y = broadcast_to(y, shape)
-    return squeeze(y, place.new_axes) if place.new_axes else y
+    return squeeze(y, target.new_axes) if target.new_axes else y
 
 
-# Which Python numbers NumPy puts into which kind of dtype without loss, as we do.
-_SCALARS = {"f": (int, float), "c": (int, float, complex), "i": (int,), "u": (int,), "b": (bool,)}
+attach_shortcuts(globals())
 
-# Up to so many elements `ufunc.at` is quicker than to set up a scatter.
-_FEW = 256
+# Method, what it does, its primitive, and its documentation.
+_METHODS: list[tuple[str, Callable[..., Any], str, str]] = [
+    (
+        "set",
+        update_at,
+        "scatter",
+        """The array with the elements replaced.
 
+        Example:
+            >>> import namoo.numpy as jnp
+            >>> jnp.zeros((2, 3)).at[:, 1].set(jnp.array([5.0, 6.0]))
+            Array([[0., 5., 0.],
+                   [0., 6., 0.]], dtype=float32)
+        """,
+    ),
+    (
+        "add",
+        update_at,
+        "scatter_add",
+        """The array with `values` added to the elements.
 
-def _update_with_numpy(
-    ufunc: np.ufunc | None, value: np.ndarray, index: Any, values: Any, own: bool
-) -> np.ndarray | None:
-    """A changed copy, or the array itself if it is our own, where NumPy does what we do; None where
-    there is more to do, and then nothing is changed."""
-    if type(values) is EagerArray and values._value.dtype is value.dtype:
-        y: Any = values._value
-    elif type(values) in _SCALARS.get(value.dtype.kind, ()):
-        try:
-            y = np.asarray(values, value.dtype)
-        except OverflowError:  # Numbers that do not fit wrap around.
-            return None
-    else:
-        return None
-    if ufunc is not None and value.dtype == np.bool_:
-        return None
-    kind = type(index)
-    basic = kind in BASIC or kind is tuple and BASIC.issuperset(map(type, index))
-    if not basic:
-        index = as_numpy_index(index)
-        # Of two values for one place the last one stays: NumPy keeps the order along one axis.
-        if index is None or any(np.ndim(i) > 1 for i in (index if kind is tuple else (index,))):
-            return None
-    try:
-        place = value[index]
-        if np.ndim(y) > np.ndim(place):
-            return None
-        out = value if own else value.copy()
-        if ufunc is None:
-            out[index] = y
-        elif basic:
-            out[index] = fast(ufunc, place, y)
-        elif np.size(place) <= _FEW:
-            fast(ufunc.at, out, index, y)
-        else:
-            return None
-    except (IndexError, ValueError):
-        # Arrays out of bounds have a meaning, and mistakes a better message, elsewhere.
-        return None
-    return out
-
-
-def _measured() -> tuple[int, ...]:
-    """What `_holders` tells of `f(x).at[index].set(y)`, where nothing else holds the array.
-
-    Python's versions differ in how often a call refers to what it works on, so it is measured.
-    Where the count of something that has a name is the same, it is of no use.
-    """
-    x = EagerArray(np.zeros(1, np.float32))
-    place = IndexUpdateRef(EagerArray(np.zeros(1, np.float32)), 0)
-    named = [IndexUpdateRef(x, 0).set(0.0), place.set(0.0)]
-    temporary = IndexUpdateRef(EagerArray(np.zeros(1, np.float32)), 0).set(0.0)
-    return () if temporary in named else temporary
-
-
-_nobody_else: tuple[int, ...] | None = None
-_nobody_else = _measured()
+        Example:
+            >>> import namoo.numpy as jnp
+            >>> jnp.ones(3).at[jnp.array([0, 0, 2])].add(jnp.array([1.0, 2.0, 3.0]))
+            Array([4., 1., 4.], dtype=float32)
+        """,
+    ),
+    ("subtract", update_at, "scatter_sub", "The array with `values` subtracted from the elements."),
+    ("multiply", update_at, "scatter_mul", "The array with the elements multiplied by `values`."),
+    ("min", update_at, "scatter_min", "The array with the smaller of the elements and `values`."),
+    ("max", update_at, "scatter_max", "The array with the larger of the elements and `values`."),
+    (
+        "divide",
+        divide_at,
+        "scatter_mul",
+        "The array with the elements divided by `values`; integers become floating.",
+    ),
+    ("power", power_at, "scatter_mul", "The array with the elements raised to the power `values`."),
+]
+for _name, _change, _kind, _doc in _METHODS:
+    setattr(IndexUpdateRef, _name, _method(_name, _change, _kind, _doc))
+IndexUpdateRef.mul = IndexUpdateRef.multiply

@@ -1,4 +1,4 @@
-"""Functions known at points: their slopes, integrals, values between, and products by shifting."""
+"""Gradients, integrals and interpolation of sampled functions; convolution and correlation."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy import reductions
-from namoo.numpy.arithmetic import absolute, const, is_complex, is_kind, refuse_complex, remainder
+from namoo.numpy.arithmetic import absolute, remainder
 from namoo.numpy.differences import diff
-from namoo.numpy.elements import clip, where
 from namoo.numpy.promote import (
     array_of,
     arrays_of,
@@ -22,7 +21,9 @@ from namoo.numpy.promote import (
     promote_types,
     same,
 )
+from namoo.numpy.same_type import const, is_complex, is_kind, refuse_complex
 from namoo.numpy.searching import searchsorted
+from namoo.numpy.selection import clip, where
 from namoo.numpy.sorting import argsort
 from namoo.primitives import cumulative
 from namoo.primitives import elementwise as lax
@@ -47,10 +48,10 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """
     check_arraylike("trapezoid", *([y] if x is None else [y, x]))
     if x is None:
-        (y,) = promote_types("trapezoid", y, to=_dtypes.to_inexact_dtype)
+        (y,) = promote_types("trapezoid", y, to=dtypes.to_inexact_dtype)
         step = array_of("trapezoid", dx)
     else:
-        y, x = promote_types("trapezoid", y, x, to=_dtypes.to_inexact_dtype)
+        y, x = promote_types("trapezoid", y, x, to=dtypes.to_inexact_dtype)
         check_ranks("trapezoid", [y.shape, x.shape])
         step = diff(x, axis=0 if x.ndim == 1 else axis)
         if x.ndim == 1:
@@ -89,7 +90,7 @@ def gradient(
         >>> jnp.gradient(jnp.array([1.0, 2.0, 4.0, 7.0]))
         Array([1. , 1.5, 2.5, 3. ], dtype=float32)
     """
-    f, *spacings = promote_types("gradient", f, *varargs, to=_dtypes.to_inexact_dtype)
+    f, *spacings = promote_types("gradient", f, *varargs, to=dtypes.to_inexact_dtype)
     order = 1 if edge_order is None else edge_order
     if order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}.")
@@ -176,8 +177,8 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.p
     """
     p = array_of("unwrap", p)
     refuse_complex("unwrap", p, ValueError)
-    dtype = _dtypes.result_type(p, period)
-    whole = _dtypes.issubdtype(dtype, np.integer)
+    dtype = dtypes.result_type(p, period)
+    whole = dtypes.issubdtype(dtype, np.integer)
     axis = canonical_axis(axis, p.ndim)
     if not p.shape[axis]:
         return p
@@ -236,16 +237,16 @@ def interp(
         raise TypeError("interp: xp and fp are empty; there is nothing to interpolate between.")
     if is_complex(x) or is_complex(xp):
         raise ValueError("interp does not support complex places x and xp.")
-    place_dtype = _dtypes.to_inexact_dtype(_dtypes.result_type(x, xp))
+    place_dtype = dtypes.to_inexact_dtype(dtypes.result_type(x, xp))
     x, xp = x.astype(place_dtype), xp.astype(place_dtype)
-    fp = fp.astype(_dtypes.to_inexact_dtype(_dtypes.result_type(fp, place_dtype)))
+    fp = fp.astype(dtypes.to_inexact_dtype(dtypes.result_type(fp, place_dtype)))
     if period is not None:
         x, xp, fp = _periodic(x, xp, fp, array_of("interp", period))
     i = clip(searchsorted(xp, x, side="right"), min(1, xp.size - 1), xp.size - 1)
     before = clip(i - 1, 0, xp.size - 1)
     rise, run = fp[i] - fp[before], xp[i] - xp[before]
-    # Equal places have no line between them.
-    flat = absolute(run) <= np.spacing(_dtypes.finfo(xp.dtype).eps)
+    # No line joins two points with the same x.
+    flat = absolute(run) <= np.spacing(dtypes.finfo(xp.dtype).eps)
     slope = (x - xp[before]) / where(flat, const(run, 1), run)
     out = where(flat, fp[before], fp[before] + slope.astype(fp.dtype) * rise)
     if period is None:
@@ -272,7 +273,7 @@ _MODES = ("full", "same", "valid")
 
 
 def _vectors(name: str, a: Any, v: Any, mode: str, preferred: Any) -> list[Array]:
-    a, v = promote_types(name, a, v, to=_dtypes.to_inexact_dtype if preferred is None else same)
+    a, v = promote_types(name, a, v, to=dtypes.to_inexact_dtype if preferred is None else same)
     if a.ndim != 1 or v.ndim != 1:
         raise ValueError(f"jnp.{name} takes vectors, got shapes {a.shape} and {v.shape}.")
     if not a.size or not v.size:
@@ -310,7 +311,7 @@ def convolve(
     Args:
         a, v: the vectors.
         mode: 'full' for all n where they meet; 'same' for as many as the longer vector has;
-            'valid' for those where the shorter one lies inside the longer one.
+            'valid' for those where the shorter one is inside the longer one.
         precision, preferred_element_type: as for `dot`.
 
     Raises:
@@ -352,7 +353,7 @@ def correlate(
     """
     a, v = _vectors("correlate", a, v, mode, preferred_element_type)
     if a.size < v.size:
-        # Exchanged, the shifts run backwards.
+        # With the operands exchanged, the shifts are reversed.
         out = _slide(_conjugate(v), a, mode, precision, preferred_element_type)
         return rev(out, (0,))
     return _slide(a, _conjugate(v), mode, precision, preferred_element_type)

@@ -1,4 +1,4 @@
-"""Questions about whole arrays, answered with one value."""
+"""Predicates of whole arrays."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
 from namoo.numpy.creation import asarray
-from namoo.numpy.elements import isclose, isnan
 from namoo.numpy.logic import equal
+from namoo.numpy.number_parts import isclose, isnan
 from namoo.numpy.promote import check_arraylike, check_mixing
 from namoo.numpy.reductions import all
 from namoo.primitives import bits
@@ -100,7 +100,7 @@ def iscomplexobj(x: Any) -> bool:
     if x is None or isinstance(x, (bool, int, float, str, np.generic)):
         return False
     dtype = x.dtype if hasattr(x, "dtype") else asarray(x).dtype
-    return _dtypes.issubdtype(dtype, np.complexfloating)
+    return dtypes.issubdtype(dtype, np.complexfloating)
 
 
 def isrealobj(x: Any) -> bool:

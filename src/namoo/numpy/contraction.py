@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
-from namoo.core.array import Array, EagerArray
-from namoo.core.trace import _ignore as ignore
-from namoo.core.trace import _reset_floating_errors as reset_floating_errors
-from namoo.core.trace import _set_floating_errors as set_floating_errors
-from namoo.core.trace import context, eval_trace
-from namoo.numpy.arithmetic import is_complex, multiply
-from namoo.numpy.elements import conjugate
+from namoo._base import dtypes
+from namoo._base.caches import cached
+from namoo._base.source_context import at_user_line
+from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
+from namoo.numpy.arithmetic import multiply
+from namoo.numpy.number_parts import conjugate
 from namoo.numpy.promote import (
     array_of,
     arrays_of,
@@ -25,9 +23,9 @@ from namoo.numpy.promote import (
     promote_types,
 )
 from namoo.numpy.reductions import refuse_out
+from namoo.numpy.same_type import is_complex
 from namoo.primitives import shape as lax
 from namoo.primitives.contract import dot_general
-from namoo.transforms.recall import recalled
 
 Shape = tuple[int, ...]
 
@@ -37,8 +35,8 @@ def _product_type(name: str, x: Array, y: Array, preferred: Any) -> tuple[Any, b
     if preferred is None:
         if x.dtype is y.dtype and not (x.weak_type and y.weak_type):
             return x.dtype, False
-        return _dtypes.result_type(x, y, return_weak_type_flag=True)
-    return _dtypes.check_user_dtype_supported(preferred, name), False
+        return dtypes.result_type(x, y, return_weak_type_flag=True)
+    return dtypes.check_user_dtype_supported(preferred, name), False
 
 
 def _contract(
@@ -49,29 +47,6 @@ def _contract(
     return as_type(out, dtype, weak)
 
 
-def _quick(compute: Any, a: Any, b: Any) -> Array | None:
-    """The product by NumPy, for concrete floats of one type; else None."""
-    if (
-        type(a) is not EagerArray
-        or type(b) is not EagerArray
-        or context.trace is not eval_trace
-        or a._value.dtype is not b._value.dtype
-        or a._value.dtype.char not in "fdFD"
-    ):
-        return None
-    token = set_floating_errors(ignore)
-    try:
-        out = compute(a._value, b._value)
-    except ValueError:
-        # Shapes that do not fit: the general way says which.
-        return None
-    finally:
-        reset_floating_errors(token)
-    out = out if type(out) is np.ndarray else np.asarray(out)
-    return EagerArray(out, a._weak and b._weak)
-
-
-@recalled
 def dot(
     a: Any,
     b: Any,
@@ -87,7 +62,7 @@ def dot(
             only one of a vector). With a scalar it is the ordinary product.
         precision: how exactly to multiply, as for `lax.dot_general`.
         preferred_element_type: type of the sums and the result.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: the sharding of the result; it has no effect on one device.
 
     Raises:
         TypeError: axes of different length.
@@ -97,10 +72,6 @@ def dot(
         >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
         Array(11., dtype=float32)
     """
-    if precision is None and preferred_element_type is None:
-        done = _quick(np.dot, a, b)
-        if done is not None:
-            return done
     x, y = arrays_of("dot", a, b)
     if not x.ndim or not y.ndim:
         contract: Any = ((), ())
@@ -114,13 +85,12 @@ def _check_contracted(name: str, x: Shape, y: Shape, xs: Sequence[int], ys: Sequ
     lengths = [x[i] for i in xs], [y[i] for i in ys]
     if lengths[0] != lengths[1]:
         raise TypeError(
-            f"{name}: axes that are summed over must have equal length, got shapes {x} and "
-            f"{y}, with axes {tuple(xs)} of the first and {tuple(ys)} of the second."
-            + errors.at_user_line()
+            f"{name}: dot_general requires contracting dimensions to have the same shape, got "
+            f"{tuple(lengths[0])} and {tuple(lengths[1])}. They are axes {tuple(xs)} of shape {x} "
+            f"and {tuple(ys)} of shape {y}." + at_user_line()
         )
 
 
-@recalled
 def matmul(
     a: Any,
     b: Any,
@@ -144,16 +114,12 @@ def matmul(
         >>> jnp.matmul(jnp.ones((5, 2, 3)), jnp.ones((3, 4))).shape
         (5, 2, 4)
     """
-    if precision is None and preferred_element_type is None:
-        done = _quick(np.matmul, a, b)
-        if done is not None:
-            return done
     x, y = arrays_of("matmul", a, b)
     for i, operand in enumerate((x, y)):
         if not operand.ndim:
             raise ValueError(
                 f"matmul input operand {i} must have ndim at least 1, but it is a scalar; use * "
-                "to multiply by a number." + errors.at_user_line()
+                "to multiply by a number." + at_user_line()
             )
     place = _batch_axes(x.shape, y.shape)
     if place.x_dropped or place.y_dropped:
@@ -163,7 +129,7 @@ def matmul(
     return lax.expand_dims(out, place.ones) if place.ones else out
 
 
-@functools.lru_cache(1024)
+@cached("numpy.contraction batch axes", bound=1024, keyed_by="leading shapes of the operands")
 def _batch_axes(x: Shape, y: Shape) -> _BatchAxes:
     return _BatchAxes(x, y)
 
@@ -211,7 +177,7 @@ class _BatchAxes:
             else:
                 raise ValueError(
                     f"matmul: leading axes do not broadcast, got shapes {x} and {y}."
-                    + errors.at_user_line()
+                    + at_user_line()
                 )
         if len(x) > 1:
             self.x_free.append(n)
@@ -227,7 +193,6 @@ class _BatchAxes:
         self.permutation = tuple(np.argsort(order, kind="stable").tolist())
 
 
-@recalled
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """The inner product of two arrays taken as vectors; the first one is conjugated.
 
@@ -258,7 +223,7 @@ def vecdot(
 
     Args:
         x1, x2: arrays whose other axes broadcast.
-        axis: where the vectors lie.
+        axis: the axis of the vectors.
         precision, preferred_element_type: as for `dot`.
 
     Raises:
@@ -338,7 +303,6 @@ def _check_core(name: str, x: Array, y: Array, x_ndim: int, y_ndim: int) -> None
         )
 
 
-@recalled
 def tensordot(
     a: Any,
     b: Any,
@@ -399,7 +363,6 @@ def _paired_axes(x: Array, y: Array, xs: Any, ys: Any) -> tuple[tuple[int, ...],
     )
 
 
-@recalled
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Array:
     """The sum over the last axes of two arrays.
 
@@ -423,7 +386,6 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     )
 
 
-@recalled
 def outer(a: Any, b: Any, out: None = None) -> Array:
     """The products of every element of `a` with every element of `b`.
 
@@ -466,9 +428,9 @@ def cross(
 
     Args:
         a, b: arrays of vectors; their other axes broadcast.
-        axisa, axisb: where the vectors lie.
-        axisc: where they lie in the result, if it has three components.
-        axis: all three at once.
+        axisa, axisb: the axes of the vectors.
+        axisc: their axis in the result, if it has three components.
+        axis: sets all three.
 
     Raises:
         ValueError: vectors of another length.
@@ -513,7 +475,7 @@ def trace(
 
     Args:
         a: an array of at least two axes.
-        offset: how far the diagonal lies above the main one.
+        offset: the offset of the diagonal above the main one.
         axis1, axis2: the axes of the matrices.
         dtype: type to sum in.
         out: not supported.
@@ -523,9 +485,9 @@ def trace(
         >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
         Array(5, dtype=int32)
     """
-    from namoo.numpy.elements import where
     from namoo.numpy.grids import eye
     from namoo.numpy.reductions import sum
+    from namoo.numpy.selection import where
 
     x = array_of("trace", a)
     refuse_out("trace", out)
@@ -537,3 +499,6 @@ def trace(
     mask = eye(x.shape[-2], x.shape[-1], offset, bool)
     kept = where(mask, x, np.zeros((), x.dtype))
     return sum(kept, axis=(-2, -1), dtype=dtype)
+
+
+attach_shortcuts(globals())

@@ -1,4 +1,4 @@
-"""How variables vary together."""
+"""Covariance and correlation."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy import reductions
-from namoo.numpy.arithmetic import absolute, is_complex, is_kind
+from namoo.numpy.arithmetic import absolute
 from namoo.numpy.contraction import dot
 from namoo.numpy.creation import full
 from namoo.numpy.elementary import sqrt
-from namoo.numpy.elements import clip, real
 from namoo.numpy.grids import diag
 from namoo.numpy.manipulation import atleast_2d, squeeze
+from namoo.numpy.number_parts import real
 from namoo.numpy.promote import array_of, check_arraylike, check_ranks
+from namoo.numpy.same_type import is_complex, is_kind
+from namoo.numpy.selection import clip
 from namoo.primitives import elementwise as lax
-from namoo.primitives.matrices import adjoint
+from namoo.primitives.linalg.matrices import adjoint
 from namoo.primitives.slicing import concatenate
 
 
@@ -80,10 +82,10 @@ def _covariances(
         shapes = ", ".join(str(x.shape) for x in arrays)
         raise ValueError(f"{name}: observations have at most 2 dimensions, got shapes {shapes}.")
     if dtype is None:
-        dtype = _dtypes.to_inexact_dtype(_dtypes.result_type(*arrays))
+        dtype = dtypes.to_inexact_dtype(dtypes.result_type(*arrays))
     else:
-        dtype = _dtypes.check_user_dtype_supported(dtype, name)
-        if not _dtypes.issubdtype(dtype, np.inexact):
+        dtype = dtypes.check_user_dtype_supported(dtype, name)
+        if not dtypes.issubdtype(dtype, np.inexact):
             raise ValueError(f"{name}: dtype must be a subclass of float or complex; got {dtype}.")
     rows = [
         atleast_2d(x.astype(dtype)) if rowvar or x.ndim < 2 else x.astype(dtype).T for x in arrays
@@ -110,7 +112,7 @@ def _covariances(
             factor = total - ddof * reductions.sum(w * array_of("cov", aweights)) / total
     x = x - average
     other = x if w is None else x * w.astype(dtype)
-    real_dtype = _dtypes.finfo(dtype).dtype
+    real_dtype = dtypes.finfo(dtype).dtype
     divisor = array_of("cov", factor).astype(real_dtype)
     return squeeze(dot(x, adjoint(other)) / divisor)
 

@@ -1,4 +1,4 @@
-"""Making arrays: from other objects, filled with a value, or along a line."""
+"""Creation of arrays: from other objects, filled with a value, or as a range."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
-from namoo._lazy import later
+from namoo._base import dtypes
+from namoo._base.lazy import later
+from namoo._base.source_context import at_user_line, warn_user
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
-from namoo.core.trace import Tracer, context, eval_trace
-from namoo.numpy.places import placed
+from namoo.core.trace import Tracer
+from namoo.eager import attach_shortcuts
+from namoo.numpy.device_arguments import placed
 from namoo.numpy.promote import (
     array_of,
     as_type,
@@ -37,7 +39,7 @@ when you meant `jax.numpy.{name}(({shape}, {dtype}))`? A shape of several axes i
 
 def user_dtype(dtype: Any, name: str) -> Any:
     """The canonical form of the `dtype` argument of a function; None stays None."""
-    return None if dtype is None else _dtypes.check_user_dtype_supported(dtype, name)
+    return None if dtype is None else dtypes.check_user_dtype_supported(dtype, name)
 
 
 def array(
@@ -61,7 +63,7 @@ def array(
         copy: whether the result must have memory of its own.
         order: only 'K', the order in memory as it is.
         ndmin: the least number of axes; axes of length 1 are put in front.
-        device, out_sharding: where the array lies: a device or a sharding.
+        device, out_sharding: the device or the sharding of the array.
 
     Raises:
         TypeError: something that holds no numbers.
@@ -96,7 +98,7 @@ def _by_position(args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if options[name] != default:
             raise TypeError(f"array() got multiple values for argument '{name}'")
         options[name] = value
-    errors.warn(
+    warn_user(
         "Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. "
         "Use keyword arguments instead.",
         DeprecationWarning,
@@ -121,7 +123,7 @@ def asarray(
         order: only None or 'K'.
         copy: True copies always; None only what others could change; False never copies a NumPy
             array of the right type, which must then not be written to.
-        device, out_sharding: where the array lies: a device or a sharding.
+        device, out_sharding: the device or the sharding of the array.
 
     Raises:
         TypeError, ValueError, OverflowError: as for `array`.
@@ -138,7 +140,7 @@ def asarray(
     if order not in (None, "K"):
         raise NotImplementedError(f"asarray: only order='K' has a meaning here, got {order!r}.")
     dtype = user_dtype(dtype, "asarray")
-    if copy is False and type(a) is np.ndarray and a.dtype == _dtypes.dtype_of(a):
+    if copy is False and type(a) is np.ndarray and a.dtype == dtypes.dtype_of(a):
         if dtype is None or dtype == a.dtype:
             return EagerArray(a)
     return _convert(a, dtype, bool(copy))
@@ -152,14 +154,14 @@ def _convert(x: Any, dtype: Any, copy: bool) -> Array:
             if out is not x:
                 return out
         return shapes.copy_p.bind(x) if copy else x
-    if _dtypes.is_python_scalar(x):
+    if dtypes.is_python_scalar(x):
         if dtype is None:
-            return EagerArray(_dtypes.coerce_scalar(x), type(x) is not bool)
+            return EagerArray(dtypes.coerce_scalar(x), type(x) is not bool)
         return EagerArray(_numpy_array(x, dtype))
     if type(x) is np.ndarray or isinstance(x, np.generic):
-        own = _dtypes.dtype_of(x)
+        own = dtypes.dtype_of(x)
         if dtype is None or dtype == own:
-            if own == _dtypes.float0:
+            if own == dtypes.float0:
                 return np.asarray(x)  # type: ignore[return-value]
             return EagerArray(own_copy(np.asarray(x)))
         return EagerArray(_numpy_array(x, dtype))
@@ -180,15 +182,15 @@ def _numpy_array(x: Any, dtype: Any) -> np.ndarray:
 def _from_object(x: Any, dtype: Any) -> Array:
     """An array of something that NumPy knows how to read: a buffer, a range, a table."""
     if x is None:
-        raise ValueError("None is not a valid value for jnp.array" + errors.at_user_line())
+        raise ValueError("None is not a valid value for jnp.array" + at_user_line())
     if isinstance(x, (str, bytes)) and dtype is not None:
         return EagerArray(_numpy_array(x, dtype))
     value = np.asarray(x)
     own = value.dtype
-    if own not in _dtypes.SUPPORTED and not own.names:
+    if own not in dtypes.SUPPORTED and not own.names:
         raise TypeError(
             f"Value {x!r} with dtype {own} is not a valid array: only numbers and booleans can "
-            "be elements." + errors.at_user_line()
+            "be elements." + at_user_line()
         )
     return EagerArray(own_copy(value) if dtype is None else _numpy_array(value, dtype))
 
@@ -205,24 +207,19 @@ def _from_sequence(x: Any, dtype: Any) -> Array:
     leaves = list(_leaves(x))
     kinds = set(map(type, leaves))
     if not leaves:
-        return EagerArray(np.asarray(x, dtype or _dtypes.default_float_dtype()))
+        return EagerArray(np.asarray(x, dtype or dtypes.default_float_dtype()))
     if not kinds <= _PYTHON:
         if type(None) in kinds:
-            raise ValueError("None is not a valid value for jnp.array" + errors.at_user_line())
+            raise ValueError("None is not a valid value for jnp.array" + at_user_line())
         foreign = [leaf for leaf in leaves if not isinstance(leaf, (Array, *_NUMBERS))]
         if foreign:
             made = {id(leaf): _convert(leaf, None, False) for leaf in foreign}
             return _from_sequence(_replaced(x, lambda v: made.get(id(v), v)), dtype)
     if dtype is None:
         types = kinds if kinds <= _PYTHON else leaves
-        dtype = _dtypes.join(*{_dtypes.dtype_and_weak(t) for t in types})[0]
-    if any(issubclass(kind, Tracer) for kind in kinds) or (
-        context.trace is not eval_trace and EagerArray in kinds
-    ):
-        return _stack([_convert(item, dtype, False) for item in x])
-    if EagerArray in kinds:
-        rows = [_convert(item, dtype, False) for item in x]
-        return EagerArray(np.stack([row._value for row in _alike(rows)]))  # type: ignore
+        dtype = dtypes.join(*{dtypes.dtype_and_weak(t) for t in types})[0]
+    if any(kind is EagerArray or issubclass(kind, Tracer) for kind in kinds):
+        return _stack(_alike([_convert(item, dtype, False) for item in x]))
     return EagerArray(_numpy_array(x, dtype))
 
 
@@ -241,16 +238,16 @@ def _alike(rows: list[Array]) -> list[Array]:
     if len({row.shape for row in rows}) > 1:
         raise TypeError(
             "jnp.array: the elements of a list must have equal shapes, got "
-            f"{', '.join(str(row.shape) for row in rows)}." + errors.at_user_line()
+            f"{', '.join(str(row.shape) for row in rows)}." + at_user_line()
         )
     return rows
 
 
 def _stack(rows: list[Array]) -> Array:
-    # Loaded late: little else that makes arrays needs it.
+    # Imported here because few programs need it.
     from namoo.primitives.slicing import concatenate
 
-    return concatenate([shapes.expand_dims(row, (0,)) for row in _alike(rows)], 0)
+    return concatenate([shapes.expand_dims(row, (0,)) for row in rows], 0)
 
 
 def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
@@ -267,7 +264,7 @@ def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
 def _filled(name: str, shape: Any, dtype: Any, value: int) -> Array:
     if isinstance(dtype, int) and isinstance(shape, int):
         raise TypeError(SHAPE_ADVICE.format(name=name, shape=shape, dtype=dtype))
-    kind = _dtypes.check_user_dtype_supported(float if dtype is None else dtype, name)
+    kind = dtypes.check_user_dtype_supported(float if dtype is None else dtype, name)
     return constant(shape_argument(shape, name), value, kind)
 
 
@@ -277,11 +274,8 @@ def constant(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool = False)
     Of random keys, every word has the value.
     """
     dtype = getattr(dtype, "numpy", dtype)
-    if dtype == _dtypes.float0:
+    if dtype == dtypes.float0:
         return np.zeros(shape, dtype)  # type: ignore[return-value]
-    if context.trace is eval_trace:
-        out = np.zeros(shape, dtype) if not value else np.full(shape, value, dtype)
-        return EagerArray(out, weak)
     return shapes.broadcast(EagerArray(np.asarray(value, dtype), weak), shape)
 
 
@@ -291,7 +285,7 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     Args:
         shape: a tuple of integers, or one integer.
         dtype: type of the elements; float by default.
-        device, out_sharding: where the array lies: a device or a sharding.
+        device, out_sharding: the device or the sharding of the array.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -310,7 +304,7 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     Args:
         shape: a tuple of integers, or one integer.
         dtype: type of the elements; float by default.
-        device, out_sharding: where the array lies: a device or a sharding.
+        device, out_sharding: the device or the sharding of the array.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -328,7 +322,7 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     Args:
         shape: a tuple of integers, or one integer.
         dtype: type of the elements; float by default.
-        device, out_sharding: where the array lies: a device or a sharding.
+        device, out_sharding: the device or the sharding of the array.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -354,7 +348,7 @@ def full(
         shape: a tuple of integers, or one integer.
         fill_value: a number or an array.
         dtype: type of the elements; that of `fill_value` by default.
-        device, out_sharding: where the array lies: a device or a sharding.
+        device, out_sharding: the device or the sharding of the array.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -367,7 +361,7 @@ def full(
     check_arraylike("full", fill_value)
     dtype = user_dtype(dtype, "full")
     shape = shape_argument(shape, "full")
-    if _dtypes.is_extended(dtype) and _dtypes.is_python_scalar(fill_value):
+    if dtypes.is_extended(dtype) and dtypes.is_python_scalar(fill_value):
         return constant(shape, fill_value, dtype)
     return broadcast_to(_as_fill(fill_value, dtype), shape)
 
@@ -382,7 +376,7 @@ def _as_fill(value: Any, dtype: Any) -> Array:
 
 
 def _wrapped(value: int) -> np.ndarray:
-    own = _dtypes.default_int_dtype()
+    own = dtypes.default_int_dtype()
     return np.asarray(value & (1 << 64) - 1, np.uint64).astype(own)
 
 
@@ -390,7 +384,7 @@ def _prototype(name: str, a: Any) -> tuple[tuple[int, ...], Any, bool]:
     """Shape, dtype and weak type of an array, or of anything that has the first two."""
     if not (hasattr(a, "shape") and hasattr(a, "dtype")):
         a = array_of(name, a)
-    dtype = a.dtype if isinstance(a, Array) else _dtypes.canonicalize_dtype(a.dtype, True)
+    dtype = a.dtype if isinstance(a, Array) else dtypes.canonicalize_dtype(a.dtype, True)
     return tuple(a.shape), dtype, bool(getattr(a, "weak_type", False))
 
 
@@ -410,7 +404,7 @@ def zeros_like(
     Args:
         a: an array, or anything with `shape` and `dtype`.
         dtype, shape: instead of those of `a`.
-        device, out_sharding: where the array lies: a device or a sharding.
+        device, out_sharding: the device or the sharding of the array.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -430,7 +424,7 @@ def ones_like(
     Args:
         a: an array, or anything with `shape` and `dtype`.
         dtype, shape: instead of those of `a`.
-        device, out_sharding: where the array lies: a device or a sharding.
+        device, out_sharding: the device or the sharding of the array.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -448,7 +442,7 @@ def empty_like(
     Args:
         prototype: an array, or anything with `shape` and `dtype`.
         dtype, shape: instead of those of `prototype`.
-        device: where the array lies: a device or a sharding.
+        device: the device or the sharding of the array.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -474,7 +468,7 @@ def full_like(
         a: an array, or anything with `shape` and `dtype`.
         fill_value: a number, or an array that is broadcast.
         dtype, shape: instead of those of `a`.
-        device, out_sharding: where the array lies: a device or a sharding.
+        device, out_sharding: the device or the sharding of the array.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -491,7 +485,7 @@ def _full_like(a: Any, fill_value: Any, dtype: Any, shape: Any) -> Array:
     weak = weak and dtype is None
     dtype = own_dtype if dtype is None else user_dtype(dtype, "full_like")
     shape = own_shape if shape is None else shape_argument(shape, "full_like")
-    if _dtypes.is_extended(dtype) and _dtypes.is_python_scalar(fill_value):
+    if dtypes.is_extended(dtype) and dtypes.is_python_scalar(fill_value):
         return constant(shape, fill_value, dtype)
     value = as_type(_as_fill(fill_value, None), dtype)
     return broadcast_to(as_type(value, dtype, weak and not value.ndim), shape)
@@ -518,7 +512,7 @@ def arange(
     Args:
         start, stop, step: concrete scalars; one alone is `stop`.
         dtype: type of the elements; that of the scalars by default.
-        device, out_sharding: where the array lies: a device or a sharding.
+        device, out_sharding: the device or the sharding of the array.
 
     Raises:
         ConcretizationTypeError: a traced bound: the length of an array must be known.
@@ -530,8 +524,6 @@ def arange(
     """
     if device is not None or out_sharding is not None:
         return placed("jnp.arange", arange(start, stop, step, dtype), device, out_sharding)
-    if type(start) is int and stop is step is dtype is None and context.trace is eval_trace:
-        return EagerArray(np.arange(start, dtype=_dtypes.default_int_dtype()))
     dtype = user_dtype(dtype, "arange")
     first = "stop" if stop is None and step is None else "start"
     given = {first: start, "stop": stop, "step": step} if first == "start" else {"stop": start}
@@ -548,7 +540,7 @@ def arange(
         for n, v in ((first, start), ("stop", stop), ("step", step))
     )
     bounds = [v for v in (start, stop, step) if v is not None]
-    dtype = _dtypes.result_type(*bounds) if dtype is None else dtype
+    dtype = dtypes.result_type(*bounds) if dtype is None else dtype
     if dtype == np.bool_:
         raise TypeError("jnp.arange does not accept dtype bool: there are only two of them.")
     if stop is None:
@@ -558,11 +550,11 @@ def arange(
         counted = shapes.iota(dtype, size)
         if _is_zero(start):
             return counted
-        _dtypes.check_fits(np.asarray(start), dtype)
+        dtypes.check_fits(np.asarray(start), dtype)
         return lax.add(counted, np.asarray(start).astype(dtype))
     size = max(0, int(np.ceil((stop - start) / step)))
     wide = dtype
-    if _dtypes.issubdtype(dtype, np.floating) and _dtypes.finfo(dtype).bits < 32:
+    if dtypes.issubdtype(dtype, np.floating) and dtypes.finfo(dtype).bits < 32:
         wide = np.dtype(np.float32)
     scaled = lax.mul(shapes.iota(wide, size), np.asarray(step).astype(wide))
     return convert_element_type(lax.add(scaled, np.asarray(start).astype(wide)), dtype)
@@ -576,7 +568,7 @@ def _check_arange(function: str, name: str, value: Any) -> None:
     check_arraylike("arange", value)
     if np.ndim(value):
         raise ValueError(f"{function}: arguments must be scalars; got {name}={value!r}")
-    if _dtypes.issubdtype(_dtypes.dtype_of(value), np.complexfloating):
+    if dtypes.issubdtype(dtypes.dtype_of(value), np.complexfloating):
         raise ValueError(
             f"Passing complex start/stop/step to {function} is no longer supported; got "
             f"{name}={value!r}. Use jnp.linspace, or the real part of the numbers."
@@ -609,7 +601,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         x: the array.
         dtype: the new type; None means the default float.
         copy: whether to copy where nothing changes.
-        device: where the array lies: a device or a sharding.
+        device: the device or the sharding of the array.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -620,14 +612,14 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
         return placed("jnp.astype", astype(x, dtype, copy=copy), device)
     x = array_of("astype", x)
     if dtype is None:
-        dtype = _dtypes.default_float_dtype()
+        dtype = dtypes.default_float_dtype()
     else:
-        dtype = _dtypes.check_user_dtype_supported(dtype, "astype")
-    if _dtypes.issubdtype(x.dtype, np.complexfloating):
+        dtype = dtypes.check_user_dtype_supported(dtype, "astype")
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
         if dtype == np.bool_:
             return lax.ne(x, np.zeros((), x.dtype))
-        if not _dtypes.issubdtype(dtype, np.complexfloating):
-            errors.warn(
+        if not dtypes.issubdtype(dtype, np.complexfloating):
+            warn_user(
                 "Casting from complex to real dtypes will soon raise a ValueError. Please first "
                 "use jnp.real or jnp.imag to take the real/imaginary component of your input.",
                 DeprecationWarning,
@@ -661,7 +653,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
         string: the text.
         dtype: type of the numbers.
         count: how many to read; -1 for all.
-        sep: what stands between numbers.
+        sep: the separator between numbers.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -700,7 +692,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
 
     Args:
         x: an object with `__dlpack__` on the CPU.
-        device: where the array lies: a device or a sharding.
+        device: the device or the sharding of the array.
         copy: True copies; otherwise the memory is shared, and must not be written to.
 
     Example:
@@ -710,9 +702,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     if device is not None:
         return placed("jnp.from_dlpack", from_dlpack(x, copy=copy), device)
-    if isinstance(x, Array):  # of any type, also of those that NumPy does not share
+    if isinstance(x, Array):  # of any type, including types that NumPy does not share
         return array(x, copy=bool(copy))
     value = exchange.take(x)
-    if copy or value.dtype != _dtypes.dtype_of(value):
+    if copy or value.dtype != dtypes.dtype_of(value):
         value = own_copy(value)
     return EagerArray(value)
+
+
+attach_shortcuts(globals())

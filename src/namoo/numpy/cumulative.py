@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array
-from namoo.numpy.arithmetic import add, choose, multiply, strong, to_bool
-from namoo.numpy.elements import isnan
+from namoo.numpy.arithmetic import add, multiply
+from namoo.numpy.number_parts import isnan
 from namoo.numpy.promote import array_of, as_type
 from namoo.numpy.reductions import refuse_out, static_axes, wide_integer
+from namoo.numpy.same_type import choose, strong, to_bool
 from namoo.primitives import cumulative as lax
 from namoo.primitives import shape as shapes
 from namoo.primitives.slicing import concatenate
@@ -28,7 +29,7 @@ def _running(
     nan: int | None = None,
     promote_integers: bool = False,
 ) -> Array:
-    """The general way: `nan` is what NaN counts as, if anything."""
+    """The common implementation: `nan` replaces NaN, unless it is None."""
     x = array_of(name, a)
     axis = static_axes(axis, name)
     if axis is None or not x.ndim:
@@ -40,7 +41,7 @@ def _running(
         wide = promote_integers or x.dtype == np.bool_
         work = result = wide_integer(x.dtype) if wide else x.dtype
     else:
-        work = result = _dtypes.check_user_dtype_supported(dtype, name)
+        work = result = dtypes.check_user_dtype_supported(dtype, name)
         if result == np.bool_:
             x, work = to_bool(x), wide_integer(result)
     return as_type(reduction(as_type(x, work), axis), result)
@@ -51,7 +52,7 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: None = None) -> Arr
 
     Args:
         a: the array.
-        axis: the axis; None for all elements as one line.
+        axis: the axis; None for the flattened array.
         dtype: type to sum in.
         out: not supported.
 

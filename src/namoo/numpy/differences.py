@@ -64,7 +64,7 @@ def _border(part: Any, x: Array, axis: int) -> Array | None:
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
-    """The differences of neighbours in an array as one line.
+    """The differences of neighbours in the flattened array.
 
     Args:
         ary: the array.

@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy.creation import asarray
 
@@ -55,30 +55,30 @@ bool_ = bool = _scalar(np.bool_)
 # Types of one bit: an older ml_dtypes has none.
 int1 = _scalar(ml_dtypes.int1) if hasattr(ml_dtypes, "int1") else None
 uint1 = _scalar(ml_dtypes.uint1) if hasattr(ml_dtypes, "uint1") else None
-uint2 = _scalar(_dtypes.uint2)
-uint4 = _scalar(_dtypes.uint4)
+uint2 = _scalar(dtypes.uint2)
+uint4 = _scalar(dtypes.uint4)
 uint8 = _scalar(np.uint8)
 uint16 = _scalar(np.uint16)
 uint32 = _scalar(np.uint32)
 uint64 = uint = _scalar(np.uint64)
-int2 = _scalar(_dtypes.int2)
-int4 = _scalar(_dtypes.int4)
+int2 = _scalar(dtypes.int2)
+int4 = _scalar(dtypes.int4)
 int8 = _scalar(np.int8)
 int16 = _scalar(np.int16)
 int32 = _scalar(np.int32)
 int64 = int_ = _scalar(np.int64)
-float4_e2m1fn = _scalar(_dtypes.float4_e2m1fn)
-float6_e2m3fn = _scalar(_dtypes.float6_e2m3fn)
-float6_e3m2fn = _scalar(_dtypes.float6_e3m2fn)
-float8_e3m4 = _scalar(_dtypes.float8_e3m4)
-float8_e4m3 = _scalar(_dtypes.float8_e4m3)
-float8_e4m3b11fnuz = _scalar(_dtypes.float8_e4m3b11fnuz)
-float8_e4m3fn = _scalar(_dtypes.float8_e4m3fn)
-float8_e4m3fnuz = _scalar(_dtypes.float8_e4m3fnuz)
-float8_e5m2 = _scalar(_dtypes.float8_e5m2)
-float8_e5m2fnuz = _scalar(_dtypes.float8_e5m2fnuz)
-float8_e8m0fnu = _scalar(_dtypes.float8_e8m0fnu)
-bfloat16 = _scalar(_dtypes.bfloat16)
+float4_e2m1fn = _scalar(dtypes.float4_e2m1fn)
+float6_e2m3fn = _scalar(dtypes.float6_e2m3fn)
+float6_e3m2fn = _scalar(dtypes.float6_e3m2fn)
+float8_e3m4 = _scalar(dtypes.float8_e3m4)
+float8_e4m3 = _scalar(dtypes.float8_e4m3)
+float8_e4m3b11fnuz = _scalar(dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn = _scalar(dtypes.float8_e4m3fn)
+float8_e4m3fnuz = _scalar(dtypes.float8_e4m3fnuz)
+float8_e5m2 = _scalar(dtypes.float8_e5m2)
+float8_e5m2fnuz = _scalar(dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = _scalar(dtypes.float8_e8m0fnu)
+bfloat16 = _scalar(dtypes.bfloat16)
 float16 = _scalar(np.float16)
 float32 = single = _scalar(np.float32)
 float64 = double = float_ = _scalar(np.float64)
@@ -99,11 +99,11 @@ object_ = np.object_
 dtype = np.dtype
 ComplexWarning = np.exceptions.ComplexWarning
 
-finfo = _dtypes.finfo
-iinfo = _dtypes.iinfo
-can_cast = _dtypes.can_cast
-isdtype = _dtypes.isdtype
-promote_types = _dtypes.promote_types
+finfo = dtypes.finfo
+iinfo = dtypes.iinfo
+can_cast = dtypes.can_cast
+isdtype = dtypes.isdtype
+promote_types = dtypes.promote_types
 
 pi = np.pi
 e = np.e
@@ -125,11 +125,11 @@ def result_type(*args: Any) -> np.dtype:
         >>> jnp.result_type(jnp.arange(3), 1.5)
         dtype('float32')
     """
-    return _dtypes.result_type(*args)
+    return dtypes.result_type(*args)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
-    """Whether one type is, or lies below, another.
+    """Whether one type is another, or a subtype of it.
 
     Args:
         arg1, arg2: dtypes, names, or abstract types such as `jnp.floating`.
@@ -139,4 +139,4 @@ def issubdtype(arg1: Any, arg2: Any) -> builtins.bool:
         >>> jnp.issubdtype(jnp.bfloat16, jnp.floating), jnp.issubdtype("int32", jnp.floating)
         (True, False)
     """
-    return _dtypes.issubdtype(arg1, arg2)
+    return dtypes.issubdtype(arg1, arg2)

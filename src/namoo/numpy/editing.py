@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer
 from namoo.numpy.arithmetic import divmod as array_divmod
-from namoo.numpy.arithmetic import is_kind, strong
 from namoo.numpy.creation import array, asarray, concrete, user_dtype, zeros_like
-from namoo.numpy.elements import clip, where
 from namoo.numpy.grids import indices as grid_indices
 from namoo.numpy.joining import concatenate
 from namoo.numpy.manipulation import moveaxis, ravel, swapaxes
@@ -28,7 +26,9 @@ from namoo.numpy.promote import (
     promote_types,
 )
 from namoo.numpy.reductions import any, reduced_axes, refuse_out
+from namoo.numpy.same_type import is_kind, strong
 from namoo.numpy.searching import nonzero
+from namoo.numpy.selection import clip, where
 from namoo.numpy.taking import take
 from namoo.primitives import bits, cumulative, slicing
 from namoo.primitives import elementwise as lax
@@ -60,10 +60,10 @@ def repeat(
     Args:
         a: the array.
         repeats: how often: a number, or one for each element along the axis.
-        axis: the axis; None for all elements as one line.
+        axis: the axis; None for the flattened array.
         total_repeat_length: length of the result along the axis. With it `repeats` may be traced;
             what is too long is cut off, and what is missing repeats the last element.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: the sharding of the result; it has no effect on one device.
 
     Raises:
         ConcretizationTypeError: traced `repeats` without `total_repeat_length`.
@@ -165,7 +165,7 @@ def compress(
     Args:
         condition: boolean vector.
         a: the array.
-        axis: the axis; None for all elements as one line.
+        axis: the axis; None for the flattened array.
         size: how many slices to return, for use under `jit`.
         fill_value: what missing slices are filled with.
         out: not supported.
@@ -204,7 +204,7 @@ def compress(
 
 
 def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Array:
-    """The elements for which a condition holds, as one line.
+    """The elements for which a condition holds, as a vector.
 
     Args:
         condition: boolean array of the size of `arr`.
@@ -260,7 +260,7 @@ def delete(
     Args:
         arr: the array.
         obj: an index, a slice, an array of indices, or a mask.
-        axis: the axis; None for all elements as one line.
+        axis: the axis; None for the flattened array.
         assume_unique_indices: promise that no index comes twice: then they may be traced.
 
     Example:
@@ -319,7 +319,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         arr: the array.
         obj: an index, a slice, or a vector of indices.
         values: what is inserted, broadcast as needed.
-        axis: the axis; None for all elements as one line.
+        axis: the axis; None for the flattened array.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -340,7 +340,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     if not is_kind(index, np.integer):
         if index.size or isinstance(obj, Array):
             raise ValueError(f"jnp.insert(): index array must be integer typed; got {index.dtype}")
-        index = as_type(index, _dtypes.default_int_dtype())
+        index = as_type(index, dtypes.default_int_dtype())
     values = array(values, ndmin=x.ndim, dtype=x.dtype, copy=False)
     if index.size == 1:
         if not index.ndim:
@@ -395,7 +395,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
-    """The index along each axis, for indices into the array as one line.
+    """The index along each axis, for indices into the flattened array.
 
     Args:
         indices: an array of integers; those out of range are clamped.
@@ -420,7 +420,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
 
 
 def builtin_any(values: Any) -> bool:
-    """Python's `any`; the name means the reduction here."""
+    """Python's `any`, whose name is the reduction in this module."""
     return True in map(bool, values)
 
 
@@ -432,7 +432,7 @@ def ravel_multi_index(
     *,
     dtype: Any = None,
 ) -> Array:
-    """The index into the array as one line, for an index along each axis.
+    """The index into the flattened array, for an index along each axis.
 
     Args:
         multi_index: an array of integers for each axis.
@@ -451,12 +451,12 @@ def ravel_multi_index(
     sizes = [operator.index(concrete(d, "`dims` of ravel_multi_index")) for d in dims]
     parts = arrays_of("ravel_multi_index", *multi_index)
     if dtype is None:
-        kind = _dtypes.result_type(int, *parts)
+        kind = dtypes.result_type(int, *parts)
     else:
         kind = user_dtype(dtype, "ravel_multi_index")
-    if not _dtypes.issubdtype(kind, np.integer):
+    if not dtypes.issubdtype(kind, np.integer):
         raise ValueError(f"dtype={kind} is not an integer type.")
-    if math.prod(sizes) - 1 > _dtypes.iinfo(kind).max:
+    if math.prod(sizes) - 1 > dtypes.iinfo(kind).max:
         raise ValueError(
             f"jnp.ravel_multi_index: {kind} is not large enough to hold flattened indices for "
             f"{dims=}. Pass a wider dtype."
@@ -500,7 +500,7 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Array:
 
     Args:
         a: an array of integers or booleans.
-        axis: the axis; None for all elements as one line.
+        axis: the axis; None for the flattened array.
         bitorder: whether the first element is the highest bit ('big') or the lowest.
 
     Example:
@@ -531,7 +531,7 @@ def unpackbits(
 
     Args:
         a: an array of uint8.
-        axis: the axis; None for all elements as one line.
+        axis: the axis; None for the flattened array.
         count: how many bits; missing ones are zero.
         bitorder: whether the highest bit comes first ('big') or the lowest.
 

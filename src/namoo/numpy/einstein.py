@@ -5,28 +5,28 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
+from namoo._base.caches import cached
 from namoo.core.array import Array
 from namoo.core.avals import ShapeDtypeStruct
+from namoo.eager import attach_shortcuts
 from namoo.numpy.promote import array_of, as_type
 from namoo.numpy.reductions import refuse_out
 from namoo.primitives import shape as lax
 from namoo.primitives.contract import dot_general
 from namoo.primitives.reduction import reduce_or
 from namoo.primitives.slicing import slice_in_dim
-from namoo.transforms.recall import recalled
 
 Step = tuple[tuple[int, ...], str]
 
 
 def _optimizer(optimize: Any, count: int) -> Any:
-    """What `opt_einsum` is told; False means from left to right."""
+    """The argument for `opt_einsum`; False means from left to right."""
     if optimize is True:
         return "optimal"
     return [(0, 1)] * (count - 1) if optimize is False and count > 1 else optimize
@@ -53,8 +53,8 @@ def einsum(
         out: not supported.
         optimize: how the order of products is chosen: what `opt_einsum.contract_path` takes.
         precision, preferred_element_type: as for `dot`.
-        out_sharding: where the result lies; on one device it changes nothing.
-        _dot_general: a function in the place of `lax.dot_general` that computes the products.
+        out_sharding: the sharding of the result; it has no effect on one device.
+        _dot_general: a function that computes the products instead of `lax.dot_general`.
 
     Raises:
         ValueError: letters that do not fit the operands.
@@ -72,8 +72,8 @@ def einsum(
         "preferred_element_type": preferred_element_type,
     }
     if _dot_general is dot_general:
-        return _recalled_einsum(subscripts, *operands, **options)
-    # A function of the user's own is called every time: it may do more than compute.
+        return _default_einsum(subscripts, *operands, **options)
+    # A user's function is called every time: it may have side effects.
     return _einsum(subscripts, *operands, **options, product=_dot_general)
 
 
@@ -92,9 +92,9 @@ def _einsum(
         text, given = _parsed(subscripts, operands)
     arrays = list(given)  # products take operands of different types
     if preferred_element_type is None:
-        dtype, weak = _dtypes.result_type(*arrays, return_weak_type_flag=True)
+        dtype, weak = dtypes.result_type(*arrays, return_weak_type_flag=True)
     else:
-        dtype, weak = _dtypes.check_user_dtype_supported(preferred_element_type, "einsum"), False
+        dtype, weak = dtypes.check_user_dtype_supported(preferred_element_type, "einsum"), False
     key = optimize if isinstance(optimize, (str, bool)) else None
     shapes = tuple(x.shape for x in arrays)
     plan = _plan(text, shapes, key) if key is not None else _make_plan(text, shapes, optimize)
@@ -104,7 +104,8 @@ def _einsum(
     return as_type(arrays[0], dtype, weak)
 
 
-_recalled_einsum = recalled(_einsum)
+def _default_einsum(subscripts: Any, *operands: Any, **options: Any) -> Array:
+    return _einsum(subscripts, *operands, **options)
 
 
 def _parsed(subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, list[Array]]:
@@ -122,7 +123,7 @@ def _parsed(subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, list[Array
     return f"{inputs}->{output}", arrays
 
 
-@functools.lru_cache(512)
+@cached("numpy.einstein formulas", bound=512, keyed_by="subscripts, shapes")
 def _full_formula(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> str:
     text = subscripts.replace(" ", "")
     inputs, arrow, output = text.partition("->")
@@ -133,7 +134,7 @@ def _full_formula(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> str:
         and len(set(output)) == len(output)
         and set(output) <= set(inputs)
     ):
-        return text  # as most are; what knows all others takes long to load
+        return text  # the common form; the parser of all forms takes long to import
     from opt_einsum.parser import parse_einsum_input
 
     structs = [ShapeDtypeStruct(shape, "float32") for shape in shapes]
@@ -141,7 +142,7 @@ def _full_formula(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> str:
     return f"{inputs}->{output}"
 
 
-@functools.lru_cache(512)
+@cached("numpy.einstein plans", bound=512, keyed_by="formula, shapes, optimize")
 def _plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> list[Step]:
     return _make_plan(text, shapes, optimize)
 
@@ -204,7 +205,7 @@ def _contract(
         )
         rest = ",".join([_kept(terms, output), *terms[2:]])
         return _contract(f"{rest}->{output}", [first, *taken[2:]], precision, dtype, product)
-    # Taken in reverse order: the first operand of the formula's product stands left.
+    # In reverse order: the first operand of the formula is the left operand of the product.
     (y, y_names), (x, x_names) = (
         _on_diagonals(v, term) for v, term in zip(taken, terms, strict=True)
     )
@@ -241,7 +242,7 @@ def _on_diagonals(x: Array, names: str) -> tuple[Array, str]:
             n = x.shape[i]
             x = lax.moveaxis(lax.moveaxis(x, j, x.ndim - 1), i, x.ndim - 2)
             names = names[:i] + names[i + 1 : j] + names[j + 1 :] + name
-            # The diagonal is every (n + 1)-th element of the matrix written as one line.
+            # The diagonal is every (n + 1)-th element of the flattened matrix.
             x = lax.reshape(x, (*x.shape[:-2], n * n))
             x = slice_in_dim(x, 0, n * n, n + 1, axis=x.ndim - 1)
     return x, names
@@ -252,7 +253,7 @@ def _summed(x: Array, names: str, needed: str, dtype: Any) -> tuple[Array, str]:
     axes = [i for i, n in enumerate(names) if n not in needed]
     if not axes:
         return x, names
-    if _dtypes.result_type(x.dtype, dtype) != x.dtype:
+    if dtypes.result_type(x.dtype, dtype) != x.dtype:
         x = as_type(x, dtype)
     total = reduce_or(x, axes) if x.dtype == np.bool_ else lax.reduce_sum(x, axes)
     return total, "".join(n for n in names if n in needed)
@@ -301,3 +302,6 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
         text, arrays = _parsed(subscripts, operands)
     structs = [ShapeDtypeStruct(x.shape, "float32") for x in arrays]
     return opt_einsum.contract_path(text, *structs, optimize=_optimizer(optimize, len(arrays)))
+
+
+attach_shortcuts(globals())

@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import Array
-from namoo.numpy import fast
-from namoo.numpy.arithmetic import choose, const, is_complex, refuse_complex, strong
+from namoo.eager import attach_shortcuts
 from namoo.numpy.promote import promote_inexact, to_array
-from namoo.numpy.ufuncs import binary_ufunc
+from namoo.numpy.same_type import choose, const, is_complex, refuse_complex, strong
+from namoo.numpy.ufuncs import elementwise
 from namoo.primitives import bits
 from namoo.primitives import elementwise as lax
 from namoo.transforms.custom import custom_jvp
-from namoo.transforms.recall import recalled
 
 
-@fast.unary(np.exp)
 def exp(x: Any, /) -> Array:
     """eˣ.
 
@@ -27,10 +25,9 @@ def exp(x: Any, /) -> Array:
         >>> jnp.exp(jnp.array([0.0, 1.0])).round(4)
         Array([1.    , 2.7183], dtype=float32)
     """
-    return lax.exp(x)
+    return lax.exp(*promote_inexact("exp", x))
 
 
-@fast.unary(np.exp2, "f")
 def exp2(x: Any, /) -> Array:
     """2ˣ.
 
@@ -39,10 +36,9 @@ def exp2(x: Any, /) -> Array:
         >>> jnp.exp2(jnp.array([0, 3]))
         Array([1., 8.], dtype=float32)
     """
-    return lax.exp2(x)
+    return lax.exp2(*promote_inexact("exp2", x))
 
 
-@fast.unary(np.expm1, "f")
 def expm1(x: Any, /) -> Array:
     """eˣ - 1, exact for small x.
 
@@ -51,10 +47,9 @@ def expm1(x: Any, /) -> Array:
         >>> jnp.expm1(jnp.array([1e-10]))
         Array([1.e-10], dtype=float32)
     """
-    return lax.expm1(x)
+    return lax.expm1(*promote_inexact("expm1", x))
 
 
-@fast.unary(np.log)
 def log(x: Any, /) -> Array:
     """The natural logarithm.
 
@@ -63,7 +58,7 @@ def log(x: Any, /) -> Array:
         >>> jnp.log(jnp.array([1.0, 10.0])).round(4)
         Array([0.    , 2.3026], dtype=float32)
     """
-    return lax.log(x)
+    return lax.log(*promote_inexact("log", x))
 
 
 def _scaled_log(x: Array, factor: float) -> Array:
@@ -74,7 +69,6 @@ def _scaled_log(x: Array, factor: float) -> Array:
     return lax.complex(lax.mul(real, strong(real, factor)), lax.mul(imag, strong(imag, factor)))
 
 
-@fast.unary(np.log2, "f", keeps_weak=False)
 def log2(x: Any, /) -> Array:
     """The logarithm to base 2.
 
@@ -83,13 +77,13 @@ def log2(x: Any, /) -> Array:
         >>> jnp.log2(jnp.array([1, 8]))
         Array([0., 3.], dtype=float32)
     """
+    (x,) = promote_inexact("log2", x)
     if is_complex(x):
         return _scaled_log(x, 1 / np.log(2))
     # Divided by the rounded log 2, powers of two come out exact.
     return lax.div(lax.log(x), strong(x, np.log(2)))
 
 
-@fast.unary(np.log10, "f", keeps_weak=False)
 def log10(x: Any, /) -> Array:
     """The logarithm to base 10.
 
@@ -98,10 +92,10 @@ def log10(x: Any, /) -> Array:
         >>> jnp.log10(jnp.array([1, 100]))
         Array([0., 2.], dtype=float32)
     """
+    (x,) = promote_inexact("log10", x)
     return _scaled_log(x, 1 / np.log(10))
 
 
-@fast.unary(np.log1p, "f")
 def log1p(x: Any, /) -> Array:
     """log(1 + x), exact for small x.
 
@@ -110,10 +104,9 @@ def log1p(x: Any, /) -> Array:
         >>> jnp.log1p(jnp.array([1e-10]))
         Array([1.e-10], dtype=float32)
     """
-    return lax.log1p(x)
+    return lax.log1p(*promote_inexact("log1p", x))
 
 
-@fast.unary(np.sqrt, "f")
 def sqrt(x: Any, /) -> Array:
     """The square root; NaN for negative real numbers.
 
@@ -122,10 +115,9 @@ def sqrt(x: Any, /) -> Array:
         >>> jnp.sqrt(jnp.array([4, 9]))
         Array([2., 3.], dtype=float32)
     """
-    return lax.sqrt(x)
+    return lax.sqrt(*promote_inexact("sqrt", x))
 
 
-@fast.unary(np.cbrt, "f")
 def cbrt(x: Any, /) -> Array:
     """The real cube root.
 
@@ -134,10 +126,9 @@ def cbrt(x: Any, /) -> Array:
         >>> jnp.cbrt(jnp.array([-8, 27])).round(4)
         Array([-2.,  3.], dtype=float32)
     """
-    return lax.cbrt(x)
+    return lax.cbrt(*promote_inexact("cbrt", x))
 
 
-@fast.unary(np.sin)
 def sin(x: Any, /) -> Array:
     """The sine of an angle in radians.
 
@@ -146,10 +137,9 @@ def sin(x: Any, /) -> Array:
         >>> jnp.sin(jnp.array([0.0, jnp.pi / 2]))
         Array([0., 1.], dtype=float32)
     """
-    return lax.sin(x)
+    return lax.sin(*promote_inexact("sin", x))
 
 
-@fast.unary(np.cos)
 def cos(x: Any, /) -> Array:
     """The cosine of an angle in radians.
 
@@ -158,10 +148,9 @@ def cos(x: Any, /) -> Array:
         >>> jnp.cos(jnp.array([0.0, 1.0])).round(4)
         Array([1.    , 0.5403], dtype=float32)
     """
-    return lax.cos(x)
+    return lax.cos(*promote_inexact("cos", x))
 
 
-@fast.unary(np.tan)
 def tan(x: Any, /) -> Array:
     """The tangent of an angle in radians.
 
@@ -170,10 +159,9 @@ def tan(x: Any, /) -> Array:
         >>> jnp.tan(jnp.array([0.0, 0.5])).round(4)
         Array([0.    , 0.5463], dtype=float32)
     """
-    return lax.tan(x)
+    return lax.tan(*promote_inexact("tan", x))
 
 
-@fast.unary(np.arcsin, "f")
 def arcsin(x: Any, /) -> Array:
     """The angle in [-π/2, π/2] whose sine is x.
 
@@ -182,10 +170,9 @@ def arcsin(x: Any, /) -> Array:
         >>> jnp.arcsin(jnp.array([0.0, 0.5])).round(4)
         Array([0.    , 0.5236], dtype=float32)
     """
-    return lax.asin(x)
+    return lax.asin(*promote_inexact("arcsin", x))
 
 
-@fast.unary(np.arccos, "f")
 def arccos(x: Any, /) -> Array:
     """The angle in [0, π] whose cosine is x.
 
@@ -194,10 +181,9 @@ def arccos(x: Any, /) -> Array:
         >>> jnp.arccos(jnp.array([1.0, -1.0])).round(4)
         Array([0.    , 3.1416], dtype=float32)
     """
-    return lax.acos(x)
+    return lax.acos(*promote_inexact("arccos", x))
 
 
-@fast.unary(np.arctan, "f")
 def arctan(x: Any, /) -> Array:
     """The angle in [-π/2, π/2] whose tangent is x.
 
@@ -206,10 +192,9 @@ def arctan(x: Any, /) -> Array:
         >>> jnp.arctan(jnp.array([0.0, 1.0])).round(4)
         Array([0.    , 0.7854], dtype=float32)
     """
-    return lax.atan(x)
+    return lax.atan(*promote_inexact("arctan", x))
 
 
-@fast.unary(np.sinh)
 def sinh(x: Any, /) -> Array:
     """The hyperbolic sine (eˣ - e⁻ˣ) / 2.
 
@@ -218,10 +203,9 @@ def sinh(x: Any, /) -> Array:
         >>> jnp.sinh(jnp.array([0.0, 1.0])).round(4)
         Array([0.    , 1.1752], dtype=float32)
     """
-    return lax.sinh(x)
+    return lax.sinh(*promote_inexact("sinh", x))
 
 
-@fast.unary(np.cosh)
 def cosh(x: Any, /) -> Array:
     """The hyperbolic cosine (eˣ + e⁻ˣ) / 2.
 
@@ -230,10 +214,9 @@ def cosh(x: Any, /) -> Array:
         >>> jnp.cosh(jnp.array([0.0, 1.0])).round(4)
         Array([1.    , 1.5431], dtype=float32)
     """
-    return lax.cosh(x)
+    return lax.cosh(*promote_inexact("cosh", x))
 
 
-@fast.unary(np.tanh)
 def tanh(x: Any, /) -> Array:
     """The hyperbolic tangent.
 
@@ -242,10 +225,9 @@ def tanh(x: Any, /) -> Array:
         >>> jnp.tanh(jnp.array([0.0, 0.5])).round(4)
         Array([0.    , 0.4621], dtype=float32)
     """
-    return lax.tanh(x)
+    return lax.tanh(*promote_inexact("tanh", x))
 
 
-@fast.unary(np.arcsinh, "f")
 def arcsinh(x: Any, /) -> Array:
     """The inverse of sinh.
 
@@ -254,10 +236,9 @@ def arcsinh(x: Any, /) -> Array:
         >>> jnp.arcsinh(jnp.array([0.0, 1.0])).round(4)
         Array([0.    , 0.8814], dtype=float32)
     """
-    return lax.asinh(x)
+    return lax.asinh(*promote_inexact("arcsinh", x))
 
 
-@fast.unary(np.arccosh, "f")
 def arccosh(x: Any, /) -> Array:
     """The inverse of cosh: the one that is not negative.
 
@@ -266,6 +247,7 @@ def arccosh(x: Any, /) -> Array:
         >>> jnp.arccosh(jnp.array([1.0, 2.0])).round(4)
         Array([0.   , 1.317], dtype=float32)
     """
+    (x,) = promote_inexact("arccosh", x)
     y = lax.acosh(x)
     if not is_complex(y):
         return y
@@ -273,7 +255,6 @@ def arccosh(x: Any, /) -> Array:
     return choose(lax.lt(real, const(real, 0)), lax.neg(y), y)
 
 
-@fast.unary(np.arctanh, "f")
 def arctanh(x: Any, /) -> Array:
     """The inverse of tanh.
 
@@ -282,10 +263,9 @@ def arctanh(x: Any, /) -> Array:
         >>> jnp.arctanh(jnp.array([0.0, 0.5])).round(4)
         Array([0.    , 0.5493], dtype=float32)
     """
-    return lax.atanh(x)
+    return lax.atanh(*promote_inexact("arctanh", x))
 
 
-@fast.binary(np.arctan2, "f", fast.REAL)
 def arctan2(x1: Any, x2: Any, /) -> Array:
     """The angle of the point (x2, x1): arctan(x1 / x2) in the right quadrant.
 
@@ -305,7 +285,6 @@ asin, acos, atan, atan2 = arcsin, arccos, arctan, arctan2
 asinh, acosh, atanh = arcsinh, arccosh, arctanh
 
 
-@recalled
 def deg2rad(x: Any, /) -> Array:
     """Degrees as radians: x · π / 180.
 
@@ -318,7 +297,6 @@ def deg2rad(x: Any, /) -> Array:
     return lax.mul(x, const(x, np.pi / 180))
 
 
-@recalled
 def rad2deg(x: Any, /) -> Array:
     """Radians as degrees: x · 180 / π.
 
@@ -421,7 +399,7 @@ _logaddexp.defjvp(partial(_log_add_jvp, _logaddexp, lax.exp))
 _logaddexp2.defjvp(partial(_log_add_jvp, _logaddexp2, lax.exp2))
 
 
-@binary_ufunc(np.logaddexp, "f", fast.REAL, identity=-np.inf)
+@elementwise(2, identity=-np.inf)
 def logaddexp(x1: Any, x2: Any, /) -> Array:
     """log(exp(x1) + exp(x2)), without overflow.
 
@@ -438,7 +416,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Array:
     return _logaddexp(*_same_shape(promote_inexact("logaddexp", x1, x2)))
 
 
-@binary_ufunc(np.logaddexp2, "", {}, identity=-np.inf)
+@elementwise(2, identity=-np.inf)
 def logaddexp2(x1: Any, x2: Any, /) -> Array:
     """log₂(2ˣ¹ + 2ˣ²), without overflow.
 
@@ -492,19 +470,19 @@ def _sinc_series_jvp(order, primals, tangents):
 
 @custom_jvp
 def _i0(x):
-    from namoo.primitives import special  # for few, so loaded late
+    from namoo.primitives.special import incomplete  # imported here because few programs need it
 
     size = lax.abs(to_array(x))
-    return lax.mul(lax.exp(size), special.bessel_i0e(size))
+    return lax.mul(lax.exp(size), incomplete.bessel_i0e(size))
 
 
 @_i0.defjvp
 def _i0_jvp(primals, tangents):
-    from namoo.primitives import special
+    from namoo.primitives.special import incomplete
 
     (x,), (t,) = primals, tangents
     x = to_array(x)
-    slope = lax.mul(lax.exp(lax.abs(x)), special.bessel_i1e(x))
+    slope = lax.mul(lax.exp(lax.abs(x)), incomplete.bessel_i1e(x))
     return _i0(x), lax.mul(slope, t)
 
 
@@ -522,3 +500,6 @@ def i0(x: Any, /) -> Array:
     (x,) = promote_inexact("i0", x)
     refuse_complex("i0", x, ValueError)
     return _i0(x)
+
+
+attach_shortcuts(globals())

@@ -8,17 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
-from namoo._config import numpy_dtype_promotion
+from namoo._base import dtypes
+from namoo._base.config import numpy_dtype_promotion
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
-from namoo.core.trace import context, eval_trace
-from namoo.numpy.arithmetic import choose, power
+from namoo.core.trace import Tracer
+from namoo.eager import attach_shortcuts
+from namoo.numpy.arithmetic import power
 from namoo.numpy.creation import arange, array, concrete, user_dtype
+from namoo.numpy.device_arguments import placed
 from namoo.numpy.indexing import getitem
 from namoo.numpy.joining import concatenate, stack
-from namoo.numpy.places import placed
 from namoo.numpy.promote import array_of, arrays_of, as_type, promote_types
+from namoo.numpy.same_type import choose
 from namoo.numpy.spaces import linspace
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
@@ -28,12 +30,12 @@ def _length(n: Any, what: str) -> int:
     return operator.index(concrete(n, what))
 
 
-def _band(shape: tuple[int, int], compare: Any, k: Any, dtype: Any) -> Array:
-    """Where `row + k` stands in a relation to `column`, as numbers of a type."""
+def _band(shape: tuple[int, int], relation: str, k: Any, dtype: Any) -> Array:
+    """Where `row + k` is equal to `column` ("eq") or not below it ("ge"), as numbers of a type."""
     rows = shapes.broadcasted_iota(np.int32, shape, 0)
     columns = shapes.broadcasted_iota(np.int32, shape, 1)
     offset = as_type(array_of("eye", k), np.dtype(np.int32))
-    return as_type(compare(lax.add(rows, offset), columns), dtype)
+    return as_type(getattr(lax, relation)(lax.add(rows, offset), columns), dtype)
 
 
 def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Array:
@@ -42,9 +44,9 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     Args:
         N: number of rows.
         M: number of columns; `N` by default.
-        k: how far the diagonal lies above the main one.
+        k: the offset of the diagonal above the main one.
         dtype: type of the elements; float by default.
-        device: where the array lies: a device or a sharding.
+        device: the device or the sharding of the array.
 
     Raises:
         ValueError: negative sizes.
@@ -64,9 +66,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
     if isinstance(k, int):
         k = max(-rows, min(k, columns))  # further out there is no diagonal either
-        if context.trace is eval_trace:
-            return EagerArray(np.eye(rows, columns, k).astype(dtype))
-    return _band((rows, columns), lax.eq, k, dtype)
+    return _band((rows, columns), "eq", k, dtype)
 
 
 def identity(n: Any, dtype: Any = None) -> Array:
@@ -86,7 +86,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
 
     Args:
         N, M: numbers of rows and columns.
-        k: how far the diagonal lies above the main one.
+        k: the offset of the diagonal above the main one.
         dtype: type of the elements; float32 by default.
 
     Example:
@@ -97,10 +97,9 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     """
     dtype = np.dtype(np.float32) if dtype is None else user_dtype(dtype, "tri")
     shape = canonical_shape((N, N if M is None else M))
-    if context.trace is eval_trace:
-        k = int(_dtypes.coerce_scalar(operator.index(k)))
-        return EagerArray(np.tri(*shape, k=k).astype(dtype))
-    return _band((shape[0], shape[1]), lax.ge, k, dtype)
+    if not isinstance(k, Tracer):
+        k = operator.index(k)
+    return _band((shape[0], shape[1]), "ge", k, dtype)
 
 
 def _triangle(name: str, m: Any, k: int, lower: bool) -> Array:
@@ -118,7 +117,7 @@ def tril(m: Any, k: int = 0) -> Array:
 
     Args:
         m: an array of at least two axes.
-        k: how far the diagonal lies above the main one.
+        k: the offset of the diagonal above the main one.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -134,7 +133,7 @@ def triu(m: Any, k: int = 0) -> Array:
 
     Args:
         m: an array of at least two axes.
-        k: how far the diagonal lies above the main one.
+        k: the offset of the diagonal above the main one.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -146,7 +145,7 @@ def triu(m: Any, k: int = 0) -> Array:
 
 
 def _known_indices(name: str, found: tuple[np.ndarray, ...]) -> tuple[Array, ...]:
-    return tuple(EagerArray(i.astype(_dtypes.default_int_dtype())) for i in found)
+    return tuple(EagerArray(i.astype(dtypes.default_int_dtype())) for i in found)
 
 
 def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Array, Array]:
@@ -154,7 +153,7 @@ def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Array, Array]:
 
     Args:
         n, m: numbers of rows and columns.
-        k: how far the diagonal lies above the main one.
+        k: the offset of the diagonal above the main one.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -172,7 +171,7 @@ def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Array, Array]:
 
     Args:
         n, m: numbers of rows and columns.
-        k: how far the diagonal lies above the main one.
+        k: the offset of the diagonal above the main one.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -309,7 +308,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
     Args:
         a: an array of at least two axes.
-        offset: how far the diagonal lies above the main one.
+        offset: the offset of the diagonal above the main one.
         axis1, axis2: the axes of the matrices.
 
     Example:
@@ -322,8 +321,10 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         raise ValueError("diagonal requires an array of at least two dimensions.")
     offset = _length(offset, "the 'offset' argument of jnp.diagonal")
     first, second = (shapes.canonical_axis(i, x.ndim) for i in (axis1, axis2))
-    if type(x) is EagerArray and context.trace is eval_trace:
-        return EagerArray(np.diagonal(x._value, offset, first, second), x._weak)
+    return _diagonal(x, offset, first, second)
+
+
+def _diagonal(x: Array, offset: int, first: int, second: int) -> Array:
     others = [i for i in range(x.ndim) if i not in (first, second)]
     x = shapes.transpose(x, (*others, first, second))
     rows, columns = x.shape[-2:]
@@ -337,7 +338,7 @@ def diag(v: Any, k: int = 0) -> Array:
 
     Args:
         v: a vector or a matrix.
-        k: how far the diagonal lies above the main one.
+        k: the offset of the diagonal above the main one.
 
     Raises:
         ValueError: an array of another rank.
@@ -493,7 +494,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
                 "Boolean arguments to jax.numpy.ix_ are not implemented: pass jnp.nonzero(mask)[0]"
             )
         if not v.size:
-            v = as_type(v, _dtypes.default_int_dtype())
+            v = as_type(v, dtypes.default_int_dtype())
         shape = [1] * len(vectors)
         shape[i] = v.shape[0]
         out.append(shapes.reshape(v, shape))
@@ -556,7 +557,7 @@ class _Grid:
         lines = [_line(k, self.name) for k in key]
         if not lines:
             return [] if self.sparse else arange(0)
-        with numpy_dtype_promotion("standard"):  # ranges of Python's numbers mix as these do
+        with numpy_dtype_promotion("standard"):  # ranges promote like Python numbers
             lines = promote_types(self.name, *lines)
         grids = meshgrid(*lines, sparse=self.sparse, indexing="ij")
         return grids if self.sparse else stack(grids, 0)
@@ -631,3 +632,6 @@ __test__ = {
         (Array([1, 2, 0, 3, 4], dtype=int32), (2, 2))
     """,
 }
+
+
+attach_shortcuts(globals())

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy import reductions
-from namoo.numpy.arithmetic import is_kind
 from namoo.numpy.creation import concrete, static_count
-from namoo.numpy.elements import where
 from namoo.numpy.promote import array_of, arrays_of, as_type, check_arraylike, promote_types
+from namoo.numpy.same_type import is_kind
 from namoo.numpy.searching import searchsorted
+from namoo.numpy.selection import where
 from namoo.numpy.spaces import linspace
 from namoo.primitives import elementwise as lax
 from namoo.primitives.shape import check_lengths, expand_dims, ones, reshape, zeros
@@ -38,7 +38,7 @@ def bincount(
         weights: what each of them adds, instead of 1.
         minlength: the least length of the result.
         length: length of the result, needed under `jit`; larger integers are left out.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: the sharding of the result; it has no effect on one device.
 
     Raises:
         TypeError: `x` holds no integers.
@@ -55,7 +55,7 @@ def bincount(
         raise TypeError(f"bincount: x must hold integers, got dtype {x.dtype}.")
     if x.ndim != 1:
         raise ValueError(f"bincount: x must be a vector, got shape {x.shape}.")
-    x = as_type(x, _dtypes.to_numeric_dtype(x.dtype))
+    x = as_type(x, dtypes.to_numeric_dtype(x.dtype))
     minlength = static_count(minlength, "the 'minlength' argument of jnp.bincount")
     if length is None:
         largest = concrete(reductions.max(x, initial=0), "the largest element of jnp.bincount's x")
@@ -64,7 +64,7 @@ def bincount(
         length = static_count(length, "the 'length' argument of jnp.bincount")
     check_lengths("bincount", (length,))
     if weights is None:
-        weights = ones(x.aval.update(dtype=_dtypes.default_int_dtype(), weak_type=False))
+        weights = ones(x.aval.update(dtype=dtypes.default_int_dtype(), weak_type=False))
     weights = array_of("bincount", weights)
     if weights.shape != x.shape:
         raise ValueError(
@@ -100,7 +100,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         )
     check_arraylike("histogram_bin_edges", a, bins)
     x, edges = arrays_of("histogram_bin_edges", a, bins)
-    dtype = _dtypes.to_inexact_dtype(x.dtype)
+    dtype = dtypes.to_inexact_dtype(x.dtype)
     if edges.ndim == 1:
         return as_type(edges, dtype)
     count = static_count(bins, "the 'bins' argument of a histogram")
@@ -153,7 +153,7 @@ def histogram(
     """
     if weights is None:
         check_arraylike("histogram", a, bins)
-        (x,) = promote_types("histogram", a, to=_dtypes.to_inexact_dtype)
+        (x,) = promote_types("histogram", a, to=dtypes.to_inexact_dtype)
         w = ones(x.aval.strong())
     else:
         check_arraylike("histogram", a, bins, weights)
@@ -162,7 +162,7 @@ def histogram(
                 f"histogram: weights must have the shape of a, got {np.shape(weights)} and "
                 f"{np.shape(a)}."
             )
-        x, w = promote_types("histogram", a, weights, to=_dtypes.to_inexact_dtype)
+        x, w = promote_types("histogram", a, weights, to=dtypes.to_inexact_dtype)
     edges = histogram_bin_edges(x, bins, range)
     bin_numbers = reshape(_bin_numbers(x, edges), (x.size,))
     counts = zeros(w.aval.update(shape=(edges.size + 1,), weak_type=False))
@@ -245,7 +245,7 @@ def histogramdd(
     """
     check_arraylike("histogramdd", sample)
     given = [sample] if weights is None else [sample, weights]
-    points, *given = promote_types("histogramdd", *given, to=_dtypes.to_inexact_dtype)
+    points, *given = promote_types("histogramdd", *given, to=dtypes.to_inexact_dtype)
     weights = given[0] if given else None
     if points.ndim != 2:
         raise ValueError(f"histogramdd: sample must be [points, coordinates], got {points.shape}.")
@@ -276,7 +276,7 @@ def histogramdd(
         cells = cells * count + (numbers - 1)
     shape = tuple(edge.size - 1 for edge in edges)
     total = math.prod(shape)
-    # What is outside the grid goes to a cell beyond the last, which is left out.
+    # Points outside the grid are counted in a cell beyond the last, which is dropped.
     counts = reshape(bincount(where(inside, cells, total), weights, length=total), shape)
     if density:
         counts = counts.astype(points.dtype) / reductions.sum(counts)

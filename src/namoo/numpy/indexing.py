@@ -1,8 +1,8 @@
 """`x[...]` by NumPy's rules: integers, slices, None, Ellipsis, integer arrays and masks.
 
-An index is read once into a list of `Item`s, one for each axis it touches or adds.  What is known
-before the program runs becomes slices; integers that are computed become `dynamic_slice`; arrays
-become one `gather`.  Concrete arrays are indexed by NumPy itself.
+An index is parsed once into a list of `Item`s, one for each axis it selects from or adds.  Static
+integers and slices become slices, traced integers become `dynamic_slice`, and arrays become one
+`gather`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from namoo import _dtypes, errors
-from namoo._config import config
-from namoo._lazy import later
+from namoo import errors
+from namoo._base import dtypes
+from namoo._base.config import config
+from namoo._base.lazy import later
+from namoo._base.source_context import at_user_line
 from namoo.core.array import Array, EagerArray
-from namoo.core.trace import Tracer, context, eval_trace
+from namoo.core.trace import Tracer
+from namoo.eager import attach_shortcuts
 from namoo.numpy.promote import to_array
 from namoo.primitives.elementwise import add, lt, min, select
 from namoo.primitives.shape import (
@@ -28,101 +31,50 @@ from namoo.primitives.shape import (
     squeeze,
     zeros,
 )
-from namoo.transforms.recall import recalled
 
 if TYPE_CHECKING:
-    from namoo.primitives import gather, slicing, windows
+    from namoo.primitives import gather, gather_dimensions, slicing
 
-    Mode = str | windows.GatherScatterMode | None
-else:  # what concrete arrays do without
+    Mode = str | gather_dimensions.GatherScatterMode | None
+else:  # not needed for concrete arrays
     gather = later("namoo.primitives.gather")
     slicing = later("namoo.primitives.slicing")
-    windows = later("namoo.primitives.windows")
+    gather_dimensions = later("namoo.primitives.gather_dimensions")
     Mode = Any
 
 Shape = tuple[int, ...]
-
-BASIC = frozenset([int, slice, type(None), type(Ellipsis)])
-"""Index types that NumPy answers with a view."""
 
 
 def getitem(x: Any, index: Any) -> Any:
     """`x[index]`.
 
     Args:
-      x: an array.
-      index: an integer, slice, None, Ellipsis, integer array or boolean mask, or a tuple of them.
+        x: an array.
+        index: an integer, slice, None, Ellipsis, integer array or boolean mask, or a tuple of them.
 
     Returns:
-      The elements, placed as NumPy places them.  Integer arrays and traced integers that are out
-      of bounds are moved inside; negative ones count from the end.
+        The elements, placed as NumPy places them.  Integer arrays and traced integers that are out
+        of bounds are moved inside; negative ones count from the end.
 
     Raises:
-      IndexError: a Python integer is out of bounds; there are more indices than axes; a mask has
-        another shape; a slice has traced ends.
-      TypeError: a list or a string as index; an index that is no integer.
-      errors.NonConcreteBooleanIndexError: a traced mask.
+        IndexError: a Python integer is out of bounds; there are more indices than axes; a mask has
+            another shape; a slice has traced ends.
+        TypeError: a list or a string as index; an index that is no integer.
+        errors.NonConcreteBooleanIndexError: a traced mask.
 
-    >>> import namoo.numpy as jnp
-    >>> x = jnp.arange(12).reshape(3, 4)
-    >>> getitem(x, (slice(None, None, -2), jnp.array([0, -1])))
-    Array([[ 8, 11],
-           [ 0,  3]], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> x = jnp.arange(12).reshape(3, 4)
+        >>> getitem(x, (slice(None, None, -2), jnp.array([0, -1])))
+        Array([[ 8, 11],
+               [ 0,  3]], dtype=int32)
     """
-    if type(x) is EagerArray and context.trace is eval_trace:
-        kind = type(index)
-        try:
-            if kind in BASIC or kind is tuple and BASIC.issuperset(map(type, index)):
-                out = x._value[index]
-                if type(out) is np.void:
-                    # One random key: a view, so that a key that is used twice can be found.
-                    out = x._value[(*index, ...) if kind is tuple else (index, ...)]
-                return EagerArray(out if type(out) is np.ndarray else np.asarray(out), x._weak)
-            plain = as_numpy_index(index)
-            if plain is not None:
-                out = _numpy_take(x._value, plain)
-                return EagerArray(out if type(out) is np.ndarray else np.asarray(out), x._weak)
-        except IndexError:
-            # Arrays out of bounds have a meaning, and mistakes a better message, below.
-            pass
-    try:
-        return _get(x, index)
-    except Exception as error:
-        errors.tidy(error)
-        raise
-
-
-def _numpy_take(value: np.ndarray, index: Any) -> Any:
-    if type(index) is np.ndarray and index.ndim and index.dtype != np.bool_ and value.ndim:
-        return value.take(index, 0)
-    return value[index]
-
-
-def as_numpy_index(index: Any) -> Any:
-    """The index as NumPy takes it, or None where it is not concrete, or no integer or boolean."""
-    if type(index) is not tuple:
-        return _numpy_item(index)
-    items = [item if type(item) in BASIC else _numpy_item(item) for item in index]
-    for item, given in zip(items, index, strict=True):
-        if item is None and given is not None:
-            return None
-    return tuple(items)
-
-
-def _numpy_item(item: Any) -> Any:
-    kind = type(item)
-    if kind is bool:
-        return item
-    if kind is EagerArray:
-        item = item._value
-    elif kind is not np.ndarray and not isinstance(item, (np.integer, np.bool_)):
-        return None
-    return item if item.dtype.kind in "iub" else None
+    return get(x, index)
 
 
 class Item(NamedTuple):
     """One entry of an index: an "int", a "slice", a "new" axis or an "array" of integers; or a
-    "gap", an Ellipsis that stands for no axis, but parts its neighbours.
+    "gap", an Ellipsis that stands for no axis but separates its neighbours.
 
     `axis` is the operand's axis, -1 where there is none.  `value` is the integer in [0, length);
     the start, length and step of the slice; or the array.
@@ -134,10 +86,10 @@ class Item(NamedTuple):
 
 
 class Index(NamedTuple):
-    """An index that was read.
+    """A parsed index.
 
-    `inserted` are axes of length 1 to be put into the operand first, which then has `shape`: scalar
-    booleans index them.
+    `inserted` are axes of length 1 that are first inserted into the operand, which then has
+    `shape`: scalar booleans index them.
     """
 
     items: list[Item]
@@ -149,10 +101,10 @@ def read_index(shape: Shape, index: Any, strict: bool = True, wrap: bool = True)
     """Read an index of an array of a given shape.
 
     Args:
-      shape: the array's shape.
-      index: what stands between the brackets.
-      strict: whether Python integers out of bounds are errors; otherwise they become arrays.
-      wrap: whether negative integers count from the end.
+        shape: the array's shape.
+        index: the expression between the brackets.
+        strict: whether Python integers out of bounds are errors; otherwise they become arrays.
+        wrap: whether negative integers count from the end.
     """
     entries = _entries(shape, index)
     items: list[Item] = []
@@ -190,28 +142,27 @@ def read_index(shape: Shape, index: Any, strict: bool = True, wrap: bool = True)
             if not full[-1] and not entry.shape:
                 raise IndexError(
                     f"index is out of bounds for axis {axis - len(inserted)} with size 0, of an "
-                    f"array of shape {shape}." + errors.at_user_line()
+                    f"array of shape {shape}." + at_user_line()
                 )
             items.append(Item("array", axis, entry))
     return Index(items, inserted, tuple(full))
 
 
 def _entries(shape: Shape, index: Any) -> list[Any]:
-    """The entries of an index, in a few types, with slices in place of Ellipsis, where it stands
-    for any."""
+    """The entries of an index in normal form; Ellipsis becomes the slices it stands for, if any."""
     if isinstance(index, (list, range)):
         raise TypeError(
             "Using a non-tuple sequence for multidimensional indexing is not allowed: got "
             f"x[{_shown(index)}]. Write arr[array(seq)], as in x[jnp.array({_shown(index)})], to "
             "take several elements along the first axis, or arr[tuple(seq)] for one index on each "
-            "axis." + errors.at_user_line()
+            "axis." + at_user_line()
         )
     entries = [_entry(e) for e in (index if isinstance(index, tuple) else (index,))]
     dots = [i for i, e in enumerate(entries) if e is Ellipsis]
     if len(dots) > 1:
         raise IndexError(
             f"an index can only have a single ellipsis ('...'), got {len(dots)} in "
-            f"x[{_shown(index)}]." + errors.at_user_line()
+            f"x[{_shown(index)}]." + at_user_line()
         )
     count = sum(
         0 if e is None or e is Ellipsis or isinstance(e, bool) else _axes_of(e) for e in entries
@@ -220,7 +171,7 @@ def _entries(shape: Shape, index: Any) -> list[Any]:
     if missing < 0:
         raise IndexError(
             f"Too many indices: array is {len(shape)}-dimensional, but {count} were indexed; its "
-            f"shape is {shape}." + errors.at_user_line()
+            f"shape is {shape}." + at_user_line()
         )
     if dots and not missing:
         return entries
@@ -239,16 +190,14 @@ def _axes_of(entry: Any) -> int:
 
 def _entry(entry: Any) -> Any:
     """None, Ellipsis, a slice, a Python integer or bool, or an array of integers or booleans."""
-    if type(entry) in BASIC or isinstance(entry, bool):
+    if entry is None or entry is Ellipsis or type(entry) in (bool, int, slice):
         return entry
     if isinstance(entry, np.bool_):
         return bool(entry)
     if isinstance(entry, (int, np.integer)):
         return int(entry)
     if isinstance(entry, str):
-        raise TypeError(
-            f"Arrays do not support string indexing, got x[{entry!r}]." + errors.at_user_line()
-        )
+        raise TypeError(f"JAX does not support string indexing: got x[{entry!r}]." + at_user_line())
     if isinstance(entry, (list, tuple)):
         entry = _array_of(entry)
     elif isinstance(entry, (float, complex, np.generic)):
@@ -258,14 +207,14 @@ def _entry(entry: Any) -> Any:
     if not isinstance(entry, (Array, np.ndarray)):
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or "
-            f"boolean arrays are valid indices. Got {entry!r}." + errors.at_user_line()
+            f"boolean arrays are valid indices. Got {entry!r}." + at_user_line()
         )
     if entry.dtype == np.bool_:
         return _mask(entry)
-    if not _dtypes.issubdtype(entry.dtype, np.integer):
+    if not dtypes.issubdtype(entry.dtype, np.integer):
         raise TypeError(
             f"Indexer must have integer or boolean type, got indexer with type {entry.dtype}. "
-            "Convert it first: x[index.astype(int)]." + errors.at_user_line()
+            "Convert it first: x[index.astype(int)]." + at_user_line()
         )
     return entry._value if type(entry) is EagerArray else entry
 
@@ -276,7 +225,7 @@ def _array_of(entries: Sequence[Any]) -> Any:
         out = np.asarray(entries)
         return out if out.size else out.astype(np.int32)
     parts = [_array_of(e) if isinstance(e, (list, tuple)) else to_array(e) for e in entries]
-    dtype = _dtypes.result_type(*parts)
+    dtype = dtypes.result_type(*parts)
     rows = [expand_dims(convert_element_type(p, dtype), (0,)) for p in parts]
     return slicing.concatenate(rows, 0)
 
@@ -305,7 +254,7 @@ def _resolve(entry: slice, n: int, position: int) -> tuple[int, int, int]:
             f"Slice entries must be static integers, got {entry} at position {position}: the "
             "length of the result would depend on values that are not known yet. Write "
             "lax.dynamic_slice_in_dim(x, start, size, axis) with a fixed size, or a mask with "
-            "jnp.where." + errors.at_user_line()
+            "jnp.where." + at_user_line()
         )
     start, stop, step = entry.indices(n)
     return start, len(range(start, stop, step)), step
@@ -322,9 +271,11 @@ def _integer(
         raise IndexError(
             f"index {value} out of bounds for axis {axis - inserted} with size {n}, of an array "
             f"of shape {shape}. (For indices that may be outside, write x.at[i].get(mode='fill') "
-            "or mode='clip'.)" + errors.at_user_line()
+            "or mode='clip'.)" + at_user_line()
         )
-    return Item("array", axis, np.asarray(np.clip(value, -n - 1, n)))
+    # The value itself where it fits the type of indices: `checkify` reports it.
+    limit = max(n + 1, np.iinfo(np.int32).max)
+    return Item("array", axis, np.asarray(np.clip(value, -limit, limit)))
 
 
 def get(
@@ -340,7 +291,11 @@ def get(
     items, inserted, _ = read_index(
         x.shape, index, strict=mode is None and config.check_static_indices, wrap=wrap
     )
-    mode = windows.PROMISE_IN_BOUNDS if mode is None else windows.GatherScatterMode.from_any(mode)
+    mode = (
+        gather_dimensions.PROMISE_IN_BOUNDS
+        if mode is None
+        else gather_dimensions.GatherScatterMode.from_any(mode)
+    )
     if inserted:
         x = expand_dims(x, inserted)
     layout = Layout(items)
@@ -349,27 +304,30 @@ def get(
     if 0 in layout.batch_shape:
         # Nothing is read, possibly from an axis of length 0, where no window fits.
         return zeros(x.aval.update(shape=layout.result_shape))
-    as_slice = mode is windows.PROMISE_IN_BOUNDS or mode is windows.CLIP and not config.strict
+    as_slice = (
+        mode is gather_dimensions.PROMISE_IN_BOUNDS
+        or mode is gather_dimensions.CLIP
+        and not config.strict
+    )
     if arrays and layout.batch_shape == () and as_slice:
         x = _at_scalars(x, arrays, wrap)
     elif arrays:
         indexed = tuple(item.axis for item in arrays)
-        if mode is windows.FILL_OR_DROP and fill_value is None:
-            fill_value = windows.default_fill(x.dtype)
+        if mode is gather_dimensions.FILL_OR_DROP and fill_value is None:
+            fill_value = gather_dimensions.default_fill(x.dtype)
         x = gather.gather_p.bind(
             x,
             layout.indices(arrays, x.shape, wrap),
-            dimension_numbers=windows.GatherDimensionNumbers(layout.window_axes, indexed, indexed),
+            dimension_numbers=gather_dimensions.GatherDimensionNumbers(
+                layout.window_axes, indexed, indexed
+            ),
             slice_sizes=tuple(1 if d in indexed else n for d, n in enumerate(x.shape)),
             indices_are_sorted=indices_are_sorted or not layout.has_arrays,
             unique_indices=unique_indices or not layout.has_arrays,
             mode=mode,
-            fill_value=static_fill(fill_value) if mode is windows.FILL_OR_DROP else None,
+            fill_value=static_fill(fill_value) if mode is gather_dimensions.FILL_OR_DROP else None,
         )
     return expand_dims(x, layout.new_axes) if layout.new_axes else x
-
-
-_get = recalled(get)
 
 
 def static_fill(value: Any) -> Any:
@@ -381,23 +339,23 @@ def static_fill(value: Any) -> Any:
 
 
 class Layout:
-    """Where the axes of the result come from, by NumPy's rule.
+    """The origin of each axis of the result, by NumPy's rule.
 
-    The axes of index arrays stand together: where the arrays stand if they are neighbours, and in
-    front otherwise; integers beside arrays count as arrays.
+    The axes of index arrays are adjacent: at the position of the arrays if these are neighbours,
+    and in front otherwise.  Integers beside arrays count as arrays.
 
     Attributes:
-      axes: for each axis of the result its slice, "array" or "new".
-      batch_shape: the common shape of the index arrays.
-      result_shape: the shape of `x[index]`.
-      has_arrays: whether an index is an array, not only integers and slices.
-      new_axes: the axes of the result that None adds.
-      inner: `axes` without the new ones.
-      window_axes: the axes along slices, counted without the new ones.
+        axes: for each axis of the result its slice, "array" or "new".
+        batch_shape: the common shape of the index arrays.
+        result_shape: the shape of `x[index]`.
+        has_arrays: whether an index is an array, not only integers and slices.
+        new_axes: the axes of the result that None adds.
+        inner: `axes` without the new ones.
+        window_axes: the axes along slices, counted without the new ones.
     """
 
     def __init__(self, items: Sequence[Item], lines: Sequence[Item] = ()):
-        """With `lines`, those slices are indices too, each along an axis of its own."""
+        """The slices in `lines` are treated as indices, each along an axis of its own."""
         shapes = [np.shape(item.value) for item in items if item.kind == "array"]
         self.batch_shape = _common_shape(shapes)
         self.has_arrays = any(shapes)
@@ -428,9 +386,9 @@ class Layout:
         """The operand `indices` of a gather or scatter.
 
         Args:
-          items: what is indexed: arrays, integers, slices (by their start, or their elements).
-          shape: the shape of the array.
-          wrap: whether negative integers count from the end.
+            items: what is indexed: arrays, integers, slices (by their start, or their elements).
+            shape: the shape of the array.
+            wrap: whether negative integers count from the end.
         """
         outer = [axis for i, axis in enumerate(self.inner) if i not in self.window_axes]
         # The index arrays' lengths are those of their common shape, in its order.
@@ -475,7 +433,7 @@ def _common_shape(shapes: Sequence[Shape]) -> Shape:
     except ValueError:
         raise ValueError(
             f"Incompatible shapes for broadcasting: index arrays have shapes {list(shapes)}."
-            + errors.at_user_line()
+            + at_user_line()
         ) from None
 
 
@@ -528,10 +486,12 @@ def _at_scalars(x: Any, arrays: Sequence[Item], wrap: bool) -> Any:
 
 def component(value: Any, n: int, wrap: bool) -> Any:
     """An array of places on an axis of length n, as non-negative integers where it is inside."""
-    # Beside the axis is as good as far outside, and fits the type; but an error tells the value.
+    # Just outside the axis is as good as far outside, and fits the type; but errors name the value.
     kind = np.dtype(np.int32 if n < 2**31 else np.int64)
-    least, most = (np.iinfo(kind).min, np.iinfo(kind).max) if config.strict else (-1, n)
-    if not isinstance(value, Tracer):
+    known = not isinstance(value, Tracer)
+    exact = known or config.strict
+    least, most = (np.iinfo(kind).min, np.iinfo(kind).max) if exact else (-1, n)
+    if known:
         value = np.asarray(value)
         if value.dtype.kind != "u":
             value = value.astype(np.int64)
@@ -539,8 +499,8 @@ def component(value: Any, n: int, wrap: bool) -> Any:
                 value = np.where(value < 0, value + n, value)
         return np.clip(value, least if value.dtype.kind == "i" else 0, most).astype(kind)
     dtype = value.dtype
-    if _dtypes.issubdtype(dtype, np.unsignedinteger):
-        if most < _dtypes.iinfo(dtype).max:
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        if most < dtypes.iinfo(dtype).max:
             value = min(value, np.asarray(most, dtype))
         return _converted(value, kind)
     if dtype.itemsize < kind.itemsize:
@@ -562,3 +522,6 @@ def index_dtype(components: Any) -> np.dtype:
     """The type that holds all components of an index."""
     wide = any(c.dtype == np.int64 for c in components)
     return np.dtype(np.int64 if wide else np.int32)
+
+
+attach_shortcuts(globals())

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from namoo import errors
-from namoo.core.array import Array, EagerArray
-from namoo.core.trace import context, eval_trace
+from namoo._base.source_context import at_user_line
+from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy.creation import user_dtype
 from namoo.numpy.manipulation import atleast_1d, atleast_2d, atleast_3d, index_tuple
 from namoo.numpy.promote import array_of, arrays_of, as_type, promote_types
@@ -26,17 +26,7 @@ def _operands(name: str, arrays: Any, dtype: Any) -> list[Array]:
         return _typed(name, rows, dtype) if rows else []
     if not isinstance(arrays, Sequence):
         arrays = list(arrays)
-    if dtype is None and _of_one_type(arrays):
-        return list(arrays)
     return _typed(name, arrays, dtype) if len(arrays) else []
-
-
-def _of_one_type(arrays: Any) -> bool:
-    """Whether all are concrete arrays of the same type, which need no promotion."""
-    return (
-        all(type(x) is EagerArray for x in arrays)
-        and len({(x._value.dtype, x._weak) for x in arrays}) == 1
-    )
 
 
 def _typed(name: str, arrays: Sequence[Any], dtype: Any) -> list[Array]:
@@ -51,7 +41,7 @@ def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Array:
 
     Args:
         arrays: a sequence of arrays that agree in all other axes.
-        axis: the axis; None joins all elements as one line.
+        axis: the axis; None joins the flattened arrays.
         dtype: type of the result; the common type by default.
 
     Raises:
@@ -73,9 +63,6 @@ def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Array:
     (axis,) = index_tuple(axis)
     axis = lax.canonical_axis(axis, operands[0].ndim)
     _check_alike("concatenate", operands, axis)
-    if context.trace is eval_trace and all(type(x) is EagerArray for x in operands):
-        weak = all(x._weak for x in operands)
-        return EagerArray(np.concatenate([x._value for x in operands], axis), weak)
     return slicing.concatenate(operands, axis)
 
 
@@ -84,8 +71,7 @@ def _check_alike(name: str, operands: list[Array], axis: int) -> None:
     if len(rest) > 1:
         raise TypeError(
             f"Cannot concatenate arrays with shapes that differ in axes other than {axis} "
-            f"(jnp.{name}): got {', '.join(str(x.shape) for x in operands)}."
-            + errors.at_user_line()
+            f"(jnp.{name}): got {', '.join(str(x.shape) for x in operands)}." + at_user_line()
         )
 
 
@@ -126,12 +112,9 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     if len(shapes) > 1:
         raise ValueError(
             "All input arrays must have the same shape in jnp.stack, got "
-            f"{', '.join(str(x.shape) for x in operands)}." + errors.at_user_line()
+            f"{', '.join(str(x.shape) for x in operands)}." + at_user_line()
         )
     axis = lax.canonical_axis(axis, operands[0].ndim + 1)
-    if context.trace is eval_trace and all(type(x) is EagerArray for x in operands):
-        weak = all(x._weak for x in operands)
-        return EagerArray(np.stack([x._value for x in operands], axis), weak)
     return slicing.concatenate([lax.expand_dims(x, (axis,)) for x in operands], axis)
 
 
@@ -231,7 +214,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     Args:
         arr: the array.
         values: what is joined.
-        axis: the axis; None joins all elements as one line.
+        axis: the axis; None joins the flattened arrays.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -242,3 +225,6 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     if axis is None:
         arrays, axis = [lax.reshape(x, (x.size,)) for x in arrays], 0
     return concatenate(arrays, axis)
+
+
+attach_shortcuts(globals())

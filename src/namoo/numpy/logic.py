@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import Array
-from namoo.numpy import fast
-from namoo.numpy.arithmetic import absolute, is_complex, is_kind, to_bool
+from namoo.eager import attach_shortcuts
+from namoo.numpy.arithmetic import absolute
 from namoo.numpy.promote import promote, promote_numeric
-from namoo.numpy.ufuncs import binary_ufunc
+from namoo.numpy.same_type import is_complex, is_kind, to_bool
+from namoo.numpy.ufuncs import elementwise
 from namoo.primitives import bits
 from namoo.primitives import elementwise as lax
 from namoo.primitives.compare import eq_p, ge_p, gt_p, le_p, lt_p, ne_p
 from namoo.primitives.shape import convert_element_type
 
 
-@fast.binary(np.equal, "fiucb", fast.ARITHMETIC)
 def equal(x: Any, y: Any, /) -> Array:
     """Whether x = y.
 
@@ -32,7 +32,6 @@ def equal(x: Any, y: Any, /) -> Array:
     return eq_p.bind(*promote("equal", x, y))
 
 
-@fast.binary(np.not_equal, "fiucb", fast.ARITHMETIC)
 def not_equal(x: Any, y: Any, /) -> Array:
     """Whether x ≠ y.
 
@@ -55,7 +54,6 @@ def _ordered(compare: Any, x: Array, y: Array) -> Array:
     return lax.select(lax.eq(*real), compare.bind(*imag), compare.bind(*real))
 
 
-@fast.binary(np.greater, "fiub", fast.ORDERED)
 def greater(x: Any, y: Any, /) -> Array:
     """Whether x > y.
 
@@ -70,7 +68,6 @@ def greater(x: Any, y: Any, /) -> Array:
     return _ordered(gt_p, *promote("greater", x, y))
 
 
-@fast.binary(np.greater_equal, "fiub", fast.ORDERED)
 def greater_equal(x: Any, y: Any, /) -> Array:
     """Whether x ≥ y.
 
@@ -85,7 +82,6 @@ def greater_equal(x: Any, y: Any, /) -> Array:
     return _ordered(ge_p, *promote("greater_equal", x, y))
 
 
-@fast.binary(np.less, "fiub", fast.ORDERED)
 def less(x: Any, y: Any, /) -> Array:
     """Whether x < y.
 
@@ -100,7 +96,6 @@ def less(x: Any, y: Any, /) -> Array:
     return _ordered(lt_p, *promote("less", x, y))
 
 
-@fast.binary(np.less_equal, "fiub", fast.ORDERED)
 def less_equal(x: Any, y: Any, /) -> Array:
     """Whether x ≤ y.
 
@@ -115,7 +110,7 @@ def less_equal(x: Any, y: Any, /) -> Array:
     return _ordered(le_p, *promote("less_equal", x, y))
 
 
-@binary_ufunc(np.minimum, "fiub", fast.ORDERED)
+@elementwise(2)
 def minimum(x: Any, y: Any, /) -> Array:
     """The smaller of x and y; NaN where either is.
 
@@ -130,7 +125,7 @@ def minimum(x: Any, y: Any, /) -> Array:
     return lax.min_p.bind(*promote("minimum", x, y))
 
 
-@binary_ufunc(np.maximum, "fiub", fast.ORDERED)
+@elementwise(2)
 def maximum(x: Any, y: Any, /) -> Array:
     """The larger of x and y; NaN where either is.
 
@@ -145,7 +140,7 @@ def maximum(x: Any, y: Any, /) -> Array:
     return lax.max_p.bind(*promote("maximum", x, y))
 
 
-@binary_ufunc(np.logical_and, "b", {}, identity=True)
+@elementwise(2, identity=True)
 def logical_and(x: Any, y: Any, /) -> Array:
     """Whether x and y are both not zero.
 
@@ -160,7 +155,7 @@ def logical_and(x: Any, y: Any, /) -> Array:
     return bits.bitwise_and(*map(to_bool, promote("logical_and", x, y)))
 
 
-@binary_ufunc(np.logical_or, "b", {}, identity=False)
+@elementwise(2, identity=False)
 def logical_or(x: Any, y: Any, /) -> Array:
     """Whether x or y is not zero.
 
@@ -175,7 +170,7 @@ def logical_or(x: Any, y: Any, /) -> Array:
     return bits.bitwise_or(*map(to_bool, promote("logical_or", x, y)))
 
 
-@binary_ufunc(np.logical_xor, "b", {}, identity=False)
+@elementwise(2, identity=False)
 def logical_xor(x: Any, y: Any, /) -> Array:
     """Whether exactly one of x and y is not zero.
 
@@ -190,7 +185,6 @@ def logical_xor(x: Any, y: Any, /) -> Array:
     return bits.bitwise_xor(*map(to_bool, promote("logical_xor", x, y)))
 
 
-@fast.unary(np.logical_not, "b", promote)
 def logical_not(x: Any, /) -> Array:
     """Whether x is zero.
 
@@ -199,10 +193,11 @@ def logical_not(x: Any, /) -> Array:
         >>> jnp.logical_not(jnp.array([0, 1, 2]))
         Array([ True, False, False], dtype=bool)
     """
+    (x,) = promote("logical_not", x)
     return bits.bitwise_not(to_bool(x))
 
 
-@binary_ufunc(np.bitwise_and, "iub", fast.INTEGER, identity=-1)
+@elementwise(2, identity=-1)
 def bitwise_and(x: Any, y: Any, /) -> Array:
     """The bits that are set in both integers.
 
@@ -220,7 +215,7 @@ def bitwise_and(x: Any, y: Any, /) -> Array:
     return bits.bitwise_and(*promote("bitwise_and", x, y))
 
 
-@binary_ufunc(np.bitwise_or, "iub", fast.INTEGER, identity=0)
+@elementwise(2, identity=0)
 def bitwise_or(x: Any, y: Any, /) -> Array:
     """The bits that are set in either integer.
 
@@ -238,7 +233,7 @@ def bitwise_or(x: Any, y: Any, /) -> Array:
     return bits.bitwise_or(*promote("bitwise_or", x, y))
 
 
-@binary_ufunc(np.bitwise_xor, "iub", fast.INTEGER, identity=0)
+@elementwise(2, identity=0)
 def bitwise_xor(x: Any, y: Any, /) -> Array:
     """The bits that are set in exactly one integer.
 
@@ -256,7 +251,6 @@ def bitwise_xor(x: Any, y: Any, /) -> Array:
     return bits.bitwise_xor(*promote("bitwise_xor", x, y))
 
 
-@fast.unary(np.invert, "iub", promote)
 def bitwise_not(x: Any, /) -> Array:
     """All bits flipped; for booleans, the opposite.
 
@@ -268,7 +262,7 @@ def bitwise_not(x: Any, /) -> Array:
         >>> jnp.bitwise_not(jnp.array([0, 5]))
         Array([-1, -6], dtype=int32)
     """
-    return bits.bitwise_not(x)
+    return bits.bitwise_not(*promote("bitwise_not", x))
 
 
 invert = bitwise_not
@@ -324,3 +318,6 @@ def bitwise_count(x: Any, /) -> Array:
     """
     (x,) = promote_numeric("bitwise_count", x)
     return convert_element_type(bits.population_count(absolute(x)), np.uint8)
+
+
+attach_shortcuts(globals())

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from namoo import errors
-from namoo._lazy import later
-from namoo.core.array import Array, EagerArray
+from namoo._base.lazy import later
+from namoo._base.source_context import at_user_line, warn_user
+from namoo.core.array import Array
 from namoo.core.avals import canonical_shape
-from namoo.core.trace import Tracer, context, eval_trace
+from namoo.core.trace import Tracer
+from namoo.eager import attach_shortcuts
 from namoo.numpy.creation import concrete
 from namoo.numpy.promote import array_of, broadcast_to, check_arraylike, is_arraylike
 from namoo.numpy.reductions import reduced_axes
@@ -41,7 +42,7 @@ def new_shape(x: Array, shape: Any) -> tuple[int, ...]:
     if len(unknown) > 1:
         raise TypeError(
             f"can only specify one unknown axis size with a `-1` value, got {shape}"
-            + errors.at_user_line()
+            + at_user_line()
         )
     known = math.prod(size for size in sizes if size != -1)
     if unknown and known > 0 and not x.size % known:
@@ -50,7 +51,7 @@ def new_shape(x: Array, shape: Any) -> tuple[int, ...]:
     if unknown or known != x.size or any(size < 0 for size in sizes):
         raise TypeError(
             f"cannot reshape array of shape {x.shape} (size {x.size}) into shape {shape} "
-            f"(size {known})" + errors.at_user_line()
+            f"(size {known})" + at_user_line()
         )
     return sizes
 
@@ -65,7 +66,7 @@ def reshape(
         shape: the new shape, or its only length; one length may be -1.
         order: 'C' reads and writes with the last axis fastest, 'F' with the first.
         copy: has no effect.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: the sharding of the result; it has no effect on one device.
 
     Raises:
         TypeError: sizes that do not agree.
@@ -76,14 +77,6 @@ def reshape(
         Array([[0, 1, 2],
                [3, 4, 5]], dtype=int32)
     """
-    if type(a) is EagerArray and order == "C" and context.trace is eval_trace:
-        if type(shape) is tuple:
-            sizes = shape if all(type(n) is int and n >= 0 for n in shape) else new_shape(a, shape)
-        else:
-            sizes = new_shape(a, shape)
-        if math.prod(sizes) != a._value.size:
-            sizes = new_shape(a, shape)
-        return EagerArray(a._value.reshape(sizes), a._weak)
     x = array_of("reshape", a)
     sizes = new_shape(x, shape)
     if order == "C":
@@ -102,7 +95,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
     Args:
         a: the array.
         order: 'C' for the last axis fastest, 'F' for the first.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: the sharding of the result; it has no effect on one device.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -129,8 +122,6 @@ def transpose(a: Any, axes: Any = None) -> Array:
     """
     x = array_of("transpose", a)
     if axes is None:
-        if type(x) is EagerArray and context.trace is eval_trace:
-            return EagerArray(x._value.T, x._weak)
         return lax.transpose(x, range(x.ndim)[::-1])
     return lax.transpose(x, [lax.canonical_axis(i, x.ndim) for i in index_tuple(axes)])
 
@@ -256,12 +247,6 @@ def expand_dims(a: Any, axis: Any) -> Array:
         >>> jnp.expand_dims(jnp.zeros(3), (0, 2)).shape
         (1, 3, 1)
     """
-    if type(a) is EagerArray and type(axis) is int and context.trace is eval_trace:
-        n = a._value.ndim
-        if -n - 1 <= axis <= n:
-            place = axis + n + 1 if axis < 0 else axis
-            shape = a._value.shape
-            return EagerArray(a._value.reshape(*shape[:place], 1, *shape[place:]), a._weak)
     return lax.expand_dims(array_of("expand_dims", a), index_tuple(axis))
 
 
@@ -345,7 +330,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     Args:
         a: the array.
         shift: how far; one number, or one for each axis. It may be traced.
-        axis: which axes; by default all elements as one line.
+        axis: which axes; by default those of the flattened array.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -482,7 +467,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The arrays that lie side by side along an axis.
+    """The slices of an array along an axis, as a tuple.
 
     Raises:
         ValueError: a scalar.
@@ -606,7 +591,7 @@ def _at_least(name: str, arys: tuple[Any, ...], change: Any) -> Any:
 
 def _warn_of_list(name: str, x: Any) -> None:
     if not is_arraylike(x):
-        errors.warn(
+        warn_user(
             f"{name} requires ndarray or scalar arguments, got {type(x)} at position 0. It is "
             f"taken for an array as NumPy does; write jnp.{name}(jnp.asarray(x)) instead.",
             DeprecationWarning,
@@ -663,3 +648,6 @@ def size(a: Any, axis: Any = None) -> int:
     sizes = shape(a)
     axes = reduced_axes(axis, len(sizes), "size")
     return math.prod(sizes[i] for i in axes)
+
+
+attach_shortcuts(globals())

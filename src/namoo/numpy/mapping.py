@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from namoo import errors
-from namoo._config import config
+from namoo._base.config import config
+from namoo._base.source_context import warn_user
 from namoo.core.array import Array
 from namoo.numpy.creation import asarray
 from namoo.numpy.promote import array_of, broadcast_shapes
@@ -173,7 +173,7 @@ def _check_ranks(arrays, outer, signature) -> None:
     )
     if config.numpy_rank_promotion == "raise":
         raise ValueError(text)
-    errors.warn(text)
+    warn_user(text)
 
 
 def _checked(fun, sizes, results, where):
@@ -206,7 +206,7 @@ def apply_along_axis(
 
     Args:
         func1d: function of a vector.
-        axis: where the vectors lie; the results take their place.
+        axis: the axis of the vectors; the results replace them.
         arr: the array.
         args, kwargs: passed on to the function.
 

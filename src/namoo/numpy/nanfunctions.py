@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array
-from namoo.numpy.arithmetic import choose, is_kind, strong, subtract
-from namoo.numpy.elements import isnan
-from namoo.numpy.elements import where as select_where
+from namoo.numpy.arithmetic import subtract
+from namoo.numpy.number_parts import isnan
 from namoo.numpy.promote import array_of, as_type
 from namoo.numpy.reductions import (
     all,
@@ -27,6 +26,8 @@ from namoo.numpy.reductions import (
     sum,
     variance_dtypes,
 )
+from namoo.numpy.same_type import choose, is_kind, strong
+from namoo.numpy.selection import where as select_where
 from namoo.primitives import bits
 from namoo.primitives import elementwise as lax
 from namoo.primitives.shape import convert_element_type
@@ -171,7 +172,7 @@ def nanmean(
     where = check_where("nanmean", where)
     if not is_kind(x, np.inexact):
         return mean(x, axis, dtype, keepdims=keepdims, where=where)
-    dtype = x.dtype if dtype is None else _dtypes.check_user_dtype_supported(dtype, "nanmean")
+    dtype = x.dtype if dtype is None else dtypes.check_user_dtype_supported(dtype, "nanmean")
     valid = bits.bitwise_not(isnan(x))
     n = sum(valid, axis, dtype=dtype, keepdims=keepdims, where=where)
     return lax.div(nansum(x, axis, dtype=dtype, keepdims=keepdims, where=where), n)

@@ -1,4 +1,4 @@
-"""Arrays with more elements around them."""
+"""Padding."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import Array
-from namoo.numpy.arithmetic import is_kind, multiply, subtract
+from namoo.numpy.arithmetic import multiply, subtract
 from namoo.numpy.creation import concrete, empty_like
-from namoo.numpy.elements import round
+from namoo.numpy.number_parts import round
 from namoo.numpy.promote import array_of, as_type, broadcast_to
 from namoo.numpy.reductions import max, mean, min
+from namoo.numpy.same_type import is_kind
 from namoo.numpy.spaces import linspace
 from namoo.primitives import shape as lax
 from namoo.primitives import slicing
@@ -165,7 +166,7 @@ def _by_axis(x: Array, widths: Any, mode: str, options: dict[str, Any]) -> Array
 
 
 def _border(x, axis, low, high, mode, ends, lengths) -> tuple[Array, Array]:
-    """What goes before and after the array along an axis."""
+    """The elements before and after the array along an axis."""
     n = x.shape[axis]
     if mode == "empty":
         return tuple(empty_like(x, shape=_resized(x, axis, k)) for k in (low, high))  # type: ignore
@@ -250,7 +251,7 @@ def _mirror(x: Array, axis: int, count: int, skip_edge: bool, odd: bool, before:
 
 
 def min_int(a: int, b: int) -> int:
-    """The smaller integer; `min` is the reduction here."""
+    """The smaller integer; `min` is the reduction in this module."""
     return a if a < b else b
 
 

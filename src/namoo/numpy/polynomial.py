@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.control.loops import scan
 from namoo.core.array import Array, EagerArray
 from namoo.numpy import reductions
-from namoo.numpy.arithmetic import const
 from namoo.numpy.calculus import convolve
 from namoo.numpy.creation import concrete
 from namoo.numpy.elementary import sqrt
-from namoo.numpy.elements import where
 from namoo.numpy.grids import vander
 from namoo.numpy.linalg import eigvals, inv, lstsq
 from namoo.numpy.promote import (
@@ -29,6 +27,8 @@ from namoo.numpy.promote import (
     check_ranks,
     promote_types,
 )
+from namoo.numpy.same_type import const
+from namoo.numpy.selection import where
 from namoo.numpy.sorting import argsort
 from namoo.primitives import elementwise as lax
 from namoo.primitives.reduction import argmax
@@ -38,7 +38,7 @@ from namoo.primitives.slicing import concatenate
 
 def _inexact(name: str, *args: Any) -> list[Array]:
     """Arguments in their common inexact type."""
-    return promote_types(name, *args, to=_dtypes.to_inexact_dtype)
+    return promote_types(name, *args, to=dtypes.to_inexact_dtype)
 
 
 def _check_vectors(name: str, *polynomials: Array, error: type[Exception] = TypeError) -> None:
@@ -89,7 +89,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     if p.size < 2:
         return _companion_roots(p)
     lead = _leading_zeros(p)
-    # Leading zeros go to the end, where each of them is a root at 0 to be taken away again.
+    # Leading zeros move to the end, where each is a root at 0 that is removed again.
     turned = p[(iota(np.int32, p.size) + lead) % p.size]
     turned = where(lead == p.size, const(p, 1), turned)
     found = _companion_roots(turned)
@@ -102,7 +102,7 @@ def _companion_roots(p: Array) -> Array:
     """The eigenvalues of the matrix whose characteristic polynomial is p / p[0]."""
     n = p.size - 1
     if n < 1:
-        return EagerArray(np.empty(0, _dtypes.to_complex_dtype(p.dtype)))
+        return EagerArray(np.empty(0, dtypes.to_complex_dtype(p.dtype)))
     below = EagerArray(np.eye(n, k=-1, dtype=p.dtype))
     return eigvals(below.at[0].set(-p[1:] / p[0]))
 
@@ -155,7 +155,7 @@ def polyfit(
             f"got shape {y.shape}."
         )
     if rcond is None:
-        rcond = x.size * float(_dtypes.finfo(x.dtype).eps)
+        rcond = x.size * float(dtypes.finfo(x.dtype).eps)
     left, right = vander(x, order), y
     if w is not None:
         (w,) = _inexact("polyfit", w)
@@ -163,7 +163,7 @@ def polyfit(
             raise TypeError(f"polyfit: w must be a vector of {x.size} elements, got {w.shape}.")
         left = left * w[:, None]
         right = right * (w if y.ndim == 1 else w[:, None])
-    # Columns of one length make the system better conditioned.
+    # Columns of equal norm make the system better conditioned.
     scale = sqrt(reductions.sum(left * left, axis=0))
     left = left / scale
     c, residuals, rank, s = lstsq(left, right, rcond)

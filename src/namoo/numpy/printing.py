@@ -1,4 +1,4 @@
-"""How arrays are written."""
+"""Text of arrays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
 
 
@@ -19,7 +19,7 @@ def array_text(x: EagerArray) -> str:
     """The array as it is shown by the interpreter: `Array([1, 2], dtype=int32)`."""
     prefix, dtype = "Array(", _dtype_text(x)
     value = x._value
-    if _dtypes.is_extended(x.dtype):
+    if dtypes.is_extended(x.dtype):
         words = x.dtype.to_words(value)
         return f"Array({x.shape}, dtype={x.dtype}) overlaying:\n{words}"
     if not value.size:

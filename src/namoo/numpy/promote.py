@@ -1,8 +1,8 @@
-"""Operands made ready: arrays of one type, whose shapes fit together.
+"""Promotion of operands: arrays of one type, whose shapes fit together.
 
-A public function takes arrays, NumPy arrays and Python numbers.  `promote` and its relatives turn
-them into arrays of the common type, and repeat axes explicitly where shapes differ; scalars stay
-scalars, because every elementwise primitive takes them as they are.
+A public function takes arrays, NumPy arrays and Python numbers.  `promote` and its
+variants convert them to arrays of the common type, and broadcast explicitly where shapes differ.
+Scalars stay scalars, because every elementwise primitive accepts them.
 """
 
 from __future__ import annotations
@@ -12,17 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
-from namoo._config import config
+from namoo._base import dtypes
+from namoo._base.config import config
+from namoo._base.floating_errors import floating_errors_ignored
+from namoo._base.source_context import at_user_line, called_by_user, warn_user
 from namoo.core.array import Array, EagerArray, own_copy, to_numpy
 from namoo.core.avals import canonical_shape
-from namoo.core.trace import Tracer, context, eval_trace
-from namoo.core.trace import _ignore as ignore
-from namoo.core.trace import _reset_floating_errors as reset_floating_errors
-from namoo.core.trace import _set_floating_errors as set_floating_errors
+from namoo.core.trace import Tracer
 from namoo.primitives import shape as lax
-
-__all__ = ["ignore", "reset_floating_errors", "set_floating_errors"]
 
 NUMPY = (np.ndarray, np.generic)
 OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
@@ -37,7 +34,7 @@ def is_arraylike(x: Any) -> bool:
 
 
 def check_arraylike(name: str, *args: Any) -> None:
-    """Refuse what is no array, with the function's name and the argument's position.
+    """Raise for an argument that is not an array, with the function and the position.
 
     Raises:
         TypeError: a list, a string, None, or another object that is no array.
@@ -49,7 +46,7 @@ def check_arraylike(name: str, *args: Any) -> None:
                 advice = f" Convert it first: {name}(jnp.asarray(x))."
             raise TypeError(
                 f"{name} requires ndarray or scalar arguments, got {type(x)} at position "
-                f"{position}.{advice}" + errors.at_user_line()
+                f"{position}.{advice}" + at_user_line()
             )
 
 
@@ -62,19 +59,19 @@ def to_array(x: Any) -> Array:
         return x
     if isinstance(x, np.ndarray):
         return x if x.dtype.names else EagerArray(own_copy(x))  # type: ignore[return-value]
-    if _dtypes.is_python_scalar(x):
-        return EagerArray(_dtypes.coerce_scalar(x), type(x) is not bool)
+    if dtypes.is_python_scalar(x):
+        return EagerArray(dtypes.coerce_scalar(x), type(x) is not bool)
     if isinstance(x, np.generic):
         return EagerArray(to_numpy(x))
     convert = getattr(x, "__jax_array__", None)
     if convert is not None:
         return to_array(convert())
     # A subclass of a Python number.
-    return EagerArray(np.asarray(x, _dtypes.dtype_of(x)), not isinstance(x, bool))
+    return EagerArray(np.asarray(x, dtypes.dtype_of(x)), not isinstance(x, bool))
 
 
 def array_of(name: str, x: Any) -> Array:
-    """The one array argument of a function, checked."""
+    """Check the only array argument of a function, and return it as an array."""
     if isinstance(x, Array):
         return x
     check_arraylike(name, x)
@@ -82,7 +79,7 @@ def array_of(name: str, x: Any) -> Array:
 
 
 def arrays_of(name: str, *args: Any) -> list[Array]:
-    """The array arguments of a function, checked; each keeps its type and shape."""
+    """Check the array arguments of a function; each keeps its type and shape."""
     check_arraylike(name, *args)
     return [to_array(x) for x in args]
 
@@ -90,7 +87,7 @@ def arrays_of(name: str, *args: Any) -> list[Array]:
 def as_type(x: Any, dtype: Any, weak: bool = False) -> Array:
     """An operand as an array of a given canonical type.
 
-    Concrete scalars are converted at once, so that programs hold them as constants.
+    Concrete scalars are converted immediately, so that programs hold them as constants.
     """
     kind = type(x)
     if kind is EagerArray:
@@ -98,12 +95,13 @@ def as_type(x: Any, dtype: Any, weak: bool = False) -> Array:
         if value.dtype == dtype:
             if x._weak == weak:
                 return x
-            if not value.ndim or context.trace is eval_trace:
+            if not value.ndim:
                 return EagerArray(value, weak)
-        elif not value.ndim and value.dtype.names is None and not _dtypes.is_extended(dtype):
-            return EagerArray(fast(_convert_scalar, value, dtype), weak)
-    elif _dtypes.is_python_scalar(x):
-        return EagerArray(_dtypes.coerce_scalar(x, dtype), weak)
+        elif not value.ndim and value.dtype.names is None and not dtypes.is_extended(dtype):
+            with floating_errors_ignored():
+                return EagerArray(np.asarray(_convert_scalar(value, dtype)), weak)
+    elif dtypes.is_python_scalar(x):
+        return EagerArray(dtypes.coerce_scalar(x, dtype), weak)
     elif not isinstance(x, Array):
         x = to_array(x)
     if x.dtype == dtype and x.weak_type == weak:
@@ -131,13 +129,13 @@ def promote_types(name: str, *args: Any, to: Callable[[Any], Any] = same) -> lis
                 check_arraylike(name, *args)
             if not isinstance(x, OPERANDS):
                 x = to_array(x)
-            pair = _dtypes.dtype_and_weak(x)
+            pair = dtypes.dtype_and_weak(x)
         arrays.append(x)
         types.append(pair)
         special = special or type(pair[0]) not in _NUMBER_TYPES
     if special:
-        _refuse_special(name, {dtype for dtype, _ in types})
-    dtype, weak = _dtypes.join(*types, name=name)
+        _refuse_special(name, [*dict.fromkeys(dtype for dtype, _ in types)])
+    dtype, weak = dtypes.join(*types, name=name)
     wanted = to(dtype), weak
     for i, pair in enumerate(types):
         if pair != wanted or not isinstance(arrays[i], Array):
@@ -145,17 +143,17 @@ def promote_types(name: str, *args: Any, to: Callable[[Any], Any] = same) -> lis
     return arrays
 
 
-_NUMBER_TYPES = frozenset(type(dtype) for dtype in _dtypes.SUPPORTED if dtype.names is None)
+_NUMBER_TYPES = frozenset(type(dtype) for dtype in dtypes.SUPPORTED if dtype.names is None)
 
 
-def _refuse_special(name: str, types: set[Any]) -> None:
-    """Refuse types of elements that are not promoted: float0, and keys beside something else."""
-    if _dtypes.float0 in types:
+def _refuse_special(name: str, types: list[Any]) -> None:
+    """Raise for dtypes that are not promoted: float0, and keys together with other types."""
+    if dtypes.float0 in types:
         raise TypeError(
             f"Called {name} with a float0 array. float0s do not support any operations by design: "
             "they are derivatives by integer or boolean arguments, and have no values. Make it an "
             "ordinary array of zeros with np.zeros(x.shape, float), or differentiate by floating "
-            "arguments only." + errors.at_user_line()
+            "arguments only." + at_user_line()
         )
     if len(types) > 1:
         raise TypeError(f"{name} does not accept dtypes {', '.join(map(str, types))}.")
@@ -181,7 +179,7 @@ def promote(name: str, *args: Any) -> list[Array]:
 
 
 def _at_once(args: tuple[Any, ...]) -> list[Any] | None:
-    """Most operands of a program: traced floats of one type, or one and a number; else None."""
+    """The most common operands of programs: traced floats of one type, or one and a number."""
     if len(args) != 2:
         return None
     x, y = args
@@ -193,7 +191,7 @@ def _at_once(args: tuple[Any, ...]) -> list[Any] | None:
     if dtype not in lax.FLOATS:
         return None
     if kind is float or kind is int and -0x80000000 <= y <= 0x7FFFFFFF:
-        if dtype is _dtypes.python_scalar_dtype(float):
+        if dtype is dtypes.python_scalar_dtype(float):
             return [x, EagerArray(np.asarray(y, dtype), aval.weak_type)]
     elif isinstance(y, Tracer):
         other = y.aval
@@ -205,20 +203,20 @@ def _at_once(args: tuple[Any, ...]) -> list[Any] | None:
 def promote_inexact(name: str, *args: Any) -> list[Array]:
     """`promote` to a floating or complex type."""
     return _at_once(args) or fit_shapes(
-        name, promote_types(name, *args, to=_dtypes.to_inexact_dtype)
+        name, promote_types(name, *args, to=dtypes.to_inexact_dtype)
     )
 
 
 def promote_numeric(name: str, *args: Any) -> list[Array]:
     """`promote`, where booleans become integers."""
     return _at_once(args) or fit_shapes(
-        name, promote_types(name, *args, to=_dtypes.to_numeric_dtype)
+        name, promote_types(name, *args, to=dtypes.to_numeric_dtype)
     )
 
 
 def promote_complex(name: str, *args: Any) -> list[Array]:
     """`promote` to a complex type."""
-    return fit_shapes(name, promote_types(name, *args, to=_dtypes.to_complex_dtype))
+    return fit_shapes(name, promote_types(name, *args, to=dtypes.to_complex_dtype))
 
 
 def fit_shapes(name: str, arrays: list[Array]) -> list[Array]:
@@ -238,10 +236,10 @@ def fit_shapes(name: str, arrays: list[Array]) -> list[Array]:
 
 
 def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
-    """Do what the setting `numpy_rank_promotion` says where ranks differ."""
+    """Apply the setting `numpy_rank_promotion` where ranks differ."""
     if config.numpy_rank_promotion == "allow" or len({len(s) for s in shapes if s}) < 2:
         return
-    if not errors.called_by_user(name):
+    if not called_by_user(name):
         return
     operands = f"{name} on shapes {' '.join(map(str, shapes))}"
     text = (
@@ -250,19 +248,18 @@ def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     )
     if config.numpy_rank_promotion == "raise":
         raise ValueError(
-            f"Operands could not be broadcast together for {operands} {text}"
-            + errors.at_user_line()
+            f"Operands could not be broadcast together for {operands} {text}" + at_user_line()
         )
-    errors.warn(f"Following NumPy automatic rank promotion for {operands} {text}")
+    warn_user(f"Following NumPy automatic rank promotion for {operands} {text}")
 
 
 def check_mixing(name: str, *args: Any) -> None:
     """Refuse operands whose types or ranks the settings do not let mix; nothing is converted.
 
-    For functions that hand their operands on to others.
+    For functions that pass their operands on to others.
     """
     if config.numpy_dtype_promotion != "standard":
-        _dtypes.join(*map(_dtypes.dtype_and_weak, args), name=name)
+        dtypes.join(*map(dtypes.dtype_and_weak, args), name=name)
     if config.numpy_rank_promotion != "allow":
         check_ranks(name, [np.shape(x) for x in args])
 
@@ -276,11 +273,11 @@ def common_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...
     text = ", ".join(map(str, shapes))
     if len({len(s) for s in shapes if s}) == 1:
         raise TypeError(
-            f"{name} got incompatible shapes for broadcasting: {text}." + errors.at_user_line()
+            f"{name} got incompatible shapes for broadcasting: {text}." + at_user_line()
         )
     raise ValueError(
         f"Incompatible shapes for broadcasting in {name}: shapes=[{text}]. Shapes are aligned at "
-        "their last axes; add axes with x[:, None] or jnp.expand_dims." + errors.at_user_line()
+        "their last axes; add axes with x[:, None] or jnp.expand_dims." + at_user_line()
     )
 
 
@@ -306,7 +303,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     Args:
         array: the array.
         shape: the new shape, or the length of its one axis.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: the sharding of the result; it has no effect on one device.
 
     Raises:
         ValueError: the shape does not fit.
@@ -323,12 +320,12 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
     if n < 0:
         raise ValueError(
             "Cannot broadcast to shape with fewer dimensions: "
-            f"{x.shape} and requested shape {wanted}." + errors.at_user_line()
+            f"{x.shape} and requested shape {wanted}." + at_user_line()
         )
     if any(a not in (1, b) for a, b in zip(x.shape, wanted[n:], strict=False)):
         raise ValueError(
             f"Incompatible shapes for broadcasting: {x.shape} and requested shape {wanted}."
-            + errors.at_user_line()
+            + at_user_line()
         )
     return lax.broadcast_to(x, wanted)
 
@@ -349,13 +346,3 @@ def broadcast_arrays(*args: Any) -> list[Array]:
         return []
     shape = broadcast_shapes(*(x.shape for x in arrays))
     return [lax.broadcast_to(x, shape) for x in arrays]
-
-
-def fast(numpy_function: Callable[..., Any], *values: Any) -> np.ndarray:
-    """Call NumPy without its warnings about overflow, division by zero and NaN."""
-    token = set_floating_errors(ignore)
-    try:
-        out = numpy_function(*values)
-    finally:
-        reset_floating_errors(token)
-    return out if type(out) is np.ndarray else np.asarray(out)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array
-from namoo.numpy.arithmetic import choose, const, is_complex, strong, true_divide
+from namoo.numpy.arithmetic import true_divide
 from namoo.numpy.cumulative import cumsum
-from namoo.numpy.elements import isnan
+from namoo.numpy.number_parts import isnan
 from namoo.numpy.promote import array_of, as_type, promote_types
 from namoo.numpy.reductions import any, reduced_axes, sum
+from namoo.numpy.same_type import choose, const, is_complex, strong
 from namoo.numpy.taking import take_along_axis
 from namoo.primitives import bits, sorting
 from namoo.primitives import elementwise as lax
@@ -67,10 +68,10 @@ def _quantile(
         raise ValueError(f"jnp.{name} of complex numbers is not defined: they have no order.")
     if q.ndim > 1:
         raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
-    (q,) = promote_types(name, q, to=_dtypes.to_inexact_dtype)
+    (q,) = promote_types(name, q, to=dtypes.to_inexact_dtype)
     axes = reduced_axes(axis, x.ndim, name)
     if weights is None:
-        (x,) = promote_types(name, x, to=_dtypes.to_inexact_dtype)
+        (x,) = promote_types(name, x, to=dtypes.to_inexact_dtype)
     else:
         x, weights = _checked_weights(name, x, weights, method, axis, axes)
     kept = [1 if i in axes else n for i, n in enumerate(x.shape)]
@@ -94,7 +95,7 @@ def _checked_weights(name, x, weights, method, axis, axes) -> tuple[Array, Array
         raise NotImplementedError(
             f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights."
         )
-    x, weights = promote_types(name, x, weights, to=_dtypes.to_inexact_dtype)
+    x, weights = promote_types(name, x, weights, to=dtypes.to_inexact_dtype)
     return x, _weights_of(x, weights, axis, axes)
 
 
@@ -143,7 +144,7 @@ def _at_places(values: Array, places: Array, last: Array) -> Array:
     places = lax.max(zero, lax.min(places, last))
     index = as_type(places, np.dtype(np.int32))
     extra = index.ndim - (values.ndim - 1)
-    # The axis of q goes last, beside the rows' elements, and back to the front afterwards.
+    # The axis of q is last during the computation, and moves to the front afterwards.
     order = (*range(extra, index.ndim), *range(extra))
     index = shapes.transpose(index, order)
     if not extra:
@@ -202,7 +203,7 @@ def quantile(
     *,
     weights: Any = None,
 ) -> Array:
-    """The value below which a fraction q of the elements over axes lies.
+    """The value that is not exceeded by a fraction q of the elements over axes.
 
     Args:
         a: the array.
@@ -252,7 +253,7 @@ def nanquantile(
 
 
 def _fraction(name: str, q: Any) -> Array:
-    (q,) = promote_types(name, q, to=_dtypes.to_inexact_dtype)
+    (q,) = promote_types(name, q, to=dtypes.to_inexact_dtype)
     return true_divide(q, 100)
 
 
@@ -273,7 +274,7 @@ def percentile(
     Args:
         a, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
         q: a number in [0, 100], or a vector of them.
-        out_sharding: where the result lies; on one device it changes nothing.
+        out_sharding: the sharding of the result; it has no effect on one device.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -5,31 +5,28 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
-from namoo._accelerator import native
-from namoo._config import config
+from namoo import errors
+from namoo._base import dtypes
+from namoo._base.floating_errors import floating_errors_ignored
+from namoo._base.tracer_advice import INTEGER_ADVICE
 from namoo.core.array import Array, EagerArray
-from namoo.core.trace import INTEGER_ADVICE, Tracer, axis_size, context, eval_trace
-from namoo.core.trace import _ignore as ignore
-from namoo.core.trace import _reset_floating_errors as reset_floating_errors
-from namoo.core.trace import _set_floating_errors as set_floating_errors
+from namoo.core.trace import Tracer, axis_size
+from namoo.eager import attach_shortcuts
 from namoo.numpy import arithmetic, elementary, logic
-from namoo.numpy.arithmetic import choose, const, is_complex, is_kind
-from namoo.numpy.promote import array_of, as_type, broadcast_to, fast, promote_types
+from namoo.numpy.promote import array_of, as_type, broadcast_to, promote_types
+from namoo.numpy.same_type import choose, const, is_complex, is_kind
 from namoo.primitives import bits, reduction
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 from namoo.primitives.compare import ne_p
-from namoo.transforms.recall import recalled
 
 
 class Reduction:
-    """What tells reductions apart."""
+    """The parts in which reductions differ."""
 
     def __init__(self, name: str, reduce: Any, combine: Any, identity: Any, has_identity=True):
         self.name, self.reduce, self.combine = name, reduce, combine
@@ -47,7 +44,7 @@ _and = Reduction("bitwise_and", reduction.reduce_and, bits.bitwise_and, -1)
 _or = Reduction("bitwise_or", reduction.reduce_or, bits.bitwise_or, 0)
 
 
-# The collective by which a reduction goes on over axes that `vmap` or another transformation named.
+# The collective that reduces over axes that `vmap` or another transformation named.
 _ACROSS = {"sum": "psum", "max": "pmax", "min": "pmin"}
 
 
@@ -115,29 +112,29 @@ def identity_of(x: Array, value: Any) -> np.ndarray:
     """An identity of a reduction in the type of `x`: infinities become the extreme numbers."""
     if x.dtype == np.bool_:
         return np.asarray(value > 0)
-    if np.isinf(value) and not _dtypes.supports_inf(x.dtype):
-        info = _dtypes.iinfo if is_kind(x, np.integer) else _dtypes.finfo
+    if np.isinf(value) and not dtypes.supports_inf(x.dtype):
+        info = dtypes.iinfo if is_kind(x, np.integer) else dtypes.finfo
         return np.asarray(info(x.dtype).min if value < 0 else info(x.dtype).max, x.dtype)
     return np.asarray(value).astype(x.dtype)
 
 
 def wide_integer(dtype: Any) -> Any:
     """Integers narrower than the default one are summed in that one."""
-    if dtype == _dtypes.bool_:
-        return _dtypes.default_int_dtype()
+    if dtype == dtypes.bool_:
+        return dtypes.default_int_dtype()
     for kind, default in (
-        (np.unsignedinteger, _dtypes.default_uint_dtype()),
-        (np.signedinteger, _dtypes.default_int_dtype()),
+        (np.unsignedinteger, dtypes.default_uint_dtype()),
+        (np.signedinteger, dtypes.default_int_dtype()),
     ):
-        if _dtypes.issubdtype(dtype, kind) and _dtypes.iinfo(dtype).bits < default.itemsize * 8:
+        if dtypes.issubdtype(dtype, kind) and dtypes.iinfo(dtype).bits < default.itemsize * 8:
             return default
     return dtype
 
 
 def wide_float(dtype: Any) -> Any:
     """16-bit floats are summed in 32 bits."""
-    if dtype == _dtypes.float16 or dtype == _dtypes.bfloat16:
-        return _dtypes.float32
+    if dtype == dtypes.float16 or dtype == dtypes.bfloat16:
+        return dtypes.float32
     return dtype
 
 
@@ -154,7 +151,7 @@ def _reduce(
     promote_integers: bool = False,
     widen: bool = False,
 ) -> Array:
-    """The general way of all reductions; `x` is ready, apart from its dtype."""
+    """The common implementation of all reductions; `x` is checked, apart from its dtype."""
     name = kind.name
     names, axis = named_axes(axis)
     refuse_out(name, out)
@@ -174,11 +171,11 @@ def _reduce(
     if dtype is None:
         result_dtype = wide_integer(x.dtype) if promote_integers else x.dtype
     else:
-        result_dtype = _dtypes.check_user_dtype_supported(dtype, name)
+        result_dtype = dtypes.check_user_dtype_supported(dtype, name)
     work_dtype = wide_float(result_dtype) if widen and dtype is None else result_dtype
     x = as_type(x, work_dtype)
     reduce, combine = kind.reduce, kind.combine
-    if x.dtype == _dtypes.bool_ and name in ("sum", "prod"):
+    if x.dtype == dtypes.bool_ and name in ("sum", "prod"):
         other = _any if name == "sum" else _all
         reduce, combine = other.reduce, other.combine
     if where is not None:
@@ -190,7 +187,7 @@ def _reduce(
                 f"jnp.{name} cannot reduce over the named axes {names}; jnp.sum, mean, max and min "
                 "can, or gather them first: lax.all_gather(x, name)."
             )
-        from namoo.control import collectives  # for few, so loaded late
+        from namoo.control import collectives  # imported here because few programs need it
 
         result = getattr(collectives, _ACROSS[name])(result, names)
     if initial is not None:
@@ -203,82 +200,10 @@ def _reduce(
     return as_type(result, result_dtype)
 
 
-def quick(
-    ufunc: np.ufunc, kinds: frozenset[str], a: Any, axis: Any, keepdims: bool
-) -> np.ndarray | None:
-    """The reduction by a NumPy function where that is the same thing, else None."""
-    if type(a) is not EagerArray or context.trace is not eval_trace:
-        return None
-    value = a._value
-    char = value.dtype.char
-    if char not in kinds or not (axis is None or type(axis) is int):
-        return None
-    if char in _NARROW and ufunc is np.add and config.enable_x64:
-        return None
-    token = set_floating_errors(ignore)
-    try:
-        out = ufunc.reduce(value, axis, value.dtype, None, keepdims)  # type: ignore[call-arg]
-    except ValueError:
-        # A bad axis, or nothing to reduce: the general way says which.
-        return None
-    finally:
-        reset_floating_errors(token)
-    return out if type(out) is np.ndarray else np.asarray(out)
-
-
-# By NumPy's type characters: floats and complex numbers of 32 bits or more, and wide integers.
-_SUMS = frozenset("fdFDilIL")
-_NARROW = frozenset("iI")  # summed in 64 bits where those are enabled
-_ORDERS = frozenset("fdbhilBHIL?")
-_FLOATS = frozenset("fdFD")
-_REALS = frozenset("fd")
-_BOOLEANS = frozenset("?")
-
-
-def _short(
-    ufunc: np.ufunc, kinds: frozenset[str], whole: Callable[[np.ndarray], Any] | None = None
-) -> Callable[[Any], Any]:
-    """Give a reduction a short way through NumPy, for calls without further options.
-
-    Args:
-        ufunc, kinds: as for `quick`.
-        whole: reduces all of some arrays, quicker than NumPy, and returns None for the others.
-    """
-
-    def decorate(fun: Any) -> Any:
-        general = recalled(fun)
-
-        @wraps(fun)
-        def short(a: Any, axis: Any = None, *args: Any, **options: Any) -> Array:
-            try:
-                if not args and (not options or options.keys() == _KEEPDIMS):
-                    if axis is None and whole is not None and not options:
-                        if type(a) is EagerArray and context.trace is eval_trace:
-                            done = whole(a._value)
-                            if done is not None:
-                                return EagerArray(done)
-                    done = quick(ufunc, kinds, a, axis, options.get("keepdims", False))
-                    if done is not None:
-                        return EagerArray(done)
-                return general(a, axis, *args, **options)
-            except Exception as error:
-                errors.tidy(error)
-                raise
-
-        short.is_boundary = True  # type: ignore[attr-defined]
-        return short
-
-    return decorate
-
-
-_KEEPDIMS = {"keepdims"}
-
-
 def _numeric(x: Array) -> Array:
-    return as_type(x, _dtypes.to_numeric_dtype(x.dtype)) if x.dtype == np.bool_ else x
+    return as_type(x, dtypes.to_numeric_dtype(x.dtype)) if x.dtype == np.bool_ else x
 
 
-@_short(np.add, _SUMS, getattr(native, "total", None))
 def sum(
     a: Any,
     axis: Any = None,
@@ -356,7 +281,6 @@ def prod(
     )
 
 
-@_short(np.maximum, _ORDERS)
 def max(
     a: Any,
     axis: Any = None,
@@ -391,7 +315,6 @@ def max(
     )
 
 
-@_short(np.minimum, _ORDERS)
 def min(
     a: Any,
     axis: Any = None,
@@ -433,7 +356,6 @@ def _truth(x: Array) -> Array:
     return as_type(lax.real(x) if is_complex(x) else x, np.dtype(np.bool_))
 
 
-@_short(np.logical_and, _BOOLEANS)
 def all(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Array:
@@ -451,7 +373,6 @@ def all(
     return _reduce(_all, x, axis=axis, out=out, keepdims=keepdims, where=where)
 
 
-@_short(np.logical_or, _BOOLEANS)
 def any(
     a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Array:
@@ -470,7 +391,7 @@ def any(
 
 
 def count(x: Array, axis: Any, keepdims: bool, where: Array | None, dtype: Any) -> Any:
-    """How many elements a reduction takes in, in the type it is computed in."""
+    """The number of elements that are reduced, in the type of the computation."""
     if where is not None:
         return sum(broadcast_to(where, x.shape), axis, dtype=dtype, keepdims=keepdims)
     names, axis = named_axes(axis)
@@ -478,7 +399,6 @@ def count(x: Array, axis: Any, keepdims: bool, where: Array | None, dtype: Any) 
     return np.asarray(math.prod(x.shape[a] for a in axes) * axis_size(names), dtype)
 
 
-@recalled
 def mean(
     a: Any,
     axis: Any = None,
@@ -499,18 +419,14 @@ def mean(
         >>> jnp.mean(jnp.array([[1, 2], [3, 6]]), axis=0)
         Array([2., 4.], dtype=float32)
     """
-    if dtype is None and where is None and out is None:
-        done = quick(np.add, _FLOATS, a, axis, keepdims)
-        if done is not None and done.size:
-            return EagerArray(fast(np.divide, done, done.dtype.type(a.size // done.size)))
     x = array_of("mean", a)
     refuse_out("mean", out)
     where = check_where("mean", where)
     if dtype is None:
-        result_dtype = _dtypes.to_inexact_dtype(x.dtype)
+        result_dtype = dtypes.to_inexact_dtype(x.dtype)
         work_dtype = wide_float(result_dtype)
     else:
-        result_dtype = work_dtype = _dtypes.check_user_dtype_supported(dtype, "mean")
+        result_dtype = work_dtype = dtypes.check_user_dtype_supported(dtype, "mean")
     axis = static_axes(axis, "mean")
     total = sum(x, axis, dtype=work_dtype, keepdims=keepdims, where=where)
     return as_type(lax.div(total, count(x, axis, keepdims, where, work_dtype)), result_dtype)
@@ -540,12 +456,12 @@ def average(
     """
     axis = static_axes(axis, "average")
     if weights is None:
-        (x,) = promote_types("average", a, to=_dtypes.to_inexact_dtype)
+        (x,) = promote_types("average", a, to=dtypes.to_inexact_dtype)
         axes = reduced_axes(axis, x.ndim)
         out = mean(x, axis, keepdims=keepdims)
         total = shapes.full((), float(math.prod(x.shape[i] for i in axes)), out.dtype)
     else:
-        x, w = promote_types("average", a, weights, to=_dtypes.to_inexact_dtype)
+        x, w = promote_types("average", a, weights, to=dtypes.to_inexact_dtype)
         axes = reduced_axes(axis, x.ndim)
         if x.shape != w.shape:
             if axis is None:
@@ -575,8 +491,8 @@ def degrees_removed(ddof: Any, correction: Any) -> Any:
 def variance_dtypes(dtype: Any, given: Any, name: str) -> tuple[Any, Any]:
     """The type in which a variance is computed, and that of the result."""
     if given is not None:
-        given = _dtypes.check_user_dtype_supported(given, name)
-        if _dtypes.issubdtype(dtype, np.complexfloating) and not _dtypes.issubdtype(
+        given = dtypes.check_user_dtype_supported(given, name)
+        if dtypes.issubdtype(dtype, np.complexfloating) and not dtypes.issubdtype(
             given, np.complexfloating
         ):
             raise ValueError(
@@ -584,8 +500,8 @@ def variance_dtypes(dtype: Any, given: Any, name: str) -> tuple[Any, Any]:
                 "variance of the real and imaginary parts, or leave dtype out."
             )
         return wide_float(given), given
-    work = _dtypes.to_inexact_dtype(dtype)
-    return wide_float(work), _dtypes.finfo(work).dtype if work.kind == "c" else work
+    work = dtypes.to_inexact_dtype(dtype)
+    return wide_float(work), dtypes.finfo(work).dtype if work.kind == "c" else work
 
 
 def squared_size(x: Array) -> Array:
@@ -593,7 +509,6 @@ def squared_size(x: Array) -> Array:
     return lax.real(lax.mul(x, lax.conj(x))) if is_complex(x) else lax.square(x)
 
 
-@recalled
 def var(
     a: Any,
     axis: Any = None,
@@ -623,10 +538,6 @@ def var(
         >>> jnp.var(jnp.array([1.0, 2.0, 3.0])), jnp.var(jnp.array([1.0, 3.0]), ddof=1)
         (Array(0.6666667, dtype=float32), Array(2., dtype=float32))
     """
-    if dtype is None and where is None and mean is None and correction is None and out is None:
-        done = _quick_var(a, axis, ddof, keepdims)
-        if done is not None:
-            return done
     correction = degrees_removed(ddof, correction)
     x = array_of("var", a)
     refuse_out("var", out)
@@ -642,7 +553,8 @@ def var(
     n = count(x, axis, keepdims, where, square.dtype)
     total = sum(square, axis, dtype=square.dtype, keepdims=keepdims, where=where)
     if where is None and isinstance(correction, (int, float)):
-        n = fast(np.subtract, n, square.dtype.type(correction))
+        with floating_errors_ignored():
+            n = np.asarray(np.subtract(n, square.dtype.type(correction)))
         result = as_type(lax.div(total, n), result_dtype)
         return result if n > 0 else choose(_no, result, const(result, np.nan))
     n = lax.sub(n, as_type(correction, square.dtype))
@@ -656,22 +568,6 @@ _no = EagerArray(np.asarray(False))
 _mean = mean
 
 
-def _quick_var(a: Any, axis: Any, ddof: Any, keepdims: bool) -> Array | None:
-    """The variance of concrete real floats, by the same steps in NumPy; else None."""
-    total = quick(np.add, _REALS, a, axis, True) if type(ddof) is int else None
-    if total is None or not total.size:
-        return None
-    value, kind = a._value, total.dtype.type
-    n = value.size // total.size
-    if n <= ddof:
-        return None
-    offset = fast(np.subtract, value, fast(np.divide, total, kind(n)))
-    squares = EagerArray(fast(np.multiply, offset, offset))
-    done = quick(np.add, _REALS, squares, axis, keepdims)
-    return None if done is None else EagerArray(fast(np.divide, done, kind(n - ddof)))
-
-
-@recalled
 def std(
     a: Any,
     axis: Any = None,
@@ -698,8 +594,8 @@ def std(
         Array(1., dtype=float32)
     """
     if dtype is not None:
-        dtype = _dtypes.check_user_dtype_supported(dtype, "std")
-        if not _dtypes.issubdtype(dtype, np.inexact):
+        dtype = dtypes.check_user_dtype_supported(dtype, "std")
+        if not dtypes.issubdtype(dtype, np.inexact):
             raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
     array_of("std", a)
     refuse_out("std", out)
@@ -746,12 +642,12 @@ def count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Array:
     """
     x = array_of("count_nonzero", a)
     nonzero = ne_p.bind(x, const(x, 0))
-    return sum(nonzero, axis, dtype=_dtypes.default_int_dtype(), keepdims=keepdims)
+    return sum(nonzero, axis, dtype=dtypes.default_int_dtype(), keepdims=keepdims)
 
 
 def _log_sum(x: Array, *, axis, dtype, keepdims, initial, where):
     """log Σ exp x, without overflow."""
-    (x,) = promote_types("logaddexp.reduce", x, to=_dtypes.to_inexact_dtype)
+    (x,) = promote_types("logaddexp.reduce", x, to=dtypes.to_inexact_dtype)
     real = lax.real(x) if is_complex(x) else x
     top = max(real, axis, keepdims=True, where=where, initial=-np.inf)
     top = choose(lax.is_finite(top), top, const(top, 0))
@@ -785,6 +681,8 @@ def _of_truth(kind: Reduction) -> Callable[..., Array]:
 def _of_order(kind: Reduction) -> Callable[..., Array]:
     return lambda x, **options: _reduce(kind, x, **options)
 
+
+attach_shortcuts(globals())
 
 arithmetic.add.define(reduce=sum)
 arithmetic.multiply.define(reduce=prod)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.numpy.creation import asarray
 
 
@@ -73,5 +73,5 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
         return out
     if out.dtype == np.dtype("V2"):
         # The file's header cannot name bfloat16.
-        out = out.view(_dtypes.bfloat16)
-    return asarray(out) if out.dtype in _dtypes.SUPPORTED else out
+        out = out.view(dtypes.bfloat16)
+    return asarray(out) if out.dtype in dtypes.SUPPORTED else out

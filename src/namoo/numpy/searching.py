@@ -1,4 +1,4 @@
-"""Where things are: extremes, elements that are not zero, places in a sorted array."""
+"""Indices of elements: extremes, elements that are not zero, positions in a sorted array."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
+from namoo import errors
+from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
-from namoo.core.trace import Tracer, context, eval_trace
-from namoo.numpy.arithmetic import choose, is_kind, strong, to_bool
+from namoo.core.trace import Tracer
+from namoo.eager import attach_shortcuts
 from namoo.numpy.creation import concrete, zeros
-from namoo.numpy.elements import isnan
 from namoo.numpy.logic import less
 from namoo.numpy.promote import array_of, arrays_of, as_type, promote_types, to_array
 from namoo.numpy.reductions import all, refuse_out
+from namoo.numpy.same_type import choose, is_kind, strong, to_bool
 from namoo.primitives import bits, cumulative, reduction
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
@@ -26,9 +27,7 @@ The number of elements that are not zero decides the shape of the result. Pass s
 jnp.{name}, and fill_value=… for the places that are left over; or use jnp.where(mask, a, b)."""
 
 
-def _extreme(
-    name: str, locate: Any, numpy_locate: Any, a: Any, axis: Any, out: Any, keepdims: Any
-) -> Array:
+def _extreme(name: str, locate: Any, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
     refuse_out(name, out)
     x = array_of(name, a)
     kept = tuple(range(x.ndim)) if axis is None else (operator.index(axis),)
@@ -37,23 +36,20 @@ def _extreme(
     axis = shapes.canonical_axis(axis, x.ndim)
     if not x.shape[axis]:
         raise ValueError(f"attempt to get {name} of an empty sequence")
-    dtype = _dtypes.default_int_dtype()
+    dtype = dtypes.default_int_dtype()
     reduction.check_places(name, x.shape, axis, dtype)
-    if type(x) is EagerArray and context.trace is eval_trace and x._value.dtype.kind in "fiub":
-        result: Any = EagerArray(np.asarray(numpy_locate(x._value, axis), dtype))
-    else:
-        result = locate(x, axis, dtype)
+    result = locate(x, axis, dtype)
     return shapes.expand_dims(result, kept) if keepdims else result
 
 
 def argmax(
     a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """The place of the largest element along an axis; of the first one, or of the first NaN.
+    """The index of the largest element along an axis: the first such element, or the first NaN.
 
     Args:
         a: the array.
-        axis: the axis; None for all elements as one line.
+        axis: the axis; None for the flattened array.
         out: not supported.
         keepdims: keep the axis, with length 1.
 
@@ -65,13 +61,13 @@ def argmax(
         >>> jnp.argmax(jnp.array([[1, 5], [7, 4]]), axis=1)
         Array([1, 0], dtype=int32)
     """
-    return _extreme("argmax", reduction.argmax, np.argmax, a, axis, out, keepdims)
+    return _extreme("argmax", reduction.argmax, a, axis, out, keepdims)
 
 
 def argmin(
     a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """The place of the smallest element along an axis; of the first one, or of the first NaN.
+    """The index of the smallest element along an axis: the first such element, or the first NaN.
 
     Args:
         a, axis, out, keepdims: as for `argmax`.
@@ -84,7 +80,7 @@ def argmin(
         >>> jnp.argmin(jnp.array([[1, 5], [7, 4]]), axis=1)
         Array([0, 1], dtype=int32)
     """
-    return _extreme("argmin", reduction.argmin, np.argmin, a, axis, out, keepdims)
+    return _extreme("argmin", reduction.argmin, a, axis, out, keepdims)
 
 
 def _nan_extreme(name: str, fun: Any, worst: float, a: Any, axis: Any, out: Any, keepdims: Any):
@@ -92,7 +88,7 @@ def _nan_extreme(name: str, fun: Any, worst: float, a: Any, axis: Any, out: Any,
     x = array_of(name, a)
     if not is_kind(x, np.inexact):
         return fun(x, axis, keepdims=keepdims)
-    nan = isnan(x)
+    nan = lax.ne(x, x)
     place = fun(choose(nan, strong(x, worst), x), axis, keepdims=keepdims)
     nothing = all(nan, axis, keepdims=bool(keepdims))
     return choose(nothing, strong(place, -1), place)
@@ -101,7 +97,7 @@ def _nan_extreme(name: str, fun: Any, worst: float, a: Any, axis: Any, out: Any,
 def nanargmax(
     a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """The place of the largest element along an axis that is not NaN; -1 where all are.
+    """The index of the largest element along an axis that is not NaN; -1 where all are.
 
     Args:
         a, axis, out, keepdims: as for `argmax`.
@@ -117,7 +113,7 @@ def nanargmax(
 def nanargmin(
     a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """The place of the smallest element along an axis that is not NaN; -1 where all are.
+    """The index of the smallest element along an axis that is not NaN; -1 where all are.
 
     Args:
         a, axis, out, keepdims: as for `argmax`.
@@ -160,7 +156,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if size is None:
         return _found(x, mask)
     size = operator.index(concrete(size, "the size argument of jnp.nonzero"))
-    default = _dtypes.default_int_dtype()
+    default = dtypes.default_int_dtype()
     if not x.size or not size:
         return tuple(zeros(size, default) for _ in x.shape)
     flat = shapes.reshape(mask, (mask.size,))
@@ -191,12 +187,12 @@ def _found(x: Array, mask: Array) -> tuple[Array, ...]:
             "a concrete array for jnp.nonzero without size",
             SIZE_ADVICE.format(name="nonzero"),
         )
-    dtype = _dtypes.default_int_dtype()
+    dtype = dtypes.default_int_dtype()
     return tuple(EagerArray(i.astype(dtype)) for i in np.nonzero(np.asarray(mask)))
 
 
 def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The indices of the elements that are not zero, in the array as one line.
+    """The indices of the elements that are not zero, in the flattened array.
 
     Args:
         a, size, fill_value: as for `nonzero`.
@@ -233,7 +229,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Arra
 def searchsorted(
     a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
 ) -> Array:
-    """The places in a sorted array where values would go to keep it sorted.
+    """The indices at which values would be inserted to keep an array sorted.
 
     Args:
         a: the sorted vector.
@@ -262,15 +258,7 @@ def searchsorted(
     if sorter is not None:
         x = x[array_of("searchsorted", sorter)]
     wanted = np.int32 if x.shape[0] < 2**31 else np.int64
-    dtype = _dtypes.check_user_dtype_supported(wanted, "searchsorted")
-    if (
-        type(x) is EagerArray
-        and type(values) is EagerArray
-        and context.trace is eval_trace
-        and x._value.dtype.kind in "fiu"
-    ):
-        places = np.searchsorted(x._value, values._value, side)
-        return EagerArray(np.asarray(places, dtype))
+    dtype = dtypes.check_user_dtype_supported(wanted, "searchsorted")
     return _bisect(x, values, side, dtype)
 
 
@@ -292,7 +280,7 @@ def _bisect(x: Array, values: Array, side: str, dtype: Any) -> Array:
 
 
 def _before(x: Array, y: Array) -> Array:
-    """Whether x sorts before y; NaN stands above all numbers, as sorting puts it."""
+    """Whether x sorts before y; NaN comes after all numbers, as in `sort`."""
     smaller = less(x, y)
     if not is_kind(x, np.inexact):
         return smaller
@@ -325,3 +313,6 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     falling = searchsorted(shapes.rev(edges, (0,)), x, side, **options)
     falling = lax.sub(strong(falling, n), falling)
     return lax.select(lax.ge(edges[-1], edges[0]), rising, falling)
+
+
+attach_shortcuts(globals())

@@ -1,6 +1,6 @@
-"""Arrays as sets: what is in them, once each, and what two have in common.
+"""Arrays as sets: unique elements, intersections, unions, differences.
 
-Everything follows from one sort.  Equal elements stand together in the sorted array, as *groups*;
+Everything follows from one sort.  Equal elements are neighbours in the sorted array, as *groups*;
 what a function returns is one element, place or count for some of the groups.  How many groups
 there are depends on the values, so compiled programs name the number: `size=`.
 """
@@ -8,19 +8,20 @@ there are depends on the values, so compiled programs name the number: `size=`.
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo import _dtypes
-from namoo.core.array import Array, EagerArray
+from namoo._base import dtypes
+from namoo.core.array import Array
 from namoo.core.avals import ShapedArray
-from namoo.core.trace import context, eval_trace
-from namoo.numpy.arithmetic import is_kind
-from namoo.numpy.elements import isnan, where
+from namoo.eager import attach_shortcuts
+from namoo.numpy.number_parts import isnan
 from namoo.numpy.promote import array_of, arrays_of, check_arraylike, promote_types
 from namoo.numpy.reductions import any
+from namoo.numpy.same_type import is_kind
 from namoo.numpy.searching import nonzero, searchsorted
+from namoo.numpy.selection import where
 from namoo.numpy.sorting import lexsort, sort
 from namoo.primitives import cumulative
 from namoo.primitives import elementwise as lax
@@ -139,19 +140,18 @@ def unique(
     """
     x = array_of("unique", ar)
     if is_kind(x, np.complexfloating):
-        x = where(isnan(x), np.asarray(complex(np.nan, 0), x.dtype), x)  # NaN in whichever part
-    # The slices that are compared lie along the first axis; those of a flat array are elements.
+        x = where(isnan(x), np.asarray(complex(np.nan, 0), x.dtype), x)  # NaN in either part
+    # The slices that are compared are along the first axis; those of a flat array are elements.
     axis = None if axis is None else canonical_axis(axis, x.ndim)
     slices = reshape(x, (x.size,)) if axis is None else moveaxis(x, axis, 0)
-    found = _unique_slices(slices, equal_nan, _size(size), fill_value)
-    values = moveaxis(found.values, 0, axis or 0)
-    inverse = found.inverse_indices
+    values, indices, inverse, counts = _unique_slices(slices, equal_nan, _size(size), fill_value)
+    values = moveaxis(values, 0, axis or 0)
     if axis is None:
         inverse = reshape(inverse, x.shape)
     parts = (
-        (return_index, found.indices),
+        (return_index, indices),
         (return_inverse, inverse),
-        (return_counts, found.counts),
+        (return_counts, counts),
     )
     extra = tuple(part for wanted, part in parts if wanted)
     return (values, *extra) if extra else values
@@ -159,16 +159,11 @@ def unique(
 
 def _unique_slices(
     slices: Array, equal_nan: bool, size: int | None, fill_value: Any
-) -> _UniqueAllResult:
+) -> tuple[Array, Array, Array, Array]:
     """All that `unique` can return, for slices along the first axis."""
     n = slices.shape[0]
     if not n:
         return _unique_of_none(slices, size, fill_value)
-    if size is None and slices.ndim == 1 and _is_plain(slices):
-        found = np.unique(slices._value, True, True, True, equal_nan=equal_nan)
-        values, *places = found
-        indices, inverse, counts = (EagerArray(x.astype(_index_dtype())) for x in places)
-        return _UniqueAllResult(EagerArray(values, slices._weak), indices, inverse, counts)
     rows = slices if slices.ndim == 1 else reshape(slices, (n, slices.size // n))
     groups = group(rows, equal_nan)
     starts, there = _chosen(groups.first, size)
@@ -179,19 +174,16 @@ def _unique_slices(
     counts = groups.gather(ones(groups.order.aval.update(dtype=_index_dtype())), "add")
     counts = where(there, counts[where(there, iota(np.int32, there.size), 0)], 0)
     inverse = zeros(groups.order.aval).at[groups.order].set(groups.ids, unique_indices=True)
-    return _UniqueAllResult(values, indices, inverse, counts)
-
-
-def _is_plain(x: Any) -> TypeGuard[EagerArray]:
-    """Whether NumPy sorts the array as we do, and may do it now."""
-    return type(x) is EagerArray and x._value.dtype.kind in "biuf" and context.trace is eval_trace
+    return values, indices, inverse, counts
 
 
 def _index_dtype() -> Any:
-    return _dtypes.default_int_dtype()
+    return dtypes.default_int_dtype()
 
 
-def _unique_of_none(slices: Array, size: int | None, fill_value: Any) -> _UniqueAllResult:
+def _unique_of_none(
+    slices: Array, size: int | None, fill_value: Any
+) -> tuple[Array, Array, Array, Array]:
     if size and fill_value is None:
         raise ValueError(
             f"jnp.unique: an array without elements has nothing to fill up size={size} with; pass "
@@ -201,7 +193,7 @@ def _unique_of_none(slices: Array, size: int | None, fill_value: Any) -> _Unique
     if size:
         values = _filled(values, zeros(_flags(size)), fill_value)
     none = zeros(_flags(0).update(dtype=_index_dtype()))
-    return _UniqueAllResult(values, none, none, none)
+    return values, none, none, none
 
 
 def _flags(n: int) -> ShapedArray:
@@ -418,7 +410,7 @@ def setdiff1d(
 
     Args:
         ar1, ar2: the arrays, taken as flat.
-        assume_unique: return the elements as they stand in `ar1`, neither sorted nor once each.
+        assume_unique: return the elements in the order of `ar1`, neither sorted nor deduplicated.
         size: length of the result, needed under `jit`: cut, or filled up.
         fill_value: what it is filled up with; 0 by default.
 
@@ -530,3 +522,6 @@ def isin(
 
 _MANY = 1 << 20
 """How many comparisons are quicker than sorting first."""
+
+
+attach_shortcuts(globals())

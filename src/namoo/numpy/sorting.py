@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
-from namoo.numpy.arithmetic import is_complex
 from namoo.numpy.promote import array_of, arrays_of
+from namoo.numpy.same_type import is_complex
 from namoo.primitives import sorting as primitive
 from namoo.primitives.reduction import check_places
 from namoo.primitives.shape import broadcasted_iota, canonical_axis, reshape, rev
@@ -39,7 +39,7 @@ def _along(name: str, a: Any, axis: int | None) -> tuple[Array, int]:
 
 def _places(x: Array, axis: int) -> Any:
     """The index of each element along an axis."""
-    dtype = _dtypes.default_int_dtype()
+    dtype = dtypes.default_int_dtype()
     check_places("argsort", x.shape, axis, dtype)
     return broadcasted_iota(dtype, x.shape, axis)
 
@@ -107,7 +107,7 @@ def argsort(
     _refuse_kind("argsort", kind, order)
     places = _places(x, axis)
     if descending and stable:
-        # Backwards before and after: what is equal keeps its order.
+        # Reversed before and after: equal elements keep their order.
         x, places = rev(x, (axis,)), rev(places, (axis,))
     _, found = primitive.sort((x, places), axis, is_stable=stable)
     if descending:
@@ -139,7 +139,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     if len(shapes) > 1:
         raise ValueError(f"lexsort: all keys need to be the same shape, got {sorted(shapes)}.")
     if not keys[0].ndim:
-        return EagerArray(np.zeros((), _dtypes.default_int_dtype()))
+        return EagerArray(np.zeros((), dtypes.default_int_dtype()))
     axis = canonical_axis(axis, keys[0].ndim)
     operands = (*keys[::-1], _places(keys[0], axis))
     return primitive.sort(operands, axis, num_keys=len(keys))[-1]
@@ -154,7 +154,7 @@ def sort_complex(a: Any) -> Array:
         Array([1.+2.j, 2.+0.j, 2.+1.j], dtype=complex64)
     """
     x = sort(array_of("sort_complex", a), -1)
-    return x.astype(_dtypes.to_complex_dtype(x.dtype))
+    return x.astype(dtypes.to_complex_dtype(x.dtype))
 
 
 def _partition(name: str, a: Any, kth: Any, axis: int) -> tuple[Array, int, int]:

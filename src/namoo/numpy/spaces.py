@@ -1,4 +1,4 @@
-"""Numbers along a line: at equal distances, or at equal quotients."""
+"""Ranges with a number of points: linear and geometric."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array
-from namoo.numpy.arithmetic import const, multiply, power, sign
+from namoo.numpy.arithmetic import multiply, power, sign
 from namoo.numpy.creation import constant, static_count, user_dtype
+from namoo.numpy.device_arguments import placed
 from namoo.numpy.elementary import log10
-from namoo.numpy.places import placed
 from namoo.numpy.promote import arrays_of, as_type, broadcast_shapes, broadcast_to, check_ranks
+from namoo.numpy.same_type import const
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 from namoo.primitives.shape import convert_element_type
@@ -38,8 +39,8 @@ def linspace(
         endpoint: whether `stop` is the last one.
         retstep: also return the step.
         dtype: type of the result; a float type by default.
-        axis: where the numbers lie in the result, for array bounds.
-        device: where the array lies: a device or a sharding.
+        axis: the axis of the numbers in the result, for array bounds.
+        device: the device or the sharding of the array.
 
     Returns:
         The array, or a pair of it and the step.
@@ -62,8 +63,8 @@ def linspace(
     check_ranks("linspace", [a.shape, b.shape])
     kind = user_dtype(dtype, "linspace")
     if kind is None:
-        kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
-    wide = _dtypes.to_inexact_dtype(kind)
+        kind = dtypes.to_inexact_dtype(dtypes.result_type(a, b))
+    wide = dtypes.to_inexact_dtype(kind)
     shape = broadcast_shapes(a.shape, b.shape)
     a, b = (broadcast_to(as_type(v, wide), shape) for v in (a, b))
     place = axis + len(shape) + 1 if axis < 0 else axis
@@ -71,7 +72,7 @@ def linspace(
     steps = num - 1 if endpoint else num
     if num > 1:
         delta = lax.div(lax.sub(b, a), const(a, steps))
-        real = _dtypes.finfo(wide).dtype
+        real = dtypes.finfo(wide).dtype
         line = lax.div(shapes.iota(real, steps), np.asarray(steps, real))
         line = convert_element_type(line, wide)
         line = shapes.broadcast_in_dim(line, [*shape[:place], steps, *shape[place:]], (place,))
@@ -83,7 +84,7 @@ def linspace(
     else:
         delta = constant((), np.nan, wide)
         out = constant((*shape[:place], 0, *shape[place:]), 0, wide)
-    if _dtypes.issubdtype(kind, np.integer):
+    if dtypes.issubdtype(kind, np.integer):
         out = lax.floor(out)
     out = convert_element_type(out, kind)
     return (out, delta) if retstep else out
@@ -114,8 +115,8 @@ def logspace(
     check_ranks("logspace", [a.shape, b.shape])
     kind = user_dtype(dtype, "logspace")
     if kind is None:
-        kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
-    wide = _dtypes.to_inexact_dtype(kind)
+        kind = dtypes.to_inexact_dtype(dtypes.result_type(a, b))
+    wide = dtypes.to_inexact_dtype(kind)
     line = linspace(as_type(a, wide), as_type(b, wide), num, endpoint, axis=axis)
     return convert_element_type(power(base, line), kind)
 
@@ -143,8 +144,8 @@ def geomspace(
     check_ranks("geomspace", [a.shape, b.shape])
     kind = user_dtype(dtype, "geomspace")
     if kind is None:
-        kind = _dtypes.to_inexact_dtype(_dtypes.result_type(a, b))
-    wide = _dtypes.to_inexact_dtype(kind)
+        kind = dtypes.to_inexact_dtype(dtypes.result_type(a, b))
+    wide = dtypes.to_inexact_dtype(kind)
     a, b = as_type(a, wide), as_type(b, wide)
     direction = sign(a)
     first, last = (log10(lax.div(v, direction)) for v in (a, b))

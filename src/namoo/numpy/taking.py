@@ -6,15 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
-from namoo.core.array import Array, EagerArray
-from namoo.core.trace import context, eval_trace
+from namoo._base import dtypes
+from namoo._base.source_context import at_user_line
+from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import remainder
 from namoo.numpy.at import update, warn_if_unsafe
 from namoo.numpy.indexing import Mode, Shape, component, get, static_fill
 from namoo.numpy.promote import array_of, arrays_of
 from namoo.primitives.elementwise import clamp
 from namoo.primitives.gather import gather_p, scatter_p
+from namoo.primitives.gather_dimensions import (
+    FILL_OR_DROP,
+    PROMISE_IN_BOUNDS,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+    default_fill,
+)
 from namoo.primitives.shape import (
     broadcast_to,
     canonical_axis,
@@ -24,14 +33,6 @@ from namoo.primitives.shape import (
     reshape,
 )
 from namoo.primitives.slicing import concatenate, slice_in_dim
-from namoo.primitives.windows import (
-    FILL_OR_DROP,
-    PROMISE_IN_BOUNDS,
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    default_fill,
-)
 
 
 def take(
@@ -83,7 +84,7 @@ def take(
         raise ValueError(f"Invalid mode {mode!r} for jnp.take: it is 'fill', 'clip' or 'wrap'.")
     if index.dtype == np.bool_:
         index = convert_element_type(index, np.int32)
-    if not _dtypes.issubdtype(index.dtype, np.integer):
+    if not dtypes.issubdtype(index.dtype, np.integer):
         raise ValueError(f"take: indices must have an integer type, got {index.dtype}.")
     n = x.shape[axis]
     if n == 0 and index.size:
@@ -93,18 +94,6 @@ def take(
     if mode == "wrap" and n:
         # NumPy's own "wrap" subtracts the length until the index fits.
         index = remainder(index, np.asarray(n, index.dtype))
-    if (
-        type(x) is EagerArray
-        and type(index) is EagerArray
-        and context.trace is eval_trace
-        and mode != "clip"
-    ):
-        try:
-            found = x._value.take(index._value, axis)
-            return EagerArray(np.asarray(found), x._weak)
-        except (IndexError, TypeError):
-            # Out of bounds, or of a type that NumPy does not index by.
-            pass
     key = (*(slice(None),) * axis, index)
     flags = (indices_are_sorted, unique_indices)
     if mode == "clip":
@@ -150,7 +139,7 @@ def take_along_axis(
                [4, 5, 6]], dtype=int32)
     """
     x, index = arrays_of("take_along_axis", arr, indices)
-    if not _dtypes.issubdtype(index.dtype, np.integer):
+    if not dtypes.issubdtype(index.dtype, np.integer):
         raise TypeError(f"take_along_axis indices must be of integer type, got {index.dtype}.")
     if axis is None:
         if index.ndim != 1:
@@ -168,21 +157,12 @@ def take_along_axis(
     wrap = wrap_negative_indices
     if wrap is None:
         wrap = mode is None or kind is not PROMISE_IN_BOUNDS
-    if type(x) is EagerArray and type(index) is EagerArray and context.trace is eval_trace:
-        places, n = index._value.astype(np.intp), x.shape[axis]
-        least = -n if wrap else 0
-        if places.size and least <= places.min() and places.max() < n:
-            try:
-                return EagerArray(np.take_along_axis(x._value, places, axis), x._weak)
-            except IndexError:
-                # Shapes that do not fit have a better message below.
-                pass
     if kind is FILL_OR_DROP and fill_value is None:
         fill_value = default_fill(x.dtype)
-    return _gather_along(x, index, axis, kind, fill_value, wrap)
+    return _take_along(x, index, axis, kind, fill_value, wrap)
 
 
-def _gather_along(
+def _take_along(
     x: Array, index: Array, axis: int, mode: GatherScatterMode, fill_value: Any, wrap: bool
 ) -> Any:
     """The gather of `take_along_axis`.
@@ -241,7 +221,7 @@ def _refuse_in_place(name: str, inplace: bool) -> None:
         raise ValueError(
             f"jnp.{name} cannot modify arrays in-place, because arrays are immutable. Pass "
             f"inplace=False and use the result: x = jnp.{name}(x, ..., inplace=False)."
-            + errors.at_user_line()
+            + at_user_line()
         )
 
 
@@ -319,7 +299,7 @@ def put_along_axis(
     _refuse_in_place("put_along_axis", inplace)
     original, index = arrays_of("put_along_axis", arr, indices)
     y = array_of("put_along_axis", values)
-    if not _dtypes.issubdtype(index.dtype, np.integer):
+    if not dtypes.issubdtype(index.dtype, np.integer):
         raise TypeError(f"put_along_axis indices must be of integer type, got {index.dtype}.")
     x = original
     if axis is None:
@@ -355,3 +335,6 @@ def _spread(x: Array, shape: Shape, what: str) -> Any:
             f"do not broadcast to {shape}."
         )
     return broadcast_to(x, shape)
+
+
+attach_shortcuts(globals())

@@ -1,8 +1,9 @@
 """Universal functions: elementwise functions that also reduce, accumulate and make tables.
 
->>> import namoo.numpy as jnp
->>> jnp.add.reduce(jnp.arange(4)), jnp.multiply.outer(jnp.arange(3), jnp.arange(2)).shape
-(Array(6, dtype=int32), (3, 2))
+Example:
+    >>> import namoo.numpy as jnp
+    >>> jnp.add.reduce(jnp.arange(4)), jnp.multiply.outer(jnp.arange(3), jnp.arange(2)).shape
+    (Array(6, dtype=int32), (3, 2))
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from namoo import errors
+from namoo._base.source_context import entry_point
 from namoo.core.array import Array
-from namoo.numpy import fast
-from namoo.numpy.promote import array_of, broadcast_to, check_arraylike, promote
+from namoo.numpy.promote import array_of, broadcast_to, check_arraylike
+from namoo.numpy.same_type import choose_promoted
 from namoo.primitives import shape as lax
 
 Function = Callable[..., Any]
@@ -27,7 +28,7 @@ AT_ADVICE = """\
     x = jnp.{name}.at(x, indices, y, inplace=False)"""
 
 
-# They decide the hash of a ufunc.
+# They determine the hash of a ufunc.
 _READ_ONLY = ("nin", "nout", "nargs", "identity", "_func")
 
 
@@ -41,7 +42,7 @@ class ufunc:
         nargs: how many arguments it takes; `nin` by default.
         identity: what leaves the other operand unchanged, for reductions of nothing.
         call: the same function on whole arrays, where it exists; else `func` is mapped.
-        reduce, accumulate, at, reduceat: faster ways for these methods, where they exist.
+        reduce, accumulate, at, reduceat: faster implementations of these methods.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -74,7 +75,7 @@ class ufunc:
         self.nout = operator.index(nout)
         self.nargs = operator.index(nargs or nin)
         self.identity = identity
-        self._call = call
+        self.call = call
         self.ways: dict[str, Function] = {}
         self.define(reduce=reduce, accumulate=accumulate, at=at, reduceat=reduceat)
 
@@ -84,7 +85,7 @@ class ufunc:
         super().__setattr__(name, value)
 
     def define(self, **ways: Function | None) -> None:
-        """Say how a method is computed, where that is quicker than applying the function."""
+        """Set the implementation of a method, where it is faster than applying the function."""
         self.ways.update({name: way for name, way in ways.items() if way is not None})
 
     def _key(self) -> tuple:
@@ -99,12 +100,12 @@ class ufunc:
     def __repr__(self) -> str:
         return f"<jnp.ufunc '{self.__name__}'>"
 
-    @errors.boundary
+    @entry_point
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         if out is not None or where is not None:
             self._refuse_out("out" if out is not None else "where", "")
-        if self._call is not None:
-            return self._call(*args)
+        if self.call is not None:
+            return self.call(*args)
         check_arraylike(self.__name__, *args)
         from namoo.numpy.mapping import vectorize
 
@@ -173,7 +174,6 @@ class ufunc:
 
     def _reduce(self, x: Any, *, axis, dtype, keepdims, initial, where: Any):
         from namoo.control.loops import fori_loop
-        from namoo.numpy.elements import where as choose
 
         initial = self.identity if initial is None else initial
         dtype = self._result_dtype(x, x) if dtype is None else dtype
@@ -201,7 +201,7 @@ class ufunc:
 
         def body(i, total):
             value = self(total, x[i].astype(dtype))
-            return value if where is None else choose(where[i], value, total)
+            return value if where is None else choose_promoted(where[i], value, total)
 
         first = x[0] if initial is None else array_of(self.__name__, initial)
         first = broadcast_to(first.astype(dtype), x.shape[1:])
@@ -310,7 +310,6 @@ class ufunc:
 
     def _reduceat(self, x, places, *, axis, dtype):
         from namoo.control.loops import fori_loop
-        from namoo.numpy.elements import where as choose
         from namoo.primitives.slicing import concatenate
 
         if not x.ndim:
@@ -327,7 +326,7 @@ class ufunc:
         starts = places.reshape(column)
 
         def body(i, out):
-            return choose((i > starts) & (i < ends), self(out, x[i][None]), out)
+            return choose_promoted((i > starts) & (i < ends), self(out, x[i][None]), out)
 
         return lax.moveaxis(fori_loop(0, x.shape[0], body, x[places]), 0, axis)
 
@@ -364,22 +363,11 @@ def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) 
     return ufunc(func, nin, nout, identity=identity)
 
 
-def binary_ufunc(
-    compute: Function, kinds: str, scalars: fast.Scalars, identity: Any = None
-) -> Callable[[Function], ufunc]:
-    """Make a function of two array-likes a universal one, with a short way through NumPy."""
+def elementwise(nin: int, identity: Any = None) -> Callable[[Function], ufunc]:
+    """Make a function of whole arrays a universal one.
 
-    def decorate(fun: Function) -> ufunc:
-        call = fast.shortcut(compute, fun, kinds, scalars)
-        return ufunc(fun, 2, 1, identity=identity, call=call)
-
-    return decorate
-
-
-def unary_ufunc(compute: Function) -> Callable[[Function], ufunc]:
-    """`binary_ufunc` for functions of one operand that keep its type."""
-
-    def decorate(fun: Function) -> ufunc:
-        return ufunc(fun, 1, 1, call=fast.unary(compute, "fiuc", promote)(fun))
-
-    return decorate
+    Args:
+        nin: how many operands it has.
+        identity: the value that leaves the other operand unchanged.
+    """
+    return lambda fun: ufunc(fun, nin, 1, identity=identity, call=fun)

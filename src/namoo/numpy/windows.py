@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
 from namoo.numpy.creation import concrete
 from namoo.numpy.elementary import i0
@@ -18,7 +18,7 @@ def _points(M: Any, name: str) -> np.ndarray:
     """The numbers 0, 1, …, M - 1 as floats."""
     count = int(concrete(M, f"the length of the window jnp.{name}"))
     check_lengths(name, (count,))
-    return np.arange(count, dtype=_dtypes.default_float_dtype())
+    return np.arange(count, dtype=dtypes.default_float_dtype())
 
 
 def _cosines(M: Any, name: str, *weights: float) -> Array:

@@ -17,6 +17,14 @@ from namoo import numpy as jnp
 from namoo import tree
 from namoo.tree_util import keystr
 
+__all__ = [
+    "apply_updates", "EmptyState", "GradientTransformation", "GradientTransformationExtraArgs",
+    "identity", "incremental_update", "init_empty_state", "MaskOrFn", "OptState", "Params",
+    "periodic_update", "ScalarOrSchedule", "Schedule", "set_to_zero", "StatefulSchedule",
+    "stateless", "stateless_with_tree_map", "TransformInitFn", "TransformUpdateExtraArgsFn",
+    "TransformUpdateFn", "Updates", "with_extra_args_support",
+]  # fmt: skip
+
 Array = Any
 Params = Any
 Updates = Any
@@ -68,14 +76,15 @@ class GradientTransformation(_Pair):
     """A pair of pure functions.
 
     `init(params)` returns the state; `update(updates, state, params=None)` returns new updates
-    and the next state. The `update` of namoo's own transformations refuses a state that is not of
-    the shapes of the gradients, which would be broadcast without a word.
+    and the next state. The `update` of namoo's own transformations raises if the state and the
+    gradients differ in shape, which would otherwise be broadcast silently.
 
-    >>> halve = GradientTransformation(
-    ...     lambda params: EmptyState(), lambda g, state, params=None: (0.5 * g, state)
-    ... )
-    >>> halve.update(jnp.array([2.0]), halve.init(jnp.zeros(1)))
-    (Array([1.], dtype=float32), EmptyState())
+    Example:
+        >>> halve = GradientTransformation(
+        ...     lambda params: EmptyState(), lambda g, state, params=None: (0.5 * g, state)
+        ... )
+        >>> halve.update(jnp.array([2.0]), halve.init(jnp.zeros(1)))
+        (Array([1.], dtype=float32), EmptyState())
     """
 
     __slots__ = ()
@@ -88,7 +97,7 @@ class GradientTransformation(_Pair):
 
 
 def _keeping_shapes(update: Callable[..., Any]) -> Callable[..., Any]:
-    """`update`, but refusing a state that changes its shapes."""
+    """`update`, which raises if the state changes its shapes."""
 
     @functools.wraps(update)
     def checked(updates, state, *args, **kwargs):
@@ -101,10 +110,10 @@ def _keeping_shapes(update: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def require_same_shapes(state: OptState, new_state: OptState) -> None:
-    """Refuse a state that a step gives other shapes, which it gets from the gradients.
+    """Raise if a step changes the shapes of the state, as gradients of other shapes do.
 
     Raises:
-      ValueError: names the first part of the state whose shape is not that of its gradient.
+        ValueError: names the first part of the state whose shape is not that of its gradient.
     """
     before, after = tree.leaves(state), tree.leaves(new_state)
     if len(before) != len(after) or all(
@@ -127,14 +136,15 @@ class GradientTransformationExtraArgs(GradientTransformation):
 
 
 class EmptyState(NamedTuple):
-    """The state of a transformation that remembers nothing."""
+    """The state of a stateless transformation."""
 
 
 def init_empty_state(params: Params) -> EmptyState:
     """The `init` of a transformation without state.
 
-    >>> init_empty_state(None)
-    EmptyState()
+    Example:
+        >>> init_empty_state(None)
+        EmptyState()
     """
     del params
     return EmptyState()
@@ -154,8 +164,9 @@ def map_updates(f: Callable[..., Any], updates: Updates, *rest: Any) -> Any:
 
     A gradient of None says that a parameter is not trained, whatever `rest` holds there.
 
-    >>> map_updates(lambda g, m: g + m, {"w": 1, "b": None}, {"w": 10, "b": 20})
-    {'b': None, 'w': 11}
+    Example:
+        >>> map_updates(lambda g, m: g + m, {"w": 1, "b": None}, {"w": 10, "b": 20})
+        {'b': None, 'w': 11}
     """
     return tree.map(
         lambda u, *r: None if u is None else f(u, *r), updates, *rest, is_leaf=lambda x: x is None
@@ -165,9 +176,10 @@ def map_updates(f: Callable[..., Any], updates: Updates, *rest: Any) -> Any:
 def identity() -> GradientTransformation:
     """The transformation that changes nothing.
 
-    >>> tx = identity()
-    >>> tx.update(jnp.array([1.0]), tx.init(None))
-    (Array([1.], dtype=float32), EmptyState())
+    Example:
+        >>> tx = identity()
+        >>> tx.update(jnp.array([1.0]), tx.init(None))
+        (Array([1.], dtype=float32), EmptyState())
     """
 
     def update(updates, state, params=None):
@@ -178,11 +190,12 @@ def identity() -> GradientTransformation:
 
 
 def set_to_zero() -> GradientTransformation:
-    """Make all updates zero: what it is applied to does not move.
+    """Set all updates to zero: the parameters do not change.
 
-    >>> tx = set_to_zero()
-    >>> tx.update(jnp.array([1.0]), tx.init(None))[0]
-    Array([0.], dtype=float32)
+    Example:
+        >>> tx = set_to_zero()
+        >>> tx.update(jnp.array([1.0]), tx.init(None))[0]
+        Array([0.], dtype=float32)
     """
 
     def update(updates, state, params=None):
@@ -196,11 +209,12 @@ def stateless(f: Callable[[Updates, Params | None], Updates]) -> GradientTransfo
     """A transformation from a function of the updates and the parameters.
 
     Args:
-      f: takes the trees of updates and of parameters, returns a tree of updates.
+        f: takes the trees of updates and of parameters, returns a tree of updates.
 
-    >>> tx = stateless(lambda g, p: tree.map(lambda u: 2 * u, g))
-    >>> tx.update(jnp.array([1.0]), tx.init(None))[0]
-    Array([2.], dtype=float32)
+    Example:
+        >>> tx = stateless(lambda g, p: tree.map(lambda u: 2 * u, g))
+        >>> tx.update(jnp.array([1.0]), tx.init(None))[0]
+        Array([2.], dtype=float32)
     """
 
     def update(updates, state, params=None):
@@ -214,11 +228,12 @@ def stateless_with_tree_map(f: Callable[[Array, Array | None], Array]) -> Gradie
     """A transformation from a function of one update and its parameter.
 
     Args:
-      f: takes an array of updates and the parameter, None where `update` gets no parameters.
+        f: takes an array of updates and the parameter, None where `update` gets no parameters.
 
-    >>> tx = stateless_with_tree_map(lambda g, p: g + p)
-    >>> tx.update({"w": jnp.array([1.0])}, tx.init(None), {"w": jnp.array([10.0])})[0]
-    {'w': Array([11.], dtype=float32)}
+    Example:
+        >>> tx = stateless_with_tree_map(lambda g, p: g + p)
+        >>> tx.update({"w": jnp.array([1.0])}, tx.init(None), {"w": jnp.array([10.0])})[0]
+        {'w': Array([11.], dtype=float32)}
     """
 
     def update(updates, state, params=None):
@@ -232,16 +247,17 @@ def stateless_with_tree_map(f: Callable[[Array, Array | None], Array]) -> Gradie
 
 def takes_extra_args(tx: Any) -> bool:
     """Whether `tx` is a `GradientTransformationExtraArgs`, of this package or of Optax."""
-    # By name: Optax's class is another one, and this package does not import it.
+    # By name: Optax has a class of its own, and this package does not import it.
     return any(c.__name__ == "GradientTransformationExtraArgs" for c in type(tx).__mro__)
 
 
 def with_extra_args_support(tx: GradientTransformation) -> GradientTransformationExtraArgs:
-    """The same transformation, accepting (and leaving aside) any extra keyword arguments.
+    """The same transformation, accepting (and ignoring) any extra keyword arguments.
 
-    >>> tx = with_extra_args_support(identity())
-    >>> tx.update(jnp.array([1.0]), tx.init(None), value=3.0)[0]
-    Array([1.], dtype=float32)
+    Example:
+        >>> tx = with_extra_args_support(identity())
+        >>> tx.update(jnp.array([1.0]), tx.init(None), value=3.0)[0]
+        Array([1.], dtype=float32)
     """
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
@@ -258,8 +274,9 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
 def apply_updates(params: Params, updates: Updates) -> Params:
     """The parameters after a step: `params + updates`, in the parameters' own types.
 
-    >>> apply_updates({"w": jnp.array([1.0, 2.0])}, {"w": jnp.array([0.5, -0.5])})
-    {'w': Array([1.5, 1.5], dtype=float32)}
+    Example:
+        >>> apply_updates({"w": jnp.array([1.0, 2.0])}, {"w": jnp.array([0.5, -0.5])})
+        {'w': Array([1.5, 1.5], dtype=float32)}
     """
 
     def step(p, u):
@@ -286,8 +303,9 @@ def incremental_update(new_tensors: Params, old_tensors: Params, step_size: Any)
 
         s·new + (1 - s)·old
 
-    >>> incremental_update(jnp.array([1.0]), jnp.array([0.0]), 0.1)
-    Array([0.1], dtype=float32)
+    Example:
+        >>> incremental_update(jnp.array([1.0]), jnp.array([0.0]), 0.1)
+        Array([0.1], dtype=float32)
     """
     return map_updates(
         lambda new, old: step_size * new + (1.0 - step_size) * old, new_tensors, old_tensors
@@ -299,8 +317,9 @@ def periodic_update(
 ) -> Params:
     """The new tree at every `update_period`-th step, the old one at the others.
 
-    >>> periodic_update(jnp.array([1.0]), jnp.array([0.0]), jnp.array(3), 2)
-    Array([0.], dtype=float32)
+    Example:
+        >>> periodic_update(jnp.array([1.0]), jnp.array([0.0]), jnp.array(3), 2)
+        Array([0.], dtype=float32)
     """
     fresh = jnp.mod(steps, update_period) == 0
     return tree.map(lambda new, old: jnp.where(fresh, new, old), new_tensors, old_tensors)

@@ -22,6 +22,8 @@ from namoo.optim.base import (
     takes_extra_args,
 )
 
+__all__ = ["from_optax", "to_optax"]
+
 
 def _to_numpy(x: Any) -> Any:
     if isinstance(x, Array) and jnp.issubdtype(x.dtype, dtypes.prng_key):
@@ -41,14 +43,15 @@ def from_optax(tx: Any) -> GradientTransformationExtraArgs:
     keys, and nothing differentiates through it.
 
     Args:
-      tx: a pair `(init, update)` from Optax, or of any library whose functions take NumPy arrays.
+        tx: a pair `(init, update)` from Optax, or of any library whose functions take NumPy arrays.
 
-    >>> class Doubling:
-    ...     init = staticmethod(lambda params: ())
-    ...     update = staticmethod(lambda g, state, params=None: (np.multiply(2, g), state))
-    >>> tx = from_optax(Doubling)
-    >>> tx.update(jnp.array([1.0, 2.0]), tx.init(jnp.zeros(2)))[0]
-    Array([2., 4.], dtype=float32)
+    Example:
+        >>> class Doubling:
+        ...     init = staticmethod(lambda params: ())
+        ...     update = staticmethod(lambda g, state, params=None: (np.multiply(2, g), state))
+        >>> tx = from_optax(Doubling)
+        >>> tx.update(jnp.array([1.0, 2.0]), tx.init(jnp.zeros(2)))[0]
+        Array([2., 4.], dtype=float32)
     """
 
     def init(params):
@@ -83,13 +86,14 @@ def to_optax(tx: GradientTransformation) -> GradientTransformation:
     """A transformation of this package for JAX's arrays, as in `optax.chain`, outside of `jax.jit`.
 
     Updates and states come back as NumPy arrays, which JAX takes. `optax.chain` does not know that
-    ours takes extra arguments, and leaves them aside.
+    ours takes extra arguments, and drops them.
 
-    >>> from namoo.optim import scale_by_adam
-    >>> tx = to_optax(scale_by_adam())
-    >>> updates, state = tx.update(np.array([1.0, -2.0]), tx.init(np.zeros(2)))
-    >>> type(updates), type(state).__name__
-    (<class 'numpy.ndarray'>, 'ScaleByAdamState')
+    Example:
+        >>> from namoo.optim import scale_by_adam
+        >>> tx = to_optax(scale_by_adam())
+        >>> updates, state = tx.update(np.array([1.0, -2.0]), tx.init(np.zeros(2)))
+        >>> type(updates), type(state).__name__
+        (<class 'numpy.ndarray'>, 'ScaleByAdamState')
     """
 
     def init(params):

@@ -8,6 +8,8 @@ from namoo import numpy as jnp
 from namoo import random
 from namoo.scipy.stats import norm
 
+__all__ = ["multi_normal", "MultiNormalDiagFromLogScale"]
+
 Array = Any
 
 
@@ -43,10 +45,11 @@ def multi_normal(loc: Any, log_scale: Any) -> MultiNormalDiagFromLogScale:
     """Independent normal variables, whose parameters can be trained.
 
     Args:
-      loc: the means.
-      log_scale: the logarithms of the standard deviations.
+        loc: the means.
+        log_scale: the logarithms of the standard deviations.
 
-    >>> multi_normal(jnp.zeros(2), jnp.zeros(2)).log_prob(jnp.zeros(2))
-    Array(-1.8378772, dtype=float32)
+    Example:
+        >>> multi_normal(jnp.zeros(2), jnp.zeros(2)).log_prob(jnp.zeros(2))
+        Array(-1.8378772, dtype=float32)
     """
     return MultiNormalDiagFromLogScale(loc, log_scale)

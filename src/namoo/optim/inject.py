@@ -20,7 +20,12 @@ from namoo.optim.base import (
     with_extra_args_support,
 )
 from namoo.optim.numerics import safe_increment
-from namoo.paths import Paths
+from namoo.tree.paths import Paths
+
+__all__ = [
+    "inject_hyperparams", "inject_stateful_hyperparams", "InjectHyperparamsState",
+    "InjectStatefulHyperparamsState", "WrappedSchedule", "WrappedScheduleState",
+]  # fmt: skip
 
 
 class InjectHyperparamsState(NamedTuple):
@@ -49,10 +54,11 @@ class WrappedScheduleState(NamedTuple):
 class WrappedSchedule:
     """A schedule with a state of its own, the number of steps.
 
-    >>> schedule = WrappedSchedule(lambda step: 0.1 * step)
-    >>> state = schedule.update(schedule.init())
-    >>> print(schedule(state))
-    0.1
+    Example:
+        >>> schedule = WrappedSchedule(lambda step: 0.1 * step)
+        >>> state = schedule.update(schedule.init())
+        >>> print(schedule(state))
+        0.1
     """
 
     def __init__(self, schedule_fn: Schedule):
@@ -74,7 +80,7 @@ class WrappedSchedule:
 
 
 def _as_float(x: Any, dtype: Any) -> Any:
-    """Numbers that have no type of their own, as `dtype`; integers and typed arrays as they are."""
+    """Numbers without a type, as `dtype`; integers and typed arrays as they are."""
     if isinstance(x, Array) and not getattr(x, "weak_type", False):
         return x
     if jnp.issubdtype(getattr(x, "dtype", type(x)), jnp.floating):
@@ -93,26 +99,27 @@ def inject_hyperparams(
     rate of a step can be read there, and another one written.
 
     Args:
-      inner_factory: makes an optimiser, such as `adam`.
-      static_args: names of arguments that stay outside, such as masks that are functions; those
-        that are neither numbers nor functions, and `Paths`, do so by themselves.
-      hyperparam_dtype: the type of the numbers; the highest of the parameters' by default.
+        inner_factory: makes an optimiser, such as `adam`.
+        static_args: names of arguments that stay outside, such as masks that are functions; those
+          that are neither numbers nor functions, and `Paths`, do so by themselves.
+        hyperparam_dtype: the type of the numbers; the highest of the parameters' by default.
 
     Returns:
-      a function of the same arguments. Arguments that are functions are schedules of the step;
-      objects with `init`, `update` and `__call__` follow states of their own (`StatefulSchedule`).
+        A function of the same arguments. Arguments that are functions are schedules of the step;
+        objects with `init`, `update` and `__call__` have their own state (`StatefulSchedule`).
 
     Raises:
-      ValueError: `static_args` names no argument of `inner_factory`.
+        ValueError: `static_args` names no argument of `inner_factory`.
 
-    >>> from namoo.optim import adam, linear_schedule
-    >>> opt = inject_hyperparams(adam)(learning_rate=linear_schedule(1.0, 0.0, 10), b1=0.8)
-    >>> params = jnp.array([1.0])
-    >>> state = opt.init(params)
-    >>> for _ in range(3):
-    ...     updates, state = opt.update(params, state, params)
-    >>> print(state.hyperparams["learning_rate"], state.hyperparams["b1"])
-    0.8 0.8
+    Example:
+        >>> from namoo.optim import adam, linear_schedule
+        >>> opt = inject_hyperparams(adam)(learning_rate=linear_schedule(1.0, 0.0, 10), b1=0.8)
+        >>> params = jnp.array([1.0])
+        >>> state = opt.init(params)
+        >>> for _ in range(3):
+        ...     updates, state = opt.update(params, state, params)
+        >>> print(state.hyperparams["learning_rate"], state.hyperparams["b1"])
+        0.8 0.8
     """
     static = {static_args} if isinstance(static_args, str) else set(static_args)
     signature = inspect.signature(inner_factory)

@@ -9,6 +9,8 @@ from namoo import lax, random
 from namoo import numpy as jnp
 from namoo.optim import tree_utils as otu
 
+__all__ = ["matrix_inverse_pth_root", "nnls", "power_iteration"]
+
 Array = Any
 
 
@@ -28,16 +30,17 @@ def power_iteration(
     """The eigenvalue of largest size, and its eigenvector.
 
     Args:
-      matrix: a symmetric matrix, or a function that multiplies a tree by one.
-      v0: the first vector; random by default, required for a function.
-      num_iters: how many products at most.
-      error_tolerance: the relative error at which it ends.
-      precision: of the products with a matrix.
-      key: of the first vector.
+        matrix: a symmetric matrix, or a function that multiplies a tree by one.
+        v0: the first vector; random by default, required for a function.
+        num_iters: the largest number of products.
+        error_tolerance: the relative error at which the iteration stops.
+        precision: of the products with a matrix.
+        key: of the first vector.
 
-    >>> value, vector = power_iteration(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
-    >>> value.round(3), jnp.abs(vector).round(3)
-    (Array(2., dtype=float32), Array([1., 0.], dtype=float32))
+    Example:
+        >>> value, vector = power_iteration(jnp.array([[2.0, 0.0], [0.0, 1.0]]))
+        >>> value.round(3), jnp.abs(vector).round(3)
+        (Array(2., dtype=float32), Array([1., 0.], dtype=float32))
     """
     if callable(matrix):
         if v0 is None:
@@ -78,20 +81,21 @@ def matrix_inverse_pth_root(
     """The matrix to the power -1/p, by coupled Newton iterations.
 
     Args:
-      matrix: a symmetric matrix without negative eigenvalues.
-      p: 1, 2, 4 or 8.
-      num_iters: how many iterations at most.
-      ridge_epsilon: added to the diagonal, times the largest eigenvalue.
-      error_tolerance: the error at which it ends.
-      precision: of the products.
+        matrix: a symmetric matrix without negative eigenvalues.
+        p: 1, 2, 4 or 8.
+        num_iters: the largest number of iterations.
+        ridge_epsilon: added to the diagonal, times the largest eigenvalue.
+        error_tolerance: the error at which the iteration stops.
+        precision: of the products.
 
     Returns:
-      the root, and the error of the last iteration.
+        the root, and the error of the last iteration.
 
-    >>> root, error = matrix_inverse_pth_root(jnp.array([[4.0, 0.0], [0.0, 1.0]]), 2)
-    >>> root.round(3)
-    Array([[0.5, 0. ],
-           [0. , 1. ]], dtype=float32)
+    Example:
+        >>> root, error = matrix_inverse_pth_root(jnp.array([[4.0, 0.0], [0.0, 1.0]]), 2)
+        >>> root.round(3)
+        Array([[0.5, 0. ],
+               [0. , 1. ]], dtype=float32)
     """
     if p not in (1, 2, 4, 8):
         raise ValueError(f"matrix_inverse_pth_root: p must be 1, 2, 4 or 8, got {p}.")
@@ -139,14 +143,15 @@ def nnls(A: Array, b: Array, iters: int, unroll: int | bool = 1, L: Any = None) 
         argmin ‖A x - b‖²  over  x ≥ 0
 
     Args:
-      A: a matrix.
-      b: a vector, or several as columns.
-      iters: how many iterations.
-      unroll: of the loop.
-      L: a bound of the largest eigenvalue of AᵀA; computed by default.
+        A: a matrix.
+        b: a vector, or several as columns.
+        iters: the number of iterations.
+        unroll: of the loop.
+        L: a bound of the largest eigenvalue of AᵀA; computed by default.
 
-    >>> nnls(jnp.array([[1.0, 0.0], [0.0, 1.0]]), jnp.array([2.0, -1.0]), iters=50)
-    Array([2., 0.], dtype=float32)
+    Example:
+        >>> nnls(jnp.array([[1.0, 0.0], [0.0, 1.0]]), jnp.array([2.0, -1.0]), iters=50)
+        Array([2., 0.], dtype=float32)
     """
     if A.ndim != 2 or b.ndim not in (1, 2) or A.shape[0] != b.shape[0]:
         raise ValueError(

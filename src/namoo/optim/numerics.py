@@ -8,14 +8,20 @@ from namoo import lax, tree
 from namoo import numpy as jnp
 from namoo.transforms.custom import custom_vjp
 
+__all__ = [
+    "safe_increment", "safe_int32_increment", "safe_norm", "safe_root_mean_squares",
+    "scale_gradient",
+]  # fmt: skip
+
 Array = Any
 
 
 def abs_sq(x: Array) -> Array:
     """The square of the absolute value, |x|², real also for complex arrays.
 
-    >>> abs_sq(jnp.array([3.0 + 4.0j]))
-    Array([25.], dtype=float32)
+    Example:
+        >>> abs_sq(jnp.array([3.0 + 4.0j]))
+        Array([25.], dtype=float32)
     """
     x = jnp.asarray(x)
     return (x.conj() * x).real if jnp.iscomplexobj(x) else x * x
@@ -24,8 +30,9 @@ def abs_sq(x: Array) -> Array:
 def safe_increment(count: Array) -> Array:
     """`count + 1`, which stays at the largest value of its type.
 
-    >>> safe_increment(jnp.array(255, jnp.uint8))
-    Array(255, dtype=uint8)
+    Example:
+        >>> safe_increment(jnp.array(255, jnp.uint8))
+        Array(255, dtype=uint8)
     """
     dtype = jnp.asarray(count).dtype
     if jnp.issubdtype(dtype, jnp.integer):
@@ -48,8 +55,9 @@ def safe_norm(
 
         max(‖x‖, min_norm)
 
-    >>> safe_norm(jnp.zeros(3), 0.1)
-    Array(0.1, dtype=float32)
+    Example:
+        >>> safe_norm(jnp.zeros(3), 0.1)
+        Array(0.1, dtype=float32)
     """
     size = jnp.linalg.norm(x, ord=ord, axis=axis, keepdims=True)
     # √ has no derivative at 0: small arrays are replaced before the norm that is differentiated.
@@ -65,8 +73,9 @@ def safe_root_mean_squares(x: Array, min_rms: Any) -> Array:
 
         max(√mean(|x|²), min_rms)
 
-    >>> safe_root_mean_squares(jnp.array([3.0, 4.0, 5.0]), 1e-3)
-    Array(4.082483, dtype=float32)
+    Example:
+        >>> safe_root_mean_squares(jnp.array([3.0, 4.0, 5.0]), 1e-3)
+        Array(4.082483, dtype=float32)
     """
     rms = jnp.sqrt(jnp.mean(abs_sq(x)))
     x = jnp.where(rms <= min_rms, jnp.ones_like(x), x)
@@ -79,23 +88,23 @@ def _scaled(inputs, scale):
     return inputs
 
 
-def _scaled_bwd(scale, ct):
-    return tree.map(lambda c: c * scale, ct), None
-
-
-_scaled.defvjp(lambda inputs, scale: (inputs, scale), _scaled_bwd)
+_scaled.defvjp(
+    lambda inputs, scale: (inputs, scale),
+    lambda scale, ct: (tree.map(lambda c: c * scale, ct), None),
+)
 
 
 def scale_gradient(inputs: Any, scale: float) -> Any:
-    """The inputs as they are, whose gradients are multiplied by `scale`.
+    """The inputs unchanged; their gradients are multiplied by `scale`.
 
     Args:
-      inputs: a tree of arrays.
-      scale: a number; 0 stops the gradient.
+        inputs: a tree of arrays.
+        scale: a number; 0 stops the gradient.
 
-    >>> from namoo.api.grad import grad
-    >>> grad(lambda x: scale_gradient(x, 0.5) ** 2)(3.0)
-    Array(3., dtype=float32, weak_type=True)
+    Example:
+        >>> from namoo.api.grad import grad
+        >>> grad(lambda x: scale_gradient(x, 0.5) ** 2)(3.0)
+        Array(3., dtype=float32, weak_type=True)
     """
     if scale == 1.0:
         return inputs

@@ -16,8 +16,9 @@ Array = Any
 class Normal:
     """Standard normal noise.
 
-    >>> float(Normal().log_prob(jnp.array(2.0)))
-    -2.0
+    Example:
+        >>> float(Normal().log_prob(jnp.array(2.0)))
+        -2.0
     """
 
     def sample(self, key: Any, sample_shape: Any = (), dtype: Any = float) -> Array:
@@ -32,8 +33,9 @@ class Normal:
 class Gumbel:
     """Standard Gumbel noise, under which the largest of scores is a sample of their softmax.
 
-    >>> float(Gumbel().log_prob(jnp.array(0.0)))
-    -1.0
+    Example:
+        >>> float(Gumbel().log_prob(jnp.array(0.0)))
+        -1.0
     """
 
     def sample(self, key: Any, sample_shape: Any = (), dtype: Any = float) -> Array:
@@ -60,19 +62,20 @@ def make_perturbed_fun(
         F(x) = E[f(x + σ·Z)],   ∇F(x) = E[f(x + σ·Z)·∇ₓ log p(Z)]
 
     Args:
-      fun: a function of a tree, such as an `argmax`; it needs no derivative.
-      num_samples: how many samples estimate the mean.
-      sigma: the size of the noise.
-      noise: an object with `sample` and `log_prob`, such as `Normal()`.
-      use_baseline: subtract f(x) in the derivative, for less variance.
+        fun: a function of a tree, such as an `argmax`; it needs no derivative.
+        num_samples: how many samples estimate the mean.
+        sigma: the size of the noise.
+        noise: an object with `sample` and `log_prob`, such as `Normal()`.
+        use_baseline: subtract f(x) in the derivative, for less variance.
 
     Returns:
-      a function of a key and the input.
+        a function of a key and the input.
 
-    >>> hard = lambda x: jnp.where(x > 0, 1.0, 0.0)
-    >>> soft = make_perturbed_fun(hard, sigma=1.0, noise=Normal())
-    >>> soft(random.key(0), jnp.array([-9.0, 9.0]))
-    Array([0., 1.], dtype=float32)
+    Example:
+        >>> hard = lambda x: jnp.where(x > 0, 1.0, 0.0)
+        >>> soft = make_perturbed_fun(hard, sigma=1.0, noise=Normal())
+        >>> soft(random.key(0), jnp.array([-9.0, 9.0]))
+        Array([0., 1.], dtype=float32)
     """
 
     def perturbed(key, x):
@@ -81,7 +84,7 @@ def make_perturbed_fun(
         def one(key):
             z = otu.tree_random_like(key, x, noise.sample)
             moved = lax.stop_gradient(tree.map(lambda x, z: x + sigma * z, x, z))
-            # The noise as a function of x, for a point that stays where it is.
+            # The noise as a function of x, at a fixed point.
             z = tree.map(lambda x, y: (y - x) / sigma, x, moved)
             log_p = otu.tree_sum(tree.map(noise.log_prob, z))
             # 1, with the derivative of log p.

@@ -17,8 +17,9 @@ Tree = Any
 def projection_non_negative(tree_: Tree) -> Tree:
     """The nearest tree without negative elements.
 
-    >>> projection_non_negative(jnp.array([-1.0, 2.0]))
-    Array([0., 2.], dtype=float32)
+    Example:
+        >>> projection_non_negative(jnp.array([-1.0, 2.0]))
+        Array([0., 2.], dtype=float32)
     """
     return tree.map(nn.relu, tree_)
 
@@ -27,12 +28,13 @@ def projection_box(tree_: Tree, lower: Any, upper: Any) -> Tree:
     """The nearest tree between two bounds.
 
     Args:
-      tree_: a tree of arrays.
-      lower: a tree like it, or a prefix of it such as one number.
-      upper: the same.
+        tree_: a tree of arrays.
+        lower: a tree like it, or a prefix of it such as one number.
+        upper: the same.
 
-    >>> projection_box(jnp.array([-1.0, 2.0]), 0.0, 1.0)
-    Array([0., 1.], dtype=float32)
+    Example:
+        >>> projection_box(jnp.array([-1.0, 2.0]), 0.0, 1.0)
+        Array([0., 1.], dtype=float32)
     """
     return tree.map(jnp.clip, tree_, tree.broadcast(lower, tree_), tree.broadcast(upper, tree_))
 
@@ -40,8 +42,9 @@ def projection_box(tree_: Tree, lower: Any, upper: Any) -> Tree:
 def projection_hypercube(tree_: Tree, scale: Any = 1) -> Tree:
     """The nearest tree with elements between 0 and `scale`.
 
-    >>> projection_hypercube(jnp.array([-1.0, 0.5, 2.0]))
-    Array([0. , 0.5, 1. ], dtype=float32)
+    Example:
+        >>> projection_hypercube(jnp.array([-1.0, 0.5, 2.0]))
+        Array([0. , 0.5, 1. ], dtype=float32)
     """
     return projection_box(tree_, 0, scale)
 
@@ -67,8 +70,9 @@ def _unit_simplex_jvp(primals, tangents):
 def projection_simplex(tree_: Tree, scale: Any = 1) -> Tree:
     """The nearest tree without negative elements whose sum is `scale`.
 
-    >>> projection_simplex(jnp.array([1.0, 0.5, -1.0]))
-    Array([0.75, 0.25, 0.  ], dtype=float32)
+    Example:
+        >>> projection_simplex(jnp.array([1.0, 0.5, -1.0]))
+        Array([0.75, 0.25, 0.  ], dtype=float32)
     """
     values, unravel = ravel_pytree(tree_)
     return unravel(scale * _unit_simplex(values / scale))
@@ -77,8 +81,9 @@ def projection_simplex(tree_: Tree, scale: Any = 1) -> Tree:
 def projection_l1_sphere(tree_: Tree, scale: Any = 1) -> Tree:
     """The nearest tree whose absolute values sum to `scale`.
 
-    >>> projection_l1_sphere(jnp.array([1.0, -0.5]))
-    Array([ 0.75, -0.25], dtype=float32)
+    Example:
+        >>> projection_l1_sphere(jnp.array([1.0, -0.5]))
+        Array([ 0.75, -0.25], dtype=float32)
     """
     sizes = projection_simplex(tree.map(jnp.abs, tree_), scale)
     return tree.map(lambda x, size: jnp.sign(x) * size, tree_, sizes)
@@ -87,8 +92,9 @@ def projection_l1_sphere(tree_: Tree, scale: Any = 1) -> Tree:
 def projection_l1_ball(tree_: Tree, scale: Any = 1) -> Tree:
     """The nearest tree whose absolute values sum to at most `scale`.
 
-    >>> projection_l1_ball(jnp.array([0.25, -0.5]))
-    Array([ 0.25, -0.5 ], dtype=float32)
+    Example:
+        >>> projection_l1_ball(jnp.array([0.25, -0.5]))
+        Array([ 0.25, -0.5 ], dtype=float32)
     """
     inside = otu.tree_norm(tree_, ord=1) <= scale
     return otu.tree_where(inside, tree_, projection_l1_sphere(tree_, scale))
@@ -97,8 +103,9 @@ def projection_l1_ball(tree_: Tree, scale: Any = 1) -> Tree:
 def projection_l2_sphere(tree_: Tree, scale: Any = 1) -> Tree:
     """The nearest tree of norm `scale`.
 
-    >>> projection_l2_sphere(jnp.array([3.0, 4.0]), 10.0)
-    Array([6., 8.], dtype=float32)
+    Example:
+        >>> projection_l2_sphere(jnp.array([3.0, 4.0]), 10.0)
+        Array([6., 8.], dtype=float32)
     """
     return otu.tree_scale(scale / otu.tree_norm(tree_), tree_)
 
@@ -106,8 +113,9 @@ def projection_l2_sphere(tree_: Tree, scale: Any = 1) -> Tree:
 def projection_l2_ball(tree_: Tree, scale: Any = 1) -> Tree:
     """The nearest tree of norm at most `scale`.
 
-    >>> projection_l2_ball(jnp.array([3.0, 4.0]), 10.0)
-    Array([3., 4.], dtype=float32)
+    Example:
+        >>> projection_l2_ball(jnp.array([3.0, 4.0]), 10.0)
+        Array([3., 4.], dtype=float32)
     """
     square = otu.tree_norm(tree_, squared=True)
     return otu.tree_scale(scale / jnp.sqrt(jnp.maximum(square, scale**2)), tree_)
@@ -116,8 +124,9 @@ def projection_l2_ball(tree_: Tree, scale: Any = 1) -> Tree:
 def projection_linf_ball(tree_: Tree, scale: Any = 1) -> Tree:
     """The nearest tree with elements between `-scale` and `scale`.
 
-    >>> projection_linf_ball(jnp.array([-3.0, 0.5]))
-    Array([-1. ,  0.5], dtype=float32)
+    Example:
+        >>> projection_linf_ball(jnp.array([-3.0, 0.5]))
+        Array([-1. ,  0.5], dtype=float32)
     """
     return projection_box(tree_, -scale, scale)
 
@@ -127,8 +136,9 @@ def projection_vector(x: Tree, a: Tree) -> Tree:
 
         (⟨x, a⟩ / ⟨a, a⟩)·a
 
-    >>> projection_vector(jnp.array([1.0, 2.0]), jnp.array([2.0, 0.0]))
-    Array([1., 0.], dtype=float32)
+    Example:
+        >>> projection_vector(jnp.array([1.0, 2.0]), jnp.array([2.0, 0.0]))
+        Array([1., 0.], dtype=float32)
     """
     return otu.tree_scale(otu.tree_vdot(x, a) / otu.tree_vdot(a, a), a)
 
@@ -136,8 +146,9 @@ def projection_vector(x: Tree, a: Tree) -> Tree:
 def projection_hyperplane(x: Tree, a: Tree, b: Any) -> Tree:
     """The nearest point with ⟨a, x⟩ = b.
 
-    >>> projection_hyperplane(jnp.array([1.0, 2.0]), jnp.array([2.0, 0.0]), 6.0)
-    Array([3., 2.], dtype=float32)
+    Example:
+        >>> projection_hyperplane(jnp.array([1.0, 2.0]), jnp.array([2.0, 0.0]), 6.0)
+        Array([3., 2.], dtype=float32)
     """
     return otu.tree_add_scale(x, (b - otu.tree_vdot(x, a)) / otu.tree_vdot(a, a), a)
 
@@ -145,8 +156,9 @@ def projection_hyperplane(x: Tree, a: Tree, b: Any) -> Tree:
 def projection_halfspace(x: Tree, a: Tree, b: Any) -> Tree:
     """The nearest point with ⟨a, x⟩ ≤ b.
 
-    >>> projection_halfspace(jnp.array([1.0, 2.0]), jnp.array([2.0, 0.0]), 6.0)
-    Array([1., 2.], dtype=float32)
+    Example:
+        >>> projection_halfspace(jnp.array([1.0, 2.0]), jnp.array([2.0, 0.0]), 6.0)
+        Array([1., 2.], dtype=float32)
     """
     excess = (b - otu.tree_vdot(x, a)) / otu.tree_vdot(a, a)
     return otu.tree_add_scale(x, jnp.clip(excess, max=0), a)

@@ -10,12 +10,21 @@ import numpy as np
 from namoo import numpy as jnp
 from namoo.optim.base import Schedule
 
+__all__ = [
+    "constant_schedule", "cosine_decay_schedule", "cosine_onecycle_schedule", "exponential_decay",
+    "join_schedules", "linear_onecycle_schedule", "linear_schedule",
+    "piecewise_constant_schedule", "piecewise_interpolate_schedule", "polynomial_schedule",
+    "sgdr_schedule", "warmup_constant_schedule", "warmup_cosine_decay_schedule",
+    "warmup_exponential_decay_schedule",
+]  # fmt: skip
+
 
 def constant_schedule(value: Any) -> Schedule:
     """The same value at every step.
 
-    >>> constant_schedule(0.1)(7)
-    0.1
+    Example:
+        >>> constant_schedule(0.1)(7)
+        0.1
     """
     return lambda count: value
 
@@ -32,14 +41,15 @@ def polynomial_schedule(
         s(t) = (init - end)·(1 - (t - begin) / steps)^power + end    for begin ≤ t ≤ begin + steps
 
     Args:
-      init_value: the value until `transition_begin`.
-      end_value: the value from `transition_begin + transition_steps` on.
-      power: the exponent; 1 is a line.
-      transition_steps: how long it takes; if it is not positive, the value stays `init_value`.
-      transition_begin: the step at which it begins.
+        init_value: the value until `transition_begin`.
+        end_value: the value from `transition_begin + transition_steps` on.
+        power: the exponent; 1 is a line.
+        transition_steps: the number of steps; if it is not positive, the value stays `init_value`.
+        transition_begin: the step at which it begins.
 
-    >>> print(polynomial_schedule(1.0, 0.0, power=2, transition_steps=10)(5))
-    0.25
+    Example:
+        >>> print(polynomial_schedule(1.0, 0.0, power=2, transition_steps=10)(5))
+        0.25
     """
     if transition_steps <= 0:
         return constant_schedule(init_value)
@@ -58,13 +68,14 @@ def linear_schedule(
     """From one value to another along a line.
 
     Args:
-      init_value: the value until `transition_begin`.
-      end_value: the value from `transition_begin + transition_steps` on.
-      transition_steps: how long it takes.
-      transition_begin: the step at which it begins.
+        init_value: the value until `transition_begin`.
+        end_value: the value from `transition_begin + transition_steps` on.
+        transition_steps: the number of steps.
+        transition_begin: the step at which it begins.
 
-    >>> print(linear_schedule(0.0, 1.0, transition_steps=10)(3))
-    0.3
+    Example:
+        >>> print(linear_schedule(0.0, 1.0, transition_steps=10)(3))
+        0.3
     """
     return polynomial_schedule(init_value, end_value, 1, transition_steps, transition_begin)
 
@@ -80,12 +91,13 @@ def piecewise_constant_schedule(
     """A value that is multiplied by a factor at some steps.
 
     Args:
-      init_value: the first value.
-      boundaries_and_scales: for each step from which on the value is another, the factor.
+        init_value: the first value.
+        boundaries_and_scales: for each step from which on the value is another, the factor.
 
-    >>> schedule = piecewise_constant_schedule(1.0, {10: 0.5, 20: 0.1})
-    >>> [float(schedule(t)) for t in (9, 10, 20)]
-    [1.0, 0.5, 0.05000000074505806]
+    Example:
+        >>> schedule = piecewise_constant_schedule(1.0, {10: 0.5, 20: 0.1})
+        >>> [float(schedule(t)) for t in (9, 10, 20)]
+        [1.0, 0.5, 0.05000000074505806]
     """
     changes = sorted((boundaries_and_scales or {}).items())
     _not_negative("piecewise_constant_schedule", [scale for _, scale in changes])
@@ -113,15 +125,16 @@ def exponential_decay(
         s(t) = init·rate^((t - begin) / steps)
 
     Args:
-      init_value: the value until `transition_begin`.
-      transition_steps: after how many steps the rate has its whole effect.
-      decay_rate: the rate; 0 leaves the value as it is.
-      transition_begin: the step at which it begins.
-      staircase: change only at whole multiples of `transition_steps`.
-      end_value: a bound of the value: below for a rate less than 1, else above.
+        init_value: the value until `transition_begin`.
+        transition_steps: after how many steps the rate has its whole effect.
+        decay_rate: the rate; 0 leaves the value as it is.
+        transition_begin: the step at which it begins.
+        staircase: change only at whole multiples of `transition_steps`.
+        end_value: a bound of the value: below for a rate less than 1, else above.
 
-    >>> print(exponential_decay(1.0, transition_steps=10, decay_rate=0.5)(20))
-    0.25
+    Example:
+        >>> print(exponential_decay(1.0, transition_steps=10, decay_rate=0.5)(20))
+        0.25
     """
     if transition_steps <= 0 or decay_rate == 0:
         return constant_schedule(init_value)
@@ -148,16 +161,17 @@ def cosine_decay_schedule(
         s(t) = init·((1 - α)·(½ + ½·cos(π·t / steps))^exponent + α),   t ≤ steps
 
     Args:
-      init_value: the value at step 0.
-      decay_steps: how long it takes.
-      alpha: the last value, as a part of the first.
-      exponent: the exponent of the wave.
+        init_value: the value at step 0.
+        decay_steps: the number of steps.
+        alpha: the last value, as a part of the first.
+        exponent: the exponent of the wave.
 
     Raises:
-      ValueError: `decay_steps` is not positive.
+        ValueError: `decay_steps` is not positive.
 
-    >>> print(cosine_decay_schedule(1.0, decay_steps=10)(10))
-    0.0
+    Example:
+        >>> print(cosine_decay_schedule(1.0, decay_steps=10)(10))
+        0.0
     """
     if not decay_steps > 0:
         raise ValueError(
@@ -174,15 +188,10 @@ def cosine_decay_schedule(
     return schedule
 
 
-def _line(start, end, part):
-    return (end - start) * part + start
-
-
-def _wave(start, end, part):
-    return end + (start - end) / 2.0 * (jnp.cos(jnp.pi * part) + 1)
-
-
-_BETWEEN: dict[str, Callable[[Any, Any, Any], Any]] = {"linear": _line, "cosine": _wave}
+_BETWEEN: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "linear": lambda start, end, part: (end - start) * part + start,
+    "cosine": lambda start, end, part: end + (start - end) / 2.0 * (jnp.cos(jnp.pi * part) + 1),
+}
 
 
 def piecewise_interpolate_schedule(
@@ -191,14 +200,15 @@ def piecewise_interpolate_schedule(
     """From value to value along lines or waves.
 
     Args:
-      interpolate_type: 'linear' or 'cosine'.
-      init_value: the value at step 0.
-      boundaries_and_scales: for each step the factor by which the value has changed there, since
-        the boundary before.
+        interpolate_type: 'linear' or 'cosine'.
+        init_value: the value at step 0.
+        boundaries_and_scales: for each step the factor by which the value has changed there, since
+          the boundary before.
 
-    >>> schedule = piecewise_interpolate_schedule("linear", 1.0, {10: 3.0, 20: 0.5})
-    >>> [float(schedule(t)) for t in (5, 10, 15, 20)]
-    [2.0, 3.0, 2.25, 1.5]
+    Example:
+        >>> schedule = piecewise_interpolate_schedule("linear", 1.0, {10: 3.0, 20: 0.5})
+        >>> [float(schedule(t)) for t in (5, 10, 15, 20)]
+        [2.0, 3.0, 2.25, 1.5]
     """
     if interpolate_type not in _BETWEEN:
         raise ValueError(
@@ -232,15 +242,16 @@ def linear_onecycle_schedule(
     """One cycle: up along a line, down along a line, and on to almost nothing.
 
     Args:
-      transition_steps: the length of the cycle.
-      peak_value: the largest value.
-      pct_start: the part of the cycle that goes up.
-      pct_final: the part of the cycle after which the last piece begins.
-      div_factor: how much smaller the first value is.
-      final_div_factor: how much smaller than the first the last value is.
+        transition_steps: the length of the cycle.
+        peak_value: the largest value.
+        pct_start: the part of the cycle that goes up.
+        pct_final: the part of the cycle after which the last piece begins.
+        div_factor: how much smaller the first value is.
+        final_div_factor: how much smaller than the first the last value is.
 
-    >>> print(linear_onecycle_schedule(100, 1.0)(30))
-    1.0
+    Example:
+        >>> print(linear_onecycle_schedule(100, 1.0)(30))
+        1.0
     """
     if transition_steps <= 0:
         raise ValueError(
@@ -267,14 +278,15 @@ def cosine_onecycle_schedule(
     """One cycle: up and down along waves of the cosine.
 
     Args:
-      transition_steps: the length of the cycle.
-      peak_value: the largest value.
-      pct_start: the part of the cycle that goes up.
-      div_factor: how much smaller the first value is.
-      final_div_factor: how much smaller than the first the last value is.
+        transition_steps: the length of the cycle.
+        peak_value: the largest value.
+        pct_start: the part of the cycle that goes up.
+        div_factor: how much smaller the first value is.
+        final_div_factor: how much smaller than the first the last value is.
 
-    >>> print(cosine_onecycle_schedule(100, 1.0)(30))
-    1.0
+    Example:
+        >>> print(cosine_onecycle_schedule(100, 1.0)(30))
+        1.0
     """
     if transition_steps <= 0:
         raise ValueError(
@@ -294,12 +306,13 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
     """Schedules one after the other, each counting from its own beginning.
 
     Args:
-      schedules: the schedules.
-      boundaries: the steps at which the second, the third … begin.
+        schedules: the schedules.
+        boundaries: the steps at which the second, the third … begin.
 
-    >>> warm = join_schedules([linear_schedule(0.0, 1.0, 10), constant_schedule(1.0)], [10])
-    >>> [float(warm(t)) for t in (5, 10, 50)]
-    [0.5, 1.0, 1.0]
+    Example:
+        >>> warm = join_schedules([linear_schedule(0.0, 1.0, 10), constant_schedule(1.0)], [10])
+        >>> [float(warm(t)) for t in (5, 10, 50)]
+        [0.5, 1.0, 1.0]
     """
 
     def schedule(count):
@@ -314,8 +327,9 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
 def warmup_constant_schedule(init_value: Any, peak_value: Any, warmup_steps: int) -> Schedule:
     """Up along a line, then constant.
 
-    >>> print(warmup_constant_schedule(0.0, 1.0, warmup_steps=10)(5))
-    0.5
+    Example:
+        >>> print(warmup_constant_schedule(0.0, 1.0, warmup_steps=10)(5))
+        0.5
     """
     return linear_schedule(init_value, peak_value, warmup_steps)
 
@@ -331,16 +345,17 @@ def warmup_cosine_decay_schedule(
     """Up along a line, then down along half a wave of the cosine.
 
     Args:
-      init_value: the value at step 0.
-      peak_value: the value at the end of the line.
-      warmup_steps: the length of the line.
-      decay_steps: the length of line and wave together.
-      end_value: the value at the end.
-      exponent: the exponent of the wave.
+        init_value: the value at step 0.
+        peak_value: the value at the end of the line.
+        warmup_steps: the length of the line.
+        decay_steps: the length of line and wave together.
+        end_value: the value at the end.
+        exponent: the exponent of the wave.
 
-    >>> schedule = warmup_cosine_decay_schedule(0.0, 1.0, warmup_steps=10, decay_steps=30)
-    >>> [round(float(schedule(t)), 4) for t in (5, 10, 20, 30)]
-    [0.5, 1.0, 0.5, 0.0]
+    Example:
+        >>> schedule = warmup_cosine_decay_schedule(0.0, 1.0, warmup_steps=10, decay_steps=30)
+        >>> [round(float(schedule(t)), 4) for t in (5, 10, 20, 30)]
+        [0.5, 1.0, 0.5, 0.0]
     """
     alpha = 0.0 if peak_value == 0.0 else end_value / peak_value
     line = linear_schedule(init_value, peak_value, warmup_steps)
@@ -361,18 +376,19 @@ def warmup_exponential_decay_schedule(
     """Up along a line, then down exponentially.
 
     Args:
-      init_value: the value at step 0.
-      peak_value: the value at the end of the line.
-      warmup_steps: the length of the line.
-      transition_steps: after how many steps the rate has its whole effect.
-      decay_rate: the rate.
-      transition_begin: how many steps after the line the fall begins.
-      staircase: change only at whole multiples of `transition_steps`.
-      end_value: a bound of the value.
+        init_value: the value at step 0.
+        peak_value: the value at the end of the line.
+        warmup_steps: the length of the line.
+        transition_steps: after how many steps the rate has its whole effect.
+        decay_rate: the rate.
+        transition_begin: how many steps after the line the fall begins.
+        staircase: change only at whole multiples of `transition_steps`.
+        end_value: a bound of the value.
 
-    >>> schedule = warmup_exponential_decay_schedule(0.0, 1.0, 10, 10, 0.5)
-    >>> [float(schedule(t)) for t in (5, 10, 20)]
-    [0.5, 1.0, 0.5]
+    Example:
+        >>> schedule = warmup_exponential_decay_schedule(0.0, 1.0, 10, 10, 0.5)
+        >>> [float(schedule(t)) for t in (5, 10, 20)]
+        [0.5, 1.0, 0.5]
     """
     line = linear_schedule(init_value, peak_value, warmup_steps)
     fall = exponential_decay(
@@ -385,12 +401,13 @@ def sgdr_schedule(cosine_kwargs: Iterable[dict[str, Any]]) -> Schedule:
     """Several `warmup_cosine_decay_schedule` one after the other: warm restarts.
 
     Args:
-      cosine_kwargs: for each of them its arguments.
+        cosine_kwargs: for each of them its arguments.
 
-    >>> cycle = {"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 10, "decay_steps": 30}
-    >>> schedule = sgdr_schedule([cycle, cycle | {"peak_value": 0.5}])
-    >>> [float(schedule(t)) for t in (10, 40)]
-    [1.0, 0.5]
+    Example:
+        >>> cycle = {"init_value": 0.0, "peak_value": 1.0, "warmup_steps": 10, "decay_steps": 30}
+        >>> schedule = sgdr_schedule([cycle, cycle | {"peak_value": 0.5}])
+        >>> [float(schedule(t)) for t in (10, 40)]
+        [1.0, 0.5]
     """
     cycles = list(cosine_kwargs)
     ends = np.cumsum([cycle["decay_steps"] for cycle in cycles]).tolist()

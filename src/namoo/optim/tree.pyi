@@ -1,4 +1,16 @@
-from namoo.optim.tree_utils.arithmetic import (
+from namoo.optim.tree_utils.casting import tree_cast, tree_cast_like, tree_dtype
+from namoo.optim.tree_utils.random import (
+    tree_random_like,
+    tree_split_key_like,
+    tree_unwrap_random_key_data,
+)
+from namoo.optim.tree_utils.state_utils import (
+    tree_get,
+    tree_get_all_with_path,
+    tree_map_params,
+    tree_set,
+)
+from namoo.optim.tree_utils.tree_math import (
     tree_add,
     tree_add_scale,
     tree_allclose,
@@ -25,19 +37,8 @@ from namoo.optim.tree_utils.arithmetic import (
     tree_where,
     tree_zeros_like,
 )
-from namoo.optim.tree_utils.casting import tree_cast, tree_cast_like, tree_dtype
-from namoo.optim.tree_utils.randoms import (
-    tree_random_like,
-    tree_split_key_like,
-    tree_unwrap_random_key_data,
-)
-from namoo.optim.tree_utils.states import (
-    tree_get,
-    tree_get_all_with_path,
-    tree_map_params,
-    tree_set,
-)
 
+_TABLE: dict[str, str]
 add = tree_add
 add_scale = tree_add_scale
 allclose = tree_allclose

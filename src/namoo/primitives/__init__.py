@@ -1,1 +1,1 @@
-"""The operations, one room each: every rule of a primitive stands beside its public function."""
+"""The primitives: every rule of a primitive is next to its public function."""

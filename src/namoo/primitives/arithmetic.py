@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
-from namoo._lazy import later
+from namoo._base import dtypes
+from namoo._base.lazy import later
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
 from namoo.core.primitive import Primitive, is_linear
@@ -35,7 +35,14 @@ from namoo.primitives.shape import (
     unbroadcast,
 )
 
-checks = later("namoo.core.checks")
+__all__ = [
+    "abs", "abs_p", "add", "add_p", "ceil", "ceil_p", "complex", "complex_p", "conj", "div",
+    "div_p", "floor", "floor_p", "imag", "imag_p", "is_finite", "is_finite_p", "mul", "mul_p",
+    "neg", "neg_p", "nextafter", "nextafter_p", "real", "real_p", "rem", "rem_p", "round",
+    "round_p", "RoundingMethod", "sign", "sign_p", "sub", "sub_p",
+]  # fmt: skip
+
+checks = later("namoo.analysis.checks")
 
 
 def _is_complex(x: Any) -> bool:
@@ -46,9 +53,6 @@ def full_like(x: Any, value: Any) -> Any:
     """A scalar of the type of `x`, for use in elementwise formulas."""
     aval = aval_of(x)
     return EagerArray(np.asarray(value, aval.dtype), aval.weak_type)
-
-
-# ---- linear in every operand, or in each one separately
 
 
 class Arithmetic(Elementwise):
@@ -69,8 +73,9 @@ neg_p = Neg("neg", np.negative, jvp=[lambda t, y, x: neg(t)], dtypes=number, sta
 def neg(x: Any) -> Any:
     """-x
 
-    >>> neg(2.0)
-    Array(-2., dtype=float32, weak_type=True)
+    Example:
+        >>> neg(2.0)
+        Array(-2., dtype=float32, weak_type=True)
     """
     return neg_p.bind(x)
 
@@ -91,8 +96,9 @@ add_p = Add(
 def add(x: Any, y: Any) -> Any:
     """x + y, of operands of one dtype.
 
-    >>> add(2.0, 3.0)
-    Array(5., dtype=float32, weak_type=True)
+    Example:
+        >>> add(2.0, 3.0)
+        Array(5., dtype=float32, weak_type=True)
     """
     return add_p.bind(*operands("add", x, y))
 
@@ -117,8 +123,9 @@ sub_p = Sub(
 def sub(x: Any, y: Any) -> Any:
     """x - y, of operands of one dtype.
 
-    >>> sub(2.0, 3.0)
-    Array(-1., dtype=float32, weak_type=True)
+    Example:
+        >>> sub(2.0, 3.0)
+        Array(-1., dtype=float32, weak_type=True)
     """
     return sub_p.bind(*operands("sub", x, y))
 
@@ -146,11 +153,12 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
         x, y: the factors.
         out_dtype: the type of the product; factors of any types are converted to it first.
 
-    >>> mul(2.0, 3.0)
-    Array(6., dtype=float32, weak_type=True)
+    Example:
+        >>> mul(2.0, 3.0)
+        Array(6., dtype=float32, weak_type=True)
     """
     if out_dtype is not None:
-        out_dtype = _dtypes.canonicalize_dtype(out_dtype)
+        out_dtype = dtypes.canonicalize_dtype(out_dtype)
         weak = aval_of(x).weak_type and aval_of(y).weak_type
         x, y = (convert_element_type(z, out_dtype, weak) for z in (x, y))
     return mul_p.bind(*operands("mul", x, y))
@@ -159,7 +167,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
 def _divide(x, y):
     if x.dtype not in INTEGERS:
         return np.divide(x, y)
-    # Integers divide towards zero; x / 0 has all bits set, as compiled code has it.
+    # Integers divide towards zero; x / 0 has all bits set, as in compiled code.
     zero = y == 0
     quotient = x // np.where(zero, 1, y).astype(y.dtype)
     if x.dtype.kind == "i":
@@ -191,9 +199,10 @@ div_p = Div(
 def div(x: Any, y: Any) -> Any:
     """x / y, of operands of one dtype; integers divide towards zero.
 
-    >>> import namoo.numpy as jnp
-    >>> div(jnp.array([7, -7]), jnp.array([2, 2]))
-    Array([ 3, -3], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> div(jnp.array([7, -7]), jnp.array([2, 2]))
+        Array([ 3, -3], dtype=int32)
     """
     return div_p.bind(*operands("div", x, y))
 
@@ -217,14 +226,12 @@ rem_p = Quotient(
 def rem(x: Any, y: Any) -> Any:
     """The remainder of x / y, with the sign of x.
 
-    >>> import namoo.numpy as jnp
-    >>> rem(jnp.array([7, -7]), jnp.array([2, 2]))
-    Array([ 1, -1], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> rem(jnp.array([7, -7]), jnp.array([2, 2]))
+        Array([ 1, -1], dtype=int32)
     """
     return rem_p.bind(*operands("rem", x, y))
-
-
-# ---- complex numbers
 
 
 class Complex(Elementwise):
@@ -267,8 +274,9 @@ complex_p = Complex(
 def complex(x: Any, y: Any) -> Any:
     """x + i·y
 
-    >>> complex(1.0, 2.0)
-    Array(1.+2.j, dtype=complex64, weak_type=True)
+    Example:
+        >>> complex(1.0, 2.0)
+        Array(1.+2.j, dtype=complex64, weak_type=True)
     """
     return complex_p.bind(*operands("complex", x, y))
 
@@ -304,8 +312,9 @@ imag_p = Imag(
 def real(x: Any) -> Any:
     """The real part of a complex array.
 
-    >>> real(1.0 + 2.0j)
-    Array(1., dtype=float32, weak_type=True)
+    Example:
+        >>> real(1.0 + 2.0j)
+        Array(1., dtype=float32, weak_type=True)
     """
     return real_p.bind(x)
 
@@ -313,8 +322,9 @@ def real(x: Any) -> Any:
 def imag(x: Any) -> Any:
     """The imaginary part of a complex array.
 
-    >>> imag(1.0 + 2.0j)
-    Array(2., dtype=float32, weak_type=True)
+    Example:
+        >>> imag(1.0 + 2.0j)
+        Array(2., dtype=float32, weak_type=True)
     """
     return imag_p.bind(x)
 
@@ -322,8 +332,9 @@ def imag(x: Any) -> Any:
 def conj(x: Any) -> Any:
     """The complex conjugate; real arrays become complex.
 
-    >>> conj(1.0 + 2.0j)
-    Array(1.-2.j, dtype=complex64, weak_type=True)
+    Example:
+        >>> conj(1.0 + 2.0j)
+        Array(1.-2.j, dtype=complex64, weak_type=True)
     """
     if not _is_complex(x):
         return complex(x, full_like(x, 0))
@@ -365,18 +376,19 @@ abs_p = unary(
 def abs(x: Any) -> Any:
     """|x|
 
-    >>> abs(-2.0)
-    Array(2., dtype=float32, weak_type=True)
+    Example:
+        >>> abs(-2.0)
+        Array(2., dtype=float32, weak_type=True)
     """
     return abs_p.bind(x)
 
 
 def _sign(x):
-    # The sign of -0 is -0, which NumPy's function forgets.
+    # The sign of -0 is -0, which NumPy's function loses.
     if x.dtype.kind != "c":
         return np.copysign(np.sign(x), x) if x.dtype in FLOATS else np.sign(x)
     parts = x.real, x.imag
-    # Where one part is infinite, the direction is its own.
+    # Where one part is infinite, that part decides the direction.
     infinite = np.isinf(parts[0]) ^ np.isinf(parts[1])
     parts = [np.where(infinite, np.copysign(np.isinf(v), v), v) for v in parts]
     size = np.hypot(*parts)
@@ -395,13 +407,12 @@ sign_p = unary("sign", _sign, dtypes=number, stablehlo=_sign_in_xla)
 def sign(x: Any) -> Any:
     """-1, 0 or 1 by the sign of x; x/|x| for complex x.
 
-    >>> sign(-2.5)
-    Array(-1., dtype=float32, weak_type=True)
+    Example:
+        >>> sign(-2.5)
+        Array(-1., dtype=float32, weak_type=True)
     """
     return sign_p.bind(x)
 
-
-# ---- rounding
 
 floor_p = unary("floor", np.floor, dtypes=floating, stablehlo="floor")
 ceil_p = unary("ceil", np.ceil, dtypes=floating, stablehlo="ceil")
@@ -410,8 +421,9 @@ ceil_p = unary("ceil", np.ceil, dtypes=floating, stablehlo="ceil")
 def floor(x: Any) -> Any:
     """The largest integer that is not above x.
 
-    >>> floor(-1.5)
-    Array(-2., dtype=float32, weak_type=True)
+    Example:
+        >>> floor(-1.5)
+        Array(-2., dtype=float32, weak_type=True)
     """
     return floor_p.bind(x)
 
@@ -419,8 +431,9 @@ def floor(x: Any) -> Any:
 def ceil(x: Any) -> Any:
     """The smallest integer that is not below x.
 
-    >>> ceil(-1.5)
-    Array(-1., dtype=float32, weak_type=True)
+    Example:
+        >>> ceil(-1.5)
+        Array(-1., dtype=float32, weak_type=True)
     """
     return ceil_p.bind(x)
 
@@ -428,8 +441,9 @@ def ceil(x: Any) -> Any:
 def trunc(x: Any) -> Any:
     """x rounded towards zero.
 
-    >>> trunc(-1.5)
-    Array(-1., dtype=float32, weak_type=True)
+    Example:
+        >>> trunc(-1.5)
+        Array(-1., dtype=float32, weak_type=True)
     """
     return select(lt(x, full_like(x, 0)), ceil(x), floor(x))
 
@@ -444,7 +458,7 @@ class RoundingMethod(IntEnum):
 def _round(x, *, rounding_method):
     if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
         return np.rint(x)
-    # Some types of eight bits have no zero, which half of this is about.
+    # Some 8-bit types have no zero.
     wide = x.astype(np.float32) if x.dtype.itemsize == 1 else x
     whole = np.trunc(wide)
     return np.where(np.abs(wide - whole) >= 0.5, whole + np.sign(wide), whole).astype(x.dtype)
@@ -465,9 +479,10 @@ round_p = unary(
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
     """The nearest integer; halves go away from zero, or to even.
 
-    >>> import namoo.numpy as jnp
-    >>> round(jnp.array([0.5, 1.5, -2.5]))
-    Array([ 1.,  2., -3.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> round(jnp.array([0.5, 1.5, -2.5]))
+        Array([ 1.,  2., -3.], dtype=float32)
     """
     return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))
 
@@ -480,22 +495,23 @@ is_finite_p = unary(
 def is_finite(x: Any) -> Any:
     """Whether x is neither infinite nor NaN.
 
-    >>> import namoo.numpy as jnp
-    >>> is_finite(jnp.array([1.0, jnp.inf, jnp.nan]))
-    Array([ True, False, False], dtype=bool)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> is_finite(jnp.array([1.0, jnp.inf, jnp.nan]))
+        Array([ True, False, False], dtype=bool)
     """
     return is_finite_p.bind(x)
 
 
 class NextAfter(Elementwise):
-    """A step of one bit is no function to differentiate: the rule is missing, as it is in JAX."""
+    """A step of one bit has no derivative: there is no jvp rule, as in JAX."""
 
     jvp = Primitive.jvp
 
 
 def _next_after_in_xla(hlo, x, y):
     x, y = hlo.alike(x, y)
-    if x.dtype == _dtypes.float8_e8m0fnu:  # XLA takes its highest bit for a sign
+    if x.dtype == dtypes.float8_e8m0fnu:  # XLA takes its highest bit for a sign
         return hlo.host(np.nextafter, x, y)
     return hlo.op("chlo.next_after", x, y)
 
@@ -506,7 +522,8 @@ nextafter_p = NextAfter("nextafter", np.nextafter, dtypes=floating, stablehlo=_n
 def nextafter(x: Any, y: Any) -> Any:
     """The next representable number after x towards y.
 
-    >>> nextafter(1.0, 2.0)
-    Array(1.0000001, dtype=float32, weak_type=True)
+    Example:
+        >>> nextafter(1.0, 2.0)
+        Array(1.0000001, dtype=float32, weak_type=True)
     """
     return nextafter_p.bind(*operands("nextafter", x, y))

@@ -11,16 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero
 from namoo.primitives.families import accepts, binary, integer, operands, unary
 from namoo.primitives.families import bits as bit_types
 from namoo.primitives.shape import moveaxis
 
+__all__ = [
+    "and_p", "bitcast_convert_type", "bitcast_convert_type_p", "bitwise_and", "bitwise_not",
+    "bitwise_or", "bitwise_xor", "clz", "clz_p", "mulhi", "mulhi_p", "not_p", "or_p",
+    "population_count", "population_count_p", "shift_left", "shift_left_p",
+    "shift_right_arithmetic", "shift_right_arithmetic_p", "shift_right_logical",
+    "shift_right_logical_p", "xor_p",
+]  # fmt: skip
+
 
 def _narrow(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of integers also take the 2- and 4-bit ones, which NumPy cannot compute."""
+    """Make a function of integers accept the 2- and 4-bit ones, which NumPy cannot compute."""
 
     def run(x, *others):
         if x.dtype.kind != "V":
@@ -33,14 +41,14 @@ def _narrow(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 
 def _codes(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """The low bits of bytes, as many as a type has."""
-    return x.view(np.uint8) & np.uint8((1 << _dtypes.itemsize_bits(dtype)) - 1)
+    return x.view(np.uint8) & np.uint8((1 << dtypes.itemsize_bits(dtype)) - 1)
 
 
 def _from_codes(codes: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Elements of a type of less than 8 bits, from their bit patterns."""
     if not accepts(dtype, (np.signedinteger,)):
         return codes.view(dtype)
-    sign = np.uint8(1 << (_dtypes.itemsize_bits(dtype) - 1))
+    sign = np.uint8(1 << (dtypes.itemsize_bits(dtype) - 1))
     return ((codes ^ sign) - sign).view(np.int8).astype(dtype)
 
 
@@ -55,37 +63,41 @@ not_p = unary("not", _narrow(np.bitwise_not), dtypes=bit_types, stablehlo="not")
 
 
 def bitwise_and(x: Any, y: Any) -> Any:
-    """The bits that both x and y have; logical and of booleans.
+    """The bits set in both x and y; logical and of booleans.
 
-    >>> bitwise_and(6, 3)
-    Array(2, dtype=int32, weak_type=True)
+    Example:
+        >>> bitwise_and(6, 3)
+        Array(2, dtype=int32, weak_type=True)
     """
     return and_p.bind(*operands("and", x, y))
 
 
 def bitwise_or(x: Any, y: Any) -> Any:
-    """The bits that x or y have; logical or of booleans.
+    """The bits set in x or y; logical or of booleans.
 
-    >>> bitwise_or(6, 3)
-    Array(7, dtype=int32, weak_type=True)
+    Example:
+        >>> bitwise_or(6, 3)
+        Array(7, dtype=int32, weak_type=True)
     """
     return or_p.bind(*operands("or", x, y))
 
 
 def bitwise_xor(x: Any, y: Any) -> Any:
-    """The bits that one of x and y has and the other has not; inequality of booleans.
+    """The bits set in exactly one of x and y; inequality of booleans.
 
-    >>> bitwise_xor(6, 3)
-    Array(5, dtype=int32, weak_type=True)
+    Example:
+        >>> bitwise_xor(6, 3)
+        Array(5, dtype=int32, weak_type=True)
     """
     return xor_p.bind(*operands("xor", x, y))
 
 
 def bitwise_not(x: Any) -> Any:
-    """The bits that x has not; negation of booleans.
+    """The bits not set in x; negation of booleans.
 
-    >>> bitwise_not(6)
-    Array(-7, dtype=int32, weak_type=True)
+    Example:
+        >>> bitwise_not(6)
+        Array(-7, dtype=int32, weak_type=True)
     """
     return not_p.bind(x)
 
@@ -95,7 +107,7 @@ _UNSIGNED = {signed: unsigned for unsigned, signed in _SIGNED.items()}
 
 
 def _far(y: np.ndarray, width: int) -> Any:
-    """Where a shift is as wide as the type or wider, or negative; False where it nowhere is."""
+    """Where a shift is as wide as the type or wider, or negative; False if there are none."""
     if y.ndim == 0:
         return not 0 <= int(y) < width
     far = y.view(_UNSIGNED.get(y.dtype, y.dtype)) >= width
@@ -103,7 +115,7 @@ def _far(y: np.ndarray, width: int) -> Any:
 
 
 def _shift(ufunc: np.ufunc, x: np.ndarray, y: np.ndarray, far: Any) -> np.ndarray:
-    """Shift, with 0 where `far` says that nothing is left."""
+    """Shift, with 0 where `far` is set."""
     if far is False:
         return ufunc(x, y)
     zero = np.zeros((), x.dtype)
@@ -112,7 +124,7 @@ def _shift(ufunc: np.ufunc, x: np.ndarray, y: np.ndarray, far: Any) -> np.ndarra
 
 def _shift_left(x, y):
     if x.dtype.kind == "V":
-        width = _dtypes.itemsize_bits(x.dtype)
+        width = dtypes.itemsize_bits(x.dtype)
         codes = _shift_left(_codes(x.astype(np.int8), x.dtype), _limited(y, width))
         return _from_codes(_codes(codes, x.dtype), x.dtype)
     return _shift(np.left_shift, x, y, _far(y, 8 * x.itemsize))
@@ -120,7 +132,7 @@ def _shift_left(x, y):
 
 def _shift_right_logical(x, y):
     if x.dtype.kind == "V":
-        width = _dtypes.itemsize_bits(x.dtype)
+        width = dtypes.itemsize_bits(x.dtype)
         codes = _shift_right_logical(_codes(x.astype(np.int8), x.dtype), _limited(y, width))
         return _from_codes(codes, x.dtype)
     unsigned = _UNSIGNED.get(x.dtype, x.dtype)
@@ -130,8 +142,8 @@ def _shift_right_logical(x, y):
 
 def _shift_right_arithmetic(x, y):
     if x.dtype.kind == "V":
-        # The sign stands in the same place, seen from the top, if the bits are shifted up.
-        width = _dtypes.itemsize_bits(x.dtype)
+        # Shifted up, the sign is at the top of the wider type.
+        width = dtypes.itemsize_bits(x.dtype)
         up = (_codes(x.astype(np.int8), x.dtype) << np.uint8(8 - width)).view(np.int8)
         down = _shift_right_arithmetic(up, _limited(y, width).view(np.int8)) >> np.int8(8 - width)
         return _from_codes(_codes(down, x.dtype), x.dtype)
@@ -144,7 +156,7 @@ def _shift_right_arithmetic(x, y):
 
 
 def _limited(y: np.ndarray, width: int) -> np.ndarray:
-    """Shifts of narrow integers as bytes; those that leave nothing are 8."""
+    """Shifts of narrow integers as bytes, limited to 8."""
     y = y.astype(np.int8)
     return np.where((y < 0) | (y >= width), np.int8(8), y).view(np.uint8)
 
@@ -162,28 +174,31 @@ shift_right_logical_p = binary(
 
 
 def shift_left(x: Any, y: Any) -> Any:
-    """x with its bits moved y places up: x · 2ʸ; 0 where y is the width of the type or more.
+    """x with its bits shifted up by y: x · 2ʸ; 0 where y is the width of the type or more.
 
-    >>> shift_left(3, 2), shift_left(3, 32)
-    (Array(12, dtype=int32, weak_type=True), Array(0, dtype=int32, weak_type=True))
+    Example:
+        >>> shift_left(3, 2), shift_left(3, 32)
+        (Array(12, dtype=int32, weak_type=True), Array(0, dtype=int32, weak_type=True))
     """
     return shift_left_p.bind(*operands("shift_left", x, y))
 
 
 def shift_right_arithmetic(x: Any, y: Any) -> Any:
-    """x with its bits moved y places down, filled up with its highest bit: ⌊x / 2ʸ⌋.
+    """x with its bits shifted down by y, filled with its highest bit: ⌊x / 2ʸ⌋.
 
-    >>> shift_right_arithmetic(-5, 1), shift_right_arithmetic(-5, 32)
-    (Array(-3, dtype=int32, weak_type=True), Array(-1, dtype=int32, weak_type=True))
+    Example:
+        >>> shift_right_arithmetic(-5, 1), shift_right_arithmetic(-5, 32)
+        (Array(-3, dtype=int32, weak_type=True), Array(-1, dtype=int32, weak_type=True))
     """
     return shift_right_arithmetic_p.bind(*operands("shift_right_arithmetic", x, y))
 
 
 def shift_right_logical(x: Any, y: Any) -> Any:
-    """x with its bits moved y places down, filled up with zeros.
+    """x with its bits shifted down by y, filled with zeros.
 
-    >>> shift_right_logical(-1, 31), shift_right_logical(-1, 32)
-    (Array(1, dtype=int32, weak_type=True), Array(0, dtype=int32, weak_type=True))
+    Example:
+        >>> shift_right_logical(-1, 31), shift_right_logical(-1, 32)
+        (Array(1, dtype=int32, weak_type=True), Array(0, dtype=int32, weak_type=True))
     """
     return shift_right_logical_p.bind(*operands("shift_right_logical", x, y))
 
@@ -195,12 +210,12 @@ def _population_count(x):
 
 
 def _leading_zeros(x):
-    width = _dtypes.itemsize_bits(x.dtype)
+    width = dtypes.itemsize_bits(x.dtype)
     if x.dtype.kind == "V":
         code = _codes(x.astype(np.int8), x.dtype)
     else:
         code = x.view(_UNSIGNED.get(x.dtype, x.dtype))
-    # Fill all places below the highest bit; what then is not set are the leading zeros.
+    # Set all bits below the highest one; the bits still unset are the leading zeros.
     reach = 1
     while reach < width:
         code = code | (code >> code.dtype.type(reach))
@@ -209,7 +224,7 @@ def _leading_zeros(x):
 
 
 def _population_count_in_xla(hlo, x):
-    if (width := _dtypes.itemsize_bits(x.dtype)) >= 8:
+    if (width := dtypes.itemsize_bits(x.dtype)) >= 8:
         return hlo.op("popcnt", x)
     # XLA would count the copies of the sign in the byte, too.
     mask = hlo.constant((1 << width) - 1, np.uint8, x.shape)
@@ -224,25 +239,27 @@ clz_p = unary("clz", _leading_zeros, dtypes=integer, stablehlo="count_leading_ze
 
 
 def population_count(x: Any) -> Any:
-    """How many bits of x are set.
+    """The number of set bits of x.
 
-    >>> population_count(7), population_count(-1)
-    (Array(3, dtype=int32, weak_type=True), Array(32, dtype=int32, weak_type=True))
+    Example:
+        >>> population_count(7), population_count(-1)
+        (Array(3, dtype=int32, weak_type=True), Array(32, dtype=int32, weak_type=True))
     """
     return population_count_p.bind(x)
 
 
 def clz(x: Any) -> Any:
-    """How many zeros stand before the highest bit of x that is set.
+    """The number of zeros above the highest set bit of x.
 
-    >>> clz(1), clz(0)
-    (Array(31, dtype=int32, weak_type=True), Array(32, dtype=int32, weak_type=True))
+    Example:
+        >>> clz(1), clz(0)
+        (Array(31, dtype=int32, weak_type=True), Array(32, dtype=int32, weak_type=True))
     """
     return clz_p.bind(x)
 
 
 def _multiply_high(x, y):
-    width = _dtypes.itemsize_bits(x.dtype)
+    width = dtypes.itemsize_bits(x.dtype)
     signed = accepts(x.dtype, (np.signedinteger,))
     if width <= 32:
         wide = np.int64 if signed else np.uint64
@@ -259,7 +276,7 @@ def _multiply_high(x, y):
 
 def _mulhi_in_xla(hlo, x, y):
     x, y = hlo.alike(x, y)
-    width, op = _dtypes.itemsize_bits(x.dtype), hlo.combine
+    width, op = dtypes.itemsize_bits(x.dtype), hlo.combine
     signed = accepts(x.dtype, (np.signedinteger,))
     if width <= 32:
         wide = np.int64 if signed else np.uint64
@@ -281,8 +298,9 @@ mulhi_p = binary("mulhi", _multiply_high, dtypes=integer, stablehlo=_mulhi_in_xl
 def mulhi(x: Any, y: Any) -> Any:
     """The upper half of the product of two integers, which has twice their width.
 
-    >>> mulhi(2**30, 8)
-    Array(2, dtype=int32, weak_type=True)
+    Example:
+        >>> mulhi(2**30, 8)
+        Array(2, dtype=int32, weak_type=True)
     """
     return mulhi_p.bind(*operands("mulhi", x, y))
 
@@ -294,7 +312,7 @@ class BitcastConvertType(Primitive):
     sets_weak = True
 
     def evaluate(self, x, *, new_dtype):
-        width, new = _dtypes.itemsize_bits(x.dtype), _dtypes.itemsize_bits(new_dtype)
+        width, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
         if x.dtype == new_dtype:
             return x
         if min(width, new) < 8:
@@ -309,7 +327,7 @@ class BitcastConvertType(Primitive):
 
     @staticmethod
     def _narrow(x, width: int, new: int, new_dtype) -> np.ndarray:
-        """Go through single bits, lowest first: for types of less than 8 bits."""
+        """By single bits, lowest first: for types of less than 8 bits."""
         if width < 8:
             x = _codes(x.astype(np.int8) if accepts(x.dtype, integer) else x, x.dtype)
         data = np.ascontiguousarray(x[..., None]).view(np.uint8)
@@ -325,7 +343,7 @@ class BitcastConvertType(Primitive):
         return _from_codes((bits * weights).sum(axis=-1, dtype=np.uint8), new_dtype)
 
     def abstract(self, x, *, new_dtype):
-        if isinstance(x.dtype, _dtypes.ExtendedDType):
+        if isinstance(x.dtype, dtypes.ExtendedDType):
             raise ValueError(
                 f"bitcast_convert_type: an array of dtype {x.dtype} holds no plain numbers; use "
                 "random.key_data to see the numbers of a key."
@@ -335,7 +353,7 @@ class BitcastConvertType(Primitive):
                 "bitcast_convert_type does not read booleans or complex numbers as other types, "
                 f"nor the reverse; got {x.dtype} and new_dtype {new_dtype}. Use x.view(dtype)."
             )
-        width, new = _dtypes.itemsize_bits(x.dtype), _dtypes.itemsize_bits(new_dtype)
+        width, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
         shape = x.shape
         if width > new:
             shape = (*shape, width // new)
@@ -380,16 +398,17 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
         new_dtype: the other type.
 
     Raises:
-        TypeError: one of the types is boolean or complex, and not the other's equal.
+        TypeError: one type is boolean or complex, and the types differ.
         ValueError: the last axis does not have the length that makes up one element.
 
-    >>> import namoo.numpy as jnp
-    >>> bitcast_convert_type(jnp.float32(1.0), jnp.int32)
-    Array(1065353216, dtype=int32)
-    >>> bitcast_convert_type(jnp.float32(1.0), jnp.uint8)
-    Array([  0,   0, 128,  63], dtype=uint8)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> bitcast_convert_type(jnp.float32(1.0), jnp.int32)
+        Array(1065353216, dtype=int32)
+        >>> bitcast_convert_type(jnp.float32(1.0), jnp.uint8)
+        Array([  0,   0, 128,  63], dtype=uint8)
     """
-    new_dtype = _dtypes.canonicalize_dtype(new_dtype)
+    new_dtype = dtypes.canonicalize_dtype(new_dtype)
     # NumPy would read booleans and complex numbers, too.
     bitcast_convert_type_p.abstract(aval_of(operand), new_dtype=new_dtype)
     return bitcast_convert_type_p.bind(operand, new_dtype=new_dtype)

@@ -1,6 +1,6 @@
 """Comparison, and selection between arrays by its results.
 
-They stand below the other elementwise operations, whose derivatives select and compare.
+They are a module of their own because derivatives of other elementwise operations use them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.avals import aval_of
 from namoo.core.primitive import Primitive, is_linear
 from namoo.primitives.families import anything, compare, operands, ordered
@@ -25,13 +25,18 @@ from namoo.primitives.shape import (
     zeros,
 )
 
-_comparable = (*anything, _dtypes.extended)
+__all__ = [
+    "eq", "eq_p", "ge", "ge_p", "gt", "gt_p", "le", "le_p", "lt", "lt_p", "ne", "ne_p", "select",
+    "select_n", "select_n_p",
+]  # fmt: skip
+
+_comparable = (*anything, dtypes.extended)
 
 
 def _in_xla(direction):
     def rule(hlo, x, y):
         x, y = hlo.alike(x, y)
-        if not isinstance(hlo.inputs[0].dtype, _dtypes.ExtendedDType):
+        if not isinstance(hlo.inputs[0].dtype, dtypes.ExtendedDType):
             return hlo.compare(x, y, direction)
         # Keys are equal by their words: as numbers they may be NaN.
         words = zip(hlo.words(x), hlo.words(y), strict=True)
@@ -54,8 +59,9 @@ ge_p = compare("ge", np.greater_equal, dtypes=ordered, stablehlo=_in_xla("GE"))
 def eq(x: Any, y: Any) -> Any:
     """x = y
 
-    >>> eq(1, 2)
-    Array(False, dtype=bool, weak_type=True)
+    Example:
+        >>> eq(1, 2)
+        Array(False, dtype=bool, weak_type=True)
     """
     return eq_p.bind(*operands("eq", x, y))
 
@@ -63,8 +69,9 @@ def eq(x: Any, y: Any) -> Any:
 def ne(x: Any, y: Any) -> Any:
     """x ≠ y
 
-    >>> ne(1, 2)
-    Array(True, dtype=bool, weak_type=True)
+    Example:
+        >>> ne(1, 2)
+        Array(True, dtype=bool, weak_type=True)
     """
     return ne_p.bind(*operands("ne", x, y))
 
@@ -72,8 +79,9 @@ def ne(x: Any, y: Any) -> Any:
 def lt(x: Any, y: Any) -> Any:
     """x < y
 
-    >>> lt(1, 2)
-    Array(True, dtype=bool, weak_type=True)
+    Example:
+        >>> lt(1, 2)
+        Array(True, dtype=bool, weak_type=True)
     """
     return lt_p.bind(*operands("lt", x, y))
 
@@ -81,8 +89,9 @@ def lt(x: Any, y: Any) -> Any:
 def le(x: Any, y: Any) -> Any:
     """x ≤ y
 
-    >>> le(1, 2)
-    Array(True, dtype=bool, weak_type=True)
+    Example:
+        >>> le(1, 2)
+        Array(True, dtype=bool, weak_type=True)
     """
     return le_p.bind(*operands("le", x, y))
 
@@ -90,8 +99,9 @@ def le(x: Any, y: Any) -> Any:
 def gt(x: Any, y: Any) -> Any:
     """x > y
 
-    >>> gt(1, 2)
-    Array(False, dtype=bool, weak_type=True)
+    Example:
+        >>> gt(1, 2)
+        Array(False, dtype=bool, weak_type=True)
     """
     return gt_p.bind(*operands("gt", x, y))
 
@@ -99,8 +109,9 @@ def gt(x: Any, y: Any) -> Any:
 def ge(x: Any, y: Any) -> Any:
     """x ≥ y
 
-    >>> ge(1, 2)
-    Array(False, dtype=bool, weak_type=True)
+    Example:
+        >>> ge(1, 2)
+        Array(False, dtype=bool, weak_type=True)
     """
     return ge_p.bind(*operands("ge", x, y))
 
@@ -204,9 +215,10 @@ select_n_p = SelectN()
 def select_n(which: Any, *cases: Any) -> Any:
     """Choose from `cases` by `which`: false/0 takes the first, true/1 the second, and so on.
 
-    >>> import namoo.numpy as jnp
-    >>> select_n(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([10, 20]))
-    Array([10,  2], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> select_n(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([10, 20]))
+        Array([10,  2], dtype=int32)
     """
     if not cases:
         raise ValueError("select_n() must have at least one case")
@@ -216,7 +228,8 @@ def select_n(which: Any, *cases: Any) -> Any:
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     """`on_true` where `pred` holds, `on_false` elsewhere.
 
-    >>> select(True, 1.0, 2.0)
-    Array(1., dtype=float32, weak_type=True)
+    Example:
+        >>> select(True, 1.0, 2.0)
+        Array(1., dtype=float32, weak_type=True)
     """
     return select_n_p.bind(pred, on_false, on_true)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -10,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
-from namoo._config import config
-from namoo._lazy import later
+from namoo._base import dtypes
+from namoo._base.caches import cached
+from namoo._base.config import config
+from namoo._base.lazy import later
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero, is_linear
 from namoo.primitives.families import add_any
 from namoo.primitives.shape import argsort, convert_element_type_p, shape_of, transpose
+
+__all__ = ["batch_matmul", "dot", "dot_general", "dot_general_p", "DotDimensionNumbers"]
 
 precisions = later("namoo.primitives.precision")
 
@@ -52,7 +54,9 @@ def _tuples(dimension_numbers: Any) -> _Dimensions:
     return _Dimensions(((_axes(xc), _axes(yc)), (_axes(xb), _axes(yb))))
 
 
-_tuples_cached = functools.lru_cache(4096)(_tuples)
+_tuples_cached = cached(
+    "primitives.contract dimension numbers", bound=4096, keyed_by="dimension numbers"
+)(_tuples)
 
 
 def _canonical_dimensions(dimension_numbers: Any) -> _Dimensions:
@@ -121,7 +125,7 @@ class DotGeneral(Primitive):
         x_free = _others(len(shape_of(x)), xc, xb)
         y_free = _others(y.aval.ndim, yc, yb)
         in_ct = tuple(range(n, n + len(x_free)))
-        # The known operand stands left, so that the gradient of a matrix needs no transposition.
+        # The known operand is on the left, so that the gradient of a matrix needs no transposition.
         out = dot_general(x, ct, ((x_free, in_ct), (xb, batch)), precision, preferred_element_type)
         axes = (*yb, *(yc[i] for i in argsort(xc)), *y_free)
         return [None, _as_operand(out, axes, y.aval)]
@@ -145,7 +149,7 @@ class DotGeneral(Primitive):
 
     def native(self, emit, x, y, *, dimension_numbers, precision, preferred_element_type):
         if _is_algorithm(precision):
-            raise emit.unsupported()  # operands are rounded in ways of their own
+            raise emit.unsupported()  # the algorithm rounds operands in its own way
         contract, batch = dimension_numbers
         return emit.contraction(x, y, contract, batch)
 
@@ -173,7 +177,7 @@ def bilinear_jvp(prim: Primitive, primals: Any, tangents: Any, **params: Any) ->
 
 
 def _others(ndim: int, *taken: Sequence[int]) -> tuple[int, ...]:
-    """The axes that are in none of the groups, in order."""
+    """The axes that are in no group, in order."""
     used = {i for group in taken for i in group}
     return tuple(i for i in range(ndim) if i not in used)
 
@@ -191,11 +195,11 @@ def _as_operand(out: Any, axes: Sequence[int], aval: ShapedArray) -> Any:
     return convert_element_type_p.bind(out, new_dtype=aval.dtype, weak_type=aval.weak_type)
 
 
-@functools.lru_cache(4096)
+@cached("primitives.contract result shapes", bound=4096, keyed_by="shapes, dimension numbers")
 def _result_shape(
     x_shape: tuple[int, ...], y_shape: tuple[int, ...], dimension_numbers: _Dimensions
 ) -> tuple[int, ...]:
-    """The shape of a product, or an error that says what does not fit."""
+    """The shape of a product, or an error that names the mismatch."""
     _check_dimensions(dimension_numbers, len(x_shape), len(y_shape))
     (xc, yc), (xb, yb) = dimension_numbers
     for kind, xs, ys in (("batch", xb, yb), ("contracting", xc, yc)):
@@ -245,7 +249,7 @@ def _check_dimensions(dimension_numbers: Any, x_ndim: int, y_ndim: int) -> None:
         )
 
 
-@functools.lru_cache(1024)
+@cached("primitives.contract result types", bound=1024, keyed_by="types, preferred type")
 def _result_dtype(x: np.dtype, y: np.dtype, preferred: Any, has_algorithm: bool) -> np.dtype:
     """The more precise of two types, or the preferred one."""
     rank_x, rank_y = _rank("dot_general", x), _rank("dot_general", y)
@@ -258,7 +262,7 @@ def _result_dtype(x: np.dtype, y: np.dtype, preferred: Any, has_algorithm: bool)
         return dtype
     if (
         not has_algorithm
-        and not _dtypes.issubdtype(dtype, np.floating)
+        and not dtypes.issubdtype(dtype, np.floating)
         and _rank("dot_general", preferred)[3] < rank_x[3]
     ):
         raise TypeError(
@@ -272,21 +276,21 @@ def _rank(name: str, dtype: Any) -> tuple:
     """Types in order of precision: complex, range, mantissa, width, sign."""
     if dtype == np.bool_:
         return False, -1, -1, 1, True
-    if _dtypes.issubdtype(dtype, np.integer):
-        signed = not _dtypes.issubdtype(dtype, np.unsignedinteger)
-        return False, -1, -1, _dtypes.iinfo(dtype).bits, signed
-    if not _dtypes.issubdtype(dtype, np.inexact):
+    if dtypes.issubdtype(dtype, np.integer):
+        signed = not dtypes.issubdtype(dtype, np.unsignedinteger)
+        return False, -1, -1, dtypes.iinfo(dtype).bits, signed
+    if not dtypes.issubdtype(dtype, np.inexact):
         raise TypeError(f"{name} multiplies numbers; got an operand of dtype {dtype}.")
-    info = _dtypes.finfo(dtype)
-    return _dtypes.issubdtype(dtype, np.complexfloating), info.maxexp, info.nmant, info.bits, True
+    info = dtypes.finfo(dtype)
+    return dtypes.issubdtype(dtype, np.complexfloating), info.maxexp, info.nmant, info.bits, True
 
 
 Multiply = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-@functools.lru_cache(4096)
+@cached("primitives.contract plans", bound=4096, keyed_by="dimension numbers, ranks")
 def _plan(dimension_numbers: Any, x_ndim: int, y_ndim: int) -> Multiply:
-    """A function that contracts arrays of the given ranks, made once for each use."""
+    """A function that contracts arrays of the given ranks, made once per set of ranks and axes."""
     _check_dimensions(dimension_numbers, x_ndim, y_ndim)
     (xc, yc), (xb, yb) = dimension_numbers
     if not xb and len(xc) == 1 and x_ndim <= 2 and y_ndim <= 2:
@@ -295,7 +299,7 @@ def _plan(dimension_numbers: Any, x_ndim: int, y_ndim: int) -> Multiply:
 
 
 def _matrix_plan(flip_x: bool, flip_y: bool) -> Multiply:
-    """A product of matrices and vectors: BLAS takes transposed matrices as they are."""
+    """A product of matrices and vectors: BLAS reads transposed matrices without a copy."""
 
     def multiply(x, y):
         if flip_x:
@@ -320,8 +324,8 @@ def _general_plan(xc, yc, xb, yb, x_ndim: int, y_ndim: int) -> Multiply:
     x_free, y_free = _others(x_ndim, xc, xb), _others(y_ndim, yc, yb)
     order = argsort(xc)
     x_inner, y_inner = [xc[i] for i in order], [yc[i] for i in order]
-    # Where the contracted axes already stand first in x (or last in y), merging them that way
-    # round needs no copy; the matrices are then transposed, which costs nothing.
+    # Where the contracted axes are already first in x (or last in y), merging them in this
+    # order needs no copy; the matrices are then transposed, which costs nothing.
     flip_x = bool(xc) and (*xb, *x_inner, *x_free) == tuple(range(x_ndim))
     flip_y = bool(yc) and (*yb, *y_free, *y_inner) == tuple(range(y_ndim))
     x_order = (*xb, *x_inner, *x_free) if flip_x else (*xb, *x_free, *x_inner)
@@ -361,7 +365,7 @@ def _multiply_any(multiply: Multiply, x, y, precision, preferred) -> np.ndarray:
 def multiply_in(multiply: Multiply, x: np.ndarray, y: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """`multiply`, a sum of products, in a type wide enough for a result of type `dtype`."""
     wide = _sum_type(x.dtype, y.dtype, dtype)
-    if wide.kind in "iu" and max(_dtypes.itemsize_bits(v.dtype) for v in (x, y)) <= 16:
+    if wide.kind in "iu" and max(dtypes.itemsize_bits(v.dtype) for v in (x, y)) <= 16:
         # Products of short integers are exact in float64, far beyond any real length of the sum.
         return multiply(x.astype(np.float64), y.astype(np.float64)).astype(np.int64)
     return multiply(x.astype(wide, copy=False), y.astype(wide, copy=False))
@@ -379,9 +383,9 @@ def product_in_xla(hlo: Any, name: str, x: Any, y: Any, precision: Any, options:
     return hlo.convert(hlo.parts(out)[0] if wide.kind == "c" != dtype.kind else out, dtype)
 
 
-# Types of the operands and of the result that XLA multiplies as they are.
+# Types of operands and result that XLA multiplies without conversion.
 _MULTIPLIED = {(np.dtype(t), np.dtype(t)) for t in "efdFDilqILQ"} | {
-    (np.dtype(t), np.dtype(r)) for t in (np.float16, _dtypes.bfloat16) for r in (t, np.float32)
+    (np.dtype(t), np.dtype(r)) for t in (np.float16, dtypes.bfloat16) for r in (t, np.float32)
 }
 
 
@@ -390,7 +394,7 @@ def _sum_type(x: np.dtype, y: np.dtype, dtype: np.dtype) -> np.dtype:
     types = (x, y, dtype)
     if any(t.kind == "c" for t in types):
         return np.dtype("D" if any(t in (np.float64, np.complex128) for t in types) else "F")
-    if dtype == np.bool_ or any(_dtypes.issubdtype(t, np.floating) for t in types):
+    if dtype == np.bool_ or any(dtypes.issubdtype(t, np.floating) for t in types):
         return np.dtype(np.float64 if np.float64 in types else np.float32)
     return dtype if dtype.itemsize >= 4 else np.dtype(np.int32)
 
@@ -426,7 +430,7 @@ def dot_general(
         precision: None, a `Precision`, its name, a pair of these, or a `DotAlgorithm`.
         preferred_element_type: the type of the sums and of the result; by default that of the
             more precise operand.
-        out_sharding: how the result lies on several devices.
+        out_sharding: the sharding of the result.
 
     Returns:
         An array whose axes are the batch axes, then the remaining ones of `lhs`, then of `rhs`.
@@ -434,13 +438,14 @@ def dot_general(
     Raises:
         TypeError: the dimension numbers do not fit the operands.
 
-    >>> import namoo.numpy as jnp
-    >>> x, y = jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))
-    >>> dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
-    (5, 2, 4)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> x, y = jnp.ones((5, 2, 3)), jnp.ones((5, 3, 4))
+        >>> dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
+        (5, 2, 4)
     """
     if preferred_element_type is not None:
-        preferred_element_type = _dtypes.canonicalize_dtype(preferred_element_type)
+        preferred_element_type = dtypes.canonicalize_dtype(preferred_element_type)
     if precision is not None or config.default_matmul_precision is not None:
         precision = precisions.canonicalize_precision(precision)
     return dot_general_p.bind(
@@ -471,9 +476,10 @@ def dot(
     Raises:
         ValueError: the shapes do not fit.
 
-    >>> import namoo.numpy as jnp
-    >>> dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
-    Array(11., dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
+        Array(11., dtype=float32)
     """
     if dimension_numbers is None:
         x, y = shape_of(lhs), shape_of(rhs)
@@ -496,9 +502,10 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     Raises:
         ValueError: an operand has less than two axes, or they differ in rank.
 
-    >>> import namoo.numpy as jnp
-    >>> batch_matmul(jnp.ones((7, 2, 3)), jnp.ones((7, 3, 4))).shape
-    (7, 2, 4)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> batch_matmul(jnp.ones((7, 2, 3)), jnp.ones((7, 3, 4))).shape
+        (7, 2, 4)
     """
     ndim, other = len(shape_of(lhs)), len(shape_of(rhs))
     if min(ndim, other) < 2:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, is_linear
 from namoo.primitives.contract import bilinear_jvp, cast, multiply_in, product_in_xla
@@ -34,6 +34,8 @@ from namoo.primitives.shape import (
     shape_of,
     zeros,
 )
+
+__all__ = ["conv_general_dilated", "conv_general_dilated_p"]
 
 # Windows are copied side by side for one large product of matrices; no more than this at a time.
 _CHUNK_BYTES = 1 << 26
@@ -179,7 +181,7 @@ class ConvGeneralDilated(Primitive):
         precision,
         preferred_element_type,
     ):
-        """The input convolved with the cotangent, where batch and feature have changed places."""
+        """The input convolved with the cotangent, with batch and feature swapped."""
         lhs_spec, rhs_spec, out_spec = dimension_numbers
         spatial = zip(
             (shape_of(x)[d] for d in lhs_spec[2:]),
@@ -241,7 +243,7 @@ class ConvGeneralDilated(Primitive):
             x = _fold(x, dx, lhs_spec[0], batch_group_count)
             out_axis = out_spec[0]
         else:
-            # Each example becomes a group, with a kernel of its own.
+            # Each example becomes a group with its own kernel.
             if batch_group_count > 1:
                 x, batch_group_count = _fold(x, dx, lhs_spec[0]), batch_group_count * size
             else:
@@ -280,7 +282,7 @@ class ConvGeneralDilated(Primitive):
 
 
 def _letters(spec: Shape, pair: str) -> str:
-    """The axes of an array in StableHLO's words: two letters, and the numbers of the others."""
+    """The axes of an array in StableHLO's notation: two letters, and the numbers of the others."""
     names = [""] * len(spec)
     for i, d in enumerate(spec):
         names[d] = pair[i] if i < 2 else str(i - 2)
@@ -388,7 +390,7 @@ def _convolve(x: np.ndarray, w: np.ndarray, strides: Shape, steps: Shape) -> np.
 def _convolve_gaps(x, w, padding: Pads, gaps: Shape, steps: Shape) -> np.ndarray:
     """Convolution of an input with gaps, without ever multiplying by the zeros in them.
 
-    Results that stand `gap` apart see the same elements of the kernel, and all others meet zeros:
+    Results `gap` apart use the same elements of the kernel; the other elements meet zeros:
     each such set is a convolution of the input itself with a part of the kernel.
     """
     kernel = w.shape[1:-2]
@@ -417,7 +419,7 @@ def _convolve_gaps(x, w, padding: Pads, gaps: Shape, steps: Shape) -> np.ndarray
 
 def _one_set(first, size, k, places, gap, step, pads) -> tuple[slice, tuple[int, int], int] | None:
     """Along one axis: which kernel elements the results first, first + gap, … see, how the input
-    is then padded, and how far apart those elements stand in it; None if they see nothing."""
+    is then padded, and how far apart those elements are in it; None if there are none."""
     common = math.gcd(step, gap)
     period = gap // common
     start = next((i for i in range(period) if (i * step + first - pads[0]) % gap == 0), k)
@@ -430,7 +432,7 @@ def _one_set(first, size, k, places, gap, step, pads) -> tuple[slice, tuple[int,
 
 
 def _depthwise(windows: np.ndarray, w: np.ndarray, ndim: int) -> np.ndarray:
-    """One feature in each group: a sum over the places of the kernel, of all groups at once."""
+    """One feature in each group: a sum over the positions of the kernel, for all groups at once."""
     windows = np.moveaxis(windows[..., 0], 0, -1)
     w = np.moveaxis(w[..., 0, :], 0, -2)
     kernel = w.shape[:ndim]
@@ -458,7 +460,7 @@ def _check_preferred(dtype: Any, preferred: Any) -> None:
         raise TypeError(
             f"preferred_element_type {preferred} must be signed, as the operands' {dtype} is."
         )
-    if _dtypes.itemsize_bits(preferred) < _dtypes.itemsize_bits(dtype):
+    if dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype):
         raise TypeError(
             f"preferred_element_type {preferred} must not be narrower than the operands' {dtype}."
         )
@@ -477,7 +479,7 @@ def _result_shape(
     batch_group_count,
     precision,
 ) -> Shape:
-    """The shape of the result, or an error that tells what does not fit."""
+    """The shape of the result, or an error that names the mismatch."""
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     count = len(lhs_spec) - 2
     for name, values in (
@@ -559,21 +561,23 @@ def conv_general_dilated(
         rhs: the kernel, of rank n + 2.
         window_strides: the step of the window on each of the n axes.
         padding: "SAME", "SAME_LOWER", "VALID", or n pairs of zeros before and after.
-        lhs_dilation: how far apart input elements stand, with zeros between them.
-        rhs_dilation: how far apart kernel elements stand.
+        lhs_dilation: the distance of input elements, with zeros between them.
+        rhs_dilation: the distance of kernel elements.
         dimension_numbers: which axes are which, as three strings like ("NHWC", "HWIO", "NHWC");
             None for "NCHW", "OIHW", "NCHW".
-        feature_group_count: input features in so many groups, each with its own kernels.
-        batch_group_count: batch in so many groups, each with its own kernels.
+        feature_group_count: the number of groups of input features, each with its own kernels.
+        batch_group_count: the number of groups of the batch, each with its own kernels.
         precision, preferred_element_type, out_sharding: as for `dot_general`.
 
     Raises:
-        ValueError, TypeError: shapes, groups or types do not fit; the message tells which.
+        ValueError, TypeError: shapes, groups or types do not fit; the message says which.
 
-    >>> import namoo.numpy as jnp
-    >>> x, w = jnp.ones((1, 8, 8, 3)), jnp.ones((3, 3, 3, 5))
-    >>> conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")).shape
-    (1, 4, 4, 5)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> x, w = jnp.ones((1, 8, 8, 3)), jnp.ones((3, 3, 3, 5))
+        >>> layout = ("NHWC", "HWIO", "NHWC")
+        >>> conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=layout).shape
+        (1, 4, 4, 5)
     """
     x, w = shape_of(lhs), shape_of(rhs)
     if len(x) != len(w):
@@ -603,7 +607,7 @@ def conv_general_dilated(
         window = [dilated(w[d], step) for d, step in zip(numbers.rhs_spec[2:], steps, strict=True)]
         padding = padtype_to_pads([x[d] for d in numbers.lhs_spec[2:]], window, strides, padding)
     if preferred_element_type is not None:
-        preferred_element_type = _dtypes.canonicalize_dtype(preferred_element_type)
+        preferred_element_type = dtypes.canonicalize_dtype(preferred_element_type)
     params = {
         "window_strides": strides,
         "padding": pair_pads("conv_general_dilated", padding),

@@ -6,6 +6,12 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+__all__ = [
+    "conv_dimension_numbers", "conv_general_permutations", "conv_general_shape_tuple",
+    "conv_shape_tuple", "conv_transpose_shape_tuple", "ConvDimensionNumbers",
+    "ConvGeneralDilatedDimensionNumbers", "padtype_to_pads",
+]  # fmt: skip
+
 Shape = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
 
@@ -40,8 +46,9 @@ def conv_dimension_numbers(
     Raises:
         TypeError: the strings do not describe the arrays.
 
-    >>> conv_dimension_numbers((2, 8, 8, 3), (5, 5, 3, 4), ("NHWC", "HWIO", "NHWC"))
-    ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
+    Example:
+        >>> conv_dimension_numbers((2, 8, 8, 3), (5, 5, 3, 4), ("NHWC", "HWIO", "NHWC"))
+        ConvDimensionNumbers(lhs_spec=(0, 3, 1, 2), rhs_spec=(3, 2, 0, 1), out_spec=(0, 3, 1, 2))
     """
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
@@ -76,8 +83,9 @@ def conv_dimension_numbers(
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, Shape, Shape]:
     """Positions of the axes that three strings name, in the order of `ConvDimensionNumbers`.
 
-    >>> conv_general_permutations(("NHWC", "HWIO", "NCHW"))
-    ((0, 3, 1, 2), (3, 2, 0, 1), (0, 1, 2, 3))
+    Example:
+        >>> conv_general_permutations(("NHWC", "HWIO", "NCHW"))
+        ((0, 3, 1, 2), (3, 2, 0, 1), (0, 1, 2, 3))
     """
     lhs, rhs, out = dimension_numbers
     for letters, pair in ((lhs, "NC"), (rhs, "OI"), (out, "NC")):
@@ -116,10 +124,11 @@ def padtype_to_pads(
 
     Raises:
         RuntimeError: an unknown string.
-        TypeError: no string.
+        TypeError: not a string.
 
-    >>> padtype_to_pads((8, 9), (3, 2), (2, 3), "SAME")
-    [(0, 1), (0, 0)]
+    Example:
+        >>> padtype_to_pads((8, 9), (3, 2), (2, 3), "SAME")
+        [(0, 1), (0, 0)]
     """
     if not isinstance(padding, str):
         raise TypeError(f"Unknown padding type: {padding}. It must be a string.")
@@ -177,8 +186,9 @@ def conv_shape_tuple(
         pads: a string, or pairs of padding before and after.
         batch_group_count: into how many groups the batch is divided.
 
-    >>> conv_shape_tuple((2, 3, 8, 9), (4, 3, 2, 3), (1, 1), "VALID")
-    (2, 4, 7, 7)
+    Example:
+        >>> conv_shape_tuple((2, 3, 8, 9), (4, 3, 2, 3), (1, 1), "VALID")
+        (2, 4, 7, 7)
     """
     spatial = tuple(lhs_shape[2:])
     if isinstance(pads, str):
@@ -205,11 +215,12 @@ def conv_general_shape_tuple(
     padding: Any,
     dimension_numbers: Sequence[str],
 ) -> Shape:
-    """The shape of a convolution's result, of arrays in the order that the strings tell.
+    """The shape of a convolution's result, of arrays in the order given by the strings.
 
-    >>> layout = ("NHWC", "HWIO", "NHWC")
-    >>> conv_general_shape_tuple((2, 8, 9, 3), (2, 3, 3, 4), (1, 2), "SAME", layout)
-    (2, 8, 5, 4)
+    Example:
+        >>> layout = ("NHWC", "HWIO", "NHWC")
+        >>> conv_general_shape_tuple((2, 8, 9, 3), (2, 3, 3, 4), (1, 2), "SAME", layout)
+        (2, 8, 5, 4)
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     shape = conv_shape_tuple(
@@ -225,11 +236,12 @@ def conv_transpose_shape_tuple(
     padding: Any,
     dimension_numbers: Sequence[str],
 ) -> Shape:
-    """The shape of `conv_transpose`'s result, of arrays in the order that the strings tell.
+    """The shape of `conv_transpose`'s result, of arrays in the order given by the strings.
 
-    >>> layout = ("NHWC", "HWIO", "NHWC")
-    >>> conv_transpose_shape_tuple((2, 8, 9, 3), (2, 3, 3, 4), (1, 2), "SAME", layout)
-    (2, 8, 18, 4)
+    Example:
+        >>> layout = ("NHWC", "HWIO", "NHWC")
+        >>> conv_transpose_shape_tuple((2, 8, 9, 3), (2, 3, 3, 4), (1, 2), "SAME", layout)
+        (2, 8, 18, 4)
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     lhs_shape, rhs_shape = [lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs]
@@ -245,7 +257,7 @@ def conv_transpose_shape_tuple(
 
 
 def transposed_pads(kernel: int, stride: int, padding: Any) -> tuple[int, int]:
-    """Padding of a transposed convolution, from that of the convolution it undoes.
+    """Padding of a transposed convolution, from that of the convolution it inverts.
 
     Raises:
         ValueError: a string other than "SAME" and "VALID".

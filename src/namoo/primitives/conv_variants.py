@@ -19,6 +19,11 @@ from namoo.primitives.conv_shapes import (
 )
 from namoo.primitives.shape import moveaxis, rev, shape_of, transpose
 
+__all__ = [
+    "conv", "conv_general_dilated_local", "conv_general_dilated_patches", "conv_transpose",
+    "conv_with_general_padding",
+]  # fmt: skip
+
 
 def conv(
     lhs: Any,
@@ -37,9 +42,10 @@ def conv(
         padding: "SAME", "SAME_LOWER" or "VALID".
         precision, preferred_element_type: as for `dot_general`.
 
-    >>> import namoo.numpy as jnp
-    >>> conv(jnp.ones((1, 3, 8, 8)), jnp.ones((5, 3, 3, 3)), (1, 1), "VALID").shape
-    (1, 5, 6, 6)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> conv(jnp.ones((1, 3, 8, 8)), jnp.ones((5, 3, 3, 3)), (1, 1), "VALID").shape
+        (1, 5, 6, 6)
     """
     return conv_general_dilated(
         lhs,
@@ -65,10 +71,11 @@ def conv_with_general_padding(
 
     The arguments are those of `conv_general_dilated`.
 
-    >>> import namoo.numpy as jnp
-    >>> x, w = jnp.ones((1, 3, 8)), jnp.ones((5, 3, 3))
-    >>> conv_with_general_padding(x, w, (1,), [(1, 1)], (2,), None).shape
-    (1, 5, 15)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> x, w = jnp.ones((1, 3, 8)), jnp.ones((5, 3, 3))
+        >>> conv_with_general_padding(x, w, (1,), [(1, 1)], (2,), None).shape
+        (1, 5, 15)
     """
     return conv_general_dilated(
         lhs,
@@ -113,7 +120,7 @@ def conv_transpose(
         strides: how much larger the result is along each spatial axis.
         padding: "SAME" or "VALID", of the convolution that is undone; or pairs of integers, of
             this one.
-        rhs_dilation: how far apart kernel elements stand.
+        rhs_dilation: the distance of kernel elements.
         dimension_numbers: the layouts; by default features come last, as in
             ("NHWC", "HWIO", "NHWC").
         transpose_kernel: reverse the kernel, and exchange its features: then this is the
@@ -121,9 +128,10 @@ def conv_transpose(
         precision, preferred_element_type: as for `dot_general`.
         use_consistent_padding: pairs of integers are of the convolution that is undone, too.
 
-    >>> import namoo.numpy as jnp
-    >>> conv_transpose(jnp.ones((1, 4, 4, 3)), jnp.ones((2, 2, 3, 5)), (2, 2), "SAME").shape
-    (1, 8, 8, 5)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> conv_transpose(jnp.ones((1, 4, 4, 3)), jnp.ones((2, 2, 3, 5)), (2, 2), "SAME").shape
+        (1, 8, 8, 5)
     """
     ndim = len(shape_of(lhs))
     if dimension_numbers is None:
@@ -166,7 +174,7 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """What the window of a convolution sees at each place, as features of the result.
+    """The elements under the window of a convolution at each position, as features of the result.
 
     Args:
         lhs: the input, of rank n + 2.
@@ -177,18 +185,19 @@ def conv_general_dilated_patches(
 
     Returns:
         An array like the result of that convolution, whose features are those of the input times
-        the places of the window, which run faster.
+        the positions of the window, which vary faster.
 
-    >>> import namoo.numpy as jnp
-    >>> conv_general_dilated_patches(jnp.arange(4.0)[None, None], (2,), (1,), "VALID")
-    Array([[[0., 1., 2.],
-            [1., 2., 3.]]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> conv_general_dilated_patches(jnp.arange(4.0)[None, None], (2,), (1,), "VALID")
+        Array([[[0., 1., 2.],
+                [1., 2., 3.]]], dtype=float32)
     """
     filter_shape = tuple(filter_shape)
     shape, ndim = shape_of(lhs), len(shape_of(lhs))
     numbers = conv_dimension_numbers(shape, (1,) * ndim, dimension_numbers)
     features, size = shape[numbers.lhs_spec[1]], math.prod(filter_shape)
-    # A kernel for each place of the window, with a single one there, and all for each feature.
+    # One kernel per position of the window, with a single one there, for each feature.
     one_hot = np.eye(size, dtype=aval_of(lhs).dtype).reshape(size, 1, *filter_shape)
     kernel = np.tile(one_hot, (features, *(1,) * (ndim - 1)))
     return conv_general_dilated(
@@ -216,20 +225,21 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Any:
-    """Convolution with another kernel at each place of the window.
+    """Convolution with a different kernel at each position of the window.
 
     Args:
         lhs: the input, of rank n + 2.
         rhs: the kernels, of rank n + 2: spatial axes as the result has them, and as many input
-            features as the input has, times the places of the window, which run faster.
+            features as the input has, times the positions of the window, which vary faster.
         filter_shape: the size of the window along each of the n spatial axes.
         window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for
             `conv_general_dilated`.
 
-    >>> import namoo.numpy as jnp
-    >>> x, w = jnp.ones((1, 1, 4)), jnp.arange(6.0).reshape(1, 2, 3)
-    >>> conv_general_dilated_local(x, w, (1,), "VALID", (2,))
-    Array([[[3., 5., 7.]]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> x, w = jnp.ones((1, 1, 4)), jnp.arange(6.0).reshape(1, 2, 3)
+        >>> conv_general_dilated_local(x, w, (1,), "VALID", (2,))
+        Array([[[3., 5., 7.]]], dtype=float32)
     """
     numbers = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
     lhs_spec, rhs_spec, out_spec = numbers

@@ -1,7 +1,7 @@
 """Running sums, products, extremes and log-sums along an axis.
 
 The derivative of a running product, extreme or log-sum is itself a scan, of pairs (value,
-tangent), so that no element has to be divided by: zeros, infinities and ties do no harm.
+tangent), so that no element has to be divided by: zeros, infinities and ties are safe.
 """
 
 from __future__ import annotations
@@ -21,11 +21,16 @@ from namoo.primitives.shape import broadcast_to, checks, reshape, rev, shape_of
 from namoo.primitives.slicing import concatenate, pad, slice_in_dim
 from namoo.primitives.slicing import slice as lax_slice
 
+__all__ = [
+    "cumlogsumexp", "cumlogsumexp_p", "cummax", "cummax_p", "cummin", "cummin_p", "cumprod",
+    "cumprod_p", "cumsum", "cumsum_p",
+]  # fmt: skip
+
 Pair = tuple[Any, ...]
 
 
 class Cumulative(Primitive):
-    """Combine all elements up to each place along `axis`; `reverse` starts from the end."""
+    """Combine all elements up to each position along `axis`; `reverse` starts from the end."""
 
     dtypes: tuple[type, ...] = number
 
@@ -39,7 +44,7 @@ class Cumulative(Primitive):
         return checks.overflow(self, x, params) if self.name in ("cumsum", "cumprod") else ()
 
     def evaluate(self, x, *, axis, reverse):
-        if x.dtype not in self.accepted:  # some of which NumPy would take
+        if x.dtype not in self.accepted:  # NumPy would accept some of them
             self.abstract(EagerArray(x).aval, axis=axis, reverse=reverse)
         if not reverse:
             return self.accumulate(x, axis)
@@ -97,7 +102,7 @@ _OPERATIONS = {
 def scan_pairs(combine: Callable[[Pair, Pair], Pair], xs: Pair, axis: int) -> Pair:
     """All running combinations along an axis, by an associative function of two pairs.
 
-    Neighbours are combined, the results (half as many) scanned, and the places between filled in:
+    Neighbours are combined, the results (half as many) scanned, and the gaps filled in:
     2n combinations, at a depth of 2 log n.
     """
     n = shape_of(xs[0])[axis]
@@ -120,7 +125,7 @@ def _part(xs: Pair, axis: int, start: int, stop: int, step: int = 1) -> Pair:
 
 
 def _interleave(even: Any, odd: Any, axis: int) -> Any:
-    """An array whose elements along an axis come from two arrays in turn."""
+    """An array whose elements along an axis alternate between two arrays."""
     shape, size = shape_of(even), shape_of(odd)[axis]
     pairs = [
         reshape(slice_in_dim(x, 0, size, axis=axis), (*shape[:axis], size, 1, *shape[axis + 1 :]))
@@ -144,7 +149,7 @@ def products_of_others(x: Any, axis: int) -> Any:
 
 
 def _narrow(x: np.ndarray) -> bool:
-    """Whether NumPy has no good arithmetic of its own for a type."""
+    """Whether NumPy lacks good arithmetic for a type."""
     return x.dtype.isbuiltin != 1 or x.dtype == np.float16
 
 
@@ -263,61 +268,65 @@ def _cumulative(prim: Primitive, x: Any, axis: int, reverse: bool) -> Any:
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Sums of all elements up to each place: yₖ = x₀ + … + xₖ.
+    """Sums of all elements up to each position: yₖ = x₀ + … + xₖ.
 
     Args:
         operand: an array of numbers.
         axis: the axis to add along, not negative.
         reverse: whether to add up from the end: yₖ = xₖ + … + xₙ.
 
-    >>> import namoo.numpy as jnp
-    >>> cumsum(jnp.array([1, 2, 3])), cumsum(jnp.array([1, 2, 3]), reverse=True)
-    (Array([1, 3, 6], dtype=int32), Array([6, 5, 3], dtype=int32))
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> cumsum(jnp.array([1, 2, 3])), cumsum(jnp.array([1, 2, 3]), reverse=True)
+        (Array([1, 3, 6], dtype=int32), Array([6, 5, 3], dtype=int32))
     """
     return _cumulative(cumsum_p, operand, axis, reverse)
 
 
 def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """Products of all elements up to each place: yₖ = x₀ · … · xₖ.
+    """Products of all elements up to each position: yₖ = x₀ · … · xₖ.
 
     Args:
         operand: an array of numbers.
         axis: the axis to multiply along, not negative.
         reverse: whether to start from the end.
 
-    >>> import namoo.numpy as jnp
-    >>> cumprod(jnp.array([1, 2, 3]))
-    Array([1, 2, 6], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> cumprod(jnp.array([1, 2, 3]))
+        Array([1, 2, 6], dtype=int32)
     """
     return _cumulative(cumprod_p, operand, axis, reverse)
 
 
 def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The largest element up to each place, or NaN after the first one.
+    """The largest element up to each position, or NaN after the first one.
 
     Args:
         operand: an array of numbers.
         axis: the axis to go along, not negative.
         reverse: whether to start from the end.
 
-    >>> import namoo.numpy as jnp
-    >>> cummax(jnp.array([1, 3, 2]))
-    Array([1, 3, 3], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> cummax(jnp.array([1, 3, 2]))
+        Array([1, 3, 3], dtype=int32)
     """
     return _cumulative(cummax_p, operand, axis, reverse)
 
 
 def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The smallest element up to each place, or NaN after the first one.
+    """The smallest element up to each position, or NaN after the first one.
 
     Args:
         operand: an array of numbers.
         axis: the axis to go along, not negative.
         reverse: whether to start from the end.
 
-    >>> import namoo.numpy as jnp
-    >>> cummin(jnp.array([3, 1, 2]))
-    Array([3, 1, 1], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> cummin(jnp.array([3, 1, 2]))
+        Array([3, 1, 1], dtype=int32)
     """
     return _cumulative(cummin_p, operand, axis, reverse)
 
@@ -330,8 +339,9 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
         axis: the axis to go along, not negative.
         reverse: whether to start from the end.
 
-    >>> import namoo.numpy as jnp
-    >>> cumlogsumexp(jnp.array([1000.0, 1000.0]))
-    Array([1000.    , 1000.6932], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> cumlogsumexp(jnp.array([1000.0, 1000.0]))
+        Array([1000.    , 1000.6932], dtype=float32)
     """
     return _cumulative(cumlogsumexp_p, operand, axis, reverse)

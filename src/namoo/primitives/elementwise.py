@@ -1,6 +1,6 @@
 """Elementary functions, extremes and limits, element by element.
 
-Arithmetic and comparison, on which they are written, can be had from here too.
+Arithmetic and comparison, on which they are written, are exported here, too.
 
 The argument `accuracy` of some functions has no effect: results are as exact as NumPy's.
 """
@@ -65,11 +65,14 @@ from namoo.primitives.shape import (
     zeros,
 )
 
-# ---- powers, exponentials, logarithms
-
-
-def _scaled(t, factor, y):
-    return mul(mul(t, full_like(y, factor)), y)
+__all__ = [
+    "acos", "acos_p", "acosh", "acosh_p", "asin", "asin_p", "asinh", "asinh_p", "atan", "atan2",
+    "atan2_p", "atan_p", "atanh", "atanh_p", "cbrt", "cbrt_p", "clamp", "clamp_p", "cos", "cos_p",
+    "cosh", "cosh_p", "exp", "exp2", "exp2_p", "exp_p", "expm1", "expm1_p", "integer_pow",
+    "integer_pow_p", "log", "log1p", "log1p_p", "log_p", "logistic", "logistic_p", "max", "max_p",
+    "min", "min_p", "pow", "pow_p", "reciprocal", "rsqrt", "rsqrt_p", "sin", "sin_p", "sinh",
+    "sinh_p", "sqrt", "sqrt_p", "square", "square_p", "tan", "tan_p", "tanh", "tanh_p",
+]  # fmt: skip
 
 
 exp_p = unary("exp", np.exp, jvp=lambda t, y, x: mul(t, y), dtypes=inexact, stablehlo="exponential")
@@ -85,7 +88,7 @@ def _exp2(x):
 exp2_p = unary(
     "exp2",
     _exp2,
-    jvp=lambda t, y, x: _scaled(t, np.log(2), y),
+    jvp=lambda t, y, x: mul(mul(t, full_like(y, np.log(2))), y),
     dtypes=inexact,
     stablehlo=lambda hlo, x: hlo.op("power", hlo.constant(2, x.dtype, x.shape), x),
 )
@@ -129,7 +132,7 @@ expm1_p = unary(
 
 
 def _from_above(fun):
-    """`fun`, with its values on a branch cut those of the side of +0, as compiled code has it."""
+    """`fun`, with the values on a branch cut taken from the side of +0, as in compiled code."""
     return lambda x: fun(x + 0 if x.dtype.kind == "c" else x)
 
 
@@ -189,8 +192,9 @@ square_p = unary(
 def exp(x: Any, accuracy: Any = None) -> Any:
     """eˣ
 
-    >>> exp(1.0)
-    Array(2.718282, dtype=float32, weak_type=True)
+    Example:
+        >>> exp(1.0)
+        Array(2.718282, dtype=float32, weak_type=True)
     """
     return exp_p.bind(x)
 
@@ -198,8 +202,9 @@ def exp(x: Any, accuracy: Any = None) -> Any:
 def exp2(x: Any, accuracy: Any = None) -> Any:
     """2ˣ
 
-    >>> exp2(3.0)
-    Array(8., dtype=float32, weak_type=True)
+    Example:
+        >>> exp2(3.0)
+        Array(8., dtype=float32, weak_type=True)
     """
     return exp2_p.bind(x)
 
@@ -207,8 +212,9 @@ def exp2(x: Any, accuracy: Any = None) -> Any:
 def log(x: Any, accuracy: Any = None) -> Any:
     """The natural logarithm.
 
-    >>> log(2.0)
-    Array(0.6931472, dtype=float32, weak_type=True)
+    Example:
+        >>> log(2.0)
+        Array(0.6931472, dtype=float32, weak_type=True)
     """
     return log_p.bind(x)
 
@@ -216,8 +222,9 @@ def log(x: Any, accuracy: Any = None) -> Any:
 def log1p(x: Any, accuracy: Any = None) -> Any:
     """log(1 + x), exact for small x.
 
-    >>> log1p(1e-10)
-    Array(1.e-10, dtype=float32, weak_type=True)
+    Example:
+        >>> log1p(1e-10)
+        Array(1.e-10, dtype=float32, weak_type=True)
     """
     return log1p_p.bind(x)
 
@@ -225,8 +232,9 @@ def log1p(x: Any, accuracy: Any = None) -> Any:
 def expm1(x: Any, accuracy: Any = None) -> Any:
     """eˣ - 1, exact for small x.
 
-    >>> expm1(1e-10)
-    Array(1.e-10, dtype=float32, weak_type=True)
+    Example:
+        >>> expm1(1e-10)
+        Array(1.e-10, dtype=float32, weak_type=True)
     """
     return expm1_p.bind(x)
 
@@ -234,8 +242,9 @@ def expm1(x: Any, accuracy: Any = None) -> Any:
 def sqrt(x: Any, accuracy: Any = None) -> Any:
     """The square root.
 
-    >>> sqrt(2.0)
-    Array(1.4142135, dtype=float32, weak_type=True)
+    Example:
+        >>> sqrt(2.0)
+        Array(1.4142135, dtype=float32, weak_type=True)
     """
     return sqrt_p.bind(x)
 
@@ -243,8 +252,9 @@ def sqrt(x: Any, accuracy: Any = None) -> Any:
 def rsqrt(x: Any, accuracy: Any = None) -> Any:
     """1 / √x
 
-    >>> rsqrt(4.0)
-    Array(0.5, dtype=float32, weak_type=True)
+    Example:
+        >>> rsqrt(4.0)
+        Array(0.5, dtype=float32, weak_type=True)
     """
     return rsqrt_p.bind(x)
 
@@ -252,8 +262,9 @@ def rsqrt(x: Any, accuracy: Any = None) -> Any:
 def cbrt(x: Any, accuracy: Any = None) -> Any:
     """The real cube root.
 
-    >>> cbrt(-8.0)
-    Array(-2., dtype=float32, weak_type=True)
+    Example:
+        >>> cbrt(-8.0)
+        Array(-2., dtype=float32, weak_type=True)
     """
     return cbrt_p.bind(x)
 
@@ -261,8 +272,9 @@ def cbrt(x: Any, accuracy: Any = None) -> Any:
 def logistic(x: Any, accuracy: Any = None) -> Any:
     """1 / (1 + e⁻ˣ)
 
-    >>> logistic(0.0)
-    Array(0.5, dtype=float32, weak_type=True)
+    Example:
+        >>> logistic(0.0)
+        Array(0.5, dtype=float32, weak_type=True)
     """
     return logistic_p.bind(x)
 
@@ -270,8 +282,9 @@ def logistic(x: Any, accuracy: Any = None) -> Any:
 def square(x: Any) -> Any:
     """x²
 
-    >>> square(3.0)
-    Array(9., dtype=float32, weak_type=True)
+    Example:
+        >>> square(3.0)
+        Array(9., dtype=float32, weak_type=True)
     """
     return square_p.bind(x)
 
@@ -279,8 +292,9 @@ def square(x: Any) -> Any:
 def reciprocal(x: Any) -> Any:
     """1 / x
 
-    >>> reciprocal(4.0)
-    Array(0.25, dtype=float32, weak_type=True)
+    Example:
+        >>> reciprocal(4.0)
+        Array(0.25, dtype=float32, weak_type=True)
     """
     return integer_pow(x, -1)
 
@@ -297,10 +311,6 @@ def _integer_power(x, *, y):
     return np.ones_like(x) if out is None else out
 
 
-def _integer_pow_tangent(t, out, x, *, y):
-    return mul(t, mul(full_like(x, y), integer_pow(x, y - 1)))
-
-
 def _integer_pow_in_xla(hlo, x, *, y):
     one = hlo.constant(1, x.dtype, x.shape)
     out, base, rest = one, x, -y if y < 0 else y
@@ -315,7 +325,7 @@ def _integer_pow_in_xla(hlo, x, *, y):
 integer_pow_p = Arithmetic(
     "integer_pow",
     _integer_power,
-    jvp=[_integer_pow_tangent],
+    jvp=[lambda t, out, x, *, y: mul(t, mul(full_like(x, y), integer_pow(x, y - 1)))],
     dtypes=number,
     stablehlo=_integer_pow_in_xla,
 )
@@ -324,8 +334,9 @@ integer_pow_p = Arithmetic(
 def integer_pow(x: Any, y: int) -> Any:
     """xʸ for a Python integer y, by repeated multiplication.
 
-    >>> integer_pow(2.0, 10)
-    Array(1024., dtype=float32, weak_type=True)
+    Example:
+        >>> integer_pow(2.0, 10)
+        Array(1024., dtype=float32, weak_type=True)
     """
     if y == 0 or y == 1:
         aval = integer_pow_p.abstract(aval_of(x), y=y)
@@ -355,7 +366,7 @@ class Pow(Elementwise):
 
 def _pow_tangent_base(t, out, x, y):
     if aval_of(y).dtype == aval_of(x).dtype:
-        y = convert_element_type(y, aval_of(y).dtype)  # the derivative is strong, as JAX has it
+        y = convert_element_type(y, aval_of(y).dtype)  # the derivative is strong, as in JAX
         return mul(t, mul(y, pow(x, sub(y, full_like(y, 1)))))
     # An integer exponent is exact: where it is 0 the derivative is 0, whatever x is.
     factor = convert_element_type(y, aval_of(x).dtype)
@@ -415,13 +426,11 @@ pow_p = Pow(
 def pow(x: Any, y: Any) -> Any:
     """xʸ
 
-    >>> pow(2.0, 0.5)
-    Array(1.4142135, dtype=float32, weak_type=True)
+    Example:
+        >>> pow(2.0, 0.5)
+        Array(1.4142135, dtype=float32, weak_type=True)
     """
     return pow_p.bind(*operands("pow", x, y))
-
-
-# ---- trigonometry
 
 
 def _of(x, value):
@@ -517,8 +526,9 @@ atan2_p = binary(
 def sin(x: Any, accuracy: Any = None) -> Any:
     """sin x
 
-    >>> sin(1.0)
-    Array(0.841471, dtype=float32, weak_type=True)
+    Example:
+        >>> sin(1.0)
+        Array(0.841471, dtype=float32, weak_type=True)
     """
     return sin_p.bind(x)
 
@@ -526,8 +536,9 @@ def sin(x: Any, accuracy: Any = None) -> Any:
 def cos(x: Any, accuracy: Any = None) -> Any:
     """cos x
 
-    >>> cos(1.0)
-    Array(0.5403023, dtype=float32, weak_type=True)
+    Example:
+        >>> cos(1.0)
+        Array(0.5403023, dtype=float32, weak_type=True)
     """
     return cos_p.bind(x)
 
@@ -535,8 +546,9 @@ def cos(x: Any, accuracy: Any = None) -> Any:
 def tan(x: Any, accuracy: Any = None) -> Any:
     """tan x
 
-    >>> tan(1.0)
-    Array(1.5574077, dtype=float32, weak_type=True)
+    Example:
+        >>> tan(1.0)
+        Array(1.5574077, dtype=float32, weak_type=True)
     """
     return tan_p.bind(x)
 
@@ -544,8 +556,9 @@ def tan(x: Any, accuracy: Any = None) -> Any:
 def asin(x: Any) -> Any:
     """The angle in [-π/2, π/2] whose sine is x.
 
-    >>> asin(1.0)
-    Array(1.5707964, dtype=float32, weak_type=True)
+    Example:
+        >>> asin(1.0)
+        Array(1.5707964, dtype=float32, weak_type=True)
     """
     return asin_p.bind(x)
 
@@ -553,8 +566,9 @@ def asin(x: Any) -> Any:
 def acos(x: Any) -> Any:
     """The angle in [0, π] whose cosine is x.
 
-    >>> acos(0.0)
-    Array(1.5707964, dtype=float32, weak_type=True)
+    Example:
+        >>> acos(0.0)
+        Array(1.5707964, dtype=float32, weak_type=True)
     """
     return acos_p.bind(x)
 
@@ -562,8 +576,9 @@ def acos(x: Any) -> Any:
 def atan(x: Any) -> Any:
     """The angle in [-π/2, π/2] whose tangent is x.
 
-    >>> atan(1.0)
-    Array(0.7853982, dtype=float32, weak_type=True)
+    Example:
+        >>> atan(1.0)
+        Array(0.7853982, dtype=float32, weak_type=True)
     """
     return atan_p.bind(x)
 
@@ -571,8 +586,9 @@ def atan(x: Any) -> Any:
 def sinh(x: Any) -> Any:
     """sinh x
 
-    >>> sinh(1.0)
-    Array(1.1752012, dtype=float32, weak_type=True)
+    Example:
+        >>> sinh(1.0)
+        Array(1.1752012, dtype=float32, weak_type=True)
     """
     return sinh_p.bind(x)
 
@@ -580,8 +596,9 @@ def sinh(x: Any) -> Any:
 def cosh(x: Any) -> Any:
     """cosh x
 
-    >>> cosh(1.0)
-    Array(1.5430807, dtype=float32, weak_type=True)
+    Example:
+        >>> cosh(1.0)
+        Array(1.5430807, dtype=float32, weak_type=True)
     """
     return cosh_p.bind(x)
 
@@ -589,8 +606,9 @@ def cosh(x: Any) -> Any:
 def tanh(x: Any, accuracy: Any = None) -> Any:
     """tanh x
 
-    >>> tanh(1.0)
-    Array(0.7615942, dtype=float32, weak_type=True)
+    Example:
+        >>> tanh(1.0)
+        Array(0.7615942, dtype=float32, weak_type=True)
     """
     return tanh_p.bind(x)
 
@@ -598,8 +616,9 @@ def tanh(x: Any, accuracy: Any = None) -> Any:
 def asinh(x: Any) -> Any:
     """The inverse of sinh.
 
-    >>> asinh(1.0)
-    Array(0.8813736, dtype=float32, weak_type=True)
+    Example:
+        >>> asinh(1.0)
+        Array(0.8813736, dtype=float32, weak_type=True)
     """
     return asinh_p.bind(x)
 
@@ -607,8 +626,9 @@ def asinh(x: Any) -> Any:
 def acosh(x: Any) -> Any:
     """The inverse of cosh.
 
-    >>> acosh(2.0)
-    Array(1.316958, dtype=float32, weak_type=True)
+    Example:
+        >>> acosh(2.0)
+        Array(1.316958, dtype=float32, weak_type=True)
     """
     return acosh_p.bind(x)
 
@@ -616,8 +636,9 @@ def acosh(x: Any) -> Any:
 def atanh(x: Any) -> Any:
     """The inverse of tanh.
 
-    >>> atanh(0.5)
-    Array(0.54930615, dtype=float32, weak_type=True)
+    Example:
+        >>> atanh(0.5)
+        Array(0.54930615, dtype=float32, weak_type=True)
     """
     return atanh_p.bind(x)
 
@@ -625,13 +646,11 @@ def atanh(x: Any) -> Any:
 def atan2(x: Any, y: Any) -> Any:
     """The angle of the point (y, x): atan(x / y) in the right quadrant.
 
-    >>> atan2(1.0, -1.0)
-    Array(2.3561945, dtype=float32, weak_type=True)
+    Example:
+        >>> atan2(1.0, -1.0)
+        Array(2.3561945, dtype=float32, weak_type=True)
     """
     return atan2_p.bind(*operands("atan2", x, y))
-
-
-# ---- extremes
 
 
 def _share(t, out, x, y):
@@ -657,8 +676,9 @@ min_p = _extreme("min", np.minimum, "minimum")
 def max(x: Any, y: Any) -> Any:
     """The larger of x and y, or NaN where one is; at ties each has half of the derivative.
 
-    >>> max(1.0, 2.0)
-    Array(2., dtype=float32, weak_type=True)
+    Example:
+        >>> max(1.0, 2.0)
+        Array(2., dtype=float32, weak_type=True)
     """
     return max_p.bind(*operands("max", x, y))
 
@@ -666,8 +686,9 @@ def max(x: Any, y: Any) -> Any:
 def min(x: Any, y: Any) -> Any:
     """The smaller of x and y, or NaN where one is; at ties each has half of the derivative.
 
-    >>> min(1.0, 2.0)
-    Array(1., dtype=float32, weak_type=True)
+    Example:
+        >>> min(1.0, 2.0)
+        Array(1., dtype=float32, weak_type=True)
     """
     return min_p.bind(*operands("min", x, y))
 
@@ -741,8 +762,9 @@ clamp_p = Clamp()
 def clamp(min: Any, x: Any, max: Any) -> Any:
     """x limited to [min, max].
 
-    >>> import namoo.numpy as jnp
-    >>> clamp(0.0, jnp.array([-1.0, 0.5, 2.0]), 1.0)
-    Array([0. , 0.5, 1. ], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> clamp(0.0, jnp.array([-1.0, 0.5, 2.0]), 1.0)
+        Array([0. , 0.5, 1. ], dtype=float32)
     """
     return clamp_p.bind(min, x, max)

@@ -1,4 +1,4 @@
-"""Families: makers for primitives that differ only in a formula.
+"""Families: constructors of primitives that differ only in a formula.
 
 `unary`, `binary` and `compare` build elementwise primitives, with their shape, batch and jvp rules
 derived; `nary` operands are equal in shape, or scalars.  A jvp rule of operand `i` is a function
@@ -8,12 +8,12 @@ derived; `nary` operands are equal in shape, or scalars.  A jvp rule of operand 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes as _dtypes
+from namoo._base.caches import cached
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray
 from namoo.core.primitive import Primitive, Zero
@@ -25,7 +25,7 @@ from namoo.primitives.shape import (
     shape_of,
 )
 
-# What a primitive accepts: abstract NumPy types, as `issubdtype` understands them.
+# Accepted types: abstract NumPy types, as for `issubdtype`.
 floating = (np.floating,)
 inexact = (np.floating, np.complexfloating)
 real = (np.integer, np.floating)
@@ -36,7 +36,7 @@ ordered = (np.integer, np.floating, np.bool_)
 anything = (np.number, np.bool_)
 
 
-# NumPy computes little with these, and gives int8: they are computed in int32 instead.
+# NumPy's arithmetic for these is incomplete and returns int8: compute in int32.
 NARROW_INTEGERS = frozenset(d for d in INTEGERS if d.kind == "V")
 
 
@@ -45,7 +45,12 @@ def accepts(dtype: Any, kinds: Sequence[type]) -> bool:
     return any(_dtypes.issubdtype(dtype, kind) for kind in kinds)
 
 
-@cache
+@cached(
+    "primitives.families accepted types",
+    bound="combinations of kinds that primitives declare",
+    keyed_by="kinds of dtypes",
+    kept=True,
+)
 def accepted(kinds: tuple[type, ...]) -> frozenset[Any]:
     """The dtypes that belong to one of the abstract kinds."""
     known = [_dtypes.MEMBERS[kind] for kind in kinds if kind in _dtypes.MEMBERS]
@@ -54,7 +59,7 @@ def accepted(kinds: tuple[type, ...]) -> frozenset[Any]:
 
 
 class Elementwise(Primitive):
-    """An operation that computes each element of the result from those at the same place.
+    """An operation that computes each element of the result from those at the same position.
 
     Operands have one shape; scalars are repeated as needed.
     """
@@ -85,7 +90,7 @@ class Elementwise(Primitive):
         self.evaluate = self._strict(evaluate)
 
     def _strict(self, evaluate: Callable[..., Any]) -> Callable[..., Any]:
-        """`evaluate`, but refusing the types that NumPy alone would convert to others."""
+        """`evaluate`, which raises for types that NumPy would silently convert."""
         widened, direct = self.widened, self.accepted - self.widened
 
         def one(x, **params):
@@ -94,13 +99,13 @@ class Elementwise(Primitive):
             return evaluate(x, **params)
 
         def two(x, y, **params):
-            # Identity tells nearly always, and is cheap.
+            # Identity is cheap, and decides nearly always.
             if x.dtype not in direct or x.dtype is not y.dtype and x.dtype != y.dtype:
                 return careful(x, y, **params)
             return evaluate(x, y, **params)
 
         def careful(*xs, **params):
-            out = self.abstract(*map(_aval, xs), **params)
+            out = self.abstract(*(EagerArray(x).aval for x in xs), **params)
             if not any(x.dtype in widened for x in xs):
                 return evaluate(*xs, **params)
             wide = (x.astype(np.int32) if x.dtype in widened else x for x in xs)
@@ -118,7 +123,7 @@ class Elementwise(Primitive):
         if dtype not in self.accepted and not accepts(dtype, self.dtypes):
             self._refuse_dtypes(avals)
         for aval in avals:
-            # Identity tells nearly always, and is cheap.
+            # Identity is cheap, and decides nearly always.
             if aval.dtype is not dtype and (
                 aval.dtype not in self.accepted or self.same_dtypes and aval.dtype != dtype
             ):
@@ -129,7 +134,13 @@ class Elementwise(Primitive):
         return ShapedArray(shape, self.result(dtype) if self.result else dtype, weak)
 
     def _refuse_dtypes(self, avals: Sequence[ShapedArray]) -> NoReturn:
-        for aval in avals:
+        for i, aval in enumerate(avals):
+            if aval.dtype == _dtypes.float0:
+                raise TypeError(
+                    f"Called {self.name} with a float0 at position {i}. float0s do not support "
+                    "any operations by design: they are the derivatives by integers and booleans, "
+                    "which are always zero."
+                )
             if aval.dtype not in self.accepted:
                 kinds = ", ".join(kind.__name__.rstrip("_") for kind in self.dtypes)
                 raise TypeError(
@@ -162,10 +173,6 @@ class Elementwise(Primitive):
         return emit.map(self.name, *xs, **params)
 
 
-def _aval(value: np.ndarray) -> ShapedArray:
-    return EagerArray(value).aval
-
-
 def common_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The one shape of elementwise operands, scalars aside."""
     shape = next((s for s in shapes if s), ())
@@ -183,7 +190,7 @@ def common_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...
 
 
 def align_batch(xs: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], int]:
-    """Operands of an elementwise operation with the batch axis at one place in all of them."""
+    """Operands of an elementwise operation with the batch axis at the same position."""
     shapes = {shape_of(x) for x in xs}
     if len(shapes) == 1 and len(set(dims)) == 1:
         return list(xs), dims[0]  # type: ignore[return-value]
@@ -230,9 +237,9 @@ def compare(name: str, evaluate: Callable[..., Any], dtypes=anything, **rules) -
 
 
 def operands(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Two operands of a `lax` function, made ready: axes of length 1 are repeated.
+    """Two operands of a `lax` function, broadcast: axes of length 1 are repeated.
 
-    Nothing is converted: the types must be equal, or the primitive refuses them.
+    Nothing is converted: the primitive raises unless the types are equal.
     """
     if type(x) is EagerArray and type(y) is EagerArray:
         left, right = x._value.shape, y._value.shape

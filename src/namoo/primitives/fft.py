@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from enum import IntEnum
@@ -10,15 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
+from namoo._base.caches import cached
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive
 from namoo.primitives.elementwise import conj, div, mul
 from namoo.primitives.shape import broadcast_to, convert_element_type, moveaxis
 
+__all__ = ["fft", "fft_p", "FftType"]
 
-@functools.cache
+
+@cached("primitives.fft SciPy module", bound=1, keyed_by="nothing", kept=True)
 def _scipy() -> Any:
     import scipy.fft
 
@@ -40,7 +42,7 @@ class Fft(Primitive):
     name, linear = "fft", True
 
     def evaluate(self, x, *, fft_type, fft_lengths):
-        if 0 in x.shape or 0 in fft_lengths:  # SciPy refuses what is empty
+        if 0 in x.shape or 0 in fft_lengths:  # SciPy rejects empty arrays
             out = self.abstract(aval_of(x), fft_type=fft_type, fft_lengths=fft_lengths)
             return np.zeros(out.shape, out.dtype)
         axes = range(-len(fft_lengths), 0)
@@ -68,7 +70,7 @@ class Fft(Primitive):
                 f"have lengths {expected}, but its shape is {x.shape}."
             )
         if fft_type == FftType.RFFT:
-            return ShapedArray((*batch, *half), _dtypes.to_complex_dtype(x.dtype), x.weak_type)
+            return ShapedArray((*batch, *half), dtypes.to_complex_dtype(x.dtype), x.weak_type)
         if fft_type == FftType.IRFFT:
             real = np.dtype(np.float32 if x.dtype == np.complex64 else np.float64)
             return ShapedArray((*batch, *fft_lengths), real, x.weak_type)
@@ -77,7 +79,7 @@ class Fft(Primitive):
     def transpose(self, ct, x, *, fft_type, fft_lengths):
         if fft_type == FftType.RFFT:
             # conj(ct) turns the sum over frequencies into an inverse transform, which counts each
-            # frequency twice that stands for its mirror image too.
+            # frequency twice that represents its mirror image, too.
             weights = _multiplicity(fft_lengths[-1], aval_of(ct))
             out = fft(div(conj(ct), weights), FftType.IRFFT, fft_lengths)
             return [mul(out, np.asarray(math.prod(fft_lengths), aval_of(out).dtype))]
@@ -94,7 +96,7 @@ class Fft(Primitive):
         out = hlo.avals[0]
         if 0 in x.shape or 0 in out.shape:
             return hlo.constant(0, out.dtype, out.shape)
-        if len(fft_lengths) > 3:  # more than XLA takes at once
+        if len(fft_lengths) > 3:  # more axes than XLA transforms at once
             return hlo.apply(lambda x: _by_axes(x, fft_type, fft_lengths), x)
         return hlo.op(
             "fft", x, fft_type=f"#stablehlo<fft_type {fft_type.name}>", fft_length=fft_lengths
@@ -135,20 +137,21 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     """Discrete Fourier transform over the last axes: yₖ = Σₙ xₙ exp(-2πi k·n/N).
 
     Args:
-      x: the operand; integers become floats, and reals become complex where needed.
-      fft_type: an `FftType` or its name: FFT, IFFT, RFFT or IRFFT.
-      fft_lengths: the lengths of the transformed axes; for IRFFT those of the result.
+        x: the operand; integers become floats, and reals become complex where needed.
+        fft_type: an `FftType` or its name: FFT, IFFT, RFFT or IRFFT.
+        fft_lengths: the lengths of the transformed axes; for IRFFT those of the result.
 
     Returns:
-      The transformed array.  RFFT keeps the first n//2 + 1 frequencies of the last axis, and
-      IRFFT takes them.
+        The transformed array.  RFFT keeps the first n//2 + 1 frequencies of the last axis, and
+        IRFFT takes them.
 
     Raises:
-      ValueError: the operand's shape does not fit `fft_lengths`, or RFFT got complex numbers.
+        ValueError: the operand's shape does not fit `fft_lengths`, or RFFT got complex numbers.
 
-    >>> import namoo.numpy as jnp
-    >>> fft(jnp.array([1.0, 0.0, 0.0, 0.0]), "RFFT", (4,))
-    Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> fft(jnp.array([1.0, 0.0, 0.0, 0.0]), "RFFT", (4,))
+        Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
     fft_type, lengths = _fft_type(fft_type), canonical_shape(fft_lengths)
     dtype = aval_of(x).dtype
@@ -157,11 +160,11 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
             raise ValueError(
                 f"RFFT takes real numbers, got dtype {dtype}: use FFT for complex ones."
             )
-        wanted = _dtypes.to_inexact_dtype(dtype)
+        wanted = dtypes.to_inexact_dtype(dtype)
         if wanted not in (np.float32, np.float64):
             raise ValueError(f"RFFT takes float32 or float64, got {dtype}: convert it first.")
     else:
-        wanted = _dtypes.to_complex_dtype(dtype)
+        wanted = dtypes.to_complex_dtype(dtype)
     if not lengths:
         # A transform over no axes is the identity.
         return convert_element_type(x, wanted)

@@ -1,4 +1,4 @@
-"""Read windows of an array at places that other arrays give, and write them there."""
+"""Gather and scatter: read and write windows of an array at computed indices."""
 
 from __future__ import annotations
 
@@ -7,23 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
+from namoo.analysis.checks import Guard
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
-from namoo.core.checks import Guard
 from namoo.core.primitive import Primitive, is_linear
-from namoo.primitives.elementwise import add, div, eq, mul, neg, select
-from namoo.primitives.shape import (
-    broadcast,
-    convert_element_type,
-    instantiate,
-    iota,
-    moveaxis,
-    ones,
-    reshape,
-    shape_of,
-    zeros,
-)
-from namoo.primitives.windows import (
+from namoo.primitives.elementwise import add, div, eq, max, mul, ne, neg, select
+from namoo.primitives.gather_dimensions import (
     CLIP,
     FILL_OR_DROP,
     ONE_HOT,
@@ -44,6 +33,23 @@ from namoo.primitives.windows import (
     inside_in_xla,
     plan_of,
 )
+from namoo.primitives.shape import (
+    broadcast,
+    convert_element_type,
+    instantiate,
+    iota,
+    moveaxis,
+    ones,
+    reshape,
+    shape_of,
+    zeros,
+)
+
+__all__ = [
+    "gather", "gather_p", "scatter", "scatter_add", "scatter_add_p", "scatter_max",
+    "scatter_max_p", "scatter_min", "scatter_min_p", "scatter_mul", "scatter_mul_p", "scatter_p",
+    "scatter_sub", "scatter_sub_p",
+]  # fmt: skip
 
 
 class Gather(Primitive):
@@ -81,7 +87,7 @@ class Gather(Primitive):
         else:
             out = np.broadcast_to(view, batch_shape + view.shape)
         if outside is not None:
-            out = out if batch_shape else np.array(out)  # of a single index NumPy gives a view
+            out = out if batch_shape else np.array(out)  # for a single index NumPy returns a view
             out[outside] = fill(fill_value, x.dtype) if mode is FILL_OR_DROP else 0
         return out if plan.to_result is None else out.transpose(plan.to_result)
 
@@ -218,10 +224,10 @@ class Gather(Primitive):
 
 
 def _guards(shape: Dims, numbers: Any, sizes: Dims, mode: GatherScatterMode) -> list[Guard]:
-    """What is promised of the indices, which are operand 1: a window at each of them fits."""
+    """The promise about the indices, which are operand 1: each window is in bounds."""
     if mode is not PROMISE_IN_BOUNDS:
         return []
-    starts = numbers[2]  # the axis of the array that each component of an index is a place of
+    starts = numbers[2]  # the axis that each component of an index refers to
     return [Guard(1, d, shape[d], sizes[d], component=c) for c, d in enumerate(starts)]
 
 
@@ -251,29 +257,30 @@ def gather(
     """Read windows of `operand`, one for each index.
 
     Args:
-      operand: the array to read from.
-      start_indices: integers; the last axis holds the components of one start.
-      dimension_numbers: how the axes belong together, see `GatherDimensionNumbers`.
-      slice_sizes: the size of a window along each axis of `operand`.
-      unique_indices: promise that no element is read twice, for a faster derivative.
-      indices_are_sorted: promise that the indices increase.
-      mode: what windows out of bounds give: 'fill' (the default), 'clip', 'promise_in_bounds'.
-      fill_value: the value for 'fill'; by default NaN, or the extreme integer.
+        operand: the array to read from.
+        start_indices: integers; the last axis holds the components of one start.
+        dimension_numbers: how the axes correspond, see `GatherDimensionNumbers`.
+        slice_sizes: the size of a window along each axis of `operand`.
+        unique_indices: promise that no element is read twice, for a faster derivative.
+        indices_are_sorted: promise that the indices increase.
+        mode: the value of windows out of bounds: 'fill' (the default), 'clip', 'promise_in_bounds'.
+        fill_value: the value for 'fill'; by default NaN, or the extreme integer.
 
     Returns:
-      An array whose `offset_dims` run inside the windows and whose other axes are the indices'.
+        An array whose `offset_dims` run inside the windows and whose other axes are the indices'.
 
     Raises:
-      TypeError: the axes or sizes do not fit together.
-      ValueError: the indices are not integers, or the mode is unknown.
+        TypeError: the axes or sizes do not fit together.
+        ValueError: the indices are not integers, or the mode is unknown.
 
-    >>> import namoo.numpy as jnp
-    >>> x = jnp.arange(12.0).reshape(3, 4)
-    >>> rows = GatherDimensionNumbers(
-    ...     offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
-    >>> gather(x, jnp.array([[2], [0]]), rows, slice_sizes=(1, 4))
-    Array([[ 8.,  9., 10., 11.],
-           [ 0.,  1.,  2.,  3.]], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> x = jnp.arange(12.0).reshape(3, 4)
+        >>> rows = GatherDimensionNumbers(
+        ...     offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
+        >>> gather(x, jnp.array([[2], [0]]), rows, slice_sizes=(1, 4))
+        Array([[ 8.,  9., 10., 11.],
+               [ 0.,  1.,  2.,  3.]], dtype=float32)
     """
     mode = GatherScatterMode.from_any("fill" if mode is None and fill_value is not None else mode)
     dtype = aval_of(operand).dtype
@@ -311,9 +318,9 @@ def read_back(x: Any, indices: Any, updates_shape: Dims, fill_value: Any = 0, **
 
 
 class Scatter(Primitive):
-    """Write windows of an array; where several meet, the last one stays.
+    """Write windows of an array; where windows overlap, the last one wins.
 
-    Subclasses combine a window with what is there by `ufunc` instead.
+    Subclasses combine a window with the elements of the array by `ufunc`.
     """
 
     name = "scatter"
@@ -350,7 +357,7 @@ class Scatter(Primitive):
             outside = plan.outside(starts)
             if outside.any():
                 keep = ~outside.reshape(count)
-        # One flat axis: NumPy then visits the windows in order, so that the last one stays.
+        # One flat axis: NumPy then writes the windows in order, so that the last one wins.
         index = tuple(np.broadcast_to(i, batch_shape).reshape(count) for i in plan.index(starts))
         if keep is not None:
             index, updates = tuple(i[keep] for i in index), updates[keep]
@@ -361,7 +368,7 @@ class Scatter(Primitive):
         count = len(updates)
         view = plan.view(out)
         if count == 1 or not index:
-            # One place: plain slices.  (Without an index all windows are the whole array.)
+            # One window: plain slices.  (Without an index all windows are the whole array.)
             place = (*(int(i[0]) for i in index), ...)
             for update in updates:
                 view[place] = update if self.ufunc is None else self.ufunc(view[place], update)
@@ -370,7 +377,7 @@ class Scatter(Primitive):
         elif unique or _are_distinct(plan, index):
             view[index] = self.ufunc(view[index], updates)
         else:
-            # `ufunc.at` is quick on one flat axis only.
+            # `ufunc.at` is fast only on one flat axis.
             strides = [s // out.itemsize for s in view.strides]
             flat = np.zeros(count, np.intp)
             for i, s in zip(index, strides, strict=False):
@@ -395,7 +402,7 @@ class Scatter(Primitive):
 
     def check_dtype(self, dtype: Any) -> None:
         """Raise unless elements of this type can be combined."""
-        if self.ufunc is not None and not _dtypes.issubdtype(dtype, self.accepted):
+        if self.ufunc is not None and not dtypes.issubdtype(dtype, self.accepted):
             raise TypeError(
                 f"{self.name} does not accept dtype {dtype}. "
                 f"Accepted dtypes are subtypes of {self.accepted.__name__}."
@@ -518,7 +525,7 @@ class Scatter(Primitive):
             indices = clipped_in_xla(hlo, indices, last)
         shape = x.shape
         if not indices.shape[-1]:
-            # Of windows without an index XLA takes the last one only: give them a place.
+            # XLA takes only the last of several windows without an index: give them an index.
             window, inserted, _, batching, theirs = dimension_numbers
             dimension_numbers = ScatterDimensionNumbers(
                 window, (0, *_shift(inserted)), (0,), _shift(batching), theirs
@@ -558,7 +565,7 @@ _OPERATIONS = {
 
 
 def _are_distinct(plan: Any, index: tuple[np.ndarray, ...]) -> bool:
-    """Whether no two windows meet, looked up where that pays: for whole rows of some length."""
+    """Whether no two windows overlap; checked only where it pays, for long whole rows."""
     if not plan.is_transpose or math.prod(plan.window) < 8:
         return False
     places = np.sort(np.ravel_multi_index(index, plan.places))
@@ -608,9 +615,9 @@ class ScatterMul(Scatter):
         return out, add(self.bind(dx, indices, updates, **params), mul(x, change))
 
     def _others(self, x, indices, updates, params):
-        """For each update, the product of the other ones at its place.
+        """For each update, the product of the other ones at its index.
 
-        It is the product of all divided by the own one; zeros are left out and counted, so that
+        The product of all is divided by the update itself; zeros are excluded and counted, so that
         nothing is divided by zero.
         """
         aval = aval_of(updates)
@@ -640,12 +647,12 @@ class ScatterExtreme(Scatter):
         dx, _, du = map(instantiate, tangents)
         out = self.bind(x, indices, updates, **params)
         shape, dtype = shape_of(updates), aval_of(x).dtype
-        mine = convert_element_type(eq(x, out), dtype)
+        mine = add(*(convert_element_type(b, dtype) for b in (eq(x, out), ne(x, x))))
         theirs = eq(updates, read_back(out, indices, shape, **params))
         theirs = convert_element_type(theirs, dtype)
         count = scatter_add_p.bind(mine, indices, theirs, **params)
         total = scatter_add_p.bind(mul(dx, mine), indices, mul(du, theirs), **params)
-        return out, div(total, count)
+        return out, div(total, max(count, ones(aval_of(count).strong())))
 
 
 scatter_add_p, scatter_sub_p, scatter_mul_p = ScatterAdd(), ScatterSub(), ScatterMul()
@@ -685,26 +692,27 @@ def scatter(
 ) -> Any:
     """Write windows into a copy of `operand`, one for each index.
 
-    Where windows overlap, the last one stays.
+    Where windows overlap, the last one wins.
 
     Args:
-      operand: the array to write into.
-      scatter_indices: integers; the last axis holds the components of one start.
-      updates: the windows, of the dtype of `operand`.
-      dimension_numbers: how the axes belong together, see `ScatterDimensionNumbers`.
-      indices_are_sorted: promise that the indices increase.
-      unique_indices: promise that no element is written twice; derivatives are then cheaper.
-      mode: what windows out of bounds do: 'drop' (the default), 'clip', 'promise_in_bounds'.
+        operand: the array to write into.
+        scatter_indices: integers; the last axis holds the components of one start.
+        updates: the windows, of the dtype of `operand`.
+        dimension_numbers: how the axes correspond, see `ScatterDimensionNumbers`.
+        indices_are_sorted: promise that the indices increase.
+        unique_indices: promise that no element is written twice; derivatives are then cheaper.
+        mode: windows out of bounds: 'drop' (the default), 'clip', 'promise_in_bounds'.
 
     Raises:
-      TypeError: axes, lengths or dtypes do not fit together.
-      ValueError: the indices are not integers, or the mode is unknown.
+        TypeError: axes, lengths or dtypes do not fit together.
+        ValueError: the indices are not integers, or the mode is unknown.
 
-    >>> import namoo.numpy as jnp
-    >>> points = ScatterDimensionNumbers(
-    ...     update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
-    >>> scatter(jnp.zeros(4), jnp.array([[2], [0]]), jnp.array([1.0, 5.0]), points)
-    Array([5., 0., 1., 0.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> points = ScatterDimensionNumbers(
+        ...     update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,))
+        >>> scatter(jnp.zeros(4), jnp.array([[2], [0]]), jnp.array([1.0, 5.0]), points)
+        Array([5., 0., 1., 0.], dtype=float32)
     """
     flags = (indices_are_sorted, unique_indices, mode)
     return _scatter(scatter_p, operand, scatter_indices, updates, dimension_numbers, *flags)
@@ -722,10 +730,11 @@ def scatter_add(
 ) -> Any:
     """Add windows to `operand`; see `scatter` for the arguments.
 
-    >>> import namoo.numpy as jnp
-    >>> points = ScatterDimensionNumbers((), (0,), (0,))
-    >>> scatter_add(jnp.zeros(3), jnp.array([[2], [0], [2]]), jnp.array([1.0, 5.0, 2.0]), points)
-    Array([5., 0., 3.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> points = ScatterDimensionNumbers((), (0,), (0,))
+        >>> scatter_add(jnp.zeros(3), jnp.array([[2], [0], [2]]), jnp.ones(3), points)
+        Array([1., 0., 2.], dtype=float32)
     """
     flags = (indices_are_sorted, unique_indices, mode)
     return _scatter(scatter_add_p, operand, scatter_indices, updates, dimension_numbers, *flags)

@@ -11,22 +11,25 @@ import numpy as np
 from namoo.core.avals import aval_of
 from namoo.primitives.elementwise import add, rem
 from namoo.primitives.gather import gather_p
+from namoo.primitives.gather_dimensions import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 from namoo.primitives.shape import Axes, expand_dims, shape_of
 from namoo.primitives.slicing import concatenate
-from namoo.primitives.windows import PROMISE_IN_BOUNDS, GatherDimensionNumbers
+
+__all__ = ["index_take"]
 
 
 def index_take(src: Any, idxs: Sequence[Any], axes: Axes) -> Any:
     """Read slices along several axes at once; indices count modulo the axis.
 
     Args:
-      src: the array to read from.
-      idxs: for each axis in `axes` a vector of indices, all of one length.
-      axes: the axes that are indexed; the result has one axis for them, in front.
+        src: the array to read from.
+        idxs: for each axis in `axes` a vector of indices, all of one length.
+        axes: the axes that are indexed; the result has one axis for them, in front.
 
-    >>> import namoo.numpy as jnp
-    >>> index_take(jnp.arange(6).reshape(2, 3), (jnp.array([0, 1]), jnp.array([2, -1])), (0, 1))
-    Array([2, 5], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> index_take(jnp.arange(6).reshape(2, 3), (jnp.array([0, 1]), jnp.array([2, -1])), (0, 1))
+        Array([2, 5], dtype=int32)
     """
     shape, axes = shape_of(src), tuple(map(operator.index, axes))
     columns = [

@@ -1,6 +1,6 @@
-"""How exact a product of matrices must be: `Precision`, and the algorithms a device may offer.
+"""How exact a product of matrices must be: `Precision`, and the algorithms of devices.
 
-On a CPU every `Precision` means full precision.  An algorithm is obeyed: operands are rounded to
+On a CPU every `Precision` means full precision.  An algorithm is applied: operands are rounded to
 its type before they are multiplied.
 """
 
@@ -12,17 +12,23 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from namoo import _dtypes
-from namoo._config import config
+from namoo._base import dtypes
+from namoo._base.config import config
+
+__all__ = [
+    "AccuracyMode", "DotAlgorithm", "DotAlgorithmPreset", "Precision", "PrecisionLike",
+    "Tolerance",
+]  # fmt: skip
 
 
 class Precision(enum.Enum):
     """The precision of matrix products and convolutions of float32 on accelerators.
 
-    Its values also go by the names people use for what the hardware does.
+    Its values have aliases that name what the hardware computes.
 
-    >>> Precision("bfloat16"), Precision("tensorfloat32"), Precision("float32")
-    (Precision.DEFAULT, Precision.HIGH, Precision.HIGHEST)
+    Example:
+        >>> Precision("bfloat16"), Precision("tensorfloat32"), Precision("float32")
+        (Precision.DEFAULT, Precision.HIGH, Precision.HIGHEST)
     """
 
     DEFAULT = 0
@@ -55,7 +61,7 @@ _BY_WORD: dict[str | None, str] = {
 
 
 class DotAlgorithm(NamedTuple):
-    """What a matrix product computes with: how operands are rounded and sums are kept.
+    """The arithmetic of a matrix product: how operands are rounded and sums are accumulated.
 
     Args:
         lhs_precision_type: the type the left operand is rounded to.
@@ -144,15 +150,16 @@ CanonicalPrecision = None | tuple[Precision, Precision] | DotAlgorithm | DotAlgo
 
 
 def canonicalize_precision(precision: Any) -> Any:
-    """A precision in the form that operations keep: None, a pair of `Precision`, or an algorithm.
+    """The canonical form of a precision: None, a pair of `Precision`, or an algorithm.
 
     None means the setting `default_matmul_precision`.
 
     Raises:
         ValueError: it is none of the forms that are accepted.
 
-    >>> canonicalize_precision("highest")
-    (Precision.HIGHEST, Precision.HIGHEST)
+    Example:
+        >>> canonicalize_precision("highest")
+        (Precision.HIGHEST, Precision.HIGHEST)
     """
     if precision is None:
         precision = config.default_matmul_precision
@@ -186,7 +193,7 @@ def is_algorithm(precision: Any) -> bool:
 
 
 def round_operands(precision: Any, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The operands as an algorithm sees them, in their own types.
+    """The operands as an algorithm rounds them, in their own types.
 
     Split operands (more components than one) are as exact as float32, and stay as they are.
     """
@@ -203,7 +210,7 @@ def round_operands(precision: Any, x: np.ndarray, y: np.ndarray) -> tuple[np.nda
 
 
 def in_xla(hlo: Any, precision: Any, x: Any, y: Any) -> tuple[Any, Any, str]:
-    """The operands as an algorithm sees them in a program for XLA, and the precision in words."""
+    """The operands as an algorithm rounds them in a program for XLA, and the precision in words."""
     pair: Any = precision or (Precision.DEFAULT, Precision.DEFAULT)
     if is_algorithm(precision):
         pair = (Precision.HIGHEST, Precision.HIGHEST)
@@ -212,7 +219,7 @@ def in_xla(hlo: Any, precision: Any, x: Any, y: Any) -> tuple[Any, Any, str]:
 
 
 def _kept(hlo: Any, x: Any, bits: tuple[int, int] | None) -> Any:
-    if bits is None or not _dtypes.issubdtype(x.dtype, np.floating):
+    if bits is None or not dtypes.issubdtype(x.dtype, np.floating):
         return x
     exponent, mantissa = (f"{n} : i32" for n in bits)
     return hlo.op("reduce_precision", x, result=x, exponent_bits=exponent, mantissa_bits=mantissa)
@@ -232,13 +239,13 @@ def _kept_bits(precision: Any) -> list[tuple[int, int] | None]:
 def _form(dtype: Any) -> tuple[int, int] | None:
     if dtype is None:
         return None
-    info = _dtypes.finfo(dtype)
+    info = dtypes.finfo(dtype)
     return int(info.nexp), int(info.nmant)
 
 
 def _through(x: np.ndarray, dtype: Any) -> np.ndarray:
-    """Round to a narrower type and come back."""
-    if dtype is None or not _dtypes.issubdtype(x.dtype, np.floating):
+    """Round to a narrower type and convert back."""
+    if dtype is None or not dtypes.issubdtype(x.dtype, np.floating):
         return x
     dtype = np.dtype(dtype)
     return x if dtype.itemsize >= x.dtype.itemsize else x.astype(dtype).astype(x.dtype)

@@ -1,6 +1,6 @@
-"""Operations that make one element of many: largest, product, logical and, place of the largest.
+"""Reductions: extremes, products, logical operations, argmax and argmin.
 
-`reduce_sum` stands in `shape`, beside its transpose; running sums are in `cumulative`.
+`reduce_sum` is in `shape`, next to its transpose; running sums are in `cumulative`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
-from namoo._lazy import later
+from namoo._base import dtypes as _dtypes
+from namoo._base.lazy import later
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero
@@ -36,7 +36,13 @@ from namoo.primitives.shape import (
     transpose,
 )
 
-checks = later("namoo.core.checks")
+__all__ = [
+    "argmax", "argmax_p", "argmin", "argmin_p", "reduce_and", "reduce_and_p", "reduce_max",
+    "reduce_max_p", "reduce_min", "reduce_min_p", "reduce_or", "reduce_or_p", "reduce_precision",
+    "reduce_precision_p", "reduce_prod", "reduce_prod_p", "reduce_xor", "reduce_xor_p",
+]  # fmt: skip
+
+checks = later("namoo.analysis.checks")
 cumulative = later("namoo.primitives.cumulative")
 
 Axes = Sequence[int]
@@ -78,7 +84,7 @@ class Reduction(Primitive):
 
 
 def identity(name: str, dtype: Any) -> Any:
-    """The element that changes nothing under a reduction: 0 for "sum", -∞ for "max", and so on."""
+    """The identity of a reduction: 0 for "sum", -∞ for "max", and so on."""
     if name in ("sum", "or", "xor"):
         return np.zeros((), dtype)
     if name == "prod":
@@ -109,7 +115,7 @@ class Choose(Reduction):
         return np.full(reduced_shape(self.name, x.shape, axes), identity(self.kind, x.dtype))
 
     def jvp(self, primals, tangents, *, axes):
-        """Elements that are equally large have equal shares in the derivative."""
+        """Ties share the derivative equally."""
         (x,), (t,) = primals, tangents
         out = self.bind(x, axes=axes)
         kept = [i for i in range(len(shape_of(x))) if i not in axes]
@@ -142,7 +148,7 @@ class ReduceProd(Reduction):
 
     def jvp(self, primals, tangents, *, axes):
         """Each tangent is scaled by the product of all the other elements: no division, so that
-        zeros do no harm."""
+        zeros are safe."""
         (x,), (t,) = primals, tangents
         out = self.bind(x, axes=axes)
         kept = [i for i in range(len(shape_of(x))) if i not in axes]
@@ -200,39 +206,42 @@ reduce_xor_p = Logical("xor", np.bitwise_xor)
 def _reduce(prim: Primitive, x: Any, axes: Axes) -> Any:
     axes = tuple(map(operator.index, axes))
     if axes and (min(axes) < 0 or not shape_of(x)):
-        # NumPy would count from the end, and take a scalar for a vector.
+        # NumPy would accept negative axes, and scalars as vectors.
         reduced_shape(prim.name, shape_of(x), axes)
     return prim.bind(x, axes=axes)
 
 
 def reduce_max(operand: Any, axes: Axes) -> Any:
-    """The largest element along `axes`, NaN where there is one, -∞ of none.
+    """The largest element along `axes`, NaN where there is one, -∞ if there are none.
 
     The derivative is shared equally by all elements that are the largest.
 
-    >>> import namoo.numpy as jnp
-    >>> reduce_max(jnp.array([[1, 5], [3, 2]]), (1,))
-    Array([5, 3], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> reduce_max(jnp.array([[1, 5], [3, 2]]), (1,))
+        Array([5, 3], dtype=int32)
     """
     return _reduce(reduce_max_p, operand, axes)
 
 
 def reduce_min(operand: Any, axes: Axes) -> Any:
-    """The smallest element along `axes`, NaN where there is one, ∞ of none.
+    """The smallest element along `axes`, NaN where there is one, ∞ if there are none.
 
-    >>> import namoo.numpy as jnp
-    >>> reduce_min(jnp.array([[1, 5], [3, 2]]), (1,))
-    Array([1, 2], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> reduce_min(jnp.array([[1, 5], [3, 2]]), (1,))
+        Array([1, 2], dtype=int32)
     """
     return _reduce(reduce_min_p, operand, axes)
 
 
 def reduce_prod(operand: Any, axes: Axes) -> Any:
-    """The product of the elements along `axes`, 1 of none.
+    """The product of the elements along `axes`, 1 if there are none.
 
-    >>> import namoo.numpy as jnp
-    >>> reduce_prod(jnp.array([[1, 5], [3, 2]]), (0, 1))
-    Array(30, dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> reduce_prod(jnp.array([[1, 5], [3, 2]]), (0, 1))
+        Array(30, dtype=int32)
     """
     return _reduce(reduce_prod_p, operand, axes)
 
@@ -240,9 +249,10 @@ def reduce_prod(operand: Any, axes: Axes) -> Any:
 def reduce_and(operand: Any, axes: Axes) -> Any:
     """Bitwise (for booleans: logical) and of the elements along `axes`.
 
-    >>> import namoo.numpy as jnp
-    >>> reduce_and(jnp.array([6, 3]), (0,))
-    Array(2, dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> reduce_and(jnp.array([6, 3]), (0,))
+        Array(2, dtype=int32)
     """
     return _reduce(reduce_and_p, operand, axes)
 
@@ -250,9 +260,10 @@ def reduce_and(operand: Any, axes: Axes) -> Any:
 def reduce_or(operand: Any, axes: Axes) -> Any:
     """Bitwise (for booleans: logical) or of the elements along `axes`.
 
-    >>> import namoo.numpy as jnp
-    >>> reduce_or(jnp.array([6, 3]), (0,))
-    Array(7, dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> reduce_or(jnp.array([6, 3]), (0,))
+        Array(7, dtype=int32)
     """
     return _reduce(reduce_or_p, operand, axes)
 
@@ -260,18 +271,19 @@ def reduce_or(operand: Any, axes: Axes) -> Any:
 def reduce_xor(operand: Any, axes: Axes) -> Any:
     """Bitwise (for booleans: logical) exclusive or of the elements along `axes`.
 
-    >>> import namoo.numpy as jnp
-    >>> reduce_xor(jnp.array([6, 3]), (0,))
-    Array(5, dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> reduce_xor(jnp.array([6, 3]), (0,))
+        Array(5, dtype=int32)
     """
     return _reduce(reduce_xor_p, operand, axes)
 
 
 def check_places(name: str, shape: tuple[int, ...], axis: int, dtype: Any) -> None:
-    """Raise if places along an axis do not fit into the type of their numbers.
+    """Raise if the indices along an axis do not fit the index type.
 
     Raises:
-      ValueError: the axis is too long for it.
+        ValueError: the axis is too long for it.
     """
     if shape[axis] - 1 > _dtypes.iinfo(dtype).max:
         raise ValueError(
@@ -281,7 +293,7 @@ def check_places(name: str, shape: tuple[int, ...], axis: int, dtype: Any) -> No
 
 
 class Locate(Primitive):
-    """The place of the largest or smallest element along an axis, or of the first NaN."""
+    """The index of the largest or smallest element along an axis, or of the first NaN."""
 
     sets_weak = True
 
@@ -298,7 +310,7 @@ class Locate(Primitive):
             or index_dtype.kind not in "iu"
             or x.shape[axis] >> 8 * index_dtype.itemsize - 1
         ):
-            # NumPy would take all of these.
+            # NumPy would accept all of these.
             self.abstract(EagerArray(x).aval, axes=axes, index_dtype=index_dtype)
         if kind == "V":
             x = x.astype(np.float32 if accepts(x.dtype, floating) else np.int8)
@@ -346,7 +358,7 @@ class Locate(Primitive):
         kind, op = self.name.removeprefix("arg"), hlo.combine
 
         def earlier(a, i, b, j):
-            """Whether the element a at i stands before b at j: NaN first, and ties in order."""
+            """Whether the element a at i comes before b at j: NaN first, and ties in order."""
             nan_a, nan_b = hlo.compare(a, a, "NE"), hlo.compare(b, b, "NE")
             better = hlo.compare(a, b, "GT" if kind == "max" else "LT")
             same = op("or", hlo.compare(a, b, "EQ"), op("and", nan_a, nan_b))
@@ -383,9 +395,10 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
         ValueError: the axis is out of range or empty.
         TypeError: the operand is complex, or the index type is no integer type.
 
-    >>> import namoo.numpy as jnp
-    >>> argmax(jnp.array([[1, 5], [3, 2]]), 1, jnp.int32)
-    Array([1, 0], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> argmax(jnp.array([[1, 5], [3, 2]]), 1, jnp.int32)
+        Array([1, 0], dtype=int32)
     """
     return _locate(argmax_p, operand, axis, index_dtype)
 
@@ -402,9 +415,10 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
         ValueError: the axis is out of range or empty.
         TypeError: the operand is complex, or the index type is no integer type.
 
-    >>> import namoo.numpy as jnp
-    >>> argmin(jnp.array([[1, 5], [3, 2]]), 1, jnp.int32)
-    Array([0, 1], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> argmin(jnp.array([[1, 5], [3, 2]]), 1, jnp.int32)
+        Array([0, 1], dtype=int32)
     """
     return _locate(argmin_p, operand, axis, index_dtype)
 
@@ -462,8 +476,9 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
         exponent_bits: at least 1: above its range is infinity, below it zero.
         mantissa_bits: at least 0: rounding is to nearest, ties to even.
 
-    >>> reduce_precision(1.1, 5, 10)
-    Array(1.0996094, dtype=float32, weak_type=True)
+    Example:
+        >>> reduce_precision(1.1, 5, 10)
+        Array(1.0996094, dtype=float32, weak_type=True)
     """
     exponent_bits, mantissa_bits = operator.index(exponent_bits), operator.index(mantissa_bits)
     if exponent_bits < 1:

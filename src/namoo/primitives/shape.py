@@ -1,11 +1,10 @@
 """Operations that move, repeat or retype elements without computing with them.
 
-`broadcast_in_dim` and `reduce_sum` are each other's transpose, so they stand together.
+`broadcast_in_dim` and `reduce_sum` are each other's transpose, so they are defined together.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -13,24 +12,33 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
-from namoo._lazy import later
+from namoo._base import dtypes
+from namoo._base.caches import cached
+from namoo._base.lazy import later
+from namoo._base.source_context import warn_user
 from namoo.core.array import EagerArray, owned, to_numpy
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive, Zero
-from namoo.core.trace import Tracer, context, eval_trace
+from namoo.core.trace import Tracer, eval_trace
+from namoo.eager import attach_shortcuts
 
+__all__ = [
+    "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcasted_iota",
+    "convert_element_type", "convert_element_type_p", "copy_p", "expand_dims", "full", "iota",
+    "iota_p", "reduce_sum", "reduce_sum_p", "reshape", "reshape_p", "rev", "rev_p", "squeeze",
+    "squeeze_p", "stop_gradient_p", "transpose", "transpose_p",
+]  # fmt: skip
+
+checks = later("namoo.analysis.checks")
 Axes = Sequence[int]
-
-# `dtype.kind` does not tell the narrow types apart: int4, bfloat16 and most float8 have kind 'V'.
-INTEGERS = _dtypes.MEMBERS[np.integer]
-checks = later("namoo.core.checks")
-FLOATS = _dtypes.MEMBERS[np.floating]
+# `dtype.kind` cannot distinguish the narrow types: int4, bfloat16 and most float8 have kind 'V'.
+INTEGERS = dtypes.MEMBERS[np.integer]
+FLOATS = dtypes.MEMBERS[np.floating]
 _NARROW = frozenset(d for d in FLOATS | INTEGERS if d.itemsize == 1 and d.isbuiltin != 1)
 
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis") -> int:
-    """A non-negative axis, or a ValueError that tells the range."""
+    """A non-negative axis, or a ValueError that names the range."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise ValueError(f"{what} {axis} is out of bounds for array of dimension {ndim}")
@@ -46,7 +54,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def argsort(values: Sequence[int]) -> list[int]:
-    """The places of a few numbers in ascending order: for axes, quicker than NumPy's."""
+    """The indices that sort a few numbers: for axes, faster than NumPy's."""
     return sorted(range(len(values)), key=values.__getitem__)
 
 
@@ -63,7 +71,7 @@ class ConvertElementType(Primitive):
         if x.dtype in FLOATS and new_dtype in INTEGERS:
             return _float_to_int(x, new_dtype)
         if x.dtype.itemsize == 1 and x.dtype in _NARROW:
-            # From one narrow type to another is not always a step that NumPy knows.
+            # NumPy cannot convert between all narrow types.
             x = x.astype(np.int32 if x.dtype in INTEGERS else np.float32)
         return x.astype(new_dtype)
 
@@ -76,7 +84,7 @@ class ConvertElementType(Primitive):
     def jvp(self, primals, tangents, *, new_dtype, weak_type):
         (x,), (t,) = primals, tangents
         out = self.bind(x, new_dtype=new_dtype, weak_type=weak_type)
-        if _dtypes.tangent_dtype(new_dtype) == _dtypes.float0:
+        if dtypes.tangent_dtype(new_dtype) == dtypes.float0:
             return out, Zero.of(out)
         return out, self.bind(t, new_dtype=new_dtype, weak_type=weak_type)
 
@@ -96,10 +104,10 @@ class ConvertElementType(Primitive):
 
 
 def _float_to_int(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Round towards zero and saturate; NaN becomes 0, as compiled code has it."""
+    """Round towards zero and saturate; NaN becomes 0, as in compiled code."""
     if x.dtype.itemsize < 4:
         x = x.astype(np.float32)
-    info = _dtypes.iinfo(dtype)
+    info = dtypes.iinfo(dtype)
     low, high = x.dtype.type(info.min), x.dtype.type(info.max)
     inside = (x >= low) & (x < high)
     if inside.all():
@@ -115,11 +123,12 @@ convert_element_type_p = ConvertElementType()
 def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any:
     """Change the type of an array's elements.
 
-    >>> import namoo.numpy as jnp
-    >>> convert_element_type(jnp.array([1.7, -1.7]), jnp.int32)
-    Array([ 1, -1], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> convert_element_type(jnp.array([1.7, -1.7]), jnp.int32)
+        Array([ 1, -1], dtype=int32)
     """
-    new_dtype = _dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
+    new_dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
     if type(x) is int and not -(1 << 31) <= x < 1 << 31:
         # The default integer type may be too narrow for it; the new type need not be.
         wide = np.uint64(x & (1 << 64) - 1) if new_dtype in INTEGERS else np.float64(x)
@@ -129,15 +138,13 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
         if isinstance(x, (EagerArray, Tracer)):
             return x
         return owned(x, weak_type)
-    if isinstance(new_dtype, _dtypes.ExtendedDType) or isinstance(
-        aval.dtype, _dtypes.ExtendedDType
-    ):
+    if isinstance(new_dtype, dtypes.ExtendedDType) or isinstance(aval.dtype, dtypes.ExtendedDType):
         raise ValueError(
             f"Cannot convert_element_type from {aval.dtype} to {new_dtype}: use random.key_data "
             "and random.wrap_key_data to go between keys and numbers."
         )
     if aval.dtype.kind == "c" and new_dtype.kind != "c":
-        errors.warn(
+        warn_user(
             "Casting complex values to real discards the imaginary part",
             np.exceptions.ComplexWarning,
         )
@@ -149,13 +156,13 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
 
 
 def check_lengths(name: str, shape: tuple[int, ...]) -> None:
-    """Refuse a shape with a negative length."""
+    """Raise if a shape has a negative length."""
     if any(size < 0 for size in shape):
         raise TypeError(f"{name} shape must have every element be nonnegative, got {shape}.")
 
 
 def common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that shapes have together, by NumPy's rule."""
+    """The shape that the given shapes broadcast to, by NumPy's rule."""
     if any(size < 0 for shape in shapes for size in shape):
         raise TypeError(f"Only non-negative indices are allowed in shapes, got {shapes}.")
     try:
@@ -243,9 +250,9 @@ class BroadcastInDim(Primitive):
         return hlo.broadcast(x, shape, broadcast_dimensions)
 
 
-@functools.lru_cache(4096)
+@cached("primitives.shape checked broadcasts", bound=4096, keyed_by="shapes, broadcast dimensions")
 def check_broadcast(own: tuple[int, ...], shape: tuple[int, ...], dims: tuple[int, ...]) -> None:
-    """Refuse a shape, or places of axes in it, that an operand's own shape does not fit."""
+    """Raise unless an operand of shape `own` can be broadcast to `shape` along `dims`."""
     check_lengths("broadcast_in_dim", shape)
     if len(dims) != len(own):
         raise TypeError(
@@ -278,51 +285,46 @@ broadcast_in_dim_p = BroadcastInDim()
 def broadcast_in_dim(x: Any, shape: Any, broadcast_dimensions: Axes) -> Any:
     """Put operand axis `i` at result axis `broadcast_dimensions[i]`, and repeat along the others.
 
-    >>> import namoo.numpy as jnp
-    >>> broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
-    Array([[1, 1, 1],
-           [2, 2, 2]], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
+        Array([[1, 1, 1],
+               [2, 2, 2]], dtype=int32)
     """
     shape, dims = canonical_shape(shape), tuple(map(operator.index, broadcast_dimensions))
-    if (
-        shape_of(x) == shape
-        and dims == tuple(range(len(shape)))
-        and isinstance(x, (EagerArray, Tracer))
-    ):
-        return x
+    if shape_of(x) == shape and dims == tuple(range(len(shape))):
+        if isinstance(x, (EagerArray, Tracer)):
+            return x
+        if isinstance(x, (np.ndarray, np.generic)):
+            return owned(x)
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims)
 
 
 def broadcast(x: Any, sizes: Sequence[int]) -> Any:
     """Repeat an array along new leading axes of the given sizes.
 
-    >>> import namoo.numpy as jnp
-    >>> broadcast(jnp.array([1, 2]), (2,))
-    Array([[1, 2],
-           [1, 2]], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> broadcast(jnp.array([1, 2]), (2,))
+        Array([[1, 2],
+               [1, 2]], dtype=int32)
     """
     n = len(sizes)
     return broadcast_in_dim(x, (*sizes, *shape_of(x)), range(n, n + len(shape_of(x))))
 
 
 def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
-    """Broadcast by NumPy's rule: shapes are aligned at their ends.
-
-    >>> import namoo.numpy as jnp
-    >>> broadcast_to(jnp.array([1, 2]), (2, 2))
-    Array([[1, 2],
-           [1, 2]], dtype=int32)
-    """
+    """Broadcast by NumPy's rule: shapes are aligned at their ends."""
     n = len(shape) - len(shape_of(x))
     return broadcast_in_dim(x, shape, range(n, len(shape)))
 
 
 def expand_dims(x: Any, dimensions: Axes) -> Any:
-    """Insert axes of length 1 at the given places of the result.
+    """Insert axes of length 1 at the given positions of the result.
 
-    >>> import namoo.numpy as jnp
-    >>> expand_dims(jnp.zeros(3), (0, 2)).shape
-    (1, 3, 1)
+    Example:
+        >>> expand_dims(np.zeros(3), (0, 2)).shape
+        (1, 3, 1)
     """
     shape = shape_of(x)
     ndim = len(shape) + len(dimensions)
@@ -339,8 +341,9 @@ def expand_dims(x: Any, dimensions: Axes) -> Any:
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
     """An array filled with one value.
 
-    >>> full((2,), 7, "float32")
-    Array([7., 7.], dtype=float32)
+    Example:
+        >>> full((2,), 7, "float32")
+        Array([7., 7.], dtype=float32)
     """
     shape = given_shape(shape)
     if shape_of(fill_value):
@@ -349,7 +352,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
             f"got fill_value.shape {shape_of(fill_value)}."
         )
     aval = aval_of(fill_value)
-    if isinstance(dtype, _dtypes.ExtendedDType) and aval.dtype != dtype:
+    if isinstance(dtype, dtypes.ExtendedDType) and aval.dtype != dtype:
         # Every word of the keys has the value.
         kind = dtype.numpy  # pyright: ignore[reportAttributeAccessIssue]
         return broadcast(EagerArray(np.asarray(to_numpy(fill_value)[()], kind)), shape)
@@ -360,19 +363,15 @@ def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
 
 def zeros(aval: ShapedArray) -> Any:
     """An array of zeros of a given type."""
-    if aval.dtype == _dtypes.float0:
-        return np.zeros(aval.shape, _dtypes.float0)
-    if isinstance(aval.dtype, _dtypes.ExtendedDType):
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    if isinstance(aval.dtype, dtypes.ExtendedDType):
         return EagerArray(np.zeros(aval.shape, aval.dtype.numpy))  # type: ignore[attr-defined]
-    if not aval.shape or context.trace is eval_trace:
-        return EagerArray(np.zeros(aval.shape, aval.dtype), aval.weak_type)
     return broadcast(EagerArray(np.zeros((), aval.dtype), aval.weak_type), aval.shape)
 
 
 def ones(aval: ShapedArray) -> Any:
     """An array of ones of a given type."""
-    if not aval.shape or context.trace is eval_trace:
-        return EagerArray(np.ones(aval.shape, aval.dtype), aval.weak_type)
     return broadcast(EagerArray(np.ones((), aval.dtype), aval.weak_type), aval.shape)
 
 
@@ -404,7 +403,7 @@ class ReduceSum(Primitive):
         return super().kernel(x, axes=axes)
 
     def abstract(self, x, *, axes):
-        if x.dtype == _dtypes.bool_:
+        if x.dtype == dtypes.bool_:
             raise TypeError(
                 "reduce_sum does not accept dtype bool: convert it to an integer type to count, or "
                 "use reduce_or."
@@ -425,7 +424,7 @@ class ReduceSum(Primitive):
         return hlo.convert(hlo.reduce("add", hlo.widen(x), 0, axes), x.dtype)
 
 
-@functools.lru_cache(4096)
+@cached("primitives.shape reduced shapes", bound=4096, keyed_by="operation, shape, axes")
 def reduced_shape(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape without the axes that are reduced over."""
     if len(set(axes)) != len(axes):
@@ -447,9 +446,10 @@ reduce_sum_p = ReduceSum()
 def reduce_sum(x: Any, axes: Axes) -> Any:
     """Add the elements along `axes`.
 
-    >>> import namoo.numpy as jnp
-    >>> reduce_sum(jnp.ones((2, 3)), (0,))
-    Array([2., 2., 2.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> reduce_sum(jnp.ones((2, 3)), (0,))
+        Array([2., 2., 2.], dtype=float32)
     """
     if not len(axes) and isinstance(x, (EagerArray, Tracer)):
         return x
@@ -511,10 +511,11 @@ reshape_p = Reshape()
 def reshape(x: Any, new_sizes: Any, dimensions: Axes | None = None) -> Any:
     """Give an array another shape of the same size.
 
-    >>> import namoo.numpy as jnp
-    >>> reshape(jnp.arange(4), (2, 2))
-    Array([[0, 1],
-           [2, 3]], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> reshape(jnp.arange(4), (2, 2))
+        Array([[0, 1],
+               [2, 3]], dtype=int32)
     """
     new_sizes = given_shape(new_sizes)
     if dimensions is not None:
@@ -560,9 +561,9 @@ squeeze_p = Squeeze()
 def squeeze(x: Any, dimensions: Axes) -> Any:
     """Remove axes of length 1.
 
-    >>> import namoo.numpy as jnp
-    >>> squeeze(jnp.ones((1, 3)), (0,)).shape
-    (3,)
+    Example:
+        >>> squeeze(np.ones((1, 3)), (0,)).shape
+        (3,)
     """
     shape = shape_of(x)
     dims = {canonical_axis(d, len(shape)) for d in dimensions}
@@ -604,10 +605,10 @@ class Transpose(Primitive):
         return transpose(x, (d, *(i + (i >= d) for i in permutation))), 0
 
     def native(self, emit, x, *, permutation):
-        places = [permutation.index(i) for i in range(len(permutation))]
+        inverse = argsort(permutation)
         return emit.reindex(
             x,
-            lambda index: [index[i] for i in places],
+            lambda index: [index[i] for i in inverse],
             key=("transpose", tuple(permutation)),
             shape=tuple(x.shape[i] for i in permutation),
         )
@@ -622,9 +623,9 @@ transpose_p = Transpose()
 def transpose(x: Any, permutation: Any) -> Any:
     """Permute axes: result axis `i` is operand axis `permutation[i]`.
 
-    >>> import namoo.numpy as jnp
-    >>> transpose(jnp.zeros((2, 3)), (1, 0)).shape
-    (3, 2)
+    Example:
+        >>> transpose(np.zeros((2, 3)), (1, 0)).shape
+        (3, 2)
     """
     permutation = tuple(map(operator.index, permutation))
     if permutation == tuple(range(len(shape_of(x)))) and isinstance(x, (EagerArray, Tracer)):
@@ -633,7 +634,7 @@ def transpose(x: Any, permutation: Any) -> Any:
 
 
 def moveaxis(x: Any, source: int, destination: int) -> Any:
-    """Move one axis to another place."""
+    """Move one axis to another position."""
     if source == destination:
         return x
     order = [i for i in range(len(shape_of(x))) if i != source]
@@ -669,10 +670,7 @@ class Rev(Primitive):
 
     def native(self, emit, x, *, dimensions):
         def where(index):
-            return [n - 1 - i if d in dimensions else i for d, (i, n) in flipped(index)]
-
-        def flipped(index):
-            return enumerate(zip(index, x.shape, strict=True))
+            return [x.shape[d] - 1 - i if d in dimensions else i for d, i in enumerate(index)]
 
         return emit.reindex(x, where, key=("rev", tuple(dimensions)))
 
@@ -686,9 +684,10 @@ rev_p = Rev()
 def rev(x: Any, dimensions: Axes) -> Any:
     """Reverse an array along the given axes.
 
-    >>> import namoo.numpy as jnp
-    >>> rev(jnp.array([1, 2, 3]), (0,))
-    Array([3, 2, 1], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> rev(jnp.array([1, 2, 3]), (0,))
+        Array([3, 2, 1], dtype=int32)
     """
     return rev_p.bind(x, dimensions=tuple(map(operator.index, dimensions)))
 
@@ -720,8 +719,9 @@ iota_p = Iota()
 def iota(dtype: Any, size: int) -> Any:
     """The numbers 0 to `size` - 1.
 
-    >>> iota("int32", 3)
-    Array([0, 1, 2], dtype=int32)
+    Example:
+        >>> iota("int32", 3)
+        Array([0, 1, 2], dtype=int32)
     """
     return broadcasted_iota(dtype, (size,), 0)
 
@@ -729,11 +729,12 @@ def iota(dtype: Any, size: int) -> Any:
 def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
     """An array of a shape, whose elements count along one axis.
 
-    >>> broadcasted_iota('int32', (2, 3), 1)
-    Array([[0, 1, 2],
-           [0, 1, 2]], dtype=int32)
+    Example:
+        >>> broadcasted_iota('int32', (2, 3), 1)
+        Array([[0, 1, 2],
+               [0, 1, 2]], dtype=int32)
     """
-    dtype = _dtypes.check_user_dtype_supported(dtype, "iota")
+    dtype = dtypes.check_user_dtype_supported(dtype, "iota")
     shape, dimension = given_shape(shape), operator.index(dimension)
     if dtype == np.bool_:
         raise TypeError("iota does not accept dtype bool: use an integer or inexact dtype.")
@@ -763,7 +764,7 @@ class _Identity(Primitive):
 
 
 class Copy(_Identity):
-    """The same values in memory of their own."""
+    """A copy."""
 
     name, linear = "copy", True
 
@@ -793,3 +794,6 @@ stop_gradient_p = StopGradient()
 def unbroadcast(ct: Any, shape: tuple[int, ...]) -> Any:
     """Sum a cotangent down to the shape of an operand that was a broadcast scalar."""
     return ct if shape_of(ct) == shape else reduce_sum(ct, range(len(shape_of(ct))))
+
+
+attach_shortcuts(globals())

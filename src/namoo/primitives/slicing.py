@@ -1,4 +1,4 @@
-"""Cut arrays and join them: slices at fixed and at computed places, padding, concatenation."""
+"""Cut arrays and join them: slices at static and dynamic starts, padding, concatenation."""
 
 from __future__ import annotations
 
@@ -9,14 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from namoo._config import config
+from namoo._base.config import config
+from namoo.analysis.checks import Guard
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
-from namoo.core.checks import Guard
 from namoo.core.primitive import Primitive, is_linear
-from namoo.core.trace import Tracer, context, eval_trace
+from namoo.core.trace import Tracer
+from namoo.eager import attach_shortcuts
 from namoo.primitives.elementwise import select, sub
 from namoo.primitives.gather import gather_p, scatter_p
+from namoo.primitives.gather_dimensions import (
+    CLIP,
+    PROMISE_IN_BOUNDS,
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
 from namoo.primitives.shape import (
     broadcast,
     broadcast_to,
@@ -30,21 +38,21 @@ from namoo.primitives.shape import (
     squeeze,
     zeros,
 )
-from namoo.primitives.starts import box, check_starts, eager_box, normal_starts
-from namoo.primitives.windows import (
-    CLIP,
-    PROMISE_IN_BOUNDS,
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-)
+from namoo.primitives.slice_starts import box, check_starts, normal_starts
+
+__all__ = [
+    "concatenate", "concatenate_p", "dynamic_index_in_dim", "dynamic_slice",
+    "dynamic_slice_in_dim", "dynamic_slice_p", "dynamic_update_index_in_dim",
+    "dynamic_update_slice", "dynamic_update_slice_in_dim", "dynamic_update_slice_p",
+    "index_in_dim", "pad", "pad_p", "slice", "slice_in_dim", "slice_p",
+]  # fmt: skip
 
 Sizes = Sequence[int]
 _range = builtins.slice
 
 
 class Slice(Primitive):
-    """A box of an array, or every few elements of it."""
+    """A box of an array, with strides."""
 
     name, linear = "slice", True
 
@@ -124,21 +132,22 @@ def _check_slice(shape, starts, limits, strides) -> None:
 def slice(
     operand: Any, start_indices: Sizes, limit_indices: Sizes, strides: Sizes | None = None
 ) -> Any:
-    """The box of `operand` from `start_indices` up to `limit_indices`, both fixed numbers.
+    """The box of `operand` from `start_indices` up to `limit_indices`, both static.
 
     Args:
-      operand: an array.
-      start_indices: where the box begins on each axis.
-      limit_indices: where it ends on each axis; the limit is not part of it.
-      strides: take every so many elements on each axis; all of them by default.
+        operand: an array.
+        start_indices: where the box begins on each axis.
+        limit_indices: where it ends on each axis; the limit is not part of it.
+        strides: take every so many elements on each axis; all of them by default.
 
     Raises:
-      TypeError: the box is not inside the array.
+        TypeError: the box is not inside the array.
 
-    >>> import namoo.numpy as jnp
-    >>> slice(jnp.arange(12).reshape(3, 4), (1, 0), (3, 4), (1, 2))
-    Array([[ 4,  6],
-           [ 8, 10]], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> slice(jnp.arange(12).reshape(3, 4), (1, 0), (3, 4), (1, 2))
+        Array([[ 4,  6],
+               [ 8, 10]], dtype=int32)
     """
     shape = shape_of(operand)
     starts = tuple(map(operator.index, start_indices))
@@ -158,11 +167,12 @@ def slice(
 def slice_in_dim(
     operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
 ) -> Any:
-    """`slice` along one axis; negative places count from its end.
+    """`slice` along one axis; negative indices count from its end.
 
-    >>> import namoo.numpy as jnp
-    >>> slice_in_dim(jnp.arange(6), -3, None)
-    Array([3, 4, 5], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> slice_in_dim(jnp.arange(6), -3, None)
+        Array([3, 4, 5], dtype=int32)
     """
     shape = shape_of(operand)
     axis = canonical_axis(axis, len(shape))
@@ -177,11 +187,12 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
-    """One place along an axis, whose length becomes 1, or which goes away.
+    """One index along an axis, whose length becomes 1, or which is removed.
 
-    >>> import namoo.numpy as jnp
-    >>> index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False)
-    Array([2, 5], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False)
+        Array([2, 5], dtype=int32)
     """
     index, axis = operator.index(index), canonical_axis(axis, len(shape_of(operand)))
     n = shape_of(operand)[axis]
@@ -193,7 +204,7 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 
 class Pad(Primitive):
-    """Put a value around and between the elements; negative amounts cut elements off."""
+    """Pad around and between the elements; negative amounts remove elements."""
 
     name, linear = "pad", True
 
@@ -289,18 +300,19 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[Sequence[int]
     """Put `padding_value` before, after and between the elements along each axis.
 
     Args:
-      operand: an array.
-      padding_value: a scalar of the same dtype.
-      padding_config: for each axis `(low, high, interior)`: how many values go before the first
-        element, after the last one, and between two; negative `low` and `high` cut off.
+        operand: an array.
+        padding_value: a scalar of the same dtype.
+        padding_config: for each axis `(low, high, interior)`: how many values go before the first
+          element, after the last one, and between two; negative `low` and `high` cut off.
 
     Raises:
-      TypeError: the dtypes differ.
-      ValueError: the configuration does not fit the operand.
+        TypeError: the dtypes differ.
+        ValueError: the configuration does not fit the operand.
 
-    >>> import namoo.numpy as jnp
-    >>> pad(jnp.array([1, 2, 3]), 0, [(1, -1, 1)])
-    Array([0, 1, 0, 2, 0], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> pad(jnp.array([1, 2, 3]), 0, [(1, -1, 1)])
+        Array([0, 1, 0, 2, 0], dtype=int32)
     """
     aval = aval_of(operand)
     config = tuple(tuple(map(operator.index, entry)) for entry in padding_config)
@@ -376,16 +388,17 @@ def concatenate(operands: Any, dimension: int) -> Any:
     """Join arrays of one dtype along an axis.
 
     Args:
-      operands: arrays whose other axes have the same lengths.
-      dimension: the axis along which they follow one another.
+        operands: arrays whose other axes have the same lengths.
+        dimension: the axis to join along.
 
     Raises:
-      TypeError: shapes or dtypes do not fit.
-      ValueError: there are no operands.
+        TypeError: shapes or dtypes do not fit.
+        ValueError: there are no operands.
 
-    >>> import namoo.numpy as jnp
-    >>> concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
-    Array([1, 2, 3], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> concatenate([jnp.array([1, 2]), jnp.array([3])], 0)
+        Array([1, 2, 3], dtype=int32)
     """
     if not isinstance(operands, (list, tuple)) and shape_of(operands):
         rows = range(shape_of(operands)[0])
@@ -401,7 +414,7 @@ def concatenate(operands: Any, dimension: int) -> Any:
 
 
 class DynamicSlice(Primitive):
-    """A box of fixed size at computed starts; it is moved inside the array where it is not."""
+    """A box of fixed size at computed starts; it is clamped into the array."""
 
     name = "dynamic_slice"
     weak_operands = _range(1)
@@ -473,7 +486,7 @@ def _start_like(starts: Sequence[Any]) -> Any:
 
 
 def _mode() -> GatherScatterMode:
-    """How gather and scatter do what slices at computed starts do."""
+    """The mode of gather and scatter for dynamic slices."""
     return PROMISE_IN_BOUNDS if config.strict else CLIP
 
 
@@ -591,25 +604,22 @@ def dynamic_slice(
     A box that would reach outside is moved inside: `start = clip(start, 0, length - size)`.
 
     Args:
-      operand: an array.
-      start_indices: one integer scalar for each axis, or a vector of them.
-      slice_sizes: the lengths of the box; Python integers.
-      allow_negative_indices: whether negative starts count from the end of their axis.
+        operand: an array.
+        start_indices: one integer scalar for each axis, or a vector of them.
+        slice_sizes: the lengths of the box; Python integers.
+        allow_negative_indices: whether negative starts count from the end of their axis.
 
     Raises:
-      TypeError: starts are not integers of one type, or the box is larger than the array.
-      ValueError: the number of starts is not the number of axes.
+        TypeError: starts are not integers of one type, or the box is larger than the array.
+        ValueError: the number of starts is not the number of axes.
 
-    >>> import namoo.numpy as jnp
-    >>> dynamic_slice(jnp.arange(12).reshape(3, 4), (1, 3), (2, 2))
-    Array([[ 6,  7],
-           [10, 11]], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> dynamic_slice(jnp.arange(12).reshape(3, 4), (1, 3), (2, 2))
+        Array([[ 6,  7],
+               [10, 11]], dtype=int32)
     """
     shape = shape_of(operand)
-    if type(operand) is EagerArray and context.trace is eval_trace:
-        place = eager_box(shape, start_indices, slice_sizes, allow_negative_indices)
-        if place is not None:
-            return EagerArray(operand._value[place], operand._weak)
     starts = _scalars("dynamic_slice", start_indices)
     starts = normal_starts("dynamic_slice", shape, starts, allow_negative_indices)
     sizes = canonical_shape(slice_sizes)
@@ -627,9 +637,10 @@ def dynamic_slice_in_dim(
 ) -> Any:
     """`dynamic_slice` along one axis.
 
-    >>> import namoo.numpy as jnp
-    >>> dynamic_slice_in_dim(jnp.arange(6), 2, 3)
-    Array([2, 3, 4], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> dynamic_slice_in_dim(jnp.arange(6), 2, 3)
+        Array([2, 3, 4], dtype=int32)
     """
     shape = shape_of(operand)
     axis = canonical_axis(axis, len(shape))
@@ -653,21 +664,22 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Any:
-    """One place along an axis, at an index that may be computed.
+    """One index along an axis, which may be traced.
 
-    >>> import namoo.numpy as jnp
-    >>> dynamic_index_in_dim(jnp.arange(6).reshape(2, 3), 1, keepdims=False)
-    Array([3, 4, 5], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> dynamic_index_in_dim(jnp.arange(6).reshape(2, 3), 1, keepdims=False)
+        Array([3, 4, 5], dtype=int32)
     """
     axis = canonical_axis(axis, len(shape_of(operand)))
     out = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
     )
-    if keepdims:
-        return out
-    if type(out) is EagerArray and context.trace is eval_trace:
-        return EagerArray(out._value[(*(_range(None),) * axis, 0, ...)], out._weak)
-    return squeeze(out, (axis,))
+    return out if keepdims else _without_axis(out, axis)
+
+
+def _without_axis(x: Any, axis: int) -> Any:
+    return squeeze(x, (axis,))
 
 
 def dynamic_update_slice(
@@ -682,30 +694,21 @@ def dynamic_update_slice(
     A box that would reach outside is moved inside: `start = clip(start, 0, length - size)`.
 
     Args:
-      operand: an array.
-      update: the new box: as many axes, the same dtype.
-      start_indices: one integer scalar for each axis, or a vector of them.
-      allow_negative_indices: whether negative starts count from the end of their axis.
+        operand: an array.
+        update: the new box: as many axes, the same dtype.
+        start_indices: one integer scalar for each axis, or a vector of them.
+        allow_negative_indices: whether negative starts count from the end of their axis.
 
     Raises:
-      TypeError: dtypes differ, or the update is larger than the array.
-      ValueError: the number of starts is not the number of axes.
+        TypeError: dtypes differ, or the update is larger than the array.
+        ValueError: the number of starts is not the number of axes.
 
-    >>> import namoo.numpy as jnp
-    >>> dynamic_update_slice(jnp.zeros(5), jnp.ones(2), (3,))
-    Array([0., 0., 0., 1., 1.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> dynamic_update_slice(jnp.zeros(5), jnp.ones(2), (3,))
+        Array([0., 0., 0., 1., 1.], dtype=float32)
     """
     shape = shape_of(operand)
-    if (
-        type(operand) is type(update) is EagerArray
-        and context.trace is eval_trace
-        and operand._value.dtype is update._value.dtype
-    ):
-        place = eager_box(shape, start_indices, update._value.shape, allow_negative_indices)
-        if place is not None:
-            out = operand._value.copy()
-            out[place] = update._value
-            return EagerArray(out, operand._weak and update._weak and not place)
     starts = _scalars("dynamic_update_slice", start_indices)
     starts = normal_starts("dynamic_update_slice", shape, starts, allow_negative_indices)
     dynamic_update_slice_p.abstract(aval_of(operand), aval_of(update), *map(aval_of, starts))
@@ -717,9 +720,10 @@ def dynamic_update_slice_in_dim(
 ) -> Any:
     """`dynamic_update_slice` along one axis.
 
-    >>> import namoo.numpy as jnp
-    >>> dynamic_update_slice_in_dim(jnp.zeros(4), jnp.ones(2), 1, axis=0)
-    Array([0., 1., 1., 0.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> dynamic_update_slice_in_dim(jnp.zeros(4), jnp.ones(2), 1, axis=0)
+        Array([0., 1., 1., 0.], dtype=float32)
     """
     shape = shape_of(operand)
     axis = canonical_axis(axis, len(shape))
@@ -733,11 +737,12 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """A copy of `operand` with one place along an axis replaced by `update`.
+    """A copy of `operand` with one index along an axis replaced by `update`.
 
-    >>> import namoo.numpy as jnp
-    >>> dynamic_update_index_in_dim(jnp.zeros(4), 7.0, 2, axis=0)
-    Array([0., 0., 7., 0.], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> dynamic_update_index_in_dim(jnp.zeros(4), 7.0, 2, axis=0)
+        Array([0., 0., 7., 0.], dtype=float32)
     """
     axis = canonical_axis(axis, len(shape_of(operand)))
     if len(shape_of(update)) != len(shape_of(operand)):
@@ -745,3 +750,6 @@ def dynamic_update_index_in_dim(
     return dynamic_update_slice_in_dim(
         operand, update, index, axis, allow_negative_indices=allow_negative_indices
     )
+
+
+attach_shortcuts(globals())

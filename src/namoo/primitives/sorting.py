@@ -1,6 +1,6 @@
 """Sorting several arrays by some of them, and the k largest elements.
 
-`sort` puts NaN last and takes -0 and 0 for equal.  `top_k` orders all floats: NaN above infinity,
+`sort` puts NaN last and treats -0 and 0 as equal.  `top_k` orders all floats: NaN above infinity,
 0 above -0, and a NaN with a minus sign below everything.
 """
 
@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.avals import aval_of
 from namoo.core.primitive import Primitive, Zero, is_zero
 from namoo.primitives.cumulative import accepted
 from namoo.primitives.elementwise import neg
 from namoo.primitives.families import accepts, floating, ordered
 from namoo.primitives.gather import gather
+from namoo.primitives.gather_dimensions import PROMISE_IN_BOUNDS, GatherDimensionNumbers
 from namoo.primitives.shape import (
     broadcast,
     broadcasted_iota,
@@ -30,7 +31,8 @@ from namoo.primitives.shape import (
     shape_of,
     zeros,
 )
-from namoo.primitives.windows import PROMISE_IN_BOUNDS, GatherDimensionNumbers
+
+__all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "sort_p", "top_k", "top_k_p"]
 
 
 def _sortable(x: np.ndarray) -> list[np.ndarray]:
@@ -58,7 +60,7 @@ def _has_negative_zero(x: np.ndarray) -> bool:
 
 
 def _take_along(x: np.ndarray, order: np.ndarray, axis: int) -> np.ndarray:
-    """Elements at given places along one axis."""
+    """Elements at given indices along one axis."""
     return x[order] if x.ndim == 1 else np.take_along_axis(x, order, axis)
 
 
@@ -86,9 +88,8 @@ class Sort(Primitive):
 
     def abstract(self, *avals, dimension, is_stable, num_keys):
         if len({a.shape for a in avals}) > 1:
-            raise TypeError(
-                f"Arguments to sort must have equal shapes, got: {' '.join(map(_shape, avals))}"
-            )
+            shapes = " ".join(str(aval.shape) for aval in avals)
+            raise TypeError(f"Arguments to sort must have equal shapes, got: {shapes}")
         for aval in avals[:num_keys]:
             if not accepts(aval.dtype, _SORTED):
                 raise TypeError(
@@ -103,7 +104,7 @@ class Sort(Primitive):
         *outs, order = self.bind(
             *primals, places, dimension=dimension, is_stable=is_stable, num_keys=num_keys
         )
-        if all(aval_of(x).weak_type for x in primals):  # which the places are not
+        if all(aval_of(x).weak_type for x in primals):  # unlike the indices
             outs = [convert_element_type(x, aval_of(x).dtype, weak_type=True) for x in outs]
         out_tangents = [
             Zero.of(out) if is_zero(t) else take_along(t, order, dimension, unique=True)
@@ -158,15 +159,11 @@ _SORTED = (*ordered, np.complexfloating)
 _SORTED_TYPES = accepted(_SORTED)
 
 
-def _shape(aval: Any) -> str:
-    return str(aval.shape)
-
-
 sort_p = Sort()
 
 
 def take_along(x: Any, indices: Any, axis: int, unique: bool = False) -> Any:
-    """Elements of `x` at given places along one axis; the places must be valid."""
+    """Elements of `x` at given indices along one axis; the indices must be valid."""
     if 0 in shape_of(indices):
         return zeros(aval_of(x).update(shape=shape_of(indices)))
     others = tuple(i for i in range(len(shape_of(x))) if i != axis)
@@ -200,9 +197,10 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
         ValueError: the axis or `num_keys` is out of range.
         TypeError: the shapes differ, or there is no array.
 
-    >>> import namoo.numpy as jnp
-    >>> sort((jnp.array([3, 1, 2]), jnp.array([10, 20, 30])))
-    (Array([1, 2, 3], dtype=int32), Array([20, 30, 10], dtype=int32))
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> sort((jnp.array([3, 1, 2]), jnp.array([10, 20, 30])))
+        (Array([1, 2, 3], dtype=int32), Array([20, 30, 10], dtype=int32))
     """
     several = isinstance(operand, Sequence)
     operands = tuple(operand) if several else (operand,)
@@ -223,9 +221,10 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> Any:
     """Sort `keys` along an axis, and `values` with them.
 
-    >>> import namoo.numpy as jnp
-    >>> sort_key_val(jnp.array([3, 1, 2]), jnp.array([10, 20, 30]))[1]
-    Array([20, 30, 10], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> sort_key_val(jnp.array([3, 1, 2]), jnp.array([10, 20, 30]))[1]
+        Array([20, 30, 10], dtype=int32)
     """
     return sort((keys, values), dimension, is_stable)
 
@@ -246,7 +245,7 @@ def _descending(x: np.ndarray) -> np.ndarray:
 
 
 class TopK(Primitive):
-    """The k largest elements along an axis, in order, and where they are."""
+    """The k largest elements along an axis, in order, and their indices."""
 
     name = "top_k"
     multiple_results = True
@@ -255,7 +254,7 @@ class TopK(Primitive):
         rank = _descending(x)
         n = x.shape[axis]
         if 0 < k <= n // 8 and rank.itemsize <= 4:
-            # Of few out of many: one number holds rank and place, so that no two are equal.
+            # For few out of many: one number combines rank and index, so that no two are equal.
             line = [1] * x.ndim
             line[axis] = n
             code = (rank.astype(np.int64) << 32) | np.arange(n).reshape(line)
@@ -325,11 +324,12 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
         The values, and their indices of type int32, in a list.
 
     Raises:
-        ValueError: k is negative or more than there are, or the operand is complex.
+        ValueError: k is negative or larger than the axis, or the operand is complex.
 
-    >>> import namoo.numpy as jnp
-    >>> top_k(jnp.array([9.0, 3.0, 6.0, 4.0]), 2)
-    [Array([9., 6.], dtype=float32), Array([0, 2], dtype=int32)]
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> top_k(jnp.array([9.0, 3.0, 6.0, 4.0]), 2)
+        [Array([9., 6.], dtype=float32), Array([0, 2], dtype=int32)]
     """
     params = {"k": operator.index(k), "axis": canonical_axis(axis, len(shape_of(operand)))}
     top_k_p.abstract(aval_of(operand), **params)
@@ -357,7 +357,7 @@ def _approximate_size(n: int, rank: int, k: int, recall: float, size: int) -> in
 def _approximate(x, k, dimension, recall, size, aggregate) -> list[Any]:
     aval = aval_of(x)
     dimension = canonical_axis(dimension, aval.ndim)
-    if not _dtypes.issubdtype(aval.dtype, np.floating):
+    if not dtypes.issubdtype(aval.dtype, np.floating):
         raise ValueError(f"operand must be a floating type, got {aval.dtype}")
     if not 0 < recall <= 1:
         raise ValueError(f"recall_target must be in (0, 1], got {recall}")
@@ -395,9 +395,10 @@ def approx_max_k(
     Returns:
         The values, largest first, and their indices.
 
-    >>> import namoo.numpy as jnp
-    >>> approx_max_k(jnp.array([9.0, 3.0, 6.0, 4.0]), 2)
-    [Array([9., 6.], dtype=float32), Array([0, 2], dtype=int32)]
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> approx_max_k(jnp.array([9.0, 3.0, 6.0, 4.0]), 2)
+        [Array([9., 6.], dtype=float32), Array([0, 2], dtype=int32)]
     """
     return _approximate(
         operand,
@@ -421,9 +422,10 @@ def approx_min_k(
 
     The arguments are those of `approx_max_k`.
 
-    >>> import namoo.numpy as jnp
-    >>> approx_min_k(jnp.array([9.0, 3.0, 6.0, 4.0]), 2)
-    [Array([3., 4.], dtype=float32), Array([1, 3], dtype=int32)]
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> approx_min_k(jnp.array([9.0, 3.0, 6.0, 4.0]), 2)
+        [Array([3., 4.], dtype=float32), Array([1, 3], dtype=int32)]
     """
     values, places = _approximate(
         neg(operand),

@@ -12,6 +12,8 @@ from namoo.core.primitive import Primitive, Zero
 from namoo.primitives.shape import canonical_axis, instantiate, shape_of
 from namoo.primitives.slicing import concatenate
 
+__all__ = ["split", "split_p"]
+
 
 class Split(Primitive):
     """Cut an array into parts along an axis."""
@@ -66,11 +68,12 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
     """Cut an array into parts of the given sizes along an axis.
 
     Raises:
-      ValueError: the sizes do not add up to the length of the axis.
+        ValueError: the sizes do not add up to the length of the axis.
 
-    >>> import namoo.numpy as jnp
-    >>> split(jnp.arange(5), (2, 3))
-    [Array([0, 1], dtype=int32), Array([2, 3, 4], dtype=int32)]
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> split(jnp.arange(5), (2, 3))
+        [Array([0, 1], dtype=int32), Array([2, 3, 4], dtype=int32)]
     """
     params = {
         "sizes": canonical_shape(sizes),

@@ -1,11 +1,12 @@
-"""When each part of a program runs, and what memory arrays take; as `jax.profiler`.
+"""Record when each part of a program runs and how much memory arrays use, like `jax.profiler`.
 
->>> import tempfile
->>> import namoo, namoo.numpy as jnp
->>> with trace(tempfile.mkdtemp()):
-...     for step in range(2):
-...         with StepTraceAnnotation("train", step_num=step):
-...             loss = namoo.jit(jnp.sum)(jnp.ones(3))
+Example:
+    >>> import tempfile
+    >>> import namoo, namoo.numpy as jnp
+    >>> with trace(tempfile.mkdtemp()):
+    ...     for step in range(2):
+    ...         with StepTraceAnnotation("train", step_num=step):
+    ...             loss = namoo.jit(jnp.sum)(jnp.ones(3))
 """
 
 from namoo.profiler.annotations import StepTraceAnnotation as StepTraceAnnotation

@@ -1,4 +1,4 @@
-"""Names that a user gives to parts of a program, to find them in a trace."""
+"""Names for parts of a program, to find them in a trace."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Callable
 from time import perf_counter_ns as now
 from typing import Any
 
-from namoo import _spans
+from namoo._base import instrument
 
 
 class TraceAnnotation:
-    """Context manager: what is done within is a span of the running trace.
+    """Context manager: record the block as a span of the running trace.
 
     Args:
-      name: the name of the span.
-      **kwargs: what is shown with it, as text.
+        name: the name of the span.
+        **kwargs: what is shown with it, as text.
 
-    >>> with TraceAnnotation("load", epoch=3):
-    ...     batch = [1, 2, 3]
+    Example:
+        >>> with TraceAnnotation("load", epoch=3):
+        ...     batch = [1, 2, 3]
     """
 
     __slots__ = ("_args", "_kwargs", "_name", "_session", "_start")
@@ -33,17 +34,18 @@ class TraceAnnotation:
 
     @staticmethod
     def is_enabled() -> bool:
-        """Whether a trace runs that takes annotations.
+        """Return whether a trace that records annotations is running.
 
-        >>> TraceAnnotation.is_enabled()
-        False
+        Example:
+            >>> TraceAnnotation.is_enabled()
+            False
         """
-        session = _spans.session
+        session = instrument.session
         return session is not None and session.level > 0
 
     def __enter__(self) -> TraceAnnotation:
         if self.is_enabled():
-            self._session: Any = _spans.session
+            self._session: Any = instrument.session
             self._args: dict[str, str] = {}
             self.set_metadata(**self._kwargs)
             self._start = now()
@@ -55,54 +57,57 @@ class TraceAnnotation:
             session.add(self._name, self._start, self._args)
 
     def set_metadata(self, **kwargs: Any) -> None:
-        """Show more with the span that was entered.
+        """Attach more values to the current span.
 
-        >>> with TraceAnnotation("load") as span:
-        ...     span.set_metadata(rows=3)
+        Example:
+            >>> with TraceAnnotation("load") as span:
+            ...     span.set_metadata(rows=3)
         """
         if self._session is not None:
-            # As text at once: an array may be given away before the span ends.
+            # Converted to text now: an array may be donated before the span ends.
             self._args.update((key, str(value)) for key, value in kwargs.items())
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """Context manager: what is done within is a step of training, or of another loop.
+    """Context manager: record the block as a step of training, or of another loop.
 
     Args:
-      name: the name of the span.
-      **kwargs: what is shown with it, as text; `step_num` is the number of the step.
+        name: the name of the span.
+        **kwargs: what is shown with it, as text; `step_num` is the number of the step.
 
-    >>> for step in range(2):
-    ...     with StepTraceAnnotation("train", step_num=step):
-    ...         loss = 1.0 / (step + 1)
+    Example:
+        >>> for step in range(2):
+        ...     with StepTraceAnnotation("train", step_num=step):
+        ...         loss = 1.0 / (step + 1)
     """
 
     __slots__ = ()
 
     def __init__(self, name: str, /, **kwargs: Any):
-        # As TensorBoard knows a step.
+        # TensorBoard recognises a step by `_r`.
         super().__init__(name, _r=1, **kwargs)
 
 
 def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs: Any) -> Callable:
-    """Decorator: each call of the function is a span of the running trace.
+    """Decorator: record each call of the function as a span of the running trace.
 
     Args:
-      func: the function.
-      name: the name of the span, in place of the function's own.
-      **decorator_kwargs: what is shown with it, as text.
+        func: the function.
+        name: the name of the span, instead of the function's.
+        **decorator_kwargs: what is shown with it, as text.
 
-    >>> @annotate_function
-    ... def load(rows):
-    ...     return [0] * rows
-    >>> load(2)
-    [0, 0]
+    Example:
+        >>> @annotate_function
+        ... def load(rows):
+        ...     return [0] * rows
+        >>> load(2)
+        [0, 0]
     """
     label: str = name or getattr(func, "__qualname__", None) or func.__name__
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
-        if _spans.session is None:
+        if instrument.session is None:
             return func(*args, **kwargs)
         with TraceAnnotation(label, **decorator_kwargs):
             return func(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""The arrays in memory, in the format of the tool pprof (its `profile.proto`)."""
+"""The arrays in memory, in the format of pprof (its `profile.proto`)."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from typing import Any
 
 import numpy as np
 
-from namoo._files import replace_file
-from namoo._wire import content, number
-from namoo.api.device import live_arrays
+from namoo._base.atomic_files import replace_file
+from namoo._base.protobuf import content, number
 from namoo.core.array import PlacedArray
+from namoo.devices.device_put import live_arrays
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """The memory that arrays take now, in the compressed format that `pprof` reads.
+    """Return the memory that arrays use now, in the compressed format that `pprof` reads.
 
-    Arrays are told apart by their type and device, as in `pprof -tags`; where each was made is not
+    Arrays are grouped by type and device, as in `pprof -tags`; the line that created each is not
     known. Arrays that share memory count once.
 
     Args:
-      backend: only arrays on devices of this platform.
+        backend: only arrays on devices of this platform.
 
     Raises:
-      RuntimeError: there is no such platform.
+        RuntimeError: if the platform does not exist.
 
-    >>> device_memory_profile()[:2].hex()  # gzip
-    '1f8b'
+    Example:
+        >>> device_memory_profile()[:2].hex()  # gzip
+        '1f8b'
     """
     counts, sizes = Counter(), Counter()
     for key, size in _buffers(backend):
@@ -54,7 +55,7 @@ def device_memory_profile(backend: str | None = None) -> bytes:
             pair(3, "kind", "buffer"),
             pair(3, "device", device),
         )
-        # pprof shows functions: each type of arrays is one, with a place of its own.
+        # pprof shows functions: each array type is a function with its own location.
         out += content(4, number(1, key), content(4, number(1, key)))
         out += content(5, number(1, key), number(2, text(name)))
     for string in strings:
@@ -66,18 +67,19 @@ def save_device_memory_profile(filename: str | PathLike[str], backend: str | Non
     """Write `device_memory_profile` to a file, to be read with `pprof`.
 
     Args:
-      filename: the file, conventionally `*.prof`.
-      backend: only arrays on devices of this platform.
+        filename: the file, conventionally `*.prof`.
+        backend: only arrays on devices of this platform.
 
-    >>> import os, tempfile
-    >>> save_device_memory_profile(os.path.join(tempfile.mkdtemp(), "memory.prof"))
+    Example:
+        >>> import os, tempfile
+        >>> save_device_memory_profile(os.path.join(tempfile.mkdtemp(), "memory.prof"))
     """
     profile = device_memory_profile(backend)
     replace_file(Path(filename).absolute(), lambda file: file.write(profile))
 
 
 def _buffers(backend: str | None) -> Iterator[tuple[tuple[str, str], int]]:
-    """The type and device of each piece of memory that arrays have, and its size in bytes."""
+    """Yield the type, device and size in bytes of each buffer that arrays use."""
     seen = set()
     for x in live_arrays(backend):
         if isinstance(x, PlacedArray):

@@ -1,4 +1,4 @@
-"""What a trace has."""
+"""Options of a trace."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ _DEFAULTS: dict[str, Any] = {
 
 
 class ProfileOptions:
-    """What a trace has, and where it is written.
+    """What a trace records, and where it is written.
 
     - `host_tracer_level`: 0 for no spans, 1 for annotations only, 2 (the default) for calls of
       functions under `jit`, tracing and compiling, too.
     - `python_tracer_level`: 0 for a trace without Python's functions, which is smaller and slows
       the program down less; 1 is the default.
-    - `session_id`: the name of the trace's folder, in place of the time.
+    - `session_id`: the name of the trace's folder, instead of the time.
 
-    The others are JAX's, steer its accelerators and its server, and have no effect.
+    The other options control JAX's accelerators and server, and have no effect here.
 
-    >>> options = ProfileOptions()
-    >>> options.python_tracer_level = 0
+    Example:
+        >>> options = ProfileOptions()
+        >>> options.python_tracer_level = 0
     """
 
     advanced_configuration: dict[str, Any]

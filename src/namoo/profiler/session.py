@@ -1,4 +1,4 @@
-"""What a trace collects while it runs: spans of time, each in the thread it happened in."""
+"""What a trace collects while it runs: spans of time, each with its thread."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from time import perf_counter_ns as now
 from types import CodeType, FrameType
 from typing import Any
 
-# The thread, start and end in nanoseconds of `time.perf_counter_ns`, a name or a function's code,
-# and what is shown with it.
+# The thread, start and end (from `time.perf_counter_ns`), a name or a function's code, and values
+# to show with it.
 Span = tuple[int, int, int, str | CodeType, dict[str, str] | None]
 
-# What the trace itself does is no part of the program.
+# The profiler's own functions are not part of the program.
 _OWN = frozenset(str(path) for path in Path(__file__).parent.glob("*.py"))
 
 
 class Session:
     """A running trace.
 
-    Spans are appended to lists that all threads share, which needs no lock.
+    Spans are appended to lists that all threads share; appending needs no lock.
     """
 
     limit = 1_000_000
-    """The most that is kept of spans, and of calls of Python functions: a trace that nobody stops
-    must not take all memory. A hundred megabytes each; viewers are slow long before."""
+    """The maximum number of spans, and of calls of Python functions, so that a trace that is never
+    stopped does not use up all memory. It is about a hundred megabytes each."""
 
     def __init__(self, host_level: int, python_level: int):
         self.level = host_level
@@ -43,22 +43,22 @@ class Session:
         self.over = False
         self.start = now()
         self._own = threading.local()
-        # Of each thread the functions that were called and have not returned.
+        # For each thread, the functions that were called and have not returned.
         self._listeners: dict[Any, tuple[int, list[tuple[CodeType | None, int]]]] = {}
         self._listens = bool(python_level) and self._listen()
 
     def thread(self) -> int:
-        """The number of the current thread, whose name is noted when it is first seen."""
+        """Return the number of the current thread, recording its name when it is first seen."""
         try:
             return self._own.number
         except AttributeError:
-            # The system's number, unlike Python's, is not given to the next thread at once.
+            # Unlike Python's thread identifier, the system's is not reused at once.
             number = self._own.number = threading.get_native_id()
             self.threads[number] = threading.current_thread().name
             return number
 
     def add(self, name: str, start: int, args: dict[str, str] | None = None) -> None:
-        """Note what began at `start` and ends now, unless the trace has ended."""
+        """Record what started at `start` and ends now, unless the trace has ended."""
         if self.over:
             return
         if len(self.spans) < self.limit:
@@ -68,10 +68,10 @@ class Session:
 
     @contextmanager
     def span(self, what: str, name: str) -> Iterator[None]:
-        """What the library itself does, for a function."""
+        """Context manager: record what the library does for a function."""
         start = now()
         listener = sys.getprofile()
-        # The hundred thousands of calls within a compiler say nothing about the user's program.
+        # The hundreds of thousands of calls in a compiler say nothing about the user's program.
         pauses = what == "compile" and listener in self._listeners
         if pauses:
             sys.setprofile(None)
@@ -84,8 +84,8 @@ class Session:
                 self.add(f"{what}({name})", start)
 
     def stop(self) -> None:
-        """Collect no more, and end what has not."""
-        self.over = True  # each thread's listener leaves by itself
+        """Stop recording, and end the open spans."""
+        self.over = True  # each thread's listener removes itself
         if self._listens:
             threading.setprofile(None)  # type: ignore[arg-type]
         end = now()
@@ -95,7 +95,7 @@ class Session:
                     self.functions.append((thread, start, end, code, None))
 
     def collected(self) -> Iterator[tuple[int, int, int, str, dict[str, str] | None]]:
-        """All spans with their names, and times from the start of the trace."""
+        """Yield all spans with their names, and times relative to the start of the trace."""
         name = functools.cache(_name)
         for thread, start, end, what, args in itertools.chain(self.spans, self.functions):
             yield thread, start - self.start, end - self.start, name(what), args
@@ -112,7 +112,7 @@ class Session:
             )
 
     def _listen(self) -> bool:
-        """Hear of Python's functions, where nobody else does."""
+        """Listen to Python's function calls, unless another profiler does."""
         if sys.getprofile() is not None or threading.getprofile() is not None:
             warnings.warn(
                 "namoo.profiler: another profiler listens already (sys.setprofile), so the "
@@ -135,9 +135,9 @@ class Session:
         return True
 
     def _listener(self) -> Callable[[FrameType, str, Any], None]:
-        """A function for `sys.setprofile` that notes the calls of the current thread."""
+        """Return a function for `sys.setprofile` that records the calls of the current thread."""
         thread, done, limit = self.thread(), self.functions, self.limit
-        # The code of functions that were called and have not returned, None for those of C.
+        # The code of functions that were called and have not returned, None for C functions.
         stack: list[tuple[CodeType | None, int]] = []
 
         def hear(frame: FrameType, event: str, arg: Any) -> None:
@@ -156,15 +156,15 @@ class Session:
                 return
             end = now()
             code = frame.f_code if event == "return" else None
-            # Nearly always the last one. Others are there where somebody paused the listener, which
-            # then heard of a call and not of its return, or of the return only.
+            # Nearly always the last one. Others remain if the listener was paused, so that it
+            # missed a return or a call.
             place = len(stack) - 1
             while place >= 0 and stack[place][0] is not code:
                 place -= 1
             if place >= 0:
                 start = stack[place][1]
                 del stack[place:]
-                # The function itself would keep what it is a method of.
+                # Keeping the function itself would keep the object it is a method of alive.
                 done.append((thread, start, end, code or _of_c(arg), None))
 
         self._listeners[hear] = thread, stack

@@ -1,4 +1,4 @@
-"""Traces: when each part of a program ran, as a file that trace viewers open."""
+"""Traces: when each part of a program ran, in files that trace viewers open."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from pathlib import Path
 from time import perf_counter_ns as now
 from typing import Any, BinaryIO
 
-from namoo import _spans, errors
-from namoo._files import replace_file
-from namoo.api.device import process_count, process_index
+from namoo._base import instrument
+from namoo._base.atomic_files import replace_file
+from namoo._base.source_context import hide_internal_frames
 from namoo.api.jit import Jitted
 from namoo.api.stages import Compiled
+from namoo.devices.available import process_count, process_index
 from namoo.profiler import xplane
 from namoo.profiler.options import ProfileOptions
 from namoo.profiler.session import Session
 
-# Perfetto's page reads files of this machine from here only.
+# The only local port that Perfetto's page reads files from.
 _PERFETTO_PORT = 9001
 
 _lock = threading.Lock()
-# What to do with the running trace when it stops.
+# What to do with the running trace when it is stopped.
 _finish: Callable[[Session], None] | None = None
-# Classes whose calls it hears of, with the methods that they have themselves.
+# Classes whose calls are recorded, with their original methods.
 _replaced: dict[type, Any] = {}
 
 
@@ -43,28 +44,29 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> None:
-    """Start to note what the program does and when, until `stop_trace`.
+    """Start recording what the program does and when, until `stop_trace`.
 
-    A trace has the calls of functions under `jit`, how long each took to be traced and compiled,
-    the spans of `TraceAnnotation` and its kin, and Python's functions; of threads that already run,
-    Python before 3.12 does not tell their functions. It stops growing at a million spans, and at
-    a million calls of Python functions.
+    A trace contains the calls of functions under `jit`, how long each took to be traced and
+    compiled, the spans of `TraceAnnotation` and the like, and Python's functions. Before Python
+    3.12, the functions of threads that already run are missing. It stops growing at a million spans
+    and at a million calls of Python functions.
 
     Args:
-      log_dir: where `stop_trace` makes a folder `plugins/profile/<time>`. In it are
-        `<host>.trace.json.gz`, which https://ui.perfetto.dev and chrome://tracing open, and
-        `<host>.xplane.pb`, for TensorBoard.
-      create_perfetto_link: have `stop_trace` print a link that shows the trace in a browser, and
-        wait until it was opened.
-      create_perfetto_trace: write a `perfetto_trace.json.gz` beside it, too.
-      profiler_options: what the trace has.
+        log_dir: where `stop_trace` makes a folder `plugins/profile/<time>`. In it are
+            `<host>.trace.json.gz`, which https://ui.perfetto.dev and chrome://tracing open, and
+            `<host>.xplane.pb`, for TensorBoard.
+        create_perfetto_link: have `stop_trace` print a link that shows the trace in a browser, and
+            wait until it was opened.
+        create_perfetto_trace: also write a `perfetto_trace.json.gz`.
+        profiler_options: what the trace has.
 
     Raises:
-      RuntimeError: a trace runs already.
+        RuntimeError: a trace runs already.
 
-    >>> import tempfile
-    >>> start_trace(tempfile.mkdtemp())
-    >>> stop_trace()
+    Example:
+        >>> import tempfile
+        >>> start_trace(tempfile.mkdtemp())
+        >>> stop_trace()
     """
     global _finish
     options = ProfileOptions() if profiler_options is None else profiler_options
@@ -74,33 +76,35 @@ def start_trace(
             f"{options!r} of type {type(options).__name__}."
         )
     with _lock:
-        if _spans.session is not None:
+        if instrument.session is not None:
             raise RuntimeError(
                 "Profile has already been started. Only one profile may be run at a time: call "
                 "namoo.profiler.stop_trace() first."
             )
         runs = Path(log_dir).absolute() / "plugins" / "profile"
-        runs.mkdir(parents=True, exist_ok=True)  # fails now rather than when all is collected
+        runs.mkdir(
+            parents=True, exist_ok=True
+        )  # fail now rather than after everything is collected
         perfetto = create_perfetto_trace or create_perfetto_link
         _finish = functools.partial(
             _export, runs, options.session_id, perfetto, create_perfetto_link
         )
-        _spans.session = Session(options.host_tracer_level, options.python_tracer_level)
+        instrument.session = Session(options.host_tracer_level, options.python_tracer_level)
         if options.host_tracer_level > 1:
-            # Only while a trace runs: the path of a call has no question whether one does.
+            # Only while a trace runs, so that calls need not check whether one does.
             for kind, name in ((Jitted, "_name"), (Compiled, "_traced.fun_name")):
                 _replaced[kind] = vars(kind).get("__call__")
                 kind.__call__ = _recorded(kind.__call__, attrgetter(name))
 
 
 def stop_trace() -> None:
-    """Stop the trace that runs, and write it to the `log_dir` that `start_trace` was given.
+    """Stop the running trace, and write it to the `log_dir` of `start_trace`.
 
     Raises:
-      RuntimeError: no trace runs.
+        RuntimeError: no trace runs.
     """
     with _lock:
-        session, finish = _spans.session, _finish
+        session, finish = instrument.session, _finish
         if session is None or finish is None:
             raise RuntimeError(
                 "No profile started: call namoo.profiler.start_trace(log_dir) before stop_trace()."
@@ -111,7 +115,7 @@ def stop_trace() -> None:
 
 def _end() -> None:
     global _finish
-    session, _spans.session, _finish = _spans.session, None, None
+    session, instrument.session, _finish = instrument.session, None, None
     while _replaced:
         kind, own = _replaced.popitem()
         if own is None:
@@ -128,14 +132,15 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> Iterator[None]:
-    """Context manager: a trace of what is done within, as `start_trace` and `stop_trace` take it.
+    """Context manager: trace the block, like `start_trace` and `stop_trace`.
 
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.mkdtemp()
-    >>> with trace(folder):
-    ...     total = sum(range(10))
-    >>> len(list(pathlib.Path(folder).glob("plugins/profile/*/*.trace.json.gz")))
-    1
+    Example:
+        >>> import pathlib, tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> with trace(folder):
+        ...     total = sum(range(10))
+        >>> len(list(pathlib.Path(folder).glob("plugins/profile/*/*.trace.json.gz")))
+        1
     """
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
@@ -145,14 +150,14 @@ def trace(
 
 
 def _recorded(call: Callable, name: Callable[[Any], str]) -> Callable:
-    """The `__call__` of compiled functions, as a span of the running trace."""
+    """Wrap the `__call__` of compiled functions in a span of the running trace."""
 
     def recorded(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-        session, start = _spans.session, now()
+        session, start = instrument.session, now()
         try:
             return call(function, *args, **kwargs)
         except Exception as error:
-            errors.tidy(error)
+            hide_internal_frames(error)
             raise
         finally:
             if session is not None:
@@ -162,10 +167,10 @@ def _recorded(call: Callable, name: Callable[[Any], str]) -> Callable:
 
 
 def _forget() -> None:
-    """A process that was forked has no part in the trace of its parent."""
+    """Drop the parent's trace in a forked process."""
     global _lock
     _lock = threading.Lock()
-    if _spans.session is not None:
+    if instrument.session is not None:
         _end()
 
 
@@ -175,7 +180,7 @@ if hasattr(os, "register_at_fork"):
 
 def _export(runs: Path, name: str, perfetto: bool, link: bool, session: Session) -> None:
     host = socket.gethostname()
-    if process_count() > 1:  # several may share a machine
+    if process_count() > 1:  # several processes may share a machine
         host += f"_{process_index()}"
     file = _file(runs, name, f"{host}.trace.json.gz")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +198,7 @@ def _file(runs: Path, name: str, file: str) -> Path:
     if name:
         return runs / name / file
     stamp = time.strftime("%Y_%m_%d_%H_%M_%S")
-    # Traces may take less than a second.
+    # Two traces may start in the same second.
     names = itertools.chain([stamp], (f"{stamp}_{i}" for i in itertools.count(2)))
     return next(runs / n / file for n in names if not (runs / n / file).exists())
 
@@ -233,7 +238,7 @@ def _events(session: Session) -> Iterator[str]:
 
 
 def _offer(file: Path) -> None:
-    """Print a link for Perfetto's page, and serve the file to it, once."""
+    """Print a link to Perfetto's page, and serve the file to it once."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -251,7 +256,7 @@ def _offer(file: Path) -> None:
             self.wfile.write(content)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """The link is all that is printed."""
+            """Print nothing: only the link is printed."""
 
     served = False
     with http.server.HTTPServer(("127.0.0.1", _PERFETTO_PORT), Handler) as server:

@@ -1,7 +1,7 @@
 """A trace in the format of TensorBoard's profiler (its `xplane.proto`).
 
-A space has planes, a plane has lines (threads), a line has events. Names of events, and of what is
-shown with them, stand once, in tables of the plane.
+A space has planes, a plane has lines (threads), a line has events. The names of events and of their
+values are stored once, in tables of the plane.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Iterable
 from itertools import groupby, starmap
 from operator import itemgetter
 
-from namoo._wire import content, number
+from namoo._base.protobuf import content, number
 
 
 def space(
     threads: dict[int, str], spans: Iterable[tuple[int, int, int, str, dict[str, str] | None]]
 ) -> bytes:
-    """The bytes of a file.
+    """Return the bytes of the file.
 
     Args:
-      threads: the numbers of threads, and their names.
-      spans: the thread, start and end in nanoseconds, name, and what is shown with it.
+        threads: the numbers of threads, and their names.
+        spans: the thread, start and end in nanoseconds, name, and what is shown with it.
     """
-    # Numbers in the plane's tables, as the fields that refer to them.
+    # Indices into the plane's tables, encoded as the fields that refer to them.
     names: dict[str, bytes] = {}
     stats: dict[str, bytes] = {}
 
@@ -40,7 +40,7 @@ def space(
         shown = b"".join(stat(*arg) for arg in args.items()) if args else b""
         return content(4, key(names, name), times, shown)
 
-    # What begins together: the outer one first.
+    # Of spans that start together, the outer one comes first.
     ordered = sorted(spans, key=lambda span: (span[0], span[1], -span[2]))
     lines = [
         content(3, number(1, thread), content(2, threads[thread].encode()), *starmap(event, own))

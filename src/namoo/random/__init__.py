@@ -1,9 +1,9 @@
 """`namoo.random`: random numbers that are functions of a key."""
 
-from namoo._lazy import lazy as _lazily
+from namoo._base.lazy import lazy as _lazily
 
 _TABLE = {
-    "primitives.gamma": "random_gamma_p",
+    "primitives.random.gamma": "random_gamma_p",
     "random.continuous": (
         "cauchy double_sided_maxwell exponential gumbel laplace logistic lognormal maxwell normal "
         "pareto rayleigh triangular truncated_normal wald weibull_min"

@@ -1,4 +1,4 @@
-from namoo.primitives.gamma import random_gamma_p as random_gamma_p
+from namoo.primitives.random.gamma import random_gamma_p as random_gamma_p
 from namoo.random.continuous import cauchy as cauchy
 from namoo.random.continuous import double_sided_maxwell as double_sided_maxwell
 from namoo.random.continuous import exponential as exponential
@@ -46,3 +46,5 @@ from namoo.random.uniforms import bernoulli as bernoulli
 from namoo.random.uniforms import rademacher as rademacher
 from namoo.random.uniforms import randint as randint
 from namoo.random.uniforms import uniform as uniform
+
+_TABLE: dict[str, str]

@@ -1,4 +1,4 @@
-"""Arguments of samplers made ready: types, shapes, parameters."""
+"""Checks and conversions of the arguments of samplers: types, shapes, parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from namoo import _dtypes, errors
+from namoo import errors
+from namoo._base import dtypes
+from namoo._base.source_context import at_user_line, hide_internal_frames
 from namoo.core.array import Array
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import context
@@ -22,7 +24,7 @@ F = TypeVar("F", bound=Callable)
 def sampler(fun: F) -> F:
     """Make `fun` an entry point whose result is divided over devices as `out_sharding` says."""
 
-    # One frame for both, as in `errors.boundary`: samplers are called eagerly, and often.
+    # One frame for both, as in `entry_point`: samplers are called eagerly, and often.
     @functools.wraps(fun)
     def sample(*args, **kwargs):
         try:
@@ -31,10 +33,10 @@ def sampler(fun: F) -> F:
             asked = kwargs.pop("out_sharding")
             return divided(fun.__name__, fun(*args, **kwargs), asked)
         except Exception as error:
-            errors.tidy(error)
+            hide_internal_frames(error)
             raise
 
-    sample.is_boundary = True  # type: ignore[attr-defined]
+    sample.is_entry_point = True  # type: ignore[attr-defined]
     return sample  # type: ignore[return-value]
 
 
@@ -42,8 +44,8 @@ def divided(name: str, x: Array, out_sharding: Any) -> Array:
     """A new array, divided over devices as the user of the function `name` asked for."""
     if out_sharding is None:
         return x
-    from namoo.api.sharded import with_sharding_constraint
-    from namoo.sharding.shardings import require_divisible
+    from namoo.devices.constraints import with_sharding_constraint
+    from namoo.devices.sharding.shardings import require_divisible
 
     sharding = _output_sharding(name, out_sharding)
     require_divisible(name, sharding, x.shape)
@@ -52,9 +54,10 @@ def divided(name: str, x: Array, out_sharding: Any) -> Array:
 
 def _output_sharding(name: str, given: Any) -> Any:
     """The sharding that the user asked for."""
-    from namoo.sharding import AxisType, NamedSharding, PartitionSpec, get_abstract_mesh
-    from namoo.sharding.context import concrete_mesh
-    from namoo.sharding.specs import axes_of
+    from namoo.devices.sharding.current_mesh import concrete_mesh, get_abstract_mesh
+    from namoo.devices.sharding.mesh import AxisType
+    from namoo.devices.sharding.partition_spec import PartitionSpec, axes_of
+    from namoo.devices.sharding.shardings import NamedSharding
 
     if isinstance(given, PartitionSpec):
         mesh = concrete_mesh()
@@ -87,9 +90,9 @@ def _output_sharding(name: str, given: Any) -> Any:
 def float_dtype(name: str, dtype: Any) -> np.dtype:
     """The floating type that the user named, or the default one."""
     if dtype is None:
-        return _dtypes.default_float_dtype()
-    wanted = _dtypes.check_user_dtype_supported(dtype, name)
-    if not _dtypes.issubdtype(wanted, np.floating):
+        return dtypes.default_float_dtype()
+    wanted = dtypes.check_user_dtype_supported(dtype)
+    if not dtypes.issubdtype(wanted, np.floating):
         raise ValueError(f"dtype argument to `{name}` must be a float dtype, got {wanted}")
     return wanted
 
@@ -97,9 +100,9 @@ def float_dtype(name: str, dtype: Any) -> np.dtype:
 def int_dtype(name: str, dtype: Any) -> np.dtype:
     """The integer type that the user named, or the default one."""
     if dtype is None:
-        return _dtypes.default_int_dtype()
-    wanted = _dtypes.check_user_dtype_supported(dtype, name)
-    if not _dtypes.issubdtype(wanted, np.integer):
+        return dtypes.default_int_dtype()
+    wanted = dtypes.check_user_dtype_supported(dtype)
+    if not dtypes.issubdtype(wanted, np.integer):
         raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {wanted}")
     return wanted
 
@@ -111,7 +114,7 @@ def array_of(name: str, argument: str, x: Any) -> Array:
     if not is_arraylike(x):
         raise TypeError(
             f"random.{name}: {argument} must be an array or a number, got {type(x)}; convert it "
-            f"first, {argument}=jnp.asarray({argument})." + errors.at_user_line()
+            f"first, {argument}=jnp.asarray({argument})." + at_user_line()
         )
     return to_array(x)
 
@@ -147,7 +150,7 @@ def sample_shape(name: str, shape: Any, *shapes: tuple[int, ...]) -> tuple[int, 
         raise ValueError(
             f"random.{name}: parameters of shapes {', '.join(map(str, shapes))} do not fit into "
             f"shape={wanted}; together they have shape {found}. Pass shape={found}, or a shape "
-            "that ends like it." + errors.at_user_line()
+            "that ends like it." + at_user_line()
         )
     return wanted
 
@@ -160,7 +163,7 @@ def _broadcast(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     except ValueError:
         raise ValueError(
             f"random.{name}: incompatible shapes for broadcasting: "
-            f"{', '.join(map(str, shapes))}." + errors.at_user_line()
+            f"{', '.join(map(str, shapes))}." + at_user_line()
         ) from None
 
 

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 import namoo.numpy as jnp
-from namoo import _dtypes, errors, lax
+from namoo import lax
+from namoo._base import dtypes
+from namoo._base.source_context import at_user_line, entry_point
 from namoo.core.array import Array, EagerArray
-from namoo.core.trace import context, eval_trace
+from namoo.eager import attach_shortcuts
 from namoo.primitives.shape import broadcast_to
 from namoo.random.arguments import (
     array_of,
@@ -32,16 +34,7 @@ Step = Callable[..., tuple]
 
 
 def _repeat(body: Step, going: Callable[..., Array], most: int, *state: Any) -> tuple:
-    """Repeat `body` while any element goes on, `most` times at the most.
-
-    With concrete values this is a Python loop: nothing is traced to draw a sample.
-    """
-    if context.trace is eval_trace:
-        for _ in range(most):
-            if not going(*state)._value.any():
-                break
-            state = body(*state)
-        return state
+    """Repeat `body` while any element goes on, `most` times at the most."""
     limit = np.int32(min(most, 2**31 - 1))
     return lax.while_loop(
         lambda carry: jnp.any(going(*carry[1:])) & (carry[0] < limit),
@@ -51,20 +44,12 @@ def _repeat(body: Step, going: Callable[..., Array], most: int, *state: Any) -> 
 
 
 def _either(mask: Array, chosen: Callable[[], Array], other: Callable[[], Array]) -> Array:
-    """Elements of `chosen()` where the mask holds, else of `other()`; neither without need."""
-    if type(mask) is EagerArray and context.trace is eval_trace:
-        if mask._value.all():
-            return chosen()
-        if not mask._value.any():
-            return other()
+    """Elements of `chosen()` where the mask holds, else of `other()`."""
     return jnp.where(mask, chosen(), other())
 
 
 def _zeros(shape: tuple[int, ...], dtype: Any) -> EagerArray:
     return EagerArray(np.zeros(shape, dtype))
-
-
-# ---- Poisson
 
 
 @sampler
@@ -98,7 +83,7 @@ def poisson(
     lam = array_of("poisson", "lam", lam)
     shape = sample_shape("poisson", shape, lam.shape)
     lam = broadcast_to(lam.astype(np.float32), shape)
-    number, most = lam.dtype.type, _dtypes.iinfo(dtype).max
+    number, most = lam.dtype.type, dtypes.iinfo(dtype).max
     small = jnp.isnan(lam) | (lam < number(10))
     # Each method gets a mean for which it stops soon where the other one is used.
     count = _either(
@@ -144,10 +129,7 @@ def _poisson_by_rejection(key: Any, lam: Array, dtype: np.dtype, most: int) -> A
     return count.astype(dtype)
 
 
-# ---- binomial and multinomial
-
-
-@errors.boundary
+@entry_point
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
     """How many of n trials succeed, each with probability p.
 
@@ -177,9 +159,9 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
     dtype = float_dtype("binomial", dtype)
     n, p = array_of("binomial", "n", n), array_of("binomial", "p", p)
     shape = sample_shape("binomial", shape, n.shape, p.shape)
-    kind = _dtypes.to_inexact_dtype(jnp.result_type(n, p))
+    kind = dtypes.to_inexact_dtype(jnp.result_type(n, p))
     n, p = (broadcast_to(x.astype(kind), shape) for x in (n, p))
-    return _binomials(one, n, p, _dtypes.finfo(dtype)).astype(dtype)
+    return _binomials(one, n, p, dtypes.finfo(dtype)).astype(dtype)
 
 
 def _binomials(key: Any, n: Array, p: Array, info: Any) -> Array:
@@ -282,7 +264,7 @@ def _binomial_by_rejection(key: Any, n: Array, p: Array, most: int) -> Array:
     return count
 
 
-@errors.boundary
+@entry_point
 def multinomial(
     key: Any,
     n: Any,
@@ -318,7 +300,7 @@ def multinomial(
     n, p = array_of("multinomial", "n", n), array_of("multinomial", "p", p)
     if not p.ndim:
         raise ValueError("random.multinomial: p needs an axis of categories, got a scalar.")
-    kind = _dtypes.to_inexact_dtype(jnp.result_type(n, p))
+    kind = dtypes.to_inexact_dtype(jnp.result_type(n, p))
     shape = p.shape if shape is None else shape_tuple(shape)
     try:
         p = jnp.broadcast_to(p.astype(kind), shape)
@@ -326,26 +308,25 @@ def multinomial(
     except ValueError as error:
         raise ValueError(
             f"random.multinomial: n of shape {n.shape} and p of shape {p.shape} do not fit "
-            f"shape={shape}, whose last axis is that of the categories." + errors.at_user_line()
+            f"shape={shape}, whose last axis is that of the categories." + at_user_line()
         ) from error
     p = jnp.moveaxis(p, -1, 0)
     left = lax.cumsum(p, 0, reverse=True)
     ratios = p / jnp.where(left == 0, kind.type(1), left)
     keys = split(one, shape[-1])
-    step = partial(_draw_category, info=_dtypes.finfo(kind))
-    if context.trace is eval_trace:
-        counts = []
-        for pair in zip(ratios, keys, strict=True):
-            n, count = step(n, pair)
-            counts.append(count)
-        out = jnp.stack(counts, -1) if counts else p.reshape(shape)
-    else:
-        _, out = lax.scan(step, n, (ratios, keys), unroll=unroll)
-        out = jnp.moveaxis(out, 0, -1)
-    return out if dtype is None else out.astype(_dtypes.check_user_dtype_supported(dtype))
+    step = partial(_draw_category, info=dtypes.finfo(kind))
+    out = jnp.moveaxis(_draw_categories(step, n, ratios, keys, unroll), 0, -1)
+    return out if dtype is None else out.astype(dtypes.check_user_dtype_supported(dtype))
+
+
+def _draw_categories(step: Step, n: Array, ratios: Array, keys: Any, unroll: Any) -> Array:
+    return lax.scan(step, n, (ratios, keys), unroll=unroll)[1]
 
 
 def _draw_category(n: Array, pair: tuple[Array, Any], info: Any) -> tuple[Array, Array]:
     ratio, key = pair
     count = _binomials(key, n, jnp.clip(ratio, 0, 1), info)
     return n - count, count
+
+
+attach_shortcuts(globals())

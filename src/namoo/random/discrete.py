@@ -1,4 +1,4 @@
-"""Choices among given things: categories, elements, orders; and counts of trials."""
+"""Discrete samples: categories, elements, permutations, and counts of trials."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 import namoo.numpy as jnp
-from namoo import _dtypes, errors, lax
+from namoo import lax
+from namoo._base import dtypes
+from namoo._base.source_context import entry_point
 from namoo.core.array import Array, EagerArray
 from namoo.numpy.creation import concrete
 from namoo.primitives.shape import canonical_axis
@@ -69,14 +71,14 @@ def categorical(
     batch = tuple(n for i, n in enumerate(logits.shape) if i != axis % logits.ndim)
     shape = sample_shape("categorical", shape, batch)
     extra = shape[: len(shape) - len(batch)]
-    if not _dtypes.issubdtype(logits.dtype, np.floating):
+    if not dtypes.issubdtype(logits.dtype, np.floating):
         raise ValueError(f"categorical needs logits of a floating dtype, got {logits.dtype}")
     if replace:
         whole = list(shape[len(extra) :])
         whole.insert(len(whole) + 1 + from_end, logits.shape[from_end])
         noise = gumbels(one, (*extra, *whole), logits.dtype, mode)
         total = noise + logits
-        return lax.argmax(total, total.ndim + from_end, _dtypes.default_int_dtype())
+        return lax.argmax(total, total.ndim + from_end, dtypes.default_int_dtype())
     count = math.prod(extra)
     if count > logits.shape[from_end]:
         raise ValueError(
@@ -115,11 +117,11 @@ def permutation(
     x = array_of("permutation", "x", x)
     axis = canonical_axis(axis, x.ndim or 1)
     if not x.ndim:
-        if not _dtypes.issubdtype(x.dtype, np.integer):
+        if not dtypes.issubdtype(x.dtype, np.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
         length = concrete(x, "the length x of random.permutation")
         return _shuffle(one, jnp.arange(operator.index(length)), axis)
-    if independent or x.ndim == 1 and not _dtypes.is_extended(x.dtype):
+    if independent or x.ndim == 1 and not dtypes.is_extended(x.dtype):
         return _shuffle(one, x, axis)
     order = _shuffle(one, jnp.arange(x.shape[axis]), 0)
     return jnp.take(x, order, axis, unique_indices=True)
@@ -152,7 +154,7 @@ def _order(words: np.ndarray) -> np.ndarray:
     return (codes & np.uint64(0xFFFFFFFF)).astype(np.intp)
 
 
-@errors.boundary
+@entry_point
 def choice(
     key: Any,
     a: Any,
@@ -170,7 +172,7 @@ def choice(
         shape: shape of the sample, which takes the place of `axis`.
         replace: whether an element may be drawn again.
         p: the probability of each element along `axis`; equal ones by default.
-        axis: the axis along which elements lie.
+        axis: the axis along which elements are drawn.
         mode: as of `gumbel`, for draws by `p` without replacement.
 
     Raises:
@@ -204,13 +206,13 @@ def choice(
             # A second axis of `a` does not matter: places are drawn, and then taken.
             return _taken(a, randint(one, shape, 0, size), axis)
         if not draws:
-            return _taken(a, jnp.zeros(shape, _dtypes.default_int_dtype()), axis)
+            return _taken(a, jnp.zeros(shape, dtypes.default_int_dtype()), axis)
         ordered = permutation(one, size if not a.ndim else a, axis)
         first = lax.slice_in_dim(ordered, 0, draws, axis=axis)
         return first.reshape((*ordered.shape[:axis], *shape, *ordered.shape[axis + 1 :]))
     p = array_of("choice", "p", p)
-    if not _dtypes.issubdtype(p.dtype, np.inexact):
-        p = p.astype(_dtypes.default_float_dtype())
+    if not dtypes.issubdtype(p.dtype, np.inexact):
+        p = p.astype(dtypes.default_float_dtype())
     if p.shape != (size,):
         raise ValueError(
             "p must be None or a 1D vector with the same size as a.shape[axis]. "
@@ -219,7 +221,7 @@ def choice(
     if replace:
         sums = lax.cumsum(p, 0)
         places = jnp.searchsorted(sums, sums[-1] * (1 - unit(one, shape, p.dtype)))
-        return _taken(a, places.astype(_dtypes.default_int_dtype()), axis)
+        return _taken(a, places.astype(dtypes.default_int_dtype()), axis)
     noise = gumbels(one, p.shape, p.dtype, mode) + jnp.log(p)
     return _taken(a, lax.top_k(noise, draws)[1].reshape(shape), axis)
 
@@ -256,8 +258,8 @@ def geometric(
     one, _ = single("geometric", key)
     dtype = int_dtype("geometric", dtype)
     p = array_of("geometric", "p", p)
-    if not _dtypes.issubdtype(p.dtype, np.inexact):
-        p = p.astype(_dtypes.default_float_dtype())
+    if not dtypes.issubdtype(p.dtype, np.inexact):
+        p = p.astype(dtypes.default_float_dtype())
     shape = sample_shape("geometric", shape, p.shape)
     u = unit(one, shape, p.dtype)
     u = jnp.where(u == 0, p.dtype.type(1), u)

@@ -1,4 +1,4 @@
-"""Gamma numbers, and what is made of them."""
+"""Gamma numbers, and samples that are made of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import namoo.numpy as jnp
 from namoo import lax
 from namoo.core.array import Array
-from namoo.primitives.gamma import random_gamma
+from namoo.primitives.random.gamma import random_gamma
 from namoo.primitives.shape import broadcast_to
 from namoo.random.arguments import (
     array_of,

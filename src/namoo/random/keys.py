@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
-from namoo._config import config
-from namoo._dtypes import KeyDType
+from namoo._base import dtypes
+from namoo._base.config import config
+from namoo._base.dtypes import KeyDType
+from namoo._base.source_context import at_user_line, entry_point
 from namoo.core.array import Array, EagerArray, owned, to_numpy
-from namoo.primitives import prng
 from namoo.primitives.arithmetic import add
-from namoo.primitives.generators import GENERATORS
+from namoo.primitives.random import prng
+from namoo.primitives.random.generators import GENERATORS
 from namoo.primitives.shape import convert_element_type
 from namoo.random.arguments import sampler, shape_tuple
 
@@ -25,12 +26,17 @@ _LEGACY = (
 
 
 def key_dtype_of(spec: Any) -> KeyDType:
-    """The key type that a generator's name, a key type, or None (the default) stands for."""
+    """The key type for the name of a generator, a key type, or None (the default)."""
     if isinstance(spec, KeyDType):
         return spec
     name = config.default_prng_impl if spec is None else spec
     if isinstance(name, str) and name in GENERATORS:
         return KeyDType(name)
+    if not isinstance(name, str):
+        raise TypeError(
+            f"unrecognized type {type(name)} of a PRNG implementation: pass its name, one of "
+            f"{', '.join(GENERATORS)}."
+        )
     raise ValueError(
         f"unrecognized PRNG implementation {name!r}. Choose one of: {', '.join(GENERATORS)}."
     )
@@ -47,19 +53,20 @@ def typed(key: Any) -> tuple[Any, bool]:
         )
     elif not isinstance(key, np.ndarray):
         raise _invalid(f"expected an array of keys, or of their uint32 words; got {key!r}")
+    wrapped = wrap_words(key, key_dtype_of(None))
     if config.legacy_prng_key == "error":
         raise ValueError(_LEGACY)
     if config.legacy_prng_key != "allow":
         warnings.warn(_LEGACY, UserWarning, stacklevel=4)
-    return wrap_words(key, key_dtype_of(None)), True
+    return wrapped, True
 
 
 def _invalid(what: str) -> TypeError:
-    return TypeError(f"invalid PRNG key data: {what}{errors.at_user_line()}")
+    return TypeError(f"JAX encountered invalid PRNG key data: {what}{at_user_line()}")
 
 
 def wrap_words(words: Any, dtype: KeyDType) -> Any:
-    """Words as keys, or a TypeError that says what is wrong with them."""
+    """Words as keys, or a TypeError that says why they are not keys."""
     if not isinstance(words, (Array, np.ndarray)):
         raise _invalid(f"expected an array of uint32 words; got {words!r}")
     n = len(dtype.key_shape)
@@ -82,7 +89,7 @@ def single(name: str, key: Any) -> tuple[Any, bool]:
         raise ValueError(
             f"{name} accepts a single key, but was given a key array of shape {key.shape}. "
             f"Map over it: vmap(lambda key: random.{name}(key, ...))(keys)."
-            f"{errors.at_user_line()}"
+            f"{at_user_line()}"
         )
     return out, raw
 
@@ -95,28 +102,28 @@ def _seed(name: str, seed: Any, dtype: KeyDType) -> Any:
             raise OverflowError(
                 f"random.{name}: the seed {seed} does not fit 64 bits; use seed % 2**63."
             ) from None
-        seed = EagerArray(value.astype(_dtypes.default_int_dtype()))
+        seed = EagerArray(value.astype(dtypes.default_int_dtype()))
     elif seed is None:
         raise ValueError(f"random.{name} needs an integer seed, got None.")
     elif not isinstance(seed, Array):
         if isinstance(seed, (list, tuple)):
             seed = np.asarray(seed)
         seed = EagerArray(to_numpy(seed))
-    if _dtypes.is_extended(seed.dtype):
+    if dtypes.is_extended(seed.dtype):
         raise TypeError(f"{name} accepts a scalar seed, but was given a key of type {seed.dtype}.")
     if seed.shape:
         raise TypeError(
             f"{name} accepts a scalar seed, but was given an array of shape {seed.shape}. "
             f"Map over seeds: vmap(random.{name})(seeds)."
         )
-    if not _dtypes.issubdtype(seed.dtype, np.integer):
+    if not dtypes.issubdtype(seed.dtype, np.integer):
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r} of type {seed.dtype}.")
     if config.random_seed_offset:
         seed = add(seed, EagerArray(np.asarray(config.random_seed_offset).astype(seed.dtype)))
     return prng.random_seed_p.bind(seed, impl=dtype.impl)
 
 
-@errors.boundary
+@entry_point
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     """A random key from an integer.
 
@@ -143,7 +150,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     return _seed("key", seed, key_dtype_of(dtype if impl is None else impl))
 
 
-@errors.boundary
+@entry_point
 def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     """The words of a random key from an integer: the older form of keys, taken everywhere.
 
@@ -166,7 +173,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     return made if config.enable_custom_prng else prng.random_unwrap_p.bind(made)
 
 
-@errors.boundary
+@entry_point
 def split(key: Any, num: Any = 2) -> Array:
     """New keys from a key, which must not be used again.
 
@@ -193,7 +200,7 @@ def split(key: Any, num: Any = 2) -> Array:
     return prng.random_unwrap_p.bind(keys) if raw else keys
 
 
-@errors.boundary
+@entry_point
 def fold_in(key: Any, data: Any) -> Array:
     """A new key from a key and an integer: another one for each integer.
 
@@ -257,15 +264,15 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
         [4070199207, 4202968722, 1427181096]
     """
     one, _ = single("bits", key)
-    wanted = _dtypes.default_uint_dtype()
+    wanted = dtypes.default_uint_dtype()
     if dtype is not None:
-        wanted = _dtypes.check_user_dtype_supported(dtype, "bits")
-    if not _dtypes.issubdtype(wanted, np.unsignedinteger):
+        wanted = dtypes.check_user_dtype_supported(dtype)
+    if not dtypes.issubdtype(wanted, np.unsignedinteger):
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtype}")
     return random_bits(one, wanted.itemsize * 8, shape_tuple(shape))
 
 
-@errors.boundary
+@entry_point
 def clone(key: Any) -> Array:
     """The same key, as one that has not been used: for checks of key reuse.
 
@@ -280,7 +287,7 @@ def clone(key: Any) -> Array:
     return key if isinstance(key, Array) else owned(key)
 
 
-@errors.boundary
+@entry_point
 def key_data(keys: Any) -> Array:
     """The words of keys.
 
@@ -301,7 +308,7 @@ def key_data(keys: Any) -> Array:
     return prng.random_unwrap_p.bind(typed(keys)[0])
 
 
-@errors.boundary
+@entry_point
 def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
     """Keys from their words.
 
@@ -324,7 +331,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return wrap_words(key_bits_array, key_dtype_of(dtype if impl is None else impl))
 
 
-@errors.boundary
+@entry_point
 def key_impl(keys: Any) -> str:
     """The name of the generator that keys are made for.
 
@@ -336,7 +343,7 @@ def key_impl(keys: Any) -> str:
     return typed(keys)[0].dtype.impl
 
 
-@errors.boundary
+@entry_point
 def key_dtype(impl_spec: Any = None) -> KeyDType:
     """The type of a generator's keys.
 

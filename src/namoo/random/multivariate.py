@@ -1,4 +1,4 @@
-"""Vectors and matrices."""
+"""Random vectors and matrices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 import namoo.numpy as jnp
-from namoo import errors
+from namoo._base.source_context import at_user_line
 from namoo.core.array import Array
 from namoo.numpy import linalg
 from namoo.random.arguments import float_dtype, param, sample_shape, sampler, shape_tuple
@@ -64,7 +64,7 @@ def multivariate_normal(
     if cov.shape[-2:] != (n, n):
         raise ValueError(
             f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, but got cov.shape "
-            f"== {cov.shape}." + errors.at_user_line()
+            f"== {cov.shape}." + at_user_line()
         )
     shape = sample_shape("multivariate_normal", shape, mean.shape[:-1], cov.shape[:-2])
     if method == "svd":

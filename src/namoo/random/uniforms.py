@@ -1,4 +1,4 @@
-"""What comes straight from bits: uniform floats and integers, coins."""
+"""Samples made directly from random bits: uniform floats and integers, booleans."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 import namoo.numpy as jnp
-from namoo import _dtypes, errors, lax
-from namoo._config import config
+from namoo import lax
+from namoo._base import dtypes
+from namoo._base.config import config
+from namoo._base.source_context import at_user_line
 from namoo.core.array import Array, EagerArray
-from namoo.core.trace import context, eval_trace
-from namoo.primitives.generators import float_form, unit_floats
-from namoo.primitives.prng import random_bits_p
+from namoo.eager import attach_shortcuts
+from namoo.primitives.random.generators import float_form
 from namoo.random.arguments import (
     array_of,
     float_dtype,
@@ -30,9 +31,6 @@ Shape = tuple[int, ...]
 def unit(key: Any, shape: Shape, dtype: np.dtype) -> Array:
     """Uniform floats in [0, 1): random bits are the mantissa of a float in [1, 2)."""
     drawn, carrier, shift, one = float_form(dtype)
-    if type(key) is EagerArray and context.trace is eval_trace:
-        words = random_bits_p.evaluate(key._value, bit_width=drawn, shape=shape)
-        return EagerArray(unit_floats(words, dtype))
     words = lax.convert_element_type(random_bits(key, drawn, shape), carrier)
     words = lax.bitwise_or(lax.shift_right_logical(words, shift), one)
     return lax.bitcast_convert_type(words, dtype) - dtype.type(1)
@@ -41,20 +39,11 @@ def unit(key: Any, shape: Shape, dtype: np.dtype) -> Array:
 def between(key: Any, shape: Shape, dtype: np.dtype, low: Any, high: Any) -> Array:
     """Uniform floats in [low, high): arrays of the sample's type, or Python numbers that it has."""
     u = unit(key, shape, dtype)
-    if type(low) is not float or type(high) is not float:
-        return jnp.maximum(low, u * (high - low) + low)
-    if type(u) is not EagerArray:
-        width = dtype.type(high) - dtype.type(low)
-        return jnp.maximum(low, u * float(width) + low)
-    scale_to(u._value, dtype.type(low), dtype.type(high))  # the floats are new
-    return u
-
-
-def scale_to(floats: np.ndarray, low: Any, high: Any) -> None:
-    """Change floats in [0, 1) into floats in [low, high), in place."""
-    floats *= high - low
-    floats += low
-    np.maximum(floats, low, out=floats)
+    if type(low) is float and type(high) is float:
+        width: Any = float(dtype.type(high) - dtype.type(low))
+    else:
+        width = high - low
+    return jnp.maximum(low, u * width + low)
 
 
 @sampler
@@ -101,7 +90,7 @@ def uniform(
     if shape_of_all != shape:
         raise TypeError(
             f"random.uniform: minval of shape {low.shape} and maxval of shape {high.shape} do not "
-            f"fit shape={shape}." + errors.at_user_line()
+            f"fit shape={shape}." + at_user_line()
         )
     return between(one, shape, dtype, spread(low, shape), spread(high, shape))
 
@@ -141,24 +130,29 @@ def randint(
     """
     one, _ = single("randint", key)
     if dtype is None:
-        wanted = _dtypes.default_int_dtype()
+        wanted = dtypes.default_int_dtype()
     else:
-        wanted = _dtypes.check_user_dtype_supported(dtype, "randint")
-        if not _dtypes.issubdtype(wanted, np.integer):
+        wanted = dtypes.check_user_dtype_supported(dtype)
+        if not dtypes.issubdtype(wanted, np.integer):
             raise TypeError(f"randint only accepts integer dtypes, got {wanted}")
     low = array_of("randint", "minval", minval)
     high = array_of("randint", "maxval", maxval)
     shape = sample_shape("randint", shape_tuple(shape), low.shape, high.shape)
-    # Narrow types, whose upper bound may lie outside of them, are drawn as int32.
+    # Narrow types are drawn as int32: their upper bound may be outside the type.
     wide = wanted if wanted.itemsize >= 4 else np.dtype(np.int32)
-    first, second = split(one)
+    keys = split(one)
     if type(minval) is int and type(maxval) is int:
         low, span, factor = _span_of_numbers(minval, maxval, wanted, wide)
-        if type(first) is EagerArray and context.trace is eval_trace:
-            words = _reduced(first, second, shape, span, factor)
-            return EagerArray((words.view(wide) + low).astype(wanted, copy=False))
     else:
         low, span, factor = _span_of_arrays(low, high, wanted, wide, shape)
+    return _integers(keys, shape, low, span, factor, wide, wanted)
+
+
+def _integers(
+    keys: Any, shape: Shape, low: Any, span: Any, factor: Any, wide: np.dtype, wanted: np.dtype
+) -> Array:
+    """Integers in a span, drawn as `wide` and returned as `wanted`; see `_span_of_numbers`."""
+    first, second = keys
     width = 8 * wide.itemsize
     words = _modulo(random_bits(first, width, shape), span) * factor
     words = words + _modulo(random_bits(second, width, shape), span)
@@ -168,37 +162,22 @@ def randint(
 
 
 def _modulo(words: Any, span: Any) -> Any:
-    """Words modulo a span; the words themselves where it is 0, which stands for all of them."""
+    """Words modulo a span; the words themselves where it is 0, which means all of them."""
     if not config.strict:
         return lax.rem(words, span)  # which is that
     whole = span == 0
     return jnp.where(whole, words, lax.rem(words, jnp.where(whole, span.dtype.type(1), span)))
 
 
-def _reduced(first: Any, second: Any, shape: Shape, span: Any, factor: Any) -> np.ndarray:
-    """Random words modulo a span, from two concrete keys: the same as below, in place."""
-    width = 8 * span.itemsize
-    words = random_bits_p.evaluate(second._value, bit_width=width, shape=shape)
-    if span:
-        np.remainder(words, span, out=words)
-    if factor:
-        high = random_bits_p.evaluate(first._value, bit_width=width, shape=shape)
-        np.remainder(high, span, out=high)
-        high *= factor
-        words += high
-        np.remainder(words, span, out=words)
-    return words
-
-
 # Integers in a span are one random word modulo the span, where the word has twice the bits:
 # (high·2^width + low) mod span.  The factor is 2^width mod span, as the square of
 # 2^(width/2) mod span; the square runs over to 0 for spans beyond 2^(width/2), where the low word
-# alone decides, as in JAX.  A span of 0 stands for all 2^width values: x mod 0 is x.
+# alone decides, as in JAX.  A span of 0 means all 2^width values: x mod 0 is x.
 
 
 def _span_of_numbers(low: int, high: int, dtype: np.dtype, wide: np.dtype) -> tuple[Any, ...]:
     """Least value, span and factor for bounds that are Python numbers."""
-    info = _dtypes.iinfo(dtype)
+    info = dtypes.iinfo(dtype)
     low = min(max(low, info.min), info.max)
     high = min(max(high, info.min), info.max + 1)
     unsigned = np.dtype(f"u{wide.itemsize}").type
@@ -212,10 +191,10 @@ def _span_of_arrays(
     low: Array, high: Array, dtype: np.dtype, wide: np.dtype, shape: Shape
 ) -> tuple[Any, ...]:
     """Least value, span and factor for bounds that are arrays."""
-    info, wide_info = _dtypes.iinfo(dtype), _dtypes.iinfo(wide)
+    info, wide_info = dtypes.iinfo(dtype), dtypes.iinfo(wide)
     low, high = _as_integers(low), _as_integers(high)
     # A bound above the widest type's greatest value means that this value is drawn, too.
-    whole = high > high.dtype.type(min(info.max, _dtypes.iinfo(high.dtype).max))
+    whole = high > high.dtype.type(min(info.max, dtypes.iinfo(high.dtype).max))
     whole = whole if dtype == wide else whole & False
     low = _clip(low, info.min, info.max).astype(wide)
     high = _clip(high, info.min, min(info.max + 1, wide_info.max)).astype(wide)
@@ -229,12 +208,12 @@ def _span_of_arrays(
 
 
 def _as_integers(x: Array) -> Array:
-    return x if _dtypes.issubdtype(x.dtype, np.integer) else x.astype(_dtypes.default_int_dtype())
+    return x if dtypes.issubdtype(x.dtype, np.integer) else x.astype(dtypes.default_int_dtype())
 
 
 def _clip(x: Array, low: int, high: int) -> Array:
-    """`x` moved between two bounds, each of which may lie outside of its type."""
-    own, number = _dtypes.iinfo(x.dtype), x.dtype.type
+    """`x` clipped to two bounds, each of which may be outside its type."""
+    own, number = dtypes.iinfo(x.dtype), x.dtype.type
     return jnp.clip(x, number(max(low, own.min)), number(min(high, own.max)))
 
 
@@ -265,7 +244,7 @@ def bernoulli(
     if mode not in ("low", "high"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
     p = array_of("bernoulli", "p", p)
-    if not _dtypes.issubdtype(p.dtype, np.floating):
+    if not dtypes.issubdtype(p.dtype, np.floating):
         raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {p.dtype}.")
     return coins(one, p, sample_shape("bernoulli", shape, p.shape), mode)
 
@@ -277,7 +256,7 @@ def coins(key: Any, p: Any, shape: Shape, mode: str = "low") -> Array:
         return unit(key, shape, dtype) < spread(p, shape)
     # The second number decides below the resolution of the first.
     first, second = unit(key, (2, *shape), dtype)
-    return second * dtype.type(_dtypes.finfo(dtype).eps) < spread(p, shape) - first
+    return second * dtype.type(dtypes.finfo(dtype).eps) < spread(p, shape) - first
 
 
 @sampler
@@ -298,12 +277,15 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     """
     one, _ = single("rademacher", key)
     if dtype is None:
-        dtype = _dtypes.default_int_dtype()
-    return signs(one, shape_tuple(shape), _dtypes.check_user_dtype_supported(dtype, "rademacher"))
+        dtype = dtypes.default_int_dtype()
+    return signs(one, shape_tuple(shape), dtypes.check_user_dtype_supported(dtype))
 
 
 def signs(key: Any, shape: Shape, dtype: np.dtype) -> Array:
     """-1 or 1, given a typed key."""
-    half = EagerArray(np.asarray(0.5, _dtypes.default_float_dtype()))
+    half = EagerArray(np.asarray(0.5, dtypes.default_float_dtype()))
     heads = coins(key, half, shape).astype(dtype)
     return (2 * heads - 1).astype(dtype)
+
+
+attach_shortcuts(globals())

@@ -1,7 +1,7 @@
 """Discrete cosine transforms: what JAX has as `jax.scipy.fft`.
 
 Each transform is the Fourier transform of a real signal that is extended to an even one.  For the
-types 2 and 3 the signal's even elements, followed by its odd ones backwards, will do.
+types 2 and 3 the signal's even elements, followed by its odd ones reversed, are enough.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy import fft
 from namoo.numpy.promote import array_of
@@ -33,7 +33,7 @@ def _rotated(x: Array, step: float, start: float = 0.0) -> Array:
     n = x.shape[-1]
     angle = -np.pi * (step * np.arange(n) + start) / n
     turn = np.exp(1j * angle).reshape((1,) * (x.ndim - 1) + (n,))
-    dtype = _dtypes.to_complex_dtype(x.dtype)
+    dtype = dtypes.to_complex_dtype(x.dtype)
     return x.astype(dtype) * jnp.asarray(turn, dtype)
 
 
@@ -83,14 +83,14 @@ def _along_last(x: Array, kind: int, norm: str | None, inverse: bool) -> Array:
     """The transform, or its inverse, along the last axis."""
     n = x.shape[-1]
     if inverse:
-        # Undoing a type is its opposite, over the factor by which both together grow.
+        # The inverse of a type is the opposite type, divided by the factor of both together.
         kind = _INVERSE[kind]
         norm = {None: "forward", "backward": "forward", "forward": None}.get(norm, norm)
     growth = 2 * (n - 1) if kind == 1 else 2 * n
     if norm != "ortho":
         out = _TRANSFORMS[kind](x)
         return out / growth if norm == "forward" else out
-    # Orthogonal: elements that stand alone are weighted by √2, on the way in or out.
+    # Orthogonal: unpaired elements are weighted by √2, before or after.
     if kind in (1, 3):
         x = _ends(x, math.sqrt(2), last=kind == 1)
     out = _TRANSFORMS[kind](x) / math.sqrt(growth)
@@ -117,7 +117,7 @@ def _transform(
             for part in (jnp.real(x), jnp.imag(x))
         )
         return complex_of(*parts)
-    x = x.astype(_dtypes.to_inexact_dtype(x.dtype))
+    x = x.astype(dtypes.to_inexact_dtype(x.dtype))
     for axis, length in zip(axes, lengths, strict=True):
         moved = jnp.moveaxis(x, axis, -1)
         if length is not None:
@@ -187,7 +187,7 @@ def idct(
     """The inverse of `dct` along an axis.
 
     Args:
-        x, type, n, axis, norm: as for `dct`; the type is that of the transform to be undone.
+        x, type, n, axis, norm: as for `dct`; the type is that of the transform to invert.
 
     Raises:
         ValueError, NotImplementedError: as for `dct`.

@@ -90,7 +90,7 @@ class RegularGridInterpolator:
 
         Args:
             xi: points of shape [..., number of axes], or a tuple of coordinates along each axis.
-            method: 'linear' or 'nearest', in place of the interpolator's own.
+            method: 'linear' or 'nearest', instead of the interpolator's own.
 
         Raises:
             ValueError: another method, or points of another number of axes.
@@ -118,7 +118,7 @@ class RegularGridInterpolator:
         return out.reshape(*shape, *self.values.shape[ndim:])
 
     def _linear(self, cells: list[tuple[Array, Array]]) -> Array:
-        """Each corner of a point's cell counts by its closeness."""
+        """Each corner of a point's cell is weighted by its closeness."""
         extra = (1,) * (self.values.ndim - len(cells))
         total: Any = 0.0
         for corner in itertools.product((0, 1), repeat=len(cells)):
@@ -137,7 +137,7 @@ class RegularGridInterpolator:
 
     @classmethod
     def tree_unflatten(cls, static, children):
-        # Without checks: leaves may be anything while a tree is taken apart and put together.
+        # Without checks: leaves may be anything while a tree is flattened and unflattened.
         self = object.__new__(cls)
         self.grid, self.values, self.fill_value = children
         self.method, self.bounds_error = static
@@ -145,7 +145,7 @@ class RegularGridInterpolator:
 
 
 def _cell(x: Array, grid: Array) -> tuple[Array, Array]:
-    """The cell of a grid axis in which each coordinate lies, and how far along it, from 0 to 1."""
+    """The cell of a grid axis that contains each coordinate, and the position in it, 0 to 1."""
     index = jnp.clip(jnp.searchsorted(grid, x) - 1, 0, grid.size - 2)
     start, stop = grid[index], grid[index + 1]
     return index, (x - start) / (stop - start)

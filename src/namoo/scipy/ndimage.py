@@ -12,6 +12,7 @@ import numpy as np
 
 from namoo import lax
 from namoo import numpy as jnp
+from namoo._base.caches import cached
 from namoo.core.array import Array
 
 __all__ = ["map_coordinates"]
@@ -70,9 +71,9 @@ _MARGIN = 12
 """How far a spline feels what lies beyond the edge of an array."""
 
 
-@functools.lru_cache(64)
+@cached("scipy.ndimage spline filters", bound=64, keyed_by="size, order, mode")
 def _filter(size: int, order: int, mode: str) -> np.ndarray:
-    """The matrix that makes of values the coefficients of the spline that goes through them."""
+    """The matrix from values to the coefficients of the spline through them."""
     from scipy.ndimage import spline_filter1d
 
     if size == 1:
@@ -83,11 +84,11 @@ def _filter(size: int, order: int, mode: str) -> np.ndarray:
 def _spline(
     x: Array, places: list[Array], order: int, mode: str, outside: Array
 ) -> tuple[Array, list[Array], str]:
-    """Coefficients of a spline in place of values, where to read them, and how they go on."""
+    """Coefficients of a spline instead of values, their coordinates, and the boundary mode."""
     if not jnp.issubdtype(x.dtype, jnp.inexact):
         x = x.astype(float)
     if mode not in _FILTERS:
-        # The surroundings are made explicit, as far as they matter.
+        # Pad explicitly, as far as the spline reaches.
         options = {"constant_values": outside} if mode == "constant" else {}
         x = jnp.pad(x, _MARGIN, mode="constant" if mode == "constant" else "edge", **options)
         places = [c + _MARGIN for c in places]

@@ -1,7 +1,6 @@
-from namoo.train.decisions import EMA as EMA
-from namoo.train.decisions import EarlyStopping as EarlyStopping
-from namoo.train.decisions import accumulate as accumulate
-from namoo.train.decisions import every as every
+from namoo.train.accumulation import accumulate as accumulate
+from namoo.train.early_stopping import EarlyStopping as EarlyStopping
+from namoo.train.ema import EMA as EMA
 from namoo.train.evaluation import evaluate as evaluate
 from namoo.train.events import EventWriter as EventWriter
 from namoo.train.events import read_events as read_events
@@ -16,8 +15,11 @@ from namoo.train.metrics import Perplexity as Perplexity
 from namoo.train.metrics import TopK as TopK
 from namoo.train.metrics import compute as compute
 from namoo.train.metrics import merge as merge
+from namoo.train.periodic import every as every
 from namoo.train.plots import plot as plot
 from namoo.train.progress import progress as progress
 from namoo.train.report import Timings as Timings
 from namoo.train.report import report as report
 from namoo.train.state import TrainState as TrainState
+
+_TABLE: dict[str, str]

@@ -1,4 +1,4 @@
-"""`evaluate`: a step over all batches of a loader, and what it measured."""
+"""`evaluate`: apply a step to all batches of a loader, and merge its metrics."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from namoo.train.metrics import Mean, Metric, compute, merge
 
 
 def evaluate(step: Callable[[Any, Any], Any], params: Any, loader: Iterable[Any]) -> Any:
-    """Applies a step to every batch and merges what it returns.
+    """Apply a step to every batch and merge what it returns.
 
     Args:
-      step: a function `(params, batch)`, compiled or not, that returns a tree of metrics, of
-        numbers, or of both. Numbers are means over the batch: they are averaged, with the number
-        of examples as the weight.
-      params: the parameters.
-      loader: batches. Of a padded `namoo.data.Loader` they are pairs `(batch, mask)`, and the mask
-        says how many examples there are.
+        step: a function `(params, batch)`, compiled or not, that returns a tree of metrics, of
+            numbers, or of both. Numbers are means over the batch: they are averaged, with the
+            number of examples as the weight.
+        params: the parameters.
+        loader: batches. A padded `namoo.data.Loader` yields pairs `(batch, mask)`, and the mask
+            says which examples count.
 
     Returns:
-      A tree like that of the step, with values in place of metrics.
+        A tree like that of the step, with values instead of metrics.
 
     Raises:
-      ValueError: if there are no batches.
+        ValueError: if there are no batches.
 
-    >>> import numpy as np
-    >>> from namoo import data
-    >>> loader = data.Loader(np.arange(5.0), batch_size=2, last="keep")
-    >>> evaluate(lambda w, x: {"mean": (w * x).mean()}, 10.0, loader)
-    {'mean': 20.0}
+    Example:
+        >>> import numpy as np
+        >>> from namoo import data
+        >>> loader = data.Loader(np.arange(5.0), batch_size=2, last="keep")
+        >>> evaluate(lambda w, x: {"mean": (w * x).mean()}, 10.0, loader)
+        {'mean': 20.0}
     """
     total: Any = None
     is_padded = getattr(loader, "last", None) == "pad"
@@ -48,7 +49,7 @@ def evaluate(step: Callable[[Any, Any], Any], params: Any, loader: Iterable[Any]
 
 
 def _as_metrics(found: Any, batch: Any, is_padded: bool) -> Any:
-    """A tree with metrics in the place of numbers."""
+    """Replace the numbers of a tree by metrics."""
 
     def metric(x: Any) -> Any:
         if isinstance(x, Metric):

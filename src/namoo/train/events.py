@@ -1,4 +1,4 @@
-"""TensorBoard's files of events: numbers over steps, as records of protocol buffers.
+"""TensorBoard's event files: numbers over steps, as records of protocol buffers.
 
 A record is the length of its data as a 64-bit integer, the checksum of the length, the data, and
 the checksum of the data. The data is a message `Event`: 1 the time, 2 the step, 3 the version of
@@ -15,9 +15,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from namoo import _wire
+from namoo._base import protobuf
 
-_POLYNOMIAL = 0x82F63B78  # Castagnoli's, its bits reversed
+_POLYNOMIAL = 0x82F63B78  # Castagnoli's polynomial with its bits reversed
 
 
 def _table() -> list[int]:
@@ -33,10 +33,11 @@ _TABLE = _table()
 
 
 def crc32c(data: bytes) -> int:
-    """The checksum CRC-32C.
+    """Return the checksum CRC-32C.
 
-    >>> hex(crc32c(b"123456789"))
-    '0xe3069283'
+    Example:
+        >>> hex(crc32c(b"123456789"))
+        '0xe3069283'
     """
     crc = 0xFFFFFFFF
     for byte in data:
@@ -45,20 +46,20 @@ def crc32c(data: bytes) -> int:
 
 
 def masked_crc32c(data: bytes) -> int:
-    """The checksum as it is stored beside its data: turned by 15 bits and moved."""
+    """Return the checksum as it is stored next to its data: rotated by 15 bits, plus a constant."""
     crc = crc32c(data)
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def record(data: bytes) -> bytes:
-    """Data as a record."""
+    """Return data as a record."""
     length = struct.pack("<Q", len(data))
     checks = struct.pack("<I", masked_crc32c(length)), struct.pack("<I", masked_crc32c(data))
     return length + checks[0] + data + checks[1]
 
 
 def _single(value: float) -> bytes:
-    """A number in single precision; one that is too large for it is infinite."""
+    """Encode a number in single precision; too large ones become infinite."""
     try:
         return struct.pack("<f", value)
     except (OverflowError, struct.error):
@@ -66,42 +67,42 @@ def _single(value: float) -> bytes:
 
 
 def scalars(step: int, values: Mapping[str, float], wall_time: float) -> bytes:
-    """The message `Event` of numbers at a step."""
+    """Return the `Event` message for numbers at a step."""
     summary = b"".join(
-        _wire.content(1, _wire.content(1, tag.encode()), b"\x15", _single(value))
+        protobuf.content(1, protobuf.content(1, tag.encode()), b"\x15", _single(value))
         for tag, value in values.items()
     )
     moment = b"\x09" + struct.pack("<d", wall_time)
-    return moment + _wire.number(2, step) + _wire.content(5, summary)
+    return moment + protobuf.number(2, step) + protobuf.content(5, summary)
 
 
 class EventWriter:
-    """A new file of events in a folder.
+    """A writer of a new event file in a folder.
 
     Args:
-      folder: where the file is made; TensorBoard is given this folder or one around it.
+        folder: where the file is made; TensorBoard is given this folder or one around it.
     """
 
     def __init__(self, folder: str | os.PathLike[str]):
         os.makedirs(folder, exist_ok=True)
         now = time.time()
         name = f"events.out.tfevents.{int(now):010d}.{socket.gethostname()}.{os.getpid()}"
-        # Two runs that begin in one second in one process get a file each.
+        # Two runs that start in the same second and process get separate files.
         number, path = 0, os.path.join(folder, f"{name}.0.namoo")
         while os.path.exists(path):
             number += 1
             path = os.path.join(folder, f"{name}.{number}.namoo")
         self.path = path
         self._file = open(path, "ab", buffering=0)
-        version = b"\x09" + struct.pack("<d", now) + _wire.content(3, b"brain.Event:2")
+        version = b"\x09" + struct.pack("<d", now) + protobuf.content(3, b"brain.Event:2")
         self._file.write(record(version))
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        """Appends numbers, as one record in one write."""
+        """Append numbers, as one record in one write."""
         self._file.write(record(scalars(step, values, time.time())))
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         self._file.close()
 
 
@@ -114,23 +115,25 @@ class Event(NamedTuple):
 
 
 def read_events(path: str | os.PathLike[str]) -> Iterator[Event]:
-    """Reads the numbers of a file of events.
+    """Read the numbers of an event file.
 
     Args:
-      path: the file.
+        path: the file.
 
     Returns:
-      The events in their order; one that was not written to its end is left out, if it is the last.
+        The events in their order; one that was not written to its end is left out, if it is the
+        last.
 
     Raises:
-      ValueError: if a checksum is wrong, or a record is no event.
+        ValueError: if a checksum is wrong, or a record is no event.
 
-    >>> import tempfile
-    >>> writer = EventWriter(tempfile.mkdtemp())
-    >>> writer.write(3, {"loss": 0.5})
-    >>> writer.close()
-    >>> [(event.step, event.values) for event in read_events(writer.path)]
-    [(3, {'loss': 0.5})]
+    Example:
+        >>> import tempfile
+        >>> writer = EventWriter(tempfile.mkdtemp())
+        >>> writer.write(3, {"loss": 0.5})
+        >>> writer.close()
+        >>> [(event.step, event.values) for event in read_events(writer.path)]
+        [(3, {'loss': 0.5})]
     """
     with open(path, "rb") as file:
         data = file.read()
@@ -157,7 +160,7 @@ def read_events(path: str | os.PathLike[str]) -> Iterator[Event]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """The fields of a message: number and value."""
+    """Yield the fields of a message: number and value."""
     at = 0
 
     def varint() -> int:
@@ -196,7 +199,7 @@ def _event(message: bytes) -> Event:
             for number, part in _fields(value):
                 if number == 1:
                     found = dict(_fields(part))
-                    # Pictures and tensors have other fields than a number.
+                    # Images and tensors have other fields than a number.
                     if 2 in found:
                         values[found[1].decode()] = found[2]
     return Event(wall_time, step, values)

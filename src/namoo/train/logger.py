@@ -20,27 +20,28 @@ KINDS = ("console", "csv", "jsonl", "tensorboard")
 
 
 class Logger:
-    """Keeps the numbers of a run, and writes them where they are wanted.
+    """Record the numbers of a run, and write them to the console and to files.
 
-    Every call is one line, appended to a file by a single write: a run that is killed leaves whole
-    lines, and a torn one is taken away when the run goes on. `history` has all of them, those of
-    an earlier run in the same folder too.
+    Every call appends one line to a file, in a single write: a run that is killed leaves complete
+    lines, and a partial one is removed when the run is resumed. `history` has all lines, including
+    those of an earlier run in the same folder.
 
     Args:
-      folder: where the files are: `log.csv`, `log.jsonl`, and those of TensorBoard.
-      kinds: which of "console", "csv", "jsonl", "tensorboard" to write.
-      file: where the console is; the standard output by default.
+        folder: where the files are: `log.csv`, `log.jsonl`, and those of TensorBoard.
+        kinds: which of "console", "csv", "jsonl", "tensorboard" to write.
+        file: where the console is; the standard output by default.
 
     Raises:
-      ValueError: if there is no such kind, or no folder for one that needs it.
+        ValueError: if a kind is unknown, or needs a folder and there is none.
 
-    >>> log = Logger(kinds=["console"])
-    >>> for step in (10, 20):
-    ...     log(step, loss=1 / step, accuracy=0.5)
-    step 10  loss 0.1  accuracy 0.5
-    step 20  loss 0.05  accuracy 0.5
-    >>> log.history
-    [{'step': 10, 'loss': 0.1, 'accuracy': 0.5}, {'step': 20, 'loss': 0.05, 'accuracy': 0.5}]
+    Example:
+        >>> log = Logger(kinds=["console"])
+        >>> for step in (10, 20):
+        ...     log(step, loss=1 / step, accuracy=0.5)
+        step 10  loss 0.1  accuracy 0.5
+        step 20  loss 0.05  accuracy 0.5
+        >>> log.history
+        [{'step': 10, 'loss': 0.1, 'accuracy': 0.5}, {'step': 20, 'loss': 0.05, 'accuracy': 0.5}]
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Logger:
             return
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
-        # CSV first, so that the history is JSON's where there are both: it keeps types.
+        # CSV first, so that the history comes from JSON where both exist: it preserves types.
         for kind, form in (("csv", _Csv), ("jsonl", _Jsonl)):
             if kind in self.kinds:
                 self._lines.append(form(self.folder / f"log.{kind}"))
@@ -74,7 +75,7 @@ class Logger:
             self._events = EventWriter(self.folder)
 
     def __call__(self, step: int, **values: Any) -> None:
-        """Logs numbers at a step; arrays of one number are read, and texts stay texts."""
+        """Log numbers at a step; arrays of one element are read, and strings are kept."""
         row = {"step": int(step), **{name: _plain(name, x) for name, x in values.items()}}
         self.history.append(row)
         for lines in self._lines:
@@ -87,12 +88,12 @@ class Logger:
                 print("  ".join(f"{k} {_short(v)}" for k, v in row.items()), file=self.file)
 
     def rewind(self, step: int) -> None:
-        """Forgets what was logged at a step and after it, for a run that is resumed there.
+        """Remove what was logged at a step and after it, for a run that is resumed there.
 
-        TensorBoard's file keeps it; what is written again lies over it.
+        TensorBoard's file keeps it; the new values are drawn over the old ones.
 
         Args:
-          step: the first step that is to be logged again.
+            step: the first step that is to be logged again.
         """
         kept = [row for row in self.history if row["step"] < step]
         if len(kept) < len(self.history):
@@ -101,7 +102,7 @@ class Logger:
                 lines.rewrite(kept)
 
     def close(self) -> None:
-        """Closes the files."""
+        """Close the files."""
         for lines in self._lines:
             lines.close()
         if self._events is not None:
@@ -115,7 +116,7 @@ class Logger:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A number or a text, from anything that is one."""
+    """Convert a value to a Python number or string."""
     if hasattr(value, "item") and hasattr(value, "shape"):
         if math.prod(value.shape) != 1:
             raise ValueError(
@@ -135,7 +136,7 @@ def _short(value: Any) -> str:
 
 
 class _Lines(ABC):
-    """A file that grows by whole lines."""
+    """A file that grows by complete lines."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -147,7 +148,7 @@ class _Lines(ABC):
         self._descriptor = os.open(self.path, flags, 0o666)
 
     def _repair(self) -> None:
-        """Cut off a line that was not written to its end."""
+        """Remove a last line that is incomplete."""
         if self.path.exists():
             data = self.path.read_bytes()
             whole = data.rfind(b"\n") + 1
@@ -158,7 +159,7 @@ class _Lines(ABC):
         os.write(self._descriptor, text.encode())
 
     def replace(self, text: str) -> None:
-        """Other contents, all at once."""
+        """Replace the content atomically."""
         new = self.path.with_name(self.path.name + ".new")
         with open(new, "w", encoding="utf-8", newline="") as file:
             file.write(text)
@@ -179,15 +180,15 @@ class _Lines(ABC):
 
     @abstractmethod
     def rewrite(self, rows: list[dict[str, Any]]) -> None:
-        """Have these rows and no others."""
+        """Replace all rows."""
 
     @abstractmethod
     def read(self) -> list[dict[str, Any]]:
-        """All rows."""
+        """Return all rows."""
 
 
 class _Jsonl(_Lines):
-    """One JSON object a line; JSON has no nan and no infinity, which are written as texts."""
+    """One JSON object per line; NaN and infinity, which JSON lacks, are written as strings."""
 
     def append(self, row: dict[str, Any]) -> None:
         self.write(self.text(row))
@@ -215,7 +216,7 @@ def _number(value: Any) -> Any:
 
 
 class _Csv(_Lines):
-    """A table whose first line has the names; a new name makes a new table of all rows."""
+    """A table whose first line has the names; a new name rewrites the table."""
 
     def __init__(self, path: Path):
         super().__init__(path)

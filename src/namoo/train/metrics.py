@@ -1,8 +1,8 @@
-"""Metrics as trees: sums that are updated, merged over steps and devices, and then computed.
+"""Metrics as trees: sums that are updated, merged over steps and devices, and finally evaluated.
 
 Every metric is a dataclass whose leaves are sums, so it can be carried by `scan`, returned by a
-compiled step, stacked by `vmap` and added up by `psum`. A mask says which examples count, as that
-of a padded batch.
+compiled step, stacked by `vmap` and added up by `psum`. A mask, such as that of a padded batch,
+says which examples count.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ T = TypeVar("T", bound="Metric")
 
 
 class Metric:
-    """What all metrics have; the leaves are sums over examples."""
+    """The base class of metrics; the leaves are sums over examples."""
 
     def merge(self: T, other: T) -> T:
-        """The metric of the examples of both."""
+        """Return the metric of the examples of both metrics."""
         return tree.map(operator.add, self, other)
 
     def reduce(self: T, axis_name: Any) -> T:
-        """The metric of all devices, inside a function mapped over them by `pmap` or `vmap`."""
+        """Return the metric over all devices, in a function mapped by `pmap` or `vmap`."""
         return lax.psum(self, axis_name)
 
     def sum(self: T, axis: int = 0) -> T:
-        """The metric of all that are stacked along an axis, as `vmap`, `scan` and `pmap` do."""
+        """Return the metric over all metrics that `vmap`, `scan` or `pmap` stacked."""
         return tree.map(lambda x: jnp.sum(x, axis), self)
 
     def compute(self) -> Any:
-        """The value."""
+        """Return the value."""
         raise TypeError(f"{type(self).__name__} does not say how it is computed.")
 
 
 def _count(mask: Any, like: Any) -> Any:
-    """Ones where an example counts, as integers in the shape of the examples."""
+    """Return integers in the shape of the examples: 1 where an example counts, else 0."""
     ones = jnp.ones(jnp.shape(like), jnp.int32)
     return ones if mask is None else ones * _aligned(mask, like).astype(jnp.int32)
 
 
 def _aligned(mask: Any, like: Any) -> Any:
-    """A mask of the first axes, as one of all."""
+    """Broadcast a mask of the leading axes to all axes."""
     mask = jnp.asarray(mask)
     return mask.reshape(mask.shape + (1,) * (jnp.ndim(like) - mask.ndim))
 
 
 def _guesses(scores: Any, labels: Any) -> Any:
-    """The classes with the highest scores, or those that are given, one for each label."""
+    """Return the classes with the highest scores, or the given classes, one per label."""
     scores = jnp.asarray(scores)
     are_scores = scores.ndim > labels.ndim
     guesses = jnp.argmax(scores, -1) if are_scores else scores
@@ -66,7 +66,7 @@ def _guesses(scores: Any, labels: Any) -> Any:
 
 
 def _ratio(part: Any, whole: Any) -> Any:
-    """A quotient that is zero where there is nothing to divide."""
+    """Return a quotient that is zero where the divisor is zero."""
     part, whole = jnp.asarray(part, jnp.float32), jnp.asarray(whole, jnp.float32)
     return jnp.where(whole == 0, 0.0, part / jnp.where(whole == 0, 1.0, whole))
 
@@ -78,12 +78,13 @@ class Mean(Metric):
         Σ w·x / Σ w
 
     Args:
-      total: the weighted sum.
-      weight: the sum of the weights.
+        total: the weighted sum.
+        weight: the sum of the weights.
 
-    >>> import namoo.numpy as jnp
-    >>> Mean.empty().update(jnp.array([1.0, 2.0])).update(6.0).compute()
-    Array(3., dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> Mean.empty().update(jnp.array([1.0, 2.0])).update(6.0).compute()
+        Array(3., dtype=float32)
     """
 
     total: Any
@@ -91,26 +92,26 @@ class Mean(Metric):
 
     @classmethod
     def empty(cls) -> Mean:
-        """The metric of no numbers."""
+        """Return the metric of no numbers."""
         return cls(jnp.zeros((), jnp.float32), jnp.zeros((), jnp.float32))
 
     def update(self, values: Any, mask: Any = None) -> Mean:
-        """The metric with more numbers.
+        """Return the metric after more numbers.
 
         Args:
-          values: numbers of any shape.
-          mask: their weights, or those of their first axes; all one by default.
+            values: numbers of any shape.
+            mask: their weights, or those of their first axes; all one by default.
         """
         values = jnp.asarray(values, jnp.float32)
         if mask is None:
             return Mean(self.total + jnp.sum(values), self.weight + values.size)
         weights = jnp.broadcast_to(_aligned(mask, values), values.shape).astype(jnp.float32)
-        # What is left out may be nan.
+        # Masked values may be NaN.
         kept = jnp.where(weights == 0, 0.0, values)
         return Mean(self.total + jnp.sum(kept * weights), self.weight + jnp.sum(weights))
 
     def compute(self) -> Any:
-        """The mean; 0 of nothing."""
+        """Return the mean, or 0 if there are no numbers."""
         return _ratio(self.total, self.weight)
 
 
@@ -120,32 +121,34 @@ class Perplexity(Mean):
 
         exp(Σ w·nll / Σ w)
 
-    >>> import namoo.numpy as jnp
-    >>> Perplexity.empty().update(jnp.log(jnp.array([2.0, 8.0]))).compute()
-    Array(4., dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> Perplexity.empty().update(jnp.log(jnp.array([2.0, 8.0]))).compute()
+        Array(4., dtype=float32)
     """
 
     def update(self, values: Any, mask: Any = None) -> Perplexity:
-        """The metric with the negative log-likelihoods of more tokens."""
+        """Return the metric after more tokens, given their negative log-likelihoods."""
         return Perplexity(*super().update(values, mask).to_tuple())  # type: ignore[attr-defined]
 
     def compute(self) -> Any:
-        """The perplexity."""
+        """Return the perplexity."""
         return jnp.exp(super().compute())
 
 
 @struct.dataclass
 class Accuracy(Metric):
-    """How many labels are the class with the highest score, of all.
+    """The fraction of labels that are the class with the highest score.
 
     Args:
-      correct: how many are.
-      count: how many there are.
+        correct: how many are.
+        count: the number of labels.
 
-    >>> import namoo.numpy as jnp
-    >>> logits = jnp.array([[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]])
-    >>> Accuracy.empty().update(logits, jnp.array([1, 0, 0])).compute()
-    Array(0.6666667, dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> logits = jnp.array([[1.0, 2.0], [3.0, 0.0], [0.0, 1.0]])
+        >>> Accuracy.empty().update(logits, jnp.array([1, 0, 0])).compute()
+        Array(0.6666667, dtype=float32)
     """
 
     correct: Any
@@ -153,19 +156,19 @@ class Accuracy(Metric):
 
     @classmethod
     def empty(cls) -> Any:
-        """The metric of no examples."""
+        """Return the metric of no examples."""
         return cls(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
     def update(self, scores: Any, labels: Any, mask: Any = None) -> Any:
-        """The metric with more examples.
+        """Return the metric after more examples.
 
         Args:
-          scores: scores of classes along the last axis, or predicted classes, as `labels`.
-          labels: the true classes.
-          mask: which examples count.
+            scores: scores of classes along the last axis, or predicted classes, as `labels`.
+            labels: the true classes.
+            mask: which examples count.
 
         Raises:
-          ValueError: if the shapes do not go together.
+            ValueError: if the shapes do not go together.
         """
         labels = jnp.asarray(labels)
         counted = _count(mask, labels)
@@ -175,34 +178,35 @@ class Accuracy(Metric):
         )
 
     def compute(self) -> Any:
-        """The accuracy, in [0, 1]."""
+        """Return the accuracy, in [0, 1]."""
         return _ratio(self.correct, self.count)
 
 
 @struct.dataclass
 class TopK(Accuracy):
-    """How many labels are among the k classes with the highest scores.
+    """The fraction of labels that are among the k classes with the highest scores.
 
-    A class with the score of the label counts as before it if its number is smaller.
+    Of classes with equal scores, the one with the smaller index comes first.
 
     Args:
-      k: how many classes.
+        k: how many classes.
 
-    >>> import namoo.numpy as jnp
-    >>> logits = jnp.array([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
-    >>> TopK.empty(k=2).update(logits, jnp.array([1, 2])).compute()
-    Array(0.5, dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> logits = jnp.array([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
+        >>> TopK.empty(k=2).update(logits, jnp.array([1, 2])).compute()
+        Array(0.5, dtype=float32)
     """
 
     k: int = struct.field(static=True, default=5)
 
     @classmethod
     def empty(cls, k: int = 5) -> TopK:
-        """The metric of no examples."""
+        """Return the metric of no examples."""
         return cls(jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32), k)
 
     def update(self, scores: Any, labels: Any, mask: Any = None) -> TopK:
-        """The metric with more examples: scores along the last axis, and the true classes."""
+        """Return the metric after more examples: scores along the last axis, and labels."""
         scores, labels = jnp.asarray(scores), jnp.asarray(labels)
         own = jnp.take_along_axis(scores, labels[..., None], -1)
         earlier = jnp.arange(scores.shape[-1]) < labels[..., None]
@@ -214,35 +218,36 @@ class TopK(Accuracy):
 
 @struct.dataclass
 class Confusion(Metric):
-    """How often each class was taken for each other.
+    """How often each class was predicted for each true class.
 
     Args:
-      matrix: integers; rows are true classes, columns predicted ones.
+        matrix: integers; rows are true classes, columns predicted ones.
 
-    >>> import namoo.numpy as jnp
-    >>> guesses, labels = jnp.array([0, 1, 1, 1]), jnp.array([0, 1, 0, 1])
-    >>> Confusion.empty(2).update(guesses, labels).compute()
-    Array([[1, 1],
-           [0, 2]], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> guesses, labels = jnp.array([0, 1, 1, 1]), jnp.array([0, 1, 0, 1])
+        >>> Confusion.empty(2).update(guesses, labels).compute()
+        Array([[1, 1],
+               [0, 2]], dtype=int32)
     """
 
     matrix: Any
 
     @classmethod
     def empty(cls, classes: int) -> Any:
-        """The metric of no examples, for so many classes."""
+        """Return the metric of no examples, for a number of classes."""
         return cls(jnp.zeros((classes, classes), jnp.int32))
 
     def update(self, scores: Any, labels: Any, mask: Any = None) -> Any:
-        """The metric with more examples.
+        """Return the metric after more examples.
 
         Args:
-          scores: scores of classes along the last axis, or predicted classes, as `labels`.
-          labels: the true classes; those outside the matrix are not counted.
-          mask: which examples count.
+            scores: scores of classes along the last axis, or predicted classes, as `labels`.
+            labels: the true classes; those outside the matrix are not counted.
+            mask: which examples count.
 
         Raises:
-          ValueError: if the shapes do not go together.
+            ValueError: if the shapes do not go together.
         """
         labels = jnp.asarray(labels)
         guess = _guesses(scores, labels)
@@ -254,7 +259,7 @@ class Confusion(Metric):
         return struct.replace(self, matrix=self.matrix + counts.reshape(size, size))
 
     def compute(self) -> Any:
-        """The matrix."""
+        """Return the matrix."""
         return self.matrix
 
 
@@ -265,23 +270,24 @@ class F1(Confusion):
         F1 = 2·tp / (2·tp + fp + fn)
 
     Args:
-      average: "macro" is the mean over classes, "micro" counts all classes together, "binary" is
-        that of class 1, and None is that of each class.
+        average: "macro" is the mean over classes, "micro" counts all classes together, "binary" is
+            that of class 1, and None is that of each class.
 
-    >>> import namoo.numpy as jnp
-    >>> guesses, labels = jnp.array([0, 1, 1, 1]), jnp.array([0, 1, 0, 1])
-    >>> F1.empty(2, average=None).update(guesses, labels).compute()
-    Array([0.6666667, 0.8      ], dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> guesses, labels = jnp.array([0, 1, 1, 1]), jnp.array([0, 1, 0, 1])
+        >>> F1.empty(2, average=None).update(guesses, labels).compute()
+        Array([0.6666667, 0.8      ], dtype=float32)
     """
 
     average: str | None = struct.field(static=True, default="macro")
 
     @classmethod
     def empty(cls, classes: int, average: str | None = "macro") -> F1:
-        """The metric of no examples, for so many classes.
+        """Return the metric of no examples, for a number of classes.
 
         Raises:
-          ValueError: if there is no such average.
+            ValueError: if the average is unknown.
         """
         if average not in ("macro", "micro", "binary", None):
             raise ValueError(
@@ -290,7 +296,7 @@ class F1(Confusion):
         return cls(jnp.zeros((classes, classes), jnp.int32), average)
 
     def compute(self) -> Any:
-        """The score, in [0, 1]; 0 of a class that is neither there nor predicted."""
+        """Return the score, in [0, 1]; 0 for a class that neither occurs nor is predicted."""
         hits = jnp.diagonal(self.matrix)
         both = jnp.sum(self.matrix, 0) + jnp.sum(self.matrix, 1)
         if self.average == "micro":
@@ -307,17 +313,18 @@ class AUC(Metric):
 
         P(score of a positive > score of a negative) + ½·P(they are equal)
 
-    Scores are counted in bins of equal width, so the result is that of scores rounded to a bin. It
-    is nan if a score is outside of [0, 1], as a logit may be.
+    Scores are counted in bins of equal width, so the result is that of scores rounded to bins. It
+    is NaN if a score, such as a logit, is outside of [0, 1].
 
     Args:
-      counts: how many negatives (row 0) and positives (row 1) are in each bin.
-      outside: how many scores are outside of [0, 1], or nan.
+        counts: how many negatives (row 0) and positives (row 1) are in each bin.
+        outside: how many scores are outside of [0, 1], or nan.
 
-    >>> import namoo.numpy as jnp
-    >>> scores, labels = jnp.array([0.1, 0.4, 0.35, 0.8]), jnp.array([0, 0, 1, 1])
-    >>> AUC.empty().update(scores, labels).compute()
-    Array(0.75, dtype=float32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> scores, labels = jnp.array([0.1, 0.4, 0.35, 0.8]), jnp.array([0, 0, 1, 1])
+        >>> AUC.empty().update(scores, labels).compute()
+        Array(0.75, dtype=float32)
     """
 
     counts: Any
@@ -325,11 +332,11 @@ class AUC(Metric):
 
     @classmethod
     def empty(cls, bins: int = 2048) -> AUC:
-        """The metric of no examples, with so many bins."""
+        """Return the metric of no examples, with a number of bins."""
         return cls(jnp.zeros((2, bins), jnp.int32), jnp.zeros((), jnp.int32))
 
     def update(self, scores: Any, labels: Any, mask: Any = None) -> AUC:
-        """The metric with more examples: scores in [0, 1], and labels that are 0 or 1."""
+        """Return the metric after more examples: scores in [0, 1], and labels 0 or 1."""
         bins, scores = self.counts.shape[1], jnp.asarray(scores)
         inside, counted = (scores >= 0) & (scores <= 1), _count(mask, scores)
         place = jnp.minimum(jnp.where(inside, scores, 0) * bins, bins - 1).astype(jnp.int32)
@@ -339,8 +346,8 @@ class AUC(Metric):
         return AUC(self.counts + added.reshape(2, bins), self.outside + outside)
 
     def compute(self) -> Any:
-        """The area; 0 if there are no positives or no negatives, nan if scores are outside."""
-        # Shares and not counts: products of counts would not be exact in float32.
+        """Return the area: 0 without positives or negatives, NaN if a score is out of range."""
+        # Fractions instead of counts: products of counts would not be exact in float32.
         negative, positive = (_ratio(row, jnp.sum(row)) for row in self.counts)
         above = jnp.cumsum(positive[::-1])[::-1] - positive
         area = jnp.sum(negative * (above + positive / 2))
@@ -352,18 +359,19 @@ def _is_metric(x: Any) -> bool:
 
 
 def merge(first: Any, *others: Any) -> Any:
-    """Merges trees of metrics, such as those of several steps.
+    """Merge trees of metrics, such as those of several steps.
 
     Args:
-      first: a tree whose leaves are metrics.
-      *others: trees like it.
+        first: a tree whose leaves are metrics.
+        *others: trees of the same structure.
 
     Returns:
-      A tree like them.
+        A tree like them.
 
-    >>> a, b = {"loss": Mean.empty().update(1.0)}, {"loss": Mean.empty().update(3.0)}
-    >>> compute(merge(a, b))
-    {'loss': 2.0}
+    Example:
+        >>> a, b = {"loss": Mean.empty().update(1.0)}, {"loss": Mean.empty().update(3.0)}
+        >>> compute(merge(a, b))
+        {'loss': 2.0}
     """
     for other in others:
         first = tree.map(lambda a, b: a.merge(b), first, other, is_leaf=_is_metric)
@@ -371,17 +379,18 @@ def merge(first: Any, *others: Any) -> Any:
 
 
 def compute(metrics: Any) -> Any:
-    """The values of a tree of metrics: Python numbers, or arrays where they have axes.
+    """Return the values of a tree of metrics: Python numbers, or arrays if they have axes.
 
     Args:
-      metrics: a tree whose leaves are metrics.
+        metrics: a tree whose leaves are metrics.
 
     Returns:
-      A tree of values.
+        A tree of values.
 
-    >>> compute({"loss": Mean.empty().update(1.5), "confusion": Confusion.empty(2)})
-    {'confusion': Array([[0, 0],
-           [0, 0]], dtype=int32), 'loss': 1.5}
+    Example:
+        >>> compute({"loss": Mean.empty().update(1.5), "confusion": Confusion.empty(2)})
+        {'confusion': Array([[0, 0],
+               [0, 0]], dtype=int32), 'loss': 1.5}
     """
 
     def value(metric: Metric) -> Any:

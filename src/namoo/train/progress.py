@@ -1,4 +1,4 @@
-"""`progress`: how far a loop has come, where somebody is looking and nowhere else."""
+"""`progress`: show how far a loop has come, on a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Any, TextIO
 
 
 class progress:
-    """Shows how far a loop has come, how fast it is, what is left, and numbers such as the loss.
+    """Show how far a loop has come, its speed, the remaining time, and numbers such as the loss.
 
-    The line is drawn a few times a second, by tqdm if it is installed. A number is read only when
-    it is drawn. It is shown on a terminal and in a notebook; to anything else, as a file or a pipe,
-    nothing at all is written.
+    The line is drawn a few times per second, by tqdm if it is installed. A number is read only when
+    it is drawn. Nothing is written to files and pipes, only to terminals and notebooks.
 
     Args:
-      iterable: what to loop over.
-      total: how many items there are; its length by default, if it has one.
-      description: words in front.
-      file: where to draw; the standard error by default.
-      interval: how many seconds between two drawings, at least.
+        iterable: what to loop over.
+        total: the number of items; by default the length of the iterable, if it has one.
+        description: words in front.
+        file: where to draw; the standard error by default.
+        interval: how many seconds between two drawings, at least.
 
-    >>> shown = progress(range(3), description="epoch 1")
-    >>> for step in shown:
-    ...     shown(loss=1 / (step + 1))
-    >>> shown.count
-    3
+    Example:
+        >>> shown = progress(range(3), description="epoch 1")
+        >>> for step in shown:
+        ...     shown(loss=1 / (step + 1))
+        >>> shown.count
+        3
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class progress:
         self.numbers: dict[str, Any] = {}
 
     def __call__(self, **numbers: Any) -> None:
-        """Shows these numbers from now on."""
+        """Set the numbers to show."""
         self.numbers.update(numbers)
 
     def __len__(self) -> int:
@@ -78,7 +78,7 @@ class progress:
             draw.close()
 
     def shown_numbers(self) -> str:
-        """The numbers as they are drawn."""
+        """Return the text of the numbers."""
         return ", ".join(f"{name} {_short(value)}" for name, value in self.numbers.items())
 
 
@@ -87,7 +87,7 @@ _drawn: list[_Line | _tqdm] = []
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Takes what is drawn off the line, for other words to be written there, and draws it again."""
+    """Context manager: clear the line so that other text can be written, then draw it again."""
     for draw in _drawn:
         draw.clear()
     yield
@@ -96,7 +96,7 @@ def aside() -> Iterator[None]:
 
 
 def _is_watched(file: TextIO | None) -> bool:
-    """Whether somebody sees what is written while it is: on a terminal, or in a notebook."""
+    """Return whether output is visible while it is written: on a terminal or in a notebook."""
     if file is None:  # a program without a console has no standard error
         return False
     return file.isatty() or type(file).__module__.partition(".")[0] == "ipykernel"
@@ -114,7 +114,7 @@ def _short(value: Any) -> str:
 
 
 class _Line:
-    """A line that is written over itself."""
+    """A line that overwrites itself."""
 
     def __init__(self, of: progress):
         self.of, self.start, self.first = of, time.perf_counter(), of.count
@@ -139,10 +139,11 @@ class _Line:
 
 
 def line(of: progress, done: int, seconds: float) -> str:
-    """The line of a loop that has done so many steps in so many seconds.
+    """Return the text of a loop that has done `done` steps in `seconds`.
 
-    >>> line(progress(range(4), description="fit"), 1, 2.0)
-    'fit  1/4  25%  0.50 steps/s  0:06 left'
+    Example:
+        >>> line(progress(range(4), description="fit"), 1, 2.0)
+        'fit  1/4  25%  0.50 steps/s  0:06 left'
     """
     rate = done / seconds if seconds > 0 else 0.0
     parts = [of.description] if of.description else []
@@ -159,10 +160,11 @@ def line(of: progress, done: int, seconds: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Seconds as a clock shows them.
+    """Format seconds like a clock.
 
-    >>> clock(59.6), clock(3725)
-    ('1:00', '1:02:05')
+    Example:
+        >>> clock(59.6), clock(3725)
+        ('1:00', '1:02:05')
     """
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -170,7 +172,7 @@ def clock(seconds: float) -> str:
 
 
 class _tqdm:
-    """tqdm's bar."""
+    """A progress bar of tqdm."""
 
     def __init__(self, of: progress):
         from tqdm import tqdm

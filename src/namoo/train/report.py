@@ -1,4 +1,4 @@
-"""`report`: a run on one page of HTML; `Timings`: where its time went."""
+"""`report`: a run on one page of HTML; `Timings`: how long its parts take."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from namoo._trees import summary
 from namoo.train.plots import Points, page, series_of, svg
+from namoo.tree.arithmetic import summary
 
 
 class Timings:
     """How long the named parts of a loop take.
 
-    >>> timings = Timings()
-    >>> for _ in range(3):
-    ...     with timings("step"):
-    ...         pass
-    >>> len(timings.seconds["step"])
-    3
+    Example:
+        >>> timings = Timings()
+        >>> for _ in range(3):
+        ...     with timings("step"):
+        ...         pass
+        >>> len(timings.seconds["step"])
+        3
     """
 
     def __init__(self) -> None:
@@ -34,7 +35,7 @@ class Timings:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
-        """Adds the time that a `with` takes."""
+        """Records the time that the body of a `with` takes."""
         start = time.perf_counter()
         try:
             yield
@@ -52,34 +53,38 @@ def report(
     title: str = "Run",
     x: str = "step",
 ) -> Path:
-    """Writes a run as one page of HTML, which needs no other file and runs no program.
+    """Writes a run as one self-contained page of HTML, without scripts.
 
     Args:
-      path: where to write.
-      history: a `Logger`; or rows, dicts of numbers by name; or one dict of lists by name.
-      config: what the run was made with; may be nested.
-      params: a tree, of which a table of arrays is shown.
-      timings: `Timings`, or seconds by name.
-      title: the title.
-      x: the name of the numbers along the horizontal axis.
+        path: the file to write.
+        history: a `Logger`; or rows, dicts of numbers by name; or one dict of lists by name.
+        config: the configuration of the run; may be nested.
+        params: a tree of arrays, shown as a table.
+        timings: `Timings`, or seconds by name.
+        title: the title.
+        x: the name of the numbers along the horizontal axis.
 
     Returns:
-      The path.
+        The path.
 
-    >>> import tempfile, pathlib
-    >>> page = report(
-    ...     pathlib.Path(tempfile.mkdtemp()) / "run.html",
-    ...     {"loss": [2.0, 1.0]},
-    ...     config={"rate": 0.1},
-    ...     timings={"step": [0.1, 0.2]},
-    ... )
-    >>> "<svg" in page.read_text()
-    True
+    Raises:
+        ImportError: if there are curves to draw and matplotlib is not installed.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> page = report(
+        ...     pathlib.Path(tempfile.mkdtemp()) / "run.html",
+        ...     {"loss": [2.0, 1.0]},
+        ...     config={"rate": 0.1},
+        ...     timings={"step": [0.1, 0.2]},
+        ... )
+        >>> "<svg" in page.read_text()
+        True
     """
     series = {name: points for name, points in series_of(history, x).items() if points}
     parts = []
     if series:
-        heads = ("name", "last", "least", f"at {x}", "most", f"at {x}", "count")
+        heads = ("name", "last", "min", f"at {x}", "max", f"at {x}", "count")
         parts += ["<h2>Curves</h2>", svg(series, x)]
         parts += ["<h2>Numbers</h2>", _table(heads, map(_number, series.items()))]
     if config is not None:
@@ -88,7 +93,7 @@ def report(
         parts += ["<h2>Parameters</h2>", f"<pre>{escape(str(summary(params)))}</pre>"]
     if timings is not None:
         seconds = timings.seconds if isinstance(timings, Timings) else timings
-        heads = ("part", "count", "total", "mean", "median", "longest")
+        heads = ("part", "count", "total", "mean", "median", "max")
         parts += ["<h2>Timings</h2>", _table(heads, map(_timing, seconds.items()))]
     machine = [
         ("written", time.strftime("%Y-%m-%d %H:%M:%S %z")),
@@ -122,7 +127,7 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 
 def _number(item: tuple[str, Points]) -> tuple[str, ...]:
-    """A curve in numbers: its end, and its extremes and their places."""
+    """A row of the table of curves: the last value, the extremes and where they are."""
     name, points = item
     known = [point for point in points if not math.isnan(point[1])] or points
     least, most = min(known, key=lambda p: p[1]), max(known, key=lambda p: p[1])
@@ -132,16 +137,17 @@ def _number(item: tuple[str, Points]) -> tuple[str, ...]:
 
 def _timing(item: tuple[str, Any]) -> tuple[str, ...]:
     name, seconds = item
-    all_of = np.atleast_1d(np.asarray(seconds, float))
-    values = all_of.sum(), all_of.mean(), np.median(all_of), all_of.max()
-    return name, str(len(all_of)), *map(_duration, values)
+    times = np.atleast_1d(np.asarray(seconds, float))
+    values = times.sum(), times.mean(), np.median(times), times.max()
+    return name, str(len(times)), *map(_duration, values)
 
 
 def _duration(seconds: float) -> str:
-    """Seconds in a unit that suits them.
+    """Seconds in a readable unit.
 
-    >>> _duration(0.00002), _duration(0.5), _duration(90.0)
-    ('20 µs', '500 ms', '90 s')
+    Example:
+        >>> _duration(0.00002), _duration(0.5), _duration(90.0)
+        ('20 µs', '500 ms', '90 s')
     """
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:

@@ -7,39 +7,40 @@ from typing import Any
 
 from namoo import mixed, struct, tree
 from namoo import numpy as jnp
-from namoo._tree.diff import mismatch
 from namoo.optim.base import apply_updates
+from namoo.tree.difference import mismatch
 
 
 @struct.dataclass
 class TrainState:
-    """What changes in training, and the functions that change it.
+    """The values that change in training, and the functions that change them.
 
     The fields `step`, `params`, `opt_state` and `loss_scale` are data; `apply_fn` and `tx` are part
-    of the structure. A class below it may have more fields, such as the state of batch norms.
+    of the structure. Subclasses may add fields, such as the state of batch norms.
 
     Args:
-      step: how many gradients were applied.
-      params: the parameters: any tree, a `namoo.Module` too.
-      opt_state: the state of `tx`.
-      apply_fn: the function of the model, often `(params, x) -> y`.
-      tx: an optimiser: a pair `(init, update)` as in `namoo.optim` and Optax.
-      loss_scale: a scale of `namoo.mixed`, for gradients of a loss that was scaled by it.
+        step: how many gradients were applied.
+        params: the parameters: any tree, a `namoo.Module` too.
+        opt_state: the state of `tx`.
+        apply_fn: the function of the model, often `(params, x) -> y`.
+        tx: an optimiser: a pair `(init, update)` as in `namoo.optim` and Optax.
+        loss_scale: a scale of `namoo.mixed`, for gradients of a loss that was scaled by it.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> from namoo import optim
-    >>> state = TrainState.create(
-    ...     apply_fn=lambda params, x: params["w"] * x,
-    ...     params={"w": jnp.array(1.0)},
-    ...     tx=optim.sgd(0.1),
-    ... )
-    >>> @namoo.jit
-    ... def train_step(state, x, y):
-    ...     loss = lambda params: (state.apply_fn(params, x) - y) ** 2
-    ...     return state.apply_gradients(grads=namoo.grad(loss)(state.params))
-    >>> state = train_step(state, 1.0, 2.0)
-    >>> state.step, state.params
-    (Array(1, dtype=int32), {'w': Array(1.2, dtype=float32)})
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> from namoo import optim
+        >>> state = TrainState.create(
+        ...     apply_fn=lambda params, x: params["w"] * x,
+        ...     params={"w": jnp.array(1.0)},
+        ...     tx=optim.sgd(0.1),
+        ... )
+        >>> @namoo.jit
+        ... def train_step(state, x, y):
+        ...     loss = lambda params: (state.apply_fn(params, x) - y) ** 2
+        ...     return state.apply_gradients(grads=namoo.grad(loss)(state.params))
+        >>> state = train_step(state, 1.0, 2.0)
+        >>> state.step, state.params
+        (Array(1, dtype=int32), {'w': Array(1.2, dtype=float32)})
     """
 
     step: Any
@@ -53,16 +54,16 @@ class TrainState:
     def create(
         cls, *, params: Any, tx: Any, apply_fn: Callable[..., Any] | None = None, **kwargs: Any
     ) -> Any:
-        """A state at the start.
+        """Return the initial state.
 
         Args:
-          params: the parameters.
-          tx: the optimiser, whose state is made here.
-          apply_fn: the function of the model.
-          **kwargs: other fields.
+            params: the parameters.
+            tx: the optimiser, whose state is made here.
+            apply_fn: the function of the model.
+            **kwargs: other fields.
 
         Returns:
-          The state, with step 0.
+            The state, with step 0.
         """
         return cls(
             step=jnp.zeros((), jnp.int32),
@@ -76,24 +77,24 @@ class TrainState:
     def apply_gradients(
         self, grads: Any, *, extra_args: Mapping[str, Any] | None = None, **kwargs: Any
     ) -> Any:
-        """The state after a step.
+        """Return the state after a step.
 
             updates, opt_state = tx.update(grads, opt_state, params)
             params = params + updates
 
-        With a `loss_scale` the gradients are divided by it first; if one is not finite, parameters
-        and optimiser stay as they are, and the scale becomes smaller.
+        With a `loss_scale`, the gradients are divided by it first. If one is not finite, parameters
+        and optimiser state are kept, and the scale is reduced.
 
         Args:
-          grads: a tree like the parameters.
-          extra_args: further arguments of `tx.update` by name, such as the loss as `value`.
-          **kwargs: other fields to replace.
+            grads: a tree like the parameters.
+            extra_args: further arguments of `tx.update` by name, such as the loss as `value`.
+            **kwargs: other fields to replace.
 
         Returns:
-          The new state.
+            The new state.
 
         Raises:
-          ValueError: if the gradients do not have the structure of the parameters.
+            ValueError: if the gradients do not have the structure of the parameters.
         """
         if tree.structure(grads) != tree.structure(self.params):
             raise mismatch(

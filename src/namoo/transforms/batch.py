@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from namoo._config import config
-from namoo._lazy import later
+from namoo._base.caches import per_program
+from namoo._base.config import config
+from namoo._base.lazy import later
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
+from namoo.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from namoo.core.trace import Trace, Tracer, context, named_axis, rules_on, set_trace
 from namoo.primitives.shape import broadcast, moveaxis, shape_of
-from namoo.transforms import recall
-from namoo.transforms.replay import bind_each, is_eager, replay
-from namoo.transforms.stage import derived, stage_closed
+from namoo.transforms.stage import stage_closed
 
-leaks = later("namoo.core.leaks")
+leaks = later("namoo.analysis.leaks")
 
 
 class Axis(NamedTuple):
     """The axis that is mapped over; collectives find it by its name.
 
     `spmd` are the mesh axes that it is divided over, where values within are laid out on devices.
+    `devices` says that the examples stand for devices: each has effects of its own.
     """
 
     size: int
     name: Any = None
     spmd: Any = None
+    devices: bool = False
 
 
 class BatchTracer(Tracer):
@@ -47,6 +48,9 @@ class BatchTracer(Tracer):
             aval = ShapedArray(shape, whole.dtype, whole.weak_type)
         self.aval = aval
 
+    def __repr__(self) -> str:
+        return f"VmapTracer(aval={self.aval}, batched={aval_of(self.value)})"
+
     def origin(self) -> str:
         if isinstance(self.value, Tracer) and (outer := self.value.origin()):
             return outer
@@ -62,13 +66,16 @@ class BatchTrace(Trace):
     kind = "batch"
 
     def __init__(self, parent: Trace, axis: Axis, tag: object = None):
-        self.parent = parent
+        self.stack_on(parent)
+        self.asks_memory = self.eager and self.replays
         self.axis = axis
         self.tag = object() if tag is None else tag
         """Shared by the traces of one `vmap`: each knows the values of the others. There are
         several where it maps a function with custom rules, which run under other parents."""
-        self.eager = is_eager(parent)
-        self.recalls = self.eager or parent.recalls
+
+    def owns(self, x: Any) -> bool:
+        """Whether a value has the mapped axis."""
+        return type(x) is BatchTracer and x._trace.tag is self.tag
 
     def pair(self, x: Any) -> tuple[Any, int | None]:
         """A value and the place of the mapped axis in it, None where it has none."""
@@ -78,31 +85,6 @@ class BatchTrace(Trace):
 
     def join(self, value: Any, dim: int | None) -> Any:
         return value if dim is None else BatchTracer(self, value, dim)
-
-    def replay(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-        """The results of a program without collectives, under this trace."""
-        values, dims, tag = [], [], self.tag
-        for x in args:
-            own = type(x) is BatchTracer and x._trace.tag is tag
-            values.append(x.value if own else x)
-            dims.append(x.dim if own else None)
-        if dims.count(None) == len(dims):
-            return replay(self.parent, closed, values)
-        # Sizes of batches are many: programs are not made of the first, nor kept for all.
-        key = (closed.jaxpr, self.axis.size, *dims)
-        entry = recall.known.get(key)
-        if entry is None:
-            recall.note(key)
-            if recall.patient and not self.eager:
-                return bind_each(self, closed, args)
-        if entry is None or entry is recall.SEEN:
-            entry = recall.known[key] = _batched(closed, Axis(self.axis.size), dims)
-        program, places = entry
-        outs = replay(self.parent, program, values)
-        return [
-            x if dim is None else BatchTracer(self, x, dim, aval)
-            for x, (dim, aval) in zip(outs, places, strict=True)
-        ]
 
     def process(self, prim, args, params):
         if prim.takes_functions:
@@ -116,10 +98,6 @@ class BatchTrace(Trace):
             dims.append(x.dim if own else None)
         collective = self.axis.name is not None and self.axis.name in prim.collective_axes(params)
         moves = dims.count(None) < len(dims)
-        if moves and self.eager:
-            out = recall.operation(self, prim, args, params)
-            if out is not None:
-                return out
         with rules_on(self.parent, prim) if prim.only_binds else set_trace(self.parent):
             if not collective and not moves:
                 return prim.bind(*values, **params)
@@ -171,25 +149,6 @@ def _batch(fun, axis, args, dims, tag):
     return values, out_dims
 
 
-def _batched(
-    closed: ClosedJaxpr, axis: Axis, dims: Sequence[int | None]
-) -> tuple[ClosedJaxpr, list[tuple[int | None, ShapedArray]]]:
-    """The program on inputs that are mapped along `dims`; where its results are, and their types
-    in one example."""
-    out_dims: list[int | None] = []
-
-    def fun(*args):
-        outs, out_dims[:] = batch(jaxpr_as_fun(closed), axis, args, dims)
-        return outs
-
-    avals = [
-        a if d is None else a.update(shape=(*a.shape[:d], axis.size, *a.shape[d:]))
-        for a, d in zip(closed.in_avals, dims, strict=True)
-    ]
-    program = stage_closed(fun, avals, closed.jaxpr.name)
-    return program, list(zip(out_dims, closed.out_avals, strict=True))
-
-
 def batch_to(axis: Axis, x: Any, dim: int | None, place: int = 0) -> Any:
     """`x` with the mapped axis at `place`, repeated along it where it has none."""
     if dim is None:
@@ -200,39 +159,41 @@ def batch_to(axis: Axis, x: Any, dim: int | None, place: int = 0) -> Any:
 def batch_jaxpr(
     closed: ClosedJaxpr, axis: Axis, batched: Sequence[bool], force: bool | Sequence[bool] = False
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program on batched inputs, with the mapped axis first; also which results have it.
+    """Map a program over an axis.
 
-    Results in `force` have it in any case.
+    Args:
+        closed: the program.
+        axis: the mapped axis.
+        batched: which inputs have the axis, as their first one.
+        force: which results always get it.
+
+    Returns:
+        The program on batched inputs; and which results have the axis, as their first one.
     """
-    batched = tuple(batched)
-    force = force if isinstance(force, bool) else tuple(force)
+    if isinstance(force, bool):
+        force = (force,) * len(closed.out_avals)
     # Programs with collectives read the sizes of other named axes while they are batched.
     axes = tuple(sorted(context.axes.items(), key=repr)) if context.axes else ()
-    key = ("batch", axis, batched, force, axes, context.checked)
-    known = closed.jaxpr.cache.get(key)
-    if known is not None:
-        return known
+    return _batch_jaxpr(closed, axis, tuple(batched), tuple(force), axes, context.checked)
 
-    def make():
-        batched_out: list[bool] = []
-        forced = (force,) * len(closed.out_avals) if isinstance(force, bool) else force
 
-        def fun(*args):
-            run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
-            outs, dims = batch(run, axis, args, [0 if b else None for b in batched])
-            batched_out[:] = [d is not None or f for d, f in zip(dims, forced, strict=True)]
-            return [
-                batch_to(axis, x, d) if b else x
-                for x, d, b in zip(outs, dims, batched_out, strict=True)
-            ]
+@per_program("batch", keyed_by="mapped axis, inputs and results that have it, axes in scope")
+def _batch_jaxpr(closed, axis, batched, force, *scope):
+    batched_out: list[bool] = []
 
-        avals = [
-            a.update(shape=(axis.size, *a.shape)) if b else a
-            for a, b in zip(closed.in_avals, batched, strict=True)
+    def fun(*args):
+        outs, dims = batch(jaxpr_as_fun(closed), axis, args, [0 if b else None for b in batched])
+        batched_out[:] = [d is not None or f for d, f in zip(dims, force, strict=True)]
+        return [
+            batch_to(axis, x, d) if b else x
+            for x, d, b in zip(outs, dims, batched_out, strict=True)
         ]
-        return stage_closed(fun, avals, closed.jaxpr.name), batched_out
 
-    return derived(closed.jaxpr, key, make)
+    avals = [
+        a.update(shape=(axis.size, *a.shape)) if b else a
+        for a, b in zip(closed.in_avals, batched, strict=True)
+    ]
+    return stage_closed(fun, avals, closed.jaxpr.name), batched_out
 
 
 def to_front(xs: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], list[bool]]:

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from namoo.analysis.dead_code import dependent
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.jaxpr import dependent, jaxpr_as_fun
+from namoo.core.jaxpr import jaxpr_as_fun
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
 from namoo.core.trace import set_trace
 from namoo.primitives.shape import instantiate, reduce_sum
 from namoo.transforms.batch import Axis, batch, batch_jaxpr, batch_to, to_front
-from namoo.transforms.linear import transpose_jaxpr
 from namoo.transforms.program import ProgramPrimitive
 from namoo.transforms.stage import close, stage
+from namoo.transforms.transpose import transpose_jaxpr
 
 
 class SymbolicZero:

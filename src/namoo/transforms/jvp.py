@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from namoo import _dtypes
+from namoo._base import dtypes
+from namoo._base.caches import per_program
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from namoo.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from namoo.core.primitive import Primitive, Zero, is_zero
 from namoo.core.trace import Trace, Tracer, context, rules_on, set_trace
 from namoo.primitives.shape import instantiate
-from namoo.transforms import recall
-from namoo.transforms.replay import bind_each, is_eager, replay
-from namoo.transforms.stage import derived, stage_closed
+from namoo.transforms.stage import stage_closed
 
 
 class JVPTracer(Tracer):
@@ -32,6 +31,9 @@ class JVPTracer(Tracer):
         x = self.primal
         return x.concrete(wanted, advice) if isinstance(x, Tracer) else x
 
+    def __repr__(self) -> str:
+        return self._trace.show(self)  # type: ignore[attr-defined]
+
     def origin(self) -> str:
         return self.primal.origin() if isinstance(self.primal, Tracer) else ""
 
@@ -42,9 +44,16 @@ class JVPTrace(Trace):
     kind = "jvp"
 
     def __init__(self, parent: Trace):
-        self.parent = parent
-        self.eager = is_eager(parent)
-        self.recalls = self.eager or parent.recalls
+        self.stack_on(parent)
+        self.asks_memory = self.eager and self.replays
+
+    def owns(self, x: Any) -> bool:
+        """Whether a value has a tangent under this trace."""
+        return type(x) is JVPTracer and x._trace is self
+
+    def show(self, x: JVPTracer) -> str:
+        """Return a value of this trace as text."""
+        return f"JVPTracer(primal={x.primal}, tangent={x.tangent})"
 
     def pair(self, x: Any) -> tuple[Any, Any]:
         """A value and its tangent; what comes from outside is constant."""
@@ -54,25 +63,6 @@ class JVPTrace(Trace):
 
     def rule(self, prim: Primitive) -> Callable[..., tuple[Any, Any]]:
         return prim.jvp
-
-    def replay(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-        """The results of a program under this trace."""
-        primals, tangents = zip(*map(self.pair, args), strict=True) if args else ((), ())
-        nonzeros = [not is_zero(t) for t in tangents]
-        if True not in nonzeros:
-            return replay(self.parent, closed, primals)
-        if not self.eager and any(
-            nz and aval_of(t).weak_type is not a.weak_type
-            for t, a, nz in zip(tangents, closed.in_avals, nonzeros, strict=True)
-        ):
-            return bind_each(self, closed, args)
-        program, nonzero_out = jvp_jaxpr(closed, nonzeros)
-        outs = replay(self.parent, program, [*primals, *(t for t in tangents if not is_zero(t))])
-        rest = iter(outs[len(nonzero_out) :])
-        return [
-            JVPTracer(self, x, next(rest)) if nz else x
-            for x, nz in zip(outs, nonzero_out, strict=False)
-        ]
 
     def process(self, prim, args, params):
         if prim.takes_functions:
@@ -88,10 +78,6 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
-        if moves and self.eager:
-            out = recall.operation(self, prim, args, params)
-            if out is not None:
-                return out
         with rules_on(self.parent, prim):
             if not moves:
                 return prim.bind(*primals, **params)
@@ -123,35 +109,42 @@ def jvp(
 def jvp_jaxpr(
     closed: ClosedJaxpr, nonzeros: Sequence[bool], instantiate_outs: bool | Sequence[bool] = False
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program of values and tangents: inputs are all values, then the tangents that are not
-    zero; outputs likewise.  Also tells which result tangents are not zero."""
-    nonzeros = tuple(nonzeros)
+    """Differentiate a program in forward mode.
+
+    Args:
+        closed: the program.
+        nonzeros: which inputs have a tangent that is not zero.
+        instantiate_outs: which results always get a tangent, possibly of zeros.
+
+    Returns:
+        The program, and which results have a nonzero tangent.  The inputs of the program are all
+        values and then the nonzero tangents; its outputs are the results and then their nonzero
+        tangents.
+    """
     if isinstance(instantiate_outs, bool):
         instantiate_outs = (instantiate_outs,) * len(closed.out_avals)
-    instantiate_outs = tuple(instantiate_outs)
+    return _jvp_jaxpr(closed, tuple(nonzeros), tuple(instantiate_outs))
 
-    def make():
-        nonzero_out: list[bool] = []
 
-        def fun(*args):
-            primals, rest = args[: len(nonzeros)], iter(args[len(nonzeros) :])
-            tangents = [
-                next(rest) if nz else Zero.of(x) for x, nz in zip(primals, nonzeros, strict=True)
-            ]
-            run = lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs)  # noqa: E731
-            outs, out_tangents = jvp(run, primals, tangents)
-            out_tangents = [
-                instantiate(t) if i else t
-                for t, i in zip(out_tangents, instantiate_outs, strict=True)
-            ]
-            nonzero_out[:] = [not is_zero(t) for t in out_tangents]
-            return [*outs, *(t for t in out_tangents if not is_zero(t))]
+@per_program("jvp", keyed_by="inputs with tangents, results with tangents in any case")
+def _jvp_jaxpr(closed, nonzeros, instantiate_outs):
+    nonzero_out: list[bool] = []
 
-        in_avals = closed.in_avals
-        tangent_avals = [a.tangent() for a, nz in zip(in_avals, nonzeros, strict=True) if nz]
-        return stage_closed(fun, [*in_avals, *tangent_avals], closed.jaxpr.name), nonzero_out
+    def fun(*args):
+        primals, rest = args[: len(nonzeros)], iter(args[len(nonzeros) :])
+        tangents = [
+            next(rest) if nz else Zero.of(x) for x, nz in zip(primals, nonzeros, strict=True)
+        ]
+        outs, out_tangents = jvp(jaxpr_as_fun(closed), primals, tangents)
+        out_tangents = [
+            instantiate(t) if i else t for t, i in zip(out_tangents, instantiate_outs, strict=True)
+        ]
+        nonzero_out[:] = [not is_zero(t) for t in out_tangents]
+        return [*outs, *(t for t in out_tangents if not is_zero(t))]
 
-    return derived(closed.jaxpr, ("jvp", nonzeros, instantiate_outs), make)
+    in_avals = closed.in_avals
+    tangent_avals = [a.tangent() for a, nz in zip(in_avals, nonzeros, strict=True) if nz]
+    return stage_closed(fun, [*in_avals, *tangent_avals], closed.jaxpr.name), nonzero_out
 
 
 def check_tangent(primal: Any, tangent: Any, where: str) -> Any:
@@ -159,13 +152,14 @@ def check_tangent(primal: Any, tangent: Any, where: str) -> Any:
     expected, found = aval_of(primal).tangent(), aval_of(tangent)
     if expected.shape != found.shape:
         raise ValueError(
-            f"{where}: primal and tangent must have equal shapes, got {aval_of(primal).shape} "
-            f"and {found.shape}."
+            f"jvp called with different primal and tangent shapes at {where}: "
+            f"{aval_of(primal).shape} and {found.shape}."
         )
     if expected.dtype != found.dtype:
         raise TypeError(
-            f"{where}: the tangent of a value of type {aval_of(primal).str_short()} has type "
-            f"{expected.str_short()}, got {found.str_short()}. Tangents have the dtype of their "
-            "primal, and float0 for integers and booleans."
+            f"primal and tangent arguments to jax.jvp do not match. At {where}, the tangent of a "
+            f"value of type {aval_of(primal).str_short()} has type {expected.str_short()}, got "
+            f"{found.str_short()}. Tangents have the dtype of their primal, float0 for integers "
+            "and booleans."
         )
-    return Zero(expected) if expected.dtype == _dtypes.float0 else tangent
+    return Zero(expected) if expected.dtype == dtypes.float0 else tangent

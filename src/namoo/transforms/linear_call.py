@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from namoo import errors, tree_util
+from namoo import tree_util
+from namoo._base.source_context import entry_point
 from namoo.core.avals import aval_of
 from namoo.core.primitive import Linear, is_zero
 from namoo.primitives.shape import instantiate
@@ -84,25 +85,26 @@ class LinearCall(ProgramPrimitive):
 linear_call_p = LinearCall()
 
 
-@errors.boundary
+@entry_point
 def linear_call(
     fun: Callable, fun_transpose: Callable, residual_args: Any, linear_args: Any
 ) -> Any:
     """Call a linear function whose transpose is given.
 
     Args:
-      fun: a function `(residuals, x) -> y`, linear in x.
-      fun_transpose: its transpose, `(residuals, ct_y) -> ct_x`.
-      residual_args: a tree of arrays that both need.
-      linear_args: the tree x.
+        fun: a function `(residuals, x) -> y`, linear in x.
+        fun_transpose: its transpose, `(residuals, ct_y) -> ct_x`.
+        residual_args: a tree of arrays that both need.
+        linear_args: the tree x.
 
     Returns:
-      `fun(residual_args, linear_args)`.
+        `fun(residual_args, linear_args)`.
 
-    >>> import namoo
-    >>> f = lambda x: linear_call(lambda r, x: x / r, lambda r, t: t / r, 2.0, x)
-    >>> namoo.grad(f)(3.0)
-    Array(0.5, dtype=float32, weak_type=True)
+    Example:
+        >>> import namoo
+        >>> f = lambda x: linear_call(lambda r, x: x / r, lambda r, t: t / r, 2.0, x)
+        >>> namoo.grad(f)(3.0)
+        Array(0.5, dtype=float32, weak_type=True)
     """
     residuals, residual_tree = tree_util.tree_flatten(residual_args)
     leaves, in_tree = tree_util.tree_flatten(linear_args)

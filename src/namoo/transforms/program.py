@@ -8,24 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from namoo._config import CHECKS, config
+from namoo._base.caches import per_program
+from namoo._base.config import CHECKS, config
+from namoo.analysis.dead_code import chosen, dce, dependent, prune, reads
 from namoo.core.array import EagerArray, to_numpy
-from namoo.core.jaxpr import (
-    ClosedJaxpr,
-    Jaxpr,
-    chosen,
-    dce,
-    dependent,
-    eval_jaxpr,
-    prune,
-    reads,
-    subjaxprs,
-)
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, subjaxprs
 from namoo.core.primitive import Primitive, Zero, is_linear, is_zero
 from namoo.core.trace import eval_trace, set_trace
 from namoo.transforms.batch import batch_jaxpr, to_front
 from namoo.transforms.jvp import jvp_jaxpr
-from namoo.transforms.linear import linearize_jaxpr, tangents_out, transpose_jaxpr
+from namoo.transforms.linear import linearize_jaxpr, tangents_out
+from namoo.transforms.transpose import transpose_jaxpr
 
 _checks = attrgetter(*CHECKS)
 Values = Sequence[np.ndarray]
@@ -63,26 +56,25 @@ class ProgramPrimitive(Primitive):
     @staticmethod
     def executable(closed: ClosedJaxpr) -> Executable:
         """A program made ready to run, once."""
-        cache = closed.jaxpr.cache
-        key = ("executable", config.trace_id()) if any(_checks(config)) else "executable"
-        run = cache.get(key)
-        if run is None:
-            run = cache[key] = ProgramPrimitive.compiler(closed)
-        return run
+        if any(_checks(config)):
+            return _executable(closed, config.trace_id())
+        return _executable(closed)
 
 
+@per_program("executable", keyed_by="settings that check values")
+def _executable(closed, *variant):
+    return ProgramPrimitive.compiler(closed)
+
+
+@per_program("speaks of devices")
 def speaks_of_devices(jaxpr: Jaxpr) -> bool:
-    """Whether a program says on which devices a value of it lies, and they are several."""
-    found = jaxpr.cache.get("devices")
-    if found is None:
-        found = any(
-            _several(eqn.params.get("sharding"))
-            or _several(eqn.params.get("mesh"))
-            or any(map(speaks_of_devices, subjaxprs(eqn.params)))
-            for eqn in jaxpr.eqns
-        )
-        jaxpr.cache["devices"] = found
-    return found
+    """Whether a program names several devices for one of its values."""
+    return any(
+        _several(eqn.params.get("sharding"))
+        or _several(eqn.params.get("mesh"))
+        or any(map(speaks_of_devices, subjaxprs(eqn.params)))
+        for eqn in jaxpr.eqns
+    )
 
 
 def _several(place: Any) -> bool:
@@ -91,13 +83,15 @@ def _several(place: Any) -> bool:
     return place is not None and getattr(place, "has_devices", False) and place.size > 1
 
 
+@per_program("collective axes")
 def jaxpr_axes(jaxpr: Jaxpr) -> tuple:
     """The named axes that a program's collectives work over."""
-    names = jaxpr.cache.get("axes")
-    if names is None:
-        names = tuple({n for e in jaxpr.eqns for n in e.primitive.collective_axes(e.params)})
-        jaxpr.cache["axes"] = names
-    return names
+    return tuple({n for e in jaxpr.eqns for n in e.primitive.collective_axes(e.params)})
+
+
+@per_program("weak results")
+def _weak_results(closed):
+    return [a.weak_type for a in closed.out_avals]
 
 
 class Call(ProgramPrimitive):
@@ -127,12 +121,28 @@ class Call(ProgramPrimitive):
             params={**eqn.params, "jaxpr": ClosedJaxpr(jaxpr, closed.consts)},
         )
 
+    def keeping(self, eqn, part):
+        closed = eqn.params["jaxpr"]
+        kept, forward, again = part(closed.jaxpr)
+        if not kept:
+            return None
+        forward = forward.replace(outvars=[*forward.outvars, *kept])
+        again = again.replace(invars=[*again.invars, *kept])
+        given = [Var(v.aval) for v in kept]
+        return (
+            eqn.replace(
+                outvars=[*eqn.outvars, *given],
+                params={**eqn.params, "jaxpr": ClosedJaxpr(forward, closed.consts)},
+            ),
+            eqn.replace(
+                invars=[*eqn.invars, *given],
+                params={**eqn.params, "jaxpr": ClosedJaxpr(again, closed.consts)},
+            ),
+            given,
+        )
+
     def weak_results(self, weak, count, params):
-        closed = params["jaxpr"]
-        flags = closed.jaxpr.cache.get("weak")
-        if flags is None:
-            flags = closed.jaxpr.cache["weak"] = [a.weak_type for a in closed.out_avals]
-        return flags
+        return _weak_results(params["jaxpr"])
 
     def jvp(self, primals, tangents, *, jaxpr, **params):
         program, nonzero_out = jvp_jaxpr(jaxpr, [not is_zero(t) for t in tangents])

@@ -5,27 +5,19 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from namoo import errors, tree_util
+from namoo import tree_util
+from namoo._base.caches import per_program
+from namoo._base.source_context import entry_point
+from namoo.analysis.dead_code import chosen, dce, has_io, prune, reads
 from namoo.core.avals import aval_of
-from namoo.core.jaxpr import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Var,
-    chosen,
-    dce,
-    eval_jaxpr,
-    has_io,
-    prune,
-    reads,
-)
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from namoo.core.primitive import Primitive, is_zero
 from namoo.transforms.linear import linearize, linearize_jaxpr, tangents_out
 from namoo.transforms.program import Call
-from namoo.transforms.stage import close, derived, stage, stage_closed
+from namoo.transforms.stage import close, stage, stage_closed
 
 Policy = Callable[..., Any]
 
@@ -43,11 +35,7 @@ class Remat(Call):
 
     def linearize(self, primals, tangents, *, jaxpr, policy, **params):
         nonzeros = tuple(not is_zero(t) for t in tangents)
-        forward, backward, needed, nonzero_out = derived(
-            jaxpr.jaxpr,
-            ("remat", nonzeros, policy),
-            lambda: _split(jaxpr, nonzeros, policy),
-        )
+        forward, backward, needed, nonzero_out = _split(jaxpr, nonzeros, policy)
         outs = self.bind(*primals, jaxpr=forward, policy=policy, **params)
         n = len(jaxpr.out_avals)
         given = [t for t in tangents if not is_zero(t)]
@@ -58,15 +46,19 @@ class Remat(Call):
             out_tangents = self.bind(*operands, jaxpr=backward, policy=policy, **params)
         return outs[:n], tangents_out(nonzero_out, outs[:n], out_tangents)
 
+    def keeping(self, eqn, part):
+        return None  # it has a policy of its own
+
 
 remat_p = Remat()
 
 
+@per_program("checkpoint", keyed_by="inputs with tangents, policy")
 def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | None):
     """Programs `inputs -> results, saved` and `inputs, saved, tangents -> tangents`.
 
     The second one computes again what it needs, from the inputs and the values that the policy
-    saves; it takes those operands only that it reads, which are told as well.
+    saves.  It takes only the operands that it reads, which are returned as flags.
     """
     if policy is not None:
         closed = _inline_calls(closed)
@@ -77,20 +69,14 @@ def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | Non
         )
     halves = linearize_jaxpr(closed, nonzeros)
     primal, n = halves.primal.jaxpr, len(closed.out_avals)
-    saved = _saveable(primal, policy)
-    again = _from_saved(primal, saved)
+    saved, computing, again = _part(primal, policy)
     again = prune(dce(again, [i >= n for i in range(len(primal.outvars))]))
     needed = {v for e in again.eqns for v in e.invars if type(v) is not Literal}
     needed.update(v for v in again.outvars if type(v) is not Literal)
     saved = [v for v in saved if v in needed]
     again = again.replace(invars=[*primal.invars, *saved])
-    forward = ClosedJaxpr(
-        dce(
-            primal.replace(outvars=[*primal.outvars[:n], *saved]),
-            [True] * (n + len(saved)),
-        ),
-        halves.primal.consts,
-    )
+    outvars = [*primal.outvars[:n], *saved]
+    forward = ClosedJaxpr(prune(computing.replace(outvars=outvars)), halves.primal.consts)
 
     def backward(*args):
         inputs, rest = args[: len(primal.invars)], args[len(primal.invars) :]
@@ -108,23 +94,24 @@ def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | Non
     return forward, ClosedJaxpr(jaxpr, program.consts), kept, halves.nonzero_out
 
 
-def _saveable(jaxpr: Jaxpr, policy: Policy | None) -> list[Var]:
-    """The results of equations that the policy allows to keep."""
+def _part(jaxpr: Jaxpr, policy: Policy | None) -> tuple[list[Var], Jaxpr, Jaxpr]:
+    """The values that the policy allows to keep, in loops and branches too; the program that
+    computes them; and the program that is given them."""
     if policy is None:
-        return []
-    return [
-        v
-        for eqn in jaxpr.eqns
-        if policy(eqn.primitive, *(a.aval for a in eqn.invars), **eqn.params)
-        for v in eqn.outvars
-    ]
-
-
-def _from_saved(jaxpr: Jaxpr, saved: Sequence[Var]) -> Jaxpr:
-    """The program without the equations whose results are given."""
-    given = set(saved)
-    eqns = [e for e in jaxpr.eqns if not e.outvars or not all(v in given for v in e.outvars)]
-    return jaxpr.replace(eqns=eqns)
+        return [], jaxpr, jaxpr
+    saved, computing, again = [], [], []
+    for eqn in jaxpr.eqns:
+        if eqn.outvars and policy(eqn.primitive, *(a.aval for a in eqn.invars), **eqn.params):
+            saved += eqn.outvars
+            computing.append(eqn)
+        elif parts := eqn.primitive.keeping(eqn, lambda inner: _part(inner, policy)):
+            computing.append(parts[0])
+            again.append(parts[1])
+            saved += parts[2]
+        else:
+            computing.append(eqn)
+            again.append(eqn)
+    return saved, jaxpr.replace(eqns=computing), jaxpr.replace(eqns=again)
 
 
 def _inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -167,20 +154,21 @@ def checkpoint(
     """Make a function forget its intermediate values; they are computed again for gradients.
 
     Args:
-      fun: the function.
-      prevent_cse: keep compilers from merging the two computations.
-      policy: which values to keep nevertheless, a member of `checkpoint_policies`; none by default.
-      static_argnums: arguments that are Python values rather than arrays.
-      concrete: not supported any more; mark arguments static instead.
+        fun: the function.
+        prevent_cse: keep compilers from merging the two computations.
+        policy: which values to keep, a member of `checkpoint_policies`; none by default.
+        static_argnums: arguments that are Python values rather than arrays.
+        concrete: not supported any more; mark arguments static instead.
 
     Returns:
-      a function with the same results and derivatives.
+        a function with the same results and derivatives.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> f = namoo.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
-    >>> namoo.grad(f)(0.0)
-    Array(1., dtype=float32, weak_type=True)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> f = namoo.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
+        >>> namoo.grad(f)(0.0)
+        Array(1., dtype=float32, weak_type=True)
     """
     if concrete:
         raise ValueError(
@@ -189,7 +177,7 @@ def checkpoint(
         )
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
-    @errors.boundary
+    @entry_point
     @functools.wraps(fun)
     def remat(*args, **kwargs):
         fixed = {i % len(args): args[i] for i in static}
@@ -249,9 +237,10 @@ name_p = Name()
 def checkpoint_name(x: Any, name: str) -> Any:
     """Give the arrays of a tree a name for the policies `save_only_these_names` and friends.
 
-    >>> import namoo.numpy as jnp
-    >>> checkpoint_name(jnp.array(1.0), "hidden")
-    Array(1., dtype=float32, weak_type=True)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> checkpoint_name(jnp.array(1.0), "hidden")
+        Array(1., dtype=float32, weak_type=True)
     """
     return tree_util.tree_map(lambda leaf: name_p.bind(leaf, name=name), x)
 
@@ -292,30 +281,51 @@ def dots_with_no_batch_dims_saveable(prim: Primitive, *_: Any, **params: Any) ->
     return not lhs_batch and not rhs_batch
 
 
-@functools.lru_cache
+@dataclass(frozen=True)
+class _ByName:
+    """A policy that decides by the name that `checkpoint_name` gave a value."""
+
+    names: tuple[str, ...]
+    listed: bool
+    """Whether values with one of the names are kept."""
+    named: bool
+    """Whether values with another name are kept."""
+    unnamed: bool
+    """Whether values without a name are kept."""
+
+    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
+        if prim is not name_p:
+            return self.unnamed
+        return self.listed if params["name"] in self.names else self.named
+
+
+@dataclass(frozen=True)
+class _Either:
+    first: Policy
+    second: Policy
+
+    def __call__(self, prim: Primitive, *avals: Any, **params: Any) -> Any:
+        return self.first(prim, *avals, **params) or self.second(prim, *avals, **params)
+
+
 def save_only_these_names(*names: str) -> Policy:
     """Keep values that `checkpoint_name` gave one of these names."""
-    return lambda prim, *_, **params: prim is name_p and params["name"] in names
+    return _ByName(names, listed=True, named=False, unnamed=False)
 
 
-@functools.lru_cache
 def save_any_names_but_these(*names: str) -> Policy:
     """Keep named values, except those with one of these names."""
-    return lambda prim, *_, **params: prim is name_p and params["name"] not in names
+    return _ByName(names, listed=False, named=True, unnamed=False)
 
 
-@functools.lru_cache
 def save_anything_except_these_names(*names: str) -> Policy:
     """Keep every value, except those with one of these names."""
-    return lambda prim, *_, **params: not (prim is name_p and params["name"] in names)
+    return _ByName(names, listed=False, named=True, unnamed=True)
 
 
-@functools.lru_cache
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """Keep what either of two policies keeps."""
-    return lambda prim, *avals, **params: (
-        policy_1(prim, *avals, **params) or policy_2(prim, *avals, **params)
-    )
+    return _Either(policy_1, policy_2)
 
 
 def save_and_offload_only_these_names(
@@ -337,9 +347,10 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
 def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
     """The types of the values that the backward pass of a function keeps, and what they are.
 
-    >>> import namoo.numpy as jnp
-    >>> saved_residuals(lambda x: jnp.sin(x) * 2.0, 1.0)
-    [(ShapedArray(float32[], weak_type=True), 'output of cos')]
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> saved_residuals(lambda x: jnp.sin(x) * 2.0, 1.0)
+        [(ShapedArray(float32[], weak_type=True), 'output of cos')]
     """
     flat, in_tree = tree_util.tree_flatten((args, kwargs))
 
@@ -409,9 +420,10 @@ def leaf_names(fun: Callable, args: tuple, kwargs: dict) -> list[str]:
 def print_saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> None:
     """Print what the backward pass of a function keeps, one value per line.
 
-    >>> import namoo.numpy as jnp
-    >>> print_saved_residuals(checkpoint(lambda x: jnp.sin(jnp.sin(x))), 1.0)
-    f32[] from the argument x
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> print_saved_residuals(checkpoint(lambda x: jnp.sin(jnp.sin(x))), 1.0)
+        f32[] from the argument x
     """
     for aval, what in saved_residuals(fun, *args, **kwargs):
         print(aval.str_short(), what)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from namoo import _dtypes, errors
-from namoo._accelerator import native
-from namoo._config import config
-from namoo._lazy import later
+from namoo._base import dtypes
+from namoo._base.config import config
+from namoo._base.lazy import later
+from namoo._base.source_context import user_source
+from namoo.analysis.dead_code import unread
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, VaryingArray, aval_of
 from namoo.core.jaxpr import (
@@ -20,12 +21,11 @@ from namoo.core.jaxpr import (
     Literal,
     Var,
     literal_value,
-    unread,
 )
 from namoo.core.primitive import Primitive
 from namoo.core.trace import Trace, Tracer, context, set_trace
 
-leaks = later("namoo.core.leaks")
+leaks = later("namoo.analysis.leaks")
 
 # Names of the inputs, for messages; a function where making them costs time.
 ArgNames = Sequence[str] | Callable[[], Sequence[str]] | None
@@ -40,6 +40,9 @@ class StageTracer(Tracer):
         self._trace = trace
         self._var = var
         self.aval = var.aval
+
+    def __repr__(self) -> str:
+        return f"JitTracer({self.aval})"
 
     def origin(self) -> str:
         return self._trace.explain(self._var)  # type: ignore[attr-defined]
@@ -57,7 +60,7 @@ class StageTrace(Trace):
         self.invars: list[Var] = []
         self.eqns: list[JaxprEqn] = []
         self.consts: dict[int, tuple[Any, Var]] = {}
-        self.recalls = not context.checked
+        self.replays = not context.checked and config.memo
 
     def new_input(self, aval: ShapedArray) -> StageTracer:
         """A tracer for one more input of the program."""
@@ -66,7 +69,7 @@ class StageTrace(Trace):
         return StageTracer(self, var)
 
     def atom(self, x: Any) -> Atom:
-        """The variable or literal that stands for an operand."""
+        """The variable or literal of an operand."""
         if type(x) is EagerArray and not x._value.ndim and x._value.dtype.names is None:
             return Literal(x._value, ShapedArray((), x._value.dtype, x._weak))
         if isinstance(x, StageTracer) and x._trace is self:
@@ -81,7 +84,7 @@ class StageTrace(Trace):
             if value.ndim:
                 return self._constant(x, ShapedArray(value.shape, value.dtype, weak))
             x = EagerArray(value, weak)
-        if x.ndim or isinstance(x.dtype, _dtypes.ExtendedDType) or x.dtype == _dtypes.float0:
+        if x.ndim or isinstance(x.dtype, dtypes.ExtendedDType) or x.dtype == dtypes.float0:
             return self._constant(x, x.aval)
         return Literal(x._value, x.aval)
 
@@ -104,25 +107,16 @@ class StageTrace(Trace):
             out = _varying(prim, atoms, out, params)
         if prim.multiple_results:
             outvars = [Var(a) for a in out]
-            self.eqns.append(JaxprEqn(atoms, outvars, prim, params, errors.user_source()))
+            self.eqns.append(JaxprEqn(atoms, outvars, prim, params, user_source()))
             return [StageTracer(self, v) for v in outvars]
         var = Var(out)
-        self.eqns.append(JaxprEqn(atoms, [var], prim, params, errors.user_source()))
+        self.eqns.append(JaxprEqn(atoms, [var], prim, params, user_source()))
         return StageTracer(self, var)
-
-    def replay(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-        """Write a program's equations down as they are, on other operands."""
-        jaxpr = closed.jaxpr
-        form = jaxpr.cache.get("form")
-        if form is None:
-            form = jaxpr.cache["form"] = _form(jaxpr)
-        values = [*closed.consts, *args] if closed.consts else args
-        return written(self, form, values, errors.user_source())
 
     def program(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The program that computes `outs`, and the values of its constants."""
         outvars = [self.atom(x) for x in outs]
-        # The trace keeps its own equations: they tell where a value that escapes was made.
+        # The trace keeps its own equations: they show where an escaped value was made.
         used, eqns = set(outvars), [*self.eqns]
         for i in unread(eqns, used):
             kept = [v if v in used else DropVar(v.aval) for v in eqns[i].outvars]
@@ -146,67 +140,15 @@ class StageTrace(Trace):
         text = f"The function {self.name or 'being transformed'} is traced by {self.how}"
         if inputs:
             shown = ", ".join(inputs[:3]) + (", …" if len(inputs) > 3 else "")
-            text += f", and the value depends on its argument{'s'[: len(inputs) > 1]} {shown}"
+            several = "s" * (len(inputs) > 1)
+            text += (
+                ". This concrete value was not available in Python because it depends on the "
+                f"value{several} of the argument{several} {shown}"
+            )
         if sources and sources[0].source is not None:
-            text += f"; it was computed by '{sources[0].primitive.name}' at {sources[0].source}"
+            name = sources[0].primitive.name
+            text += f"; it was computed by '{name}', and was created on line {sources[0].source}"
         return text + "."
-
-
-Form = tuple[tuple[int, ...], tuple[Atom, ...], tuple[tuple, ...], tuple[int, ...]]
-
-
-def _form(jaxpr: Jaxpr) -> Form:
-    """A program by the places of its atoms: inputs, then literals, then results of equations.
-
-    Returns:
-      of each input its place among all inputs, the first used first (constants are listed in this
-      order); the literals; of each equation the places of operands, the types of results, and what
-      it does; the places of the results.
-    """
-    numbers = {v: i for i, v in enumerate([*jaxpr.constvars, *jaxpr.invars])}
-    used = dict.fromkeys([*(a for eqn in jaxpr.eqns for a in eqn.invars), *jaxpr.outvars])
-    inputs = [a for a in used if a in numbers]
-    literals = [a for a in used if type(a) is Literal]
-    places: dict[Atom, int] = {a: i for i, a in enumerate([*inputs, *literals])}
-    steps = []
-    for eqn in jaxpr.eqns:
-        operands = tuple([places[a] for a in eqn.invars])
-        types = tuple([v.aval for v in eqn.outvars])
-        steps.append((operands, types, eqn.primitive, eqn.params))
-        for v in eqn.outvars:
-            places[v] = len(places)
-    return (
-        tuple([numbers[v] for v in inputs]),
-        tuple(literals),
-        tuple(steps),
-        tuple([places[a] for a in jaxpr.outvars]),
-    )
-
-
-def _written(
-    trace: StageTrace, form: Form, values: Sequence[Any], source: errors.Source | None
-) -> list[Any]:
-    """Write the equations of a program down on other operands; its results."""
-    inputs, literals, steps, results = form
-    atoms: list[Atom] = []
-    for i in inputs:
-        x = values[i]
-        own = type(x) is StageTracer and x._trace is trace
-        atoms.append(x._var if own else trace.atom(x))
-    atoms += literals
-    for operands, types, primitive, params in steps:
-        outvars = [Var(aval) for aval in types]
-        invars = [atoms[i] for i in operands]
-        trace.eqns.append(JaxprEqn(invars, outvars, primitive, params, source))
-        atoms += outvars
-    outs = [atoms[i] for i in results]
-    return [literal_value(a) if isinstance(a, Literal) else StageTracer(trace, a) for a in outs]
-
-
-written: Callable[..., list[Any]] = _written
-if native is not None:
-    native.bind_writing(StageTracer, literal_value)
-    written = native.written
 
 
 def _varying(prim: Primitive, atoms: Sequence[Atom], out: Any, params: dict) -> Any:
@@ -215,7 +157,7 @@ def _varying(prim: Primitive, atoms: Sequence[Atom], out: Any, params: dict) -> 
     vma = prim.varies(union, params)
 
     def typed(aval: ShapedArray) -> ShapedArray:
-        # Of a program that an operation holds, the types tell it already.
+        # The types of a program that an operation holds have the axes already.
         return aval if type(aval) is VaryingArray else VaryingArray(aval, vma)
 
     return [typed(a) for a in out] if prim.multiple_results else VaryingArray(out, vma)
@@ -262,10 +204,18 @@ def stage_closed(
     return ClosedJaxpr(jaxpr, consts)
 
 
-def derived(jaxpr: Jaxpr, key: Any, make: Callable[[], Any]) -> Any:
-    """A program derived from another one, made once and kept with it."""
-    try:
-        return jaxpr.cache[key]
-    except KeyError:
-        value = jaxpr.cache[key] = make()
-        return value
+def bind_each(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    """Run a program under a trace as if its operations were asked for now: errors and equations
+    name the line that calls, not those that the program was written at."""
+    inputs = [*closed.jaxpr.constvars, *closed.jaxpr.invars]
+    env = dict(zip(inputs, [*closed.consts, *args], strict=True))
+
+    def read(atom):
+        return literal_value(atom) if type(atom) is Literal else env[atom]
+
+    with set_trace(trace):
+        for eqn in closed.jaxpr.eqns:
+            out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
+            out = out if eqn.primitive.multiple_results else [out]
+            env.update(zip(eqn.outvars, out, strict=True))
+    return [read(a) for a in closed.jaxpr.outvars]

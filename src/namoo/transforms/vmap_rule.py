@@ -10,7 +10,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from namoo import _dtypes, errors, tree_util
+from namoo import tree_util
+from namoo._base import dtypes
+from namoo._base.source_context import entry_point
 from namoo.core.avals import aval_of
 from namoo.core.jaxpr import jaxpr_as_fun
 from namoo.core.primitive import Zero, is_linear, is_zero
@@ -19,9 +21,10 @@ from namoo.primitives.slicing import index_in_dim
 from namoo.transforms.batch import Axis, batch, batch_to, to_front
 from namoo.transforms.custom import positional, rule_of_function
 from namoo.transforms.jvp import jvp, jvp_jaxpr
-from namoo.transforms.linear import linearize_jaxpr, tangents_out, transpose_jaxpr
+from namoo.transforms.linear import linearize_jaxpr, tangents_out
 from namoo.transforms.program import ProgramPrimitive
 from namoo.transforms.stage import close, stage
+from namoo.transforms.transpose import transpose_jaxpr
 
 Rule = Callable[[int, Sequence[bool], Sequence[Any]], tuple[list[Any], list[bool]]]
 """The user's rule on flat values: axis size, which are batched (in front), and the values."""
@@ -77,7 +80,7 @@ class CustomVmapCall(ProgramPrimitive):
         half = len(outs) // 2
         values, out_tangents = outs[:half], outs[half:]
         return values, [
-            Zero.of(x) if aval_of(t).dtype == _dtypes.float0 else t
+            Zero.of(x) if aval_of(t).dtype == dtypes.float0 else t
             for x, t in zip(values, out_tangents, strict=True)
         ]
 
@@ -162,18 +165,19 @@ class custom_vmap:
     itself is differentiated.
 
     Args:
-      fun: a function of trees of arrays.
+        fun: a function of trees of arrays.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> @custom_vmap
-    ... def f(x, y):
-    ...     return x + y
-    >>> @f.def_vmap
-    ... def rule(axis_size, in_batched, x, y):
-    ...     return 10 * (x + y), in_batched[0] or in_batched[1]
-    >>> namoo.vmap(f)(jnp.arange(3), jnp.arange(3))
-    Array([ 0, 20, 40], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> @custom_vmap
+        ... def f(x, y):
+        ...     return x + y
+        >>> @f.def_vmap
+        ... def rule(axis_size, in_batched, x, y):
+        ...     return 10 * (x + y), in_batched[0] or in_batched[1]
+        >>> namoo.vmap(f)(jnp.arange(3), jnp.arange(3))
+        Array([ 0, 20, 40], dtype=int32)
     """
 
     def __init__(self, fun: Callable):
@@ -196,7 +200,7 @@ class custom_vmap:
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    @errors.boundary
+    @entry_point
     def __call__(self, *args, **kwargs):
         name = getattr(self.fun, "__name__", type(self.fun).__name__)
         vmap_rule = self.vmap_rule

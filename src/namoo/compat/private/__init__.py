@@ -1,7 +1,7 @@
-"""What libraries on top of JAX use of `jax._src`.
+"""The parts of `jax._src` that libraries built on JAX use.
 
-Most private modules of JAX have a public module of namoo that holds the same names: `PUBLIC` says
-which.  The others are files here.
+For most private modules of JAX, a public module of namoo has the same names; `PUBLIC` maps them.
+The others are files in this folder.
 """
 
 import importlib
@@ -13,7 +13,7 @@ PUBLIC = {
     "array": "namoo.compat.private.core",
     "callback": "namoo.experimental",
     "checkify": "namoo.experimental.checkify",
-    "config": "namoo._config",
+    "config": "namoo._base.config",
     "custom_batching": "namoo.custom_batching",
     "custom_derivatives": "namoo.custom_derivatives",
     "debugging": "namoo.debug",
@@ -53,7 +53,7 @@ PUBLIC = {
     "typing": "namoo.typing",
     "version": "namoo.version",
 }
-"""Names of modules below `jax._src`, and the modules of namoo that answer for them."""
+"""Names of modules in `jax._src`, and the modules of namoo that stand in for them."""
 
 
 def __getattr__(name: str) -> ModuleType:

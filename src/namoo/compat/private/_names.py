@@ -1,4 +1,4 @@
-"""Modules whose names come from several modules of namoo."""
+"""Build modules whose names come from several modules of namoo."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def names_of(own: str, *modules: str) -> Callable[[str], Any]:
-    """A module's `__getattr__` that looks a name up in other modules, in order.
+    """Return a module's `__getattr__` that looks a name up in other modules, in order.
 
     Args:
         own: the module that has the function, for the message.

@@ -1,4 +1,4 @@
-"""Derivatives that are zero, and sums of them."""
+"""Symbolic zeros, and sums of tangents."""
 
 from namoo.compat.private._names import names_of
 

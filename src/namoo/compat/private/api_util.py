@@ -1,4 +1,4 @@
-"""Functions of trees as functions of lists of leaves."""
+"""Flatten functions of trees to functions of lists of leaves."""
 
 from namoo.compat.private._names import names_of
 

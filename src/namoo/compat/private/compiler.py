@@ -1,10 +1,10 @@
-"""The function that compiles a program, which tests replace to see whether one is compiled."""
+"""The function that compiles a program; tests replace it to see whether something is compiled."""
 
 from typing import Any
 
 
 def backend_compile_and_load(*args: Any, **kwargs: Any) -> Any:
-    """The name under which JAX compiles; namoo's engines compile on their own."""
+    """Do nothing: JAX compiles under this name; namoo's engines do not call it."""
     raise NotImplementedError(
         "jax._src.compiler.backend_compile_and_load compiles MLIR modules, and namoo has none. Use "
         "jax.jit(f).lower(...).compile()."

@@ -14,15 +14,15 @@ __getattr__ = names_of(__name__, "namoo.core", "namoo.extend.core", "namoo.error
 
 
 def trace_state_clean() -> bool:
-    """Whether no transformation is going on."""
+    """Return whether no transformation is active."""
     return isinstance(context.trace, EvalTrace)
 
 
 def to_concrete_value(x: Any) -> Any:
-    """The value, or None where it is traced."""
+    """Return the value, or None if it is traced."""
     return None if isinstance(x, Tracer) else x
 
 
 def is_concrete(x: Any) -> bool:
-    """Whether the numbers of a value are known."""
+    """Return whether a value is known."""
     return to_concrete_value(x) is not None

@@ -1,10 +1,10 @@
-"""What this process is among those of a distributed program."""
+"""The identity of this process in a distributed program."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from namoo.api.device import process_count, process_index
+from namoo.devices.available import process_count, process_index
 
 
 class _State:
@@ -17,7 +17,7 @@ class _State:
 
     @property
     def num_processes(self) -> int:
-        """How many processes there are."""
+        """The number of processes."""
         return process_count()
 
     client: Any = None

@@ -1,12 +1,12 @@
-"""Types of elements."""
+"""Data types."""
 
 from typing import Any
 
-from namoo._dtypes import ExtendedDType
+from namoo._base.dtypes import ExtendedDType
 from namoo.compat.private._names import names_of
 
 __all__ = ["DType", "ExtendedDType"]
 
 DType = Any
 
-__getattr__ = names_of(__name__, "namoo.dtypes", "namoo._dtypes")
+__getattr__ = names_of(__name__, "namoo.dtypes", "namoo._base.dtypes")

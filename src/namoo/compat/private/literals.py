@@ -1,6 +1,6 @@
-"""Classes that JAX gives to Python numbers inside a trace; namoo keeps the numbers themselves.
+"""JAX's classes for Python numbers in a trace; namoo uses the numbers themselves.
 
-No value is an instance of them, so that `isinstance` answers truly.
+No value is an instance of them, so `isinstance` gives the right answer.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Whose frames are shown, and where a user's program is."""
+"""Source locations of the user's program."""
 
 from namoo.compat.private._names import names_of
 

@@ -1,7 +1,7 @@
 """Trees, with the registry of node classes."""
 
-from namoo._tree.registry import nodes as _registry
 from namoo.compat.private._names import names_of
+from namoo.tree.registry import nodes as _registry
 
 __all__ = ["_registry"]
 

@@ -1,4 +1,4 @@
-"""The platforms that programs run on."""
+"""Platforms."""
 
 from namoo.extend.backend import Backend, backends, get_backend
 
@@ -8,7 +8,7 @@ _backends: dict[str, Backend] = backends()
 
 
 def backends_are_initialized() -> bool:
-    """Whether the devices of this process are fixed: they are not until XLA is loaded."""
+    """Return whether the devices of this process are fixed, which loading XLA does."""
     import sys
 
     return "jaxlib" in sys.modules

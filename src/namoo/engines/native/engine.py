@@ -1,4 +1,4 @@
-"""The native engine: programs in, machine code out."""
+"""The native engine: compiles programs to machine code, and runs it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from namoo import errors
-from namoo._accelerator import native as runtime
-from namoo._lazy import collector_rests
+from namoo._base.floating_errors import floating_errors_ignored
+from namoo._base.gc_policy import gc_paused
+from namoo._base.runtime import native as runtime
+from namoo._base.source_context import at_user_line
 from namoo.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
-from namoo.core.trace import eval_trace, floating_errors_ignored, set_trace
+from namoo.core.trace import eval_trace, set_trace
 from namoo.engines.base import HostOperation, sole_owner
-from namoo.engines.native import link, programs
-from namoo.engines.native.fingerprint import Fingerprint
-from namoo.engines.native.types import numpy_dtype
+from namoo.engines.native.cache import programs
+from namoo.engines.native.cache.fingerprint import Fingerprint
+from namoo.engines.native.ir.types import numpy_dtype
+from namoo.engines.native.link import code as link
 
 if TYPE_CHECKING:
     from namoo.engines.native.analysis import MemoryAnalysis
-    from namoo.engines.native.driver import Module
-    from namoo.engines.native.plan import Plan
+    from namoo.engines.native.pipeline import Inspection
 
 _HOST = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
 _ENTRY = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class Host:
-    """What native code calls for an equation that Python evaluates."""
+    """Evaluates equations in Python, when native code calls back."""
 
     def __init__(
         self,
@@ -42,17 +43,17 @@ class Host:
     ):
         self.closed = closed
         self.loops = loops
-        """Equations whose loops a signal can stop."""
+        """Equations whose loops a signal can stop; see `Module.loops`."""
         self.equations = [
             (eqn.primitive, eqn.params, _types(eqn.invars), _types(eqn.outvars))
             for eqn in equations
         ]
         self.errors: dict[int, BaseException] = {}
-        """What made a call stop, by its thread."""
+        """The exception that stopped a call, by thread."""
 
     @functools.cached_property
     def callback(self) -> Any:
-        """The C function that native code calls, where C++ has none."""
+        """The C function that native code calls, where there is no C++ part."""
 
         def run(number: int, table: int) -> None:
             try:
@@ -63,7 +64,7 @@ class Host:
         return _HOST(run)
 
     def run(self, number: int, table: int) -> None:
-        """Evaluate an equation on a table of pointers, whose last one says that it is done."""
+        """Evaluate an equation on a table of pointers; the last one is set when it is done."""
         primitive, params, operands, results = self.equations[number]
         count = len(operands) + len(results)
         pointers = (ctypes.c_void_p * (count + 1)).from_address(table)
@@ -71,7 +72,7 @@ class Host:
             view(pointers[i] or 0, shape, dtype)
             for i, (shape, dtype) in enumerate((*operands, *results))
         ]
-        # What is kept beyond the call must not be in the arena.
+        # The callee may keep its operands beyond the call, so they must not be in the arena.
         values = [a.copy() for a in arrays[: len(operands)]]
         with set_trace(eval_trace), floating_errors_ignored():
             out = primitive.evaluate(*values, **params)
@@ -81,20 +82,20 @@ class Host:
         pointers[count] = 1
 
     def fail(self, code: int, raised: BaseException | None = None) -> NoReturn:
-        """Raise what made the program stop; `raised` if C++ or the handler of a signal knows it.
+        """Raise the exception that stopped the program; `raised` if the caller already has it.
 
-        Codes are those of `driver.Module.loops`, 1 for other failures, and where there was no
-        memory -1 for values in between, or -2 minus the number of a result.
+        The code is that of `Module.loops`, or 1 for other failures. Where memory ran out it is -1
+        for the arena, and -2 minus the number of a result.
         """
         if code < 0:
             from namoo.engines.native.analysis import no_memory
 
             raise MemoryError(no_memory(self.closed, None if code == -1 else -2 - code)) from None
-        # Without C++, what a handler raises before `run` begins is lost: ctypes reports it.
+        # Without C++, an exception that a handler raises before `run` begins is lost.
         error = raised or self.errors.pop(get_ident(), None) or KeyboardInterrupt()
         loop = self.loops[code - 2] if code > 1 else None
         if loop is not None and loop.source is not None:
-            where = errors.at_user_line(loop.source)
+            where = at_user_line(loop.source)
             error.add_note(f"The compiled program was stopped in {loop.primitive.name}{where}")
         raise error
 
@@ -108,23 +109,12 @@ def _bytes(types: Sequence[tuple[tuple[int, ...], np.dtype]]) -> int:
 
 
 def view(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array over memory at an address."""
+    """An array over the memory at an address."""
     size = int(np.prod(shape)) * dtype.itemsize
     if size == 0:
         return np.empty(shape, dtype)
     memory: Any = (ctypes.c_char * size).from_address(address)
     return np.ndarray(shape, dtype, memory)
-
-
-def write(closed: ClosedJaxpr, strict: bool) -> tuple[Plan, Module]:
-    """The plan of a program, and the text of its functions."""
-    # All that is about writing is loaded late: a program that was found needs none of it.
-    from namoo.engines.native.driver import write_program
-    from namoo.engines.native.graph import Emitter
-    from namoo.engines.native.plan import planned
-
-    plan = planned(closed, Emitter(strict))
-    return plan, write_program(plan)
 
 
 class Program:
@@ -137,7 +127,7 @@ class Program:
         mark = programs.identify(closed, options or {})
         made = mark and programs.find(mark)
         if mark is None or made is None:
-            with collector_rests():  # until the plan is gone
+            with gc_paused():  # until the plan is gone
                 made, equations, loops, consts = self._compile(mark)
         else:
             equations = [mark.equations[i] for i in made.host]
@@ -154,19 +144,21 @@ class Program:
         self.runtime_entry = None if runtime is None else self._runtime_entry()
 
     def _compile(self, mark: Fingerprint | None):
-        """The program compiled, its equations for the host, its loops, and its constants."""
-        plan, module = write(self.closed, self.strict)
-        code = link.Code(*link.object_code(module.text(), module.parts))
-        equations = module.host
-        consts = [c for _, c in plan.graph.consts]
-        made = programs.Compiled(code, plan.arena_size, len(module.kernels))
-        if self.aliases:
-            from namoo.engines.native import reuse
+        """Compile the program; return it with its equations for the host, loops and constants."""
+        # A program that is found in a cache needs no compiler: it is loaded here.
+        from namoo.engines.native import pipeline
 
-            made.in_place = reuse.in_place(plan, self.aliases)
+        module = pipeline.result_of("emit", pipeline.Source(self.closed, self.strict))
+        code = pipeline.link(pipeline.optimise(module))
+        consts = [c for _, c in module.plan.graph.consts]
+        made = programs.Compiled(code, module.plan.arena_size, len(module.kernels))
+        if self.aliases:
+            from namoo.engines.native.memory import aliasing
+
+            made.in_place = aliasing.aliases(module.plan, self.aliases)
         if mark is not None:
-            programs.keep(mark, made, equations, module.loops, consts)
-        return made, equations, module.loops, consts
+            programs.keep(mark, made, module.host, module.loops, consts)
+        return made, module.host, module.loops, consts
 
     def _runtime_entry(self) -> Any:
         """The program for the C++ runtime, which calls it without Python in between."""
@@ -185,7 +177,7 @@ class Program:
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         if self.runtime_entry is not None:
             return self.runtime_entry(values)
-        # To be asked first: what is made of the values refers to them.
+        # Ask first: the arrays that are made from the values refer to them.
         sources = {o: i for i, o in self.made.in_place if sole_owner(values, i)}
         ins = [np.asarray(v, order="C") for v in values]
         outs = [
@@ -203,32 +195,28 @@ class Program:
         return outs
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype, code: int) -> np.ndarray:
-        """Memory for an array; `code` says what for, where there is none."""
+        """Allocate an array; `code` names it in the message if there is no memory."""
         try:
             return np.empty(shape, dtype)
         except (MemoryError, ValueError):  # NumPy has a limit of its own
             self.host.fail(code)
 
-    # What nobody asks for is not kept: a program is planned again to look at it.
-
     @functools.cached_property
-    def text(self) -> str:
-        """The LLVM text."""
-        return write(self.closed, self.strict)[1].text()
+    def _inspection(self) -> Inspection:
+        """The results of the passes: computed again, since a program does not keep them to run."""
+        from namoo.engines.native.pipeline import Inspection, Source
 
-    @functools.cached_property
-    def fused(self) -> str:
-        """The steps, and what each computes."""
-        return write(self.closed, self.strict)[0].text()
+        return Inspection(Source(self.closed, self.strict))
 
     @functools.cached_property
     def costs(self) -> dict[str, float]:
         """Operations, and bytes moved."""
         from namoo.engines.native import analysis
+        from namoo.engines.native.fuse.kinds import operations
 
-        plan, _ = write(self.closed, self.strict)
+        plan = self._inspection.after("allocate")
         return {
-            "flops": float(analysis.operations(plan.graph)),
+            "flops": float(operations(plan.graph)),
             "bytes accessed": float(analysis.traffic(plan)),
         }
 
@@ -247,8 +235,8 @@ class Program:
         )
 
     def host_operations(self) -> list[HostOperation]:
-        """The operations without a native rule, or in a case that their rule leaves out."""
-        from namoo.engines.native.checks import Failure
+        """The operations that Python evaluates: their native rule is absent, or raised."""
+        from namoo.engines.native.kernels.checks import Failure
 
         return [
             HostOperation.of(eqn)
@@ -257,22 +245,29 @@ class Program:
         ]
 
     def as_text(self, stage: str = "jaxpr") -> str:
-        """The program at one of its stages: "jaxpr", "fused", "llvm" or "assembly"."""
-        if stage not in ("jaxpr", "fused", "llvm", "assembly"):
-            raise ValueError(
-                f"A program has the stages 'jaxpr', 'fused', 'llvm' and 'assembly', not {stage!r}."
-            )
-        if stage == "fused":
-            return self.fused
-        if stage == "llvm":
-            return self.text
-        if stage == "assembly":
-            return link.assembly(self.text)
-        return str(self.closed)
+        """The program at one of its stages.
+
+        Args:
+          stage: "jaxpr", or the name of a pass of `pipeline.PASSES`, whose result is printed.
+            "fused", "llvm" and "assembly" are what "allocate", "emit" and "optimise" print.
+        """
+        if stage == "jaxpr":
+            return str(self.closed)
+        from namoo.engines.native.pipeline import NAMES
+
+        name = _STAGES.get(stage, stage)
+        if name not in NAMES:
+            known = ", ".join(map(repr, ("jaxpr", *_STAGES, *NAMES)))
+            raise ValueError(f"A program has the stages {known}, not {stage!r}.")
+        return self._inspection.after(name).text()
+
+
+_STAGES = {"fused": "allocate", "llvm": "emit", "assembly": "optimise"}
+"""Names of what some passes print."""
 
 
 def _as(array: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An array with a shape and a type; itself if it can be, since a view owns no memory."""
+    """An array with a shape and dtype: itself if possible, since a view owns no memory."""
     if (array.shape, array.dtype) == (shape, dtype):
         return array
     return array.view(dtype).reshape(shape)

@@ -1,26 +1,31 @@
-"""Clients: one for each platform, made when it is first used."""
+"""PJRT clients: one for each platform, created when it is first used."""
 
 from __future__ import annotations
 
 import threading
 from typing import Any
 
-from namoo._accelerator import native
-from namoo._config import config
+from namoo._base.caches import register
+from namoo._base.config import config
+from namoo._base.runtime import native
 from namoo.engines.base import Device
-from namoo.engines.devices import cpu_count
+from namoo.engines.cpus import cpu_count
 from namoo.engines.xla import pjrt
 
 _lock = threading.Lock()
-_clients: dict[Any, Any] = {}
-_devices: dict[Any, dict[int, Any]] = {}
+_clients: dict[Any, Any] = register(
+    "xla clients", {}, bound="platforms", keyed_by="platform", kept=True
+)
+_devices: dict[Any, dict[int, Any]] = register(
+    "xla clients: devices", {}, bound="clients", keyed_by="client", kept=True
+)
 
 
 _shared: dict[str, Any] = {}
 
 
 def share(options: dict[str, Any]) -> None:
-    """Let clients be made as one of several processes' from now on."""
+    """Create clients as one of several processes from now on."""
     with _lock:
         _shared.clear()
         _shared.update(options)
@@ -33,16 +38,16 @@ def in_use() -> bool:
 
 
 def client(platform: str = "cpu", count: int = 1) -> Any:
-    """The client of a platform; of CPUs, one that has at least `count` devices."""
+    """Return the client of a platform; that of CPUs has at least `count` devices."""
     global _were_others
     with _lock:
         found = _clients.get(platform)
         if found is None or (platform == "cpu" and found.local_device_count() < count):
             if found is not None:
-                # Buffers of a smaller client live on: each keeps the client that made it.
+                # Buffers of the smaller client stay valid: each keeps its client alive.
                 _were_others = True
                 if native is not None:
-                    native.forget_calls()  # they do not ask whose the buffers are
+                    native.forget_calls()  # they do not check the client of their buffers
             found = _clients[platform] = pjrt.cpu_client(count, **_shared)
         return found
 
@@ -51,12 +56,12 @@ _were_others = False
 
 
 def were_others() -> bool:
-    """Whether buffers may belong to a client that another has taken the place of."""
+    """Whether buffers may belong to a client that was replaced by a larger one."""
     return _were_others
 
 
 def at_home(buffers: list[Any], owner: Any) -> list[Any]:
-    """Buffers of a client; those of an earlier one, which had fewer devices, are copied."""
+    """Return buffers of a client; those of an earlier client with fewer devices are copied."""
     if not _were_others:
         return buffers
     return [b if pjrt.client_of(b) is owner else _copied(b, owner) for b in buffers]
@@ -68,7 +73,7 @@ def _copied(buffer: Any, owner: Any) -> Any:
 
 
 def plugin_client(plugin: Any) -> Any:
-    """The client of a plug-in; it serves its platform from now on."""
+    """Return the client of a plug-in, which serves its platform from now on."""
     with _lock:
         found = _clients.get(plugin.platform)
         if found is None:
@@ -79,22 +84,22 @@ def plugin_client(plugin: Any) -> Any:
 
 
 def _options(plugin: Any) -> dict[str, Any]:
-    """What a plug-in is told: of GPUs, which of them to use; which of several processes this is."""
+    """Return the options of a plug-in: the visible GPUs, and the number of this process."""
     options: dict[str, Any] = {}
     if plugin.platform == "gpu":
         options = pjrt.gpu_options(plugin.name)
         chosen = getattr(config, f"jax_{plugin.name}_visible_devices")
         if chosen != "all":
             options["visible_devices"] = [int(n) for n in chosen.split(",")]
-    # TPUs know their neighbours by themselves.
+    # TPUs find the other processes by themselves.
     if _shared and plugin.platform != "tpu":
         options |= {"node_id": _shared["node_id"], "num_nodes": _shared["num_nodes"]}
     return options
 
 
 def raw(device: Device) -> Any:
-    """jaxlib's device of one of ours."""
-    # Among several processes the numbers of devices do not tell how many this one has.
+    """Return jaxlib's device for one of ours."""
+    # With several processes the device ids do not say how many devices this process has.
     count = cpu_count() if _shared else max(cpu_count(), device.id + 1)
     owner = client(device.platform, count)
     found = _devices.get(owner)

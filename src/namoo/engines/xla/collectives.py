@@ -1,4 +1,4 @@
-"""Exchange among the devices of a mesh, for rules of collectives."""
+"""Communication between the devices of a mesh, for the rules of collectives."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 
 class Manual:
-    """The mesh that the code at hand is written for one device of, and the axes it is divided over.
+    """The mesh of a `shard_map` whose body is being emitted.
 
     Args:
-      mesh: has `axis_names`, `axis_sizes` and `flat_devices`.
-      axes: the names of the axes that the code divides itself over.
-      devices: the devices of the program, in its order.
-      symbol: what the module calls the mesh.
+        mesh: has `axis_names`, `axis_sizes` and `flat_devices`.
+        axes: the names of the axes that the body is mapped over.
+        devices: the devices of the program, in its order.
+        symbol: the name of the mesh in the module.
     """
 
     def __init__(self, mesh: Any, axes: Sequence[Any], devices: Sequence[Any], symbol: str):
@@ -25,12 +25,12 @@ class Manual:
         self.free = [name for name in self.names if name not in self.axes]
         self.symbol = symbol
         position = {d: i for i, d in enumerate(devices)}
-        # A mesh without devices stands for those of the program.
+        # An abstract mesh refers to the devices of the program.
         places = [position[d] for d in (mesh.flat_devices if mesh.has_devices else devices)]
         self.grid = np.array(places, np.int64).reshape(mesh.axis_sizes)
 
     def groups(self, names: Sequence[Any], parts: Any = None) -> np.ndarray:
-        """Rows of devices that differ only along some axes; `parts` divides each row further."""
+        """Group devices that differ only along some axes; `parts` splits the groups further."""
         last = [self.names.index(n) for n in names]
         rest = [i for i in range(len(self.names)) if i not in last]
         count = int(np.prod([self.grid.shape[i] for i in last]))
@@ -38,12 +38,12 @@ class Manual:
         if parts is None:
             return rows
         longest = max(map(len, parts))
-        # Shorter groups are filled up with -1.
+        # Shorter groups are padded with -1.
         out = [[*row[list(p)], *[-1] * (longest - len(p))] for row in rows for p in parts]
         return np.array(out, np.int64)
 
     def coordinates(self, name: Any) -> np.ndarray:
-        """For each device of the program, its place along an axis."""
+        """Return the index along an axis of each device of the program."""
         along = np.indices(self.grid.shape)[self.names.index(name)]
         out = np.zeros(self.grid.size, np.int32)
         out[self.grid.reshape(-1)] = along.reshape(-1)
@@ -51,12 +51,12 @@ class Manual:
 
 
 class Collectives:
-    """The part of `hlo.Emitter` that speaks of other devices."""
+    """The part of `hlo.Emitter` that communicates with other devices."""
 
     module: Any
 
     if TYPE_CHECKING:
-        # What else it uses is the emitter's own.
+        # Provided by the emitter.
         def __getattr__(self, name: str) -> Any: ...
 
     def _manual(self, names: Sequence[Any]) -> Manual:
@@ -77,7 +77,7 @@ class Collectives:
         }
 
     def axis_index(self, name: Any) -> Any:
-        """The place of this device along an axis."""
+        """Return the index of this device along an axis."""
         manual = self._manual([name])
 
         def find() -> Any:
@@ -86,12 +86,14 @@ class Collectives:
 
         if not manual.free:
             return find()
-        # Only where all axes are divided by hand is a device's number its own.
+        # The partition id identifies the device only if all axes are manual.
         return self.in_full(manual, [], lambda: [find()])
 
     def in_full(self, manual: Manual, operands: Sequence[Any], body: Callable) -> Any:
-        """An int32 number from a function for each device, where the compiler divides nothing: all
-        devices along the axes that it may divide have the same values."""
+        """Return an int32 value of each device, computed by a function, where axes may be
+        automatic.
+
+        All devices along the automatic axes have the same value."""
 
         def whole(x: Any) -> str:
             return f"<@{manual.symbol}, [{', '.join(['{}'] * x.ndim)}]>"
@@ -112,7 +114,7 @@ class Collectives:
         )
 
     def all_reduce(self, operation: str, x: Any, names: Sequence[Any], parts: Any = None) -> Any:
-        """Values of all devices along some axes, combined."""
+        """Combine the values of all devices along some axes."""
         return self.op(
             "all_reduce",
             x,
@@ -122,7 +124,7 @@ class Collectives:
         )[0]
 
     def all_gather(self, x: Any, axis: int, names: Sequence[Any], parts: Any = None) -> Any:
-        """Values of all devices along some axes, joined along an axis of the array."""
+        """Concatenate the values of all devices along some axes, along an axis of the array."""
         attributes = self._exchange(names, parts)
         count = self._manual(names).groups(names, parts).shape[1]
         shape = list(x.shape)
@@ -131,7 +133,7 @@ class Collectives:
         return self.op("all_gather", x, result=[(tuple(shape), x.dtype)], attributes=attributes)[0]
 
     def reduce_scatter(self, x: Any, axis: int, names: Sequence[Any], parts: Any = None) -> Any:
-        """The sum over devices, of which each keeps its part along an axis of the array."""
+        """Sum over devices; each keeps its part along an axis of the array."""
         attributes = self._exchange(names, parts)
         count = self._manual(names).groups(names, parts).shape[1]
         shape = list(x.shape)
@@ -144,7 +146,7 @@ class Collectives:
     def all_to_all(
         self, x: Any, split: int, concat: int, names: Sequence[Any], parts: Any = None
     ) -> Any:
-        """Parts along the axis `split` go to one device each, and are joined along `concat`."""
+        """Send each part along the axis `split` to one device, and concatenate along `concat`."""
         attributes = self._exchange(names, parts)
         del attributes["use_global_device_ids"]
         count = self._manual(names).groups(names, parts).shape[1]
@@ -159,7 +161,7 @@ class Collectives:
         return self.op("all_to_all", x, result=[(tuple(shape), x.dtype)], attributes=attributes)[0]
 
     def permute(self, x: Any, name: Any, pairs: Sequence[tuple[int, int]]) -> Any:
-        """Values sent along an axis, from the first of each pair to the second."""
+        """Send values along an axis, from the first device of each pair to the second."""
         rows = self._manual([name]).groups([name])
         both = [(row[i], row[j]) for row in rows for i, j in pairs]
         attributes = {
@@ -178,12 +180,12 @@ class Collectives:
         outs: Sequence[Any],
         whole: Any,
     ) -> list[Any]:
-        """A program for each device of a mesh, on its own parts of the operands.
+        """Emit a program that each device of a mesh runs on its own parts of the operands.
 
         Args:
-          axes: the mesh axes that the program divides itself over.
-          ins, outs: the shardings of operands and results.
-          whole: the sharding of a value that all devices share.
+            axes: the mesh axes that the program is mapped over.
+            ins, outs: the shardings of operands and results.
+            whole: the sharding of a value that all devices share.
         """
         module = self.module
 
@@ -191,7 +193,7 @@ class Collectives:
             pairs = zip(shardings, values, strict=True)
             texts = [module.sharding(s, len(v.shape)) for s, v in pairs]
             if manual.free:
-                # Along the other axes the compiler may divide the values further.
+                # Along the other axes the compiler may split the values further.
                 texts = [re.sub(r"\{([^{}]*)\}", _opened, text) for text in texts]
             return f"#sdy.sharding_per_value<[{', '.join(texts)}]>"
 
@@ -219,7 +221,7 @@ class Collectives:
 
 
 def _opened(dimension: re.Match[str]) -> str:
-    """How a dimension is divided, and maybe more."""
+    """Write the axes of a dimension, which the compiler may extend."""
     return f"{{{dimension[1]}, ?}}" if dimension[1] else "{?}"
 
 

@@ -1,4 +1,4 @@
-"""The engine: programs compiled by XLA, run on NumPy arrays or on buffers of devices."""
+"""The engine: programs compiled by XLA, run on NumPy arrays or on device buffers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from namoo.core.jaxpr import ClosedJaxpr, dce
+from namoo.analysis.dead_code import dce
+from namoo.core.jaxpr import ClosedJaxpr
 from namoo.engines.base import Device, HostOperation
-from namoo.engines.devices import default
+from namoo.engines.registry import default
 from namoo.engines.xla import clients, pjrt
 from namoo.engines.xla.hlo import kind_of
 from namoo.engines.xla.lower import Module
 
 
 class Type:
-    """What jaxlib wants to know of a buffer."""
+    """The type of a buffer, as jaxlib expects it."""
 
     __slots__ = ("dtype", "shape", "weak_type")
 
@@ -32,17 +33,17 @@ def write(
     inputs: Sequence[dict[str, str]],
     results: Sequence[dict[str, str]] = (),
 ) -> str:
-    """A program as the text of a module; `inputs` and `results` have attributes of each."""
+    """Write a program as a module; `inputs` and `results` are the attributes of each."""
     return module.text(closed.jaxpr.name or "main", module.main(closed, inputs, results))
 
 
 def stablehlo(closed: ClosedJaxpr) -> str:
-    """A program for one device, as XLA is given it."""
+    """Return the StableHLO text of a program for one device."""
     return write(closed, Module([default()]), [{} for _ in closed.in_avals])
 
 
 class Inspected:
-    """What can be asked of a program that XLA compiled."""
+    """Inspection of a program that XLA compiled."""
 
     closed: ClosedJaxpr
     stablehlo: str
@@ -50,7 +51,7 @@ class Inspected:
     module: Module
 
     def as_text(self, stage: str = "jaxpr") -> str:
-        """The program as "jaxpr", "stablehlo", or as XLA left it, "hlo"."""
+        """Return the program as "jaxpr", "stablehlo", or after XLA's passes, "hlo"."""
         texts = {
             "jaxpr": lambda: str(self.closed),
             "stablehlo": lambda: self.stablehlo,
@@ -69,15 +70,15 @@ class Inspected:
         return self.loaded.memory()
 
     def host_operations(self) -> list[HostOperation]:
-        """The operations that call back into Python."""
+        """Return the operations that call back into Python."""
         return [HostOperation.of(eqn) for eqn in self.module.host_equations]
 
 
 class Program(Inspected):
-    """A program compiled for one device: arrays in, arrays out, of the host or of the device.
+    """A program compiled for one device; it takes and returns NumPy arrays or buffers.
 
     Args:
-      aliases: the result whose memory each of these inputs may become.
+        aliases: input → result that may take its memory.
     """
 
     on_devices = True
@@ -104,21 +105,21 @@ class Program(Inspected):
         if module.callbacks:
             self.call = partial(module.raising, self.call)
         self.buffers: Any = None
-        """How calls reach the buffers without NumPy; `api.placement` puts it here."""
+        """Calls the program with buffers instead of NumPy arrays; set by `devices.buffers`."""
 
     def run(self, buffers: list[Any]) -> list[Any]:
-        """The results, as buffers."""
+        """Run the program on buffers."""
         return self.call(clients.at_home(buffers, self.device.client))
 
     @property
     def steps(self) -> tuple[Any, ...]:
-        """`run` alone, or the steps that it consists of, while all buffers are of one client."""
+        """`run` alone, or its steps if all buffers belong to one client."""
         if self.closed.effectful or self.module.callbacks or clients.were_others():
             return (self.run,)
         return self.loaded.steps
 
     def put(self, number: int, value: np.ndarray) -> Any:
-        """A buffer for an input."""
+        """Make a buffer for an input."""
         kind = self.types[number]
         value = physical_value(np.asarray(value), kind)
         return pjrt.put(kind, self.where, [value], [self.device])
@@ -132,7 +133,7 @@ class Program(Inspected):
 
 
 def physical_value(x: np.ndarray, t: Type) -> np.ndarray:
-    """Numbers as they are, and keys as numbers; what has no bits, as False."""
+    """Convert to the device's dtype: random keys become numbers, float0 becomes False."""
     if x.dtype == t.dtype:
         return x
     if not x.dtype.itemsize:
@@ -141,14 +142,14 @@ def physical_value(x: np.ndarray, t: Type) -> np.ndarray:
 
 
 def logical(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Numbers as they are, or as the keys that they stand for."""
+    """Convert from the device's dtype: numbers become random keys or float0 again."""
     if x.dtype == dtype:
         return x
     return x.view(dtype) if dtype.itemsize else np.zeros(x.shape, dtype)
 
 
 class Xla:
-    """Compiles programs by XLA, for its first CPU unless told another device."""
+    """Compiles programs with XLA, by default for the default device."""
 
     name = "xla"
 

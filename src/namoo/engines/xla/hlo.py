@@ -1,7 +1,7 @@
-"""StableHLO as text: values, types, and the vocabulary that rules of primitives use.
+"""StableHLO as text: values, types, and the emitter that rules of primitives use.
 
-A rule `stablehlo(hlo, *operands, **params)` gets an `Emitter` and values, and returns values.  The
-generic form of MLIR's syntax is used throughout, since one function writes all of it:
+A rule `stablehlo(hlo, *operands, **params)` takes an `Emitter` and values, and returns values. All
+text is in MLIR's generic syntax, which one function can write:
 
     %2 = "stablehlo.add"(%0, %1) : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.avals import ShapedArray
 from namoo.engines.xla.collectives import Collectives
 
@@ -46,9 +46,9 @@ for _name in (
 
 
 def physical(dtype: Any) -> np.dtype:
-    """The type in which elements travel: random keys of 64 and 128 bits do as one number each."""
+    """Return the dtype on the device; a random key of 64 or 128 bits is one number."""
     numpy = np.dtype(getattr(dtype, "numpy", dtype))
-    if numpy == _dtypes.float0:
+    if numpy == dtypes.float0:
         return np.dtype(bool)
     if numpy.names is not None:
         return np.dtype({4: np.uint32, 8: np.uint64, 16: np.complex128}[numpy.itemsize])
@@ -56,17 +56,18 @@ def physical(dtype: Any) -> np.dtype:
 
 
 def element(dtype: np.dtype) -> str:
-    """A type of elements in MLIR's words."""
+    """Return the MLIR name of an element type."""
     if dtype.name not in _ELEMENTS:
         raise TypeError(f"XLA has no elements of type {dtype}: convert them to another type first.")
     return _ELEMENTS[dtype.name]
 
 
 def tensor(shape: Sequence[int], dtype: np.dtype | None) -> str:
-    """A type of arrays in MLIR's words; without a dtype, the type of tokens.
+    """Return the MLIR name of an array type; without a dtype, that of tokens.
 
-    >>> tensor((2, 3), np.dtype("float32"))
-    'tensor<2x3xf32>'
+    Example:
+        >>> tensor((2, 3), np.dtype("float32"))
+        'tensor<2x3xf32>'
     """
     if dtype is None:
         return "!stablehlo.token"
@@ -74,24 +75,24 @@ def tensor(shape: Sequence[int], dtype: np.dtype | None) -> str:
 
 
 def ints(values: Sequence[int]) -> str:
-    """A list of integers as an attribute."""
+    """Write a list of integers as an attribute."""
     return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
 
 
 def flags(values: Sequence[bool]) -> str:
-    """A list of booleans as an attribute."""
+    """Write a list of booleans as an attribute."""
     return f"array<i1: {', '.join('true' if v else 'false' for v in values)}>"
 
 
 def matrix(rows: Sequence[Sequence[int]]) -> str:
-    """Rows of integers as an attribute; where there are none, they would be pairs."""
+    """Write rows of integers as an attribute; an empty list counts as pairs."""
     array = np.asarray(rows, np.int64).reshape(len(rows), -1 if rows else 2)
     shape = "x".join(map(str, array.shape)) + "xi64"
     return f"dense<{array.tolist() if array.size else ''}> : tensor<{shape}>"
 
 
 def attribute(value: Any) -> str:
-    """A Python value as an attribute; a text is one already."""
+    """Write a Python value as an attribute; a string is one already."""
     if isinstance(value, str):
         return value
     if isinstance(value, (bool, np.bool_)):
@@ -105,7 +106,7 @@ def attribute(value: Any) -> str:
 
 
 def dense(value: np.ndarray) -> str:
-    """The numbers of a constant, exactly: floats by their bits."""
+    """Write the values of a constant exactly: floats by their bits."""
     if value.size == 0:
         return f"dense<> : {tensor(value.shape, value.dtype)}"
     first = value.reshape(-1)[:1]
@@ -118,7 +119,7 @@ def dense(value: np.ndarray) -> str:
 
 
 def _bits_of(value: np.ndarray) -> np.ndarray:
-    """Bytes of the elements, so that -0.0 differs from 0.0 and NaN equals itself."""
+    """Return the bytes of the elements, so that -0.0 differs from 0.0 and NaN equals itself."""
     return np.ascontiguousarray(value).view(np.uint8).reshape(value.size, value.dtype.itemsize)
 
 
@@ -128,7 +129,7 @@ def _number(x: Any) -> str:
         return "true" if x else "false"
     if dtype.kind == "c":
         return f"({_number(x.real)}, {_number(x.imag)})"
-    if _dtypes.issubdtype(dtype, np.integer):
+    if dtypes.issubdtype(dtype, np.integer):
         return str(int(x))
     return f"0x{int.from_bytes(x.tobytes(), 'little'):0{2 * dtype.itemsize}X}"
 
@@ -163,16 +164,16 @@ Kind = tuple[tuple[int, ...], Any]
 """Shape and dtype of a result."""
 
 TOKEN: Kind = ((), None)
-"""What stands for the order of effects: each takes the token of the one before it."""
+"""The type of tokens, which order effects: each takes the token of the previous one."""
 
 
 def kind_of(x: Any) -> Kind:
-    """Shape and (physical) dtype of a value or an abstract value."""
+    """Return the shape and the device dtype of a value or an abstract value."""
     return tuple(x.shape), None if x.dtype is None else physical(x.dtype)
 
 
 class Writer:
-    """Lines of one function; names are its own."""
+    """The lines of one function, and its names."""
 
     def __init__(self):
         self.lines: list[str] = []
@@ -191,7 +192,7 @@ class Writer:
         regions: Sequence[str] = (),
         notes: dict[str, str] | None = None,
     ) -> list[Value]:
-        """Write one operation; `notes` are attributes that are not the operation's own."""
+        """Write one operation; `notes` are discardable attributes."""
         values = []
         left = ""
         if len(results) == 1:
@@ -214,7 +215,7 @@ class Writer:
 
     @contextmanager
     def region(self, kinds: Sequence[Kind]) -> Iterator[tuple[list[Value], list[str]]]:
-        """A region with arguments; its text is the only item of the list, afterwards."""
+        """Write a region with arguments; its text becomes the only item of the list."""
         outer, self.lines = self.lines, []
         arguments = [Value(self.name(), *kind) for kind in kinds]
         text: list[str] = []
@@ -228,16 +229,16 @@ class Writer:
 
 
 class OnTheHost(Exception):
-    """A platform has not what a rule asks for: NumPy is to compute the equation."""
+    """The platform lacks an operation: NumPy computes the equation on the host."""
 
 
 _LAPACK = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 class Emitter(Collectives):
-    """What rules of primitives write programs with.
+    """Emits operations for the rules of primitives.
 
-    `avals` are the types of the results of the equation at hand, `inputs` those of its operands.
+    `avals` are the types of the results of the current equation, `inputs` those of its operands.
     """
 
     def __init__(self, module: Any, writer: Writer):
@@ -246,22 +247,20 @@ class Emitter(Collectives):
         self.avals: list[ShapedArray] = []
         self.inputs: list[ShapedArray] = []
         self.token: Value | None = None
-        """The order of the effects so far."""
+        """The token of the last effect."""
 
     ints = staticmethod(ints)
     flags = staticmethod(flags)
     matrix = staticmethod(matrix)
 
     def on_the_host(self) -> OnTheHost:
-        """What a rule raises where NumPy is to compute the equation."""
+        """The exception that a rule raises to have NumPy compute the equation."""
         return OnTheHost()
 
     @property
     def platform(self) -> str:
-        """Which kind of device the program is for: "cpu", "cuda", …"""
+        """The platform of the program: "cpu", "cuda", …"""
         return self.module.platform
-
-    # --- operations -------------------------------------------------------------------------------
 
     def op(
         self,
@@ -272,15 +271,15 @@ class Emitter(Collectives):
         regions: Sequence[str] = (),
         **more: Any,
     ) -> Any:
-        """An operation of StableHLO, or of another dialect if `name` has a dot.
+        """Emit an operation of StableHLO, or of another dialect if `name` has a dot.
 
         Args:
-          more: attributes that are integers, booleans or lists of them.
-          result: shape and dtype (or anything that has them) of the result, or a list of them; by
-            default of the equation's own results.
+            more: attributes that are integers, booleans or lists of them.
+            result: shape and dtype (or anything that has them) of the result, or a list of them; by
+                default of the equation's own results.
 
         Returns:
-          the value, or a list of values where `result` is a list or the equation has several.
+            the value, or a list of values where `result` is a list or the equation has several.
         """
         full = name if "." in name else f"stablehlo.{name}"
         wanted = self.avals if result is None else result
@@ -292,16 +291,16 @@ class Emitter(Collectives):
         return values if many else values[0]
 
     def elementwise(self, name: str, *operands: Value, **options: Any) -> Value:
-        """An operation on equal shapes; scalars are repeated as needed."""
+        """Emit an operation on equal shapes; scalars are broadcast."""
         xs = self.alike(*operands)
         if not name.startswith("chlo.") or xs[0].dtype.itemsize >= 4:
             return self.op(name, *xs, **options)
-        # Formulas of several steps, which are to be rounded once.
+        # Formulas of several steps, which must be rounded once.
         xs = [self.widen(x) for x in xs]
         return self.convert(self.op(name, *xs, result=xs[0], **options), self.avals[0].dtype)
 
     def record(self, name: str, **fields: Any) -> str:
-        """An attribute of StableHLO with fields of integers, or of lists of them."""
+        """Write an attribute of StableHLO whose fields are integers or lists of them."""
         texts = []
         for key, value in fields.items():
             if isinstance(value, int):
@@ -311,11 +310,11 @@ class Emitter(Collectives):
         return f"#stablehlo.{name}<{', '.join(texts)}>"
 
     def alike(self, *operands: Value) -> list[Value]:
-        """Operands repeated to the shape of the equation's result."""
+        """Broadcast operands to the shape of the equation's result."""
         return [self.broadcast(x, self.avals[0].shape) for x in operands]
 
     def constant(self, value: Any, dtype: Any = None, shape: Sequence[int] = ()) -> Value:
-        """A constant; a number is repeated to `shape`."""
+        """Emit a constant; a number is broadcast to `shape`."""
         array = np.asarray(value)
         if dtype is not None:
             array = array.astype(physical(dtype))
@@ -324,22 +323,22 @@ class Emitter(Collectives):
 
     def _constant(self, array: np.ndarray) -> Value:
         kind = array.shape, physical(array.dtype)
-        if array.dtype.names is not None or array.dtype == _dtypes.float0:
+        if array.dtype.names is not None or array.dtype == dtypes.float0:
             array = np.ascontiguousarray(array).view(kind[1]).reshape(array.shape)
         first = array.reshape(-1)[:1]
         splat = array.size > 1 and bool((_bits_of(array) == _bits_of(first)).all())
         packed = array.dtype == bool or array.dtype.name in ("int2", "uint2", "int4", "uint4")
         if packed and array.size > 1 and not splat:
-            # Elements that share bytes have a raw form of their own: write bytes, and convert.
+            # Sub-byte elements have a packed form: write bytes, and convert.
             wide = self._constant(array.astype(np.int8))
             return self.convert(wide, array.dtype)
         if splat:
-            # A number and its repetition print shorter, and are read faster.
+            # A splat is shorter, and is parsed faster.
             return self.broadcast(self._constant(first.reshape(())), array.shape)
         return self.op("constant", result=kind, attributes={"value": dense(array)})
 
     def broadcast(self, x: Value, shape: Sequence[int], dims: Sequence[int] | None = None) -> Value:
-        """`x` repeated to a shape; its axes become `dims` (by default the last ones)."""
+        """Broadcast `x` to a shape; its axes become `dims` (by default the last ones)."""
         shape = tuple(shape)
         dims = range(len(shape) - x.ndim, len(shape)) if dims is None else dims
         if x.shape == shape and list(dims) == sorted(dims):
@@ -347,26 +346,26 @@ class Emitter(Collectives):
         return self.op("broadcast_in_dim", x, result=(shape, x.dtype), broadcast_dimensions=dims)
 
     def convert(self, x: Value, dtype: Any) -> Value:
-        """`x` in another type of elements."""
+        """Convert `x` to another element type."""
         dtype = physical(dtype)
         if x.dtype == dtype:
             return x
-        if x.dtype == _dtypes.float4_e2m1fn and _dtypes.issubdtype(dtype, np.integer):
-            x = self.convert(x, np.float32)  # XLA takes 6, its largest number, for infinity
+        if x.dtype == dtypes.float4_e2m1fn and dtypes.issubdtype(dtype, np.integer):
+            x = self.convert(x, np.float32)  # XLA takes 6, the largest value, for infinity
         return self.op("convert", x, result=(x.shape, dtype))
 
     def widen(self, x: Value) -> Value:
-        """`x` in a type for sums of many: narrow floats in float32, narrow integers in int32."""
+        """Convert `x` to an accumulation type: narrow floats to float32, integers to int32."""
         if x.dtype.itemsize >= 4:
             return x
-        return self.convert(x, np.int32 if _dtypes.issubdtype(x.dtype, np.integer) else np.float32)
+        return self.convert(x, np.int32 if dtypes.issubdtype(x.dtype, np.integer) else np.float32)
 
     def bitcast(self, x: Value, dtype: Any, shape: Sequence[int]) -> Value:
-        """The bits of `x` as elements of another type."""
+        """Bitcast `x` to another element type."""
         return self.op("bitcast_convert", x, result=(tuple(shape), physical(dtype)))
 
     def words(self, keys: Value) -> list[Value]:
-        """The 32-bit words of random keys, as arrays of their shape."""
+        """Return the 32-bit words of random keys, each as an array of their shape."""
         if keys.dtype == np.uint32:
             return [keys]
         if keys.dtype == np.complex128:
@@ -376,7 +375,7 @@ class Emitter(Collectives):
         return [self.reshape(self.part(pairs, keys.ndim, i, i + 1), keys.shape) for i in (0, 1)]
 
     def keys(self, words: Sequence[Value]) -> Value:
-        """Random keys of their words."""
+        """Make random keys from their words."""
         shape = words[0].shape
         if len(words) == 1:
             return words[0]
@@ -395,9 +394,9 @@ class Emitter(Collectives):
         return self.op("transpose", x, result=(shape, x.dtype), permutation=permutation)
 
     def compare(self, x: Value, y: Value, direction: str, total: bool = False) -> Value:
-        """Booleans: `direction` is EQ, NE, LT, LE, GT or GE; `total` orders NaN and zeros, too."""
-        if x.dtype.kind in "ui" or x.dtype == bool or _dtypes.issubdtype(x.dtype, np.integer):
-            unsigned = x.dtype == bool or _dtypes.issubdtype(x.dtype, np.unsignedinteger)
+        """Compare: `direction` is EQ, NE, LT, LE, GT or GE; `total` orders NaN and signed zeros."""
+        if x.dtype.kind in "ui" or x.dtype == bool or dtypes.issubdtype(x.dtype, np.integer):
+            unsigned = x.dtype == bool or dtypes.issubdtype(x.dtype, np.unsignedinteger)
             how = "UNSIGNED" if unsigned else "SIGNED"
         else:
             how = "TOTALORDER" if total else "FLOAT"
@@ -408,11 +407,11 @@ class Emitter(Collectives):
         return self.op("compare", x, y, result=(x.shape, np.dtype(bool)), attributes=attributes)
 
     def select(self, condition: Value, x: Value, y: Value) -> Value:
-        """`x` where the condition holds, else `y`."""
+        """Select `x` where the condition holds, else `y`."""
         return self.op("select", condition, x, y, result=x)
 
     def combine(self, name: str, x: Value, y: Value) -> Value:
-        """An operation on two values of one type, which may be complex for extremes, too."""
+        """Combine two values of one type; minimum and maximum also take complex numbers."""
         if name not in ("maximum", "minimum") or x.dtype.kind != "c":
             return self.op(name, x, y, result=x)
         better = self.less(y, x) if name == "maximum" else self.less(x, y)
@@ -420,7 +419,7 @@ class Emitter(Collectives):
         return self.select(keep, x, y)
 
     def less(self, x: Value, y: Value, total: bool = False) -> Value:
-        """x < y; complex numbers are ordered by their real parts, then by their imaginary ones."""
+        """Compare x < y; complex numbers are ordered by real part, then by imaginary part."""
         if x.dtype.kind != "c":
             return self.compare(x, y, "LT", total)
         (a, b), (c, d) = self.parts(x), self.parts(y)
@@ -428,7 +427,7 @@ class Emitter(Collectives):
         return self.combine("or", self.compare(a, c, "LT", total), tie)
 
     def parts(self, x: Value) -> list[Value]:
-        """Real and imaginary part."""
+        """Return the real and the imaginary part."""
         kind = x.shape, np.zeros(0, x.dtype).real.dtype
         return [self.op(name, x, result=kind) for name in ("real", "imag")]
 
@@ -447,13 +446,13 @@ class Emitter(Collectives):
         )
 
     def part(self, x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
-        """A slice along one axis."""
+        """Slice along one axis."""
         starts, stops, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
         starts[axis], stops[axis], steps[axis] = start, stop, step
         return self.slice(x, starts, stops, steps)
 
     def pad(self, x: Value, value: Value, config: Sequence[tuple[int, int, int]]) -> Value:
-        """`x` with a value before, after and between its elements, as often along each axis."""
+        """Pad `x` with a value before, after and between its elements."""
         low, high, inner = zip(*config, strict=True) if config else ((), (), ())
         shape = tuple(
             a + b + n + max(n - 1, 0) * c for n, (a, b, c) in zip(x.shape, config, strict=True)
@@ -469,7 +468,7 @@ class Emitter(Collectives):
         )
 
     def iota(self, shape: Sequence[int], dtype: Any, axis: int) -> Value:
-        """Indices along an axis."""
+        """Return the indices along an axis."""
         return self.op("iota", result=(tuple(shape), dtype), iota_dimension=axis)
 
     def concatenate(self, xs: Sequence[Value], axis: int) -> Value:
@@ -478,7 +477,7 @@ class Emitter(Collectives):
         return self.op("concatenate", *xs, result=(tuple(shape), xs[0].dtype), dimension=axis)
 
     def index(self, x: Value) -> Value:
-        """Integers in a signed type that holds all places of an array."""
+        """Convert integers to a signed type that holds all indices of an array."""
         if x.dtype in (np.int32, np.int64):
             return x
         if x.dtype == np.uint64:
@@ -496,19 +495,17 @@ class Emitter(Collectives):
         return self.op("dynamic_update_slice", x, update, *map(self.index, starts), result=x)
 
     def row(self, x: Value, index: Value) -> Value:
-        """`x[index]`."""
+        """Return `x[index]`."""
         starts = [index, *[self.constant(0, index.dtype)] * (x.ndim - 1)]
         return self.reshape(self.dynamic_slice(x, starts, (1, *x.shape[1:])), x.shape[1:])
 
     def set_row(self, x: Value, row: Value, index: Value) -> Value:
-        """`x` with another `x[index]`."""
+        """Return `x` with `x[index]` replaced."""
         starts = [index, *[self.constant(0, index.dtype)] * (x.ndim - 1)]
         return self.dynamic_update_slice(x, self.reshape(row, (1, *row.shape)), starts)
 
-    # --- regions ----------------------------------------------------------------------------------
-
     def region(self, kinds: Sequence[Any], body: Callable[..., Sequence[Value]]) -> str:
-        """A region: `body` gets its arguments, of these types, and returns its results."""
+        """Write a region: `body` takes its arguments, of these types, and returns its results."""
         with self.writer.region([_kind(k) for k in kinds]) as (arguments, text):
             self.give(body(*arguments))
         return text[0]
@@ -518,12 +515,12 @@ class Emitter(Collectives):
         self.writer.op("stablehlo.return", list(values), [])
 
     def combiner(self, name: str, dtype: Any) -> str:
-        """A region of two scalars of one type, combined by an operation."""
+        """Write a region that combines two scalars of one type by an operation."""
         kind = ((), physical(dtype))
         return self.region([kind, kind], lambda x, y: [self.combine(name, x, y)])
 
     def reduce(self, name: str, x: Value, start: Any, axes: Sequence[int]) -> Value:
-        """`x` combined along axes by an operation, beginning with the number `start`."""
+        """Reduce `x` along axes by an operation, starting from `start`."""
         first = self.constant(start, x.dtype)
         return self.reduce_by(lambda a, b: [self.combine(name, a, b)], [x], [first], axes)[0]
 
@@ -534,7 +531,7 @@ class Emitter(Collectives):
         starts: Sequence[Value],
         axes: Sequence[int],
     ) -> list[Value]:
-        """Arrays of one shape combined along axes, together, by a function of twice as many."""
+        """Reduce several arrays of one shape together, by a function of twice as many scalars."""
         shape = tuple(n for i, n in enumerate(xs[0].shape) if i not in axes)
         return self.op(
             "reduce",
@@ -552,10 +549,10 @@ class Emitter(Collectives):
         body: Callable[..., Sequence[Value]],
         effects: bool = False,
     ) -> list[Value]:
-        """A loop over values; both functions may use values from outside.
+        """Emit a loop over values; both functions may use values from outside.
 
         Args:
-          effects: the functions have effects: then the order of them goes round with the values.
+            effects: whether the functions have effects; then the token is a loop value.
         """
         if effects:
             return self._in_order(
@@ -576,7 +573,7 @@ class Emitter(Collectives):
         results: Sequence[Any],
         effects: bool = False,
     ) -> list[Value]:
-        """The results of the branch that an int32 index chooses; the last for any other index."""
+        """Emit branches selected by an int32 index; any other index selects the last one."""
         if effects:
             return self._in_order(
                 lambda token: self.case(
@@ -596,19 +593,19 @@ class Emitter(Collectives):
         return token
 
     def _in_order(self, write: Callable[[Value], list[Value]]) -> list[Value]:
-        """What has effects within: `write` takes a token, and returns the next and then values."""
+        """Emit code with effects: `write` takes a token, and returns the next one and values."""
         self.token, *values = write(self.order())
         return values
 
     def _after(self, token: Value, write: Callable[[], Sequence[Value]]) -> list[Value]:
-        """Values that are written with their effects after a token, and the next token."""
+        """Write values whose effects follow a token; return the next token and the values."""
         outer, self.token = self.token, token
         values = write()
         inner, self.token = self.token, outer
         return [inner, *values]
 
     def constrain(self, x: Value, sharding: Any) -> Value:
-        """`x`, laid out over the devices as a sharding tells."""
+        """Constrain the sharding of `x`."""
         text = self.module.sharding(sharding, x.ndim)
         if text is None:
             return x
@@ -616,36 +613,34 @@ class Emitter(Collectives):
         return self.op("sdy.sharding_constraint", x, result=x, attributes=attributes)
 
     def inspect(self, x: Value, callback: Callable[[Any], None]) -> None:
-        """Tell a function how `x` lies on the devices, when that is known."""
+        """Call a function with the sharding of `x` when it is known."""
         self.module.inspect(self, x, callback)
 
-    # --- programs ---------------------------------------------------------------------------------
-
     def inline(self, closed: Any, operands: Sequence[Value]) -> list[Value]:
-        """The equations of a program, in this place."""
+        """Inline the equations of a program."""
         return self.module.inline(self, closed, operands)
 
     def call(self, closed: Any, operands: Sequence[Value], name: str = "") -> list[Value]:
-        """A call of a program as a function of its own; equal programs are one function."""
+        """Call a program as a separate function; equal programs share one."""
         return self.module.call(self, closed, operands, name)
 
     def apply(self, function: Callable[..., Any], *operands: Value) -> Any:
-        """A function of arrays, traced for these operands: for what is made of other primitives."""
+        """Trace a function for these operands, and inline it; for rules in terms of primitives."""
         return self.module.apply(self, function, operands)
 
     def lapack(
         self, name: str, *operands: Value, result: list[Any], ok: str | None = "EQ", **options: Any
     ) -> list[Value]:
-        """Stacks of matrices through a routine of LAPACK, named without the letter of its type.
+        """Call a LAPACK routine, named without the letter of its type, on stacks of matrices.
 
         Args:
-          result: the types of the results.
-          ok: how the routine's report compares with 0 where it succeeded: elsewhere results are
-            NaN; None for a routine that makes no report.
-          options: letters, integers and booleans.
+            result: the types of the results.
+            ok: how the routine's info compares with 0 on success; otherwise results are NaN. None
+                for a routine without info.
+            options: letters, integers and booleans.
 
         Raises:
-          OnTheHost: the program is not for a CPU.
+            OnTheHost: the program is not for a CPU.
         """
         stack = max(operands, key=lambda x: x.ndim)
         batch, kinds = stack.shape[:-2], [_kind(r) for r in result]
@@ -663,12 +658,12 @@ class Emitter(Collectives):
         return [self.only(good, x) if x.dtype.kind in "fc" else x for x in found]
 
     def only(self, good: Value, x: Value) -> Value:
-        """`x` for the examples where a condition holds, and NaN for the others."""
+        """Return `x` for the examples where a condition holds, and NaN for the others."""
         nan = self.constant(np.nan, x.dtype, x.shape)
         return self.select(self.broadcast(good, x.shape, range(good.ndim)), x, nan)
 
     def host(self, function: Callable[..., Any], *operands: Value, result: Any = None) -> Any:
-        """A Python function of NumPy arrays, called when the program runs."""
+        """Call a Python function of NumPy arrays when the program runs."""
         return self.module.host(self, function, operands, result)
 
 

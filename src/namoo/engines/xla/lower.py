@@ -1,4 +1,4 @@
-"""From a program to the text of a StableHLO module."""
+"""Lowers a program to the text of a StableHLO module."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from namoo._config import config, enable_x64
+from namoo._base.config import config, enable_x64
+from namoo._base.floating_errors import floating_errors_ignored
 from namoo.core.array import to_numpy
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
-from namoo.core.trace import floating_errors_ignored
 from namoo.engines import base
 from namoo.engines.xla import pjrt
 from namoo.engines.xla.collectives import Manual
@@ -33,8 +33,8 @@ class Module:
     """A module under construction: its functions, meshes and callbacks.
 
     Args:
-      devices: the devices that it is for.
-      read: makes a sharding of the text of an HLO sharding and a number of dimensions.
+        devices: the devices that it is for.
+        read: makes a sharding from the text of an HLO sharding and a number of dimensions.
     """
 
     def __init__(self, devices: Sequence[Any] = (), read: Callable[[str, int], Any] | None = None):
@@ -43,22 +43,22 @@ class Module:
         self.partitions = len(devices) or 1
         self.platform = devices[0].platform if devices else "cpu"
         self.functions: dict[tuple[str, str], str] = {}
-        """The texts of functions without their names, by the name they are to have."""
+        """Function name → text of the function without its name."""
         self.calls: dict[int, tuple[Any, str, list[Kind]]] = {}
-        """The function of a program that was called before, by the program's identity."""
+        """Id of a program → its function, for programs that were called before."""
         self.callbacks: list[Callable[..., Any]] = []
         self.host_equations: list[JaxprEqn] = []
-        """The equations that call back."""
+        """The equations that call back into Python."""
         self.inspections: list[Callable[[str], None]] = []
-        """What XLA tells the shardings of values to, while it compiles."""
+        """The functions that XLA calls with shardings while it compiles."""
         self.meshes: dict[str, str] = {}
         self.manual: Manual | None = None
-        """What the equations at hand are one device's part of, for collectives."""
+        """The `shard_map` that contains the current equations, for collectives."""
         self.channels = 0
         self.failures: list[BaseException] = []
 
     def text(self, name: str, main: str) -> str:
-        """The module with its main function."""
+        """Return the text of the module with its main function."""
         lines = [
             f"module @{_symbol(name)} attributes {{mhlo.num_partitions = {self.partitions} : i32, "
             "mhlo.num_replicas = 1 : i32} {"
@@ -69,7 +69,7 @@ class Module:
         return "\n".join([*lines, "}"])
 
     def raising(self, run: Callable[[list[Any]], list[Any]], buffers: list[Any]) -> list[Any]:
-        """Run a program with callbacks to its end, and raise what one of them raised."""
+        """Run a program with callbacks, and raise the exception of a callback afterwards."""
         self.failures.clear()
         try:
             outs = run(buffers)
@@ -81,28 +81,28 @@ class Module:
         else:
             if not self.failures:
                 return outs
-        # Outside of the handler: what the function raised keeps its own cause and context.
+        # Outside of the handler, so that the exception keeps its own cause and context.
         raise self.failures[0]
 
     def mesh(self, text: str) -> str:
-        """The name of a mesh, from its text in Shardy's words."""
+        """Return the name of a mesh, given its Shardy text."""
         return self.meshes.setdefault(text, f"mesh{len(self.meshes) or ''}")
 
     def sharding(self, sharding: Any, ndim: int) -> str | None:
-        """A sharding in Shardy's words; None where there is one device, or it says nothing."""
+        """Return a sharding as Shardy text; None with one device, or without constraints."""
         if self.partitions == 1:
             return None
         mesh, text = sharding.shardy(ndim, self.devices)
         return f"<@{self.mesh(mesh)}, {text}>"
 
     def channel(self) -> str:
-        """A channel of its own, for one exchange among devices."""
+        """Return a new channel for one collective."""
         self.channels += 1
         return f"#stablehlo.channel_handle<handle = {self.channels}, type = 1>"
 
     @staticmethod
     def kinds(avals: Sequence[Any]) -> list[Kind]:
-        """Shapes and types of elements, in which values travel."""
+        """Return the shapes and device dtypes of values."""
         return [kind_of(a) for a in avals]
 
     def main(
@@ -111,7 +111,7 @@ class Module:
         inputs: Sequence[dict[str, str]] = (),
         results: Sequence[dict[str, str]] = (),
     ) -> str:
-        """The main function: `inputs` and `results` have attributes of each."""
+        """Write the main function; `inputs` and `results` are the attributes of each."""
         arguments, outs, lines = self.body(closed)
         heads = [
             f"{x!r}{_attributes(inputs[i]) if inputs else ''}" for i, x in enumerate(arguments)
@@ -123,7 +123,7 @@ class Module:
         return f"func.func public @main({', '.join(heads)}) -> ({', '.join(tails)}) {{\n{body}\n}}"
 
     def body(self, closed: ClosedJaxpr) -> tuple[list[Value], list[Value], list[str]]:
-        """Arguments, results and lines of a program as a function."""
+        """Return the arguments, results and lines of a program as a function."""
         writer = Writer()
         arguments = [Value(writer.name(), *kind_of(a)) for a in closed.in_avals]
         outs = self.inline(Emitter(self, writer), closed, arguments)
@@ -131,7 +131,7 @@ class Module:
         return arguments, outs, writer.lines
 
     def inline(self, emit: Emitter, closed: ClosedJaxpr, operands: Sequence[Value]) -> list[Value]:
-        """Write the equations of a program where `emit` is."""
+        """Write the equations of a program with an emitter."""
         jaxpr = closed.jaxpr
         env: dict[Any, Value] = dict(zip(jaxpr.invars, operands, strict=True))
         for var, const in zip(jaxpr.constvars, closed.consts, strict=True):
@@ -152,7 +152,7 @@ class Module:
     def call(
         self, emit: Emitter, closed: ClosedJaxpr, operands: Sequence[Value], name: str
     ) -> list[Value]:
-        """Call a program as a function of its own, unless it has effects, which have an order."""
+        """Call a program as a separate function; one with effects is inlined, in their order."""
         if closed.effectful or self.manual is not None:
             return self.inline(emit, closed, operands)
         found = self.calls.get(id(closed.jaxpr)) if not closed.consts else None
@@ -164,7 +164,7 @@ class Module:
             symbol = self.functions.setdefault(
                 (name, text), f"{_symbol(name)}_{len(self.functions)}"
             )
-            # The program is kept, so that no other gets its identity.
+            # The program is kept alive, so that no other gets its id.
             found = self.calls[id(closed.jaxpr)] = closed, symbol, [kind_of(x) for x in outs]
         attributes = {"callee": f"@{found[1]}"}
         return emit.writer.op("func.call", operands, found[2], attributes)
@@ -202,7 +202,7 @@ class Module:
         def called(*arrays: Any) -> tuple[Any, ...]:
             token, arrays = arrays[:effect], arrays[effect:]
             try:
-                # The thread is one of XLA's, and knows nothing of this one's settings.
+                # XLA calls from its own thread, which does not have the settings of this one.
                 with enable_x64(wide):
                     outs = function(*map(np.asarray, arrays))
                 outs = outs if many else [outs]
@@ -214,7 +214,7 @@ class Module:
                 self.failures.append(error)
                 if self.partitions == 1:
                     raise
-                # The other devices may be about to wait for this one: it goes on to the end.
+                # The other devices may wait for this one, so it must run to the end.
                 return *token, *(np.zeros(shape, dtype) for shape, dtype in results)
 
         if self.platform not in ("cpu", "gpu"):
@@ -253,7 +253,7 @@ class Module:
         return values if many else values[0]
 
     def inspect(self, emit: Emitter, x: Value, callback: Callable[[Any], None]) -> None:
-        """Tell a function how a value lies on the devices, which XLA knows when it compiles."""
+        """Call a function with the sharding of a value, which XLA decides when it compiles."""
         if self.partitions == 1:
             callback(self.devices[0])
             return
@@ -261,7 +261,7 @@ class Module:
         assert read is not None
 
         def tell(text: str) -> None:
-            # Of a part that a shard_map has on each device, there is nothing to tell.
+            # A value inside of a shard_map has no sharding of its own.
             callback(read("{replicated}" if "manual" in text else text, x.ndim))
 
         key, kept = pjrt.inspection(tell)
@@ -281,8 +281,10 @@ class Module:
         kinds: Sequence[Kind],
         attributes: dict[str, str],
     ) -> list[Value]:
-        """A call for its effect, where some axes of the mesh are left to the compiler: of the
-        devices along those, which have the same values, the first calls."""
+        """Emit a call for its effect where some mesh axes are automatic.
+
+        The devices along those axes have the same values, so only the first one calls.
+        """
         manual = self.manual
         assert manual is not None
         if kinds:
@@ -310,7 +312,7 @@ class Module:
         return []
 
     def _everywhere(self, emit: Emitter, x: Value) -> Value:
-        """A value that all devices have, from here on."""
+        """Replicate a value on all devices."""
         mesh = self.mesh(f'<["all"={self.partitions}]>')
         dims = ", ".join(["{}"] * x.ndim)
         sharding = {"sharding": f"#sdy.sharding<@{mesh}, [{dims}]>"}
@@ -324,7 +326,7 @@ class Module:
         kinds: list[Kind],
         options: dict[str, Any],
     ) -> list[Value]:
-        """Call a routine of LAPACK, whose matrices lie column by column."""
+        """Call a LAPACK routine, whose matrices are in column-major order."""
         if self.platform != "cpu":
             raise OnTheHost
         pjrt.lapack()
@@ -343,14 +345,14 @@ class Module:
 
 
 def _option(value: Any) -> str:
-    """An option of a routine: letters are bytes, and integers short."""
+    """Write an option of a routine: letters are bytes, and integers are int32."""
     if isinstance(value, str):
         return f"{ord(value)} : ui8"
     return attribute(value) if isinstance(value, bool) else f"{value} : i32"
 
 
 def _apply_rule(emit: Emitter, eqn: JaxprEqn, operands: list[Value]) -> list[Value]:
-    """The results of an equation, by its primitive's rule; without one, on the host."""
+    """Emit an equation by the rule of its primitive; without a rule NumPy computes it."""
     primitive, module = eqn.primitive, emit.module
     rule, before = primitive.stablehlo, len(module.callbacks)
     outs: Any
@@ -376,7 +378,7 @@ def _apply_rule(emit: Emitter, eqn: JaxprEqn, operands: list[Value]) -> list[Val
 
 
 def _evaluate(emit: Emitter, eqn: JaxprEqn, operands: Sequence[Value]) -> Any:
-    """An equation computed by NumPy on the host."""
+    """Emit a callback that computes an equation with NumPy."""
     primitive, params = eqn.primitive, eqn.params
     types = [getattr(a.aval.dtype, "numpy", a.aval.dtype) for a in eqn.invars]
 
@@ -393,7 +395,7 @@ def _evaluate(emit: Emitter, eqn: JaxprEqn, operands: Sequence[Value]) -> Any:
 
 
 def _layouts(shapes: Sequence[tuple[int, ...]], columns: int = 0) -> str:
-    """Row by row for each of the arrays, but column by column for those of so many axes."""
+    """Return layouts: column-major for arrays with this many axes, else row-major."""
     texts = []
     for shape in shapes:
         order = [*range(len(shape))][::-1]
@@ -406,7 +408,7 @@ def _layouts(shapes: Sequence[tuple[int, ...]], columns: int = 0) -> str:
 def _divisible(
     operands: Sequence[tuple[int, ...]], results: Sequence[tuple[int, ...]], count: int
 ) -> dict[str, str] | None:
-    """That each device may have a part of the batch: the first `count` axes of all arrays."""
+    """Return a sharding rule that lets devices split the batch, the first `count` axes."""
     if count < 1 or any(len(shape) < count for shape in (*operands, *results)):
         return None
     sizes: dict[str, int] = {}
@@ -438,5 +440,5 @@ def _attributes(attributes: dict[str, str]) -> str:
 
 
 def _symbol(name: str) -> str:
-    """A name as a symbol of MLIR."""
+    """Return a name as a symbol of MLIR."""
     return "".join(c if c.isalnum() and c.isascii() else "_" for c in name) or "program"

@@ -1,7 +1,7 @@
 """jaxlib's PJRT client: the one file that knows jaxlib's names.
 
-jaxlib promises nothing about these names from version to version, so everything that the engine
-needs of it is here, behind a few functions: clients and their devices, buffers, executables.
+jaxlib does not keep these names stable between versions, so everything that the engine needs from
+it is here, behind a few functions: clients and their devices, buffers, executables.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from namoo.engines import cache
+from namoo._base.caches import cached
+from namoo.engines import disk_cache
 
 _INSTALL = 'pip install "namoo[xla]"'
 _VERSIONS = ((0, 10), (0, 11))
-"""The versions of jaxlib whose names these are: from the first, below the second."""
+"""The versions of jaxlib that this file supports: from the first, below the second."""
 
 
 def _load() -> Any:
-    """jaxlib's extension module, of a version that this file speaks to."""
-    # XLA writes a line about each device to stderr, unless told before it is loaded.
+    """Import jaxlib's extension module; refuse versions that are not supported."""
+    # XLA logs a line about each device to stderr, unless this is set before it is loaded.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     try:
         import jaxlib.version
@@ -51,23 +52,21 @@ _jax = _load()
 
 from jaxlib import _hlo, xla_client  # type: ignore[attr-defined]  # noqa: E402
 
-# --- devices --------------------------------------------------------------------------------------
-
 
 def cpu_client(count: int, **distributed: Any) -> Any:
-    """A client with `count` CPU devices of this process."""
-    # Results come from malloc, and go.  glibc gives blocks from a certain size on back to the
-    # kernel, whose pages cost more than a step's work when they are touched again; the size is that
-    # of the largest block so far that was given back, up to 32 MB.  No page of this one is touched.
+    """Return a client with `count` CPU devices of this process."""
+    # XLA allocates results with malloc. glibc returns large blocks to the kernel, and touching new
+    # pages costs more than the work of a step. Its threshold grows to the largest block freed so
+    # far, up to 32 MB: free such a block once. No page of it is touched.
     np.empty((32 << 20) - (1 << 16), np.uint8)
     return xla_client.make_cpu_client(asynchronous=True, num_devices=count, **distributed)
 
 
 def load_plugin(name: str, library: str, options: dict[str, Any], connection: Any = None) -> Any:
-    """The client of a PJRT plug-in, from its library.
+    """Load a PJRT plug-in, and return its client.
 
     Args:
-      connection: that of `distributed_client`, where this is one of several processes.
+        connection: the `distributed_client`, if there are several processes.
     """
     if not xla_client.pjrt_plugin_loaded(name):
         library_api = xla_client.load_pjrt_plugin_dynamically(name, library)
@@ -79,7 +78,7 @@ def load_plugin(name: str, library: str, options: dict[str, Any], connection: An
 
 
 def _let_call_back(name: str, library_api: Any) -> None:
-    """Let programs on GPUs call functions of this process: an extension beside the plug-in can."""
+    """Register Python callbacks for GPUs, which an extension beside the plug-in provides."""
     pattern = re.compile(rf"jax_{name}\d*_plugin")
     for module in pkgutil.iter_modules():
         if not pattern.fullmatch(module.name):
@@ -101,29 +100,26 @@ def _let_call_back(name: str, library_api: Any) -> None:
 
 
 def gpu_options(name: str) -> dict[str, Any]:
-    """What the plug-ins of GPUs are told, by the environment variables that XLA's users know."""
+    """Return the options of GPU plug-ins, from XLA's environment variables."""
     platform_name = {"rocm": "ROCM"}.get(name, name)
     return {**xla_client.generate_pjrt_gpu_plugin_options(), "platform_name": platform_name}
 
 
 def device_list(devices: Sequence[Any]) -> Any:
-    """jaxlib's list of its devices."""
+    """Return jaxlib's list of devices."""
     return _jax.DeviceList(tuple(devices))
 
 
-# --- many processes -------------------------------------------------------------------------------
-
-
 def distributed_service(address: str, count: int, heartbeat: int, timeout: int) -> Any:
-    """The service that clients of `count` processes find one another through."""
+    """Start the service by which the clients of `count` processes find one another."""
     return _jax.get_distributed_runtime_service(
         address, count, heartbeat_timeout=heartbeat, cluster_register_timeout=timeout
     )
 
 
 def distributed_client(address: str, number: int, heartbeat: int, timeout: int) -> Any:
-    """The connection of process `number` to the service; returns when all processes have theirs."""
-    # A callback for missed heartbeats cannot be given: jaxlib fails to convert its argument.
+    """Connect process `number` to the service; return when all processes are connected."""
+    # No callback for missed heartbeats: jaxlib fails to convert its argument.
     made = _jax.get_distributed_runtime_client(
         address,
         number,
@@ -137,7 +133,7 @@ def distributed_client(address: str, number: int, heartbeat: int, timeout: int) 
 
 
 def distributed_options(connection: Any, number: int, count: int) -> dict[str, Any]:
-    """What makes a client one of several processes'; its collectives go over TCP."""
+    """Return the options of a client of several processes; its collectives use TCP."""
     return {
         "distributed_client": connection,
         "node_id": number,
@@ -146,11 +142,8 @@ def distributed_options(connection: Any, number: int, count: int) -> dict[str, A
     }
 
 
-# --- buffers --------------------------------------------------------------------------------------
-
-
 class Placement(_jax.GSPMDSharding):
-    """How the pieces of a buffer lie on devices, in jaxlib's terms."""
+    """jaxlib's description of how the pieces of a buffer are placed on devices."""
 
     def _to_xla_hlo_sharding(self, ndim: int) -> Any:
         return self._hlo_sharding
@@ -161,38 +154,38 @@ class Placement(_jax.GSPMDSharding):
 
 
 def placement(devices: Sequence[Any], sharding: str | None = None) -> Placement:
-    """Of a buffer on `devices`: all of it on each, or in pieces as an HLO sharding tells."""
+    """Make a placement on `devices`: replicated, or in pieces by an HLO sharding."""
     how = _hlo.HloSharding.replicate() if sharding is None else hlo_sharding(sharding)
     return Placement(device_list(devices), how)
 
 
 def hlo_sharding(text: str) -> Any:
-    """An HLO sharding from its text, as `{devices=[4,1]<=[4]}`."""
+    """Parse an HLO sharding, such as `{devices=[4,1]<=[4]}`."""
     return _hlo.HloSharding.from_string(text)
 
 
 def put(aval: Any, where: Placement, pieces: Sequence[Any], devices: Sequence[Any]) -> Any:
-    """A buffer from one NumPy array (or buffer) for each device, without a copy where possible."""
+    """Make a buffer from one NumPy array (or buffer) per device, without a copy if possible."""
     return _jax.batched_device_put(aval, where, pieces, devices, True, enable_x64=True)
 
 
 def join(aval: Any, where: Placement, pieces: list[Any]) -> Any:
-    """A buffer from the buffers of its pieces."""
+    """Make a buffer from the buffers of its pieces."""
     return _jax.ArrayImpl(aval, where, pieces, True, True)
 
 
 def pieces(buffer: Any) -> list[Any]:
-    """The buffers of a buffer's pieces, of the devices of this process."""
+    """Return the buffers of a buffer's pieces on the devices of this process."""
     return list(buffer._arrays)
 
 
 def client_of(buffer: Any) -> Any:
-    """The client that a buffer belongs to."""
+    """Return the client of a buffer."""
     return buffer._sharding._devices[0].client
 
 
 def copied(buffer: Any, devices: dict[int, Any]) -> Any:
-    """A buffer on the devices of the same numbers, of another client."""
+    """Copy a buffer to the devices with the same ids of another client."""
     where = buffer._sharding
     new = [devices[d.id] for d in where._devices]
     own = [d for d in new if d.process_index == d.client.process_index()]
@@ -202,7 +195,7 @@ def copied(buffer: Any, devices: dict[int, Any]) -> Any:
 
 
 class _Shown:
-    """A buffer's memory as an array interface: the array keeps this, and this keeps the buffer."""
+    """The array interface of a buffer's memory; it keeps the buffer alive."""
 
     __slots__ = ("__array_interface__", "buffer")
 
@@ -211,14 +204,14 @@ class _Shown:
         self.__array_interface__ = {
             "version": 3,
             "shape": shape,
-            # Types that NumPy has no letter for travel as bytes, and are viewed below.
+            # Types without a NumPy type code are passed as bytes, and viewed below.
             "typestr": dtype.str if dtype.isbuiltin == 1 else f"|V{dtype.itemsize}",
             "data": (buffer.unsafe_buffer_pointer(), True),
         }
 
 
 def to_numpy(buffer: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """The numbers of a buffer on one device: its own memory where the host can read it."""
+    """Return the values of a buffer on one device; without a copy if the host can read it."""
     if buffer.platform() != "cpu" or dtype.itemsize == 0 or _sub_byte(dtype) or 0 in shape:
         return np.asarray(buffer._single_device_array_to_np_array_did_copy()[0])
     buffer.block_until_ready()
@@ -227,11 +220,8 @@ def to_numpy(buffer: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray
 
 
 def _sub_byte(dtype: np.dtype) -> bool:
-    """Whether elements share bytes on the device, and do not in NumPy."""
+    """Whether elements are packed on the device but not in NumPy."""
     return dtype.name in ("int2", "uint2", "int4", "uint4", "float4_e2m1fn")
-
-
-# --- programs -------------------------------------------------------------------------------------
 
 
 class Loaded:
@@ -244,24 +234,26 @@ class Loaded:
         self.handlers: list[Any] = []
 
     def results(self, avals: Sequence[Any], where: Sequence[Placement]) -> None:
-        """Say what the results are, before the first call."""
+        """Set the types and placements of the results, before the first call."""
         self.handlers = [
             _jax.array_result_handler(a, w, True, True) for a, w in zip(avals, where, strict=True)
         ]
 
     @property
     def steps(self) -> tuple[Any, ...]:
-        """A call in steps that need no Python between them: `run`, `finish`, `handlers`, where
-        `finish(run(buffers), handlers)` are the results, which may still be on their way."""
+        """The steps of a call without Python in between: `run`, `finish` and `handlers`.
+
+        `finish(run(buffers), handlers)` returns the results, which may not be ready yet.
+        """
         finish = _jax.ExecuteResults.consume_with_handlers
         return self.executable.execute_sharded, finish, self.handlers
 
     def call(self, buffers: list[Any]) -> list[Any]:
-        """The results, which may still be on their way."""
+        """Run the program; results may not be ready yet."""
         return self.executable.execute_sharded(buffers).consume_with_handlers(self.handlers)
 
     def finish(self, buffers: list[Any]) -> list[Any]:
-        """The results, after all effects have happened."""
+        """Run the program, and wait for all its effects."""
         outs = self.executable.execute_sharded(buffers, with_tokens=True)
         token = outs.consume_token()
         values = outs.consume_with_handlers(self.handlers)
@@ -269,12 +261,12 @@ class Loaded:
         return values
 
     def output_shardings(self) -> list[str]:
-        """How XLA decided to lay out the results, as texts of HLO shardings."""
+        """Return the shardings that XLA chose for the results, as HLO text."""
         found = self.executable.get_output_shardings()
         return [] if found is None else [str(_hlo.HloSharding.from_proto(s)) for s in found]
 
     def text(self) -> str:
-        """The program after XLA's passes."""
+        """Return the program after XLA's passes."""
         return self.executable.get_hlo_text()
 
     def costs(self) -> dict[str, float]:
@@ -285,11 +277,11 @@ class Loaded:
 
 
 def compile_options(devices: Sequence[Any], results: int, free_results: Sequence[bool]) -> Any:
-    """Options for one program over `devices`, each of which computes its part.
+    """Return the options for an SPMD program over `devices`.
 
     Args:
-      results: how many results there are.
-      free_results: for each, whether XLA may choose how it lies on the devices.
+        results: the number of results.
+        free_results: for each, whether XLA may choose its sharding.
     """
     options = xla_client.CompileOptions()
     build = options.executable_build_options
@@ -306,8 +298,11 @@ def compile_options(devices: Sequence[Any], results: int, free_results: Sequence
 
 
 def inspection(tell: Callable[[str], None]) -> tuple[bytes, Callable]:
-    """What a program names a function by that is told the text of an HLO sharding; and what must
-    be kept until the program is compiled."""
+    """Register a function that XLA calls with the text of an HLO sharding.
+
+    Returns:
+        the name for the program, and an object to keep until the program is compiled.
+    """
 
     def called(sharding: Any) -> None:
         tell(str(sharding))
@@ -323,10 +318,9 @@ def compile(
     callbacks: Sequence[Callable],
     inspected: bool = False,
 ) -> Loaded:
-    """A program from the text of its StableHLO module; from the disk where it is known.
+    """Compile the text of a StableHLO module, or load the program from the disk cache.
 
-    A program that calls back into this process, or tells of itself while it is compiled, is
-    compiled each time.
+    A program that calls back into this process, while it runs or is compiled, is never cached.
     """
     placed = device_list(devices)
     if callbacks:
@@ -335,31 +329,33 @@ def compile(
     if inspected:
         return Loaded(client.compile_and_load(module, placed, options))
     name = _cache_name(client, module, devices)
-    known = cache.load(name)
+    known = disk_cache.load(name)
     if known is not None:
-        with contextlib.suppress(Exception):  # any doubt about an entry means to compile again
+        with contextlib.suppress(Exception):  # any anomaly in an entry is a cache miss
             return Loaded(client.deserialize_executable(known, placed, options))
     executable = client.compile_and_load(module, placed, options)
-    with contextlib.suppress(_jax.JaxRuntimeError):  # a platform that cannot write programs down
-        cache.save(name, client.serialize_executable(executable))
+    with contextlib.suppress(_jax.JaxRuntimeError):  # a platform that cannot serialise programs
+        disk_cache.save(name, client.serialize_executable(executable))
     return Loaded(executable)
 
 
 def hlo_text(module: str) -> str:
-    """The text of a StableHLO module in XLA's own words, before any pass of XLA."""
+    """Convert a StableHLO module to the text of an HLO module, before XLA's passes."""
     return _jax.mlir.mlir_module_to_xla_computation(module).as_hlo_text()
 
 
 def _cache_name(client: Any, module: str, devices: Sequence[Any]) -> str:
-    """What decides the code of a program."""
+    """Return the disk cache key of a program."""
     ids = " ".join(f"{d.id}" for d in devices)
     kinds = " ".join(sorted({d.device_kind for d in devices}))
-    return cache.key("xla", module, versions(), client.platform_version, ids, kinds, _processor())
+    return disk_cache.key(
+        "xla", module, versions(), client.platform_version, ids, kinds, _processor()
+    )
 
 
-@functools.cache
+@cached("xla pjrt: processor", bound=1, keyed_by="nothing", kept=True)
 def _processor() -> str:
-    """The abilities of this machine's processor."""
+    """Return the features of this machine's processor."""
     with contextlib.suppress(OSError), open("/proc/cpuinfo", encoding="ascii") as file:
         return "".join(line for line in file if line.startswith(("flags", "Features")))[:8192]
     return f"{platform.machine()} {platform.processor()}"
@@ -369,7 +365,7 @@ _context: Any = None
 
 
 def _parse(text: str) -> Any:
-    """A module as an object: programs with host callbacks cannot be given as text."""
+    """Parse a module: programs with host callbacks cannot be passed as text."""
     global _context
     from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _jax_mlir_ext
@@ -388,7 +384,7 @@ def _parse(text: str) -> Any:
         return ir.Module.parse(text)
 
 
-@functools.cache
+@cached("xla pjrt: LAPACK registration", bound=1, keyed_by="nothing", kept=True)
 def lapack() -> None:
     """Let programs for the CPU call LAPACK."""
     from jaxlib import lapack as routines
@@ -400,5 +396,5 @@ def lapack() -> None:
 
 
 def versions() -> str:
-    """What decides whether a compiled program can be used again."""
+    """Return everything besides the module that decides the code of a program."""
     return f"jaxlib extension {xla_client._version}, XLA_FLAGS={os.environ.get('XLA_FLAGS', '')}"

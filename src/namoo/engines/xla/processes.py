@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import socket
-from functools import cache
 from typing import Any
 
-from namoo.engines import devices
+from namoo._base.caches import cached
+from namoo.engines import registry
 from namoo.engines.base import Device
+from namoo.engines.cpus import cpu_count
 from namoo.engines.xla import clients, pjrt
 
 _joined: list[Any] = []
 
 
 def serve(host: str, listen: str, count: int, heartbeat: int, timeout: int) -> tuple[str, Any]:
-    """Start the service that clients find one another through.
+    """Start the service by which clients find one another.
 
     Args:
-      host: the name of this machine for the others.
-      listen: the address that the service listens at.
+        host: the name by which others reach this machine.
+        listen: the address that the service listens at.
 
     Returns:
-      its address, and the service.
+        its address, and the service.
     """
     with socket.socket() as probe:
         probe.bind(("", 0))
@@ -35,26 +36,26 @@ def _joined_up(host: str, port: int) -> str:
 
 
 def join(address: str, number: int, count: int, heartbeat: int, timeout: int) -> None:
-    """Make the CPU client one of several."""
+    """Make the CPU client one of several processes'."""
     found = pjrt.distributed_client(address, number, heartbeat, timeout)
     _joined.append(found)
     clients.share(pjrt.distributed_options(found, number, count))
-    devices.others.append(everyone)
+    registry.providers.append(everyone)
 
 
 def leave() -> None:
-    """Part from the service."""
-    devices.others.remove(everyone)
+    """Disconnect from the service."""
+    registry.providers.remove(everyone)
     clients.share({})
     _joined.pop().shutdown()
 
 
 def everyone() -> list[Device]:
-    """The CPU devices of all processes."""
-    return _known(clients.client("cpu", devices.cpu_count()))
+    """Return the CPU devices of all processes."""
+    return _known(clients.client("cpu", cpu_count()))
 
 
-@cache
+@cached("xla processes: devices", bound="clients of the process", keyed_by="client", kept=True)
 def _known(client: Any) -> list[Device]:
     own = client.process_index()
     made = []

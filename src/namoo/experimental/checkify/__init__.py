@@ -1,17 +1,16 @@
-"""Checks in programs: errors as values, that a program returns and its caller raises.
+"""Checks in programs: a program returns errors as values, and its caller raises them.
 
->>> import namoo, namoo.numpy as jnp
->>> def f(x):
-...     check(x > 0, "{x} must be positive", x=x)
-...     return jnp.log(x)
->>> error, out = namoo.jit(checkify(f))(jnp.array(-3.0))
->>> error.get()
-'-3.0 must be positive (`check` failed)'
+Example:
+    >>> import namoo, namoo.numpy as jnp
+    >>> def f(x):
+    ...     check(x > 0, "{x} must be positive", x=x)
+    ...     return jnp.log(x)
+    >>> error, out = namoo.jit(checkify(f))(jnp.array(-3.0))
+    >>> error.get()
+    '-3.0 must be positive (`check` failed)'
 """
 
-from namoo.experimental.checkify.checks import JaxRuntimeError as JaxRuntimeError
 from namoo.experimental.checkify.checks import check as check
-from namoo.experimental.checkify.checks import check_error as check_error
 from namoo.experimental.checkify.checks import debug_check as debug_check
 from namoo.experimental.checkify.error import BatchedError as BatchedError
 from namoo.experimental.checkify.error import CheckError as CheckError
@@ -19,8 +18,10 @@ from namoo.experimental.checkify.error import DivisionByZeroError as DivisionByZ
 from namoo.experimental.checkify.error import Error as Error
 from namoo.experimental.checkify.error import ErrorCategory as ErrorCategory
 from namoo.experimental.checkify.error import FailedCheckError as FailedCheckError
+from namoo.experimental.checkify.error import JaxRuntimeError as JaxRuntimeError
 from namoo.experimental.checkify.error import NaNError as NaNError
 from namoo.experimental.checkify.error import OOBError as OOBError
+from namoo.experimental.checkify.error import check_error as check_error
 from namoo.experimental.checkify.error import init_error as init_error
 from namoo.experimental.checkify.interpret import checkify as checkify
 

@@ -1,9 +1,9 @@
-"""Errors as values: which check failed first, and the arrays its message speaks of.
+"""Errors as values: which check failed first, and the arrays of its message.
 
-A program cannot raise in the middle.  So an `Error` goes through it: for each *kind* of error
-(class, and types of the arrays in its message) a flag, a code and those arrays.  The code says
-which of the program's checks it was; what they say is known when the program is traced, and kept
-aside as *templates*.  Codes count in the order of the program, so the smallest one failed first.
+A compiled program cannot raise. Instead, an `Error` is passed through it: for each *kind* of error
+(its class and the types of the arrays in its message) a flag, a code and those arrays. The code
+identifies the check; the text of its message is known when the program is traced and is kept as a
+*template*. Codes follow the order of the program, so the smallest one failed first.
 """
 
 from __future__ import annotations
@@ -13,26 +13,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo import errors, tree_util
 from namoo import numpy as jnp
+from namoo import tree_util
+from namoo._base.source_context import Source, at_user_line, entry_point
 from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.primitive import Primitive
+from namoo.transforms.batch import batch_size, to_front
 
 
 class CheckError(Exception):
-    """What a failed check says, as an exception; `source` is the user's line it stands on."""
+    """A failed check as an exception; `source` is the user's line."""
 
-    source: errors.Source | None = None
+    __module__ = "namoo.experimental.checkify"
+
+    source: Source | None = None
 
 
 class DivisionByZeroError(CheckError):
     """A division by zero."""
+
+    __module__ = "namoo.experimental.checkify"
 
     def __str__(self) -> str:
         return "division by zero"
 
 
 class NaNError(CheckError):
-    """An operation that gave a NaN."""
+    """An operation returned NaN."""
+
+    __module__ = "namoo.experimental.checkify"
 
     def __init__(self, prim: str):
         self.prim = prim
@@ -42,7 +51,9 @@ class NaNError(CheckError):
 
 
 class OOBError(CheckError):
-    """An index out of bounds: `place` holds the index, the axis and the axis's size."""
+    """An index out of bounds: `place` has the index, the axis and its size."""
+
+    __module__ = "namoo.experimental.checkify"
 
     def __init__(self, prim: str, operand_shape: tuple[int, ...], place: Any):
         self.prim, self.operand_shape, self.place = prim, operand_shape, place
@@ -58,6 +69,8 @@ class OOBError(CheckError):
 class FailedCheckError(CheckError):
     """A user's check that failed."""
 
+    __module__ = "namoo.experimental.checkify"
+
     def __init__(self, fmt_string: str, values: tuple[tuple, dict]):
         self.fmt_string = fmt_string
         self.args, self.kwargs = values
@@ -68,6 +81,8 @@ class FailedCheckError(CheckError):
 
 class BatchedError(CheckError):
     """Errors of several examples of a batch, by their index."""
+
+    __module__ = "namoo.experimental.checkify"
 
     def __init__(self, error_mapping: dict[tuple[int, ...], CheckError]):
         self.error_mapping = error_mapping
@@ -86,7 +101,7 @@ ErrorCategory = type[CheckError]
 class Kind(NamedTuple):
     """Errors that can share an entry: of one class, with arrays of the same types.
 
-    Errors of a `shard_map` are `mapped`: there is one for each of its devices.
+    Errors of a `shard_map` are `mapped`: there is one per device.
     """
 
     error: ErrorCategory
@@ -94,13 +109,13 @@ class Kind(NamedTuple):
     mapped: tuple[int, ...] = ()
 
     def avals(self) -> list[ShapedArray]:
-        """The types of an entry's leaves."""
+        """Return the types of the leaves of an entry."""
         scalars = [ShapedArray((), np.dtype(np.bool_)), ShapedArray((), np.dtype(np.int32))]
         return [a.update(shape=(*self.mapped, *a.shape)) for a in (*scalars, *self.payload)]
 
 
 class Entry(NamedTuple):
-    """The state of one kind: whether such an error happened, its code, its arrays."""
+    """The state of one kind: whether such an error occurred, its code, its arrays."""
 
     failed: Any
     code: Any
@@ -108,12 +123,12 @@ class Entry(NamedTuple):
 
 
 class Template(NamedTuple):
-    """What is known of a check before the program runs; called with its arrays, the exception."""
+    """The static part of a check; called with its arrays, it returns the exception."""
 
     error: ErrorCategory
     static: tuple
     tree: Any
-    source: errors.Source | None
+    source: Source | None
 
     def __call__(self, payload: Sequence[Any]) -> CheckError:
         dynamic = () if self.tree is None else (self.tree.unflatten(payload),)
@@ -137,20 +152,19 @@ class Error:
         self.templates = templates
 
     def get(self) -> str | None:
-        """The message of the first failed check, or None.
+        """Return the message of the first failed check, or None.
 
-        >>> Error().get() is None
-        True
+        Example:
+            >>> Error().get() is None
+            True
         """
         error = self.get_exception()
         return None if error is None else str(error)
 
     def get_exception(self) -> CheckError | None:
-        """The first failed check as an exception, or None; of several examples or devices, that of
-        each of them, as a `BatchedError`.
+        """Return the first failed check as an exception, or None.
 
-        >>> Error().get_exception() is None
-        True
+        For a batch or several devices, it is a `BatchedError` with the exception of each.
         """
         known = [
             Entry(np.asarray(entry.failed), np.asarray(entry.code), entry.payload)
@@ -160,7 +174,7 @@ class Error:
         if not mapped:
             return self._at([entry for entry in known if not entry.failed.ndim], ())
         shape = min(mapped, key=lambda entry: entry.code[entry.failed].min()).failed.shape
-        # What is not mapped happened to all.
+        # Unmapped errors apply to all examples.
         shared = [entry for entry in known if entry.failed.shape == shape[: entry.failed.ndim]]
         found = {index: self._at(shared, index) for index in np.ndindex(*shape)}
         return BatchedError({index: error for index, error in found.items() if error is not None})
@@ -174,12 +188,11 @@ class Error:
         return self.templates[code]([x[i] for x in first.payload])
 
     def throw(self) -> None:
-        """Raise `JaxRuntimeError` if a check failed; under `checkify`, hand the error on.
+        """Raise `JaxRuntimeError` if a check failed; under `checkify`, pass the error on.
 
-        >>> Error().throw()
+        Example:
+            >>> Error().throw()
         """
-        from namoo.experimental.checkify.checks import check_error
-
         check_error(self)
 
     def __repr__(self) -> str:
@@ -194,13 +207,119 @@ tree_util.register_pytree_node(
     ),
 )
 
+
+class JaxRuntimeError(ValueError):
+    """A check failed while a program ran."""
+
+    __module__ = "namoo.experimental.checkify"
+
+
+class Check(Primitive):
+    """Raise the error among the operands, if there is one; `checkify` removes the operation.
+
+    A `debug` check does nothing unless `checkify` finds it.
+    """
+
+    name, effectful, multiple_results, may_fail, takes_axis = "check", True, True, True, True
+
+    def evaluate(self, *leaves, err_tree, debug):
+        exception = None if debug else err_tree.unflatten(leaves).get_exception()
+        if exception is not None:
+            where = at_user_line(exception.source) if exception.source else ""
+            raise JaxRuntimeError(f"{exception}{where}") from exception
+        return []
+
+    def abstract(self, *avals, **params):
+        return []
+
+    def jvp(self, primals, tangents, **params):
+        self.bind(*primals, **params)
+        return [], []
+
+    def batch(self, xs, dims, *, axis, err_tree, debug):
+        size = batch_size(xs, dims)
+        xs, batched = to_front(xs, dims)
+        full = [
+            x if b else jnp.broadcast_to(x, (size, *jnp.shape(x)))
+            for x, b in zip(xs, batched, strict=True)
+        ]
+        error: Error = err_tree.unflatten(full)
+        if axis.devices:
+            entries = {k._replace(mapped=(size, *k.mapped)): e for k, e in error.entries.items()}
+            error = Error(entries, error.templates)
+        else:
+            error = _in_one(error)
+        leaves, err_tree = tree_util.tree_flatten(error)
+        self.bind(*leaves, err_tree=err_tree, debug=debug)
+        return [], []
+
+
+check_p = Check()
+
+
+def _in_one(error: Error) -> Error:
+    """Reduce the errors of a batch to one: of each kind, the last example that failed."""
+    entries: dict[Kind, Entry] = {}
+    for kind, entry in error.entries.items():
+        ndim, count = jnp.ndim(entry.failed), jnp.size(entry.failed)
+        if not count:
+            continue
+        if ndim:
+            last = count - 1 - jnp.argmax(jnp.flip(jnp.ravel(entry.failed)))
+            entry = tree_util.tree_map(
+                lambda x, i=last, n=ndim: jnp.take(
+                    jnp.reshape(x, (-1, *jnp.shape(x)[n:])), i, axis=0
+                ),
+                entry,
+            )
+        kind = kind._replace(mapped=())
+        if before := entries.get(kind):
+            first = entry.failed & (~before.failed | (entry.code < before.code))
+            entry = tree_util.tree_map(lambda x, y, c=first: jnp.where(c, x, y), entry, before)
+        entries[kind] = entry
+    return Error(entries, error.templates)
+
+
+def bind_check(error: Error, debug: bool) -> None:
+    """Make an error an operation of the program, which raises it."""
+    leaves, tree = tree_util.tree_flatten(_in_one(error))
+    check_p.bind(*leaves, err_tree=tree, debug=debug)
+
+
+@entry_point
+def check_error(error: Error) -> None:
+    """Raise if an error value says that a check failed: the inverse of `checkify`.
+
+    Args:
+        error: what a function under `checkify` returned first.
+
+    Raises:
+        JaxRuntimeError: a check had failed.
+        TypeError: the argument is no `Error`.
+
+    Example:
+        >>> from namoo.experimental import checkify
+        >>> error, _ = checkify.checkify(lambda x: 1 / x, checkify.div_checks)(jnp.zeros(1))
+        >>> check_error(error)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        namoo.experimental.checkify.JaxRuntimeError: division by zero
+        ...
+    """
+    if not isinstance(error, Error):
+        raise TypeError(
+            f"check_error takes an Error as argument, got {type(error)} instead: pass the first of "
+            "the two results of a function under checkify."
+        )
+    bind_check(error, debug=False)
+
+
 init_error = Error()
 
 
 def update(
     entries: Mapping[Kind, Entry], kind: Kind, failed: Any, code: Any, payload: Sequence[Any]
 ) -> dict[Kind, Entry]:
-    """Entries after one more check; an earlier failure of the same kind is kept."""
+    """Return the entries after one more check; an earlier failure of the same kind is kept."""
     code = jnp.asarray(code, np.int32)
     payload = tuple(payload)
     before = entries.get(kind)
@@ -215,12 +334,12 @@ def update(
 
 
 def _with_rank(flag: Any, x: Any) -> Any:
-    """A flag for each example of a batch, with as many dimensions as the examples."""
+    """Add axes to a flag per example, up to the rank of the examples."""
     return jnp.reshape(flag, jnp.shape(flag) + (1,) * (jnp.ndim(x) - jnp.ndim(flag)))
 
 
 def placeholder(kind: Kind) -> Entry:
-    """The entry of a kind that has not happened."""
+    """Return the entry of a kind that has not occurred."""
     failed, code, *payload = kind.avals()
     return Entry(
         jnp.zeros(failed.shape, failed.dtype),
@@ -230,12 +349,12 @@ def placeholder(kind: Kind) -> Entry:
 
 
 def leaves_of(entries: Mapping[Kind, Entry]) -> list[Any]:
-    """All arrays of entries, in order."""
+    """Return all arrays of entries, in order."""
     return [x for failed, code, payload in entries.values() for x in (failed, code, *payload)]
 
 
 def entries_from(kinds: Sequence[Kind], leaves: Sequence[Any]) -> dict[Kind, Entry]:
-    """The inverse of `leaves_of`."""
+    """Undo `leaves_of`."""
     rest = iter(leaves)
     return {
         kind: Entry(next(rest), next(rest), tuple(next(rest) for _ in kind.payload))
@@ -244,5 +363,5 @@ def entries_from(kinds: Sequence[Kind], leaves: Sequence[Any]) -> dict[Kind, Ent
 
 
 def kind_of(error: ErrorCategory, payload: Sequence[Any]) -> Kind:
-    """The kind of an error, by its arrays."""
+    """Return the kind of an error, by its arrays."""
     return Kind(error, tuple(aval_of(x).strong() for x in payload))

@@ -1,8 +1,8 @@
-"""`checkify`: run a program with an error value that goes along.
+"""`checkify`: run a program together with an error value.
 
-The function is staged, and its equations are run one by one.  Each may add a failure to the entries
-that are carried along; equations that hold programs are replaced by ones whose programs take the
-entries as further inputs and return them as further outputs.
+The function is staged, and its equations are evaluated one by one. Each may add a failure to the
+entries. Equations that hold programs are replaced by equations whose programs take the entries as
+additional inputs and return them as additional outputs.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 
 from namoo import numpy as jnp
 from namoo import tree_util
+from namoo._base.config import Scope, config
+from namoo._base.source_context import Source, entry_point
 from namoo.control.cond import cond_p
 from namoo.control.scan import cut, scan_p
-from namoo.control.shard_map import shard_map_p
-from namoo.control.whileloop import while_p
+from namoo.control.while_loop import STOPS_APART, while_p
 from namoo.core.array import Array
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, literal_value
 from namoo.core.primitive import Zero
-from namoo.errors import Source, boundary
-from namoo.experimental.checkify.checks import check_p
+from namoo.devices.shard_map_primitive import shard_map_p
 from namoo.experimental.checkify.error import (
     DivisionByZeroError,
     Entry,
@@ -36,6 +36,7 @@ from namoo.experimental.checkify.error import (
     NaNError,
     OOBError,
     Template,
+    check_p,
     entries_from,
     kind_of,
     leaves_of,
@@ -49,7 +50,7 @@ from namoo.transforms.stage import stage
 
 Entries = Mapping[Kind, Entry]
 
-# Operations that can give a NaN though none of their operands is one.
+# Primitives that can return NaN though no operand is NaN.
 MAY_GIVE_NAN = frozenset(
     """acos acosh add asin asinh atan2 atan atanh bessel_i0e bessel_i1e cbrt conv_general_dilated
     cos cosh cumlogsumexp cummax cummin cumprod cumsum digamma div dot_general erf_inv erf erfc exp
@@ -61,7 +62,7 @@ MAY_GIVE_NAN = frozenset(
 
 
 class Checker:
-    """Runs programs with checks; collects what each of the checks says."""
+    """Run programs with checks, and collect the templates of the checks."""
 
     def __init__(self, enabled: frozenset[ErrorCategory]):
         self.enabled = enabled
@@ -76,7 +77,7 @@ class Checker:
         payload: Sequence[Any] = (),
         source: Source | None = None,
     ) -> Entries:
-        """The entries after one more check."""
+        """Return the entries after one more check."""
         code = len(self.templates)
         tree = tree_util.tree_structure(0) if payload else None
         self.templates.append(Template(error, static, tree, source))
@@ -85,7 +86,7 @@ class Checker:
     def run(
         self, jaxpr: Jaxpr, consts: Sequence[Any], entries: Entries, args: Sequence[Any]
     ) -> tuple[Entries, list[Any]]:
-        """A program's results, and the entries after it."""
+        """Run a program; return the entries after it, and its results."""
         env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
         env.update(zip(jaxpr.invars, args, strict=True))
 
@@ -120,7 +121,7 @@ class Checker:
         return self.automatic(eqn, entries, args, outs), outs
 
     def discharge(self, entries: Entries, leaves: list[Any], err_tree: Any, debug: bool) -> Entries:
-        """A user's check becomes part of the error."""
+        """Make a user's check part of the error."""
         error: Error = err_tree.unflatten(leaves)
         offset = len(self.templates)
         self.templates.extend(error.templates)
@@ -132,7 +133,7 @@ class Checker:
     def automatic(
         self, eqn: JaxprEqn, entries: Entries, args: list[Any], outs: list[Any]
     ) -> Entries:
-        """The checks of an operation that come without being asked for one by one."""
+        """Return the entries after the automatic checks of an equation."""
         name, source = eqn.primitive.name, eqn.source
         if name == "div" and DivisionByZeroError in self.enabled:
             failed = jnp.any(jnp.equal(args[1], 0))
@@ -156,9 +157,9 @@ class Checker:
         self, fun: Callable[..., tuple[Entries, list[Any]]], kinds: Sequence[Kind],
         avals: Sequence[ShapedArray], at: int = 0, name: str = "",
     ) -> tuple[ClosedJaxpr, tuple[Kind, ...]]:  # fmt: skip
-        """The program of a function of entries and values, and the kinds of its errors.
+        """Stage a function of entries and values; return the program and the kinds of its errors.
 
-        The leaves of the entries are the first results; among the inputs they stand at `at`.
+        The leaves of the entries are the first results; among the inputs they start at index `at`.
         """
         entry_avals = [aval for kind in kinds for aval in kind.avals()]
         n, found = len(entry_avals), ()
@@ -174,7 +175,7 @@ class Checker:
         return ClosedJaxpr(jaxpr, consts), found
 
     def kinds_after(self, *args: Any) -> tuple[Kind, ...]:
-        """The kinds of errors a function may have, as `checked` finds them, and nothing else."""
+        """Return the kinds of errors that a function may have, as `checked` finds them."""
         count = len(self.templates)
         _, kinds = self.checked(*args)
         del self.templates[count:]
@@ -191,12 +192,12 @@ class Checker:
         return self.split(kinds, outs)
 
     def split(self, kinds: Sequence[Kind], outs: Sequence[Any]) -> tuple[Entries, list[Any]]:
-        """Entries and results from the results of a program with checks."""
+        """Split the results of a checked program into entries and results."""
         n = sum(len(kind.avals()) for kind in kinds)
         return entries_from(kinds, outs[:n]), list(outs[n:])
 
     def prepared(self, entries: Entries, kinds: Sequence[Kind]) -> dict[Kind, Entry]:
-        """Entries with a place for each of more kinds, so that a loop can carry them."""
+        """Add placeholders for more kinds to the entries, so that a loop can carry them."""
         more = {kind: placeholder(kind) for kind in kinds if kind not in entries}
         return {**entries, **more}
 
@@ -218,12 +219,13 @@ class Checker:
 
     def while_loop(self, entries, args, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
         condition, body = self.runner(cond_jaxpr), self.runner(body_jaxpr)
+        count = len(self.templates)
         cond_consts, body_consts, carry = cut(args, cond_nconsts, body_nconsts)
         entries, _ = condition(entries, [*cond_consts, *carry])
 
         def step(entries, values):
             entries, carry = body(entries, values[cond_nconsts:])
-            # The next test of the condition is checked here: the condition returns no error.
+            # Check the next evaluation of the condition here: the condition returns no error.
             entries, _ = condition(entries, [*values[:cond_nconsts], *carry])
             return entries, carry
 
@@ -232,6 +234,12 @@ class Checker:
         entries = self.prepared(entries, self.kinds_after(step, tuple(entries), avals, num_consts))
         kinds, leaves = tuple(entries), leaves_of(entries)
         new_body, _ = self.checked(step, kinds, avals, num_consts, body_jaxpr.jaxpr.name)
+        if cond_jaxpr.jaxpr.name == STOPS_APART and len(self.templates) > count:
+            raise ValueError(
+                "Checkify does not support batched while-loops (checkify-of-vmap-of-while) with "
+                "automatic checks: the body also runs for examples that have stopped, and what "
+                "fails there is no error. Write vmap(checkify(f)) in place of checkify(vmap(f))."
+            )
 
         def test(entries, values):
             return {}, condition(entries, values)[1]
@@ -265,7 +273,7 @@ class Checker:
         return self.split(kinds, outs)
 
     def shard_map(self, entries, args, *, jaxpr, outs, **params):
-        """Each device has errors of its own, which come out side by side."""
+        """Check a `shard_map`: each device has its own errors, which are concatenated."""
 
         def mapped(_, values):
             found, results = self.run(jaxpr.jaxpr, jaxpr.consts, {}, values)
@@ -287,7 +295,7 @@ class Checker:
         return entries, results
 
     def custom(self, prim, entries, args, *, call_jaxpr, num_consts, **rules):
-        """A function with its own derivative keeps it; its rule is not checked."""
+        """Check a function with custom derivatives; its rules are kept but not checked."""
         fun, avals = self.runner(call_jaxpr), call_jaxpr.in_avals
         entries = self.prepared(entries, self.kinds_after(fun, tuple(entries), avals, num_consts))
         kinds, leaves = tuple(entries), leaves_of(entries)
@@ -305,7 +313,7 @@ class Checker:
 
 
 def _with_jvp(n: int, *, jvp, **rest):
-    """The rule of a custom_jvp function, for one that takes and returns `n` more values."""
+    """Extend the rule of a custom_jvp function to `n` additional inputs and outputs."""
 
     def lifted(primals, tangents):
         outs, out_tangents = jvp(primals[n:], tangents[n:])
@@ -315,7 +323,7 @@ def _with_jvp(n: int, *, jvp, **rest):
 
 
 def _with_vjp(n: int, *, fwd, bwd, **rest):
-    """The rules of a custom_vjp function, for one that takes and returns `n` more values."""
+    """Extend the rules of a custom_vjp function to `n` additional inputs and outputs."""
 
     def lifted_fwd(primals, perturbed):
         residuals, outs = fwd(primals[n:], perturbed[n:])
@@ -328,7 +336,7 @@ def _with_vjp(n: int, *, fwd, bwd, **rest):
 
 
 def _outside(eqn: JaxprEqn, args: list[Any]) -> tuple[Any, Any, Sequence[int]] | None:
-    """For operations that index: where indices are out of bounds, the indices, and their axes."""
+    """For indexing primitives, return which indices are out of bounds, and their axes."""
     name, params = eqn.primitive.name, eqn.params
     shape = jnp.shape(args[0]) if args else ()
     if name in ("dynamic_slice", "dynamic_update_slice"):
@@ -352,14 +360,14 @@ def _outside(eqn: JaxprEqn, args: list[Any]) -> tuple[Any, Any, Sequence[int]] |
         return None
     dtype = np.dtype(aval_of(indices).dtype)
     last = [min(shape[i] - sizes[i], np.iinfo(dtype).max) for i in axes]
-    # An unsigned index is never below zero, and a negative bound would not fit its type.
+    # An unsigned index is never negative, and a negative bound would not fit its dtype.
     never = np.asarray([n < 0 for n in last])
     bound = np.asarray([max(n, 0) for n in last], dtype)
     return (indices < 0) | (indices > bound) | never, indices, axes
 
 
 def _first_outside(mask: Any, indices: Any, axes: Sequence[int], shape: tuple[int, ...]) -> Any:
-    """The first index out of bounds, its axis, and the axis's size."""
+    """Return the first index out of bounds, its axis, and the axis's size."""
     first = jnp.argmax(jnp.ravel(mask))
     axis = jnp.asarray(np.asarray(axes, np.int32))[first % len(axes)]
     size = jnp.asarray(np.asarray(shape, np.int32))[axis]
@@ -373,49 +381,56 @@ USER_CHECKS = frozenset({FailedCheckError})
 def checkify(
     f: Callable[..., Any], errors: frozenset[ErrorCategory] = USER_CHECKS
 ) -> Callable[..., tuple[Error, Any]]:
-    """Make a function return its errors as a value beside its result.
+    """Make a function return its errors as a value next to its result.
 
-    The new function can be transformed as any other: what failed is in arrays.
+    The new function can be transformed like any other, because errors are arrays.
 
     Args:
-      f: the function; its calls of `check` are found, also within `jit`, `scan`, `cond` and loops.
-      errors: which errors to look for, as a union of `user_checks`, `nan_checks`, `div_checks` and
-        `index_checks` (`float_checks`, `automatic_checks` and `all_checks` are such unions).
+        f: the function; its calls of `check` are found, also within `jit`, `scan`, `cond` and
+            loops.
+        errors: which errors to look for, as a union of `user_checks`, `nan_checks`, `div_checks`
+            and `index_checks` (`float_checks`, `automatic_checks` and `all_checks` are such
+            unions).
 
     Returns:
-      a function of the same arguments with the results `(error, out)`: `error.get()` is the message
-      of the first failure or None, and `error.throw()` raises it.
+        a function of the same arguments with the results `(error, out)`: `error.get()` is the
+        message of the first failure or None, and `error.throw()` raises it.
 
-    >>> from namoo.experimental import checkify as c
-    >>> error, out = checkify(jnp.sin, errors=c.nan_checks)(jnp.inf)
-    >>> error.get()
-    'nan generated by primitive: sin.'
-    >>> error, out = checkify(lambda x, i: x[i], errors=c.index_checks)(jnp.ones(3), jnp.array(5))
-    >>> error.get()[-48:]
-    'index 5 is out of bounds for axis 0 with size 3.'
+    Example:
+        >>> from namoo.experimental import checkify as c
+        >>> error, out = checkify(jnp.sin, errors=c.nan_checks)(jnp.inf)
+        >>> error.get()
+        'nan generated by primitive: sin.'
+        >>> checked = checkify(lambda x, i: x[i], errors=c.index_checks)
+        >>> error, out = checked(jnp.ones(3), jnp.array(5))
+        >>> error.get()[-48:]
+        'index 5 is out of bounds for axis 0 with size 3.'
     """
     enabled = frozenset(errors)
 
-    @boundary
+    @entry_point
     @functools.wraps(f)
     def checked(*args, **kwargs):
         leaves, in_tree = tree_util.tree_flatten((args, kwargs))
-        places = [i for i, x in enumerate(leaves) if isinstance(x, Array)]
+        positions = [i for i, x in enumerate(leaves) if isinstance(x, Array)]
         out_tree: Any = None
 
         def flat(*values):
-            # Only arrays are traced: numbers, strings and functions reach `f` as they are.
+            # Only arrays are traced: numbers, strings and functions are passed to `f` unchanged.
             nonlocal out_tree
             full = list(leaves)
-            for i, x in zip(places, values, strict=True):
+            for i, x in zip(positions, values, strict=True):
                 full[i] = x
             new_args, new_kwargs = in_tree.unflatten(full)
             outs, out_tree = tree_util.tree_flatten(f(*new_args, **new_kwargs))
             return outs
 
-        given = [leaves[i] for i in places]
+        given = [leaves[i] for i in positions]
         name = getattr(f, "__name__", type(f).__name__)
-        jaxpr, consts = stage(flat, [aval_of(x) for x in given], name, how="checkify")
+        # A Python integer that indexes out of bounds is an error value as well.
+        raises = config.check_static_indices and OOBError not in enabled
+        with Scope("check_static_indices", raises):
+            jaxpr, consts = stage(flat, [aval_of(x) for x in given], name, how="checkify")
         checker = Checker(enabled)
         entries, outs = checker.run(jaxpr, consts, {}, given)
         return Error(entries, tuple(checker.templates)), out_tree.unflatten(outs)

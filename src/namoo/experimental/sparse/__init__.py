@@ -1,11 +1,12 @@
-"""Sparse arrays: `BCOO`, a list of elements and their indices; `BCSR`, of compressed rows.
+"""Sparse arrays: `BCOO` (coordinates) and `BCSR` (compressed rows).
 
->>> import namoo.numpy as jnp
->>> M = BCOO.fromdense(jnp.array([[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]]))
->>> M
-BCOO(float32[2, 3], nse=3)
->>> M @ jnp.ones(3)
-Array([1., 5.], dtype=float32)
+Example:
+    >>> import namoo.numpy as jnp
+    >>> M = BCOO.fromdense(jnp.array([[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]]))
+    >>> M
+    BCOO(float32[2, 3], nse=3)
+    >>> M @ jnp.ones(3)
+    Array([1., 5.], dtype=float32)
 """
 
 from namoo.experimental.sparse.arrange import bcoo_broadcast_in_dim as bcoo_broadcast_in_dim

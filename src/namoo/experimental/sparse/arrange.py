@@ -1,4 +1,4 @@
-"""Moving and choosing elements of sparse arrays: slices, joins, new axes."""
+"""Move and select elements of sparse arrays: slices, concatenation, new axes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from namoo.experimental.sparse.array import BCOO, bcoo_extract
 
 
 def _axes(mat: BCOO, dimensions: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """Axes by kind: batch axes, sparse ones counted from the first, dense ones as axes of data."""
+    """Group axes by kind: batch, sparse (counted from the first), dense (as axes of `data`)."""
     first, second = mat.n_batch, mat.n_batch + mat.n_sparse
     axes = sorted(operator.index(d) for d in dimensions)
     return (
@@ -30,7 +30,7 @@ def _whole(mat: BCOO) -> tuple[Any, Any]:
 
 
 def _kept(data: Any, indices: Any, mask: Any, shape: Sequence[int]) -> tuple[Any, Any]:
-    """The elements in a mask; the others become zeros out of bounds."""
+    """Keep the elements in a mask; the others become zeros with indices out of bounds."""
     data = jnp.where(layout.spread(mask, data), data, jnp.zeros((), data.dtype))
     return data, jnp.where(mask[..., None], indices, np.asarray(shape, indices.dtype))
 
@@ -40,15 +40,16 @@ def _sparse_shape(mat: BCOO) -> tuple[int, ...]:
 
 
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
-    """A sparse array without some axes of length 1.
+    """Remove axes of length 1 from a sparse array.
 
     Args:
-      arr: the array.
-      dimensions: the axes to leave out, of any kind.
+        arr: the array.
+        dimensions: the axes to leave out, of any kind.
 
-    >>> from namoo.experimental.sparse import eye
-    >>> bcoo_squeeze(eye(2).reshape(1, 4), dimensions=(0,)).shape
-    (4,)
+    Example:
+        >>> from namoo.experimental.sparse import eye
+        >>> bcoo_squeeze(eye(2).reshape(1, 4), dimensions=(0,)).shape
+        (4,)
     """
     dimensions = [operator.index(d) % max(arr.ndim, 1) for d in dimensions]
     if any(arr.shape[d] != 1 for d in dimensions):
@@ -57,7 +58,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
         )
     batch, sparse, dense = _axes(arr, dimensions)
     data, indices = _whole(arr)
-    # Elements out of bounds must stay so without the axis that tells.
+    # Padding elements must stay out of bounds when the axis that marks them is removed.
     mask = layout.inside(indices, _sparse_shape(arr))
     kept = [i for i in range(arr.n_sparse) if i not in sparse]
     sizes = [_sparse_shape(arr)[i] for i in kept]
@@ -71,16 +72,17 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
-    """A sparse array with some axes reversed.
+    """Reverse some axes of a sparse array.
 
     Args:
-      operand: the array.
-      dimensions: the axes to reverse.
+        operand: the array.
+        dimensions: the axes to reverse.
 
-    >>> from namoo.experimental.sparse import eye
-    >>> bcoo_rev(eye(2), (0,)).todense()
-    Array([[0., 1.],
-           [1., 0.]], dtype=float32)
+    Example:
+        >>> from namoo.experimental.sparse import eye
+        >>> bcoo_rev(eye(2), (0,)).todense()
+        Array([[0., 1.],
+               [1., 0.]], dtype=float32)
     """
     batch, sparse, dense = _axes(operand, dimensions)
     data, indices = _whole(operand)
@@ -99,21 +101,22 @@ def bcoo_slice(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> BCOO:
-    """A part of a sparse array, as `lax.slice` of it.
+    """Return a slice of a sparse array, like `lax.slice`.
 
     Args:
-      mat: the array.
-      start_indices: where the part begins, for each axis.
-      limit_indices: where it ends.
-      strides: every how many elements are taken; 1 by default.
+        mat: the array.
+        start_indices: where the part begins, for each axis.
+        limit_indices: where it ends.
+        strides: every how many elements are taken; 1 by default.
 
     Returns:
-      a `BCOO` of as many stored elements; those outside are zeros out of bounds.
+        a `BCOO` of as many stored elements; those outside are zeros out of bounds.
 
-    >>> from namoo.experimental.sparse import eye
-    >>> bcoo_slice(eye(3), start_indices=(1, 0), limit_indices=(3, 2)).todense()
-    Array([[0., 1.],
-           [0., 0.]], dtype=float32)
+    Example:
+        >>> from namoo.experimental.sparse import eye
+        >>> bcoo_slice(eye(3), start_indices=(1, 0), limit_indices=(3, 2)).todense()
+        Array([[0., 1.],
+               [0., 0.]], dtype=float32)
     """
     starts, limits = (list(map(operator.index, x)) for x in (start_indices, limit_indices))
     steps = [1] * mat.ndim if strides is None else list(map(operator.index, strides))
@@ -144,17 +147,18 @@ def bcoo_slice(
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
-    """A part of a sparse array whose place may be traced, as `lax.dynamic_slice` of it.
+    """Return a slice of a sparse array whose start may be traced, like `lax.dynamic_slice`.
 
     Args:
-      mat: the array.
-      start_indices: where the part begins, for each axis; moved so that it fits.
-      slice_sizes: its shape.
+        mat: the array.
+        start_indices: where the part begins, for each axis; moved so that it fits.
+        slice_sizes: its shape.
 
-    >>> from namoo.experimental.sparse import eye
-    >>> bcoo_dynamic_slice(eye(3), (1, 1), (2, 1)).todense()
-    Array([[1.],
-           [0.]], dtype=float32)
+    Example:
+        >>> from namoo.experimental.sparse import eye
+        >>> bcoo_dynamic_slice(eye(3), (1, 1), (2, 1)).todense()
+        Array([[1.],
+               [0.]], dtype=float32)
     """
     from namoo import lax
 
@@ -191,15 +195,16 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
 
 
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
-    """Sparse arrays joined along an axis.
+    """Concatenate sparse arrays along an axis.
 
     Args:
-      operands: arrays with batch, sparse and dense axes in the same places.
-      dimension: the axis.
+        operands: arrays with the same batch, sparse and dense axes.
+        dimension: the axis.
 
-    >>> from namoo.experimental.sparse import eye
-    >>> bcoo_concatenate([eye(1), eye(1)], dimension=1).todense()
-    Array([[1., 1.]], dtype=float32)
+    Example:
+        >>> from namoo.experimental.sparse import eye
+        >>> bcoo_concatenate([eye(1), eye(1)], dimension=1).todense()
+        Array([[1., 1.]], dtype=float32)
     """
     if not operands:
         raise ValueError("bcoo_concatenate needs at least one array.")
@@ -224,7 +229,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         data, indices = _whole(mat)
         data = data.astype(dtype)
         if axis < mat.n_batch:
-            # Examples have equally many stored elements: the missing ones are out of bounds.
+            # All examples store the same number of elements: padding is out of bounds.
             extra = [(0, 0)] * mat.n_batch + [(0, most - mat.nse)]
             outside = jnp.asarray(np.asarray(_sparse_shape(mat), indices.dtype))
             filler = jnp.broadcast_to(
@@ -233,15 +238,15 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
             indices = jnp.concatenate([indices, filler], mat.n_batch)
             data = jnp.pad(data, extra + [(0, 0)] * mat.n_dense)
         elif axis < mat.n_batch + mat.n_sparse:
-            place = axis - mat.n_batch
+            position = axis - mat.n_batch
             mask = layout.inside(indices, _sparse_shape(mat))
-            moved = indices.at[..., place].add(before)
+            moved = indices.at[..., position].add(before)
             sizes = shape[mat.n_batch : mat.n_batch + mat.n_sparse]
             data, indices = _kept(data, moved, mask, sizes)
         else:
-            place = axis - mat.n_sparse + 1
+            position = axis - mat.n_sparse + 1
             widths = [(0, 0)] * data.ndim
-            widths[place] = before, total - before - mat.shape[axis]
+            widths[position] = before, total - before - mat.shape[axis]
             data = jnp.pad(data, widths)
         parts.append((data, indices))
         before += mat.shape[axis]
@@ -253,47 +258,52 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
 def bcoo_broadcast_in_dim(
     mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int]
 ) -> BCOO:
-    """A sparse array repeated along new axes, or axes of length 1, as `lax.broadcast_in_dim`.
+    """Broadcast a sparse array along new axes or axes of length 1, like `lax.broadcast_in_dim`.
 
     Args:
-      mat: the array.
-      shape: the shape of the result.
-      broadcast_dimensions: for each axis of `mat` its place in the result, ascending. New axes
-        before the last batch axis are batch axes, those after the first dense one are dense, and
-        the others sparse.
+        mat: the array.
+        shape: the shape of the result.
+        broadcast_dimensions: for each axis of `mat` its index in the result, ascending. New axes
+            before the last batch axis are batch axes, those after the first dense one are dense,
+            and the others sparse.
 
-    >>> row = BCOO.fromdense(jnp.array([0.0, 2.0]))
-    >>> bcoo_broadcast_in_dim(row, shape=(2, 2), broadcast_dimensions=(1,)).todense()
-    Array([[0., 2.],
-           [0., 2.]], dtype=float32)
+    Example:
+        >>> row = BCOO.fromdense(jnp.array([0.0, 2.0]))
+        >>> bcoo_broadcast_in_dim(row, shape=(2, 2), broadcast_dimensions=(1,)).todense()
+        Array([[0., 2.],
+               [0., 2.]], dtype=float32)
     """
     sizes = tuple(map(operator.index, shape))
-    places = tuple(map(operator.index, broadcast_dimensions))
-    ascending = all(a < b for a, b in zip(places, places[1:], strict=False))
-    if len(places) != mat.ndim or not ascending or any(not 0 <= p < len(sizes) for p in places):
+    positions = tuple(map(operator.index, broadcast_dimensions))
+    ascending = all(a < b for a, b in zip(positions, positions[1:], strict=False))
+    if (
+        len(positions) != mat.ndim
+        or not ascending
+        or any(not 0 <= p < len(sizes) for p in positions)
+    ):
         raise ValueError(
-            f"bcoo_broadcast_in_dim: broadcast_dimensions {places} must give each axis of shape "
+            f"bcoo_broadcast_in_dim: broadcast_dimensions {positions} must give each axis of shape "
             f"{mat.shape} a place in {sizes}, in order."
         )
-    if any(n not in (1, sizes[p]) for n, p in zip(mat.shape, places, strict=True)):
+    if any(n not in (1, sizes[p]) for n, p in zip(mat.shape, positions, strict=True)):
         raise ValueError(
-            f"bcoo_broadcast_in_dim: shape {mat.shape} does not fit {sizes} at {places}."
+            f"bcoo_broadcast_in_dim: shape {mat.shape} does not fit {sizes} at {positions}."
         )
     n, k = mat.n_batch, mat.n_sparse
-    n_batch = 1 + places[n - 1] if n else 0
-    n_dense = len(sizes) - places[n + k] if mat.n_dense else 0
+    n_batch = 1 + positions[n - 1] if n else 0
+    n_dense = len(sizes) - positions[n + k] if mat.n_dense else 0
     inner = range(n_batch, len(sizes) - n_dense)
     data, indices = _whole(mat)
-    # The batch axes, then the elements: each is repeated along every sparse axis that is new.
-    batch = [p for p in places[:n]]
+    # Batch axes, then the elements: each is repeated along every new sparse axis.
+    batch = [p for p in positions[:n]]
     lead = tuple(mat.shape[batch.index(i)] if i in batch else 1 for i in range(n_batch))
-    dense = {p: mat.shape[n + k + j] for j, p in enumerate(places[n + k :])}
+    dense = {p: mat.shape[n + k + j] for j, p in enumerate(positions[n + k :])}
     tail = tuple(dense.get(i, 1) for i in range(len(sizes) - n_dense, len(sizes)))
     data = data.reshape((*lead, mat.nse, *tail))
     indices = indices.reshape((*lead, mat.nse, k))
     data = jnp.broadcast_to(data, (*sizes[:n_batch], mat.nse, *sizes[len(sizes) - n_dense :]))
     indices = jnp.broadcast_to(indices, (*sizes[:n_batch], mat.nse, k))
-    own = {p: j for j, p in enumerate(places[n : n + k])}
+    own = {p: j for j, p in enumerate(positions[n : n + k])}
     new = [i for i in inner if i not in own or mat.shape[n + own[i]] == 1]
     count = math.prod(sizes[i] for i in new)
     copies = np.indices([sizes[i] for i in new]).reshape(len(new), count)
@@ -320,21 +330,22 @@ def bcoo_broadcast_in_dim(
 
 
 def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers: Any) -> Any:
-    """The elements of a product of dense arrays at some indices.
+    """Return the elements of a product of dense arrays at given indices.
 
     Args:
-      A: a dense array.
-      B: a dense array.
-      indices: of shape `(*batch, nse, k)`, as in a `BCOO` of the product's shape.
-      dimension_numbers: as in `lax.dot_general`.
+        A: a dense array.
+        B: a dense array.
+        indices: of shape `(*batch, nse, k)`, as in a `BCOO` of the product's shape.
+        dimension_numbers: as in `lax.dot_general`.
 
     Returns:
-      an array of shape `(*batch, nse, *dense)`.
+        an array of shape `(*batch, nse, *dense)`.
 
-    >>> x = jnp.arange(4.0).reshape(2, 2)
-    >>> dims = (((1,), (0,)), ((), ()))
-    >>> bcoo_dot_general_sampled(x, x, jnp.array([[1, 1]]), dimension_numbers=dims)
-    Array([11.], dtype=float32)
+    Example:
+        >>> x = jnp.arange(4.0).reshape(2, 2)
+        >>> dims = (((1,), (0,)), ((), ()))
+        >>> bcoo_dot_general_sampled(x, x, jnp.array([[1, 1]]), dimension_numbers=dims)
+        Array([11.], dtype=float32)
     """
     from namoo import lax
 
@@ -344,7 +355,7 @@ def bcoo_dot_general_sampled(A: Any, B: Any, indices: Any, *, dimension_numbers:
 
 
 def divided(mat: BCOO, other: Any) -> BCOO:
-    """A sparse array divided by a dense one."""
+    """Divide a sparse array by a dense one."""
     divisor = bcoo_extract(mat, jnp.broadcast_to(other, mat.shape)).data
     counts = layout.spread(layout.inside(mat.indices, _sparse_shape(mat)), divisor)
     return mat._with(mat.data / jnp.where(counts, divisor, jnp.ones((), divisor.dtype)))
@@ -363,23 +374,24 @@ def random_bcoo(
     generator: Any = None,
     **kwds: Any,
 ) -> BCOO:
-    """A sparse array of random elements at random places.
+    """Return a sparse array with random elements at random indices.
 
     Args:
-      key: a random key.
-      shape: the shape.
-      dtype: the type of the elements.
-      indices_dtype: the type of the indices.
-      nse: how many elements are stored; below 1 it is a part of all.
-      n_batch: how many leading axes are batch axes.
-      n_dense: how many trailing axes are dense.
-      unique_indices: whether all places must differ.
-      generator: makes the elements, as `namoo.random.uniform` (the default) does.
-      kwds: further arguments of the generator.
+        key: a random key.
+        shape: the shape.
+        dtype: the type of the elements.
+        indices_dtype: the type of the indices.
+        nse: how many elements are stored; below 1 it is a part of all.
+        n_batch: how many leading axes are batch axes.
+        n_dense: how many trailing axes are dense.
+        unique_indices: whether all indices must differ.
+        generator: makes the elements, as `namoo.random.uniform` (the default) does.
+        kwds: further arguments of the generator.
 
-    >>> import namoo
-    >>> random_bcoo(namoo.random.key(0), (4, 5), nse=3)
-    BCOO(float32[4, 5], nse=3)
+    Example:
+        >>> import namoo
+        >>> random_bcoo(namoo.random.key(0), (4, 5), nse=3)
+        BCOO(float32[4, 5], nse=3)
     """
     from namoo import random
 
@@ -394,12 +406,12 @@ def random_bcoo(
     make = random.uniform if generator is None else generator
     data = make(data_key, (*shape[:n_batch], count, *shape[len(shape) - n_dense :]), dtype, **kwds)
 
-    def places(key):
+    def positions(key):
         flat = random.choice(key, math.prod(sparse), (count,), replace=not unique_indices)
         return jnp.stack(jnp.unravel_index(flat, sparse), -1) if sparse else flat[:, None][:, :0]
 
     keys = random.split(index_key, shape[:n_batch]) if n_batch else index_key
-    indices = layout.over_batch(places, n_batch)(keys)
+    indices = layout.over_batch(positions, n_batch)(keys)
     if indices_dtype is not None:
         indices = indices.astype(indices_dtype)
     return BCOO((data, indices), shape=shape, unique_indices=unique_indices)

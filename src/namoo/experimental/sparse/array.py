@@ -1,17 +1,17 @@
-"""`BCOO`, sparse arrays of coordinates, and what can be done with them."""
+"""`BCOO`, sparse arrays stored as coordinates, and their operations."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from namoo import lax, tree_util
 from namoo import numpy as jnp
-from namoo._dtypes import canonicalize_dtype
+from namoo._base.dtypes import canonicalize_dtype
 from namoo.core.trace import Tracer
 from namoo.experimental.sparse import layout
 from namoo.experimental.sparse.base import JAXSparse
@@ -21,21 +21,22 @@ from namoo.experimental.sparse.layout import Shape
 class BCOO(JAXSparse):
     """A sparse array: a list of elements (`data`) and their coordinates (`indices`).
 
-    The leading `n_batch` axes are stored apart for each example, the trailing `n_dense` axes are
-    stored whole; the others are sparse.  A BCOO is a tree of two arrays.
+    The leading `n_batch` axes are stored separately for each example, the trailing `n_dense` axes
+    are stored densely, and the others are sparse. A BCOO is a tree of two arrays.
 
     Args:
-      args: the pair `(data, indices)`, of shapes `(*batch, nse, *dense)` and `(*batch, nse, k)`.
-      shape: the shape of the array.
-      indices_sorted: whether the indices are known to be in order.
-      unique_indices: whether all indices are known to differ.
+        args: the pair `(data, indices)`, of shapes `(*batch, nse, *dense)` and `(*batch, nse, k)`.
+        shape: the shape of the array.
+        indices_sorted: whether the indices are known to be in order.
+        unique_indices: whether all indices are known to differ.
 
     Raises:
-      ValueError: the shapes do not fit.
+        ValueError: the shapes do not fit.
 
-    >>> M = BCOO((jnp.array([5.0]), jnp.array([[0, 1]])), shape=(1, 2))
-    >>> M.todense()
-    Array([[0., 5.]], dtype=float32)
+    Example:
+        >>> M = BCOO((jnp.array([5.0]), jnp.array([[0, 1]])), shape=(1, 2))
+        >>> M.todense()
+        Array([[0., 5.]], dtype=float32)
     """
 
     def __init__(
@@ -61,10 +62,11 @@ class BCOO(JAXSparse):
         cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32,
         n_dense: int = 0, n_batch: int = 0,
     ) -> BCOO:  # fmt: skip
-        """A sparse array from a dense one; see `bcoo_fromdense`.
+        """Convert a dense array; see `bcoo_fromdense`.
 
-        >>> BCOO.fromdense(jnp.eye(3)).nse
-        3
+        Example:
+            >>> BCOO.fromdense(jnp.eye(3)).nse
+            3
         """
         return bcoo_fromdense(
             mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch
@@ -74,11 +76,12 @@ class BCOO(JAXSparse):
     def from_scipy_sparse(
         cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
     ) -> BCOO:
-        """A sparse array from a matrix of `scipy.sparse`.
+        """Convert a matrix of `scipy.sparse`.
 
-        >>> import scipy.sparse
-        >>> BCOO.from_scipy_sparse(scipy.sparse.eye(3, dtype="float32")).todense()[0]
-        Array([1., 0., 0.], dtype=float32)
+        Example:
+            >>> import scipy.sparse
+            >>> BCOO.from_scipy_sparse(scipy.sparse.eye(3, dtype="float32")).todense()[0]
+            Array([1., 0., 0.], dtype=float32)
         """
         if n_dense or n_batch:
             raise NotImplementedError(
@@ -91,11 +94,12 @@ class BCOO(JAXSparse):
         return cls((jnp.asarray(mat.data), indices), shape=mat.shape)
 
     def todense(self) -> Any:
-        """The dense array; elements at equal indices are added.
+        """Return the dense array; elements at equal indices are added.
 
-        >>> eye(2).todense()
-        Array([[1., 0.],
-               [0., 1.]], dtype=float32)
+        Example:
+            >>> eye(2).todense()
+            Array([[1., 0.],
+                   [0., 1.]], dtype=float32)
         """
         return bcoo_todense(self)
 
@@ -103,37 +107,41 @@ class BCOO(JAXSparse):
         """Add elements at equal indices, and sort; see `bcoo_sum_duplicates`.
 
         Args:
-          nse: how many elements to keep; counted by default.
-          remove_zeros: leave out elements that are zero.
+            nse: how many elements to keep; counted by default.
+            remove_zeros: leave out elements that are zero.
 
-        >>> M = BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [1]])), shape=(3,))
-        >>> M.sum_duplicates().data
-        Array([3.], dtype=float32)
+        Example:
+            >>> M = BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [1]])), shape=(3,))
+            >>> M.sum_duplicates().data
+            Array([3.], dtype=float32)
         """
         return bcoo_sum_duplicates(_without_zeros(self) if remove_zeros else self, nse=nse)
 
     def sort_indices(self) -> BCOO:
-        """The same array with its elements in the order of their indices.
+        """Return the array with its elements sorted by index.
 
-        >>> BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [0]])), shape=(3,)).sort_indices().data
-        Array([2., 1.], dtype=float32)
+        Example:
+            >>> BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [0]])), shape=(3,)).sort_indices().data
+            Array([2., 1.], dtype=float32)
         """
         return bcoo_sort_indices(self)
 
     def transpose(self, axes: Sequence[int] | None = None) -> BCOO:
-        """Permute the axes, within batch, sparse and dense ones; all reversed by default.
+        """Permute the axes, within batch, sparse and dense ones; by default, reverse them.
 
-        >>> BCOO.fromdense(jnp.ones((2, 3))).transpose().shape
-        (3, 2)
+        Example:
+            >>> BCOO.fromdense(jnp.ones((2, 3))).transpose().shape
+            (3, 2)
         """
         permutation = range(self.ndim)[::-1] if axes is None else axes
         return bcoo_transpose(self, permutation=permutation)
 
     def reshape(self, *shape: Any) -> BCOO:
-        """The elements in another shape; see `bcoo_reshape`.
+        """Reshape the array; see `bcoo_reshape`.
 
-        >>> BCOO.fromdense(jnp.eye(2)).reshape(4).todense()
-        Array([1., 0., 0., 1.], dtype=float32)
+        Example:
+            >>> BCOO.fromdense(jnp.eye(2)).reshape(4).todense()
+            Array([1., 0., 0., 1.], dtype=float32)
         """
         sizes = shape[0] if len(shape) == 1 and np.ndim(shape[0]) else shape
         known = -math.prod(sizes)
@@ -141,10 +149,11 @@ class BCOO(JAXSparse):
         return bcoo_reshape(self, new_sizes=sizes)
 
     def sum(self, axis: Any = None) -> Any:
-        """The sum over axes, sparse; over all of them a scalar.
+        """Return the sum over axes as a sparse array, or as a scalar if over all axes.
 
-        >>> BCOO.fromdense(jnp.ones((2, 3))).sum(0).todense()
-        Array([2., 2., 2.], dtype=float32)
+        Example:
+            >>> BCOO.fromdense(jnp.ones((2, 3))).sum(0).todense()
+            Array([2., 2., 2.], dtype=float32)
         """
         if axis is None:
             return bcoo_reduce_sum(self, axes=range(self.ndim)).todense()
@@ -152,10 +161,11 @@ class BCOO(JAXSparse):
         return bcoo_reduce_sum(self, axes=[operator.index(a) % self.ndim for a in axes])
 
     def astype(self, dtype: Any) -> BCOO:
-        """The same array with elements of another type.
+        """Convert the elements to another dtype.
 
-        >>> eye(2).astype(jnp.int32).dtype
-        dtype('int32')
+        Example:
+            >>> eye(2).astype(jnp.int32).dtype
+            dtype('int32')
         """
         return self._with(self.data.astype(dtype))
 
@@ -167,14 +177,11 @@ class BCOO(JAXSparse):
             unique_indices=self.unique_indices,
         )
 
-    def __getitem__(self, index: Any) -> Any:
-        return _sparsified(lambda x: x[index])(self)
-
-    def __abs__(self) -> BCOO:
-        return _sparsified(abs)(self)
-
-    def __pow__(self, power: Any) -> Any:
-        return _sparsified(lambda x: x**power)(self)
+    if TYPE_CHECKING:
+        # `sparse.transform` defines these with `sparsify`, which is written on this class.
+        def __getitem__(self, index: Any) -> Any: ...
+        def __abs__(self) -> BCOO: ...
+        def __pow__(self, power: Any) -> Any: ...
 
     def __pos__(self) -> BCOO:
         return self
@@ -227,15 +234,8 @@ class BCOO(JAXSparse):
         return _matmul(other, self)
 
 
-def _sparsified(fun: Callable) -> Callable:
-    # It is written in terms of what is here.
-    from namoo.experimental.sparse.transform import sparsify
-
-    return sparsify(fun)
-
-
 def _unflatten(aux: tuple, children: Any) -> BCOO:
-    # Trees are also made around things that are no arrays, so nothing is checked here.
+    # Trees may hold other things than arrays, so nothing is checked here.
     mat = object.__new__(BCOO)
     mat.data, mat.indices = children
     mat.shape, mat.indices_sorted, mat.unique_indices = aux
@@ -253,7 +253,7 @@ tree_util.register_pytree_with_keys(
 
 
 def _all_sparse(mat: BCOO) -> BCOO:
-    """The same array with neither batch nor dense axes."""
+    """Return the array without batch and dense axes: all axes are sparse."""
     if not mat.n_batch and not mat.n_dense:
         return mat
     parts = layout.all_sparse(mat.data, mat.indices, mat.shape, mat.n_batch)
@@ -272,20 +272,21 @@ def bcoo_fromdense(
     n_dense: int = 0,
     index_dtype: Any = np.int32,
 ) -> BCOO:
-    """A sparse array with the elements of a dense one that are not zero.
+    """Return a sparse array with the nonzero elements of a dense one.
 
     Args:
-      mat: the dense array.
-      nse: how many elements to store (for each example); counted by default, which `jit` cannot.
-      n_batch: how many leading axes are stored apart.
-      n_dense: how many trailing axes are stored whole.
-      index_dtype: the type of the indices.
+        mat: the dense array.
+        nse: how many elements to store (for each example); counted by default, which `jit` cannot.
+        n_batch: the number of leading axes that are stored separately.
+        n_dense: the number of trailing axes that are stored densely.
+        index_dtype: the type of the indices.
 
     Returns:
-      a `BCOO`, its indices in order and without repetition.
+        a `BCOO`, its indices in order and without repetition.
 
-    >>> bcoo_fromdense(jnp.array([0.0, 3.0])).indices
-    Array([[1]], dtype=int32)
+    Example:
+        >>> bcoo_fromdense(jnp.array([0.0, 3.0])).indices
+        Array([[1]], dtype=int32)
     """
     mat = jnp.asarray(mat)
     n_sparse = mat.ndim - n_batch - n_dense
@@ -304,39 +305,42 @@ def bcoo_fromdense(
     indices = layout.nonzero_indices(mask, nse, n_batch, dtype)
     data = layout.values_at(mat, indices, n_batch)
     if not n_sparse and nse > 1:
-        # Without indices every element counts: only the first one may hold the array.
+        # Without sparse axes no element is out of bounds, so only the first one may be nonzero.
         first = (np.arange(nse) == 0).reshape((nse, *(1 for _ in range(n_dense))))
         data = jnp.where(first, data, jnp.zeros((), data.dtype))
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 
 def bcoo_todense(mat: BCOO) -> Any:
-    """The dense array; elements at equal indices are added.
+    """Return the dense array; elements at equal indices are added.
 
-    >>> bcoo_todense(eye(1))
-    Array([[1.]], dtype=float32)
+    Example:
+        >>> bcoo_todense(eye(1))
+        Array([[1.]], dtype=float32)
     """
     return layout.dense_from(mat.data, mat.indices, mat.shape, mat.n_batch)
 
 
 def todense(arr: Any) -> Any:
-    """A sparse array as a dense one; a dense one as it is.
+    """Convert a sparse array to a dense one; return a dense one as is.
 
-    >>> todense(eye(1))
-    Array([[1.]], dtype=float32)
+    Example:
+        >>> todense(eye(1))
+        Array([[1.]], dtype=float32)
     """
     return arr.todense() if hasattr(arr, "todense") else jnp.asarray(arr)
 
 
 def bcoo_extract(sparr: BCOO, arr: Any) -> BCOO:
-    """The elements of a dense array where a sparse one has its own.
+    """Return the elements of a dense array at the indices of a sparse one.
 
     Args:
-      sparr: the array whose indices are used.
-      arr: a dense array of the same shape.
+        sparr: the array whose indices are used.
+        arr: a dense array of the same shape.
 
-    >>> bcoo_extract(eye(2), jnp.arange(4.0).reshape(2, 2)).data
-    Array([0., 3.], dtype=float32)
+    Example:
+        >>> bcoo_extract(eye(2), jnp.arange(4.0).reshape(2, 2)).data
+        Array([0., 3.], dtype=float32)
     """
     arr = jnp.asarray(arr)
     if arr.shape != sparr.shape:
@@ -357,16 +361,17 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     """Permute the axes of a sparse array.
 
     Args:
-      mat: the array.
-      permutation: for each axis of the result the axis it comes from; batch, sparse and dense axes
-        stay among themselves.
+        mat: the array.
+        permutation: for each axis of the result, the axis it comes from. Batch, sparse and dense
+            axes cannot be mixed.
 
     Raises:
-      TypeError: it is no permutation.
-      NotImplementedError: it mixes batch, sparse and dense axes.
+        TypeError: it is no permutation.
+        NotImplementedError: it mixes batch, sparse and dense axes.
 
-    >>> bcoo_transpose(BCOO.fromdense(jnp.ones((2, 3))), permutation=(1, 0)).shape
-    (3, 2)
+    Example:
+        >>> bcoo_transpose(BCOO.fromdense(jnp.ones((2, 3))), permutation=(1, 0)).shape
+        (3, 2)
     """
     axes = tuple(map(operator.index, permutation))
     if sorted(axes) != list(range(mat.ndim)):
@@ -387,10 +392,11 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 
 
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
-    """The same array with its elements in the order of their indices.
+    """Sort the elements by index.
 
-    >>> bcoo_sort_indices(eye(2)).indices_sorted
-    True
+    Example:
+        >>> bcoo_sort_indices(eye(2)).indices_sorted
+        True
     """
 
     def one(data, indices):
@@ -407,18 +413,19 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
 
 
 def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
-    """Add elements at equal indices, and sort them.
+    """Add elements at equal indices, and sort by index.
 
     Args:
-      mat: the array.
-      nse: how many elements to keep; counted by default, which `jit` cannot.
+        mat: the array.
+        nse: how many elements to keep; counted by default, which `jit` cannot.
 
     Raises:
-      ValueError: `nse` is needed under `jit`.
+        ValueError: `nse` is needed under `jit`.
 
-    >>> M = BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [1]])), shape=(3,))
-    >>> bcoo_sum_duplicates(M)
-    BCOO(float32[3], nse=1)
+    Example:
+        >>> M = BCOO((jnp.array([1.0, 2.0]), jnp.array([[1], [1]])), shape=(3,))
+        >>> bcoo_sum_duplicates(M)
+        BCOO(float32[3], nse=1)
     """
     if nse is None:
         count = layout.count_unique(mat.indices, _sparse_shape(mat), mat.n_batch)
@@ -433,7 +440,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
 
 def _without_zeros(mat: BCOO) -> BCOO:
-    """The array with the indices of zero elements moved out of bounds."""
+    """Return the array with the indices of zero elements moved out of bounds."""
     data, indices = layout.full_batch(mat.data, mat.indices, mat.shape, mat.n_batch)
     zero = jnp.all(data == 0, axis=tuple(range(mat.n_batch + 1, data.ndim)))
     outside = np.asarray(_sparse_shape(mat), indices.dtype)
@@ -441,14 +448,15 @@ def _without_zeros(mat: BCOO) -> BCOO:
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
-    """The sum over axes, as a sparse array.
+    """Return the sum over axes, as a sparse array.
 
     Args:
-      mat: the array.
-      axes: the axes to sum over, of any kind.
+        mat: the array.
+        axes: the axes to sum over, of any kind.
 
-    >>> bcoo_reduce_sum(BCOO.fromdense(jnp.ones((2, 3))), axes=[0])
-    BCOO(float32[3], nse=6)
+    Example:
+        >>> bcoo_reduce_sum(BCOO.fromdense(jnp.ones((2, 3))), axes=[0])
+        BCOO(float32[3], nse=6)
     """
     axes = sorted({operator.index(a) for a in axes})
     if any(a < mat.n_batch for a in axes):
@@ -456,7 +464,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     first, second = mat.n_batch, mat.n_batch + mat.n_sparse
     kept = [i - first for i in range(first, second) if i not in axes]
     dense = tuple(a - mat.n_sparse + 1 for a in axes if a >= second)
-    # Elements out of bounds in an axis that goes away would count again: they become zero.
+    # Padding would be in bounds without the summed axes, so it is set to zero.
     counts = layout.inside(mat.indices, _sparse_shape(mat))
     data, counts = mat.data, layout.spread(counts, mat.data)
     data = jnp.where(counts, data, jnp.zeros((), data.dtype)).sum(dense)
@@ -465,17 +473,18 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
 
 
 def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int]) -> BCOO:
-    """The elements of an array in another shape.
+    """Reshape a sparse array.
 
     Args:
-      mat: the array; in the result all axes are sparse.
-      new_sizes: the new shape, of as many elements.
+        mat: the array; in the result all axes are sparse.
+        new_sizes: the new shape, of as many elements.
 
     Raises:
-      TypeError: the number of elements differs.
+        TypeError: the number of elements differs.
 
-    >>> bcoo_reshape(BCOO.fromdense(jnp.eye(2)), new_sizes=(4,)).indices.ravel()
-    Array([0, 3], dtype=int32)
+    Example:
+        >>> bcoo_reshape(BCOO.fromdense(jnp.eye(2)), new_sizes=(4,)).indices.ravel()
+        Array([0, 3], dtype=int32)
     """
     sizes = tuple(map(operator.index, new_sizes))
     if math.prod(sizes) != mat.size:
@@ -497,17 +506,18 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int]) -> BCOO:
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
-    """The elements of `sp_mat * v`: new data, for the same indices.
+    """Return the elements of `sp_mat * v`: new data for the same indices.
 
     Args:
-      sp_mat: a sparse array.
-      v: a dense array that broadcasts to its shape.
+        sp_mat: a sparse array.
+        v: a dense array that broadcasts to its shape.
 
     Returns:
-      the data of the product.
+        the data of the product.
 
-    >>> bcoo_multiply_dense(eye(2), jnp.array([2.0, 3.0]))
-    Array([2., 3.], dtype=float32)
+    Example:
+        >>> bcoo_multiply_dense(eye(2), jnp.array([2.0, 3.0]))
+        Array([2., 3.], dtype=float32)
     """
     v = jnp.asarray(v)
     if jnp.broadcast_shapes(sp_mat.shape, v.shape) != sp_mat.shape:
@@ -519,15 +529,16 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Any:
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
-    """The product of two sparse arrays, element by element.
+    """Multiply two sparse arrays elementwise.
 
     Args:
-      lhs: a sparse array.
-      rhs: another one, of the same shape.
+        lhs: a sparse array.
+        rhs: another one, of the same shape.
 
-    >>> bcoo_multiply_sparse(eye(2), BCOO.fromdense(jnp.full((2, 2), 3.0))).todense()
-    Array([[3., 0.],
-           [0., 3.]], dtype=float32)
+    Example:
+        >>> bcoo_multiply_sparse(eye(2), BCOO.fromdense(jnp.full((2, 2), 3.0))).todense()
+        Array([[3., 0.],
+               [0., 3.]], dtype=float32)
     """
     if lhs.shape != rhs.shape:
         raise ValueError(
@@ -545,24 +556,25 @@ def bcoo_dot_general(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The general product of arrays, one or both of them sparse.
+    """Compute the general dot product of arrays, one or both of them sparse.
 
     Args:
-      lhs: a `BCOO` or a dense array.
-      rhs: a `BCOO` or a dense array.
-      dimension_numbers: `((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))`, as in
-        `lax.dot_general`.
-      precision: accepted for likeness; sums of stored elements are always exact to their type.
-      preferred_element_type: the type of the result.
+        lhs: a `BCOO` or a dense array.
+        rhs: a `BCOO` or a dense array.
+        dimension_numbers: `((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))`, as in
+            `lax.dot_general`.
+        precision: accepted for likeness; sums of stored elements are always exact to their type.
+        preferred_element_type: the type of the result.
 
     Returns:
-      a dense array, or a `BCOO` where both are sparse.
+        a dense array, or a `BCOO` where both are sparse.
 
     Raises:
-      TypeError: the axes that belong together differ in length.
+        TypeError: the axes that belong together differ in length.
 
-    >>> bcoo_dot_general(eye(2), jnp.ones(2), dimension_numbers=(((1,), (0,)), ((), ())))
-    Array([1., 1.], dtype=float32)
+    Example:
+        >>> bcoo_dot_general(eye(2), jnp.ones(2), dimension_numbers=(((1,), (0,)), ((), ())))
+        Array([1., 1.], dtype=float32)
     """
     (lc, rc), (lb, rb) = (
         tuple(tuple(map(operator.index, a)) for a in s) for s in dimension_numbers
@@ -581,7 +593,7 @@ def bcoo_dot_general(
         out = _sparse_dense(_all_sparse(lhs), rhs, lc, rc, lb, rb)
     elif isinstance(rhs, BCOO):
         out = _sparse_dense(_all_sparse(rhs), lhs, rc, lc, rb, lb)
-        # The free axes of the sparse operand come first there.
+        # The free axes of the sparse operand come first in the result.
         batch, free = len(lb), rhs.ndim - len(rb) - len(rc)
         order = [*range(batch), *range(batch + free, out.ndim), *range(batch, batch + free)]
         out = out.transpose(order)
@@ -605,7 +617,7 @@ def _chosen(indices: Any, axes: Sequence[int]) -> tuple[Any, ...]:
 
 
 def _sparse_dense(lhs: BCOO, rhs: Any, lc, rc, lb, rb) -> Any:
-    """Each stored element times the slice of `rhs` it meets, added where it belongs."""
+    """Multiply each stored element by the matching slice of `rhs`, and add up the products."""
     lhs_free, rhs_free = _free(lhs.ndim, lc, lb), _free(rhs.ndim, rc, rb)
     rhs = rhs.transpose([*rb, *rc, *rhs_free])
     rest = rhs.shape[len(rb) + len(rc) :]
@@ -625,7 +637,7 @@ def _sparse_dense(lhs: BCOO, rhs: Any, lc, rc, lb, rb) -> Any:
 
 
 def _sparse_sparse(lhs: BCOO, rhs: BCOO, lc, rc, lb, rb) -> BCOO:
-    """All pairs of stored elements; those that meet are kept."""
+    """Multiply all pairs of stored elements; keep the pairs that match."""
     lhs_free, rhs_free = _free(lhs.ndim, lc, lb), _free(rhs.ndim, rc, rb)
     left, right = lhs.indices[:, None], rhs.indices[None, :]
     meet = layout.inside(left, lhs.shape) & layout.inside(right, rhs.shape)
@@ -651,7 +663,7 @@ def _sparse_sparse(lhs: BCOO, rhs: BCOO, lc, rc, lb, rb) -> BCOO:
 
 
 def _matmul(lhs: Any, rhs: Any) -> Any:
-    """`lhs @ rhs`, where leading axes of matrices are those of a batch."""
+    """Compute `lhs @ rhs`, with leading axes of matrices as batch axes."""
     for name, x in (("first", lhs), ("second", rhs)):
         if jnp.ndim(x) == 0 if not isinstance(x, BCOO) else x.ndim == 0:
             raise ValueError(f"matmul: the {name} operand is a scalar; use * instead of @.")
@@ -665,7 +677,7 @@ def _matmul(lhs: Any, rhs: Any) -> Any:
         )
     out = bcoo_dot_general(lhs, rhs, dimension_numbers=(contract, (batch, batch)))
     if lhs.ndim <= 2 < rhs.ndim and lhs.ndim == 2:
-        # The rows of `lhs` come first, but belong before the last axis.
+        # Move the rows of `lhs` from the front to before the last axis.
         axes = [*range(1, rhs.ndim - 1), 0, rhs.ndim - 1]
         out = out.transpose(axes)
     return out
@@ -678,17 +690,18 @@ def eye(
     dtype: Any = None,
     index_dtype: Any = np.int32,
 ) -> BCOO:
-    """A sparse matrix with ones on a diagonal.
+    """Return a sparse matrix with ones on a diagonal.
 
     Args:
-      N: the number of rows.
-      M: the number of columns; as many by default.
-      k: which diagonal; above the main one where it is positive.
-      dtype: the type of the elements.
-      index_dtype: the type of the indices.
+        N: the number of rows.
+        M: the number of columns; as many by default.
+        k: which diagonal; above the main one where it is positive.
+        dtype: the type of the elements.
+        index_dtype: the type of the indices.
 
-    >>> eye(3)
-    BCOO(float32[3, 3], nse=3)
+    Example:
+        >>> eye(3)
+        BCOO(float32[3, 3], nse=3)
     """
     M = N if M is None else M
     first_row, first_column = max(-k, 0), max(k, 0)
@@ -713,18 +726,19 @@ def empty(
     n_dense: int = 0,
     nse: int = 0,
 ) -> BCOO:
-    """A sparse array of zeros, without elements or with `nse` places for them.
+    """Return a sparse array of zeros with `nse` stored elements.
 
     Args:
-      shape: the shape.
-      dtype: the type of the elements.
-      index_dtype: the type of the indices.
-      n_batch: how many leading axes are stored apart.
-      n_dense: how many trailing axes are stored whole.
-      nse: how many elements to have room for.
+        shape: the shape.
+        dtype: the type of the elements.
+        index_dtype: the type of the indices.
+        n_batch: the number of leading axes that are stored separately.
+        n_dense: the number of trailing axes that are stored densely.
+        nse: how many elements to have room for.
 
-    >>> empty((2, 3))
-    BCOO(float32[2, 3], nse=0)
+    Example:
+        >>> empty((2, 3))
+        BCOO(float32[2, 3], nse=0)
     """
     shape = tuple(shape)
     n_sparse = len(shape) - n_batch - n_dense

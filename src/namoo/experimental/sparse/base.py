@@ -1,4 +1,4 @@
-"""What all sparse arrays have in common."""
+"""The base class of sparse arrays."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from namoo.core.trace import Tracer
 
 
 class JAXSparse:
-    """A sparse array: `data`, its stored elements, and the `shape` of the whole.
+    """A sparse array: `data`, its stored elements, and its `shape`.
 
-    >>> from namoo.experimental import sparse
-    >>> isinstance(sparse.eye(2), sparse.JAXSparse)
-    True
+    Example:
+        >>> from namoo.experimental import sparse
+        >>> isinstance(sparse.eye(2), sparse.JAXSparse)
+        True
     """
 
     data: Any
@@ -24,7 +25,7 @@ class JAXSparse:
     n_batch: Any
     n_dense: Any
 
-    # NumPy arrays leave operators to us.
+    # Makes NumPy arrays defer to the operators of this class.
     __array_priority__ = 100
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
@@ -35,7 +36,7 @@ class JAXSparse:
     T = property(lambda self: self.transpose())
 
     def transpose(self, axes: Any = None) -> Any:
-        """The array with its axes in another order."""
+        """Permute the axes."""
         raise NotImplementedError(f"{type(self).__name__}.transpose")
 
     def block_until_ready(self) -> Any:
@@ -49,7 +50,7 @@ class JAXSparse:
 
     def __repr__(self) -> str:
         name = type(self).__name__
-        if not isinstance(self.data, Array):  # a tree that holds something else for the moment
+        if not isinstance(self.data, Array):  # the leaves of a tree may be other things
             return f"{name}(<structure>)"
         parts = [f"{self.dtype.name}{list(self.shape)}", f"nse={self.nse}"]
         parts += [f"{n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n)]

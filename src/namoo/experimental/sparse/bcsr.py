@@ -1,4 +1,4 @@
-"""`BCSR`, sparse matrices of compressed rows."""
+"""`BCSR`, sparse matrices with compressed rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from namoo import numpy as jnp
 from namoo import tree_util
-from namoo._dtypes import canonicalize_dtype
+from namoo._base.dtypes import canonicalize_dtype
 from namoo.experimental.sparse import layout
 from namoo.experimental.sparse.arrange import bcoo_broadcast_in_dim, bcoo_concatenate
 from namoo.experimental.sparse.array import (
@@ -25,21 +25,23 @@ from namoo.experimental.sparse.base import JAXSparse
 
 
 class BCSR(JAXSparse):
-    """A sparse matrix (or a batch of them): elements row by row, and where each row begins.
+    """A sparse matrix, or a batch of them: elements by row, and the start of each row.
 
     Args:
-      args: `(data, indices, indptr)`, of shapes `(*batch, nse, *dense)`, `(*batch, nse)` and
-        `(*batch, rows + 1)`: the elements, their columns, and the place of each row's first one.
-      shape: the shape of the array.
-      indices_sorted: whether the columns of each row are known to be in order.
-      unique_indices: whether all indices are known to differ.
+        args: `(data, indices, indptr)`, of shapes `(*batch, nse, *dense)`, `(*batch, nse)` and
+            `(*batch, rows + 1)`: the elements, their columns, and the index of the first element of
+            each row.
+        shape: the shape of the array.
+        indices_sorted: whether the columns of each row are known to be in order.
+        unique_indices: whether all indices are known to differ.
 
     Raises:
-      ValueError: the shapes do not fit.
+        ValueError: the shapes do not fit.
 
-    >>> M = BCSR.fromdense(jnp.array([[0.0, 1.0], [2.0, 3.0]]))
-    >>> M.indptr, M @ jnp.ones(2)
-    (Array([0, 1, 3], dtype=int32), Array([1., 5.], dtype=float32))
+    Example:
+        >>> M = BCSR.fromdense(jnp.array([[0.0, 1.0], [2.0, 3.0]]))
+        >>> M.indptr, M @ jnp.ones(2)
+        (Array([0, 1, 3], dtype=int32), Array([1., 5.], dtype=float32))
     """
 
     def __init__(
@@ -77,18 +79,19 @@ class BCSR(JAXSparse):
         cls, mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32,
         n_dense: int = 0, n_batch: int = 0,
     ) -> BCSR:  # fmt: skip
-        """A sparse matrix from a dense one; see `bcsr_fromdense`."""
+        """Convert a dense matrix; see `bcsr_fromdense`."""
         return bcsr_fromdense(
             mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch
         )
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
-        """The same array, from coordinates.
+        """Convert an array of coordinates.
 
-        >>> from namoo.experimental.sparse import eye
-        >>> BCSR.from_bcoo(eye(2)).indices
-        Array([0, 1], dtype=int32)
+        Example:
+            >>> from namoo.experimental.sparse import eye
+            >>> BCSR.from_bcoo(eye(2)).indices
+            Array([0, 1], dtype=int32)
         """
         if arr.n_sparse != 2:
             raise NotImplementedError(
@@ -114,12 +117,13 @@ class BCSR(JAXSparse):
     def from_scipy_sparse(
         cls, mat: Any, *, index_dtype: Any = None, n_dense: int = 0, n_batch: int = 0
     ) -> BCSR:
-        """A sparse matrix from one of `scipy.sparse`.
+        """Convert a matrix of `scipy.sparse`.
 
-        >>> from namoo.experimental.sparse import eye
-        >>> import scipy.sparse
-        >>> BCSR.from_scipy_sparse(scipy.sparse.eye(2, dtype="float32")).nse
-        2
+        Example:
+            >>> from namoo.experimental.sparse import eye
+            >>> import scipy.sparse
+            >>> BCSR.from_scipy_sparse(scipy.sparse.eye(2, dtype="float32")).nse
+            2
         """
         if n_dense or n_batch:
             raise NotImplementedError(
@@ -137,21 +141,22 @@ class BCSR(JAXSparse):
         )
 
     def to_bcoo(self) -> BCOO:
-        """The same array, as coordinates.
+        """Convert to an array of coordinates.
 
-        >>> BCSR.fromdense(jnp.eye(2)).to_bcoo().indices
-        Array([[0, 0],
-               [1, 1]], dtype=int32)
+        Example:
+            >>> BCSR.fromdense(jnp.eye(2)).to_bcoo().indices
+            Array([[0, 0],
+                   [1, 1]], dtype=int32)
         """
 
         def rows(indptr):
-            places = np.arange(self.nse)
-            return jnp.searchsorted(indptr, places, side="right").astype(indptr.dtype) - 1
+            positions = np.arange(self.nse)
+            return jnp.searchsorted(indptr, positions, side="right").astype(indptr.dtype) - 1
 
         batch = self.shape[: self.n_batch]
         indptr = jnp.broadcast_to(self.indptr, (*batch, self.indptr.shape[-1]))
         columns = jnp.broadcast_to(self.indices, (*batch, self.nse))
-        # Elements after the last row do not count: their row is out of bounds.
+        # Elements after the last row are padding: their row index is out of bounds.
         row = layout.over_batch(rows, self.n_batch)(indptr).astype(columns.dtype)
         return BCOO(
             (self.data, jnp.stack([row, columns], -1)),
@@ -161,7 +166,7 @@ class BCSR(JAXSparse):
         )
 
     def todense(self) -> Any:
-        """The dense array; elements at equal indices are added."""
+        """Return the dense array; elements at equal indices are added."""
         return bcsr_todense(self)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
@@ -169,7 +174,7 @@ class BCSR(JAXSparse):
         return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse, remove_zeros))
 
     def transpose(self, *args: Any, **kwargs: Any) -> Any:
-        """Not there, as in JAX: rows are stored together, not columns."""
+        """Raise `NotImplementedError`, as in JAX: rows are stored together, columns are not."""
         raise NotImplementedError(
             "BCSR.transpose: rows are stored together, not columns; use .to_bcoo().transpose()."
         )
@@ -216,17 +221,18 @@ def bcsr_fromdense(
     n_dense: int = 0,
     index_dtype: Any = np.int32,
 ) -> BCSR:
-    """A sparse matrix with the elements of a dense one that are not zero.
+    """Return a sparse matrix with the nonzero elements of a dense one.
 
     Args:
-      mat: the dense array, with two axes besides batch and dense ones.
-      nse: how many elements to store; counted by default, which `jit` cannot.
-      n_batch: how many leading axes are batch axes.
-      n_dense: how many trailing axes are stored whole.
-      index_dtype: the type of the indices.
+        mat: the dense array, with two axes besides batch and dense ones.
+        nse: how many elements to store; counted by default, which `jit` cannot.
+        n_batch: how many leading axes are batch axes.
+        n_dense: the number of trailing axes that are stored densely.
+        index_dtype: the type of the indices.
 
-    >>> bcsr_fromdense(jnp.array([[0.0, 3.0]])).indices
-    Array([1], dtype=int32)
+    Example:
+        >>> bcsr_fromdense(jnp.array([[0.0, 3.0]])).indices
+        Array([1], dtype=int32)
     """
     if jnp.ndim(mat) != n_batch + 2 + n_dense:
         raise ValueError(
@@ -240,26 +246,28 @@ def bcsr_fromdense(
 
 
 def bcsr_todense(mat: BCSR) -> Any:
-    """The dense array; elements at equal indices are added.
+    """Return the dense array; elements at equal indices are added.
 
-    >>> bcsr_todense(bcsr_fromdense(jnp.array([[0.0, 3.0]])))
-    Array([[0., 3.]], dtype=float32)
+    Example:
+        >>> bcsr_todense(bcsr_fromdense(jnp.array([[0.0, 3.0]])))
+        Array([[0., 3.]], dtype=float32)
     """
     return mat.to_bcoo().todense()
 
 
 def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
-    """The elements of a dense matrix at the places of a sparse one.
+    """Return the elements of a dense matrix at the indices of a sparse one.
 
-    >>> M = bcsr_fromdense(jnp.eye(2))
-    >>> bcsr_extract(M.indices, M.indptr, jnp.arange(4.0).reshape(2, 2))
-    Array([0., 3.], dtype=float32)
+    Example:
+        >>> M = bcsr_fromdense(jnp.eye(2))
+        >>> bcsr_extract(M.indices, M.indptr, jnp.arange(4.0).reshape(2, 2))
+        Array([0., 3.], dtype=float32)
     """
     mat = jnp.asarray(mat)
     dense = mat.shape[jnp.ndim(indices) + 1 :]
     zeros = jnp.zeros((*jnp.shape(indices), *dense), mat.dtype)
-    places = BCSR((zeros, indices, indptr), shape=mat.shape)
-    return bcoo_extract(places.to_bcoo(), mat).data
+    positions = BCSR((zeros, indices, indptr), shape=mat.shape)
+    return bcoo_extract(positions.to_bcoo(), mat).data
 
 
 def bcsr_dot_general(
@@ -270,11 +278,12 @@ def bcsr_dot_general(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The general product of a sparse matrix and a dense array, as `lax.dot_general`.
+    """Compute the general dot product of a sparse matrix and a dense array.
 
-    >>> M = bcsr_fromdense(jnp.eye(2))
-    >>> bcsr_dot_general(M, jnp.arange(2.0), dimension_numbers=(((1,), (0,)), ((), ())))
-    Array([0., 1.], dtype=float32)
+    Example:
+        >>> M = bcsr_fromdense(jnp.eye(2))
+        >>> bcsr_dot_general(M, jnp.arange(2.0), dimension_numbers=(((1,), (0,)), ((), ())))
+        Array([0., 1.], dtype=float32)
     """
     operands = [x.to_bcoo() if isinstance(x, BCSR) else x for x in (lhs, rhs)]
     return _as_bcsr(
@@ -288,20 +297,22 @@ def bcsr_dot_general(
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """Add elements at equal indices, and sort them.
+    """Add elements at equal indices, and sort by index.
 
-    >>> bcsr_sum_duplicates(bcsr_fromdense(jnp.eye(2)), nse=2).data
-    Array([1., 1.], dtype=float32)
+    Example:
+        >>> bcsr_sum_duplicates(bcsr_fromdense(jnp.eye(2)), nse=2).data
+        Array([1., 1.], dtype=float32)
     """
     return BCSR.from_bcoo(bcoo_sum_duplicates(mat.to_bcoo(), nse=nse))
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """Sparse matrices joined along an axis.
+    """Concatenate sparse matrices along an axis.
 
-    >>> bcsr_concatenate([bcsr_fromdense(jnp.eye(1))] * 2, dimension=0).todense()
-    Array([[1.],
-           [1.]], dtype=float32)
+    Example:
+        >>> bcsr_concatenate([bcsr_fromdense(jnp.eye(1))] * 2, dimension=0).todense()
+        Array([[1.],
+               [1.]], dtype=float32)
     """
     return BCSR.from_bcoo(bcoo_concatenate([m.to_bcoo() for m in operands], dimension=dimension))
 
@@ -309,11 +320,12 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
 def bcsr_broadcast_in_dim(
     mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int]
 ) -> BCSR:
-    """Sparse matrices repeated along new batch or dense axes, as `lax.broadcast_in_dim`.
+    """Broadcast sparse matrices along new batch or dense axes, like `lax.broadcast_in_dim`.
 
-    >>> M = bcsr_fromdense(jnp.eye(2)[None], n_batch=1)
-    >>> bcsr_broadcast_in_dim(M, shape=(3, 2, 2), broadcast_dimensions=(0, 1, 2)).shape
-    (3, 2, 2)
+    Example:
+        >>> M = bcsr_fromdense(jnp.eye(2)[None], n_batch=1)
+        >>> bcsr_broadcast_in_dim(M, shape=(3, 2, 2), broadcast_dimensions=(0, 1, 2)).shape
+        (3, 2, 2)
     """
     return BCSR.from_bcoo(
         bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions)

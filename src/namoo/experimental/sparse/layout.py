@@ -1,13 +1,13 @@
 """The parts of a sparse array: `data` and `indices`, and functions of these two alone.
 
-The axes of an array of shape `batch + sparse + dense` are laid out so:
+An array of shape `batch + sparse + dense` is stored as:
 
     data:    batch + (nse,) + dense
     indices: batch + (nse, number of sparse axes)
 
-`nse` is the number of stored elements.  Elements whose indices are out of bounds do not count: they
-fill up the lists where the examples of a batch have different numbers of elements.  A batch axis of
-length 1 in `data` or `indices` is repeated as often as the shape says.
+`nse` is the number of stored elements. Elements with indices out of bounds are padding, for batches
+whose examples have different numbers of elements. Batch axes of length 1 in `data` or `indices` are
+broadcast.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Shape = tuple[int, ...]
 
 
 def over_batch(fun: Callable, n_batch: int) -> Callable:
-    """A function of one example, mapped over leading axes."""
+    """Map a function of one example over the leading axes."""
     for _ in range(n_batch):
         fun = vmap(fun)
     return fun
 
 
 def full_batch(data: Any, indices: Any, shape: Shape, n_batch: int) -> tuple[Any, Any]:
-    """`data` and `indices` with their batch axes as long as the shape says."""
+    """Broadcast the batch axes of `data` and `indices`."""
     batch = shape[:n_batch]
     return (
         jnp.broadcast_to(data, (*batch, *data.shape[n_batch:])),
@@ -43,23 +43,23 @@ def full_batch(data: Any, indices: Any, shape: Shape, n_batch: int) -> tuple[Any
 
 
 def columns(indices: Any) -> tuple[Any, ...]:
-    """One vector of indices per sparse axis."""
+    """Return one vector of indices for each sparse axis."""
     return tuple(indices[..., i] for i in range(indices.shape[-1]))
 
 
 def inside(indices: Any, sparse_shape: Shape) -> Any:
-    """Which elements count: those whose indices are in bounds."""
+    """Return which elements are in bounds, and so no padding."""
     bounds = np.asarray(sparse_shape, indices.dtype).reshape((1,) * (indices.ndim - 1) + (-1,))
     return jnp.all(indices < jnp.asarray(bounds), axis=-1)
 
 
 def spread(mask: Any, like: Any) -> Any:
-    """A mask over elements, with an axis of length 1 for each dense one."""
+    """Add axes of length 1 for the dense axes to a mask over elements."""
     return mask.reshape(mask.shape + (1,) * (like.ndim - mask.ndim))
 
 
 def dense_from(data: Any, indices: Any, shape: Shape, n_batch: int) -> Any:
-    """The dense array: elements at equal indices are added."""
+    """Return the dense array; elements at equal indices are added."""
 
     def one(data, indices):
         if not indices.shape[-1]:
@@ -71,7 +71,7 @@ def dense_from(data: Any, indices: Any, shape: Shape, n_batch: int) -> Any:
 
 
 def values_at(mat: Any, indices: Any, n_batch: int) -> Any:
-    """The elements of a dense array at indices; zero where these are out of bounds."""
+    """Return the elements of a dense array at indices; zero where they are out of bounds."""
 
     def one(mat, indices):
         if not indices.shape[-1]:
@@ -82,7 +82,7 @@ def values_at(mat: Any, indices: Any, n_batch: int) -> Any:
 
 
 def known_count(name: str, what: Callable[[], Any]) -> int:
-    """A number of elements that is not given, so that it has to be counted now."""
+    """Return a number of elements that must be counted now because it was not given."""
     count = what()
     if isinstance(count, Tracer):
         count.refuse(
@@ -94,7 +94,7 @@ def known_count(name: str, what: Callable[[], Any]) -> int:
 
 
 def nonzero_indices(mask: Any, nse: int, n_batch: int, dtype: Any) -> Any:
-    """Indices of the first `nse` true elements of each example, in order."""
+    """Return the indices of the first `nse` true elements of each example, in order."""
     sparse_shape = mask.shape[n_batch:]
 
     def one(mask):
@@ -107,14 +107,14 @@ def nonzero_indices(mask: Any, nse: int, n_batch: int, dtype: Any) -> Any:
 
 
 def order_of(indices: Any) -> Any:
-    """The order of elements by their indices, the first axis first."""
+    """Return the order that sorts elements by index, first axis first."""
     if not indices.shape[-1]:
         return jnp.arange(indices.shape[0])
     return jnp.lexsort(columns(indices)[::-1])
 
 
 def count_unique(indices: Any, sparse_shape: Shape, n_batch: int) -> Any:
-    """The largest number of different indices in bounds that an example has."""
+    """Return the maximum over examples of the number of distinct indices in bounds."""
 
     def one(indices):
         rows = indices[order_of(indices)]
@@ -124,7 +124,7 @@ def count_unique(indices: Any, sparse_shape: Shape, n_batch: int) -> Any:
 
 
 def _is_new(rows: Any) -> Any:
-    """Which rows differ from the one before."""
+    """Return which rows differ from the row before."""
     differs = jnp.any(rows[1:] != rows[:-1], axis=-1)
     return jnp.concatenate([jnp.ones((min(rows.shape[0], 1),), bool), differs])
 
@@ -132,29 +132,29 @@ def _is_new(rows: Any) -> Any:
 def add_duplicates(
     data: Any, indices: Any, shape: Shape, n_batch: int, nse: int
 ) -> tuple[Any, Any]:
-    """Elements sorted by index, those of equal index added; `nse` of them are kept."""
+    """Sort elements by index and add those of equal index; keep `nse` of them."""
     sparse_shape = shape[n_batch : n_batch + indices.shape[-1]]
     outside = np.asarray(sparse_shape, indices.dtype)
 
     def one(data, indices):
-        # Elements that do not count all get the same index, the last one.
+        # All padding gets the same index, which sorts last.
         counts = inside(indices, sparse_shape)
         indices = jnp.where(counts[:, None], indices, outside)
         data = jnp.where(spread(counts, data), data, jnp.zeros((), data.dtype))
         order = order_of(indices)
         rows = indices[order]
-        place = jnp.cumsum(_is_new(rows)) - 1
+        position = jnp.cumsum(_is_new(rows)) - 1
         total = (
-            jnp.zeros((nse, *data.shape[1:]), data.dtype).at[place].add(data[order], mode="drop")
+            jnp.zeros((nse, *data.shape[1:]), data.dtype).at[position].add(data[order], mode="drop")
         )
         kept = jnp.full((nse, len(outside)), outside, indices.dtype)
-        return total, kept.at[place].set(rows, mode="drop")
+        return total, kept.at[position].set(rows, mode="drop")
 
     return over_batch(one, n_batch)(*full_batch(data, indices, shape, n_batch))
 
 
 def all_sparse(data: Any, indices: Any, shape: Shape, n_batch: int) -> tuple[Any, Any]:
-    """The same elements with every axis a sparse one: a vector, and a matrix of indices."""
+    """Make every axis sparse: return a vector of elements and a matrix of indices."""
     n_sparse = indices.shape[-1]
     data, indices = full_batch(data, indices, shape, n_batch)
     batch, nse = shape[:n_batch], indices.shape[n_batch]
@@ -171,7 +171,7 @@ def all_sparse(data: Any, indices: Any, shape: Shape, n_batch: int) -> tuple[Any
 
 
 def check_parts(data: Any, indices: Any, shape: Shape) -> None:
-    """Raise unless data and indices fit one another and the shape."""
+    """Raise unless data, indices and shape fit together."""
     n_batch, n_sparse = indices.ndim - 2, indices.shape[-1] if indices.ndim >= 2 else 0
     n_dense = len(shape) - n_batch - n_sparse
     if n_batch < 0 or n_dense < 0:
@@ -196,7 +196,7 @@ def check_parts(data: Any, indices: Any, shape: Shape) -> None:
 def permutation_parts(
     axes: Sequence[int], n_batch: int, n_sparse: int
 ) -> tuple[list[int], list[int], list[int]]:
-    """A permutation of all axes as one of batch, of sparse and of dense axes."""
+    """Split a permutation of all axes into permutations of batch, sparse and dense axes."""
     first, second = n_batch, n_batch + n_sparse
     batch, sparse, dense = axes[:first], axes[first:second], axes[second:]
     kinds = [sorted(batch), sorted(sparse), sorted(dense)]

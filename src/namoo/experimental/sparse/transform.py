@@ -1,7 +1,7 @@
-"""`sparsify`: functions of dense arrays, applied to sparse ones.
+"""`sparsify`: apply functions of dense arrays to sparse ones.
 
-The function is traced for dense arrays of the same shapes; its program then runs with sparse arrays
-where it has them, operation by operation.
+The function is traced for dense arrays of the same shapes. Its program is then evaluated equation
+by equation, with sparse arrays where there are any.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from namoo import lax, tree_util
-from namoo.api.arguments import require_callable
+from namoo._base.source_context import at_user_line
 from namoo.api.grad import value_and_grad as dense_value_and_grad
 from namoo.control.call import jit_p
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import Jaxpr, Literal, literal_value
-from namoo.errors import at_user_line
 from namoo.experimental.sparse.arrange import (
     bcoo_broadcast_in_dim,
     bcoo_concatenate,
@@ -34,6 +33,7 @@ from namoo.experimental.sparse.array import (
     bcoo_transpose,
 )
 from namoo.experimental.sparse.bcsr import BCSR
+from namoo.transforms.arguments import require_callable
 from namoo.transforms.stage import stage
 
 
@@ -42,24 +42,25 @@ def _is_sparse(x: Any) -> bool:
 
 
 def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
-    """A function of sparse arrays, from one that is written for dense arrays.
+    """Return a function of sparse arrays, given one written for dense arrays.
 
     Args:
-      f: a function of trees of arrays. It may use sums and differences, products with dense and
-        sparse arrays, functions that are 0 at 0, sums over axes, and what moves elements.
-      use_tracer: has no effect.
+        f: a function of trees of arrays. It may use sums and differences, products with dense and
+            sparse arrays, functions that are 0 at 0, sums over axes, and what moves elements.
+        use_tracer: has no effect.
 
     Returns:
-      the function on trees that hold `BCOO` too; its results are sparse where they can be.
+        the function on trees that hold `BCOO` too; its results are sparse where they can be.
 
     Raises:
-      NotImplementedError: an operation whose result is not sparse; the message names it.
+        NotImplementedError: an operation whose result is not sparse; the message names it.
 
-    >>> from namoo.experimental.sparse import eye
-    >>> import namoo.numpy as jnp
-    >>> f = sparsify(lambda x, v: (2 * x).T @ v)
-    >>> f(eye(2), jnp.arange(2.0))
-    Array([0., 2.], dtype=float32)
+    Example:
+        >>> from namoo.experimental.sparse import eye
+        >>> import namoo.numpy as jnp
+        >>> f = sparsify(lambda x, v: (2 * x).T @ v)
+        >>> f(eye(2), jnp.arange(2.0))
+        Array([0., 2.], dtype=float32)
     """
     require_callable(f, "sparsify")
 
@@ -113,7 +114,7 @@ def _run(jaxpr: Jaxpr, consts: Any, args: Any) -> list[Any]:
 
 
 def _unique(mat: BCOO) -> BCOO:
-    """The array with every element stored once: f(a + b) is not f(a) + f(b)."""
+    """Return the array with every element stored once, because f(a + b) is not f(a) + f(b)."""
     return mat if mat.unique_indices else mat.sum_duplicates(nse=mat.nse, remove_zeros=False)
 
 
@@ -219,22 +220,23 @@ _RULES: dict[str, Callable[..., Any]] = {
 def value_and_grad(
     fun: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, **options: Any
 ) -> Callable:
-    """`namoo.value_and_grad` for functions of sparse arrays.
+    """Like `namoo.value_and_grad`, for functions of sparse arrays.
 
-    The derivative by a sparse array is a sparse array of the same indices: what is not stored is
-    not differentiated by.
+    The derivative with respect to a sparse array is a sparse array with the same indices: only
+    stored elements are differentiated.
 
     Args:
-      fun: a function of trees that may hold `BCOO` and `BCSR`, with a scalar result.
-      argnums: the arguments to differentiate by.
-      has_aux: whether `fun` returns a pair of the scalar and something else.
-      options: `holomorphic`, `allow_int` and the like.
+        fun: a function of trees that may hold `BCOO` and `BCSR`, with a scalar result.
+        argnums: the arguments to differentiate by.
+        has_aux: whether `fun` returns a pair of the scalar and something else.
+        options: `holomorphic`, `allow_int` and the like.
 
-    >>> from namoo.experimental.sparse import eye
-    >>> import namoo.numpy as jnp
-    >>> f = lambda m, v: jnp.sum((m @ v) ** 2)
-    >>> value_and_grad(f)(eye(2), jnp.arange(2.0))[1].data
-    Array([0., 2.], dtype=float32)
+    Example:
+        >>> from namoo.experimental.sparse import eye
+        >>> import namoo.numpy as jnp
+        >>> f = lambda m, v: jnp.sum((m @ v) ** 2)
+        >>> value_and_grad(f)(eye(2), jnp.arange(2.0))[1].data
+        Array([0., 2.], dtype=float32)
     """
     chosen = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
@@ -274,12 +276,13 @@ def _with_data(mat: Any, data: Any) -> Any:
 def grad(
     fun: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, **options: Any
 ) -> Callable:
-    """`namoo.grad` for functions of sparse arrays; see `value_and_grad`.
+    """Like `namoo.grad`, for functions of sparse arrays; see `value_and_grad`.
 
-    >>> from namoo.experimental.sparse import eye
-    >>> import namoo.numpy as jnp
-    >>> grad(lambda m: jnp.sum(m.todense() ** 2))(eye(2)).data
-    Array([2., 2.], dtype=float32)
+    Example:
+        >>> from namoo.experimental.sparse import eye
+        >>> import namoo.numpy as jnp
+        >>> grad(lambda m: jnp.sum(m.todense() ** 2))(eye(2)).data
+        Array([2., 2.], dtype=float32)
     """
     evaluate = value_and_grad(fun, argnums, has_aux, **options)
 
@@ -289,3 +292,16 @@ def grad(
         return (slopes, value[1]) if has_aux else slopes
 
     return slope
+
+
+def _getitem(self: BCOO, index: Any) -> Any:
+    return sparsify(lambda x: x[index])(self)
+
+
+def _pow(self: BCOO, power: Any) -> Any:
+    return sparsify(lambda x: x**power)(self)
+
+
+BCOO.__getitem__ = _getitem
+BCOO.__abs__ = sparsify(abs)
+BCOO.__pow__ = _pow

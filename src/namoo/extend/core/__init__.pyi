@@ -1,3 +1,34 @@
+from namoo.analysis.reflection import AbstractToken as AbstractToken
+from namoo.analysis.reflection import (
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+)
+from namoo.analysis.reflection import Token as Token
+from namoo.analysis.reflection import TraceTag as TraceTag
+from namoo.analysis.reflection import array_types as array_types
+from namoo.analysis.reflection import check_jaxpr as check_jaxpr
+from namoo.analysis.reflection import concrete_or_error as concrete_or_error
+from namoo.analysis.reflection import find_top_trace as find_top_trace
+from namoo.analysis.reflection import gensym as gensym
+from namoo.analysis.reflection import get_opaque_trace_state as get_opaque_trace_state
+from namoo.analysis.reflection import jaxprs_in_params as jaxprs_in_params
+from namoo.analysis.reflection import mapped_aval as mapped_aval
+from namoo.analysis.reflection import new_jaxpr_eqn as new_jaxpr_eqn
+from namoo.analysis.reflection import nonempty_axis_env_DO_NOT_USE as nonempty_axis_env_DO_NOT_USE
+from namoo.analysis.reflection import primal_dtype_to_tangent_dtype as primal_dtype_to_tangent_dtype
+from namoo.analysis.reflection import set_current_trace as set_current_trace
+from namoo.analysis.reflection import subjaxprs as subjaxprs
+from namoo.analysis.reflection import take_current_trace as take_current_trace
+from namoo.analysis.reflection import unmapped_aval as unmapped_aval
+from namoo.analysis.reflection import (
+    unsafe_am_i_under_a_jit_DO_NOT_USE as unsafe_am_i_under_a_jit_DO_NOT_USE,
+)
+from namoo.analysis.reflection import (
+    unsafe_am_i_under_a_vmap_DO_NOT_USE as unsafe_am_i_under_a_vmap_DO_NOT_USE,
+)
+from namoo.analysis.reflection import (
+    unsafe_get_axis_names_DO_NOT_USE as unsafe_get_axis_names_DO_NOT_USE,
+)
+from namoo.analysis.reflection import valid_jaxtype as valid_jaxtype
 from namoo.control.call import CallPrimitive as CallPrimitive
 from namoo.control.call import call_impl as call_impl
 from namoo.core.jaxpr import ClosedJaxpr as ClosedJaxpr
@@ -9,37 +40,10 @@ from namoo.core.jaxpr import Jaxpr as Jaxpr
 from namoo.core.jaxpr import JaxprEqn as JaxprEqn
 from namoo.core.jaxpr import Literal as Literal
 from namoo.core.jaxpr import Var as Var
-from namoo.core.jaxpr import check_jaxpr as check_jaxpr
 from namoo.core.jaxpr import jaxpr_as_fun as jaxpr_as_fun
 from namoo.core.jaxpr import no_effects as no_effects
-from namoo.core.reflection import AbstractToken as AbstractToken
-from namoo.core.reflection import InconclusiveDimensionOperation as InconclusiveDimensionOperation
-from namoo.core.reflection import Token as Token
-from namoo.core.reflection import TraceTag as TraceTag
-from namoo.core.reflection import array_types as array_types
-from namoo.core.reflection import concrete_or_error as concrete_or_error
-from namoo.core.reflection import find_top_trace as find_top_trace
-from namoo.core.reflection import gensym as gensym
-from namoo.core.reflection import get_opaque_trace_state as get_opaque_trace_state
-from namoo.core.reflection import jaxprs_in_params as jaxprs_in_params
-from namoo.core.reflection import mapped_aval as mapped_aval
-from namoo.core.reflection import new_jaxpr_eqn as new_jaxpr_eqn
-from namoo.core.reflection import nonempty_axis_env_DO_NOT_USE as nonempty_axis_env_DO_NOT_USE
-from namoo.core.reflection import primal_dtype_to_tangent_dtype as primal_dtype_to_tangent_dtype
-from namoo.core.reflection import set_current_trace as set_current_trace
-from namoo.core.reflection import subjaxprs as subjaxprs
-from namoo.core.reflection import take_current_trace as take_current_trace
-from namoo.core.reflection import unmapped_aval as unmapped_aval
-from namoo.core.reflection import (
-    unsafe_am_i_under_a_jit_DO_NOT_USE as unsafe_am_i_under_a_jit_DO_NOT_USE,
-)
-from namoo.core.reflection import (
-    unsafe_am_i_under_a_vmap_DO_NOT_USE as unsafe_am_i_under_a_vmap_DO_NOT_USE,
-)
-from namoo.core.reflection import (
-    unsafe_get_axis_names_DO_NOT_USE as unsafe_get_axis_names_DO_NOT_USE,
-)
-from namoo.core.reflection import valid_jaxtype as valid_jaxtype
 from namoo.errors import JaxprTypeError as JaxprTypeError
 from namoo.extend.core import primitives as primitives
 from namoo.extend.primitive import Primitive as Primitive
+
+_TABLE: dict[str, str]

@@ -1,11 +1,12 @@
 """Discrete Fourier transforms.
 
->>> import namoo.numpy as jnp
->>> jnp.fft.ifft(jnp.fft.fft(jnp.array([1.0, 2.0, 3.0]))).real
-Array([1., 2., 3.], dtype=float32)
+Example:
+    >>> import namoo.numpy as jnp
+    >>> jnp.fft.ifft(jnp.fft.fft(jnp.array([1.0, 2.0, 3.0]))).real
+    Array([1., 2., 3.], dtype=float32)
 """
 
-from namoo._lazy import lazy as _lazily
+from namoo._base.lazy import lazy as _lazily
 
 _TABLE = {
     "numpy.fft.frequencies": "fftfreq fftshift ifftshift rfftfreq",

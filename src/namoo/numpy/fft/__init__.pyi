@@ -16,3 +16,5 @@ from namoo.numpy.fft.transforms import irfftn as irfftn
 from namoo.numpy.fft.transforms import rfft as rfft
 from namoo.numpy.fft.transforms import rfft2 as rfft2
 from namoo.numpy.fft.transforms import rfftn as rfftn
+
+_TABLE: dict[str, str]

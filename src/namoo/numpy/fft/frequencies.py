@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
-from namoo.numpy.places import placed
+from namoo.numpy.device_arguments import placed
 from namoo.numpy.promote import array_of
 from namoo.primitives.elementwise import div, mul
 from namoo.primitives.shape import convert_element_type, reshape
@@ -16,10 +16,10 @@ from namoo.primitives.slicing import concatenate, slice_in_dim
 
 
 def _frequencies(name: str, count: Any, steps: np.ndarray, d: Any, dtype: Any) -> Array:
-    dtype = _dtypes.check_user_dtype_supported(dtype or float, name)
+    dtype = dtypes.check_user_dtype_supported(dtype or float, name)
     if isinstance(d, (list, tuple)):
         raise ValueError(f"The d argument of jnp.fft.{name} only takes a single value. Got {d=}.")
-    work = _dtypes.to_inexact_dtype(dtype)
+    work = dtypes.to_inexact_dtype(dtype)
     spacing = convert_element_type(array_of(name, d), work)
     line = EagerArray(steps.astype(work))
     return convert_element_type(div(line, mul(np.asarray(count, work), spacing)), dtype)
@@ -38,7 +38,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
         n: how many elements.
         d: distance between samples.
         dtype: type of the result.
-        device: where the array lies: a device or a sharding.
+        device: the device or the sharding of the array.
 
     Raises:
         ValueError: `n` or `d` is a sequence.

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import Array
-from namoo.numpy.arithmetic import const
 from namoo.numpy.promote import array_of
+from namoo.numpy.same_type import const
 from namoo.primitives import fft as primitive
 from namoo.primitives.elementwise import mul
 from namoo.primitives.fft import FftType
-from namoo.primitives.matrices import conjugate
+from namoo.primitives.linalg.matrices import conjugate
 from namoo.primitives.shape import canonical_axis, transpose
 from namoo.primitives.slicing import pad
 

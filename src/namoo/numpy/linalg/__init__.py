@@ -1,11 +1,12 @@
 """Linear algebra on stacks of matrices: the last two axes are the matrix, those before them count.
 
->>> import namoo.numpy as jnp
->>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 8.0]))
-Array([1., 2.], dtype=float32)
+Example:
+    >>> import namoo.numpy as jnp
+    >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 8.0]))
+    Array([1., 2.], dtype=float32)
 """
 
-from namoo._lazy import lazy as _lazily
+from namoo._base.lazy import lazy as _lazily
 
 _TABLE = {
     "numpy.contraction": "matmul tensordot vecdot",

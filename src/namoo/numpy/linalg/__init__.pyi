@@ -34,3 +34,5 @@ from namoo.numpy.linalg.systems import solve as solve
 from namoo.numpy.linalg.systems import tensorinv as tensorinv
 from namoo.numpy.linalg.systems import tensorsolve as tensorsolve
 from namoo.numpy.manipulation import matrix_transpose as matrix_transpose
+
+_TABLE: dict[str, str]

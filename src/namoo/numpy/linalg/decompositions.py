@@ -6,20 +6,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy import reductions
-from namoo.numpy.arithmetic import choose, const
 from namoo.numpy.promote import array_of, promote_inexact
+from namoo.numpy.same_type import choose, const
 from namoo.numpy.sorting import argsort
 from namoo.numpy.taking import take_along_axis
-from namoo.primitives import decompositions
 from namoo.primitives import elementwise as lax
-from namoo.primitives import linalg as primitive
-from namoo.primitives.decompositions import eig as _eig
-from namoo.primitives.matrices import adjoint, mT, scale_columns
-from namoo.primitives.qr import geqrf
-from namoo.primitives.qr import qr as _qr
+from namoo.primitives.linalg import spectral
+from namoo.primitives.linalg import systems as primitive
+from namoo.primitives.linalg.matrices import adjoint, mT, scale_columns
+from namoo.primitives.linalg.qr import geqrf
+from namoo.primitives.linalg.qr import qr as _qr
+from namoo.primitives.linalg.spectral import eig as _eig
 from namoo.primitives.shape import expand_dims
 
 
@@ -112,7 +112,7 @@ def svd(
     x = _matrices("svd", a)
     if hermitian:
         return _hermitian_svd(x, compute_uv, subset_by_index)
-    out = decompositions.svd(
+    out = spectral.svd(
         x,
         full_matrices=full_matrices,
         compute_uv=compute_uv,
@@ -123,7 +123,7 @@ def svd(
 
 def _hermitian_svd(x: Array, compute_uv: bool, subset: tuple[int, int] | None) -> Any:
     """Singular values are the sizes of the eigenvalues; their signs go into V."""
-    v, w = decompositions.eigh(x)
+    v, w = spectral.eigh(x)
     order = argsort(lax.abs(w), descending=True)
     order = order if subset is None else order[..., slice(*subset)]
     w = take_along_axis(w, order, -1)
@@ -142,7 +142,7 @@ def svdvals(x: Any, /) -> Array:
         >>> jnp.linalg.svdvals(jnp.array([[3.0, 0.0], [0.0, -4.0]]))
         Array([4., 3.], dtype=float32)
     """
-    return decompositions.svd(_matrices("svdvals", x), compute_uv=False)
+    return spectral.svd(_matrices("svdvals", x), compute_uv=False)
 
 
 def eig(a: Any) -> EigResult:
@@ -207,7 +207,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     x = _matrices("eigh", a)
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"jnp.linalg.eigh: UPLO must be None, 'L' or 'U', got {UPLO!r}.")
-    v, w = decompositions.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    v, w = spectral.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(w, v)
 
 
@@ -286,7 +286,7 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
     assert isinstance(s, Array)
     if rtol is None:
-        rounding = max(x.shape[-2:]) * float(_dtypes.finfo(s.dtype).eps)
+        rounding = max(x.shape[-2:]) * float(dtypes.finfo(s.dtype).eps)
         limit = reductions.max(s, axis=-1, initial=0) * rounding
     else:
         limit = array_of("matrix_rank", rtol).astype(s.dtype)

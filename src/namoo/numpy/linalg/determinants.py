@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo.core.array import Array
-from namoo.numpy.arithmetic import absolute, choose, const, sign
+from namoo.numpy.arithmetic import absolute, sign
 from namoo.numpy.elementary import log
 from namoo.numpy.linalg.systems import solve_matrices
 from namoo.numpy.promote import as_type, promote_inexact
 from namoo.numpy.reductions import any, prod, sum
-from namoo.primitives import decompositions
-from namoo.primitives.linalg import lu
-from namoo.primitives.matrices import (
+from namoo.numpy.same_type import choose, const
+from namoo.primitives.linalg import spectral
+from namoo.primitives.linalg.matrices import (
     adjoint,
     along_columns,
     along_rows,
@@ -30,7 +30,8 @@ from namoo.primitives.matrices import (
     real_part,
     scale_columns,
 )
-from namoo.primitives.qr import geqrf
+from namoo.primitives.linalg.qr import geqrf
+from namoo.primitives.linalg.systems import lu
 from namoo.primitives.shape import expand_dims, iota, ones
 from namoo.transforms.custom import custom_jvp
 
@@ -143,7 +144,7 @@ def _adjugate_jvp(primals, tangents):
 
 def _turned_svd(a):
     """U, S, Vᴴ and det(U Vᴴ), with an axis to scale columns by."""
-    u, s, vh = decompositions.svd(a, full_matrices=False)
+    u, s, vh = spectral.svd(a, full_matrices=False)
     pivots, parity = _lu_diagonal(matmul(u, vh))
     return u, s, vh, (parity * prod(pivots, axis=-1))[..., None]
 
@@ -200,7 +201,7 @@ def _slogdet_lu(a: Any) -> Any:
 @custom_jvp
 def _slogdet_qr(a: Any) -> Any:
     packed, taus = geqrf(a)
-    # Each reflector that is not the identity turns the sign.
+    # Each reflector that is not the identity changes the sign.
     reflections = sum(taus != const(taus, 0), axis=-1)
     return _sign_and_log(diagonal(packed), _power_of_minus_one(reflections, packed))
 

@@ -1,4 +1,4 @@
-"""How large vectors and matrices are."""
+"""Norms and condition numbers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from namoo.numpy.elementary import sqrt
 from namoo.numpy.linalg.decompositions import svd
 from namoo.numpy.linalg.systems import inv
 from namoo.numpy.promote import array_of, promote_inexact
-from namoo.primitives import decompositions
 from namoo.primitives import elementwise as lax
-from namoo.primitives.matrices import is_complex
+from namoo.primitives.linalg import spectral
+from namoo.primitives.linalg.matrices import is_complex
 from namoo.primitives.shape import canonical_axis, expand_dims, reshape, transpose
 
 Axis = int | Sequence[int] | None
@@ -117,7 +117,7 @@ def _matrix_norm(x: Array, ord: Any, axes: tuple[int, int], keepdims: bool) -> A
             out = reductions.min(total, outer, keepdims=True)
     elif ord in ("nuc", 2, -2):
         others = tuple(i for i in range(x.ndim) if i not in axes)
-        s = decompositions.svd(transpose(x, (*others, rows, columns)), compute_uv=False)
+        s = spectral.svd(transpose(x, (*others, rows, columns)), compute_uv=False)
         if ord == "nuc":
             out = reductions.sum(s, -1)
         else:

@@ -10,7 +10,7 @@ from namoo.core.array import Array
 from namoo.numpy import contraction, grids
 from namoo.numpy.linalg.systems import inv
 from namoo.numpy.promote import array_of, arrays_of, check_arraylike
-from namoo.primitives.matrices import identity
+from namoo.primitives.linalg.matrices import identity
 
 
 def matrix_power(a: Any, n: int) -> Array:
@@ -125,7 +125,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
 
     Args:
         x1, x2: arrays of vectors; their other axes broadcast.
-        axis: where the vectors lie.
+        axis: the axis of the vectors.
 
     Raises:
         ValueError: vectors of another length.
@@ -170,7 +170,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
 
     Args:
         x: matrices of shape [..., m, n].
-        offset: how far the diagonal lies above the main one.
+        offset: the offset of the diagonal above the main one.
 
     Raises:
         ValueError: fewer than two axes.
@@ -188,7 +188,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
 
     Args:
         x: matrices of shape [..., m, n].
-        offset: how far the diagonal lies above the main one.
+        offset: the offset of the diagonal above the main one.
         dtype: type to sum in.
 
     Example:

@@ -7,22 +7,22 @@ the computation, and the rule says how the solution follows the matrix.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.control.solves import custom_linear_solve
 from namoo.core.array import Array, EagerArray
-from namoo.core.trace import context, eval_trace
-from namoo.numpy.arithmetic import choose, const
-from namoo.numpy.elements import where
+from namoo.eager import attach_shortcuts
 from namoo.numpy.linalg.decompositions import SVDResult, svd
 from namoo.numpy.promote import array_of, check_arraylike, promote_inexact
 from namoo.numpy.reductions import sum
+from namoo.numpy.same_type import choose, const
+from namoo.numpy.selection import where
 from namoo.numpy.sorting import argsort
-from namoo.primitives.linalg import lu, triangular_solve
-from namoo.primitives.matrices import (
+from namoo.primitives.linalg.matrices import (
     adjoint,
     identity,
     is_complex,
@@ -32,6 +32,7 @@ from namoo.primitives.matrices import (
     symmetrize,
     take_rows,
 )
+from namoo.primitives.linalg.systems import lu, triangular_solve
 from namoo.primitives.shape import (
     broadcast_to,
     canonical_axis,
@@ -41,6 +42,8 @@ from namoo.primitives.shape import (
     zeros,
 )
 from namoo.transforms.custom import custom_jvp
+
+Solver = Callable[[Array], Array]
 
 
 def _solve_factored(factors: Any, permutation: Any, b: Any) -> Any:
@@ -60,6 +63,16 @@ def _solve_transposed(factors: Any, permutation: Any, b: Any) -> Any:
     return take_rows(x, argsort(permutation))
 
 
+def linear_solution(matvec: Solver, b: Array, solve: Solver, transpose_solve: Solver) -> Array:
+    """The x with matvec(x) = b, found by `solve`; `transpose_solve` is for the transpose.
+
+    The two methods are not differentiated; what they close over needs no derivatives.
+    """
+    return custom_linear_solve(
+        matvec, b, lambda _, right: solve(right), lambda _, right: transpose_solve(right)
+    )
+
+
 def solve_matrices(a: Array, b: Array) -> Array:
     """The X with A X = B for matrices [..., n, n] and [..., n, k] of one type, broadcast."""
     factors, _, permutation = lu(stop_gradient_p.bind(a))
@@ -70,13 +83,11 @@ def solve_matrices(a: Array, b: Array) -> Array:
         permutation = broadcast_to(permutation, (*batch, permutation.shape[-1]))
     if not b.size:
         return b
-    if context.trace is eval_trace:
-        return _solve_factored(factors, permutation, b)
-    return custom_linear_solve(
+    return linear_solution(
         lambda x: matmul(a, x),
         b,
-        lambda _, right: _solve_factored(factors, permutation, right),
-        lambda _, right: _solve_transposed(factors, permutation, right),
+        lambda right: _solve_factored(factors, permutation, right),
+        lambda right: _solve_transposed(factors, permutation, right),
     )
 
 
@@ -119,7 +130,7 @@ def solve(a: Any, b: Any) -> Array:
 def _same_type(name: str, *arrays: Any) -> list[Array]:
     """Arrays of their common inexact type, strongly typed, with their own shapes."""
     found = [array_of(f"jnp.linalg.{name}", x) for x in arrays]
-    dtype = _dtypes.to_inexact_dtype(_dtypes.result_type(*found))
+    dtype = dtypes.to_inexact_dtype(dtypes.result_type(*found))
     return [x.astype(dtype) for x in found]
 
 
@@ -162,7 +173,7 @@ def _pinv_factored_jvp(primals, tangents):
     da = tangents[3]
     p = _pinv_factored(u, inverse_s, vh, a)
     ph, dah = adjoint(p), adjoint(da)
-    # Products are taken in the order that makes no square matrix of the longer side.
+    # The order of the products avoids a square matrix of the longer side.
     if a.shape[-2] >= a.shape[-1]:
         s = matmul(matmul(p, ph), dah)
         t = matmul(matmul(dah, ph), p)
@@ -217,13 +228,13 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     if 0 in a.shape[-2:]:
         return zeros(a.aval.update(shape=(*a.shape[:-2], a.shape[-1], a.shape[-2])))
     if hermitian:
-        # What differs from a Hermitian matrix counts neither in the value nor in its derivative.
+        # The part that is not Hermitian affects neither the value nor its derivative.
         a = symmetrize("jnp.linalg.pinv", a)
     usv = svd(a, full_matrices=False, hermitian=hermitian)
     assert isinstance(usv, SVDResult)
     s = usv.S
     if rtol is None:
-        rtol = 10.0 * max(a.shape[-2:]) * float(_dtypes.finfo(s.dtype).eps)
+        rtol = 10.0 * max(a.shape[-2:]) * float(dtypes.finfo(s.dtype).eps)
     cutoff = array_of("jnp.linalg.pinv", rtol).astype(s.dtype)[..., None] * s[..., :1]
     return _pseudo_inverse(a, usv, s > cutoff)
 
@@ -274,18 +285,18 @@ def lstsq(
         usv = svd(a, full_matrices=False)
         assert isinstance(usv, SVDResult)
         s = usv.S
-        precision = float(_dtypes.finfo(s.dtype).eps)
+        precision = float(dtypes.finfo(s.dtype).eps)
         if rcond is None:
             rcond = precision * max(m, n)
         else:
             rcond = where(array_of("lstsq", rcond) < 0, precision, rcond)
         limit = array_of("lstsq", rcond).astype(s.dtype) * s[0]
         kept = (s > const(s, 0)) & (s >= limit)
-        rank = sum(kept, dtype=_dtypes.default_int_dtype())
+        rank = sum(kept, dtype=dtypes.default_int_dtype())
         x = matmul(_pseudo_inverse(a, usv, kept), right)
     else:
-        s = EagerArray(np.empty(0, _dtypes.finfo(a.dtype).dtype))
-        rank = EagerArray(np.zeros((), _dtypes.default_int_dtype()))
+        s = EagerArray(np.empty(0, dtypes.finfo(a.dtype).dtype))
+        rank = EagerArray(np.zeros((), dtypes.default_int_dtype()))
         x = zeros(right.aval.update(shape=(n, right.shape[1])))
     if numpy_resid and (rank < n or m <= n):
         residuals = EagerArray(np.empty(0, s.dtype))
@@ -361,3 +372,6 @@ def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Array:
         )
     x = solve(reshape(a, (b.size, b.size)), reshape(b, (b.size,)))
     return reshape(x, shape)
+
+
+attach_shortcuts(globals())

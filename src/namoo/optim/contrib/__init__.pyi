@@ -78,3 +78,5 @@ from namoo.optim.contrib.sharpness import NormalizeState as NormalizeState
 from namoo.optim.contrib.sharpness import SAMState as SAMState
 from namoo.optim.contrib.sharpness import normalize as normalize
 from namoo.optim.contrib.sharpness import sam as sam
+
+_TABLE: dict[str, str]

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 from namoo import numpy as jnp
 from namoo import tree
 from namoo.optim import tree_utils as otu
-from namoo.optim.adams import ScaleByAdamState, ScaleByBeliefState
-from namoo.optim.adding import add_decayed_weights
 from namoo.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -20,10 +18,19 @@ from namoo.optim.base import (
     map_updates,
     require_params,
 )
-from namoo.optim.combine import chain
 from namoo.optim.numerics import safe_increment
-from namoo.optim.scaling import scale_by_learning_rate
+from namoo.optim.transforms.adam import ScaleByAdamState, ScaleByBeliefState
+from namoo.optim.transforms.adding import add_decayed_weights
+from namoo.optim.transforms.combining import chain
+from namoo.optim.transforms.scaling import scale_by_learning_rate
 from namoo.optim.tree_utils.casting import canonical
+
+__all__ = [
+    "acprop", "ademamix", "adopt", "cocob", "COCOBState", "madgrad", "MadgradState",
+    "scale_by_acprop", "scale_by_ademamix", "scale_by_adopt", "scale_by_cocob",
+    "scale_by_madgrad", "scale_by_simplified_ademamix", "ScaleByAdemamixState",
+    "ScaleBySimplifiedAdEMAMixState", "simplified_ademamix",
+]  # fmt: skip
 
 
 def _zero() -> Any:
@@ -41,9 +48,10 @@ def scale_by_acprop(
 
         u = g / (√v̂ + ε)   (v̂ = 1 at first),   v ← b2·v + (1 - b2)·(g - m)² + ε_root
 
-    >>> tx = scale_by_acprop()
-    >>> tx.update(jnp.array([1.0, -2.0]), tx.init(jnp.zeros(2)))[0]
-    Array([ 1., -2.], dtype=float32)
+    Example:
+        >>> tx = scale_by_acprop()
+        >>> tx.update(jnp.array([1.0, -2.0]), tx.init(jnp.zeros(2)))[0]
+        Array([ 1., -2.], dtype=float32)
     """
 
     def init(params):
@@ -77,10 +85,11 @@ def acprop(
 ) -> GradientTransformationExtraArgs:
     """ACProp: AdaBelief with denominators from the step before; see `scale_by_acprop`.
 
-    >>> opt = acprop(0.1)
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(params, opt.init(params), params)[0]
-    Array([-0.1, -0.2], dtype=float32)
+    Example:
+        >>> opt = acprop(0.1)
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(params, opt.init(params), params)[0]
+        Array([-0.1, -0.2], dtype=float32)
     """
     return chain(
         scale_by_acprop(b1, b2, eps, eps_root),
@@ -114,17 +123,18 @@ def scale_by_ademamix(
         u = (m̂₁ + α·m₂) / (√(v̂ + ε_root) + ε)
 
     Args:
-      b1: how much of the fast average stays.
-      b2: how much of the average of squares stays.
-      b3: how much of the slow average stays, a number or a schedule.
-      alpha: the weight of the slow average, a number or a schedule.
-      eps: added to the root.
-      eps_root: added under the root.
-      mu_dtype: the type of the averages.
+        b1: decay rate of the fast average.
+        b2: decay rate of the average of squares.
+        b3: decay rate of the slow average, a number or a schedule.
+        alpha: the weight of the slow average, a number or a schedule.
+        eps: added to the root.
+        eps_root: added under the root.
+        mu_dtype: the type of the averages.
 
-    >>> tx = scale_by_ademamix()
-    >>> tx.update(jnp.array([1.0, -2.0]), tx.init(jnp.zeros(2)))[0]
-    Array([ 1.0005933, -1.0005933], dtype=float32)
+    Example:
+        >>> tx = scale_by_ademamix()
+        >>> tx.update(jnp.array([1.0, -2.0]), tx.init(jnp.zeros(2)))[0]
+        Array([ 1.0005933, -1.0005933], dtype=float32)
     """
     mu_dtype = canonical(mu_dtype)
 
@@ -164,10 +174,11 @@ def ademamix(
 ) -> GradientTransformationExtraArgs:
     """AdEMAMix: Adam with a second, slow average of gradients; see `scale_by_ademamix`.
 
-    >>> opt = ademamix(0.1)
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(params, opt.init(params), params)[0]
-    Array([-0.10004933, -0.10004933], dtype=float32)
+    Example:
+        >>> opt = ademamix(0.1)
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(params, opt.init(params), params)[0]
+        Array([-0.10004933, -0.10004933], dtype=float32)
     """
     return chain(
         scale_by_ademamix(b1, b2, b3, alpha, eps, eps_root, mu_dtype),
@@ -195,9 +206,10 @@ def scale_by_simplified_ademamix(
 
         m ← b1·m + g,   n ← b2·n + (1 - b2)·g²,   u = (m + α·g) / (√(n̂ + ε_root) + ε)
 
-    >>> tx = scale_by_simplified_ademamix()
-    >>> tx.update(jnp.array([1.0, -2.0]), tx.init(jnp.zeros(2)))[0]
-    Array([ 1., -1.], dtype=float32)
+    Example:
+        >>> tx = scale_by_simplified_ademamix()
+        >>> tx.update(jnp.array([1.0, -2.0]), tx.init(jnp.zeros(2)))[0]
+        Array([ 1., -1.], dtype=float32)
     """
 
     def init(params):
@@ -234,10 +246,11 @@ def simplified_ademamix(
 ) -> GradientTransformationExtraArgs:
     """AdEMAMix with one average; see `scale_by_simplified_ademamix`.
 
-    >>> opt = simplified_ademamix(0.1)
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(params, opt.init(params), params)[0]
-    Array([-0.1, -0.1], dtype=float32)
+    Example:
+        >>> opt = simplified_ademamix(0.1)
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(params, opt.init(params), params)[0]
+        Array([-0.1, -0.1], dtype=float32)
     """
     return chain(
         scale_by_simplified_ademamix(b1, b2, alpha, eps, eps_root),
@@ -265,18 +278,19 @@ def scale_by_adopt(
         d = clip(g / max(√v, ε), ±c(t)),   m ← b1·m + (1 - b1)·d,   u = m,   v ← b2·v + (1 - b2)·g²
 
     Args:
-      b1: how much of the average of updates stays.
-      b2: how much of the average of squares stays.
-      eps: the least denominator.
-      mu_dtype: the type of the average of updates.
-      nesterov: look one step ahead.
-      use_clipping: False leaves d as it is.
-      clip_value_fn: the bound c, a function of the step.
+        b1: decay rate of the average of updates.
+        b2: decay rate of the average of squares.
+        eps: the smallest denominator.
+        mu_dtype: the type of the average of updates.
+        nesterov: use Nesterov momentum.
+        use_clipping: False leaves d as it is.
+        clip_value_fn: the bound c, a function of the step.
 
-    >>> tx = scale_by_adopt()
-    >>> _, state = tx.update(jnp.array([1.0, -2.0]), tx.init(jnp.zeros(2)))
-    >>> tx.update(jnp.array([1.0, -2.0]), state)[0]
-    Array([ 0.10000002, -0.10000002], dtype=float32)
+    Example:
+        >>> tx = scale_by_adopt()
+        >>> _, state = tx.update(jnp.array([1.0, -2.0]), tx.init(jnp.zeros(2)))
+        >>> tx.update(jnp.array([1.0, -2.0]), state)[0]
+        Array([ 0.10000002, -0.10000002], dtype=float32)
     """
     mu_dtype = canonical(mu_dtype)
 
@@ -320,11 +334,12 @@ def adopt(
 ) -> GradientTransformationExtraArgs:
     """ADOPT: Adam with denominators from the step before; see `scale_by_adopt`.
 
-    >>> opt = adopt(0.1)
-    >>> params = jnp.array([1.0, 2.0])
-    >>> _, state = opt.update(params, opt.init(params), params)
-    >>> opt.update(params, state, params)[0]
-    Array([-0.01, -0.01], dtype=float32)
+    Example:
+        >>> opt = adopt(0.1)
+        >>> params = jnp.array([1.0, 2.0])
+        >>> _, state = opt.update(params, opt.init(params), params)
+        >>> opt.update(params, state, params)[0]
+        Array([-0.01, -0.01], dtype=float32)
     """
     return chain(
         scale_by_adopt(
@@ -357,13 +372,14 @@ def scale_by_cocob(alpha: Any = 100.0, eps: Any = 1e-8) -> GradientTransformatio
         p ← p₀ + C / (L·max(G + L, α·L))·(L + R)
 
     Args:
-      alpha: bounds the first steps.
-      eps: the first scale L.
+        alpha: bounds the first steps.
+        eps: the first scale L.
 
-    >>> tx = scale_by_cocob()
-    >>> params = jnp.array([1.0, 2.0])
-    >>> tx.update(params, tx.init(params), params)[0]
-    Array([-0.00999999, -0.00999999], dtype=float32)
+    Example:
+        >>> tx = scale_by_cocob()
+        >>> params = jnp.array([1.0, 2.0])
+        >>> tx.update(params, tx.init(params), params)[0]
+        Array([-0.00999999, -0.00999999], dtype=float32)
     """
 
     def init(params):
@@ -405,10 +421,11 @@ def cocob(
 ) -> GradientTransformationExtraArgs:
     """COCOB: steps as bets on the sign of the gradients; see `scale_by_cocob`.
 
-    >>> opt = cocob()
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(params, opt.init(params), params)[0]
-    Array([-0.00999999, -0.00999999], dtype=float32)
+    Example:
+        >>> opt = cocob()
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(params, opt.init(params), params)[0]
+        Array([-0.00999999, -0.00999999], dtype=float32)
     """
     return chain(
         add_decayed_weights(weight_decay, mask),
@@ -434,10 +451,11 @@ def scale_by_madgrad(
         λ = (α + ε)·√(t + 1),   v ← v + λ·g²,   s ← s + λ·g
         z = p₀ - s / (∛v + ε),   p ← momentum·p + (1 - momentum)·z
 
-    >>> tx = scale_by_madgrad(0.1)
-    >>> params = jnp.array([1.0, 2.0])
-    >>> tx.update(params, tx.init(params), params)[0]
-    Array([-0.02154446, -0.02714443], dtype=float32)
+    Example:
+        >>> tx = scale_by_madgrad(0.1)
+        >>> params = jnp.array([1.0, 2.0])
+        >>> tx.update(params, tx.init(params), params)[0]
+        Array([-0.02154446, -0.02714443], dtype=float32)
     """
 
     def init(params):
@@ -470,9 +488,10 @@ def madgrad(
 ) -> GradientTransformationExtraArgs:
     """MADGRAD: dual averaging over cube roots; see `scale_by_madgrad`.
 
-    >>> opt = madgrad(0.1)
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(params, opt.init(params), params)[0]
-    Array([-0.02154446, -0.02714443], dtype=float32)
+    Example:
+        >>> opt = madgrad(0.1)
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(params, opt.init(params), params)[0]
+        Array([-0.02154446, -0.02714443], dtype=float32)
     """
     return chain(add_decayed_weights(weight_decay), scale_by_madgrad(learning_rate, momentum, eps))

@@ -1,4 +1,4 @@
-"""Schedule-free optimisation: averages of the parameters in the place of a schedule."""
+"""Schedule-free optimisation: averages of the parameters instead of a schedule."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from namoo import numpy as jnp
 from namoo import tree
 from namoo.optim import tree_utils as otu
-from namoo.optim.adding import add_decayed_weights
+from namoo.optim.alias import sgd
 from namoo.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -17,12 +17,17 @@ from namoo.optim.base import (
     require_params,
     with_extra_args_support,
 )
-from namoo.optim.combine import chain
-from namoo.optim.descent import sgd
 from namoo.optim.numerics import safe_increment
-from namoo.optim.scaling import scale_by_learning_rate
 from namoo.optim.schedules import warmup_constant_schedule
-from namoo.optim.second_moments import scale_by_rms
+from namoo.optim.transforms.adding import add_decayed_weights
+from namoo.optim.transforms.combining import chain
+from namoo.optim.transforms.rms import scale_by_rms
+from namoo.optim.transforms.scaling import scale_by_learning_rate
+
+__all__ = [
+    "schedule_free", "schedule_free_adamw", "schedule_free_eval_params", "schedule_free_sgd",
+    "ScheduleFreeState",
+]  # fmt: skip
 
 
 class ScheduleFreeState(NamedTuple):
@@ -45,16 +50,17 @@ def schedule_free_eval_params(state: Any, params: Params) -> Params:
     """The parameters to evaluate a model with: the averages, not those that are trained.
 
     Args:
-      state: the state of a schedule-free optimiser, also inside that of a chain.
-      params: the parameters that are trained.
+        state: the state of a schedule-free optimiser, also inside that of a chain.
+        params: the parameters that are trained.
 
     Raises:
-      ValueError: there is no such state.
+        ValueError: there is no such state.
 
-    >>> opt = schedule_free_sgd(0.1)
-    >>> params = jnp.array([1.0])
-    >>> schedule_free_eval_params(opt.init(params), params)
-    Array([1.], dtype=float32)
+    Example:
+        >>> opt = schedule_free_sgd(0.1)
+        >>> params = jnp.array([1.0])
+        >>> schedule_free_eval_params(opt.init(params), params)
+        Array([1.], dtype=float32)
     """
     found = otu.tree_get(state, "ScheduleFreeState")
     if found is None:
@@ -80,16 +86,17 @@ def schedule_free(
     Evaluate with `schedule_free_eval_params`.
 
     Args:
-      base_optimizer: the optimiser, without momentum.
-      learning_rate: its learning rate, for the weights of the average.
-      b1: how near the parameters are to the average.
-      weight_lr_power: the exponent of the weights.
-      state_dtype: the type of z; that of the parameters by default.
+        base_optimizer: the optimiser, without momentum.
+        learning_rate: its learning rate, for the weights of the average.
+        b1: how near the parameters are to the average.
+        weight_lr_power: the exponent of the weights.
+        state_dtype: the type of z; that of the parameters by default.
 
-    >>> opt = schedule_free(sgd(0.1), learning_rate=0.1)
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(params, opt.init(params), params)[0]
-    Array([-0.10000008, -0.20000017], dtype=float32)
+    Example:
+        >>> opt = schedule_free(sgd(0.1), learning_rate=0.1)
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(params, opt.init(params), params)[0]
+        Array([-0.10000008, -0.20000017], dtype=float32)
     """
     base_optimizer = with_extra_args_support(base_optimizer)
 
@@ -101,7 +108,7 @@ def schedule_free(
             step_count=jnp.ones([], jnp.int32),
             max_lr=jnp.zeros([], dtype),
             base_optimizer_state=base_optimizer.init(params),
-            # A copy, so that donating the parameters does not take z away.
+            # A copy: donating the parameters must not invalidate z.
             z=tree.map(lambda p: jnp.array(p, dtype=state_dtype), params),
         )
 
@@ -151,10 +158,11 @@ def schedule_free_sgd(
 ) -> GradientTransformationExtraArgs:
     """Gradient descent without a schedule; see `schedule_free`.
 
-    >>> opt = schedule_free_sgd(0.1)
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(params, opt.init(params), params)[0]
-    Array([-0.10000008, -0.20000017], dtype=float32)
+    Example:
+        >>> opt = schedule_free_sgd(0.1)
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(params, opt.init(params), params)[0]
+        Array([-0.10000008, -0.20000017], dtype=float32)
     """
     rate = _warmed(learning_rate, warmup_steps)
     inner = sgd(rate)
@@ -175,10 +183,11 @@ def schedule_free_adamw(
 ) -> GradientTransformationExtraArgs:
     """AdamW without a schedule and without its own momentum; see `schedule_free`.
 
-    >>> opt = schedule_free_adamw(0.1)
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(params, opt.init(params), params)[0]
-    Array([-0.09999943, -0.09999931], dtype=float32)
+    Example:
+        >>> opt = schedule_free_adamw(0.1)
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(params, opt.init(params), params)[0]
+        Array([-0.09999943, -0.09999931], dtype=float32)
     """
     rate = _warmed(learning_rate, warmup_steps)
     inner = chain(

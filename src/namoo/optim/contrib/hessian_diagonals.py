@@ -8,7 +8,6 @@ from namoo import debug, lax, random, tree
 from namoo import numpy as jnp
 from namoo.api.grad import grad, jvp
 from namoo.optim import tree_utils as otu
-from namoo.optim.adding import add_decayed_weights
 from namoo.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -19,10 +18,16 @@ from namoo.optim.base import (
     require_params,
     with_extra_args_support,
 )
-from namoo.optim.combine import chain
 from namoo.optim.numerics import safe_increment
-from namoo.optim.scaling import scale_by_learning_rate
+from namoo.optim.transforms.adding import add_decayed_weights
+from namoo.optim.transforms.combining import chain
+from namoo.optim.transforms.scaling import scale_by_learning_rate
 from namoo.optim.tree_utils.casting import canonical
+
+__all__ = [
+    "hutchinson_estimator_diag_hessian", "HutchinsonState", "scale_by_sophia", "sophia",
+    "SophiaState",
+]  # fmt: skip
 
 
 class HutchinsonState(NamedTuple):
@@ -39,12 +44,13 @@ def hutchinson_estimator_diag_hessian(
         r·(H r),   r of random signs
 
     Args:
-      random_seed: a key; `PRNGKey(0)` by default.
+        random_seed: a key; `PRNGKey(0)` by default.
 
-    >>> tx = hutchinson_estimator_diag_hessian()
-    >>> params = jnp.array([1.0, 2.0])
-    >>> tx.update(None, tx.init(params), params, obj_fn=lambda p: jnp.sum(p**3))[0]
-    Array([ 6., 12.], dtype=float32)
+    Example:
+        >>> tx = hutchinson_estimator_diag_hessian()
+        >>> params = jnp.array([1.0, 2.0])
+        >>> tx.update(None, tx.init(params), params, obj_fn=lambda p: jnp.sum(p**3))[0]
+        Array([ 6., 12.], dtype=float32)
     """
 
     def init(params):
@@ -97,21 +103,22 @@ def scale_by_sophia(
         u = clip(m̂ / max(γ·h, ε), ±c),   h ← b2·h + (1 - b2)·diag H   every few steps
 
     Args:
-      b1: how much of the average of gradients stays.
-      b2: how much of the average of the diagonal stays.
-      eps: the least denominator.
-      gamma: the factor of the diagonal.
-      clip_threshold: the bound c; None for no bound.
-      update_interval: every how many steps the diagonal is estimated.
-      hessian_diagonal_fn: a transformation whose updates are the estimate.
-      mu_dtype: the type of the average of gradients.
-      verbose: print the part of elements that are not clipped.
-      print_win_rate_every_n_steps: how often.
+        b1: decay rate of the average of gradients.
+        b2: decay rate of the average of the diagonal.
+        eps: the smallest denominator.
+        gamma: the factor of the diagonal.
+        clip_threshold: the bound c; None for no bound.
+        update_interval: every how many steps the diagonal is estimated.
+        hessian_diagonal_fn: a transformation whose updates are the estimate.
+        mu_dtype: the type of the average of gradients.
+        verbose: print the part of elements that are not clipped.
+        print_win_rate_every_n_steps: how often.
 
-    >>> tx = scale_by_sophia()
-    >>> params = jnp.array([1.0, 2.0])
-    >>> tx.update(params, tx.init(params), params, obj_fn=lambda p: jnp.sum(p**2) / 2)[0]
-    Array([1., 1.], dtype=float32)
+    Example:
+        >>> tx = scale_by_sophia()
+        >>> params = jnp.array([1.0, 2.0])
+        >>> tx.update(params, tx.init(params), params, obj_fn=lambda p: jnp.sum(p**2) / 2)[0]
+        Array([1., 1.], dtype=float32)
     """
     mu_dtype = canonical(mu_dtype)
     estimator = with_extra_args_support(hessian_diagonal_fn)
@@ -175,10 +182,11 @@ def sophia(
 ) -> GradientTransformationExtraArgs:
     """Sophia, with weight decay; see `scale_by_sophia`. `update` takes `obj_fn(params)`.
 
-    >>> opt = sophia(0.1, weight_decay=0.0)
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(params, opt.init(params), params, obj_fn=lambda p: jnp.sum(p**2) / 2)[0]
-    Array([-0.1, -0.1], dtype=float32)
+    Example:
+        >>> opt = sophia(0.1, weight_decay=0.0)
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(params, opt.init(params), params, obj_fn=lambda p: jnp.sum(p**2) / 2)[0]
+        Array([-0.1, -0.1], dtype=float32)
     """
     return chain(
         scale_by_sophia(

@@ -1,4 +1,4 @@
-"""GaLore: an optimiser of matrices in a few directions, whose state is small."""
+"""GaLore: an optimiser of matrices in a low-rank subspace, with a small state."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from namoo import lax, tree
 from namoo import numpy as jnp
-from namoo.optim.adams import scale_by_adam
-from namoo.optim.adding import add_decayed_weights
 from namoo.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -17,13 +15,17 @@ from namoo.optim.base import (
     ScalarOrSchedule,
     Updates,
 )
-from namoo.optim.combine import chain
 from namoo.optim.numerics import safe_increment
-from namoo.optim.scaling import scale_by_learning_rate
+from namoo.optim.transforms.adam import scale_by_adam
+from namoo.optim.transforms.adding import add_decayed_weights
+from namoo.optim.transforms.combining import chain
+from namoo.optim.transforms.scaling import scale_by_learning_rate
+
+__all__ = ["galore", "GaLoreDimensionNumbers", "GaLoreState", "scale_by_galore"]
 
 
 class GaLoreDimensionNumbers(NamedTuple):
-    """Which axes of an array are the rows and the columns of the matrix that it stands for."""
+    """Which axes of an array are the rows and the columns of the matrix that it represents."""
 
     reduction_axis: Sequence[int] | int = 0
     output_axis: Sequence[int] | int = 1
@@ -91,17 +93,18 @@ def scale_by_galore(
         u = s·P·(update of the optimiser for Pᵀ g)
 
     Args:
-      rank: how many directions.
-      update_proj_gap: after how many steps they are chosen anew.
-      scale: the factor s.
-      base_optimizer: the optimiser; `scale_by_adam()` by default.
-      weight_dimension_numbers: a tree of `GaLoreDimensionNumbers` with None for what is not
-        projected, or a function that makes one; by default all arrays of rank 2.
+        rank: how many directions.
+        update_proj_gap: the number of steps between projections.
+        scale: the factor s.
+        base_optimizer: the optimiser; `scale_by_adam()` by default.
+        weight_dimension_numbers: a tree of `GaLoreDimensionNumbers` with None for what is not
+          projected, or a function that makes one; by default all arrays of rank 2.
 
-    >>> tx = scale_by_galore(rank=1)
-    >>> params = jnp.array([[3.0, 0.0], [0.0, 1.0]])
-    >>> tx.init(params).base_optimizer_state.mu.shape
-    (1, 2)
+    Example:
+        >>> tx = scale_by_galore(rank=1)
+        >>> params = jnp.array([[3.0, 0.0], [0.0, 1.0]])
+        >>> tx.init(params).base_optimizer_state.mu.shape
+        (1, 2)
     """
     if not isinstance(rank, int):
         raise TypeError(f"scale_by_galore: rank must be an int, got {type(rank).__name__}.")
@@ -182,11 +185,12 @@ def galore(
 ) -> GradientTransformationExtraArgs:
     """GaLore: Adam in the strongest directions of each gradient; see `scale_by_galore`.
 
-    >>> opt = galore(0.1, rank=1)
-    >>> params = jnp.array([[3.0, 0.0], [0.0, 1.0]])
-    >>> opt.update(params, opt.init(params), params)[0].round(3)
-    Array([[-0.1, -0. ],
-           [-0. , -0. ]], dtype=float32)
+    Example:
+        >>> opt = galore(0.1, rank=1)
+        >>> params = jnp.array([[3.0, 0.0], [0.0, 1.0]])
+        >>> opt.update(params, opt.init(params), params)[0].round(3)
+        Array([[-0.1, -0. ],
+               [-0. , -0. ]], dtype=float32)
     """
     return chain(
         scale_by_galore(rank, update_proj_gap, scale, base_optimizer, weight_dimension_numbers),

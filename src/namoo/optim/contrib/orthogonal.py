@@ -10,9 +10,7 @@ from namoo import lax, tree
 from namoo import numpy as jnp
 from namoo.api.map import vmap
 from namoo.optim import tree_utils as otu
-from namoo.optim.adams import first_moment
-from namoo.optim.adaptive import adamw
-from namoo.optim.adding import add_decayed_weights
+from namoo.optim.alias import adamw
 from namoo.optim.base import (
     GradientTransformation,
     MaskOrFn,
@@ -20,11 +18,18 @@ from namoo.optim.base import (
     Updates,
     init_empty_state,
 )
-from namoo.optim.combine import chain, partition
-from namoo.optim.masking import MaskedNode
 from namoo.optim.numerics import safe_increment
-from namoo.optim.scaling import scale_by_learning_rate
+from namoo.optim.transforms.adam import first_moment
+from namoo.optim.transforms.adding import add_decayed_weights
+from namoo.optim.transforms.combining import chain, partition
+from namoo.optim.transforms.masking import MaskedNode
+from namoo.optim.transforms.scaling import scale_by_learning_rate
 from namoo.optim.tree_utils.casting import canonical
+
+__all__ = [
+    "muon", "MuonDimensionNumbers", "MuonState", "orthogonalize_via_newton_schulz",
+    "scale_by_muon", "scale_by_shape",
+]  # fmt: skip
 
 # Coefficients (a, b, c) of the polynomial a·x + b·x³ + c·x⁵ that takes singular values to 1:
 # one polynomial for all steps, or one for each step.
@@ -42,7 +47,7 @@ _PRESETS: dict[str, Any] = {
 
 
 class MuonDimensionNumbers(NamedTuple):
-    """Which axes of an array are the inputs and the outputs of the matrix that it stands for.
+    """Which axes of an array are the inputs and the outputs of the matrix that it represents.
 
     All other axes are batches of matrices.
     """
@@ -95,7 +100,7 @@ def _by_schatten_norm(x, eps):
     return x * lax.rsqrt(jnp.clip(jnp.linalg.norm(x @ x.T), min=eps))
 
 
-# What brings singular values below 1 before the first step. The last two use a fixed epsilon.
+# Preconditioners that bring singular values below 1. The last two use a fixed epsilon.
 _PRECONDITIONERS: dict[str, Callable[[Any, Any], Any]] = {
     "frobenius": lambda x, eps: x / (jnp.linalg.norm(x) + eps),
     "spectral": lambda x, eps: x / (jnp.linalg.norm(x, ord=2) + eps),
@@ -117,17 +122,18 @@ def orthogonalize_via_newton_schulz(
         X ← X / ‖X‖,   then repeatedly   X ← a·X + b·(XXᵀ)X + c·(XXᵀ)²X
 
     Args:
-      x: a matrix, or an array of matrices with `dimension_numbers`.
-      ns_coeffs: (a, b, c), or one such row for each step.
-      ns_steps: the number of steps, for a single row.
-      preconditioning: what divides X first: 'frobenius', 'spectral', 'aol' or 'schatten'.
-      eps: added to the norm.
-      dimension_numbers: which axes are inputs and outputs.
+        x: a matrix, or an array of matrices with `dimension_numbers`.
+        ns_coeffs: (a, b, c), or one such row for each step.
+        ns_steps: the number of steps, for a single row.
+        preconditioning: what divides X first: 'frobenius', 'spectral', 'aol' or 'schatten'.
+        eps: added to the norm.
+        dimension_numbers: which axes are inputs and outputs.
 
-    >>> x = jnp.array([[2.0, 0.0], [0.0, 1.0]])
-    >>> orthogonalize_via_newton_schulz(x, jnp.array([3.4445, -4.7750, 2.0315])).round(1)
-    Array([[0.7, 0. ],
-           [0. , 1.1]], dtype=float32)
+    Example:
+        >>> x = jnp.array([[2.0, 0.0], [0.0, 1.0]])
+        >>> orthogonalize_via_newton_schulz(x, jnp.array([3.4445, -4.7750, 2.0315])).round(1)
+        Array([[0.7, 0. ],
+               [0. , 1.1]], dtype=float32)
     """
     if x.ndim != 2 and not _is_numbers(dimension_numbers):
         raise ValueError(
@@ -205,21 +211,22 @@ def scale_by_muon(
         m ← β·m + (1 - β)·g,   u = orthogonal(m̂)       (adaptive: ⟨m̂, u⟩·u)
 
     Args:
-      ns_coeffs: coefficients of `orthogonalize_via_newton_schulz`.
-      ns_steps: its number of steps.
-      beta: how much of the average stays at each step.
-      eps: added to the norm.
-      mu_dtype: the type of the average; that of the parameters by default.
-      nesterov: look one step ahead.
-      adaptive: updates as long as the average's projection on them.
-      preconditioning: what divides the matrix first.
-      weight_dimension_numbers: a tree of `MuonDimensionNumbers`, or a function that makes one.
+        ns_coeffs: coefficients of `orthogonalize_via_newton_schulz`.
+        ns_steps: its number of steps.
+        beta: decay rate of the average.
+        eps: added to the norm.
+        mu_dtype: the type of the average; that of the parameters by default.
+        nesterov: use Nesterov momentum.
+        adaptive: updates as long as the average's projection on them.
+        preconditioning: what divides the matrix first.
+        weight_dimension_numbers: a tree of `MuonDimensionNumbers`, or a function that makes one.
 
-    >>> tx = scale_by_muon()
-    >>> params = jnp.array([[2.0, 0.0], [0.0, 1.0]])
-    >>> tx.update(params, tx.init(params))[0].round(1)
-    Array([[0.7, 0. ],
-           [0. , 1.1]], dtype=float32)
+    Example:
+        >>> tx = scale_by_muon()
+        >>> params = jnp.array([[2.0, 0.0], [0.0, 1.0]])
+        >>> tx.update(params, tx.init(params))[0].round(1)
+        Array([[0.7, 0. ],
+               [0. , 1.1]], dtype=float32)
     """
     mu_dtype = canonical(mu_dtype)
 
@@ -262,9 +269,10 @@ def scale_by_shape(
 
         √max(1, outputs / inputs),   or with `consistent_rms` = c   c·√max(inputs, outputs)
 
-    >>> tx = scale_by_shape()
-    >>> tx.update(jnp.ones((1, 4)), tx.init(None))[0]
-    Array([[2., 2., 2., 2.]], dtype=float32)
+    Example:
+        >>> tx = scale_by_shape()
+        >>> tx.update(jnp.ones((1, 4)), tx.init(None))[0]
+        Array([[2., 2., 2., 2.]], dtype=float32)
     """
 
     def update(updates, state, params=None):
@@ -307,31 +315,32 @@ def muon(
         m ← β·m + (1 - β)·g,   u = -α·(√max(1, outputs / inputs)·orthogonal(m̂) + λ·p)
 
     Args:
-      learning_rate: a number or a schedule.
-      ns_coeffs: coefficients of `orthogonalize_via_newton_schulz`, or 'standard' or 'dion'.
-      ns_steps: its number of steps.
-      beta: how much of the average stays at each step.
-      eps: added to norms and roots.
-      weight_decay: the factor λ for matrices.
-      weight_decay_mask: what decays.
-      mu_dtype: the type of the averages.
-      nesterov: look one step ahead.
-      adaptive: updates as long as the average's projection on them.
-      preconditioning: what divides the matrix first.
-      adam_b1: b1 of AdamW.
-      adam_b2: b2 of AdamW.
-      adam_eps_root: ε_root of AdamW.
-      adam_weight_decay: λ of AdamW.
-      adam_learning_rate: the learning rate of AdamW; the same by default.
-      muon_weight_dimension_numbers: a tree of `MuonDimensionNumbers`, with None for what goes to
-        AdamW, or a function that makes one; by default all arrays of rank 2.
-      consistent_rms: see `scale_by_shape`.
+        learning_rate: a number or a schedule.
+        ns_coeffs: coefficients of `orthogonalize_via_newton_schulz`, or 'standard' or 'dion'.
+        ns_steps: its number of steps.
+        beta: decay rate of the average.
+        eps: added to norms and roots.
+        weight_decay: the factor λ for matrices.
+        weight_decay_mask: which parameters decay.
+        mu_dtype: the type of the averages.
+        nesterov: use Nesterov momentum.
+        adaptive: updates as long as the average's projection on them.
+        preconditioning: what divides the matrix first.
+        adam_b1: b1 of AdamW.
+        adam_b2: b2 of AdamW.
+        adam_eps_root: ε_root of AdamW.
+        adam_weight_decay: λ of AdamW.
+        adam_learning_rate: the learning rate of AdamW; the same by default.
+        muon_weight_dimension_numbers: a tree of `MuonDimensionNumbers`, with None for what goes to
+          AdamW, or a function that makes one; by default all arrays of rank 2.
+        consistent_rms: see `scale_by_shape`.
 
-    >>> opt = muon(0.1)
-    >>> params = {"w": jnp.array([[2.0, 0.0], [0.0, 1.0]]), "b": jnp.array([1.0, 2.0])}
-    >>> updates, state = opt.update(params, opt.init(params), params)
-    >>> updates["b"]
-    Array([-0.14736743, -0.14736743], dtype=float32)
+    Example:
+        >>> opt = muon(0.1)
+        >>> params = {"w": jnp.array([[2.0, 0.0], [0.0, 1.0]]), "b": jnp.array([1.0, 2.0])}
+        >>> updates, state = opt.update(params, opt.init(params), params)
+        >>> updates["b"]
+        Array([-0.14736743, -0.14736743], dtype=float32)
     """
     if isinstance(ns_coeffs, str):
         if ns_coeffs not in _PRESETS:

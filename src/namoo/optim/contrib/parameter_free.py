@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from namoo import numpy as jnp
 from namoo import tree
 from namoo.optim import tree_utils as otu
-from namoo.optim.adding import add_decayed_weights
 from namoo.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
@@ -20,9 +19,16 @@ from namoo.optim.base import (
     require_params,
     with_extra_args_support,
 )
-from namoo.optim.combine import chain
 from namoo.optim.numerics import safe_increment
-from namoo.optim.scaling import scale_by_learning_rate
+from namoo.optim.transforms.adding import add_decayed_weights
+from namoo.optim.transforms.combining import chain
+from namoo.optim.transforms.scaling import scale_by_learning_rate
+
+__all__ = [
+    "dadapt_adamw", "DAdaptAdamWState", "dog", "DoGState", "dowg", "DoWGState", "MechanicState",
+    "mechanize", "momo", "momo_adam", "MomoAdamState", "MomoState", "prodigy", "ProdigyState",
+    "scale_by_dog", "scale_by_dowg",
+]  # fmt: skip
 
 
 def _at(value: ScalarOrSchedule, count: Any) -> Any:
@@ -54,16 +60,17 @@ def dadapt_adamw(
     """AdamW whose learning rate grows to an estimate of the distance to the solution.
 
     Args:
-      learning_rate: a factor of the estimate, a number or a schedule.
-      betas: how much of the averages of gradients and of squares stays.
-      eps: added to the root.
-      estim_lr0: the first estimate.
-      weight_decay: the factor of the parameters.
+        learning_rate: a factor of the estimate, a number or a schedule.
+        betas: decay rate of the averages of gradients and of squares.
+        eps: added to the root.
+        estim_lr0: the first estimate.
+        weight_decay: the factor of the parameters.
 
-    >>> opt = dadapt_adamw()
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(params, opt.init(params), params)[1].estim_lr
-    Array(1.e-06, dtype=float32)
+    Example:
+        >>> opt = dadapt_adamw()
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(params, opt.init(params), params)[1].estim_lr
+        Array(1.e-06, dtype=float32)
     """
     beta1, beta2 = betas
 
@@ -128,19 +135,20 @@ def prodigy(
         d ← max(d, coef·Σ weighted ⟨g, p₀ - p⟩ / ‖Σ weighted g‖₁)
 
     Args:
-      learning_rate: a factor of the estimate, a number or a schedule.
-      betas: how much of the averages of gradients and of squares stays.
-      beta3: how much of the weighted sums stays; √beta2 by default.
-      eps: added to the root, times the estimate.
-      estim_lr0: the first estimate.
-      estim_lr_coef: a factor of the estimates.
-      weight_decay: the factor of the parameters.
-      safeguard_warmup: leave the schedule out of the weighted sum of gradients.
+        learning_rate: a factor of the estimate, a number or a schedule.
+        betas: decay rate of the averages of gradients and of squares.
+        beta3: decay rate of the weighted sums; √beta2 by default.
+        eps: added to the root, times the estimate.
+        estim_lr0: the first estimate.
+        estim_lr_coef: a factor of the estimates.
+        weight_decay: the factor of the parameters.
+        safeguard_warmup: leave the schedule out of the weighted sum of gradients.
 
-    >>> opt = prodigy()
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(params, opt.init(params), params)[0]
-    Array([-9.999929e-07, -9.999932e-07], dtype=float32)
+    Example:
+        >>> opt = prodigy()
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(params, opt.init(params), params)[0]
+        Array([-9.999929e-07, -9.999932e-07], dtype=float32)
     """
     beta1, beta2 = betas
     beta3 = beta2**0.5 if beta3 is None else beta3
@@ -198,14 +206,15 @@ def scale_by_dog(init_step: tuple[str, Any], eps: Any = 1e-8) -> GradientTransfo
         d ← max(d, ‖p - p₀‖),   G ← G + ‖g‖²,   u = d / √(G + ε)·g
 
     Args:
-      init_step: ('distance', d₀), ('heuristic', r) for d₀ = r·(1 + ‖p₀‖), or ('learning_rate', α)
-        for a first step with α.
-      eps: added to the sum.
+        init_step: ('distance', d₀), ('heuristic', r) for d₀ = r·(1 + ‖p₀‖), or ('learning_rate', α)
+          for a first step with α.
+        eps: added to the sum.
 
-    >>> tx = scale_by_dog(("distance", 0.1))
-    >>> params = jnp.array([3.0, 4.0])
-    >>> tx.update(params, tx.init(params), params)[0]
-    Array([0.06, 0.08], dtype=float32)
+    Example:
+        >>> tx = scale_by_dog(("distance", 0.1))
+        >>> params = jnp.array([3.0, 4.0])
+        >>> tx.update(params, tx.init(params), params)[0]
+        Array([0.06, 0.08], dtype=float32)
     """
     kind, size = init_step
     if kind not in ("distance", "heuristic", "learning_rate"):
@@ -248,10 +257,11 @@ def dog(
 ) -> GradientTransformationExtraArgs:
     """Gradient descent with distance over gradients as learning rate; see `scale_by_dog`.
 
-    >>> opt = dog()
-    >>> params = jnp.array([3.0, 4.0])
-    >>> opt.update(params, opt.init(params), params)[0]
-    Array([-3.6000001e-06, -4.8000002e-06], dtype=float32)
+    Example:
+        >>> opt = dog()
+        >>> params = jnp.array([3.0, 4.0])
+        >>> opt.update(params, opt.init(params), params)[0]
+        Array([-3.6000001e-06, -4.8000002e-06], dtype=float32)
     """
     return chain(
         _decay(weight_decay, mask),
@@ -274,13 +284,14 @@ def scale_by_dowg(init_estim_sq_dist: Any = None, eps: Any = 1e-4) -> GradientTr
         r ← max(r, ‖p - p₀‖²),   G ← G + r·‖g‖²,   u = r / (√G + ε)·g
 
     Args:
-      init_estim_sq_dist: the first squared distance; `eps` by default.
-      eps: added to the root.
+        init_estim_sq_dist: the first squared distance; `eps` by default.
+        eps: added to the root.
 
-    >>> tx = scale_by_dowg()
-    >>> params = jnp.array([3.0, 4.0])
-    >>> tx.update(params, tx.init(params), params)[0]
-    Array([0.00598802, 0.00798403], dtype=float32)
+    Example:
+        >>> tx = scale_by_dowg()
+        >>> params = jnp.array([3.0, 4.0])
+        >>> tx.update(params, tx.init(params), params)[0]
+        Array([0.00598802, 0.00798403], dtype=float32)
     """
 
     def init(params):
@@ -309,10 +320,11 @@ def dowg(
 ) -> GradientTransformationExtraArgs:
     """Gradient descent with distance over weighted gradients; see `scale_by_dowg`.
 
-    >>> opt = dowg()
-    >>> params = jnp.array([3.0, 4.0])
-    >>> opt.update(params, opt.init(params), params)[0]
-    Array([-0.00598802, -0.00798403], dtype=float32)
+    Example:
+        >>> opt = dowg()
+        >>> params = jnp.array([3.0, 4.0])
+        >>> opt.update(params, opt.init(params), params)[0]
+        Array([-0.00598802, -0.00798403], dtype=float32)
     """
     return chain(
         _decay(weight_decay, mask),
@@ -360,16 +372,17 @@ def momo(
         τ = min(α, ((1 + α·λ)·(f̄ - bound - γ) + ⟨m, p⟩)⁺ / ‖m‖²),   u = -τ·m - α·λ / (1 + α·λ)·p
 
     Args:
-      learning_rate: the largest step size, a number or a schedule.
-      beta: how much of the averages stays.
-      lower_bound: a bound below the loss.
-      weight_decay: the factor λ.
-      adapt_lower_bound: estimate a higher bound along the way.
+        learning_rate: the largest step size, a number or a schedule.
+        beta: decay rate of the averages.
+        lower_bound: a bound below the loss.
+        weight_decay: the factor λ.
+        adapt_lower_bound: estimate a higher bound along the way.
 
-    >>> opt = momo()
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(2 * params, opt.init(params), params, value=5.0)[0]
-    Array([-0.5, -1. ], dtype=float32)
+    Example:
+        >>> opt = momo()
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(2 * params, opt.init(params), params, value=5.0)[0]
+        Array([-0.5, -1. ], dtype=float32)
     """
 
     def init(params):
@@ -419,18 +432,19 @@ def momo_adam(
         D = ε + √v̂,   τ = min(α / (1 - b1ᵗ), (…)⁺ / ⟨m, m / D⟩),   u = -τ·m / D - α·λ / (1 + α·λ)·p
 
     Args:
-      learning_rate: the largest step size, a number or a schedule.
-      b1: how much of the averages of gradients and losses stays.
-      b2: how much of the average of squares stays.
-      eps: added to the root.
-      lower_bound: a bound below the loss.
-      weight_decay: the factor λ.
-      adapt_lower_bound: estimate a higher bound along the way.
+        learning_rate: the largest step size, a number or a schedule.
+        b1: decay rate of the averages of gradients and losses.
+        b2: decay rate of the average of squares.
+        eps: added to the root.
+        lower_bound: a bound below the loss.
+        weight_decay: the factor λ.
+        adapt_lower_bound: estimate a higher bound along the way.
 
-    >>> opt = momo_adam(0.1)
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(2 * params, opt.init(params), params, value=5.0)[0]
-    Array([-0.09999934, -0.09999934], dtype=float32)
+    Example:
+        >>> opt = momo_adam(0.1)
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(2 * params, opt.init(params), params, value=5.0)[0]
+        Array([-0.09999934, -0.09999934], dtype=float32)
     """
 
     def init(params):
@@ -500,17 +514,18 @@ def mechanize(
         Δ = Σ steps,   p = p₀ + s·Δ,   s from bets on ⟨g, Δ⟩ with several memories
 
     Args:
-      base_optimizer: the optimiser, with a learning rate of about 1.
-      weight_decay: a factor of the parameters, relative to the gradient.
-      eps: added to denominators.
-      s_init: the first scale.
-      num_betas: how many memories, 1 - 10⁻¹, 1 - 10⁻², …
+        base_optimizer: the optimiser, with a learning rate of about 1.
+        weight_decay: a factor of the parameters, relative to the gradient.
+        eps: added to denominators.
+        s_init: the first scale.
+        num_betas: how many memories, 1 - 10⁻¹, 1 - 10⁻², …
 
-    >>> from namoo.optim import sgd
-    >>> opt = mechanize(sgd(1.0))
-    >>> params = jnp.array([1.0, 2.0])
-    >>> opt.update(params, opt.init(params), params)[0]
-    Array([-1.013279e-06, -2.026558e-06], dtype=float32)
+    Example:
+        >>> from namoo.optim import sgd
+        >>> opt = mechanize(sgd(1.0))
+        >>> params = jnp.array([1.0, 2.0])
+        >>> opt.update(params, opt.init(params), params)[0]
+        Array([-1.013279e-06, -2.026558e-06], dtype=float32)
     """
     base_optimizer = with_extra_args_support(base_optimizer)
 
@@ -536,7 +551,7 @@ def mechanize(
         scale = jnp.sum(state.s)
         pull = weight_decay * scale * otu.tree_norm(updates) / (otu.tree_norm(params) + eps)
         decayed = map_updates(lambda g, p: g + pull * p, updates, params)
-        # All steps so far, with the sign turned.
+        # All steps so far, negated.
         before = tree.map(lambda p, p0: (p0 - p) / (scale + eps), params, x0)
         after = otu.tree_sub(before, steps)
         h = otu.tree_vdot(decayed, before)

@@ -10,6 +10,8 @@ from namoo.optim import tree_utils as otu
 from namoo.optim.base import GradientTransformationExtraArgs
 from namoo.optim.numerics import safe_increment
 
+__all__ = ["reduce_on_plateau", "ReduceLROnPlateauState"]
+
 
 class ReduceLROnPlateauState(NamedTuple):
     """The factor, the best loss, and how long ago it was found."""
@@ -36,20 +38,21 @@ def reduce_on_plateau(
     Put it after an optimiser in a `chain`.
 
     Args:
-      factor: by what the factor falls.
-      patience: after how many losses without a better one.
-      rtol: a loss is better if it is below (1 - rtol)·best - atol.
-      atol: see `rtol`.
-      cooldown: for how many losses after that nothing is counted.
-      accumulation_size: how many losses are averaged to one.
-      min_scale: the least factor.
+        factor: the factor is multiplied by this.
+        patience: the number of losses without improvement before that.
+        rtol: a loss is better if it is below (1 - rtol)·best - atol.
+        atol: see `rtol`.
+        cooldown: the number of losses ignored after a reduction.
+        accumulation_size: how many losses are averaged to one.
+        min_scale: the least factor.
 
-    >>> tx = reduce_on_plateau(factor=0.5, patience=2)
-    >>> state = tx.init(jnp.zeros(1))
-    >>> for _ in range(3):
-    ...     updates, state = tx.update(jnp.array([1.0]), state, value=7.0)
-    >>> updates
-    Array([0.5], dtype=float32)
+    Example:
+        >>> tx = reduce_on_plateau(factor=0.5, patience=2)
+        >>> state = tx.init(jnp.zeros(1))
+        >>> for _ in range(3):
+        ...     updates, state = tx.update(jnp.array([1.0]), state, value=7.0)
+        >>> updates
+        Array([0.5], dtype=float32)
     """
     if not 0.0 < factor < 1.0:
         raise ValueError(f"reduce_on_plateau: factor must be between 0 and 1, got {factor}.")

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from namoo import random, tree
-from namoo.optim.adding import as_key, one_key
 from namoo.optim.base import (
     GradientTransformation,
     GradientTransformationExtraArgs,
     ScalarOrSchedule,
     identity,
 )
-from namoo.optim.clipping import per_example_global_norm_clip
-from namoo.optim.combine import chain
-from namoo.optim.momentum import trace
-from namoo.optim.scaling import scale_by_learning_rate
+from namoo.optim.transforms.adding import as_key, one_key
+from namoo.optim.transforms.clipping import per_example_global_norm_clip
+from namoo.optim.transforms.combining import chain
+from namoo.optim.transforms.momentum import trace
+from namoo.optim.transforms.scaling import scale_by_learning_rate
+
+__all__ = ["differentially_private_aggregate", "DifferentiallyPrivateAggregateState", "dpsgd"]
 
 
 class DifferentiallyPrivateAggregateState(NamedTuple):
@@ -34,15 +36,16 @@ def differentially_private_aggregate(
     Unlike others it takes gradients of each example, along the first axis: put it first.
 
     Args:
-      l2_norm_clip: the largest norm of one example's gradient.
-      noise_multiplier: the noise's standard deviation over that norm.
-      key: a key or an integer; 0 by default.
-      seed: another name of `key`.
+        l2_norm_clip: the largest norm of one example's gradient.
+        noise_multiplier: the noise's standard deviation over that norm.
+        key: a key or an integer; 0 by default.
+        seed: another name of `key`.
 
-    >>> from namoo import numpy as jnp
-    >>> tx = differentially_private_aggregate(1.0, 0.0, key=0)
-    >>> tx.update(jnp.array([[3.0], [0.5]]), tx.init(jnp.zeros(1)))[0]
-    Array([0.75], dtype=float32)
+    Example:
+        >>> from namoo import numpy as jnp
+        >>> tx = differentially_private_aggregate(1.0, 0.0, key=0)
+        >>> tx.update(jnp.array([[3.0], [0.5]]), tx.init(jnp.zeros(1)))[0]
+        Array([0.75], dtype=float32)
     """
     first = as_key(one_key("differentially_private_aggregate", key, seed))
     deviation = l2_norm_clip * noise_multiplier
@@ -76,10 +79,11 @@ def dpsgd(
 ) -> GradientTransformationExtraArgs:
     """Gradient descent that keeps examples private; see `differentially_private_aggregate`.
 
-    >>> from namoo import numpy as jnp
-    >>> opt = dpsgd(0.1, 1.0, 0.0, seed=0)
-    >>> opt.update(jnp.array([[3.0], [0.5]]), opt.init(jnp.zeros(1)))[0]
-    Array([-0.075], dtype=float32)
+    Example:
+        >>> from namoo import numpy as jnp
+        >>> opt = dpsgd(0.1, 1.0, 0.0, seed=0)
+        >>> opt.update(jnp.array([[3.0], [0.5]]), opt.init(jnp.zeros(1)))[0]
+        Array([-0.075], dtype=float32)
     """
     return chain(
         differentially_private_aggregate(l2_norm_clip, noise_multiplier, seed),

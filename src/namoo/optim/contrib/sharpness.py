@@ -17,6 +17,8 @@ from namoo.optim.base import (
     require_params,
 )
 
+__all__ = ["normalize", "NormalizeState", "sam", "SAMState"]
+
 NormalizeState = EmptyState
 
 
@@ -25,9 +27,10 @@ def normalize() -> GradientTransformation:
 
         u = g / ‖g‖
 
-    >>> tx = normalize()
-    >>> tx.update(jnp.array([3.0, 4.0]), tx.init(None))[0]
-    Array([0.6, 0.8], dtype=float32)
+    Example:
+        >>> tx = normalize()
+        >>> tx.update(jnp.array([3.0, 4.0]), tx.init(None))[0]
+        Array([0.6, 0.8], dtype=float32)
     """
 
     def update(updates, state, params=None):
@@ -39,7 +42,7 @@ def normalize() -> GradientTransformation:
 
 
 class SAMState(NamedTuple):
-    """Where in a round it is, both optimisers' states, and the parameters to come back to."""
+    """The position in a round, both optimisers' states, and the parameters to return to."""
 
     steps_since_sync: Any
     opt_state: Any
@@ -63,19 +66,20 @@ def sam(
     where the round began. With `opaque_mode` one call makes the whole round.
 
     Args:
-      optimizer: the optimiser.
-      adv_optimizer: the way uphill, such as `chain(normalize(), sgd(0.05))`.
-      sync_period: the number of gradients in a round.
-      reset_state: begin `adv_optimizer` anew in each round.
-      opaque_mode: `update` takes `grad_fn(params, i)` and makes the round itself.
-      batch_axis_name: a mapped axis over which these gradients are averaged.
+        optimizer: the optimiser.
+        adv_optimizer: the way uphill, such as `chain(normalize(), sgd(0.05))`.
+        sync_period: the number of gradients in a round.
+        reset_state: begin `adv_optimizer` anew in each round.
+        opaque_mode: `update` takes `grad_fn(params, i)` and makes the round itself.
+        batch_axis_name: a mapped axis over which these gradients are averaged.
 
-    >>> from namoo.optim import chain, sgd
-    >>> opt = sam(sgd(0.1), chain(normalize(), sgd(0.5)), opaque_mode=True)
-    >>> params = jnp.array([3.0, 4.0])
-    >>> grad_fn = lambda p, i: 2 * p
-    >>> opt.update(grad_fn(params, 0), opt.init(params), params, grad_fn=grad_fn)[0]
-    Array([-0.66      , -0.88000005], dtype=float32)
+    Example:
+        >>> from namoo.optim import chain, sgd
+        >>> opt = sam(sgd(0.1), chain(normalize(), sgd(0.5)), opaque_mode=True)
+        >>> params = jnp.array([3.0, 4.0])
+        >>> grad_fn = lambda p, i: 2 * p
+        >>> opt.update(grad_fn(params, 0), opt.init(params), params, grad_fn=grad_fn)[0]
+        Array([-0.66      , -0.88000005], dtype=float32)
     """
     if sync_period < 1:
         raise ValueError(f"sam: sync_period must be at least 1, got {sync_period}.")

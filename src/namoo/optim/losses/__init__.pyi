@@ -42,3 +42,5 @@ from namoo.optim.losses.segmentation import (
 )
 from namoo.optim.losses.sequences import ctc_loss as ctc_loss
 from namoo.optim.losses.sequences import ctc_loss_with_forward_probs as ctc_loss_with_forward_probs
+
+_TABLE: dict[str, str]

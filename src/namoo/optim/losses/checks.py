@@ -1,4 +1,4 @@
-"""What a loss expects of its arguments."""
+"""Checks of the arguments of losses."""
 
 from __future__ import annotations
 

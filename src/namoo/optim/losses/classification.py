@@ -12,6 +12,14 @@ from namoo.optim.losses.checks import check_dtype, check_floating, check_same_sh
 from namoo.optim.projections import projection_simplex
 from namoo.transforms.custom import custom_jvp
 
+__all__ = [
+    "hinge_loss", "make_fenchel_young_loss", "multiclass_hinge_loss",
+    "multiclass_perceptron_loss", "multiclass_sparsemax_loss", "perceptron_loss",
+    "poly_loss_cross_entropy", "safe_softmax_cross_entropy", "sigmoid_binary_cross_entropy",
+    "sigmoid_focal_loss", "softmax_cross_entropy", "softmax_cross_entropy_with_integer_labels",
+    "sparsemax_loss",
+]  # fmt: skip
+
 Array = Any
 
 
@@ -21,11 +29,12 @@ def sigmoid_binary_cross_entropy(logits: Array, labels: Array) -> Array:
         -y·log σ(z) - (1 - y)·log σ(-z)
 
     Args:
-      logits: an array of floats.
-      labels: probabilities or bools, of a shape that broadcasts.
+        logits: an array of floats.
+        labels: probabilities or bools, of a shape that broadcasts.
 
-    >>> sigmoid_binary_cross_entropy(jnp.array([0.0, 2.0]), jnp.array([1, 0]))
-    Array([0.6931472, 2.126928 ], dtype=float32)
+    Example:
+        >>> sigmoid_binary_cross_entropy(jnp.array([0.0, 2.0]), jnp.array([1, 0]))
+        Array([0.6931472, 2.126928 ], dtype=float32)
     """
     check_floating("sigmoid_binary_cross_entropy", logits=logits)
     logits = jnp.asarray(logits)
@@ -41,13 +50,14 @@ def sigmoid_focal_loss(
         (1 - pₜ)ᵞ·cross entropy,   pₜ the probability given to the label
 
     Args:
-      logits: an array of floats.
-      labels: probabilities or bools.
-      alpha: the weight of positive labels, 1 - alpha that of negative ones; no weights by default.
-      gamma: how much less.
+        logits: an array of floats.
+        labels: probabilities or bools.
+        alpha: the weight of positive labels, 1 - alpha that of negative ones; None: no weights.
+        gamma: the exponent γ.
 
-    >>> sigmoid_focal_loss(jnp.array([0.0, 2.0]), jnp.array([1, 0]))
-    Array([0.1732868, 1.6500783], dtype=float32)
+    Example:
+        >>> sigmoid_focal_loss(jnp.array([0.0, 2.0]), jnp.array([1, 0]))
+        Array([0.1732868, 1.6500783], dtype=float32)
     """
     check_floating("sigmoid_focal_loss", logits=logits)
     logits = jnp.asarray(logits)
@@ -67,8 +77,9 @@ def hinge_loss(predictor_outputs: Array, targets: Array) -> Array:
 
         max(0, 1 - z·y)
 
-    >>> hinge_loss(jnp.array([0.5, 2.0]), jnp.array([1.0, -1.0]))
-    Array([0.5, 3. ], dtype=float32)
+    Example:
+        >>> hinge_loss(jnp.array([0.5, 2.0]), jnp.array([1.0, -1.0]))
+        Array([0.5, 3. ], dtype=float32)
     """
     return jnp.maximum(0, 1 - predictor_outputs * targets)
 
@@ -78,8 +89,9 @@ def perceptron_loss(predictor_outputs: Array, targets: Array) -> Array:
 
         max(0, -z·y)
 
-    >>> perceptron_loss(jnp.array([0.5, 2.0]), jnp.array([1.0, -1.0]))
-    Array([0., 2.], dtype=float32)
+    Example:
+        >>> perceptron_loss(jnp.array([0.5, 2.0]), jnp.array([1.0, -1.0]))
+        Array([0., 2.], dtype=float32)
     """
     check_same_shape("perceptron_loss", predictor_outputs=predictor_outputs, targets=targets)
     return jnp.maximum(0, -predictor_outputs * targets)
@@ -91,11 +103,12 @@ def sparsemax_loss(logits: Array, labels: Array) -> Array:
         s(-z) where y, else s(z);   s(x) = 0 for x ≤ -1,  ¼·(x + 1)² to 1,  then x
 
     Args:
-      logits: an array of floats.
-      labels: bools.
+        logits: an array of floats.
+        labels: bools.
 
-    >>> sparsemax_loss(jnp.array([0.5, 2.0]), jnp.array([1, 0]))
-    Array([0.0625, 2.    ], dtype=float32)
+    Example:
+        >>> sparsemax_loss(jnp.array([0.5, 2.0]), jnp.array([1, 0]))
+        Array([0.0625, 2.    ], dtype=float32)
     """
     return nn.sparse_plus(jnp.where(labels, -logits, logits))
 
@@ -114,13 +127,14 @@ def softmax_cross_entropy(
         -Σ y·log softmax(z)
 
     Args:
-      logits: an array of floats with classes along `axis`.
-      labels: probabilities, of a shape that broadcasts.
-      axis: the axis, or axes, of the classes.
-      where: which classes to include.
+        logits: an array of floats with classes along `axis`.
+        labels: probabilities, of a shape that broadcasts.
+        axis: the axis, or axes, of the classes.
+        where: which classes to include.
 
-    >>> softmax_cross_entropy(jnp.array([1.0, 2.0, 0.0]), jnp.array([0.0, 1.0, 0.0]))
-    Array(0.407606, dtype=float32)
+    Example:
+        >>> softmax_cross_entropy(jnp.array([1.0, 2.0, 0.0]), jnp.array([0.0, 1.0, 0.0]))
+        Array(0.407606, dtype=float32)
     """
     check_floating("softmax_cross_entropy", logits=logits)
     where = _with_rank(where, logits, axis)
@@ -135,13 +149,14 @@ def softmax_cross_entropy_with_integer_labels(
         log Σ exp(z) - z[y]
 
     Args:
-      logits: an array of floats with classes along `axis`.
-      labels: integers, of the shape of the logits without `axis`.
-      axis: the axis of the classes; several are taken as one, in their order.
-      where: which classes to include.
+        logits: an array of floats with classes along `axis`.
+        labels: integers, of the shape of the logits without `axis`.
+        axis: the axis of the classes; several are taken as one, in their order.
+        where: which classes to include.
 
-    >>> softmax_cross_entropy_with_integer_labels(jnp.array([1.0, 2.0, 0.0]), jnp.array(1))
-    Array(0.40760612, dtype=float32)
+    Example:
+        >>> softmax_cross_entropy_with_integer_labels(jnp.array([1.0, 2.0, 0.0]), jnp.array(1))
+        Array(0.40760612, dtype=float32)
     """
     name = "softmax_cross_entropy_with_integer_labels"
     check_floating(name, logits=logits)
@@ -187,11 +202,12 @@ def safe_softmax_cross_entropy(logits: Array, labels: Array) -> Array:
     """`softmax_cross_entropy` in which labels of 0 give 0 also where a logit is -inf.
 
     Args:
-      logits: an array of floats with classes along the last axis.
-      labels: probabilities of the same shape.
+        logits: an array of floats with classes along the last axis.
+        labels: probabilities of the same shape.
 
-    >>> safe_softmax_cross_entropy(jnp.array([0.0, 0.0, -jnp.inf]), jnp.array([1.0, 0.0, 0.0]))
-    Array(0.6931472, dtype=float32)
+    Example:
+        >>> safe_softmax_cross_entropy(jnp.array([0.0, 0.0, -jnp.inf]), jnp.array([1.0, 0.0, 0.0]))
+        Array(0.6931472, dtype=float32)
     """
     check_floating("safe_softmax_cross_entropy", logits=logits)
     return -jnp.sum(_weighted_log_softmax(logits, labels), axis=-1)
@@ -205,14 +221,15 @@ def poly_loss_cross_entropy(
         -Σ y·log softmax(z) + ε·Σ y·(1 - softmax(z))
 
     Args:
-      logits: an array of floats with classes along `axis`.
-      labels: probabilities.
-      epsilon: the factor of the linear term.
-      axis: the axis, or axes, of the classes.
-      where: which classes to include.
+        logits: an array of floats with classes along `axis`.
+        labels: probabilities.
+        epsilon: the factor of the linear term.
+        axis: the axis, or axes, of the classes.
+        where: which classes to include.
 
-    >>> poly_loss_cross_entropy(jnp.array([1.0, 2.0, 0.0]), jnp.array([0.0, 1.0, 0.0]))
-    Array(1.0771241, dtype=float32)
+    Example:
+        >>> poly_loss_cross_entropy(jnp.array([1.0, 2.0, 0.0]), jnp.array([0.0, 1.0, 0.0]))
+        Array(1.0771241, dtype=float32)
     """
     check_floating("poly_loss_cross_entropy", logits=logits, labels=labels)
     miss = jnp.sum(labels * (1 - nn.softmax(logits, axis, where)), axis=axis, where=where)
@@ -230,11 +247,12 @@ def multiclass_hinge_loss(scores: Array, labels: Array) -> Array:
         max over classes k of (z[k] + 1[k ≠ y]) - z[y]
 
     Args:
-      scores: an array with classes along the last axis.
-      labels: integers.
+        scores: an array with classes along the last axis.
+        labels: integers.
 
-    >>> multiclass_hinge_loss(jnp.array([1.0, 2.0, 0.0]), jnp.array(0))
-    Array(2., dtype=float32)
+    Example:
+        >>> multiclass_hinge_loss(jnp.array([1.0, 2.0, 0.0]), jnp.array(0))
+        Array(2., dtype=float32)
     """
     scores = jnp.asarray(scores)
     chosen, score = _score_of(scores, labels)
@@ -247,11 +265,12 @@ def multiclass_perceptron_loss(scores: Array, labels: Array) -> Array:
         max z - z[y]
 
     Args:
-      scores: an array with classes along the last axis.
-      labels: integers.
+        scores: an array with classes along the last axis.
+        labels: integers.
 
-    >>> multiclass_perceptron_loss(jnp.array([1.0, 2.0, 0.0]), jnp.array(0))
-    Array(1., dtype=float32)
+    Example:
+        >>> multiclass_perceptron_loss(jnp.array([1.0, 2.0, 0.0]), jnp.array(0))
+        Array(1., dtype=float32)
     """
     scores = jnp.asarray(scores)
     return jnp.max(scores, axis=-1) - _score_of(scores, labels)[1]
@@ -263,16 +282,17 @@ def multiclass_sparsemax_loss(scores: Array, labels: Array) -> Array:
         ⟨q, z - z[y]⟩ + ½·(1 - ‖q‖²),   q = sparsemax(z)
 
     Args:
-      scores: an array of shape (examples, classes).
-      labels: integers of shape (examples,).
+        scores: an array of shape (examples, classes).
+        labels: integers of shape (examples,).
 
-    >>> multiclass_sparsemax_loss(jnp.array([[1.0, 1.5, 0.0]]), jnp.array([0]))
-    Array([0.5625], dtype=float32)
+    Example:
+        >>> multiclass_sparsemax_loss(jnp.array([[1.0, 1.5, 0.0]]), jnp.array([0]))
+        Array([0.5625], dtype=float32)
     """
 
     def one(scores, label):
         q = projection_simplex(scores)
-        # The place of the label is 0, also where its score is infinite.
+        # The entry of the label is 0, also where its score is infinite.
         relative = (scores - scores[label]).at[label].set(0.0)
         return jnp.dot(q, jnp.where(q, relative, 0.0)) + 0.5 * (1.0 - jnp.dot(q, q))
 
@@ -280,19 +300,20 @@ def multiclass_sparsemax_loss(scores: Array, labels: Array) -> Array:
 
 
 def make_fenchel_young_loss(max_fun: Any) -> Any:
-    """The loss that belongs to a convex maximum over predictions.
+    """The Fenchel-Young loss of a convex maximum over predictions.
 
         loss(z, y) = max_fun(z) - ⟨y, z⟩
 
     Args:
-      max_fun: a function of a vector of scores, such as `logsumexp`.
+        max_fun: a function of a vector of scores, such as `logsumexp`.
 
     Returns:
-      a function of scores and targets, both with classes along the last axis.
+        a function of scores and targets, both with classes along the last axis.
 
-    >>> loss = make_fenchel_young_loss(nn.logsumexp)
-    >>> loss(jnp.array([1.0, 2.0, 0.0]), jnp.array([0.0, 1.0, 0.0]))
-    Array(0.40760612, dtype=float32)
+    Example:
+        >>> loss = make_fenchel_young_loss(nn.logsumexp)
+        >>> loss(jnp.array([1.0, 2.0, 0.0]), jnp.array([0.0, 1.0, 0.0]))
+        Array(0.40760612, dtype=float32)
     """
 
     def fenchel_young_loss(scores, targets, *args, **kwargs):

@@ -10,6 +10,8 @@ from namoo import numpy as jnp
 from namoo.optim.losses.checks import check_floating
 from namoo.optim.losses.regression import cosine_similarity
 
+__all__ = ["ntxent", "ranking_softmax_loss", "triplet_margin_loss"]
+
 Array = Any
 
 
@@ -20,12 +22,13 @@ def ntxent(embeddings: Array, labels: Array, temperature: Any = 0.07) -> Array:
         -log( e(i, j) / (e(i, j) + Σ over k of other labels e(i, k)) ),   e = exp(cos / temperature)
 
     Args:
-      embeddings: floats of shape (examples, features).
-      labels: integers of shape (examples,).
-      temperature: the scale of the cosines.
+        embeddings: floats of shape (examples, features).
+        labels: integers of shape (examples,).
+        temperature: the scale of the cosines.
 
-    >>> ntxent(jnp.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]), jnp.array([0, 0, 1]), 1.0)
-    Array(0.33043772, dtype=float32)
+    Example:
+        >>> ntxent(jnp.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]), jnp.array([0, 0, 1]), 1.0)
+        Array(0.33043772, dtype=float32)
     """
     check_floating("ntxent", embeddings=embeddings)
     embeddings, labels = jnp.asarray(embeddings), jnp.asarray(labels)
@@ -61,17 +64,18 @@ def triplet_margin_loss(
         max(d(a, p) - d(a, n) + margin, 0),   d(x, y) = (Σ (x - y)ᵏ + ε)^(1/k)
 
     Args:
-      anchors: vectors along `axis`.
-      positives: vectors that are to be near.
-      negatives: vectors that are to be far.
-      axis: the axis of the vectors.
-      norm_degree: the degree k.
-      margin: by how much.
-      eps: added under the root.
+        anchors: vectors along `axis`.
+        positives: vectors that are to be near.
+        negatives: vectors that are to be far.
+        axis: the axis of the vectors.
+        norm_degree: the degree k.
+        margin: by how much.
+        eps: added under the root.
 
-    >>> a = jnp.array([0.0, 0.0])
-    >>> triplet_margin_loss(a, jnp.array([1.0, 0.0]), jnp.array([0.0, 1.5]))
-    Array(0.5000001, dtype=float32)
+    Example:
+        >>> a = jnp.array([0.0, 0.0])
+        >>> triplet_margin_loss(a, jnp.array([1.0, 0.0]), jnp.array([0.0, 1.5]))
+        Array(0.5000001, dtype=float32)
     """
     check_floating("triplet_margin_loss", anchors=anchors, positives=positives, negatives=negatives)
 
@@ -94,14 +98,15 @@ def ranking_softmax_loss(
         -Σ y·log softmax(z)
 
     Args:
-      logits: scores, with lists along the last axis.
-      labels: relevances.
-      where: which items are there.
-      weights: weights of the items.
-      reduce_fn: how the losses of lists are joined, `jnp.mean` or `jnp.sum`; None keeps them.
+        logits: scores, with lists along the last axis.
+        labels: relevances.
+        where: which items are present.
+        weights: weights of the items.
+        reduce_fn: how the losses of lists are joined, `jnp.mean` or `jnp.sum`; None keeps them.
 
-    >>> ranking_softmax_loss(jnp.array([1.0, 2.0, 0.0]), jnp.array([0.0, 1.0, 0.0]))
-    Array(0.407606, dtype=float32)
+    Example:
+        >>> ranking_softmax_loss(jnp.array([1.0, 2.0, 0.0]), jnp.array([0.0, 1.0, 0.0]))
+        Array(0.407606, dtype=float32)
     """
     check_floating("ranking_softmax_loss", logits=logits)
     logits = jnp.asarray(logits)

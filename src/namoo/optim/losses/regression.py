@@ -7,6 +7,10 @@ from typing import Any
 from namoo import numpy as jnp
 from namoo.optim.losses.checks import check_floating, check_same_shape
 
+__all__ = [
+    "cosine_distance", "cosine_similarity", "huber_loss", "l2_loss", "log_cosh", "squared_error",
+]  # fmt: skip
+
 Array = Any
 
 
@@ -20,11 +24,12 @@ def squared_error(predictions: Array, targets: Array | None = None) -> Array:
         (p - t)²
 
     Args:
-      predictions: an array of floats.
-      targets: an array of the same shape; 0 by default.
+        predictions: an array of floats.
+        targets: an array of the same shape; 0 by default.
 
-    >>> squared_error(jnp.array([1.0, 3.0]), jnp.array([1.0, 1.0]))
-    Array([0., 4.], dtype=float32)
+    Example:
+        >>> squared_error(jnp.array([1.0, 3.0]), jnp.array([1.0, 1.0]))
+        Array([0., 4.], dtype=float32)
     """
     check_floating("squared_error", predictions=predictions)
     if targets is not None:
@@ -38,11 +43,12 @@ def l2_loss(predictions: Array, targets: Array | None = None) -> Array:
         ½·(p - t)²
 
     Args:
-      predictions: an array of floats.
-      targets: an array of the same shape; 0 by default.
+        predictions: an array of floats.
+        targets: an array of the same shape; 0 by default.
 
-    >>> l2_loss(jnp.array([1.0, 3.0]), jnp.array([1.0, 1.0]))
-    Array([0., 2.], dtype=float32)
+    Example:
+        >>> l2_loss(jnp.array([1.0, 3.0]), jnp.array([1.0, 1.0]))
+        Array([0., 2.], dtype=float32)
     """
     return 0.5 * squared_error(jnp.asarray(predictions), targets)
 
@@ -53,12 +59,13 @@ def huber_loss(predictions: Array, targets: Array | None = None, *, delta: Any =
         ½·e²   for |e| ≤ δ,   else   δ·(|e| - ½·δ),    e = p - t
 
     Args:
-      predictions: an array of floats.
-      targets: an array; 0 by default.
-      delta: where the line begins.
+        predictions: an array of floats.
+        targets: an array; 0 by default.
+        delta: where the line begins.
 
-    >>> huber_loss(jnp.array([0.5, 3.0]))
-    Array([0.125, 2.5  ], dtype=float32)
+    Example:
+        >>> huber_loss(jnp.array([0.5, 3.0]))
+        Array([0.125, 2.5  ], dtype=float32)
     """
     check_floating("huber_loss", predictions=predictions)
     size = jnp.abs(_errors(predictions, targets))
@@ -72,11 +79,12 @@ def log_cosh(predictions: Array, targets: Array | None = None) -> Array:
         log cosh(p - t)
 
     Args:
-      predictions: an array of floats.
-      targets: an array; 0 by default.
+        predictions: an array of floats.
+        targets: an array; 0 by default.
 
-    >>> log_cosh(jnp.array([0.0, 100.0]))
-    Array([ 0.      , 99.306854], dtype=float32)
+    Example:
+        >>> log_cosh(jnp.array([0.0, 100.0]))
+        Array([ 0.      , 99.306854], dtype=float32)
     """
     check_floating("log_cosh", predictions=predictions)
     errors = jnp.asarray(_errors(predictions, targets))
@@ -96,14 +104,15 @@ def cosine_similarity(
         ⟨p, t⟩ / (‖p‖·‖t‖)
 
     Args:
-      predictions: vectors along `axis`.
-      targets: vectors along `axis`.
-      epsilon: the least square of a norm.
-      axis: the axis, or axes.
-      where: which elements to include.
+        predictions: vectors along `axis`.
+        targets: vectors along `axis`.
+        epsilon: the smallest squared norm.
+        axis: the axis, or axes.
+        where: which elements to include.
 
-    >>> cosine_similarity(jnp.array([1.0, 0.0]), jnp.array([1.0, 1.0]))
-    Array(0.70710677, dtype=float32)
+    Example:
+        >>> cosine_similarity(jnp.array([1.0, 0.0]), jnp.array([1.0, 1.0]))
+        Array(0.70710677, dtype=float32)
     """
     check_floating("cosine_similarity", predictions=predictions, targets=targets)
 
@@ -124,7 +133,8 @@ def cosine_distance(
 ) -> Array:
     """One minus the cosine of the angle between vectors; see `cosine_similarity`.
 
-    >>> cosine_distance(jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0]))
-    Array(1., dtype=float32)
+    Example:
+        >>> cosine_distance(jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0]))
+        Array(1., dtype=float32)
     """
     return 1.0 - cosine_similarity(predictions, targets, epsilon=epsilon, axis=axis, where=where)

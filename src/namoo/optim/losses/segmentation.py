@@ -9,6 +9,8 @@ from namoo import numpy as jnp
 from namoo.core.trace import Tracer
 from namoo.optim.losses.checks import check_rank, check_same_shape
 
+__all__ = ["binary_dice_loss", "dice_loss", "multiclass_generalized_dice_loss"]
+
 Array = Any
 
 _REDUCTIONS = {
@@ -36,20 +38,21 @@ def dice_loss(
         1 - (I + s) / (I + α·(P - I) + β·(T - I) + s),    I = Σ p·t,  P = Σ p,  T = Σ t
 
     Args:
-      predictions: logits of shape (examples, *space, classes).
-      targets: one-hot labels of that shape.
-      class_weights: a weight for each class.
-      smooth: the term s.
-      alpha: the weight of what is predicted and not there.
-      beta: the weight of what is there and not predicted.
-      apply_softmax: False takes predictions as probabilities. For one class the logistic function
-        is applied.
-      reduction: 'mean', 'sum' or 'none', over the classes.
-      ignore_background: leave out class 0.
-      axis: the axes of space; all between the first and the last by default.
+        predictions: logits of shape (examples, *space, classes).
+        targets: one-hot labels of that shape.
+        class_weights: a weight for each class.
+        smooth: the term s.
+        alpha: the weight of false positives.
+        beta: the weight of false negatives.
+        apply_softmax: False takes predictions as probabilities. For one class the logistic function
+          is applied.
+        reduction: 'mean', 'sum' or 'none', over the classes.
+        ignore_background: leave out class 0.
+        axis: the axes of space; all between the first and the last by default.
 
-    >>> dice_loss(jnp.array([[[9.0, 0.0], [0.0, 9.0]]]), jnp.array([[[1.0, 0.0], [1.0, 0.0]]]))
-    Array([0.26666665], dtype=float32)
+    Example:
+        >>> dice_loss(jnp.array([[[9.0, 0.0], [0.0, 9.0]]]), jnp.array([[[1.0, 0.0], [1.0, 0.0]]]))
+        Array([0.26666665], dtype=float32)
     """
     if reduction not in _REDUCTIONS:
         raise ValueError(
@@ -105,15 +108,16 @@ def multiclass_generalized_dice_loss(
         weight of a class ∝ 1 / (its number of pixels)²
 
     Args:
-      predictions: logits of shape (examples, *space, classes).
-      targets: one-hot labels of that shape.
-      smooth: the term s of `dice_loss`.
-      apply_softmax: False takes predictions as probabilities.
-      ignore_background: leave out class 0.
+        predictions: logits of shape (examples, *space, classes).
+        targets: one-hot labels of that shape.
+        smooth: the term s of `dice_loss`.
+        apply_softmax: False takes predictions as probabilities.
+        ignore_background: leave out class 0.
 
-    >>> t = jnp.array([[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]])
-    >>> multiclass_generalized_dice_loss(2 * t, t)
-    Array(0.08161393, dtype=float32)
+    Example:
+        >>> t = jnp.array([[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]])
+        >>> multiclass_generalized_dice_loss(2 * t, t)
+        Array(0.08161393, dtype=float32)
     """
     check_same_shape("multiclass_generalized_dice_loss", predictions=predictions, targets=targets)
     counts = jnp.sum(targets, axis=tuple(range(targets.ndim - 1)))
@@ -137,13 +141,14 @@ def binary_dice_loss(
     """`dice_loss` of one class.
 
     Args:
-      predictions: logits of shape (examples, *space), or with a last axis of length 1.
-      targets: labels of that shape.
-      smooth: the term s of `dice_loss`.
-      apply_sigmoid: False takes predictions as probabilities.
+        predictions: logits of shape (examples, *space), or with a last axis of length 1.
+        targets: labels of that shape.
+        smooth: the term s of `dice_loss`.
+        apply_sigmoid: False takes predictions as probabilities.
 
-    >>> binary_dice_loss(jnp.array([[9.0, -9.0]]), jnp.array([[1.0, 1.0]]))
-    Array([0.19999999], dtype=float32)
+    Example:
+        >>> binary_dice_loss(jnp.array([[9.0, -9.0]]), jnp.array([[1.0, 1.0]]))
+        Array([0.19999999], dtype=float32)
     """
     if predictions.ndim == targets.ndim and predictions.shape[-1] != 1:
         predictions, targets = predictions[..., None], targets[..., None]

@@ -8,6 +8,8 @@ from namoo import lax, nn
 from namoo import numpy as jnp
 from namoo.optim.losses.checks import check_rank, check_same_shape
 
+__all__ = ["ctc_loss", "ctc_loss_with_forward_probs"]
+
 Array = Any
 
 
@@ -23,16 +25,17 @@ def ctc_loss_with_forward_probs(
     """`ctc_loss`, and the logarithms of the probabilities it was computed from.
 
     Returns:
-      the loss of each sequence; for each time and each number of labels done the logarithm of the
-      probability that a blank, or that the last of these labels, stands there: shapes (times,
-      examples, labels + 1) and (times, examples, labels).
+        the loss of each sequence; for each time and each number of labels done the logarithm of the
+        probability that a blank, or that the last of these labels, stands there: shapes (times,
+        examples, labels + 1) and (times, examples, labels).
 
-    >>> zeros = jnp.zeros
-    >>> outs = ctc_loss_with_forward_probs(
-    ...     zeros((1, 3, 2)), zeros((1, 3)), jnp.ones((1, 1), int), zeros((1, 1))
-    ... )
-    >>> [x.shape for x in outs]
-    [(1,), (3, 1, 2), (3, 1, 1)]
+    Example:
+        >>> zeros = jnp.zeros
+        >>> outs = ctc_loss_with_forward_probs(
+        ...     zeros((1, 3, 2)), zeros((1, 3)), jnp.ones((1, 1), int), zeros((1, 1))
+        ... )
+        >>> [x.shape for x in outs]
+        [(1,), (3, 1, 2), (3, 1, 1)]
     """
     check_rank("ctc_loss", "logits", logits, 3)
     check_rank("ctc_loss", "labels", labels, 2)
@@ -96,19 +99,20 @@ def ctc_loss(
     """Minus the logarithm of the probability of a sequence of labels, over all alignments.
 
     Args:
-      logits: floats of shape (examples, times, classes).
-      logit_paddings: 1 at times that are not there, else 0; shape (examples, times).
-      labels: integers of shape (examples, labels).
-      label_paddings: 1 for labels that are not there, else 0; of the labels' shape.
-      blank_id: the class that stands for no label.
-      log_epsilon: a large negative number, in the place of log 0.
+        logits: floats of shape (examples, times, classes).
+        logit_paddings: 1 at padded times, else 0; shape (examples, times).
+        labels: integers of shape (examples, labels).
+        label_paddings: 1 for padded labels, else 0; of the labels' shape.
+        blank_id: the class that stands for no label.
+        log_epsilon: a large negative number, instead of log 0.
 
     Returns:
-      the loss of each sequence, of shape (examples,).
+        the loss of each sequence, of shape (examples,).
 
-    >>> zeros = jnp.zeros
-    >>> ctc_loss(zeros((1, 3, 2)), zeros((1, 3)), jnp.ones((1, 1), int), zeros((1, 1)))
-    Array([0.28768206], dtype=float32)
+    Example:
+        >>> zeros = jnp.zeros
+        >>> ctc_loss(zeros((1, 3, 2)), zeros((1, 3)), jnp.ones((1, 1), int), zeros((1, 1)))
+        Array([0.28768206], dtype=float32)
     """
     return ctc_loss_with_forward_probs(
         logits, logit_paddings, labels, label_paddings, blank_id=blank_id, log_epsilon=log_epsilon

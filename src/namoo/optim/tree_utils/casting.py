@@ -9,6 +9,8 @@ from namoo import numpy as jnp
 from namoo import tree, tree_util
 from namoo.dtypes import canonicalize_dtype
 
+__all__ = ["tree_cast", "tree_cast_like", "tree_dtype"]
+
 Tree = Any
 
 
@@ -20,8 +22,9 @@ def canonical(dtype: Any) -> Any:
 def tree_cast(tree_: Tree, dtype: Any) -> Tree:
     """Every leaf as `dtype`; the tree itself if that is None.
 
-    >>> tree_cast([jnp.ones(1)], jnp.float16)
-    [Array([1.], dtype=float16)]
+    Example:
+        >>> tree_cast([jnp.ones(1)], jnp.float16)
+        [Array([1.], dtype=float16)]
     """
     return tree_ if dtype is None else tree.map(lambda x: x.astype(dtype), tree_)
 
@@ -29,8 +32,9 @@ def tree_cast(tree_: Tree, dtype: Any) -> Tree:
 def tree_cast_like(tree_: Tree, other_tree: Tree) -> Tree:
     """Every leaf in the type of its counterpart.
 
-    >>> tree_cast_like([jnp.ones(1)], [jnp.ones(1, jnp.int32)])
-    [Array([1], dtype=int32)]
+    Example:
+        >>> tree_cast_like([jnp.ones(1)], [jnp.ones(1, jnp.int32)])
+        [Array([1], dtype=int32)]
     """
     return tree.map(
         lambda x, o: jnp.asarray(x).astype(o.dtype) if hasattr(o, "dtype") else x, tree_, other_tree
@@ -46,20 +50,17 @@ def _lower(a, b):
     raise ValueError(f"tree_dtype: neither {a} nor {b} can be promoted to the other.")
 
 
-def _higher(a, b):
-    return b if _lower(a, b) == a else a
-
-
 def tree_dtype(tree_: Tree, mixed_dtype_handler: str | None = None) -> Any:
     """The type of a tree's leaves.
 
     Args:
-      tree_: a tree of arrays.
-      mixed_dtype_handler: what leaves of several types give: None raises, 'promote' the type
-        they promote to, 'highest' and 'lowest' the last and first of them in promotion.
+        tree_: a tree of arrays.
+        mixed_dtype_handler: the result for leaves of several types: None raises, 'promote' the type
+          they promote to, 'highest' and 'lowest' the last and first of them in promotion.
 
-    >>> tree_dtype([jnp.ones(1), jnp.ones(1, jnp.float16)], "lowest")
-    dtype('float16')
+    Example:
+        >>> tree_dtype([jnp.ones(1), jnp.ones(1, jnp.float16)], "lowest")
+        dtype('float16')
     """
     dtypes = [jnp.asarray(x).dtype for x in tree.leaves(tree_)]
     if not dtypes:
@@ -73,7 +74,11 @@ def tree_dtype(tree_: Tree, mixed_dtype_handler: str | None = None) -> Any:
                     "with mixed_dtype_handler='promote', 'highest' or 'lowest'."
                 )
         return dtypes[0]
-    choices = {"promote": jnp.promote_types, "highest": _higher, "lowest": _lower}
+    choices = {
+        "promote": jnp.promote_types,
+        "highest": lambda a, b: b if _lower(a, b) == a else a,
+        "lowest": _lower,
+    }
     if mixed_dtype_handler not in choices:
         raise ValueError(
             f"tree_dtype: mixed_dtype_handler must be None or one of {list(choices)}, "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from namoo import _dtypes
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy import linalg
 from namoo.numpy.promote import promote_types
@@ -33,7 +33,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Arra
         >>> vq(jnp.array([1.0, 4.0, 9.0]), jnp.array([0.0, 10.0]))
         (Array([0, 0, 1], dtype=int32), Array([1., 4., 1.], dtype=float32))
     """
-    x, codes = promote_types("vq", obs, code_book, to=_dtypes.to_inexact_dtype)
+    x, codes = promote_types("vq", obs, code_book, to=dtypes.to_inexact_dtype)
     if x.ndim != codes.ndim:
         raise ValueError(
             f"vq: obs and code_book must have the same rank, got shapes {x.shape} and "

@@ -1,4 +1,4 @@
-"""How the functions of linear algebra take their arguments."""
+"""Arguments of the functions of linear algebra."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from namoo import _dtypes
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_types
 
@@ -15,7 +15,7 @@ from namoo.numpy.promote import promote_types
 def inexact(name: str, *args: Any) -> list[Array]:
     """Arguments, nested lists among them, as arrays of their common floating or complex type."""
     arrays = map(jnp.asarray, args)
-    return promote_types(f"scipy.linalg.{name}", *arrays, to=_dtypes.to_inexact_dtype)
+    return promote_types(f"scipy.linalg.{name}", *arrays, to=dtypes.to_inexact_dtype)
 
 
 def fitting(name: str, a: Array, b: Array) -> tuple[Array, Array, bool]:
@@ -27,7 +27,7 @@ def fitting(name: str, a: Array, b: Array) -> tuple[Array, Array, bool]:
         b: a vector [n], or matrices [..., n, k].
 
     Returns:
-        `a`, `b`, and whether `b` stands for vectors: then k is 1.
+        `a`, `b`, and whether `b` holds vectors: then k is 1.
 
     Raises:
         ValueError: the shapes do not fit.

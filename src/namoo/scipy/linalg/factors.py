@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, lax
+from namoo import lax
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.lax.linalg import qdwh
 from namoo.numpy import linalg
-from namoo.primitives import decompositions
-from namoo.primitives import linalg as primitive
-from namoo.primitives import qr as householder
-from namoo.primitives.matrices import adjoint, check_square, matmul, mT, symmetrize
+from namoo.primitives.linalg import qr as householder
+from namoo.primitives.linalg import spectral
+from namoo.primitives.linalg import systems as primitive
+from namoo.primitives.linalg.matrices import adjoint, check_square, matmul, mT, symmetrize
 from namoo.scipy.linalg.arguments import inexact, on_stacks
 from namoo.scipy.linalg.solving import solve_anticommutator
 from namoo.transforms.custom import custom_jvp
@@ -254,7 +255,7 @@ def svd(
         Array([4., 3.], dtype=float32)
     """
     (x,) = inexact("svd", a)
-    return decompositions.svd(x, full_matrices=full_matrices, compute_uv=compute_uv)
+    return spectral.svd(x, full_matrices=full_matrices, compute_uv=compute_uv)
 
 
 def schur(a: Any, output: str = "real") -> list[Array]:
@@ -282,8 +283,8 @@ def schur(a: Any, output: str = "real") -> list[Array]:
         raise ValueError(f"schur: output must be 'real' or 'complex', got {output!r}.")
     if output == "complex":
         a = jnp.asarray(a)
-        a = a.astype(_dtypes.to_complex_dtype(a.dtype))
-    return decompositions.schur(a)
+        a = a.astype(dtypes.to_complex_dtype(a.dtype))
+    return spectral.schur(a)
 
 
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
@@ -314,7 +315,7 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
         raise ValueError(
             f"rsf2csf: T and Z must be of one size, got shapes {t.shape} and {z.shape}."
         )
-    dtype = _dtypes.to_complex_dtype(_dtypes.result_type(t, z))
+    dtype = dtypes.to_complex_dtype(dtypes.result_type(t, z))
     t, z = t.astype(dtype), z.astype(dtype)
     if t.shape[-1] < 2:
         return t, z
@@ -382,7 +383,7 @@ def hessenberg(
     n = a.shape[-1] if a.ndim else 0
     if a.ndim > 1 and n == 0:
         return (jnp.zeros_like(a), jnp.zeros_like(a)) if calc_q else jnp.zeros_like(a)
-    packed, taus = decompositions.hessenberg(a)
+    packed, taus = spectral.hessenberg(a)
     h = jnp.triu(packed, -1)
     if not calc_q:
         return h
@@ -396,7 +397,7 @@ def hessenberg(
 def _unitary_factor(a: Any, method: str, eps: float | None, max_iterations: int | None) -> Any:
     """The U of a = U P, for one matrix with at least as many rows as columns."""
     if method == "svd":
-        u, _, vh = decompositions.svd(a, full_matrices=False)
+        u, _, vh = spectral.svd(a, full_matrices=False)
         return matmul(u, vh)
     return qdwh(a, eps=eps, max_iterations=max_iterations)[0]
 
@@ -404,7 +405,7 @@ def _unitary_factor(a: Any, method: str, eps: float | None, max_iterations: int 
 @_unitary_factor.defjvp
 def _unitary_factor_jvp(method, eps, max_iterations, primals, tangents):
     # Uᴴ dU is anti-Hermitian, and dP Hermitian: Uᴴ dA - dAᴴ U = (Uᴴ dU) P + P (Uᴴ dU).  The rest
-    # of dU is what leaves the space of the columns of U, (I - U Uᴴ) dA P⁻¹.
+    # of dU is outside the column space of U, (I - U Uᴴ) dA P⁻¹.
     (a,), (da,) = primals, tangents
     u = _unitary_factor(a, method, eps, max_iterations)
     uh = adjoint(u)
@@ -511,7 +512,7 @@ def eigh(
     subset = None if eigvals is None else (eigvals[0], eigvals[1] + 1)
     if b is None:
         (x,) = inexact("eigh", a)
-        v, w = decompositions.eigh(x, lower=lower, subset_by_index=subset)
+        v, w = spectral.eigh(x, lower=lower, subset_by_index=subset)
         return w if eigvals_only else (w, v)
     x, other = inexact("eigh", a, b)
     check_square("eigh", x.shape[-2:])
@@ -524,7 +525,7 @@ def eigh(
         x = solve(adjoint(solve(x)))
     else:
         x = matmul(adjoint(factor), x, factor)
-    v, w = decompositions.eigh(x, subset_by_index=subset)
+    v, w = spectral.eigh(x, subset_by_index=subset)
     if eigvals_only:
         return w
     return w, (matmul(factor, v) if type == 3 else back(v))

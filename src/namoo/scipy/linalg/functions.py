@@ -9,16 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, lax
+from namoo import lax
 from namoo import numpy as jnp
+from namoo._base import dtypes
+from namoo._base.caches import cached
 from namoo.api.grad import jvp
 from namoo.api.jit import jit
 from namoo.core.array import Array
 from namoo.numpy import linalg
 from namoo.numpy.promote import promote_inexact
-from namoo.primitives import decompositions
-from namoo.primitives.linalg import triangular_solve
-from namoo.primitives.matrices import adjoint, matmul
+from namoo.primitives.linalg import spectral
+from namoo.primitives.linalg.matrices import adjoint, matmul
+from namoo.primitives.linalg.systems import triangular_solve
 from namoo.primitives.shape import stop_gradient_p
 from namoo.scipy.linalg.arguments import on_stacks
 from namoo.scipy.linalg.factors import rsf2csf, schur
@@ -43,7 +45,12 @@ _PADE: dict[str, tuple[tuple[int, ...], tuple[float, ...]]] = {
 }
 
 
-@functools.cache
+@cached(
+    "scipy.linalg Padé coefficients",
+    bound="dtypes with a table of orders",
+    keyed_by="orders",
+    kept=True,
+)
 def _pade_coefficients(orders: tuple[int, ...]) -> np.ndarray:
     """A row for each order m: (2m - j)! / (j! (m - j)!) for j = 0, …, m, then zeros."""
     table = np.zeros((len(orders), 14))
@@ -95,7 +102,7 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
 
     Args:
         A: matrices of shape [..., n, n].
-        upper_triangular: the matrices are upper triangular, which is quicker.
+        upper_triangular: the matrices are upper triangular, which is faster.
         max_squarings: the result is NaN where the norm of a matrix would need more squarings.
 
     Raises:
@@ -201,7 +208,7 @@ def _sqrtm(a: Any) -> Any:
     return _sqrtm_by_schur(a)
 
 
-# Compiled, because small differences of rounding grow in it: it has one result, however it is run.
+# Compiled, because it amplifies rounding differences: eager and compiled results are then equal.
 @functools.partial(jit, inline=True)
 def _sqrtm_by_schur(a: Array) -> Array:
     t, z = schur(a, "complex")
@@ -236,7 +243,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
                [0., 3.]], dtype=float32)
     """
     a = jnp.asarray(A)
-    return _sqrtm(a.astype(_dtypes.to_complex_dtype(a.dtype)))
+    return _sqrtm(a.astype(dtypes.to_complex_dtype(a.dtype)))
 
 
 def _funm_triangular(t: Array, values: Array) -> Array:
@@ -299,9 +306,7 @@ def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
     def value_jvp(primals, tangents):
         # Daleckii and Krein: dF = V (D ∘ (V⁻¹ dA V)) V⁻¹ with D of divided differences.
         out, t = value(*primals)
-        w, v = decompositions.eig(
-            primals[0], compute_left_eigenvectors=False, enable_eigvec_derivs=True
-        )
+        w, v = spectral.eig(primals[0], compute_left_eigenvectors=False, enable_eigvec_derivs=True)
         turned = linalg.solve(v, matmul(tangents[0].astype(v.dtype), v))
         change = matmul(v, _divided_differences(func, w) * turned)
         change = adjoint(linalg.solve(adjoint(v), adjoint(change)))

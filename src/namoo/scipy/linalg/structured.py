@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
 from namoo.numpy.promote import arrays_of, promote_inexact, promote_types
 
@@ -16,11 +16,11 @@ from namoo.numpy.promote import arrays_of, promote_inexact, promote_types
 def _constant(values: np.ndarray, dtype: Any = None) -> Array:
     """An array of the default float type, or of another."""
     with np.errstate(over="ignore"):
-        return EagerArray(values.astype(_dtypes.default_float_dtype() if dtype is None else dtype))
+        return EagerArray(values.astype(dtypes.default_float_dtype() if dtype is None else dtype))
 
 
 def _size(n: Any) -> int:
-    """The size of a matrix; what is negative counts as nothing."""
+    """The size of a matrix; negative numbers count as 0."""
     return max(operator.index(n), 0)
 
 
@@ -194,9 +194,8 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
         raise ValueError(f"convolution_matrix: n must be a positive integer, got {n}.")
     (x,) = arrays_of("convolution_matrix", a)
     if x.ndim == 0 or x.shape[-1] == 0:
-        raise ValueError(
-            f"convolution_matrix: len(a) must be at least 1 for a vector a, got {x.shape}."
-        )
+        what = "a must be at least 1-dimensional" if x.ndim == 0 else "len(a) must be at least 1"
+        raise ValueError(f"convolution_matrix: {what} for a vector a, got shape {x.shape}.")
     m = x.shape[-1]
     short = min(m, n) - 1
     cuts = {"full": (0, 0), "same": (short // 2, short - short // 2), "valid": (short, short)}
@@ -236,8 +235,8 @@ def leslie(f: Any, s: Any) -> Array:
         )
     if below.shape[-1] != n - 1:
         raise ValueError(
-            f"leslie: s must have one element less than f, got shapes {below.shape} and "
-            f"{first.shape}."
+            "leslie: Incorrect lengths for f and s: s must have one element less than f, got "
+            f"shapes {below.shape} and {first.shape}."
         )
     return _row_and_subdiagonal(first, below)
 
@@ -330,8 +329,8 @@ def fiedler_companion(a: Any) -> Array:
     out = out.at[..., 0, 0].set(coefficients[..., 1])
     if n == 1:
         return out
-    # Coefficients stand right of the diagonal in even rows, and left of it in those but the first;
-    # ones stand two places off it, where the row above or below has no coefficient.
+    # Coefficients are right of the diagonal in even rows, and left of it in those but the first;
+    # ones are two columns off it, where the row above or below has no coefficient.
     right, left = np.arange(0, n - 1, 2), np.arange(2, n, 2)
     out = out.at[..., right, right + 1].set(coefficients[..., right + 2])
     out = out.at[..., left, left - 1].set(coefficients[..., left + 1])
@@ -475,7 +474,7 @@ def hadamard(n: int, dtype: Any = int) -> Array:
     matrix = np.ones((1, 1))
     while matrix.shape[0] < n:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    return _constant(matrix, _dtypes.check_user_dtype_supported(dtype, "hadamard"))
+    return _constant(matrix, dtypes.check_user_dtype_supported(dtype, "hadamard"))
 
 
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
@@ -499,9 +498,9 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
     if scale not in scales:
         raise ValueError(f"dft: scale must be None, 'sqrtn' or 'n', got {scale!r}.")
     if dtype is None:
-        dtype = _dtypes.default_complex_dtype()
+        dtype = dtypes.default_complex_dtype()
     else:
-        dtype = _dtypes.check_user_dtype_supported(dtype, "dft")
+        dtype = dtypes.check_user_dtype_supported(dtype, "dft")
         if dtype.kind != "c":
             raise ValueError(f"dft: dtype must be a complex type, got {dtype}.")
     place = np.arange(n)

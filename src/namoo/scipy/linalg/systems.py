@@ -13,9 +13,9 @@ from namoo.api.jit import jit
 from namoo.core.array import Array
 from namoo.numpy import linalg
 from namoo.numpy.sorting import argsort
-from namoo.primitives import decompositions
-from namoo.primitives.linalg import lu_pivots_to_permutation, triangular_solve
-from namoo.primitives.matrices import adjoint, matmul, mT, take_rows
+from namoo.primitives.linalg import spectral
+from namoo.primitives.linalg.matrices import adjoint, matmul, mT, take_rows
+from namoo.primitives.linalg.systems import lu_pivots_to_permutation, triangular_solve
 from namoo.primitives.shape import stop_gradient_p
 from namoo.scipy.linalg.arguments import fitting, inexact, on_stacks
 from namoo.scipy.linalg.factors import cholesky, schur
@@ -203,7 +203,7 @@ def solve(
         b: one vector of shape [n], or matrices of shape [..., n, k].
         lower: which triangle of positive definite matrices is read.
         assume_a: what is known of the matrices: 'gen' nothing, 'sym' symmetric, 'her' Hermitian,
-            'pos' positive definite, which is quicker.
+            'pos' positive definite, which is faster.
         overwrite_a, overwrite_b, debug, check_finite: not used.
 
     Returns:
@@ -289,7 +289,7 @@ class _Eigen:
 
     @staticmethod
     def _with_inverse(a: Array) -> tuple[Array, Array, Array]:
-        w, v = decompositions.eig(a, compute_left_eigenvectors=False)
+        w, v = spectral.eig(a, compute_left_eigenvectors=False)
         return w, v, linalg.inv(v)
 
     def eigenvalues(self) -> tuple[Array, Array]:
@@ -312,7 +312,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
         A: matrices of shape [..., m, m].
         B: matrices of shape [..., n, n].
         C: matrices of shape [..., m, n]; batch axes broadcast.
-        method: 'schur', for any matrices, or 'eigen', quicker, for those with well conditioned
+        method: 'schur', for any matrices, or 'eigen', faster, for those with well conditioned
             eigenvectors.
         tol: the solution is NaN where the sum of an eigenvalue of A and one of B is below this:
             then it does not exist, or is not unique.
@@ -340,7 +340,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
     return _sylvester(a, b, c, method=method, tol=tol)
 
 
-# Compiled, because small differences of rounding grow in it: it has one result, however it is run.
+# Compiled, because it amplifies rounding differences: eager and compiled results are then equal.
 @functools.partial(jit, static_argnames=("method", "tol"), inline=True)
 def _sylvester(a: Array, b: Array, c: Array, *, method: str, tol: float) -> Array:
     form = _METHODS[method](*map(stop_gradient_p.bind, (a, b)))

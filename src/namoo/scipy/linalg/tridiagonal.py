@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
-from namoo.primitives import tridiagonal_eigen as primitive
+from namoo.primitives.linalg import tridiagonal_eigen as primitive
 
 
 def _indices(select: str, select_range: Any, n: int) -> tuple[int, int] | None:

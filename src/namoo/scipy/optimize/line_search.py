@@ -1,4 +1,4 @@
-"""How far to go in a direction: a step that satisfies the strong Wolfe conditions.
+"""Line search: a step that satisfies the strong Wolfe conditions.
 
 Nocedal and Wright (2006), "Numerical Optimization", algorithms 3.5 and 3.6.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from namoo import _dtypes, lax, tree_util
+from namoo import lax, tree_util
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.api.grad import value_and_grad
 from namoo.core.array import Array
 
@@ -30,7 +31,7 @@ class Point(NamedTuple):
 
 
 class Search(NamedTuple):
-    """What a line search found."""
+    """The result of a line search."""
 
     point: Point
     failed: Any
@@ -48,7 +49,7 @@ def dot(x: Array, y: Array) -> Array:
 
 
 def _cubic_minimum(low: Point, high: Point, third: Any, third_value: Any) -> Any:
-    """Where the cubic through three values, with one slope, is least."""
+    """Where the cubic through three values, with one slope, has its minimum."""
     b, c = high.step - low.step, third - low.step
     rise_b = high.value - low.value - low.slope * b
     rise_c = third_value - low.value - low.slope * c
@@ -60,21 +61,21 @@ def _cubic_minimum(low: Point, high: Point, third: Any, third_value: Any) -> Any
 
 
 def _quadratic_minimum(low: Point, high: Point) -> Any:
-    """Where the parabola through two values, with one slope, is least."""
+    """Where the parabola through two values, with one slope, has its minimum."""
     width = high.step - low.step
     square = (high.value - low.value - low.slope * width) / width**2
     return low.step - low.slope / (2 * square)
 
 
 class _Line:
-    """The function along the line x + t·p, and what a good step on it is."""
+    """The function along the line x + t·p, and the conditions of a good step."""
 
     def __init__(self, fun: Callable, x: Array, direction: Array, start: Point):
         self.fun, self.x, self.direction, self.start = fun, x, direction, start
-        self.narrow = 1e-10 if _dtypes.finfo(x.dtype).bits == 64 else 1e-5
+        self.narrow = 1e-10 if dtypes.finfo(x.dtype).bits == 64 else 1e-5
 
     def at(self, step: Any) -> Point:
-        step = jnp.asarray(step, _dtypes.finfo(self.direction.dtype).dtype)
+        step = jnp.asarray(step, dtypes.finfo(self.direction.dtype).dtype)
         value, gradient = value_and_grad(self.fun)(self.x + step * self.direction)
         point = Point(step, value, jnp.real(dot(gradient, self.direction)), gradient)
         return tree_util.tree_map(lambda x, like: x.astype(like.dtype), point, self.start)
@@ -87,7 +88,7 @@ class _Line:
         return jnp.abs(point.slope) <= -CURVATURE * self.start.slope
 
     def between(self, low: Point, high: Point, old: Point, count: Any) -> Any:
-        """A step inside of an interval: the least of a cubic, of a parabola, or the middle."""
+        """A step inside of an interval: the minimum of a cubic, of a parabola, or the midpoint."""
         width = high.step - low.step
         left, right = jnp.minimum(low.step, high.step), jnp.maximum(low.step, high.step)
         size = jnp.abs(width)
@@ -101,9 +102,9 @@ class _Line:
         return jnp.where((count > 0) & is_inside, cubic, out)
 
     def zoom(self, low: Point, high: Point, is_needed: Any) -> tuple[Point, Any, Any]:
-        """A good step between two others; whether there is none; how many points were looked at.
+        """A good step between two others; whether there is none; the number of points tried.
 
-        `low` has the least value of those that fall far enough, and its slope points to `high`.
+        `low` has the smallest value of those that decrease enough, and its slope points to `high`.
         """
 
         def goes_on(state):
@@ -128,7 +129,7 @@ class _Line:
         middle = low._replace(step=(low.step + high.step) / 2, value=(low.value + high.value) / 2)
         state = (low, high, middle, low, no, no, 0)
         low, _, _, best, done, failed, count = lax.while_loop(goes_on, narrow, state)
-        # The lowest point is better than none.
+        # Fall back to the lowest point.
         return choose(done, best, low), is_needed & ~done, count
 
 
@@ -146,10 +147,10 @@ def line_search(
     Args:
         fun: the function.
         x: where to start.
-        direction: where to go.
+        direction: the direction.
         value: the function's value at `x`.
         gradient: its gradient at `x`.
-        maxiter: how often the step may be doubled.
+        maxiter: the largest number of doublings of the step.
         last_value: the value before, from which a first step is guessed.
 
     Returns:
@@ -174,7 +175,7 @@ def line_search(
         is_high = line.is_too_high(new) | ((new.value >= last.value) & (count > 1))
         is_found = ~is_high & line.is_flat(new)
         is_past = ~is_high & ~is_found & (new.slope >= 0)
-        # The best step lies between this one and the last.
+        # The best step is between this one and the last.
         low, high = choose(is_high, last, new), choose(is_high, new, last)
         inside, lost, zooms = line.zoom(low, high, is_high | is_past)
         best = choose(is_high | is_past, inside, choose(is_found, new, best))
@@ -185,8 +186,8 @@ def line_search(
     state = (start, start, no, no, 1, 0)
     _, best, done, failed, count, evaluations = lax.while_loop(goes_on, step, state)
     status = jnp.where(failed, 1, jnp.where(count > maxiter, 3, 0))
-    if _dtypes.finfo(slope.dtype).bits != 64:
-        # A step so short that it changes nothing would never end.
+    if dtypes.finfo(slope.dtype).bits != 64:
+        # A step too short to change anything would never end.
         tiny = jnp.abs(best.step) < 1e-8
         best = best._replace(step=jnp.where(tiny, jnp.sign(best.step) * 1e-8, best.step))
     return Search(best, failed | ~done, status, evaluations)

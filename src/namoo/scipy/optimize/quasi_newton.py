@@ -21,13 +21,13 @@ class OptimizeResults(NamedTuple):
     Args:
         x: the solution.
         success: whether the gradient became small enough.
-        status: 0 for success; otherwise why it ended.
+        status: 0 for success; otherwise the reason of the failure.
         fun: the value at `x`.
         jac: the gradient at `x`.
         hess_inv: an approximation of the inverse of the Hessian matrix, or None.
-        nfev: how often the function was evaluated.
-        njev: how often its gradient was.
-        nit: how many iterations there were.
+        nfev: the number of evaluations of the function.
+        njev: the number of evaluations of its gradient.
+        nit: the number of iterations.
     """
 
     x: Any
@@ -42,7 +42,7 @@ class OptimizeResults(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Where a method is: the point, value and gradient, and what it knows of the curvature."""
+    """The state of a method: point, value, gradient, and its estimate of the curvature."""
 
     x: Any
     value: Any
@@ -114,7 +114,7 @@ def _bfgs(
         value=value,
         gradient=gradient,
         curvature=eye,
-        # As if the step before had been half as long as the gradient.
+        # As if the previous step had half the norm of the gradient.
         last_value=value + linalg.norm(gradient) / 2,
         converged=is_converged(gradient),
         failed=jnp.asarray(False),
@@ -137,7 +137,7 @@ class _History(NamedTuple):
 
 
 def _two_loops(history: _History, gradient: Array, count: Any) -> Array:
-    """The product of the inverse Hessian, as the last pairs tell it, with -gradient."""
+    """The product of the inverse Hessian, estimated from the last pairs, with -gradient."""
     size = history.weights.shape[0]
     known = jnp.minimum(count, size)
 
@@ -174,7 +174,7 @@ def _lbfgs(
     maxgrad: float | None = None,
     maxls: int = 20,
 ) -> OptimizeResults:
-    """BFGS with a memory of the last `maxcor` steps, in place of a matrix."""
+    """BFGS with a memory of the last `maxcor` steps, instead of a matrix."""
     if maxiter is None and maxfun is None and maxgrad is None:
         maxiter = x0.size * 200
     limits = [np.inf if n is None else n for n in (maxiter, maxfun, maxgrad)]
@@ -274,7 +274,7 @@ def minimize(
         x0: where to start, a vector of floats.
         args: more arguments of the function.
         method: 'BFGS', or 'l-bfgs-experimental-do-not-rely-on-this'.
-        tol: the largest component of the gradient at which the method ends; 1e-5 by default.
+        tol: the largest component of the gradient at which the method stops; 1e-5 by default.
         options: options of the method: `maxiter`, `norm`, `gtol`, and for BFGS
             `line_search_maxiter`; for L-BFGS `maxcor`, `ftol`, `maxfun`, `maxgrad`, `maxls`.
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy import fft
 from namoo.numpy.promote import promote_types
@@ -26,7 +26,7 @@ _MODES = ("full", "same", "valid")
 
 def _operands(name: str, in1: Any, in2: Any, mode: str) -> tuple[Array, Array]:
     """Two arrays of one floating or complex type and the same rank."""
-    in1, in2 = promote_types(name, in1, in2, to=_dtypes.to_inexact_dtype)
+    in1, in2 = promote_types(name, in1, in2, to=dtypes.to_inexact_dtype)
     if in1.ndim != in2.ndim:
         raise ValueError(
             f"{name}: in1 and in2 must have the same number of axes, got shapes {in1.shape} and "
@@ -53,7 +53,7 @@ def _lengths(name: str, m: Shape, n: Shape, mode: str) -> Shape:
 
 
 def _starts(m: Shape, n: Shape, lengths: Shape) -> Shape:
-    """Where the result begins within the full convolution, so that it is its middle."""
+    """The start of the centred part of the full convolution."""
     return tuple((a + b - 1 - out) // 2 for a, b, out in zip(m, n, lengths, strict=True))
 
 
@@ -83,9 +83,9 @@ def convolve(
     Args:
         in1: the first array.
         in2: the second array, of the same rank.
-        mode: 'full' for all of it; 'same' for the middle part of the shape of `in1`; 'valid' for
-            the part where one array lies within the other.
-        method: 'direct' (or 'auto'), or 'fft', which is quicker for large arrays.
+        mode: 'full' for the whole; 'same' for the middle part of the shape of `in1`; 'valid' for
+            the part where one array is inside the other.
+        method: 'direct' (or 'auto'), or 'fft', which is faster for large arrays.
         precision: the precision of products, as for `lax.conv_general_dilated`.
 
     Raises:
@@ -154,7 +154,7 @@ def _convolve_plane(
     surrounding: tuple[str, Any] | None,
     precision: Any,
 ) -> Array:
-    """A part of the full convolution, where something other than zeros surrounds `in1`."""
+    """A part of the full convolution, with boundary values other than zeros around `in1`."""
     if surrounding is None:
         return _direct(in1, in2, starts, lengths, precision)
     boundary, fillvalue = surrounding
@@ -179,7 +179,7 @@ def convolve2d(
         in1: the first matrix.
         in2: the second matrix.
         mode: as for `convolve`.
-        boundary: what surrounds `in1`: 'fill' for one value, 'wrap' for copies of it, 'symm' for
+        boundary: the values around `in1`: 'fill' for one value, 'wrap' for copies of it, 'symm' for
             its mirror images.
         fillvalue: that value.
         precision: the precision of products.
@@ -226,7 +226,7 @@ def correlate2d(
     in1, in2, has_zeros = _planes("correlate2d", in1, in2, mode, boundary, fillvalue)
     m, n = in1.shape, in2.shape
     lengths = _lengths("correlate2d", m, n, mode)
-    # Of two middles, the one that convolving the mirrored matrix would take.
+    # Of two centres, the one of a convolution with the mirrored matrix.
     starts = tuple(-(-(a + b - 1 - out) // 2) for a, b, out in zip(m, n, lengths, strict=True))
     surrounding = None if has_zeros else (boundary, fillvalue)
     out = _convolve_plane(in1, jnp.flip(jnp.conj(in2)), starts, lengths, surrounding, precision)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo import _dtypes
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy import fft
 from namoo.numpy.creation import concrete
@@ -24,7 +24,7 @@ def _integer(name: str, value: Any) -> int:
 
 
 def _named_window(window: Any, length: int) -> np.ndarray:
-    """The values of a window that SciPy knows by name."""
+    """The values of one of SciPy's named windows."""
     if isinstance(window, str) and window == "hann":
         place = np.arange(length) / max(length, 1)
         return np.ones(1) if length == 1 else np.sin(np.pi * place) ** 2
@@ -81,11 +81,11 @@ def _longer(x: Array, length: int) -> Array:
 
 
 def _trend_remover(detrend: Any, axis: int) -> Callable[[Array], Array]:
-    """What is done to segments, whose last axis is time."""
+    """The function that removes the trend of segments, whose last axis is time."""
     if isinstance(detrend, str):
         return lambda segments: remove_trend(segments, type=detrend)
     if callable(detrend):
-        # The user's function has the time where the signal has it.
+        # The user's function expects time at the signal's axis.
         return lambda segments: jnp.moveaxis(detrend(jnp.moveaxis(segments, -1, axis)), axis, -1)
     if detrend:
         raise ValueError(
@@ -94,102 +94,33 @@ def _trend_remover(detrend: Any, axis: int) -> Callable[[Array], Array]:
     return lambda segments: segments
 
 
-def _segment_places(length: int, nperseg: int, step: int) -> np.ndarray:
-    """The places of the elements of each segment, [segments, nperseg]."""
-    starts = np.arange(0, max(length - nperseg + 1, 0), step)
-    return starts[:, None] + np.arange(nperseg)
+def _segment_indices(length: int, size: int, step: int) -> np.ndarray:
+    """The indices of the elements of each segment, [segments, size]."""
+    starts = np.arange(0, max(length - size + 1, 0), step)
+    return starts[:, None] + np.arange(size)
 
 
-def _spectra(
-    x: Any,
-    y: Any,
-    fs: Any,
-    window: Any,
-    nperseg: Any,
-    noverlap: Any,
-    nfft: Any,
-    detrend: Any,
-    return_onesided: bool,
-    scaling: str,
-    axis: int,
-    is_power: bool,
-    boundary: str | None = None,
-    padded: bool = False,
-) -> tuple[Array, Array, Array]:
-    """Frequencies, times, and the transforms of all segments (or their products), scaled."""
-    if boundary is not None and boundary != "odd" and boundary not in _PADS:
-        raise ValueError(
-            f"boundary must be 'even', 'odd', 'constant', 'zeros' or None, got {boundary!r}."
-        )
-    signals = [array_of("signal", x)] + ([] if y is None else [array_of("signal", y)])
-    signals = promote_types("signal", *signals, to=_dtypes.to_inexact_dtype)
-    ndim = signals[0].ndim
-    axis = canonical_axis(operator.index(axis), ndim)
-    if len({s.ndim for s in signals}) > 1:
-        raise ValueError(
-            f"x and y must have the same rank, got shapes {[s.shape for s in signals]}."
-        )
-    outer = _outer_shape([s.shape for s in signals], axis)
-    dtype = _dtypes.to_complex_dtype(signals[0].dtype)
-    real = _dtypes.finfo(dtype).dtype
+class _Segments(NamedTuple):
+    """How a signal is cut into segments."""
+
+    window: Array
+    size: int
+    """The length of a segment."""
+    overlap: int
+    """How many elements a segment shares with the next."""
+    count: int
+    """The length of the transform."""
+
+
+def _segments(x: Array, axis: int, window: Any, nperseg: Any, noverlap: Any, nfft: Any):
+    """The segments of signals along an axis; the arguments are not compared yet."""
     if nperseg is not None:
         nperseg = _integer("nperseg", nperseg)
         if nperseg < 1:
             raise ValueError(f"nperseg must be a positive integer, got {nperseg}.")
-    win, size = _window(window, nperseg, signals[0].shape[axis], signals[0].dtype)
+    values, size = _window(window, nperseg, x.shape[axis], x.dtype)
     overlap = size // 2 if noverlap is None else _integer("noverlap", noverlap)
-    count = size if nfft is None else _integer("nfft", nfft)
-    if any(s.size == 0 for s in signals):
-        shape = (*outer[:axis], min(s.shape[axis] for s in signals), *outer[axis:])
-        return jnp.zeros(shape, real), jnp.zeros(shape, real), jnp.zeros(shape, dtype)
-    if count < size:
-        raise ValueError(f"nfft={count} must not be less than nperseg={size}.")
-    if overlap >= size:
-        raise ValueError(f"noverlap={overlap} must be less than nperseg={size}.")
-    step = size - overlap
-    remove = _trend_remover(detrend, axis)
-    if scaling == "density":
-        scale = 1.0 / (fs * (win * win).sum())
-    elif scaling == "spectrum":
-        scale = 1.0 / win.sum() ** 2
-    else:
-        raise ValueError(f"scaling must be 'density' or 'spectrum', got {scaling!r}.")
-    is_complex = jnp.iscomplexobj(signals[0])
-    if return_onesided and is_complex:
-        warnings.warn(
-            "A spectrum of complex numbers has two sides: return_onesided=False is used.",
-            stacklevel=3,
-        )
-    onesided = return_onesided and not is_complex
-
-    signals = [jnp.moveaxis(s, axis, -1) for s in signals]
-    longest = max(s.shape[-1] for s in signals)
-    signals = [_extend(_longer(s, longest), size // 2, boundary) for s in signals]
-    length = signals[0].shape[-1]
-    if padded:
-        length += -(length - size) % step % size
-        signals = [_longer(s, length) for s in signals]
-    places = _segment_places(length, size, step)
-    transform = fft.rfft if onesided else fft.fft
-    transforms = [transform(win * remove(s[..., places]), n=count) for s in signals]
-    out = transforms[0]
-    if is_power:
-        out = jnp.conj(out) * transforms[-1]
-        scale = jnp.asarray(scale)
-    else:
-        scale = jnp.sqrt(scale)
-    out = out * scale
-    if onesided and is_power:
-        # Each frequency but zero, and the highest of an even number, stands for two.
-        out = out.at[..., 1 : None if count % 2 else -1].multiply(2)
-    frequencies = (fft.rfftfreq if onesided else fft.fftfreq)(count, 1 / fs, dtype=real)
-    times = jnp.arange(size / 2, length - size / 2 + 1, step, dtype=real) / fs
-    if boundary is not None:
-        times = times - size / 2 / fs
-    out = out.astype(dtype)
-    if y is None and is_power:
-        out = jnp.real(out)
-    return frequencies, times, jnp.moveaxis(out, -1, axis)
+    return _Segments(values, size, overlap, size if nfft is None else _integer("nfft", nfft))
 
 
 def _outer_shape(shapes: list[tuple[int, ...]], axis: int) -> tuple[int, ...]:
@@ -199,6 +130,74 @@ def _outer_shape(shapes: list[tuple[int, ...]], axis: int) -> tuple[int, ...]:
         return jnp.broadcast_shapes(*others)
     except ValueError:
         raise ValueError(f"x and y cannot be broadcast together, got shapes {shapes}.") from None
+
+
+def _signals(axis: Any, *signals: Any) -> tuple[list[Array], int]:
+    """Signals of one inexact type that broadcast together, and their axis of time."""
+    arrays = [array_of("signal", x) for x in signals]
+    arrays = promote_types("signal", *arrays, to=dtypes.to_inexact_dtype)
+    axis = canonical_axis(operator.index(axis), arrays[0].ndim)
+    shapes = [x.shape for x in arrays]
+    if len(set(map(len, shapes))) > 1:
+        raise ValueError(f"x and y must have the same rank, got shapes {shapes}.")
+    _outer_shape(shapes, axis)
+    return arrays, axis
+
+
+def _no_spectra(signals: list[Array], axis: int) -> tuple[Array, Array, Array]:
+    """The results for signals without elements."""
+    shapes = [x.shape for x in signals]
+    outer, least = _outer_shape(shapes, axis), min(shape[axis] for shape in shapes)
+    shape = (*outer[:axis], least, *outer[axis:])
+    dtype = dtypes.to_complex_dtype(signals[0].dtype)
+    real = dtypes.finfo(dtype).dtype
+    return jnp.zeros(shape, real), jnp.zeros(shape, real), jnp.zeros(shape, dtype)
+
+
+def _transforms(
+    signals: list[Array],
+    axis: int,
+    segments: _Segments,
+    detrend: Any,
+    onesided: bool,
+    boundary: str | None = None,
+    padded: bool = False,
+) -> tuple[list[Array], int]:
+    """The transforms of all segments of each signal, [..., segment, frequency].
+
+    Returns:
+        The transforms, and the length of the extended signals.
+    """
+    window, size, overlap, count = segments
+    if count < size:
+        raise ValueError(f"nfft={count} must not be less than nperseg={size}.")
+    if overlap >= size:
+        raise ValueError(f"noverlap={overlap} must be less than nperseg={size}.")
+    step, remove = size - overlap, _trend_remover(detrend, axis)
+    signals = [jnp.moveaxis(x, axis, -1) for x in signals]
+    longest = max(x.shape[-1] for x in signals)
+    signals = [_extend(_longer(x, longest), size // 2, boundary) for x in signals]
+    length = signals[0].shape[-1]
+    if padded:
+        length += -(length - size) % step % size
+        signals = [_longer(x, length) for x in signals]
+    indices = _segment_indices(length, size, step)
+    transform = fft.rfft if onesided else fft.fft
+    return [transform(window * remove(x[..., indices]), n=count) for x in signals], length
+
+
+def _is_onesided(x: Array, return_onesided: bool) -> bool:
+    if return_onesided and jnp.iscomplexobj(x):
+        warnings.warn(
+            "A spectrum of complex numbers has two sides: return_onesided=False is used.",
+            stacklevel=3,
+        )
+        return False
+    return return_onesided
+
+
+def _frequencies(count: int, fs: Any, onesided: bool, dtype: Any) -> Array:
+    return (fft.rfftfreq if onesided else fft.fftfreq)(count, 1 / fs, dtype=dtype)
 
 
 def stft(
@@ -218,7 +217,7 @@ def stft(
 
     Args:
         x: signals.
-        fs: how many elements there are in a unit of time.
+        fs: the sampling frequency.
         window: the name of a window (with parameters, a tuple), or its values.
         nperseg: the length of a segment.
         noverlap: how many elements a segment shares with the next; half of it by default.
@@ -242,22 +241,24 @@ def stft(
         >>> z.shape
         (3, 5)
     """
-    return _spectra(
-        x,
-        None,
-        fs,
-        window,
-        nperseg,
-        noverlap,
-        nfft,
-        detrend,
-        return_onesided,
-        "spectrum",
-        axis,
-        False,
-        boundary,
-        padded,
-    )
+    if boundary is not None and boundary != "odd" and boundary not in _PADS:
+        raise ValueError(
+            f"boundary must be 'even', 'odd', 'constant', 'zeros' or None, got {boundary!r}."
+        )
+    signals, axis = _signals(axis, x)
+    segments = _segments(signals[0], axis, window, nperseg, noverlap, nfft)
+    if signals[0].size == 0:
+        return _no_spectra(signals, axis)
+    onesided = _is_onesided(signals[0], return_onesided)
+    [out], length = _transforms(signals, axis, segments, detrend, onesided, boundary, padded)
+    dtype = dtypes.to_complex_dtype(signals[0].dtype)
+    real = dtypes.finfo(dtype).dtype
+    out = (out * jnp.sqrt(1.0 / segments.window.sum() ** 2)).astype(dtype)
+    size, step = segments.size, segments.size - segments.overlap
+    times = jnp.arange(size / 2, length - size / 2 + 1, step, dtype=real) / fs
+    if boundary is not None:
+        times = times - size / 2 / fs
+    return _frequencies(segments.count, fs, onesided, real), times, jnp.moveaxis(out, -1, axis)
 
 
 def csd(
@@ -296,20 +297,29 @@ def csd(
         >>> csd(x, 2 * x, nperseg=2, detrend=False)[1].real
         Array([2., 2.], dtype=float32)
     """
-    frequencies, _, power = _spectra(
-        x,
-        y,
-        fs,
-        window,
-        nperseg,
-        noverlap,
-        nfft,
-        detrend,
-        return_onesided,
-        scaling,
-        axis,
-        True,
-    )
+    signals, axis = _signals(axis, x, *([] if y is None else [y]))
+    segments = _segments(signals[0], axis, window, nperseg, noverlap, nfft)
+    if any(signal.size == 0 for signal in signals):
+        frequencies, _, power = _no_spectra(signals, axis)
+        return frequencies, power
+    window = segments.window
+    if scaling == "density":
+        scale = 1.0 / (fs * (window * window).sum())
+    elif scaling == "spectrum":
+        scale = 1.0 / window.sum() ** 2
+    else:
+        raise ValueError(f"scaling must be 'density' or 'spectrum', got {scaling!r}.")
+    onesided = _is_onesided(signals[0], return_onesided)
+    transforms, _ = _transforms(signals, axis, segments, detrend, onesided)
+    power = jnp.conj(transforms[0]) * transforms[-1] * jnp.asarray(scale)
+    if onesided:
+        # Each frequency but zero, and the highest of an even number, counts twice.
+        power = power.at[..., 1 : None if segments.count % 2 else -1].multiply(2)
+    dtype = dtypes.to_complex_dtype(signals[0].dtype)
+    power = jnp.moveaxis(power.astype(dtype), -1, axis)
+    if y is None:
+        power = jnp.real(power)
+    frequencies = _frequencies(segments.count, fs, onesided, dtypes.finfo(dtype).dtype)
     if power.ndim < 2 or power.size == 0:
         return frequencies, power
     if power.shape[-1] == 1:
@@ -397,10 +407,10 @@ def istft(
     Args:
         Zxx: the transforms of segments.
         fs, window, noverlap: as for `stft`.
-        nperseg: the length of a segment; by default what `Zxx` has for even lengths.
+        nperseg: the length of a segment; by default the even length that fits `Zxx`.
         nfft: the length of the transform.
         input_onesided: the frequencies are those from zero up.
-        boundary: the ends were extended by half a segment; take that off.
+        boundary: the ends were extended by half a segment, which is removed.
         time_axis: the axis of segments.
         freq_axis: the axis of frequencies.
 
@@ -422,7 +432,7 @@ def istft(
     freq_axis, time_axis = (canonical_axis(axis, z.ndim) for axis in (freq_axis, time_axis))
     if freq_axis == time_axis:
         raise ValueError("istft: time_axis and freq_axis must be different axes.")
-    z = z.astype(_dtypes.to_complex_dtype(z.dtype))
+    z = z.astype(dtypes.to_complex_dtype(z.dtype))
     default = 2 * (z.shape[freq_axis] - 1) if input_onesided else z.shape[freq_axis]
     size = _integer("nperseg", nperseg or default)
     if size < 1:
@@ -448,15 +458,15 @@ def istft(
             raise ValueError(f"window must be a vector of {size} elements, got shape {win.shape}.")
     step = size - overlap
     length = step * (segments.shape[-2] - 1) + size
-    places = _segment_places(length, size, step)
+    indices = _segment_indices(length, size, step)
     # Overlapping segments add up, and so do the squares of the window.
     total = segments * (win * win.sum())
-    x = jnp.zeros((*total.shape[:-2], length), total.dtype).at[..., places].add(total)
-    squares = jnp.broadcast_to(win * win, places.shape)
-    norm = jnp.zeros(length, squares.dtype).at[places].add(squares)
+    x = jnp.zeros((*total.shape[:-2], length), total.dtype).at[..., indices].add(total)
+    squares = jnp.broadcast_to(win * win, indices.shape)
+    norm = jnp.zeros(length, squares.dtype).at[indices].add(squares)
     if boundary:
         kept = slice(size // 2, length - size // 2)
         x, norm = x[..., kept], norm[kept]
     x = x / jnp.where(jnp.abs(norm) > 1e-10, norm, 1.0)
-    times = jnp.arange(x.shape[-1], dtype=_dtypes.finfo(x.dtype).dtype) / fs
+    times = jnp.arange(x.shape[-1], dtype=dtypes.finfo(x.dtype).dtype) / fs
     return times, jnp.moveaxis(x, -1, time_axis - (freq_axis < time_axis))

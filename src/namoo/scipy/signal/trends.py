@@ -1,4 +1,4 @@
-"""Trends of signals, and what is left without them."""
+"""Trends of signals, and their removal."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_types
 
@@ -47,7 +47,7 @@ def detrend(
     """
     if type not in ("constant", "linear"):
         raise ValueError(f"detrend: type must be 'linear' or 'constant', got {type!r}.")
-    (x,) = promote_types("detrend", jnp.asarray(data), to=_dtypes.to_inexact_dtype)
+    (x,) = promote_types("detrend", jnp.asarray(data), to=dtypes.to_inexact_dtype)
     if not -x.ndim <= axis < x.ndim:
         raise IndexError(f"detrend: axis {axis} is out of range for an array of rank {x.ndim}.")
     if type == "constant":

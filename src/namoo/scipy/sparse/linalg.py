@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, lax, tree_util
+from namoo import lax, tree_util
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.control.solves import custom_linear_solve
 from namoo.core.array import Array
-from namoo.primitives.linalg import triangular_solve
-from namoo.primitives.qr import qr
+from namoo.primitives.linalg.qr import qr
+from namoo.primitives.linalg.systems import triangular_solve
 
 __all__ = ["bicgstab", "cg", "gmres"]
 
@@ -42,7 +43,7 @@ def _dot(x: Vector, y: Vector) -> Array:
 
 
 def _real_dot(x: Vector, y: Vector) -> Array:
-    """The real part of the product, which for the square of a vector is all of it."""
+    """The real part of the inner product."""
     return jnp.real(_dot(x, y))
 
 
@@ -74,33 +75,30 @@ def _operator(name: str, a: Any) -> Operator:
     return lambda x: a @ x
 
 
-def _identity(x: Vector) -> Vector:
-    return x
-
-
 class _System:
-    """A x = b, the start, and when to stop; checked."""
+    """A x = b, the start, and the stopping rule; checked."""
 
     def __init__(self, name: str, a: Any, b: Any, x0: Any, maxiter: int | None, m: Any):
         self.a = _operator(name, a)
-        self.m = _identity if m is None else _operator(name, m)
+        self.m = (lambda x: x) if m is None else _operator(name, m)
         self.b = tree_util.tree_map(jnp.asarray, b)
         start = tree_util.tree_map(jnp.zeros_like, self.b) if x0 is None else x0
         self.x0 = tree_util.tree_map(jnp.asarray, start)
         trees = [tree_util.tree_structure(x) for x in (self.x0, self.b)]
         if trees[0] != trees[1]:
             raise ValueError(
-                f"{name}: x0 and b must have the same structure, got {trees[0]} and {trees[1]}."
+                f"{name}: x0 and b must have matching tree structure, got {trees[0]} and "
+                f"{trees[1]}."
             )
         leaves = tree_util.tree_leaves(self.b)
         shapes = [[x.shape for x in tree_util.tree_leaves(v)] for v in (self.x0, self.b)]
         if shapes[0] != shapes[1]:
             raise ValueError(
-                f"{name}: x0 and b must have the same shapes, got {shapes[0]} and {shapes[1]}."
+                f"{name}: x0 and b must have matching shape, got {shapes[0]} and {shapes[1]}."
             )
         self.size = sum(x.size for x in leaves)
         self.maxiter = 10 * self.size if maxiter is None else maxiter
-        self.dtype = _dtypes.to_inexact_dtype(_dtypes.result_type(*leaves))
+        self.dtype = dtypes.to_inexact_dtype(dtypes.result_type(*leaves))
         self.is_real = not jnp.issubdtype(self.dtype, jnp.complexfloating)
 
     def solve(self, method: Callable[[Operator, Vector], Vector], symmetric: bool) -> Vector:
@@ -121,7 +119,7 @@ def cg(
 ) -> tuple[Any, None]:
     """The x with A x = b by conjugate gradients, for a positive definite A.
 
-    It ends where ‖b - A x‖ ≤ max(tol·‖b‖, atol), or after `maxiter` iterations.
+    Stops when ‖b - A x‖ ≤ max(tol·‖b‖, atol), or after `maxiter` iterations.
 
     Args:
         A: a Hermitian positive definite matrix, or a function x ↦ A x.
@@ -238,12 +236,12 @@ def bicgstab(
 class _Krylov:
     """An orthonormal basis of the space of r, MA r, (MA)² r, …, as rows of V.
 
-    In H[:, k] are the coordinates of M A V[k]; columns not reached yet are those of the identity.
+    In H[:, k] are the coordinates of M A V[k]; columns not computed yet are those of the identity.
     """
 
     def __init__(self, a: Operator, m: Operator, restart: int, dtype: Any):
         self.a, self.m, self.restart, self.dtype = a, m, restart, dtype
-        self.eps = float(_dtypes.finfo(dtype).eps)
+        self.eps = float(dtypes.finfo(dtype).eps)
 
     def start(self, unit: Vector) -> tuple[Vector, Array]:
         """The basis that has one vector, and H."""
@@ -270,11 +268,11 @@ class _Krylov:
         ).astype(self.dtype)
 
     def extend(self, v: Vector, k: Any) -> tuple[Vector, Array, Array]:
-        """One more vector; its column of H; and whether there is none."""
+        """One more vector; its column of H; and whether the space is exhausted."""
         w = self.m(self.a(tree_util.tree_map(lambda rows: rows[k], v)))
         length = _norm(w)
         column = jnp.zeros(self.restart + 1, self.dtype)
-        # Twice is enough for Gram and Schmidt.
+        # Gram-Schmidt, twice for accuracy.
         for _ in range(2):
             part = self.project(v, w)
             w = _subtract(w, self.combine(v, part))
@@ -288,7 +286,7 @@ class _Krylov:
 
 
 def _batched(space: _Krylov, unit: Vector, length: Array, limit: Array) -> tuple[Vector, Array]:
-    """The whole basis, then the combination of it that leaves the least of the residual."""
+    """The whole basis, then the combination with the smallest residual."""
 
     def goes_on(state):
         _, _, is_last, k = state
@@ -307,7 +305,7 @@ def _batched(space: _Krylov, unit: Vector, length: Array, limit: Array) -> tuple
 
 
 def _rotation(a: Array, b: Array) -> tuple[Array, Array]:
-    """c and s with |c|² + |s|² = 1, such that (a, b) turned by them is (·, 0)."""
+    """c and s with |c|² + |s|² = 1, such that they rotate (a, b) to (·, 0)."""
     length = jnp.sqrt(jnp.abs(a) ** 2 + jnp.abs(b) ** 2).astype(a.dtype)
     length = jnp.where(length == 0, 1, length)
     is_zero = (a == 0) & (b == 0)
@@ -322,7 +320,7 @@ def _rotate(x: Array, k: Any, c: Array, s: Array) -> Array:
 
 
 def _incremental(space: _Krylov, unit: Vector, length: Array, limit: Array) -> tuple[Vector, Array]:
-    """A basis as large as needed: rotations keep H triangular, and tell what is left."""
+    """A basis as large as needed: rotations keep H triangular, and give the residual."""
 
     def goes_on(state):
         _, _, right, _, is_last, k = state
@@ -362,14 +360,14 @@ def gmres(
     M: Any = None,
     solve_method: str = "batched",
 ) -> tuple[Any, Array]:
-    """The x with A x = b by GMRES, the method of least residuals, for any invertible A.
+    """The x with A x = b by GMRES, the generalised minimal residual method, for any invertible A.
 
     Args:
         A: a square matrix, or a function x ↦ A x.
         b, x0, tol, atol, M: as for `cg`.
-        restart: the size of the basis within which a solution is sought, before the next one is
+        restart: the size of the basis, after which the next one is
             begun.
-        maxiter: how many bases at most; ten times the number of unknowns by default.
+        maxiter: the largest number of restarts; ten times the number of unknowns by default.
         solve_method: 'batched' for bases of full size, 'incremental' to stop within one.
 
     Returns:
@@ -395,7 +393,7 @@ def gmres(
         space = _Krylov(a, m, size, system.dtype)
         length = _norm(b)
         limit = jnp.maximum(tol * length, atol)
-        # The same, in the measure of the preconditioner.
+        # The same, in the norm of the preconditioner.
         part = jnp.minimum(1.0, limit / jnp.where(length == 0, 1, length))
         inner_limit = _norm(m(b)) * part
 

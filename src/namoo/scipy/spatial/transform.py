@@ -1,6 +1,6 @@
 """Rotations in three dimensions, as unit quaternions (x, y, z, w).
 
-q = (a sin(θ/2), cos(θ/2)) turns by the angle θ about the axis a; -q is the same rotation.
+q = (a sin(θ/2), cos(θ/2)) rotates by the angle θ about the axis a; -q is the same rotation.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo import _dtypes
 from namoo import numpy as jnp
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy import linalg
 from namoo.random import normal
@@ -25,7 +25,7 @@ _SMALL = 1e-3
 
 def _floats(x: Any) -> Array:
     x = jnp.asarray(x)
-    return x.astype(_dtypes.to_inexact_dtype(x.dtype))
+    return x.astype(dtypes.to_inexact_dtype(x.dtype))
 
 
 def _norm(x: Array) -> Array:
@@ -51,7 +51,7 @@ def _product(p: Array, q: Array) -> Array:
 
 
 def _axes(seq: str) -> tuple[list[int], bool]:
-    """The axes of a sequence such as 'xyz', and whether they turn with the body ('XYZ')."""
+    """The axes of a sequence such as 'xyz', and whether they rotate with the body ('XYZ')."""
     intrinsic = re.fullmatch("[XYZ]{1,3}", seq) is not None
     if not intrinsic and not re.fullmatch("[xyz]{1,3}", seq):
         raise ValueError(
@@ -153,7 +153,7 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_rotvec(cls, rotvec: Any, degrees: bool = False) -> Rotation:
-        """Rotations given by vectors along the axis, as long as the angle, of shape [..., 3]."""
+        """Rotations given by vectors along the axis, of the angle's length; shape [..., 3]."""
         rotvec = _floats(rotvec)
         rotvec = jnp.deg2rad(rotvec) if degrees else rotvec
         square = jnp.sum(rotvec * rotvec, axis=-1, keepdims=True)
@@ -190,7 +190,7 @@ class Rotation(NamedTuple):
         return Rotation.from_quat(_product(self.quat, other.quat))
 
     def apply(self, vectors: Any, inverse: bool = False) -> Array:
-        """Vectors of shape [..., 3] turned by the rotations, or back; stacks broadcast.
+        """Vectors of shape [..., 3] rotated, or rotated back; stacks broadcast.
 
         Raises:
             ValueError: vectors that do not have three components.
@@ -205,7 +205,7 @@ class Rotation(NamedTuple):
         return jnp.sum(matrix * vectors[..., None, :], axis=-1)
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
-        """The angles of turns about three axes, of shape [..., 3].
+        """The angles of rotations about three axes, of shape [..., 3].
 
         Bernardes and Viollet (2022), "Quaternion to Euler angles conversion: A direct, general and
         computationally efficient method".
@@ -259,7 +259,7 @@ class Rotation(NamedTuple):
         return vector / (1 + scalar)
 
     def as_rotvec(self, degrees: bool = False) -> Array:
-        """Vectors along the axis, as long as the angle, of shape [..., 3]."""
+        """Vectors along the axis, with the angle as length, of shape [..., 3]."""
         vector, scalar = _split(_turned(self.quat, self.quat[..., 3:] < 0))
         square = jnp.sum(vector * vector, axis=-1, keepdims=True)
         is_small = square <= (_SMALL / 2) ** 2 * scalar * scalar

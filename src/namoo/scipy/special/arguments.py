@@ -1,4 +1,4 @@
-"""Arguments of special functions made ready."""
+"""Conversion of the arguments of special functions."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from namoo import errors
 from namoo import numpy as jnp
+from namoo._base.source_context import at_user_line
 from namoo.core.array import Array
 from namoo.core.trace import Tracer
-from namoo.numpy.arithmetic import is_complex
 from namoo.numpy.promote import promote_inexact
+from namoo.numpy.same_type import is_complex
 from namoo.primitives.shape import convert_element_type
 
 
 def reals(name: str, *args: Any) -> list[Array]:
-    """Arguments as real arrays of one floating type, with shapes that fit.
+    """Arguments as real arrays of one floating type, with shapes that broadcast.
 
     Raises:
         ValueError: complex numbers.
@@ -24,7 +24,7 @@ def reals(name: str, *args: Any) -> list[Array]:
     arrays = promote_inexact(name, *args)
     if is_complex(arrays[0]):
         raise ValueError(
-            f"special.{name} takes real numbers, got {arrays[0].dtype}." + errors.at_user_line()
+            f"special.{name} takes real numbers, got {arrays[0].dtype}." + at_user_line()
         )
     return arrays
 
@@ -49,13 +49,13 @@ def single_or_double(name: str, x: Any) -> Array:
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(
             f"special.{name} takes float32 or float64, got {x.dtype}; convert it first with "
-            "x.astype(jnp.float32)." + errors.at_user_line()
+            "x.astype(jnp.float32)." + at_user_line()
         )
     return x
 
 
 def concrete(name: str, argument: str, value: Any) -> Any:
-    """An argument that decides the shape of the result, and so cannot be traced.
+    """An argument that determines the shape of the result: it cannot be traced.
 
     Raises:
         ConcretizationTypeError: it is traced.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from namoo import errors
 from namoo import numpy as jnp
+from namoo._base.source_context import at_user_line
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact, promote_types, to_array
-from namoo.primitives import special, special_more
 from namoo.primitives.elementwise import abs, exp
-from namoo.primitives.hypergeometric import hyp1f1 as _hyp1f1
-from namoo.primitives.hypergeometric import hyp2f1 as _hyp2f1
+from namoo.primitives.special import incomplete, more_functions
+from namoo.primitives.special.hypergeometric import hyp1f1 as _hyp1f1
+from namoo.primitives.special.hypergeometric import hyp2f1 as _hyp2f1
 from namoo.scipy.special.arguments import concrete, strong, strong_reals
 
 
@@ -29,7 +29,7 @@ def i0e(x: Any) -> Array:
         Array(1., dtype=float32, weak_type=True)
     """
     (x,) = promote_inexact("i0e", x)
-    return special.bessel_i0e(x)
+    return incomplete.bessel_i0e(x)
 
 
 def i0(x: Any) -> Array:
@@ -43,7 +43,7 @@ def i0(x: Any) -> Array:
         Array(1.2661, dtype=float32, weak_type=True)
     """
     (x,) = promote_inexact("i0", x)
-    return exp(abs(x)) * special.bessel_i0e(x)
+    return exp(abs(x)) * incomplete.bessel_i0e(x)
 
 
 def i1e(x: Any) -> Array:
@@ -59,7 +59,7 @@ def i1e(x: Any) -> Array:
         Array(0., dtype=float32, weak_type=True)
     """
     (x,) = promote_inexact("i1e", x)
-    return special.bessel_i1e(x)
+    return incomplete.bessel_i1e(x)
 
 
 def i1(x: Any) -> Array:
@@ -73,7 +73,7 @@ def i1(x: Any) -> Array:
         Array(0.5652, dtype=float32, weak_type=True)
     """
     (x,) = promote_inexact("i1", x)
-    return exp(abs(x)) * special.bessel_i1e(x)
+    return exp(abs(x)) * incomplete.bessel_i1e(x)
 
 
 def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
@@ -82,7 +82,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     Args:
         z: real numbers.
         v: the last order, a Python integer.
-        n_iter: the length of a recurrence; values are exact with any, so it decides nothing here.
+        n_iter: the length of a recurrence; values are exact for any, so it has no effect here.
 
     Returns:
         An array of shape (v + 1, *z.shape).
@@ -100,7 +100,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Array:
     int(concrete("bessel_jn", "n_iter", n_iter))
     if v < 0:
         raise ValueError(f"special.bessel_jn: the order v must not be negative, got {v}.")
-    return jnp.stack([special_more.bessel_jn(z, order) for order in range(v + 1)])
+    return jnp.stack([more_functions.bessel_jn(z, order) for order in range(v + 1)])
 
 
 def hyp1f1(a: Any, b: Any, x: Any) -> Array:
@@ -169,7 +169,7 @@ def sph_harm_y(
     if diff_n is not None:
         raise NotImplementedError(
             "sph_harm_y does not take diff_n: differentiate with jvp or jacfwd instead."
-            + errors.at_user_line()
+            + at_user_line()
         )
     if n_max is not None:
         int(concrete("sph_harm_y", "n_max", n_max))
@@ -178,4 +178,4 @@ def sph_harm_y(
     n, m = promote_types("sph_harm_y", n, m)
     theta, phi = (to_array(x) for x in promote_inexact("sph_harm_y", theta, phi))
     n, m, theta, phi = jnp.broadcast_arrays(n, m, theta, phi)
-    return special_more.sph_harm_y(n, m, theta, phi)
+    return more_functions.sph_harm_y(n, m, theta, phi)

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes, errors
 from namoo import numpy as jnp
+from namoo._base import dtypes
+from namoo._base.source_context import at_user_line
 from namoo.api.grad import jvp
 from namoo.core.array import Array
-from namoo.numpy.arithmetic import is_complex
 from namoo.numpy.promote import promote_inexact, to_array
-from namoo.primitives import special, special_more
+from namoo.numpy.same_type import is_complex
 from namoo.primitives.elementwise import exp, log1p
+from namoo.primitives.special import functions, incomplete, more_functions
 from namoo.scipy.special.arguments import concrete, reals, strong, strong_reals
 from namoo.transforms.custom import custom_jvp
 
@@ -33,7 +34,7 @@ def gammaln(x: Any) -> Array:
         Array(0., dtype=float32, weak_type=True)
     """
     (x,) = promote_inexact("gammaln", x)
-    return special.lgamma(x)
+    return functions.lgamma(x)
 
 
 def gammasgn(x: Any) -> Array:
@@ -71,8 +72,8 @@ def loggamma(x: Any) -> Array:
     """
     (x,) = promote_inexact("loggamma", x)
     if is_complex(x):
-        return special_more.loggamma(strong(x))
-    return jnp.where(x > 0, special.lgamma(x), jnp.nan)
+        return more_functions.loggamma(strong(x))
+    return jnp.where(x > 0, functions.lgamma(x), jnp.nan)
 
 
 def gamma(x: Any) -> Array:
@@ -90,8 +91,8 @@ def gamma(x: Any) -> Array:
     """
     (x,) = promote_inexact("gamma", x)
     if is_complex(x):
-        return exp(special_more.loggamma(strong(x)))
-    return gammasgn(x) * exp(special.lgamma(x))
+        return exp(more_functions.loggamma(strong(x)))
+    return gammasgn(x) * exp(functions.lgamma(x))
 
 
 def betaln(a: Any, b: Any) -> Array:
@@ -106,7 +107,7 @@ def betaln(a: Any, b: Any) -> Array:
         >>> betaln(1.0, 1.0)
         Array(0., dtype=float32, weak_type=True)
     """
-    return special_more.betaln(*promote_inexact("betaln", a, b))
+    return more_functions.betaln(*promote_inexact("betaln", a, b))
 
 
 def beta(a: Any, b: Any) -> Array:
@@ -125,7 +126,7 @@ def beta(a: Any, b: Any) -> Array:
         Array(0.1667, dtype=float32)
     """
     a, b = reals("beta", a, b)
-    return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * exp(special_more.betaln(a, b))
+    return gammasgn(a) * gammasgn(b) * gammasgn(a + b) * exp(more_functions.betaln(a, b))
 
 
 def betainc(a: Any, b: Any, x: Any) -> Array:
@@ -144,7 +145,7 @@ def betainc(a: Any, b: Any, x: Any) -> Array:
         >>> betainc(1.0, 1.0, 0.25)
         Array(0.25, dtype=float32, weak_type=True)
     """
-    return special.betainc(*reals("betainc", a, b, x))
+    return incomplete.betainc(*reals("betainc", a, b, x))
 
 
 def factorial(n: Any, exact: bool = False) -> Array:
@@ -165,10 +166,10 @@ def factorial(n: Any, exact: bool = False) -> Array:
     if exact:
         raise NotImplementedError(
             "factorial with exact=True: arrays have no integers that large. Use exact=False for "
-            "floating point, or math.factorial for a Python integer." + errors.at_user_line()
+            "floating point, or math.factorial for a Python integer." + at_user_line()
         )
     (n,) = promote_inexact("factorial", n)
-    return jnp.where(n < 0, 0, exp(special.lgamma(n + 1)))
+    return jnp.where(n < 0, 0, exp(functions.lgamma(n + 1)))
 
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
@@ -177,8 +178,8 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
         comb(N, k) = N! / (k! (N - k)!)
 
     Args:
-        N: how many things there are.
-        k: how many are chosen; there is no way where k < 0 or k > N.
+        N: the number of things.
+        k: the number chosen; 0 where k < 0 or k > N.
         repetition: whether a thing may be chosen more than once.
 
     Example:
@@ -191,7 +192,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Array:
     possible = (k <= N) & (N >= 0) & (k >= 0)
     n, m = jnp.where(possible, N, 0.0), jnp.where(possible, k, 0.0)
     # By the beta function, whose large terms have already cancelled.
-    ways = -log1p(n) - special_more.betaln(n - m + 1, m + 1)
+    ways = -log1p(n) - more_functions.betaln(n - m + 1, m + 1)
     return jnp.where(possible, exp(ways), 0.0)
 
 
@@ -206,7 +207,7 @@ def digamma(x: Any) -> Array:
         Array(-0.5772, dtype=float32, weak_type=True)
     """
     (x,) = promote_inexact("digamma", x)
-    return special.digamma(x)
+    return functions.digamma(x)
 
 
 def polygamma(n: Any, x: Any) -> Array:
@@ -223,12 +224,12 @@ def polygamma(n: Any, x: Any) -> Array:
         >>> polygamma(1, 1.0).round(4)
         Array(1.6449, dtype=float32, weak_type=True)
     """
-    if not _dtypes.issubdtype(_dtypes.dtype_of(n), np.integer):
+    if not dtypes.issubdtype(dtypes.dtype_of(n), np.integer):
         raise ValueError(
-            f"special.polygamma: the order n must be of integer type, got {_dtypes.dtype_of(n)}."
-            + errors.at_user_line()
+            f"special.polygamma: the order n must be of integer type, got {dtypes.dtype_of(n)}."
+            + at_user_line()
         )
-    return special.polygamma(*reals("polygamma", n, x))
+    return functions.polygamma(*reals("polygamma", n, x))
 
 
 def gammainc(a: Any, x: Any) -> Array:
@@ -244,7 +245,7 @@ def gammainc(a: Any, x: Any) -> Array:
         >>> gammainc(1.0, 1.0).round(4)
         Array(0.6321, dtype=float32, weak_type=True)
     """
-    return special.igamma(*promote_inexact("gammainc", a, x))
+    return incomplete.igamma(*promote_inexact("gammainc", a, x))
 
 
 def gammaincc(a: Any, x: Any) -> Array:
@@ -260,7 +261,7 @@ def gammaincc(a: Any, x: Any) -> Array:
         >>> gammaincc(1.0, 1.0).round(4)
         Array(0.3679, dtype=float32, weak_type=True)
     """
-    return special.igammac(*promote_inexact("gammaincc", a, x))
+    return incomplete.igammac(*promote_inexact("gammaincc", a, x))
 
 
 def multigammaln(a: Any, d: Any) -> Array:
@@ -283,7 +284,7 @@ def multigammaln(a: Any, d: Any) -> Array:
     a, _ = promote_inexact("multigammaln", a, d)
     steps = jnp.arange(d, dtype=a.dtype) / 2
     constant = np.asarray(d * (d - 1) / 4 * math.log(math.pi), a.dtype)
-    return jnp.sum(special.lgamma(a[..., None] - steps), axis=-1) + constant
+    return jnp.sum(functions.lgamma(a[..., None] - steps), axis=-1) + constant
 
 
 def poch(z: Any, m: Any) -> Array:
@@ -301,7 +302,7 @@ def poch(z: Any, m: Any) -> Array:
         >>> poch(2.0, 3.0).round(3)
         Array(24., dtype=float32)
     """
-    return special_more.poch(*strong_reals("poch", z, m))
+    return more_functions.poch(*strong_reals("poch", z, m))
 
 
 def bernoulli(n: Any) -> Array:
@@ -324,7 +325,7 @@ def bernoulli(n: Any) -> Array:
     import scipy.special
 
     with np.errstate(over="ignore"):
-        numbers = np.asarray(scipy.special.bernoulli(n), _dtypes.default_float_dtype())
+        numbers = np.asarray(scipy.special.bernoulli(n), dtypes.default_float_dtype())
     return to_array(numbers[: n + 1])
 
 
@@ -345,7 +346,7 @@ _SUMMED = 16
 
 
 def _hurwitz(s: Array, q: Array) -> Array:
-    """ζ(s, q) by the formula of Euler and Maclaurin: differentiable by s, which a table is not.
+    """ζ(s, q) by the formula of Euler and Maclaurin: which is differentiable by s.
 
     Σ (q+k)⁻ˢ, k < N; then with a = q+N: a¹⁻ˢ/(s-1) + a⁻ˢ/2 + Σ B₂ₖ/(2k)! (s)₂ₖ₋₁ a⁻ˢ⁻²ᵏ⁺¹.
     """
@@ -353,7 +354,7 @@ def _hurwitz(s: Array, q: Array) -> Array:
     a = q + _SUMMED
     power = a**-s
     total = total + a * power / (s - 1) + power / 2
-    # Each term is made from the one before, so that nothing overflows on the way.
+    # Each term is made from the one before, so that nothing overflows.
     term = power * s / a / 12
     for k, ratio in enumerate(_EULER_MACLAURIN[1:] / _EULER_MACLAURIN[:-1], 1):
         total = total + term
@@ -363,7 +364,7 @@ def _hurwitz(s: Array, q: Array) -> Array:
 
 @custom_jvp
 def _zeta(x, q):
-    return special.zeta(x, q)
+    return functions.zeta(x, q)
 
 
 @_zeta.defjvp
@@ -393,7 +394,7 @@ def zeta(x: Any, q: Any = None) -> Array:
     """
     if q is None:
         raise NotImplementedError(
-            "special.zeta needs q; Riemann's zeta function is zeta(x, 1)." + errors.at_user_line()
+            "special.zeta needs q; Riemann's zeta function is zeta(x, 1)." + at_user_line()
         )
     x, q = promote_inexact("zeta", x, q)
     shape = np.broadcast_shapes(x.shape, q.shape)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from namoo import errors
 from namoo import numpy as jnp
+from namoo._base.source_context import at_user_line
 from namoo.core.array import Array
-from namoo.numpy.arithmetic import is_complex
 from namoo.numpy.promote import promote_inexact
-from namoo.primitives import special_more
+from namoo.numpy.same_type import is_complex
+from namoo.primitives.special import more_functions
 from namoo.scipy.special.arguments import single_or_double, strong, strong_reals
 
 
@@ -29,7 +29,7 @@ def expi(x: Any) -> Array:
         Array(1.8951, dtype=float32)
     """
     (x,) = strong_reals("expi", x)
-    return special_more.expi(x)
+    return more_functions.expi(x)
 
 
 def expn(n: Any, x: Any) -> Array:
@@ -48,7 +48,7 @@ def expn(n: Any, x: Any) -> Array:
         >>> expn(2, 1.0).round(4)
         Array(0.1485, dtype=float32)
     """
-    return special_more.expn(*strong_reals("expn", jnp.asarray(n), jnp.asarray(x)))
+    return more_functions.expn(*strong_reals("expn", jnp.asarray(n), jnp.asarray(x)))
 
 
 def exp1(x: Any) -> Array:
@@ -67,7 +67,7 @@ def exp1(x: Any) -> Array:
         Array(0.2194, dtype=float32)
     """
     n, x = strong_reals("exp1", 1, x)
-    return special_more.expn(n, x)
+    return more_functions.expn(n, x)
 
 
 def sici(x: Any) -> tuple[Array, Array]:
@@ -90,7 +90,7 @@ def sici(x: Any) -> tuple[Array, Array]:
         (Array(0.9461, dtype=float32), Array(0.3374, dtype=float32))
     """
     (x,) = strong_reals("sici", x)
-    return special_more.si(x), special_more.ci(x)
+    return more_functions.si(x), more_functions.ci(x)
 
 
 def fresnel(x: Any) -> tuple[Array, Array]:
@@ -115,9 +115,9 @@ def fresnel(x: Any) -> tuple[Array, Array]:
     (x,) = promote_inexact("fresnel", x)
     if is_complex(x):
         raise NotImplementedError(
-            f"special.fresnel takes real numbers, got {x.dtype}." + errors.at_user_line()
+            f"special.fresnel takes real numbers, got {x.dtype}." + at_user_line()
         )
-    return special_more.fresnel_s(strong(x)), special_more.fresnel_c(strong(x))
+    return more_functions.fresnel_s(strong(x)), more_functions.fresnel_c(strong(x))
 
 
 def spence(x: Any) -> Array:
@@ -135,4 +135,4 @@ def spence(x: Any) -> Array:
         >>> spence(0.0).round(4)
         Array(1.6449, dtype=float32)
     """
-    return special_more.spence(single_or_double("spence", x))
+    return more_functions.spence(single_or_double("spence", x))

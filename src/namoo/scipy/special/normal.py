@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array
-from namoo.numpy.arithmetic import is_complex
 from namoo.numpy.promote import check_arraylike, promote_complex, promote_inexact
-from namoo.primitives import special, special_more
+from namoo.numpy.same_type import is_complex
 from namoo.primitives.elementwise import complex as make_complex
 from namoo.primitives.elementwise import imag, neg, real
+from namoo.primitives.special import functions, more_functions
 from namoo.scipy.special.arguments import single_or_double, strong, strong_reals
 
 
@@ -30,7 +30,7 @@ def erf(x: Any) -> Array:
         Array(0.8427, dtype=float32, weak_type=True)
     """
     (x,) = promote_inexact("erf", x)
-    return special.erf(x)
+    return functions.erf(x)
 
 
 def erfc(x: Any) -> Array:
@@ -44,7 +44,7 @@ def erfc(x: Any) -> Array:
         Array(1., dtype=float32, weak_type=True)
     """
     (x,) = promote_inexact("erfc", x)
-    return special.erfc(x)
+    return functions.erfc(x)
 
 
 def erfinv(x: Any) -> Array:
@@ -58,7 +58,7 @@ def erfinv(x: Any) -> Array:
         Array(0.4769, dtype=float32, weak_type=True)
     """
     (x,) = promote_inexact("erfinv", x)
-    return special.erf_inv(x)
+    return functions.erf_inv(x)
 
 
 def erfcx(x: Any) -> Array:
@@ -75,8 +75,8 @@ def erfcx(x: Any) -> Array:
     """
     (x,) = promote_inexact("erfcx", x)
     if is_complex(x):
-        return special_more.wofz(strong(make_complex(neg(imag(x)), real(x))))
-    return special_more.erfcx(strong(x))
+        return more_functions.wofz(strong(make_complex(neg(imag(x)), real(x))))
+    return more_functions.erfcx(strong(x))
 
 
 def wofz(z: Any) -> Array:
@@ -92,7 +92,7 @@ def wofz(z: Any) -> Array:
         Array(0.4276+0.j, dtype=complex64)
     """
     (z,) = promote_complex("wofz", z)
-    return special_more.wofz(strong(z))
+    return more_functions.wofz(strong(z))
 
 
 def dawsn(x: Any) -> Array:
@@ -111,7 +111,7 @@ def dawsn(x: Any) -> Array:
         Array(0.5381, dtype=float32)
     """
     (x,) = strong_reals("dawsn", x)
-    return special_more.dawsn(x)
+    return more_functions.dawsn(x)
 
 
 def ndtr(x: Any) -> Array:
@@ -131,7 +131,7 @@ def ndtr(x: Any) -> Array:
     """
     x = single_or_double("ndtr", x)
     half, scale = np.asarray(0.5, x.dtype), np.asarray(-math.sqrt(0.5), x.dtype)
-    return half * special.erfc(scale * x)
+    return half * functions.erfc(scale * x)
 
 
 def ndtri(p: Any) -> Array:
@@ -148,7 +148,7 @@ def ndtri(p: Any) -> Array:
         Array(1.96, dtype=float32)
     """
     check_arraylike("ndtri", p)
-    return special_more.ndtri(single_or_double("ndtri", p))
+    return more_functions.ndtri(single_or_double("ndtri", p))
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Array:
@@ -159,7 +159,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Array:
     Args:
         x: float32 or float64.
         series_order: how many terms of an asymptotic series to use where x is far below 0; values
-            are exact with any, so it decides nothing here.
+            are exact for any, so it has no effect here.
 
     Raises:
         TypeError: another type of x, or `series_order` is no integer.
@@ -173,7 +173,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Array:
         raise TypeError(f"log_ndtr: series_order must be a Python integer, got {series_order!r}.")
     if not 0 <= series_order <= 30:
         raise ValueError(f"log_ndtr: series_order must be between 0 and 30, got {series_order}.")
-    return special_more.log_ndtr(single_or_double("log_ndtr", x))
+    return more_functions.log_ndtr(single_or_double("log_ndtr", x))
 
 
 def owens_t(h: Any, a: Any) -> Array:
@@ -189,6 +189,6 @@ def owens_t(h: Any, a: Any) -> Array:
         Array(0.125, dtype=float32)
     """
     # JAX integrates in the default type, so the result has at least that.
-    at_least = np.zeros((), _dtypes.default_float_dtype())
+    at_least = np.zeros((), dtypes.default_float_dtype())
     h, a, _ = promote_inexact("owens_t", h, a, at_least)
-    return special_more.owens_t(h, a)
+    return more_functions.owens_t(h, a)

@@ -5,7 +5,7 @@
 Array(0.5, dtype=float32)
 """
 
-from namoo.errors import guard as _guard
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.scipy.stats import bernoulli as bernoulli
 from namoo.scipy.stats import beta as beta
 from namoo.scipy.stats import betabinom as betabinom

@@ -1,4 +1,4 @@
-"""Arguments of distributions made ready."""
+"""Conversion of the arguments of distributions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from namoo.primitives.elementwise import log, log1p
 from namoo.primitives.shape import convert_element_type
 
 
-def settled(name: str, *args: Any) -> list[Array]:
+def promote_strong(name: str, *args: Any) -> list[Array]:
     """`promote_inexact`, where arrays have types that are not weak; scalars keep theirs.
 
-    JAX's formulas hold constants of the arrays' own type, which settle the type of the result.
+    JAX's formulas contain constants of the arrays' type, which make the result strongly typed.
     """
     return [
         convert_element_type(x, x.dtype) if x.shape else x for x in promote_inexact(name, *args)

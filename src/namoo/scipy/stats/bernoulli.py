@@ -6,10 +6,10 @@ from typing import Any
 
 from namoo import numpy as jnp
 from namoo.core.array import Array
-from namoo.numpy.arithmetic import const
+from namoo.numpy.same_type import const
 from namoo.primitives.elementwise import exp
 from namoo.scipy.special.entropies import xlog1py, xlogy
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import promote_strong
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
@@ -24,7 +24,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
         >>> logpmf(1, 0.5).round(4)
         Array(-0.6931, dtype=float32, weak_type=True)
     """
-    k, p, loc = settled("bernoulli.logpmf", k, p, loc)
+    k, p, loc = promote_strong("bernoulli.logpmf", k, p, loc)
     x = k - loc
     value = xlogy(x, p) + xlog1py(1 - x, -p)
     return jnp.where((x < 0) | (x > 1), -jnp.inf, value)
@@ -56,7 +56,7 @@ def cdf(k: Any, p: Any) -> Array:
         >>> cdf(0, 0.25)
         Array(0.75, dtype=float32, weak_type=True)
     """
-    k, p = settled("bernoulli.cdf", k, p)
+    k, p = promote_strong("bernoulli.cdf", k, p)
     unknown = jnp.isnan(k) | jnp.isnan(p) | (p < 0) | (p > 1)
     value = jnp.where(k < 0, const(k, 0), jnp.where(k < 1, 1 - p, const(k, 1)))
     return jnp.where(unknown, jnp.nan, value)
@@ -73,7 +73,7 @@ def ppf(q: Any, p: Any) -> Array:
         >>> ppf(0.9, 0.25)
         Array(1., dtype=float32, weak_type=True)
     """
-    q, p = settled("bernoulli.ppf", q, p)
+    q, p = promote_strong("bernoulli.ppf", q, p)
     unknown = jnp.isnan(q) | jnp.isnan(p) | (p < 0) | (p > 1) | (q < 0) | (q > 1)
     value = jnp.where(q <= 1 - p, const(q, 0), const(q, 1))
     return jnp.where(unknown, jnp.nan, value)

@@ -1,6 +1,6 @@
 """The beta distribution.
 
-f(x) = xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) for 0 ≤ x ≤ 1, moved by `loc` and stretched by `scale`
+f(x) = xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) for 0 ≤ x ≤ 1, shifted by `loc` and scaled by `scale`
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from namoo.core.array import Array
 from namoo.primitives.elementwise import exp, log
 from namoo.scipy.special.entropies import xlog1py, xlogy
 from namoo.scipy.special.gammas import betainc, betaln
-from namoo.scipy.stats.arguments import log_probability, settled
+from namoo.scipy.stats.arguments import log_probability, promote_strong
 
 
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         a, b: parameters above 0; otherwise the result is NaN.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the length of the support.
 
     Example:
         >>> logpdf(0.5, 2.0, 2.0).round(4)
         Array(0.4055, dtype=float32, weak_type=True)
     """
-    x, a, b, loc, scale = settled("beta.logpdf", x, a, b, loc, scale)
+    x, a, b, loc, scale = promote_strong("beta.logpdf", x, a, b, loc, scale)
     outside = (x > loc + scale) | (x < loc)
     y = jnp.where(outside, 0.5, (x - loc) / scale)
     value = xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b) - log(scale)
@@ -40,9 +40,9 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         a, b: parameters above 0; otherwise the result is NaN.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the length of the support.
 
     Example:
@@ -66,14 +66,14 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
         x: the upper limit.
         a, b: parameters above 0; there is no derivative by them.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the length of the support.
 
     Example:
         >>> cdf(0.25, 1.0, 1.0)
         Array(0.25, dtype=float32, weak_type=True)
     """
-    x, a, b, loc, scale = settled("beta.cdf", x, a, b, loc, scale)
+    x, a, b, loc, scale = promote_strong("beta.cdf", x, a, b, loc, scale)
     return _up_to((x - loc) / scale, a, b)
 
 
@@ -83,7 +83,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
         x: the upper limit.
         a, b: parameters above 0; there is no derivative by them.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the length of the support.
 
     Example:
@@ -99,14 +99,14 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
         x: the lower limit.
         a, b: parameters above 0; there is no derivative by them.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the length of the support.
 
     Example:
         >>> sf(0.25, 1.0, 1.0)
         Array(0.75, dtype=float32, weak_type=True)
     """
-    x, a, b, loc, scale = settled("beta.sf", x, a, b, loc, scale)
+    x, a, b, loc, scale = promote_strong("beta.sf", x, a, b, loc, scale)
     return _up_to(1 - (x - loc) / scale, b, a)
 
 
@@ -116,7 +116,7 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
         x: the lower limit.
         a, b: parameters above 0; there is no derivative by them.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the length of the support.
 
     Example:

@@ -11,7 +11,7 @@ from namoo import numpy as jnp
 from namoo.core.array import Array
 from namoo.primitives.elementwise import exp, floor, log1p
 from namoo.scipy.special.gammas import betaln
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import promote_strong
 
 
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
@@ -27,7 +27,7 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
         >>> logpmf(1, 2, 1.0, 1.0).round(4)
         Array(-1.0986, dtype=float32, weak_type=True)
     """
-    k, n, a, b, loc = settled("betabinom.logpmf", k, n, a, b, loc)
+    k, n, a, b, loc = promote_strong("betabinom.logpmf", k, n, a, b, loc)
     y = floor(k) - loc
     outside = (y < 0) | (y > n)
     y = jnp.where(outside, 0, y)

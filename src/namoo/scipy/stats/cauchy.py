@@ -1,6 +1,6 @@
 """The Cauchy distribution.
 
-f(x) = 1 / (π (1 + x²)), moved by `loc` and stretched by `scale`
+f(x) = 1 / (π (1 + x²)), shifted by `loc` and scaled by `scale`
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Any
 from namoo import numpy as jnp
 from namoo.core.array import Array
 from namoo.primitives.elementwise import atan2, exp, log, log1p, square, tan
-from namoo.scipy.stats.arguments import log_probability, settled
+from namoo.scipy.stats.arguments import log_probability, promote_strong
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         loc: the median.
         scale: half of the distance between the quartiles.
 
@@ -26,7 +26,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logpdf(0.0).round(4)
         Array(-1.1447, dtype=float32, weak_type=True)
     """
-    x, loc, scale = settled("cauchy.logpdf", x, loc, scale)
+    x, loc, scale = promote_strong("cauchy.logpdf", x, loc, scale)
     return -(log(scale * math.pi) + log1p(square((x - loc) / scale)))
 
 
@@ -34,7 +34,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         loc: the median.
         scale: half of the distance between the quartiles.
 
@@ -62,7 +62,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> cdf(0.0)
         Array(0.5, dtype=float32, weak_type=True)
     """
-    x, loc, scale = settled("cauchy.cdf", x, loc, scale)
+    x, loc, scale = promote_strong("cauchy.cdf", x, loc, scale)
     return _below((x - loc) / scale)
 
 
@@ -93,7 +93,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> sf(0.0)
         Array(0.5, dtype=float32, weak_type=True)
     """
-    x, loc, scale = settled("cauchy.sf", x, loc, scale)
+    x, loc, scale = promote_strong("cauchy.sf", x, loc, scale)
     return _below((loc - x) / scale)
 
 
@@ -124,7 +124,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> ppf(0.75).round(4)
         Array(1., dtype=float32, weak_type=True)
     """
-    q, loc, scale = settled("cauchy.ppf", q, loc, scale)
+    q, loc, scale = promote_strong("cauchy.ppf", q, loc, scale)
     return tan(q * math.pi - math.pi / 2) * scale + loc
 
 
@@ -140,5 +140,5 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> isf(0.25).round(4)
         Array(1., dtype=float32, weak_type=True)
     """
-    q, loc, scale = settled("cauchy.isf", q, loc, scale)
+    q, loc, scale = promote_strong("cauchy.isf", q, loc, scale)
     return tan(math.pi / 2 - q * math.pi) * scale + loc

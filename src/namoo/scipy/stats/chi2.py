@@ -1,6 +1,6 @@
 """The chi-squared distribution: the sum of the squares of `df` standard normal values.
 
-    f(x) = (x/2)^(df/2 - 1) e^(-x/2) / (2 Γ(df/2)) for x ≥ 0, moved by `loc`, stretched by `scale`
+    f(x) = (x/2)^(df/2 - 1) e^(-x/2) / (2 Γ(df/2)) for x ≥ 0, shifted by `loc`, scaled by `scale`
 
 It is the gamma distribution of shape df/2 and scale 2.
 """
@@ -12,11 +12,11 @@ from typing import Any
 from namoo.core.array import Array
 from namoo.primitives.elementwise import exp
 from namoo.scipy.stats import gamma
-from namoo.scipy.stats.arguments import log_probability, settled
+from namoo.scipy.stats.arguments import log_probability, promote_strong
 
 
 def _as_gamma(name: str, x: Any, df: Any, loc: Any, scale: Any) -> tuple[Array, ...]:
-    x, df, loc, scale = settled(f"chi2.{name}", x, df, loc, scale)
+    x, df, loc, scale = promote_strong(f"chi2.{name}", x, df, loc, scale)
     return x, df / 2, loc, scale * 2
 
 
@@ -24,9 +24,9 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         df: the degrees of freedom.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the scale of values.
 
     Example:
@@ -40,9 +40,9 @@ def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         df: the degrees of freedom.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the scale of values.
 
     Example:
@@ -58,7 +58,7 @@ def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
         x: the upper limit.
         df: the degrees of freedom.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the scale of values.
 
     Example:
@@ -74,7 +74,7 @@ def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
         x: the upper limit.
         df: the degrees of freedom.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the scale of values.
 
     Example:
@@ -90,7 +90,7 @@ def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
         x: the lower limit.
         df: the degrees of freedom.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the scale of values.
 
     Example:
@@ -106,7 +106,7 @@ def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
         x: the lower limit.
         df: the degrees of freedom.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the scale of values.
 
     Example:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from namoo import errors
 from namoo import numpy as jnp
-from namoo._dtypes import to_inexact_dtype
+from namoo._base.dtypes import to_inexact_dtype
+from namoo._base.source_context import at_user_line
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_types
 from namoo.primitives.elementwise import exp
@@ -37,13 +37,13 @@ def logpdf(x: Any, alpha: Any) -> Array:
     if alpha.ndim != 1:
         raise ValueError(
             f"dirichlet.logpdf: alpha must be one-dimensional, got shape {alpha.shape}."
-            + errors.at_user_line()
+            + at_user_line()
         )
     n = alpha.shape[0]
     if x.ndim == 0 or x.shape[0] not in (n, n - 1):
         raise ValueError(
             f"dirichlet.logpdf: the first axis of x must have the length of alpha, or one less; "
-            f"got shapes x={x.shape}, alpha={alpha.shape}." + errors.at_user_line()
+            f"got shapes x={x.shape}, alpha={alpha.shape}." + at_user_line()
         )
     if x.shape[0] != n:
         x = jnp.concatenate([x, 1 - x.sum(0, keepdims=True)], axis=0)

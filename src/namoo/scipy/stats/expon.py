@@ -1,6 +1,6 @@
 """The exponential distribution.
 
-f(x) = e⁻ˣ for x ≥ 0, moved by `loc` and stretched by `scale`
+f(x) = e⁻ˣ for x ≥ 0, shifted by `loc` and scaled by `scale`
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
-        loc: where the support begins.
+        x: where to evaluate it.
+        loc: the start of the support.
         scale: the mean distance from there; 1 / rate.
 
     Example:
@@ -34,8 +34,8 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
-        loc: where the support begins.
+        x: where to evaluate it.
+        loc: the start of the support.
         scale: the mean distance from there; 1 / rate.
 
     Example:
@@ -50,7 +50,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
     Args:
         x: the upper limit.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the mean distance from there; 1 / rate.
 
     Example:
@@ -65,7 +65,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
     Args:
         x: the upper limit.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the mean distance from there; 1 / rate.
 
     Example:
@@ -80,7 +80,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
     Args:
         x: the lower limit.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the mean distance from there; 1 / rate.
 
     Example:
@@ -95,7 +95,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
     Args:
         x: the lower limit.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the mean distance from there; 1 / rate.
 
     Example:
@@ -111,7 +111,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
     Args:
         q: probabilities; NaN outside of [0, 1].
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the mean distance from there; 1 / rate.
 
     Example:

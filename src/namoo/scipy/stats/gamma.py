@@ -1,6 +1,6 @@
 """The gamma distribution.
 
-f(x) = xᵃ⁻¹ e⁻ˣ / Γ(a) for x ≥ 0, moved by `loc` and stretched by `scale`
+f(x) = xᵃ⁻¹ e⁻ˣ / Γ(a) for x ≥ 0, shifted by `loc` and scaled by `scale`
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, log
 from namoo.scipy.special.entropies import xlogy
 from namoo.scipy.special.gammas import gammainc, gammaincc, gammaln
-from namoo.scipy.stats.arguments import log_probability, settled
+from namoo.scipy.stats.arguments import log_probability, promote_strong
 
 
 def _standard(x: Array, loc: Array, scale: Array) -> tuple[Array, Array]:
@@ -26,16 +26,16 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         a: the shape, above 0.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the scale of values; 1 / rate.
 
     Example:
         >>> logpdf(1.0, 2.0)
         Array(-1., dtype=float32, weak_type=True)
     """
-    x, a, loc, scale = settled("gamma.logpdf", x, a, loc, scale)
+    x, a, loc, scale = promote_strong("gamma.logpdf", x, a, loc, scale)
     below, y = _standard(x, loc, scale)
     value = xlogy(a - 1, y) - y - (gammaln(a) + log(scale))
     return jnp.where(below, -jnp.inf, value)
@@ -45,9 +45,9 @@ def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         a: the shape, above 0.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the scale of values; 1 / rate.
 
     Example:
@@ -63,14 +63,14 @@ def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
         x: the upper limit.
         a: the shape, above 0.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the scale of values; 1 / rate.
 
     Example:
         >>> cdf(1.0, 1.0).round(4)
         Array(0.6321, dtype=float32, weak_type=True)
     """
-    x, a, loc, scale = settled("gamma.cdf", x, a, loc, scale)
+    x, a, loc, scale = promote_strong("gamma.cdf", x, a, loc, scale)
     below, y = _standard(x, loc, scale)
     return jnp.where(below, 0, gammainc(a, y))
 
@@ -81,7 +81,7 @@ def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
         x: the upper limit.
         a: the shape, above 0.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the scale of values; 1 / rate.
 
     Example:
@@ -97,7 +97,7 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
         x: the lower limit.
         a: the shape, above 0.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the scale of values; 1 / rate.
 
     Example:
@@ -115,7 +115,7 @@ def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
     Args:
         x: the lower limit.
         a: the shape, above 0.
-        loc: where the support begins.
+        loc: the start of the support.
         scale: the scale of values; 1 / rate.
 
     Example:

@@ -17,7 +17,7 @@ def logpdf(x: Any, beta: Any) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         beta: the shape: 1 is Laplace's distribution, 2 is normal.
 
     Example:
@@ -32,7 +32,7 @@ def pdf(x: Any, beta: Any) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         beta: the shape: 1 is Laplace's distribution, 2 is normal.
 
     Example:

@@ -11,7 +11,7 @@ from namoo import numpy as jnp
 from namoo.core.array import Array
 from namoo.primitives.elementwise import exp, log
 from namoo.scipy.special.entropies import xlog1py
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import promote_strong
 
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
@@ -26,7 +26,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
         >>> logpmf(2, 0.5).round(4)
         Array(-1.3863, dtype=float32, weak_type=True)
     """
-    k, p, loc = settled("geom.logpmf", k, p, loc)
+    k, p, loc = promote_strong("geom.logpmf", k, p, loc)
     x = k - loc
     return jnp.where(x <= 0, -jnp.inf, xlog1py(x - 1, -p) + log(p))
 

@@ -1,6 +1,6 @@
 """The Gumbel distribution of minima, skewed to the left.
 
-f(x) = exp(x - eˣ), moved by `loc` and stretched by `scale`
+f(x) = exp(x - eˣ), shifted by `loc` and scaled by `scale`
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         loc: the mode.
         scale: the scale of values, above 0; otherwise the result is NaN.
 
@@ -40,7 +40,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         loc: the mode.
         scale: the scale of values, above 0; otherwise the result is NaN.
 

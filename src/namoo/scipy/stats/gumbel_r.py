@@ -1,6 +1,6 @@
 """The Gumbel distribution of maxima, skewed to the right.
 
-f(x) = exp(-x - e⁻ˣ), moved by `loc` and stretched by `scale`
+f(x) = exp(-x - e⁻ˣ), shifted by `loc` and scaled by `scale`
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from namoo.core.array import Array
 from namoo.nn.activations import log1mexp
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, expm1, log
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import promote_strong
 
 
 def _standard(name: str, x: Any, loc: Any, scale: Any) -> tuple[Array, Array]:
@@ -25,7 +25,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         loc: the mode.
         scale: the scale of values, above 0; otherwise the result is NaN.
 
@@ -41,7 +41,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         loc: the mode.
         scale: the scale of values, above 0; otherwise the result is NaN.
 
@@ -111,7 +111,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> sf(0.0).round(4)
         Array(0.6321, dtype=float32, weak_type=True)
     """
-    x, loc, scale = settled("gumbel_r.sf", x, loc, scale)
+    x, loc, scale = promote_strong("gumbel_r.sf", x, loc, scale)
     return -expm1(logcdf(x, loc, scale))
 
 

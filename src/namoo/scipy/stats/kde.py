@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from namoo import _dtypes, errors, random, tree_util
 from namoo import numpy as jnp
+from namoo import random, tree_util
+from namoo._base import dtypes
+from namoo._base.source_context import at_user_line
 from namoo.core.array import Array
 from namoo.lax.linalg import cholesky, triangular_solve
 from namoo.nn.normalize import logsumexp
 from namoo.numpy import linalg
-from namoo.numpy.arithmetic import is_complex
 from namoo.numpy.promote import array_of, promote_types
+from namoo.numpy.same_type import is_complex
 from namoo.scipy.special.normal import ndtr
 
 
@@ -53,12 +55,12 @@ class gaussian_kde:
         dataset = jnp.atleast_2d(array_of("gaussian_kde", dataset))
         if is_complex(dataset):
             raise NotImplementedError(
-                f"gaussian_kde takes real samples, got {dataset.dtype}." + errors.at_user_line()
+                f"gaussian_kde takes real samples, got {dataset.dtype}." + at_user_line()
             )
         if not dataset.size > 1:
             raise ValueError(
                 f"gaussian_kde: `dataset` must have several elements, got shape {dataset.shape}."
-                + errors.at_user_line()
+                + at_user_line()
             )
         d, n = dataset.shape
         if weights is None:
@@ -70,7 +72,7 @@ class gaussian_kde:
             if weights.shape != (n,):
                 raise ValueError(
                     f"gaussian_kde: `weights` must be one-dimensional, one for each of {n} "
-                    f"samples; got shape {weights.shape}." + errors.at_user_line()
+                    f"samples; got shape {weights.shape}." + at_user_line()
                 )
             weights = weights / jnp.sum(weights)
         neff = 1 / jnp.sum(weights**2)
@@ -91,7 +93,7 @@ class gaussian_kde:
             return method
         raise ValueError(
             "gaussian_kde: `bw_method` should be 'scott', 'silverman', a scalar or a function, got "
-            f"{method!r}." + errors.at_user_line()
+            f"{method!r}." + at_user_line()
         )
 
     def _assign(self, **values: Any) -> None:
@@ -225,7 +227,7 @@ class gaussian_kde:
         raise NotImplementedError("only 1D box integrations are supported; use `integrate_box_1d`")
 
     def set_bandwidth(self, bw_method: Any = None) -> None:
-        """The bandwidth of an object does not change.
+        """Not supported: objects are immutable.
 
         Raises:
             NotImplementedError: always.
@@ -238,7 +240,7 @@ class gaussian_kde:
     def _columns(self, points: Array) -> Array:
         if is_complex(points):
             raise NotImplementedError(
-                f"gaussian_kde takes real coordinates, got {points.dtype}." + errors.at_user_line()
+                f"gaussian_kde takes real coordinates, got {points.dtype}." + at_user_line()
             )
         points = jnp.atleast_2d(points)
         d, m = points.shape
@@ -247,10 +249,10 @@ class gaussian_kde:
         if d != self.d:
             raise ValueError(
                 f"points have dimension {d}, dataset has dimension {self.d}: one point is a column."
-                + errors.at_user_line()
+                + at_user_line()
             )
         return points
 
 
 def _promoted(name: str, *args: Any) -> list[Array]:
-    return promote_types(name, *args, to=_dtypes.to_inexact_dtype)
+    return promote_types(name, *args, to=dtypes.to_inexact_dtype)

@@ -1,6 +1,6 @@
 """The Laplace distribution.
 
-f(x) = 1/2 · exp(-|x|), moved by `loc` and stretched by `scale`
+f(x) = 1/2 · exp(-|x|), shifted by `loc` and scaled by `scale`
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Any
 from namoo import numpy as jnp
 from namoo.core.array import Array
 from namoo.primitives.elementwise import abs, exp, log, neg
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import promote_strong
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         loc: the mean.
         scale: the mean distance from there.
 
@@ -25,7 +25,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logpdf(0.0).round(4)
         Array(-0.6931, dtype=float32, weak_type=True)
     """
-    x, loc, scale = settled("laplace.logpdf", x, loc, scale)
+    x, loc, scale = promote_strong("laplace.logpdf", x, loc, scale)
     return -(abs(x - loc) / scale + log(scale * 2))
 
 
@@ -33,7 +33,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         loc: the mean.
         scale: the mean distance from there.
 
@@ -56,7 +56,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> cdf(0.0)
         Array(0.5, dtype=float32, weak_type=True)
     """
-    x, loc, scale = settled("laplace.cdf", x, loc, scale)
+    x, loc, scale = promote_strong("laplace.cdf", x, loc, scale)
     z = (x - loc) / scale
     # Each side's exponential is taken of its own numbers, so that neither overflows.
     below = z <= 0

@@ -1,6 +1,6 @@
 """The logistic distribution, whose distribution function is the logistic function.
 
-F(x) = 1 / (1 + e⁻ˣ), moved by `loc` and stretched by `scale`
+F(x) = 1 / (1 + e⁻ˣ), shifted by `loc` and scaled by `scale`
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, log, logistic
 from namoo.scipy.special.entropies import logit
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import promote_strong
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         loc: the mean.
         scale: the scale of values.
 
@@ -27,7 +27,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logpdf(0.0).round(4)
         Array(-1.3863, dtype=float32, weak_type=True)
     """
-    x, loc, scale = settled("logistic.logpdf", x, loc, scale)
+    x, loc, scale = promote_strong("logistic.logpdf", x, loc, scale)
     half = (x - loc) / scale / 2
     return -2 * jnp.logaddexp(half, -half) - log(scale)
 
@@ -36,7 +36,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         loc: the mean.
         scale: the scale of values.
 
@@ -91,7 +91,7 @@ def ppf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> ppf(0.5)
         Array(0., dtype=float32, weak_type=True)
     """
-    x, loc, scale = settled("logistic.ppf", x, loc, scale)
+    x, loc, scale = promote_strong("logistic.ppf", x, loc, scale)
     return logit(x) * scale + loc
 
 
@@ -107,5 +107,5 @@ def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> isf(0.75).round(4)
         Array(-1.0986, dtype=float32, weak_type=True)
     """
-    x, loc, scale = settled("logistic.isf", x, loc, scale)
+    x, loc, scale = promote_strong("logistic.isf", x, loc, scale)
     return loc - logit(x) * scale

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from namoo import errors
 from namoo import numpy as jnp
-from namoo._dtypes import to_numeric_dtype
+from namoo._base.dtypes import to_numeric_dtype
+from namoo._base.source_context import at_user_line
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact, promote_types
 from namoo.primitives.elementwise import exp
@@ -38,8 +38,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Array:
     x, n = promote_types("multinomial.logpmf", x, n, to=to_numeric_dtype)
     if not jnp.issubdtype(x.dtype, jnp.integer):
         raise ValueError(
-            f"multinomial.logpmf: x and n must be of integer type, got {x.dtype}."
-            + errors.at_user_line()
+            f"multinomial.logpmf: x and n must be of integer type, got {x.dtype}." + at_user_line()
         )
     x, n = x.astype(p.dtype), n.astype(p.dtype)
     value = gammaln(n + 1) + jnp.sum(xlogy(x, p) - gammaln(x + 1), axis=-1)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from namoo import errors
 from namoo import numpy as jnp
-from namoo._dtypes import to_inexact_dtype
+from namoo._base.dtypes import to_inexact_dtype
+from namoo._base.source_context import at_user_line
 from namoo.core.array import Array
 from namoo.lax.linalg import cholesky, triangular_solve
 from namoo.numpy.promote import promote_types
@@ -41,7 +41,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
     if allow_singular is not None:
         raise NotImplementedError(
             "multivariate_normal.logpdf takes regular covariances only: leave allow_singular out."
-            + errors.at_user_line()
+            + at_user_line()
         )
     x, mean, cov = promote_types("multivariate_normal.logpdf", x, mean, cov, to=to_inexact_dtype)
     if not mean.shape:
@@ -53,7 +53,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
     if cov.ndim < 2 or cov.shape[-2:] != (n, n):
         raise ValueError(
             "multivariate_normal.logpdf: the covariance must have shape (..., n, n) for a mean of "
-            f"shape (..., n); got cov={cov.shape}, mean={mean.shape}." + errors.at_user_line()
+            f"shape (..., n); got cov={cov.shape}, mean={mean.shape}." + at_user_line()
         )
     lower = cholesky(cov)
     batch = jnp.broadcast_shapes(lower.shape[:-2], y.shape[:-1])

@@ -12,7 +12,7 @@ from namoo.core.array import Array
 from namoo.primitives.elementwise import exp
 from namoo.scipy.special.entropies import xlog1py, xlogy
 from namoo.scipy.special.gammas import gammaln
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import promote_strong
 
 
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Array:
@@ -28,7 +28,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Array:
         >>> logpmf(0, 1, 0.5).round(4)
         Array(-0.6931, dtype=float32, weak_type=True)
     """
-    k, n, p, loc = settled("nbinom.logpmf", k, n, p, loc)
+    k, n, p, loc = promote_strong("nbinom.logpmf", k, n, p, loc)
     outside = k < loc
     y = jnp.where(outside, 0, k - loc)
     ways = gammaln(y + n) - gammaln(n) - gammaln(y + 1)

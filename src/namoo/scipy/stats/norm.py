@@ -1,6 +1,6 @@
 """The normal distribution.
 
-f(x) = 1/√2π · exp(-x²/2), moved by `loc` and stretched by `scale`
+f(x) = 1/√2π · exp(-x²/2), shifted by `loc` and scaled by `scale`
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from namoo import _dtypes
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.numpy.promote import array_of
 from namoo.primitives.elementwise import exp, log, square
 from namoo.scipy.special.normal import log_ndtr, ndtr, ndtri
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import promote_strong
 
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         loc: the mean.
         scale: the standard deviation.
 
@@ -28,7 +28,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logpdf(0.0).round(4)
         Array(-0.9189, dtype=float32, weak_type=True)
     """
-    x, loc, scale = settled("norm.logpdf", x, loc, scale)
+    x, loc, scale = promote_strong("norm.logpdf", x, loc, scale)
     variance = square(scale)
     return (log(variance * (2 * math.pi)) + square(x - loc) / variance) / -2
 
@@ -37,7 +37,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         loc: the mean.
         scale: the standard deviation.
 
@@ -60,7 +60,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> cdf(0.0)
         Array(0.5, dtype=float32)
     """
-    x, loc, scale = settled("norm.cdf", x, loc, scale)
+    x, loc, scale = promote_strong("norm.cdf", x, loc, scale)
     return ndtr((x - loc) / scale)
 
 
@@ -76,7 +76,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logcdf(-20.0).round(2)
         Array(-203.92, dtype=float32)
     """
-    x, loc, scale = settled("norm.logcdf", x, loc, scale)
+    x, loc, scale = promote_strong("norm.logcdf", x, loc, scale)
     return log_ndtr((x - loc) / scale)
 
 
@@ -92,7 +92,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> sf(0.0)
         Array(0.5, dtype=float32)
     """
-    x, loc, scale = settled("norm.sf", x, loc, scale)
+    x, loc, scale = promote_strong("norm.sf", x, loc, scale)
     return ndtr((loc - x) / scale)
 
 
@@ -108,7 +108,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logsf(20.0).round(2)
         Array(-203.92, dtype=float32)
     """
-    x, loc, scale = settled("norm.logsf", x, loc, scale)
+    x, loc, scale = promote_strong("norm.logsf", x, loc, scale)
     return log_ndtr((loc - x) / scale)
 
 
@@ -125,7 +125,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
         Array(1.96, dtype=float32)
     """
     quantile = ndtri(q) * array_of("norm.ppf", scale) + array_of("norm.ppf", loc)
-    return quantile.astype(_dtypes.default_float_dtype())
+    return quantile.astype(dtypes.default_float_dtype())
 
 
 def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:

@@ -1,6 +1,6 @@
 """The Pareto distribution.
 
-f(x) = b / xᵇ⁺¹ for x ≥ 1, moved by `loc` and stretched by `scale`
+f(x) = b / xᵇ⁺¹ for x ≥ 1, shifted by `loc` and scaled by `scale`
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from namoo.core.array import Array
 from namoo.nn.activations import log1mexp
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, expm1, log, pow
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import promote_strong
 
 
 def _standard(x: Array, loc: Array, scale: Array) -> tuple[Array, Array]:
@@ -25,7 +25,7 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         b: the shape, above 0.
         loc: added to the values.
         scale: the scale of values; the support begins at loc + scale.
@@ -34,7 +34,7 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logpdf(1.0, 1.0)
         Array(0., dtype=float32, weak_type=True)
     """
-    x, b, loc, scale = settled("pareto.logpdf", x, b, loc, scale)
+    x, b, loc, scale = promote_strong("pareto.logpdf", x, b, loc, scale)
     below, y = _standard(x, loc, scale)
     return jnp.where(below, -jnp.inf, log(b / scale) - (b + 1) * log(y))
 
@@ -43,7 +43,7 @@ def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         b: the shape, above 0.
         loc: added to the values.
         scale: the scale of values; the support begins at loc + scale.
@@ -118,7 +118,7 @@ def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logsf(2.0, 1.0).round(4)
         Array(-0.6931, dtype=float32, weak_type=True)
     """
-    x, b, loc, scale = settled("pareto.logsf", x, b, loc, scale)
+    x, b, loc, scale = promote_strong("pareto.logsf", x, b, loc, scale)
     below, y = _standard(x, loc, scale)
     return jnp.where(below, 0, -b * log(y))
 
@@ -136,6 +136,6 @@ def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> ppf(0.5, 1.0).round(4)
         Array(2., dtype=float32, weak_type=True)
     """
-    q, b, loc, scale = settled("pareto.ppf", q, b, loc, scale)
+    q, b, loc, scale = promote_strong("pareto.ppf", q, b, loc, scale)
     quantile = loc + scale * pow(1 - q, -1 / b)
     return jnp.where((q >= 0) & (q <= 1), quantile, jnp.nan)

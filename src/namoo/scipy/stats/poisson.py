@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 
 from namoo import numpy as jnp
-from namoo._dtypes import to_inexact_dtype
+from namoo._base.dtypes import to_inexact_dtype
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact, promote_types
 from namoo.primitives.elementwise import exp, log
 from namoo.scipy.special.entropies import xlogy
 from namoo.scipy.special.gammas import gammaincc, gammaln
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import promote_strong
 
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Array:
     """The logarithm of the probability of k.
 
     Args:
-        k: counts; the result is -∞ where they are no whole numbers.
+        k: counts; the result is -∞ where they are not integers.
         mu: the mean.
         loc: added to the counts.
 
@@ -42,7 +42,7 @@ def pmf(k: Any, mu: Any, loc: Any = 0) -> Array:
     """The probability of k.
 
     Args:
-        k: counts; the result is 0 where they are no whole numbers.
+        k: counts; the result is 0 where they are not integers.
         mu: the mean.
         loc: added to the counts.
 
@@ -65,7 +65,7 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Array:
         >>> cdf(1, 1.0).round(4)
         Array(0.7358, dtype=float32, weak_type=True)
     """
-    k, mu, loc = settled("poisson.cdf", k, mu, loc)
+    k, mu, loc = promote_strong("poisson.cdf", k, mu, loc)
     x = k - loc
     below = x < 0
     return jnp.where(below, 0, gammaincc(jnp.floor(1 + jnp.where(below, 0, x)), mu))

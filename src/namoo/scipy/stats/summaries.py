@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from namoo import _dtypes, errors
 from namoo import numpy as jnp
+from namoo._base import dtypes
+from namoo._base.source_context import at_user_line
 from namoo.core.array import Array
 from namoo.numpy.promote import array_of, promote_inexact
 from namoo.primitives.cumulative import cummax, cummin
@@ -26,13 +27,13 @@ def _check_nan_policy(name: str, nan_policy: str) -> None:
     if nan_policy not in ("propagate", "omit", "raise"):
         raise ValueError(
             f"stats.{name}: nan_policy must be 'propagate', 'omit' or 'raise', got {nan_policy!r}."
-            + errors.at_user_line()
+            + at_user_line()
         )
     if nan_policy != "propagate":
         raise NotImplementedError(
             f"stats.{name} has nan_policy='propagate' only, got {nan_policy!r}: whether there are "
             "NaNs is not known while a program is traced. Remove them, or test for them, before "
-            "the call." + errors.at_user_line()
+            "the call." + at_user_line()
         )
 
 
@@ -55,7 +56,7 @@ def mode(
         keepdims: keep the axis with length 1.
 
     Returns:
-        The values and their counts; NaN and 0 of no elements.
+        The values and their counts; NaN and 0 without elements.
 
     Raises:
         ValueError: an unknown `nan_policy`, or an axis that is not there.
@@ -76,7 +77,7 @@ def mode(
         shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape) if keepdims or i != axis)
         x = jnp.moveaxis(x, axis, -1)
     if x.shape[-1] == 0:
-        dtype = _dtypes.default_float_dtype()
+        dtype = dtypes.default_float_dtype()
         return ModeResult(jnp.full(shape, jnp.nan, dtype), jnp.zeros(shape, dtype))
     x = jnp.sort(x, axis=-1)
     place = jnp.broadcast_to(jnp.arange(x.shape[-1]), x.shape)
@@ -94,8 +95,8 @@ def rankdata(
 
     Args:
         a: an array.
-        method: what equal elements get: the 'average', the 'min' or the 'max' of their ranks, the
-            rank among different values ('dense'), or ranks in the order they stand ('ordinal').
+        method: the rank of ties: the 'average', the 'min' or the 'max' of their ranks, the
+            rank among different values ('dense'), or ranks in order of occurrence ('ordinal').
         axis: the axis along which to rank; all elements, in a vector, if None.
         nan_policy: must be 'propagate': where there is a NaN, all ranks are NaN.
 
@@ -116,7 +117,7 @@ def rankdata(
     if method not in ("average", "min", "max", "dense", "ordinal"):
         raise ValueError(
             "stats.rankdata: method must be 'average', 'min', 'max', 'dense' or 'ordinal', got "
-            f"{method!r}." + errors.at_user_line()
+            f"{method!r}." + at_user_line()
         )
     if axis is not None:
         return jnp.moveaxis(_ranks(jnp.moveaxis(x, axis, -1), method), -1, axis)
@@ -125,7 +126,7 @@ def rankdata(
 
 def _ranks(x: Array, method: str) -> Array:
     """Ranks along the last axis."""
-    dtype = _dtypes.default_float_dtype()
+    dtype = dtypes.default_float_dtype()
     n, last = x.shape[-1], x.ndim - 1
     place = jnp.broadcast_to(jnp.arange(n), x.shape)
     ordered, order = sort_key_val(x, place)
@@ -161,8 +162,8 @@ def sem(
     Args:
         a: an array.
         axis: the axis along which to take it; all elements if None.
-        ddof: what is subtracted from n in the standard deviation.
-        nan_policy: 'propagate', or 'omit' to leave NaNs out.
+        ddof: subtracted from n in the standard deviation.
+        nan_policy: 'propagate', or 'omit' to skip NaNs.
         keepdims: keep the axis with length 1.
 
     Raises:
@@ -182,6 +183,5 @@ def sem(
         spread = jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims)
         return spread / jnp.sqrt(count).astype(x.dtype)
     raise ValueError(
-        f"stats.sem: nan_policy must be 'propagate' or 'omit', got {nan_policy!r}."
-        + errors.at_user_line()
+        f"stats.sem: nan_policy must be 'propagate' or 'omit', got {nan_policy!r}." + at_user_line()
     )

@@ -1,6 +1,6 @@
 """Student's t-distribution.
 
-f(x) = Γ((df+1)/2) / (√(π df) Γ(df/2)) · (1 + x²/df)^(-(df+1)/2), moved by `loc` and stretched
+f(x) = Γ((df+1)/2) / (√(π df) Γ(df/2)) · (1 + x²/df)^(-(df+1)/2), shifted by `loc` and scaled
 by `scale`
 """
 
@@ -12,14 +12,14 @@ from typing import Any
 from namoo.core.array import Array
 from namoo.primitives.elementwise import exp, log, log1p, square
 from namoo.scipy.special.gammas import gammaln
-from namoo.scipy.stats.arguments import settled
+from namoo.scipy.stats.arguments import promote_strong
 
 
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         df: the degrees of freedom.
         loc: the median.
         scale: the scale of values.
@@ -28,7 +28,7 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
         >>> logpdf(0.0, 1.0).round(4)
         Array(-1.1447, dtype=float32, weak_type=True)
     """
-    x, df, loc, scale = settled("t.logpdf", x, df, loc, scale)
+    x, df, loc, scale = promote_strong("t.logpdf", x, df, loc, scale)
     power = (df + 1) / 2
     normalizer = gammaln(df / 2) + log(square(scale) * math.pi * df) / 2 - gammaln(power)
     return -(normalizer + power * log1p(square((x - loc) / scale) / df))
@@ -38,7 +38,7 @@ def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         df: the degrees of freedom.
         loc: the median.
         scale: the scale of values.

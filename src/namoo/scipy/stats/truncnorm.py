@@ -1,6 +1,6 @@
 """The truncated normal distribution: the normal one, given that values lie between a and b.
 
-f(x) = φ(x) / (Φ(b) - Φ(a)) for a ≤ x ≤ b, moved by `loc` and stretched by `scale`
+f(x) = φ(x) / (Φ(b) - Φ(a)) for a ≤ x ≤ b, shifted by `loc` and scaled by `scale`
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         a, b: the limits, in units of `scale` around `loc`; NaN unless a < b.
         loc: the mean of the normal distribution.
         scale: its standard deviation.
@@ -52,7 +52,7 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
+        x: where to evaluate it.
         a, b: the limits, in units of `scale` around `loc`; NaN unless a < b.
         loc: the mean of the normal distribution.
         scale: its standard deviation.

@@ -14,8 +14,8 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: where to take it.
-        loc: where the interval begins.
+        x: where to evaluate it.
+        loc: the start of the interval.
         scale: its length.
 
     Example:
@@ -30,8 +30,8 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The density.
 
     Args:
-        x: where to take it.
-        loc: where the interval begins.
+        x: where to evaluate it.
+        loc: the start of the interval.
         scale: its length.
 
     Example:
@@ -46,7 +46,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
     Args:
         x: the upper limit.
-        loc: where the interval begins.
+        loc: the start of the interval.
         scale: its length.
 
     Example:
@@ -64,7 +64,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
     Args:
         q: probabilities; NaN outside of [0, 1].
-        loc: where the interval begins.
+        loc: the start of the interval.
         scale: its length.
 
     Example:

@@ -1,0 +1,1 @@
+"""The foundation of all other rooms: settings, dtypes, lazy loading, files. Knows no arrays."""

@@ -1,0 +1,48 @@
+"""The C++ part of namoo, if it was built.
+
+It does what Python is too slow for; everything works without it, but slower. The environment
+variable `NAMOO_RUNTIME` can be `python`, to do without it, or `native`, to require it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import warnings
+from typing import Any
+
+# Increase it here and in `runtime/src/module.cpp` with every change of the interface between the
+# two parts.
+INTERFACE = 2
+
+
+class SlowerRuntimeWarning(UserWarning):
+    """The C++ part of namoo is missing: calls of compiled functions and trees are slower."""
+
+
+def _load() -> Any:
+    wanted = os.environ.get("NAMOO_RUNTIME", "")
+    if wanted not in ("", "native", "python"):
+        raise ValueError(f"NAMOO_RUNTIME is 'native' or 'python', not {wanted!r}")
+    if wanted == "python":
+        return None
+    try:
+        module = importlib.import_module("namoo._runtime")
+        if getattr(module, "INTERFACE", 1) != INTERFACE:
+            raise ImportError("it was built from other sources than namoo's: build it again")
+        return module
+    except ImportError as error:
+        if wanted == "native":
+            raise
+        warnings.warn(
+            f"namoo runs without its C++ part ({error}): results are the same, but trees and calls "
+            "of compiled functions take longer. Install namoo again where a C++ compiler is found, "
+            "or set NAMOO_RUNTIME=python to do without it.",
+            SlowerRuntimeWarning,
+            stacklevel=2,
+        )
+        return None
+
+
+native: Any = _load()
+"""The module `namoo._runtime`, or None."""

@@ -1,0 +1,327 @@
+"""The user's line behind an operation, and tracebacks without namoo's own frames.
+
+Messages and warnings name the line of the user's program. It is found by walking the stack to the
+first frame outside the package, or, when a traced program runs, from the equation that is running.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import warnings
+from _thread import _local
+from collections.abc import Callable
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any, TypeVar
+
+from namoo._base.caches import register
+from namoo._base.config import config
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_hidden: tuple[str, ...] = (_PACKAGE,)
+
+
+class Source:
+    """A position in the user's program.
+
+    One is made for every operation that is traced, and few are ever read. It stores the code object
+    and the instruction; the line is computed on demand.
+    """
+
+    __slots__ = ("_code", "_instruction")
+
+    def __init__(self, code: CodeType, instruction: int):
+        self._code = code
+        self._instruction = instruction
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _source, (self.file, self.line, self.function)
+
+    @property
+    def file(self) -> str:
+        return self._code.co_filename
+
+    @property
+    def function(self) -> str:
+        return self._code.co_qualname
+
+    @property
+    def line(self) -> int:
+        for start, end, line in self._code.co_lines():
+            if start <= self._instruction < end and line is not None:
+                return line
+        return self._code.co_firstlineno
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+    def __repr__(self) -> str:
+        return f"Source({str(self)!r})"
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} ({self.function})"
+
+    @property
+    def code(self) -> str:
+        """The text of the line, or '' where the file cannot be read."""
+        import linecache  # loaded late: it loads the tokenizer
+
+        return linecache.getline(self.file, self.line).strip()
+
+
+def _source(file: str, line: int, function: str) -> Source:
+    """Rebuild a pickled source; a code object itself cannot be pickled."""
+    code = compile("0", file, "eval")
+    code = code.replace(co_firstlineno=line, co_name=function, co_qualname=function)
+    return Source(code, len(code.co_code) - 2)  # its first instruction has no line of its own
+
+
+def hide_frames(*modules: Any) -> None:
+    """Hide the frames of a library in tracebacks and reported lines, like namoo's own.
+
+    Args:
+        *modules: Modules or packages, or paths of their files.
+
+    Example:
+        >>> import json
+        >>> hide_frames(json)
+    """
+    global _hidden
+    for module in modules:
+        path = module if isinstance(module, str) else module.__file__
+        path = os.path.abspath(path)
+        if os.path.basename(path) == "__init__.py":
+            path = os.path.dirname(path) + os.sep
+        if path not in _hidden:
+            _hidden = (*_hidden, path)
+
+
+def is_hidden(filename: str) -> bool:
+    """Whether a file belongs to namoo, or to a library that was passed to `hide_frames`."""
+    return filename.startswith(_hidden)
+
+
+def user_frame() -> FrameType | None:
+    """Return the innermost frame on the stack that is not hidden."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_hidden):
+        frame = frame.f_back
+    return frame
+
+
+class _SourceContext(_local):
+    """What is known about the user's line of the current thread without walking the stack.
+
+    Attributes:
+        eqn: The equation that runs, while a traced program is evaluated.
+        operation: While only rules of namoo itself run: a list with the line of the operation that
+            they belong to. The list is empty until the line is asked for.
+        withheld: Collects warnings instead of giving them, while a program is made from an earlier
+            run.
+    """
+
+    eqn: Any = None
+    operation: list[Source | None] | None = None
+    withheld: list[str] | None = None
+
+
+source_context = _SourceContext()
+
+# The functions that evaluate equations one by one and set `source_context.eqn`, by the id of their
+# code; the files that contain them; and hidden files that are known to contain none.
+_replaying: set[int] = set()
+_replaying_files: set[str] = set()
+_known_hidden: set[str] = register(
+    "base internal files",
+    set(),
+    bound="files of the package and of NumPy",
+    keyed_by="file name",
+    kept=True,
+)
+
+
+def replays_equations(function: Any) -> Any:
+    """Declare a function that binds equations traced before.
+
+    Operations that come from an equation report the line where the equation was traced. The
+    function sets `source_context.eqn`, and restores it.
+    """
+    _replaying.add(id(function.__code__))
+    _replaying_files.add(function.__code__.co_filename)
+    return function
+
+
+def user_source(inside: int = 0) -> Source | None:
+    """Return the user's current line; for an equation that runs again, the line that traced it.
+
+    Args:
+        inside: The number of innermost callers that need not be looked at.
+    """
+    known = source_context.operation
+    if known is None:
+        return _find_source(inside)
+    if not known:
+        known.append(_find_source(inside))
+    return known[0]
+
+
+def _find_source(inside: int) -> Source | None:
+    frame: FrameType | None = sys._getframe(2 + inside)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename not in _known_hidden:
+            if not code.co_filename.startswith(_hidden):
+                return Source(code, frame.f_lasti)
+            if code.co_filename not in _replaying_files:
+                _known_hidden.add(code.co_filename)
+            elif id(code) in _replaying and source_context.eqn is not None:
+                if source_context.eqn.source is not None:
+                    return source_context.eqn.source
+        frame = frame.f_back
+    return None
+
+
+def at_user_line(source: Source | None = None) -> str:
+    """Return the end of a message that names the user's line."""
+    source = source or user_source()
+    if source is None:
+        return ""
+    code = source.code
+    return f"\n  at {source}" + (f"\n    {code}" if code else "")
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line."""
+    if source_context.withheld is not None:
+        source_context.withheld.append(message)
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_hidden):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+BETWEEN = (
+    "errors.py",
+    "_base/",
+    "tree/",
+    "tree_util.py",
+    "core/",
+    "primitives/",
+    "transforms/",
+    "control/",
+    "memo/",
+    "devices/",
+    "api/",
+    "eager/",
+    "numpy/promote.py",
+    "numpy/ufuncs.py",
+    "numpy/_methods.py",
+    "random/arguments.py",
+    "scipy/linalg/arguments.py",
+    "scipy/stats/arguments.py",
+)
+"""Files and folders of the package that are between a library function and its caller."""
+_between = tuple(_PACKAGE + path.replace("/", os.sep) for path in BETWEEN)
+
+
+def called_by_user(name: str = "") -> bool:
+    """Whether the operands of an operation come from the user, not from a library function.
+
+    The settings that refuse to mix ranks or dtypes are about the user's own operands; what a
+    library function does with intermediate values is its own affair. The two are told apart only
+    where an error would be raised, so nothing else pays for it. An operation belongs to the user if
+    all library functions between it and the user's line are in one file, that of the function that
+    the user called, or if that function has the name of the operation.
+
+    Args:
+        name: The public function whose operands do not fit.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    inner: FrameType | None = None
+    outer: FrameType | None = None
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        if not frame.f_code.co_filename.startswith(_between):
+            outer = frame
+            inner = inner or frame
+        frame = frame.f_back
+    if inner is None or outer is None:
+        return True
+    if inner.f_code.co_filename == outer.f_code.co_filename:
+        return True
+    if outer.f_code.co_name == name.rpartition(".")[2]:
+        return True
+    if source_context.withheld is not None:
+        # A remembered program would let the same operands of a user pass.
+        source_context.withheld.append(name)
+    return False
+
+
+def _visible(tb: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without hidden frames."""
+    frames = []
+    while tb is not None:
+        if not is_hidden(tb.tb_frame.f_code.co_filename):
+            frames.append(tb)
+        tb = tb.tb_next
+    out = None
+    for entry in reversed(frames):
+        out = TracebackType(out, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return out
+
+
+def hide_internal_frames(error: BaseException) -> None:
+    """Remove namoo's own frames from an exception; to be followed by a bare `raise`.
+
+    A bare `raise` takes the traceback from the exception and adds no frame for the function that
+    contains it, so the frames stay hidden.
+    """
+    if config.traceback_filtering != "off":
+        error.__traceback__ = _visible(error.__traceback__)
+
+
+def entry_point(fun: F, namespace: str | None = None) -> F:
+    """Make `fun` an entry point: exceptions leave it without namoo's own frames.
+
+    `config.update("jax_traceback_filtering", "off")` shows the frames again.
+
+    Args:
+        fun: A function of namoo.
+        namespace: The public module of the function, from which it can be pickled. A function that
+            is an entry point already, or that is not namoo's, is returned as it is.
+    """
+    if namespace is not None:
+        if hasattr(fun, "is_entry_point") or not is_hidden(fun.__code__.co_filename):
+            return fun
+
+    @functools.wraps(fun)
+    def entry(*args, **kwargs):
+        try:
+            return fun(*args, **kwargs)
+        except (Exception, KeyboardInterrupt) as error:
+            hide_internal_frames(error)
+            raise
+
+    entry.is_entry_point = True  # type: ignore[attr-defined]
+    if namespace is not None:
+        entry.__module__ = namespace
+    return entry  # type: ignore[return-value]
+
+
+def make_entry_points(namespace: dict[str, Any]) -> None:
+    """Make the public functions of a module entry points.
+
+    Functions of the package call one another without them; only what users call is wrapped.
+
+    Args:
+        namespace: `globals()` of the module.
+    """
+    for name, fun in list(namespace.items()):
+        if not name.startswith("_") and isinstance(fun, FunctionType):
+            namespace[name] = entry_point(fun, namespace["__name__"])

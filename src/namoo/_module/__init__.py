@@ -1,1 +1,0 @@
-"""Models as trees: `Module`, updates of it, and ways to split and join trees."""

@@ -1,1 +1,0 @@
-"""The parts behind `namoo.tree` and `namoo.tree_util`; import those."""

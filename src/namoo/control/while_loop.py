@@ -1,0 +1,200 @@
+"""The primitive `while`: a loop whose length is decided as it runs."""
+
+from __future__ import annotations
+
+from namoo._base.config import config
+from namoo.analysis.checks import in_loop
+from namoo.analysis.dead_code import dependent, has_checks, has_io
+from namoo.control.scan import cut, one_by_one
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var, jaxpr_as_fun
+from namoo.core.primitive import is_zero
+from namoo.primitives.elementwise import select
+from namoo.primitives.reduction import reduce_or
+from namoo.primitives.shape import broadcast_in_dim, instantiate, moveaxis, shape_of
+from namoo.transforms.batch import batch_jaxpr, batch_to
+from namoo.transforms.jvp import jvp_jaxpr
+from namoo.transforms.linear import tangents_out
+from namoo.transforms.program import ProgramPrimitive
+from namoo.transforms.stage import stage_closed
+
+REVERSE_MODE = """\
+Reverse-mode differentiation does not work for lax.while_loop, nor for lax.fori_loop with bounds
+that are traced: the number of iterations is not known, so their values cannot be kept.
+Use lax.scan, or lax.fori_loop with Python integers as bounds; where the number of iterations has a
+limit, scan over that limit and stop changing the carry with jnp.where once the condition fails.
+Forward mode (namoo.jvp, namoo.jacfwd) works as it is."""
+
+
+STOPS_APART = "any(condition)"
+"""The name of a loop's condition whose examples stop apart: the body also runs for stopped ones."""
+
+
+class While(ProgramPrimitive):
+    """Repeat the body while the condition holds; both take constants of their own first."""
+
+    name = "while"
+
+    def evaluate(self, *values, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        cond_consts, body_consts, carry = cut(values, cond_nconsts, body_nconsts)
+        condition, body = self.executable(cond_jaxpr), self.executable(body_jaxpr)
+        with in_loop(self.name) as loop:
+            while condition([*cond_consts, *carry])[0]:
+                carry = body([*body_consts, *carry])
+                loop.iteration += 1
+        return list(carry)
+
+    def abstract(self, *avals, body_jaxpr, **rest):
+        return body_jaxpr.out_avals
+
+    def dependent(self, given, params):
+        consts, body_consts, carry = cut(given, params["cond_nconsts"], params["body_nconsts"])
+        while True:
+            if dependent(params["cond_jaxpr"].jaxpr, [*consts, *carry])[0]:
+                return None
+            outs = dependent(params["body_jaxpr"].jaxpr, [*body_consts, *carry])
+            spread = [a or b for a, b in zip(carry, outs, strict=True)]
+            if spread == carry:
+                return carry
+            carry = spread
+
+    def weak_results(self, weak, count, params):
+        return [a.weak_type for a in params["body_jaxpr"].out_avals]
+
+    def native(self, emit, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        return emit.while_loop(operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts)
+
+    def stablehlo(self, hlo, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        cond_consts, body_consts, carry = cut(operands, cond_nconsts, body_nconsts)
+        return hlo.while_loop(
+            carry,
+            lambda *carry: hlo.inline(cond_jaxpr, [*cond_consts, *carry])[0],
+            lambda *carry: hlo.inline(body_jaxpr, [*body_consts, *carry]),
+            cond_jaxpr.effectful or body_jaxpr.effectful,
+        )
+
+    def jvp(self, primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        cond_consts, body_consts, carry = cut(primals, cond_nconsts, body_nconsts)
+        _, body_tangents, carry_tangents = cut(tangents, cond_nconsts, body_nconsts)
+        consts_nz = [not is_zero(t) for t in body_tangents]
+        carry_nz = [not is_zero(t) for t in carry_tangents]
+        while True:
+            program, out_nz = jvp_jaxpr(body_jaxpr, [*consts_nz, *carry_nz], carry_nz)
+            if out_nz == carry_nz:
+                break
+            carry_nz = out_nz
+        # [body consts, carry, tangents of both] becomes [consts, tangents, carry, tangents].
+        variables = program.jaxpr.invars
+        n = body_nconsts
+        v_consts, v_carry, v_dconsts, v_dcarry = cut(variables, n, len(carry), sum(consts_nz))
+        program = ClosedJaxpr(
+            program.jaxpr.replace(invars=[*v_consts, *v_dconsts, *v_carry, *v_dcarry]),
+            program.consts,
+        )
+        condition = ClosedJaxpr(_more_inputs(cond_jaxpr.jaxpr, v_dcarry), cond_jaxpr.consts)
+        outs = self.bind(
+            *cond_consts,
+            *body_consts,
+            *(t for t in body_tangents if not is_zero(t)),
+            *carry,
+            *(instantiate(t) for t, nz in zip(carry_tangents, carry_nz, strict=True) if nz),
+            cond_jaxpr=condition,
+            body_jaxpr=program,
+            cond_nconsts=cond_nconsts,
+            body_nconsts=body_nconsts + sum(consts_nz),
+        )
+        values = outs[: len(carry)]
+        return values, tangents_out(carry_nz, values, outs[len(carry) :])
+
+    def linearize(self, primals, tangents, **params):
+        # The loop of tangents needs the values of every iteration, so it computes them again.
+        outs = self.bind(*primals, **params)
+        return outs, self.jvp(primals, tangents, **params)[1]
+
+    def transpose(self, cts, *operands, **params):
+        raise ValueError(REVERSE_MODE)
+
+    def batch(self, operands, dims, *, axis, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        batched = [d is not None for d in dims]
+        c_b, b_b, k_b = cut(batched, cond_nconsts, body_nconsts)
+        while True:
+            _, (stops_apart,) = batch_jaxpr(cond_jaxpr, axis, [*c_b, *k_b])
+            _, out_b = batch_jaxpr(body_jaxpr, axis, [*b_b, *k_b], k_b)
+            settled = [True] * len(k_b) if stops_apart else out_b
+            if settled == k_b:
+                break
+            k_b = settled
+        args = [
+            x if not b else batch_to(axis, x, d) if d is None else moveaxis(x, d, 0)
+            for x, d, b in zip(operands, dims, [*c_b, *b_b, *k_b], strict=True)
+        ]
+        body, _ = batch_jaxpr(body_jaxpr, axis, [*b_b, *k_b], k_b)
+        if not stops_apart:
+            condition, _ = batch_jaxpr(cond_jaxpr, axis, [*c_b, *k_b])
+            outs = self.bind(
+                *args,
+                cond_jaxpr=condition,
+                body_jaxpr=body,
+                cond_nconsts=cond_nconsts,
+                body_nconsts=body_nconsts,
+            )
+            return outs, [0 if b else None for b in k_b]
+
+        # Examples stop apart: go on while any of them does, and change only those.
+        programs = cond_jaxpr.jaxpr, body_jaxpr.jaxpr
+        apart = axis.devices and any(p.effectful for p in programs)
+        if any(map(has_io, programs)) and not apart:
+            raise NotImplementedError(
+                "IO effects are not supported in while_loop with batched predicate, under vmap: "
+                "the body is run for all examples until the last one stops. Use lax.map in place "
+                "of vmap."
+            )
+        if config.strict or apart or any(map(has_checks, programs)):
+            alone = one_by_one(
+                self,
+                operands,
+                dims,
+                axis,
+                cond_jaxpr=cond_jaxpr,
+                body_jaxpr=body_jaxpr,
+                cond_nconsts=cond_nconsts,
+                body_nconsts=body_nconsts,
+            )
+            if alone is not None:
+                return alone
+        condition, _ = batch_jaxpr(cond_jaxpr, axis, [*c_b, *k_b])
+        run_condition, run_body = jaxpr_as_fun(condition), jaxpr_as_fun(body)
+
+        def any_goes_on(*xs):
+            return [reduce_or(run_condition(*xs)[0], (0,))]
+
+        def step(*xs):
+            cond_consts, body_consts, carry = cut(xs, cond_nconsts, body_nconsts)
+            (going,) = run_condition(*cond_consts, *carry)
+            new = run_body(*body_consts, *carry)
+            return [
+                select(broadcast_in_dim(going, shape_of(a), (0,)), a, b)
+                for a, b in zip(new, carry, strict=True)
+            ]
+
+        carry_avals = body.in_avals[body_nconsts:]
+        in_avals = [*condition.in_avals[:cond_nconsts], *body.in_avals]
+        outs = self.bind(
+            *args[:cond_nconsts],
+            *args[: cond_nconsts + body_nconsts],
+            *args[cond_nconsts + body_nconsts :],
+            cond_jaxpr=stage_closed(
+                any_goes_on, [*condition.in_avals[:cond_nconsts], *carry_avals], STOPS_APART
+            ),
+            body_jaxpr=stage_closed(step, in_avals, body_jaxpr.jaxpr.name),
+            cond_nconsts=cond_nconsts,
+            body_nconsts=cond_nconsts + body_nconsts,
+        )
+        return outs, [0] * len(outs)
+
+
+while_p = While()
+
+
+def _more_inputs(jaxpr: Jaxpr, like: list[Var]) -> Jaxpr:
+    """The program with more inputs at its end, which it does not use."""
+    return jaxpr.replace(invars=[*jaxpr.invars, *(Var(v.aval) for v in like)])

@@ -1,0 +1,1 @@
+"""Devices: shardings, placement of arrays and programs, meshes, several processes."""

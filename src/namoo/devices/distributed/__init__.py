@@ -1,0 +1,1 @@
+"""Programs that run in several processes: joining them, and watching that all are alive."""

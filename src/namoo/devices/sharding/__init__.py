@@ -1,0 +1,1 @@
+"""Meshes, partition specs and shardings: which part of an array is on which device."""

@@ -1,0 +1,88 @@
+"""Shortcuts of products of arrays and of linear algebra."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from namoo.core.array import Array, EagerArray
+from namoo.eager.shortcuts import Entries, Function, quiet
+
+ENTRIES = Entries()
+
+
+def _product(compute: Function, a: Any, b: Any) -> Array | None:
+    if type(a) is not EagerArray or type(b) is not EagerArray:
+        return None
+    x, y = a._value, b._value
+    if x.dtype is not y.dtype or x.dtype.char not in "fdFD":
+        return None
+    try:
+        return EagerArray(quiet(compute, x, y), a._weak and b._weak)
+    except ValueError:
+        # The shapes do not fit: the general path raises the error with a better message.
+        return None
+
+
+@ENTRIES.shortcut("numpy.contraction.dot", remembers=True)
+def dot(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array | None:
+    """Floats of one type, of 32 bits or more, and no choice of precision."""
+    plain = precision is None and preferred_element_type is None
+    return _product(np.dot, a, b) if plain else None
+
+
+@ENTRIES.shortcut("numpy.contraction.matmul", remembers=True)
+def matmul(
+    a: Any,
+    b: Any,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+    out_sharding: Any = None,
+) -> Array | None:
+    """Floats of one type, of 32 bits or more, and no choice of precision."""
+    plain = precision is None and preferred_element_type is None
+    return _product(np.matmul, a, b) if plain else None
+
+
+ENTRIES.remembered("numpy.contraction", "vdot tensordot inner outer")
+ENTRIES.remembered("numpy.einstein", "_default_einsum")
+
+
+@ENTRIES.shortcut("primitives.linalg.matrices.diagonal")
+def diagonal(x: Any) -> Any:
+    """Concrete matrices."""
+    if type(x) is not EagerArray:
+        return None
+    return EagerArray(np.diagonal(x._value, axis1=-2, axis2=-1).copy(), x._weak)
+
+
+@ENTRIES.shortcut("primitives.linalg.matrices.take_rows")
+def take_rows(x: Any, rows: Any) -> Any:
+    """Concrete matrices that have rows, and concrete indices."""
+    if type(x) is not EagerArray or type(rows) is not EagerArray or not x.shape[-2]:
+        return None
+    value, order = x._value, rows._value
+    if value.ndim > 2:
+        return EagerArray(np.take_along_axis(value, order[..., None], -2), x._weak)
+    return EagerArray(value[order], x._weak)
+
+
+@ENTRIES.shortcut("numpy.linalg.systems.linear_solution")
+def linear_solution(
+    matvec: Function,
+    b: Array,
+    solve: Callable[[Array], Array],
+    transpose_solve: Function,
+) -> Array:
+    """Always: nothing is differentiated, so the rule is not needed."""
+    return solve(b)

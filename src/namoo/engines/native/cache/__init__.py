@@ -1,0 +1,1 @@
+"""Compiled programs: identity, and storage in the process and on disk."""

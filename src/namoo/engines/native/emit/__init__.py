@@ -1,0 +1,1 @@
+"""Code generation for a whole program: its entry function and the calls of kernels."""

@@ -1,0 +1,1 @@
+"""Fusion: which values are stored, which loops compute them, and in which order."""

@@ -1,0 +1,1 @@
+"""The graph of a program: nodes, and the emitter that builds them."""

@@ -1,0 +1,1 @@
+"""LLVM IR as text: functions, index arithmetic, vectors, elementary functions."""

@@ -1,0 +1,219 @@
+"""Concatenation, padding, and writing a slice.
+
+Each piece is copied row by row. Where the array that a slice is written into is not read later, its
+buffer becomes the result's, and only the slice is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from namoo.engines.native import tuning
+from namoo.engines.native.graph.node import Node, Step
+from namoo.engines.native.ir.function import Function, Value, constant, storage
+from namoo.engines.native.ir.types import is_signed_integer, size_of
+from namoo.engines.native.kernels import routine
+from namoo.engines.native.kernels.element_codegen import Place
+from namoo.engines.native.kernels.routine import Routine
+
+if TYPE_CHECKING:
+    from namoo.engines.native.kernels.emitter import Emitter
+
+
+def copy_block(
+    driver: Any,
+    target: Value,
+    shape: Sequence[int],
+    starts: Sequence[Value | int],
+    source: Value,
+    block: Sequence[int],
+    size: int,
+) -> None:
+    """Copy a contiguous block into an array at `starts`; elements have `size` bytes."""
+    f = driver.f
+    row, axes = size, len(block)
+    while axes and block[axes - 1] == shape[axes - 1]:
+        axes -= 1
+        row *= block[axes]
+    if axes:  # the last axis that is not whole is contiguous too
+        row *= block[axes - 1]
+    strides = [math.prod(shape[i + 1 :]) * size for i in range(len(shape))]
+    for start, stride in zip(starts, strides, strict=True):
+        if isinstance(start, int):
+            target = f.offset(target, start * stride, "i8")
+        else:
+            target = f.offset(target, f.mul(start, constant("i64", stride)), "i8")
+
+    def nest(axis: int, target: Value, source: Value) -> None:
+        if axis >= axes - 1:
+            driver.copy(target, source, row)
+            return
+        if block[axis] == 1:
+            nest(axis + 1, target, source)
+            return
+        inner = math.prod(block[axis + 1 :]) * size
+        with f.loop(0, block[axis]) as i:
+            nest(
+                axis + 1,
+                f.offset(target, f.mul(i, constant("i64", strides[axis])), "i8"),
+                f.offset(source, f.mul(i, constant("i64", inner)), "i8"),
+            )
+
+    nest(0, target, source)
+
+
+class Join(Routine):
+    """Arrays one after another along an axis."""
+
+    def __init__(self, axis: int, xs: Sequence[Node]):
+        self.axis = axis
+        self.units = math.prod(xs[0].shape[:axis])
+        self.work = sum(x.size for x in xs)
+
+    def key(self):
+        return self.axis
+
+    def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
+        *sources, target = places
+        rows = [math.prod(x.shape[self.axis :]) * size_of(target.elem) for x in sources]
+        with f.loop(begin, end) as i:
+            out = f.offset(target.pointer, f.stepped(i, sum(rows)), "i8")
+            for x, row in zip(sources, rows, strict=True):
+                source = f.offset(x.pointer, f.stepped(i, row), "i8")
+                routine.copy(f, out, source, routine.integer(row))
+                out = f.offset(out, row, "i8")
+
+
+class Write(Step):
+    """The first operand with the second written into it, at the starts in the others.
+
+    The first operand's buffer becomes the result's if nothing reads it later.
+    """
+
+    reuses = 0
+
+    def __init__(self, starts: Sequence[int] | None = None):
+        self.starts = starts
+
+    def emit(self, driver, operands, results, scratch):
+        (x, source), (part, written), *rest = operands
+        ((_, target),) = results
+        size = size_of(x.elem)
+        driver.copy_unless_aliased(target, source, x.size * size)
+        starts = self.starts or [
+            _start(driver, node, p, n - m)
+            for (node, p), n, m in zip(rest, x.shape, part.shape, strict=True)
+        ]
+        copy_block(driver, target, x.shape, starts, written, part.shape, size)
+
+
+def _start(driver: Any, node: Node, pointer: Value, last: int) -> Value | int:
+    """A start in memory, clamped to [0, last]."""
+    if last == 0:
+        return 0
+    f = driver.f
+    value = f.emit_here(node.elem, 0, f"load {storage(node.elem)}, ptr {pointer.name}")
+    value = f.convert(value, "i64")
+    if is_signed_integer(node.elem):
+        value = f.maximum(value, constant("i64", 0))
+    return f.minimum(value, constant("i64", last))
+
+
+def concatenate(emit: Emitter, xs: Sequence[Node], axis: int) -> Node:
+    """Arrays one after another along an axis."""
+    xs = [x for x in xs if x.shape[axis]]
+    if all(x.elem for x in xs) and sum(x.size for x in xs) > tuning.INLINE_CONCATENATION:
+        return emit.call(Join(axis, xs), xs, emit.avals[:1])[0]
+    ends = list(itertools.accumulate(x.shape[axis] for x in xs))
+
+    def element(k, index, *xs):
+        out = None
+        for end, x in zip(reversed(ends), reversed(xs), strict=True):
+            start = end - x.shape[axis]
+            at = [*index]
+            inside = k.within(index[axis] - start, 0, x.shape[axis])
+            if inside is not None and inside.constant is False:
+                continue
+            at[axis] = k.clamp(index[axis] - start, 0, x.shape[axis] - 1)
+            value = k.at(x, at)
+            if inside is None or inside.constant is True:
+                return value
+            out = value if out is None else k.choose(inside, value, out)
+        return out
+
+    return emit.compute(xs, element, key=("concatenate", axis), cost=2 * len(xs))
+
+
+def pad(emit: Emitter, x: Node, value: Node, config: tuple[tuple[int, int, int], ...]) -> Node:
+    """An array with `value` around it (low, high) and between its elements (interior)."""
+    shape = tuple(emit.avals[0].shape)
+    if 0 in x.shape:
+        return emit.broadcast(value, shape)
+    plain = all(low >= 0 and high >= 0 and not interior for low, high, interior in config)
+    if plain and x.elem and math.prod(shape) > tuning.INLINE_CONCATENATION:
+        frame = emit.stored(emit.broadcast(value, shape))
+        return emit.call(Write([low for low, _, _ in config]), [frame, x], [frame])[0]
+
+    def element(k, index, x, value):
+        inside, at = None, []
+        for i, n, (low, _, interior) in zip(index, x.shape, config, strict=True):
+            i = i - low
+            span = (n - 1) * (interior + 1) + 1
+            checks = [k.within(i, 0, span)]
+            i = k.clamp(i, 0, span - 1)
+            if interior:
+                checks.append(k.within(i % (interior + 1), 0, 1))
+                i = i // (interior + 1)
+            inside = _both(k, inside, *checks)
+            at.append(i)
+        return _chosen(k, inside, lambda: k.at(x, at), lambda: k.at(value, []))
+
+    return emit.compute([x, value], element, key=("pad", config))
+
+
+def update_slice(emit: Emitter, x: Node, update: Node, starts: Sequence[Node]) -> Node:
+    """`x` with `update` written at `starts`, which are clamped so that it fits."""
+    if not x.elem or not all(s.elem for s in starts):
+        raise emit.unsupported()
+    if 0 in update.shape:
+        return x
+    if x.size > tuning.INLINE_CONCATENATION:
+        return emit.call(Write(), [x, update, *starts], [x])[0]
+
+    def element(k, index, x, update, *starts):
+        inside, at = None, []
+        for i, start, n, size in zip(index, starts, x.shape, update.shape, strict=True):
+            i = i - k.start(start, n - size)
+            inside = _both(k, inside, k.within(i, 0, size))
+            at.append(k.clamp(i, 0, size - 1))
+        return _chosen(k, inside, lambda: k.at(update, at), lambda: k.at(x, index))
+
+    return emit.compute(
+        [x, update, *starts],
+        element,
+        shape=x.shape,
+        dtype=x.dtype,
+        key=("update_slice", update.shape),
+        cost=4,
+    )
+
+
+def _both(k: Any, *conditions: Value | None) -> Value | None:
+    """The conjunction of conditions; None is one that always holds."""
+    out = None
+    for condition in conditions:
+        if condition is not None:
+            out = condition if out is None else k.f.and_(out, condition)
+    return out
+
+
+def _chosen(k: Any, condition: Value | None, then: Any, otherwise: Any) -> Any:
+    """One of two values; only one is emitted where the condition is known."""
+    if condition is None or condition.constant is True:
+        return then()
+    if condition.constant is False:
+        return otherwise()
+    return k.choose(condition, then(), otherwise())

@@ -1,0 +1,633 @@
+"""Control flow: scans, while loops and choices as native code.
+
+A body whose values are all small runs in *registers*: each element is an SSA value, carried from
+iteration to iteration, and only the stacked results are stored. Other bodies are plans of kernels,
+run in each iteration; their carry is in two buffers that swap.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
+from namoo.engines.native import tuning
+from namoo.engines.native.fuse.groups import fuse
+from namoo.engines.native.fuse.kinds import KINDS, operations
+from namoo.engines.native.fuse.schedule import schedule
+from namoo.engines.native.graph.node import (
+    CALL,
+    COMPUTE,
+    INPUT,
+    LITERAL,
+    PART,
+    REDUCE,
+    Graph,
+    Node,
+    Step,
+)
+from namoo.engines.native.graph.simplify import simplify
+from namoo.engines.native.ir.function import Function, Value, constant, storage
+from namoo.engines.native.ir.index import Index, ravel, unravel
+from namoo.engines.native.ir.types import part_of, parts
+from namoo.engines.native.kernels.element_codegen import Place, Writer
+from namoo.engines.native.memory.arena import Plan, aligned, allocate
+from namoo.engines.native.verify import run_passes
+
+if TYPE_CHECKING:
+    from namoo.engines.native.kernels.emitter import Emitter
+
+
+class Body:
+    """A program that a step runs, with a graph of its own."""
+
+    def __init__(self, closed: ClosedJaxpr, parent: Emitter, operands: Sequence[Node]):
+        emitter = type(parent)(parent.strict, parent.graph.structures)
+        inputs = [emitter.input(a) for a in closed.in_avals]
+        # Literals of the surrounding program are literals in the body.
+        given = [
+            emitter.literal(x.data, x.dtype) if x.kind is LITERAL else node
+            for x, node in zip(operands, inputs, strict=False)
+        ]
+        given += inputs[len(given) :]
+        emitter.graph.outputs = emitter.inline(closed, given)
+        self.graph = emitter.graph
+        self.strict = emitter.strict
+        self.inputs = inputs
+        self.consts = [parent.const(value) for _, value in emitter.graph.consts]
+        """Constant arrays of the program: operands of the step."""
+
+    @property
+    def held(self) -> list[Node]:
+        """The nodes of the program's constant arrays."""
+        return [node for node, _ in self.graph.consts]
+
+    def donate(self, inputs: Sequence[int]) -> None:
+        """Set which inputs may be overwritten, by the outputs that replace them in the carry."""
+        self.graph.donated = {j: i for i, j in enumerate(inputs)}
+
+    @functools.cached_property
+    def plan(self) -> Plan:
+        """The program's kernels and their memory, where it does not fit into registers."""
+        return run_passes((simplify, fuse, schedule, allocate), self.graph)
+
+    def small(self) -> bool:
+        """Return whether the body runs in registers."""
+        return self.work() <= tuning.REGISTER_WORK
+
+    def work(self) -> int:
+        """About how many operations it is, unrolled; more than the limit if an array is large."""
+        total = 0
+        for node in self.graph.nodes:
+            if node.kind in (INPUT, LITERAL):
+                continue
+            if not node.elem or node.size > tuning.REGISTER_ELEMENTS and not _is_view(node):
+                return tuning.REGISTER_WORK + 1
+            if node.kind is CALL:
+                if not isinstance(node.data, ControlStep) or not node.data.small():
+                    return tuning.REGISTER_WORK + 1
+                total += node.data.work()
+                continue
+            work = KINDS[node.kind].unrolled_operations(node)
+            if work is None:
+                return tuning.REGISTER_WORK + 1
+            total += work
+        for node in self.graph.outputs:
+            if node.size > tuning.REGISTER_ELEMENTS:
+                return tuning.REGISTER_WORK + 1
+        return total
+
+
+def _is_view(node: Node) -> bool:
+    return node.kind is COMPUTE and node.cost == 0
+
+
+class Registers(Writer):
+    """Computes nodes whose elements are SSA values."""
+
+    def __init__(self, driver: Any, graph: Graph):
+        super().__init__(driver.f, {})
+        self.driver = driver
+        self.graph = graph
+        self.arrays: dict[Node, list[Any]] = {}
+
+    def at(self, node, index):
+        array = self.arrays.get(node)
+        if array is None:
+            return super().at(node, index)
+        position = ravel(list(index), node.shape)
+        return self._element(node, array, position)
+
+    def _element(self, node: Node, array: list[Any], position: Index) -> Any:
+        if not position.terms:
+            return array[position.constant]
+        if len(array) <= 4:
+            value = self.integer(position)
+            out = array[-1]
+            for i in reversed(range(len(array) - 1)):
+                here = self.f.compare("eq", value, constant("i64", i))
+                out = self.choose(here, array[i], out)
+            return out
+        return self.load(self._spilled(node, array), unravel(position, node.shape))
+
+    def _spilled(self, node: Node, array: list[Any]) -> Place:
+        """Store an array, for elements at computed indices."""
+        f = self.f
+        place = _on_stack(f, node.elem, node.shape)
+        key = (self, "spilled", node)
+        known = f.levels[-1].memo.get(key)
+        if known is not None:
+            return known
+        pointer = Value(place.pointer.name, "ptr", 0, f.depth)
+        place = Place(pointer, place.elem, place.shape)
+        for i, value in enumerate(array):
+            self.store(place, unravel(Index.of(i), node.shape), value)
+        f.levels[-1].memo[key] = place
+        return place
+
+    def array(self, node: Node) -> list[Any]:
+        """All elements of a node."""
+        if node in self.arrays:
+            return self.arrays[node]
+        return [self.at(node, unravel(Index.of(i), node.shape)) for i in range(node.size)]
+
+    def run(self) -> list[list[Any]]:
+        """The elements of the graph's outputs."""
+        for node in self.graph.nodes:
+            if node.kind is CALL:
+                operands = [
+                    None
+                    if x in self.places and x.size > tuning.REGISTER_ELEMENTS
+                    else self.array(x)
+                    for x in node.operands
+                ]
+                results = node.data.in_registers(self.driver, operands, self, node.operands)
+                self.arrays[node] = results
+            elif node.kind is PART and node.operands[0].kind is CALL:
+                self.arrays[node] = self.arrays[node.operands[0]][node.data]
+            elif node.kind not in (INPUT, LITERAL) and not _is_view(node):
+                if node.kind is REDUCE and len(node.operands) > 1:
+                    continue
+                self.arrays[node] = self.array(node)
+        return [self.array(node) for node in self.graph.outputs]
+
+
+def _on_stack(f: Function, elem: str, shape: tuple[int, ...]) -> Place:
+    """Memory on the stack."""
+    part = part_of(elem)
+    count = math.prod(shape) * parts(elem)
+    name = f.fresh()
+    f.line(f"  {name} = alloca [{max(count, 1)} x {storage(part)}], align 64", 0)
+    return Place(Value(name, "ptr"), elem, shape)
+
+
+def _map(fun, array: list[Any]) -> list[Any]:
+    """Apply a function to values, and to both parts of complex ones."""
+    return [tuple(map(fun, v)) if isinstance(v, tuple) else fun(v) for v in array]
+
+
+def _carried(f: Function, phis: list[Any], news: list[Any]) -> list[Any]:
+    out = []
+    for phi, new in zip(phis, news, strict=True):
+        if isinstance(phi, tuple):
+            out.append(tuple(f.carried(p, v) for p, v in zip(phi, new, strict=True)))
+        else:
+            out.append(f.carried(phi, new))
+    return out
+
+
+class ControlStep(Step):
+    """A step that runs programs."""
+
+    bodies: list[Body]
+    eqn: JaxprEqn | None = None
+    """The equation that a loop comes from."""
+
+    def small(self) -> bool:
+        return all(b.small() for b in self.bodies)
+
+    def work(self) -> int:
+        return sum(b.work() for b in self.bodies)
+
+    def operations(self, operands):
+        return max(operations(body.graph) for body in self.bodies)
+
+    def in_registers(self, driver, operands, outer, nodes) -> list[list[Any]]:
+        """Return the elements of the results, given those of the operands."""
+        raise NotImplementedError
+
+    def emit(self, driver, operands, results, scratch):
+        f = driver.f
+        if not self.small():
+            self.in_memory(driver, [p for _, p in operands], [p for _, p in results], scratch)
+            return
+        # Memory may hold other values in the next iteration of a loop around this.
+        w = Writer(f, {})
+        f.epoch += 1
+
+        def here(p):
+            return Value(p.name, "ptr", 0, f.depth)
+
+        places = {n: Place(here(p), n.elem, n.shape) for n, p in operands}
+        w.places = places
+        arrays: list[Any] = [
+            [w.at(n, unravel(Index.of(i), n.shape)) for i in range(n.size)]
+            if n.size <= tuning.REGISTER_ELEMENTS
+            else None
+            for n, _ in operands
+        ]
+        outs = self.in_registers(driver, arrays, w, [n for n, _ in operands])
+        for (node, p), array in zip(results, outs, strict=True):
+            if array is None:
+                continue
+            place = Place(here(p), node.elem, node.shape)
+            for i, value in enumerate(array):
+                w.store(place, unravel(Index.of(i), node.shape), value)
+        f.epoch += 1
+
+    def in_memory(self, driver, operands, results, scratch) -> None:
+        raise NotImplementedError
+
+    @property
+    def scratch(self) -> int:  # type: ignore[override]
+        return 0 if self.small() else self.memory()
+
+    def memory(self) -> int:
+        return max(aligned(b.plan.arena_size) for b in self.bodies)
+
+
+def _bind(registers: Registers, inputs, arrays, outer: Writer, sources) -> None:
+    """Bind the inputs of a body to their elements, or to memory if they are large."""
+    for node, array, source in zip(inputs, arrays, sources, strict=True):
+        if array is not None:
+            registers.arrays[node] = array
+        else:
+            registers.places[node] = outer.places[source]
+
+
+class ScanStep(ControlStep):
+    """`length` iterations: constants, the carry and slices of arrays go in; slices come out."""
+
+    def __init__(self, eqn, body: Body, length: int, reverse: bool, consts: int, carry: int):
+        self.eqn = eqn
+        self.bodies = [body]
+        self.body = body
+        self.length = length
+        self.reverse = reverse
+        self.n_consts = consts
+        self.n_carry = carry
+
+    def operations(self, operands):
+        return self.length * operations(self.body.graph)
+
+    def work(self) -> int:
+        # Within registers of another body, stacked arrays would have to be there too.
+        return tuning.REGISTER_WORK + 1 if self.length > 8 else self.length * self.body.work()
+
+    def in_registers(self, driver, operands, outer, nodes):
+        f, body = driver.f, self.body
+        a, b = self.n_consts, self.n_consts + self.n_carry
+        n_in = len(body.inputs)
+        if isinstance(outer, Registers):
+            return self._unrolled(driver, operands, outer, nodes)
+        with f.loop(0, self.length) as i, driver.stoppable(self.eqn, self.length):
+            driver.work += body.work()
+            if self.reverse:
+                i = f.sub(constant("i64", self.length - 1), i)
+            w = Registers(driver, body.graph)
+            _bind(w, body.inputs[:a], operands[:a], outer, nodes[:a])
+            _bind(w, body.held, operands[n_in:], outer, nodes[n_in:])
+            phis = []
+            for node, array in zip(body.inputs[a:b], operands[a:b], strict=True):
+                phi = _map(f.carry, array)
+                phis.append(phi)
+                w.arrays[node] = phi
+            for node, source in zip(body.inputs[b:], nodes[b:n_in], strict=True):
+                place = outer.places[source]
+                step = f.mul(i, constant("i64", node.nbytes))
+                pointer = f.offset(place.pointer, step, "i8")
+                w.places[node] = Place(pointer, node.elem, node.shape)
+            outs = w.run()
+            for (node, place), array in zip(self.stacked(), outs[self.n_carry :], strict=True):
+                step = f.mul(i, constant("i64", node.nbytes))
+                pointer = f.offset(place, step, "i8")
+                for j, value in enumerate(array):
+                    w.store(Place(pointer, node.elem, node.shape),
+                            unravel(Index.of(j), node.shape), value)  # fmt: skip
+            finals = [
+                _carried(f, phi, new) for phi, new in zip(phis, outs[: self.n_carry], strict=True)
+            ]
+        return [*finals, *([None] * (len(body.graph.outputs) - self.n_carry))]
+
+    def _unrolled(self, driver, operands, outer, nodes):
+        """Unroll all iterations: inside another body in registers, stacks are registers too."""
+        body = self.body
+        a, b = self.n_consts, self.n_consts + self.n_carry
+        n_in = len(body.inputs)
+        carry = operands[a:b]
+        turns: list[Any] = [None] * self.length
+        for i in reversed(range(self.length)) if self.reverse else range(self.length):
+            w = Registers(driver, body.graph)
+            _bind(w, body.inputs[:a], operands[:a], outer, nodes[:a])
+            _bind(w, body.held, operands[n_in:], outer, nodes[n_in:])
+            for node, array in zip(body.inputs[a:b], carry, strict=True):
+                w.arrays[node] = array
+            xs = zip(body.inputs[b:], operands[b:n_in], nodes[b:n_in], strict=True)
+            for node, array, source in xs:
+                if array is None:
+                    place = outer.places[source]
+                    pointer = driver.f.offset(place.pointer, i * node.nbytes, "i8")
+                    w.places[node] = Place(pointer, node.elem, node.shape)
+                else:
+                    w.arrays[node] = array[i * node.size : (i + 1) * node.size]
+            outs = w.run()
+            carry, turns[i] = outs[: self.n_carry], outs[self.n_carry :]
+        stacks = [
+            [v for turn in turns for v in turn[j]]
+            for j in range(len(body.graph.outputs) - self.n_carry)
+        ]
+        return [*carry, *stacks]
+
+    def stacked(self):
+        """The nodes that are stacked, and the pointers to their stacks."""
+        return zip(self.body.graph.outputs[self.n_carry :], self.targets, strict=True)
+
+    def emit(self, driver, operands, results, scratch):
+        if self.length == 0:
+            a = self.n_consts
+            for (x, source), (_, target) in zip(
+                operands[a : a + self.n_carry], results[: self.n_carry], strict=True
+            ):
+                driver.copy(target, source, x.nbytes)
+            return
+        f = driver.f
+        self.targets = [Value(p.name, "ptr", 0, f.depth) for _, p in results[self.n_carry :]]
+        super().emit(driver, operands, results, scratch)
+
+    def overwrites(self, operand, result):
+        return result < self.n_carry and operand == self.n_consts + result
+
+    def memory(self) -> int:
+        carried = self.body.graph.outputs[: self.n_carry]
+        return super().memory() + sum(aligned(n.nbytes) for n in carried)
+
+    def in_memory(self, driver, operands, results, scratch):
+        f, body, length = driver.f, self.body, self.length
+        a, b, n_in = self.n_consts, self.n_consts + self.n_carry, len(self.body.inputs)
+        outputs = body.graph.outputs
+        spare = carry_buffers(f, scratch, outputs[: self.n_carry], super().memory())
+        kept = body.plan.in_place
+        # The last iteration writes into the result.
+        odd = (length - 1) % 2
+        first: list[Value] = []
+        for j in range(self.n_carry):
+            if j + a in kept:
+                driver.copy_unless_aliased(results[j], operands[a + j], outputs[j].nbytes)
+                first.append(results[j])
+            elif odd:
+                first.append(operands[a + j])
+            else:
+                first.append(self._aside(driver, operands[a + j], results[j], spare[j], outputs[j]))
+        with f.loop(0, length) as i, driver.stoppable(self.eqn, length):
+            now, following = [], []
+            for j in range(self.n_carry):
+                if j + a in kept:
+                    now.append(results[j])
+                    following.append(results[j])
+                    continue
+                start, other = (spare[j], results[j]) if odd else (results[j], spare[j])
+                now.append(f.carry(first[j]))
+                target = f.carry(start)
+                f.carried(now[-1], target)
+                at_start = f.compare("eq", target, start)
+                f.carried(target, f.select(at_start, other, start))
+                following.append(target)
+            at = f.sub(constant("i64", length - 1), i) if self.reverse else i
+
+            def moved(pointer, node, at=at):
+                return f.offset(pointer, f.mul(at, constant("i64", node.nbytes)), "i8")
+
+            xs = [moved(p, n) for p, n in zip(operands[b:n_in], body.inputs[b:], strict=True)]
+            ys = [
+                moved(p, n)
+                for p, n in zip(results[self.n_carry :], outputs[self.n_carry :], strict=True)
+            ]
+            inputs = [*operands[:a], *now, *xs]
+            with driver.iteration("scan", at):
+                driver.run(body.plan, inputs, operands[n_in:], [*following, *ys], scratch)
+
+    @staticmethod
+    def _aside(driver, source: Value, target: Value, spare: Value, node: Node) -> Value:
+        """Where the first iteration reads: a copy, if its input aliases its output."""
+        f = driver.f
+        there = f.emit_here("i1", 0, f"icmp eq ptr {target.name}, {source.name}")
+        with f.branch(there):
+            driver.copy(spare, source, node.nbytes)
+        return f.select(there, spare, source)
+
+
+def carry_buffers(f: Function, scratch: Value, nodes: Sequence[Node], offset: int) -> list[Value]:
+    """A buffer for each node, after the arena of the body."""
+    out = []
+    for node in nodes:
+        out.append(f.offset(scratch, offset, "i8"))
+        offset += aligned(node.nbytes)
+    return out
+
+
+class WhileStep(ControlStep):
+    """Iterations of a body while a condition holds."""
+
+    def __init__(self, eqn, condition: Body, body: Body, cond_consts: int, body_consts: int):
+        self.eqn = eqn
+        self.bodies = [condition, body]
+        self.condition, self.body = condition, body
+        self.n_cond, self.n_body = cond_consts, body_consts
+
+    def operations(self, operands):
+        return sum(operations(body.graph) for body in self.bodies)
+
+    def _cut(self, items):
+        a, b = self.n_cond, self.n_cond + self.n_body
+        c = b + len(self.body.inputs) - self.n_body
+        d = c + len(self.condition.graph.consts)
+        return items[:a], items[a:b], items[b:c], items[c:d], items[d:]
+
+    def in_registers(self, driver, operands, outer, nodes):
+        f = driver.f
+        cc, bc, init, cond_arrays, body_arrays = self._cut(operands)
+        cn, bn, _, cond_nodes, body_nodes = self._cut(nodes)
+
+        def written(body, consts, sources, carry, arrays, array_nodes):
+            w = Registers(driver, body.graph)
+            n = len(consts)
+            _bind(w, body.inputs[:n], consts, outer, sources)
+            _bind(w, body.held, arrays, outer, array_nodes)
+            for node, array in zip(body.inputs[n:], carry, strict=True):
+                w.arrays[node] = array
+            return w.run()
+
+        with f.repeat() as number, driver.stoppable(self.eqn):
+            driver.work += self.work()
+            phis = [_map(f.carry, array) for array in init]
+            ((go,),) = written(self.condition, cc, cn, phis, cond_arrays, cond_nodes)
+            f.proceed_while(number, go)
+            news = written(self.body, bc, bn, phis, body_arrays, body_nodes)
+            for phi, new in zip(phis, news, strict=True):
+                _carried(f, phi, new)
+        depth = f.depth
+        return [_map(lambda v: Value(v.name, v.elem, v.lanes, depth), phi) for phi in phis]
+
+    def overwrites(self, operand, result):
+        return operand == self.n_cond + self.n_body + result
+
+    def memory(self) -> int:
+        carried = self.body.graph.outputs
+        return super().memory() + 2 * sum(aligned(n.nbytes) for n in carried) + tuning.ALIGNMENT
+
+    def in_memory(self, driver, operands, results, scratch):
+        f = driver.f
+        cc, bc, init, cond_arrays, body_arrays = self._cut(operands)
+        outputs = self.body.graph.outputs
+        base = super().memory()
+        one = carry_buffers(f, scratch, outputs, base)
+        size = sum(aligned(n.nbytes) for n in outputs)
+        flag = f.offset(scratch, base + size, "i8")
+        kept = self.body.plan.in_place
+        for j, node in enumerate(outputs):
+            driver.copy_unless_aliased(results[j], init[j], node.nbytes)
+        with f.repeat() as number, driver.stoppable(self.eqn):
+            now, following = [], []
+            for j in range(len(outputs)):
+                if j + self.n_body in kept:
+                    now.append(results[j])
+                    following.append(results[j])
+                    continue
+                now.append(f.carry(results[j]))
+                following.append(f.carry(one[j]))
+                f.carried(now[-1], following[-1])
+                f.carried(following[-1], now[-1])
+            turn = constant("i64", 0)
+            if self.body.strict:
+                turn = f.carry(turn)
+                f.carried(turn, f.add(turn, constant("i64", 1)))
+            with driver.iteration("while", turn):
+                driver.run(self.condition.plan, [*cc, *now], cond_arrays, [flag], scratch)
+                byte = f.emit_here("u8", 0, f"load i8, ptr {flag.name}")
+                f.proceed_while(number, f.compare("ne", byte, constant("u8", 0)))
+                driver.run(self.body.plan, [*bc, *now], body_arrays, following, scratch)
+        for j, node in enumerate(outputs):
+            if now[j] is not results[j]:
+                last = Value(now[j].name, "ptr", 0, f.depth)
+                different = f.compare("ne", f.bitcast_pointer(last), f.bitcast_pointer(results[j]))
+                with f.branch(different):
+                    driver.copy(results[j], last, node.nbytes)
+
+
+class CondStep(ControlStep):
+    """One of several programs, by number."""
+
+    def __init__(self, bodies: list[Body], index_elem: str):
+        self.bodies = bodies
+        self.index_elem = index_elem
+
+    def _held(self, items, number):
+        """The operands that hold the constant arrays of a branch."""
+        start = 1 + len(self.bodies[0].inputs)
+        for body in self.bodies[:number]:
+            start += len(body.graph.consts)
+        return items[start : start + len(self.bodies[number].graph.consts)]
+
+    def _conditions(self, f, index: Value) -> list[Value]:
+        if index.elem == "i1":
+            return [f.not_(index), index]
+        last = len(self.bodies) - 1
+        index = f.convert(index, "i64")
+        conditions = [f.compare("eq", index, constant("i64", i)) for i in range(last + 1)]
+        conditions[0] = f.compare("le", index, constant("i64", 0))
+        conditions[last] = f.compare("ge", index, constant("i64", last))
+        return conditions
+
+    def in_registers(self, driver, operands, outer, nodes):
+        f = driver.f
+        n = len(self.bodies[0].inputs)
+        ((index,), *_) = operands
+        places = [_on_stack(f, x.elem, x.shape) for x in self.bodies[0].graph.outputs]
+        for number, (body, holds) in enumerate(
+            zip(self.bodies, self._conditions(f, index), strict=True)
+        ):
+            with f.branch(holds):
+                w = Registers(driver, body.graph)
+                _bind(w, body.inputs, operands[1 : n + 1], outer, nodes[1 : n + 1])
+                _bind(w, body.held, self._held(operands, number), outer, self._held(nodes, number))
+                for place, array in zip(places, w.run(), strict=True):
+                    for i, value in enumerate(array):
+                        w.store(place, unravel(Index.of(i), place.shape), value)
+        f.epoch += 1
+        out = []
+        for place in places:
+            here = Place(Value(place.pointer.name, "ptr", 0, f.depth), place.elem, place.shape)
+            count = math.prod(place.shape)
+            out.append([outer.load(here, unravel(Index.of(i), place.shape)) for i in range(count)])
+        return out
+
+    def in_memory(self, driver, operands, results, scratch):
+        f = driver.f
+        n = len(self.bodies[0].inputs)
+        elem = storage(self.index_elem)
+        loaded = f.emit_here(
+            "u8" if self.index_elem == "i1" else self.index_elem,
+            0,
+            f"load {elem}, ptr {operands[0].name}",
+        )
+        index = f.convert(loaded, "i1") if self.index_elem == "i1" else loaded
+        for number, (body, holds) in enumerate(
+            zip(self.bodies, self._conditions(f, index), strict=True)
+        ):
+            with f.branch(holds):
+                consts = self._held(operands, number)
+                driver.run(body.plan, operands[1 : n + 1], consts, results, scratch)
+
+
+def scan(emit: Emitter, operands, jaxpr, length, reverse, num_consts, num_carry) -> list[Node]:
+    """A scan as a step."""
+    if any(not x.elem for x in operands):
+        raise emit.unsupported()
+    body = Body(jaxpr, emit, operands[:num_consts])
+    _check(body, emit)
+    body.donate(range(num_consts, num_consts + num_carry))
+    step = ScanStep(emit.eqn, body, length, reverse, num_consts, num_carry)
+    return emit.call(step, [*operands, *body.consts], emit.avals)
+
+
+def while_loop(emit: Emitter, operands, cond_jaxpr, body_jaxpr, n_cond, n_body) -> list[Node]:
+    """A while loop as a step."""
+    condition = Body(cond_jaxpr, emit, operands[:n_cond])
+    body = Body(body_jaxpr, emit, operands[n_cond : n_cond + n_body])
+    _check(condition, emit)
+    _check(body, emit)
+    body.donate(range(n_body, len(body.inputs)))
+    step = WhileStep(emit.eqn, condition, body, n_cond, n_body)
+    return emit.call(step, [*operands, *condition.consts, *body.consts], emit.avals)
+
+
+def cond(emit: Emitter, index: Node, operands, branches) -> list[Node]:
+    """A conditional as a step; a known index is inlined."""
+    if index.kind is LITERAL:
+        number = min(max(int(index.data), 0), len(branches) - 1)
+        return emit.inline(branches[number], operands)
+    bodies = [Body(b, emit, operands) for b in branches]
+    for body in bodies:
+        _check(body, emit)
+    step = CondStep(bodies, index.elem)
+    consts = [c for body in bodies for c in body.consts]
+    return emit.call(step, [index, *operands, *consts], emit.avals)
+
+
+def _check(body: Body, emit: Emitter) -> None:
+    """Raise if the body has values that native code cannot hold: the host evaluates the step."""
+    for node in body.graph.nodes:
+        if node.kind is not CALL and not node.elem:
+            raise emit.unsupported()

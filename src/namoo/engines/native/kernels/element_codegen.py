@@ -1,0 +1,432 @@
+"""Code for single elements: computes, loads and stores the elements of nodes.
+
+A `Writer` emits into one function. With lanes, the innermost loop variable stands for that many
+consecutive indices, and the values that are loaded, computed and stored are vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from namoo.engines.native import tuning
+from namoo.engines.native.fuse.kinds import KINDS
+from namoo.engines.native.graph.node import COMPUTE, LITERAL, Node
+from namoo.engines.native.ir import ops
+from namoo.engines.native.ir.function import (
+    Function,
+    Mask,
+    Value,
+    bits_of,
+    constant,
+    mask_of,
+    storage,
+    suffix,
+    vector_type,
+)
+from namoo.engines.native.ir.index import Index, Loop, Quotient, Symbol, ravel
+from namoo.engines.native.ir.types import (
+    computed_in,
+    is_complex,
+    is_compound,
+    is_key,
+    part_of,
+    parts,
+    size_of,
+)
+
+
+class Place:
+    """A node in memory: a pointer, and how many leading indices it ignores."""
+
+    __slots__ = ("elem", "pointer", "shape", "skip")
+
+    def __init__(self, pointer: Value, elem: str, shape: tuple[int, ...], skip: int = 0):
+        self.pointer = pointer
+        self.elem = elem
+        self.shape = shape
+        self.skip = skip
+
+    def position(self, index: Sequence[Index]) -> Index:
+        """The element's number in memory."""
+        return ravel(index[self.skip :], self.shape)
+
+
+class Writer:
+    """Computes nodes at indices; the function of a `compute` node gets it as `k`."""
+
+    def __init__(self, f: Function, places: dict[Node, Place]):
+        self.f = f
+        self.places = places
+        self.registers: dict[Node, Any] = {}
+        """Values in registers, such as the sums of the current row."""
+        self.lanes = 0
+        self.mask: Value | None = None
+
+    def at(self, node: Node, index: Sequence[Index]) -> Any:
+        """The element of a node at an index: computed, or loaded."""
+        if node.kind is LITERAL:
+            return literal(node)
+        if node in self.registers:
+            return self.registers[node]
+        place = self.places.get(node)
+        if place is not None:
+            return self.load(place, index)
+        key = (self, node, self.mask, *(i.key() for i in index))
+        levels = self.f.levels
+        for level in levels:
+            if (known := level.memo.get(key)) is not None:
+                return known
+        value = KINDS[node.kind].element(self, node, index)
+        levels[_depth(value)].memo[key] = value
+        return value
+
+    def symbol(self, value: Value, low: int, high: int) -> Index:
+        """A computed integer as an index; it must be between `low` and `high`."""
+        value = self.f.convert(value, "i64")
+        if value.constant is not None and not value.lanes:
+            return Index.of(value.constant)
+        return Index.of(Symbol(value, low, high, bool(value.lanes)))
+
+    def integer(self, index: Index, elem: str = "i64") -> Value:
+        """The value of an index: a vector where it differs from lane to lane."""
+        return self.f.convert(self._sum(index, lanes=True), elem)
+
+    def _sum(self, index: Index, lanes: bool) -> Value:
+        f = self.f
+        values = []
+        for symbol, factor in index.terms.items():
+            value = self._symbol(symbol, lanes)
+            values.append(f.mul(value, constant("i64", factor)))
+        values.sort(key=lambda v: (v.depth, v.lanes))
+        total = constant("i64", index.constant)
+        for value in values:
+            total = f.add(total, value)
+        return total
+
+    def _symbol(self, symbol: Symbol, lanes: bool) -> Value:
+        f = self.f
+        if isinstance(symbol, Quotient):
+            base = self._sum(symbol.base, lanes)
+            low, high = symbol.base.range()
+            n = symbol.divisor
+            if low < 0:  # make it positive: the quotient of a shifted number is shifted
+                shift = -(low // n)
+                base = f.add(base, constant("i64", shift * n))
+                high += shift * n
+            narrow = "u32" if high < 2**31 else "u64"
+            base = f.convert(base, narrow)
+            divisor = constant(narrow, n)
+            out = f.irem(base, divisor) if symbol.remainder else f.idiv(base, divisor)
+            out = f.convert(f.bitcast(out, narrow), "i64" if narrow == "u64" else "u64")
+            out = f.bitcast(out, "i64")
+            if low < 0 and not symbol.remainder:
+                out = f.sub(out, constant("i64", shift))
+            return out
+        if isinstance(symbol, Loop) and symbol.vector and lanes:
+            return f.add(symbol.value, f.iota("i64", self.lanes))
+        return symbol.value
+
+    def choose(self, condition: Value, x: Any, y: Any) -> Any:
+        """`x` where the condition holds, else `y`; of complex values too."""
+        return ops.choose(self.f, condition, x, y)
+
+    def start(self, node: Node, last: int) -> Index:
+        """A scalar node as the start of a slice: moved into [0, last]."""
+        if last == 0:
+            return Index.of(0)
+        value = self.f.convert(self.at(node, []), "i64")
+        if value.constant is not None:
+            return Index.of(min(max(value.constant, 0), last))
+        value = self.f.minimum(self.f.maximum(value, constant("i64", 0)), constant("i64", last))
+        return self.symbol(value, 0, last)
+
+    def within(self, index: Index, low: int, high: int) -> Value | None:
+        """Whether an index is in [low, high); None if that is always so."""
+        least, greatest = index.range()
+        conditions = []
+        if least < low:
+            conditions.append(("ge", low))
+        if greatest >= high:
+            conditions.append(("lt", high))
+        if not conditions:
+            return None
+        value = self.integer(index)
+        out = None
+        for relation, bound in conditions:
+            holds = self.f.compare(relation, value, constant("i64", bound))
+            if value.constant is not None and not value.lanes:
+                number = value.constant
+                holds = constant("i1", number >= bound if relation == "ge" else number < bound)
+            out = holds if out is None else self.f.and_(out, holds)
+        return out
+
+    def clamp(self, index: Index, low: int, high: int) -> Index:
+        """The nearest index in [low, high]."""
+        least, greatest = index.range()
+        if low <= least and greatest <= high:
+            return index
+        if not index.terms:
+            return Index.of(min(max(index.constant, low), high))
+        value = self.integer(index)
+        if least < low:
+            value = self.f.maximum(value, constant("i64", low))
+        if greatest > high:
+            value = self.f.minimum(value, constant("i64", high))
+        return self.symbol(value, low, high)
+
+    def _vector_step(self, position: Index) -> int | None:
+        """By how much the position grows from lane to lane; None where that is irregular."""
+        step = 0
+        for symbol, factor in position.terms.items():
+            if symbol.vector:
+                if not isinstance(symbol, Loop):
+                    return None
+                step = factor
+        return step
+
+    def _address(self, pointer: Value, elem: str, position: Index) -> Value:
+        """The address of an element, or of the first one of a vector.
+
+        The terms of outer loops are computed in those loops. The constant comes last: loads and
+        stores add it for free, and elements at constant distances share the rest.
+        """
+        f = self.f
+        if position.terms:
+            key = ("address", pointer.name, pointer.depth, elem, position.key()[1])
+            for level in f.levels:
+                if (known := level.memo.get(key)) is not None:
+                    return f.offset(known, position.constant, elem)
+            terms = [(self._symbol(s, False), factor) for s, factor in position.terms.items()]
+            terms.sort(key=lambda term: term[0].depth)
+            for value, factor in terms:
+                pointer = f.offset(pointer, f.stepped(value, factor), elem)
+            f.levels[pointer.depth].memo[key] = pointer
+        return f.offset(pointer, position.constant, elem)
+
+    def load(self, place: Place, index: Sequence[Index]) -> Any:
+        """Load an element, or a vector of them."""
+        if 0 in place.shape:
+            # The array is empty: the value is not used.
+            zero = constant(computed_in(part_of(place.elem)), 0)
+            return (zero,) * parts(place.elem) if is_compound(place.elem) else zero
+        if is_compound(place.elem):
+            return self._load_parts(place, index)
+        value = self._load(place.pointer, place.elem, place.position(index))
+        return self.f.convert(value, computed_in(place.elem))
+
+    def _load(self, pointer: Value, elem: str, position: Index) -> Value:
+        f = self.f
+        step = self._vector_step(position)
+        if step == 0:
+            return f.load(self._address(pointer, elem, position), elem)
+        if step == 1:
+            address = self._address(pointer, elem, position)
+            return f.load(address, elem, self.lanes, self.mask)
+        if step == -1 and self.mask is None:
+            first = position - (self.lanes - 1)
+            address = self._address(pointer, elem, first)
+            return f.shuffle(f.load(address, elem, self.lanes), range(self.lanes)[::-1])
+        if self.mask is None or isinstance(self.mask, Mask):
+            if step == 2 and self.lanes % 2 == 0:
+                return self._every_second(pointer, elem, position)
+            if step is None and (times := self._repeats(position)):
+                return self._repeated(pointer, elem, position, times)
+        return self._gather(pointer, elem, position)
+
+    def _count(self) -> int:
+        """How many lanes are in use."""
+        return self.mask.count if isinstance(self.mask, Mask) else self.lanes
+
+    def _every_second(self, pointer: Value, elem: str, position: Index) -> Value:
+        """Every second element: two vectors that touch nothing beyond the last element."""
+        f, n = self.f, self.lanes
+        last = 2 * (self._count() - 1)
+        first = self._address(pointer, elem, position)
+        low = f.load(first, elem, n, None if last >= n - 1 else mask_of(n, last + 1))
+        order = [*range(0, n, 2), *range(n + 1, 2 * n, 2)]
+        if last < n:
+            return f.shuffle(low, order, low)
+        second = self._address(pointer, elem, position + (n - 1))
+        rest = last - (n - 1) + 1
+        high = f.load(second, elem, n, None if rest == n else mask_of(n, rest))
+        return f.shuffle(low, order, high)
+
+    def _repeats(self, position: Index) -> int:
+        """How many consecutive lanes read the same element; 0 if the pattern is another."""
+        varying = [(s, factor) for s, factor in position.terms.items() if s.vector]
+        (symbol, factor), *others = varying
+        if others or factor != 1 or not isinstance(symbol, Quotient) or symbol.remainder:
+            return 0
+        base, times = symbol.base, symbol.divisor
+        # Loops over vectors start at multiples of their lanes.
+        if len(base.terms) != 1 or base.constant % times or self.lanes % times:
+            return 0
+        ((inner, step),) = base.terms.items()
+        return times if isinstance(inner, Loop) and inner.vector and step == 1 else 0
+
+    def _repeated(self, pointer: Value, elem: str, position: Index, times: int) -> Value:
+        """Consecutive elements, each repeated `times` times."""
+        f, n = self.f, self.lanes
+        address = self._address(pointer, elem, position)
+        if times == n:
+            return f.load(address, elem)
+        used = -(-self._count() // times)
+        mask = None if used == n // times else mask_of(n // times, used)
+        return f.shuffle(f.load(address, elem, n // times, mask), [i // times for i in range(n)])
+
+    def _gather(self, pointer: Value, elem: str, position: Index) -> Value:
+        f, n = self.f, self.lanes
+        stored = "u8" if elem == "i1" else elem
+        addresses = self._addresses(pointer, elem, position)
+        kind = vector_type(stored, n)
+        name = f"llvm.masked.gather.{suffix(stored, n)}.v{n}p0"
+        f.declarations[name] = f"declare {kind} @{name}(<{n} x ptr>, <{n} x i1>, {kind})"
+        size = bits_of(stored) // 8
+        text = (
+            f"call {kind} @{name}(<{n} x ptr> align {size} {addresses.name}, "
+            f"<{n} x i1> {self._all_lanes().name}, {kind} zeroinitializer)"
+        )
+        value = f.emit(stored, n, text, (addresses, self._all_lanes()))
+        return f.convert(value, "i1") if elem == "i1" else value
+
+    def _addresses(self, pointer: Value, elem: str, position: Index) -> Value:
+        f = self.f
+        offsets = f.splat(self._sum(position, True), self.lanes)
+        text = f"getelementptr {storage(elem)}, ptr {pointer.name}, {offsets!r}"
+        return f.emit("ptr", self.lanes, text, (pointer, offsets))
+
+    def _all_lanes(self) -> Value:
+        return self.mask or self.f.splat(constant("i1", True), self.lanes)
+
+    def _load_parts(self, place: Place, index: Sequence[Index]):
+        part, n, count = part_of(place.elem), self.lanes, parts(place.elem)
+        position = place.position(index) * count
+        step = self._vector_step(position)
+        if step == count and self.mask is None:
+            f = self.f
+            address = self._address(place.pointer, part, position)
+            both = f.load(address, part, count * n)
+            return tuple(f.shuffle(both, range(i, count * n, count)) for i in range(count))
+        return tuple(self._load(place.pointer, part, position + i) for i in range(count))
+
+    def store(self, place: Place, index: Sequence[Index], value: Any) -> None:
+        """Store an element, or a vector of them."""
+        position = place.position(index)
+        if not is_compound(place.elem):
+            self._store(place.pointer, place.elem, position, value)
+            return
+        part, n, f = part_of(place.elem), self.lanes, self.f
+        step = self._vector_step(position)
+        if step == 1 and self.mask is None and is_complex(place.elem):
+            re, im = (f.splat(v, n) for v in value)
+            both = f.shuffle(re, [i // 2 + n * (i % 2) for i in range(2 * n)], im)
+            f.store(both, self._address(place.pointer, part, position * 2))
+            return
+        for i, one in enumerate(value):
+            self._store(place.pointer, part, position * len(value) + i, one)
+
+    def _store(self, pointer: Value, elem: str, position: Index, value: Value) -> None:
+        f = self.f
+        value = f.convert(value, elem)
+        step = self._vector_step(position)
+        if step == 0:
+            f.store(f.lane(value, 0), self._address(pointer, elem, position))
+            return
+        value = f.splat(value, self.lanes)
+        if step == 1:
+            address = self._address(pointer, elem, position)
+            f.store(value, address, self.mask)
+            return
+        if elem == "i1":
+            value = f.convert(value, "u8")
+        n = self.lanes
+        addresses = self._addresses(pointer, elem, position)
+        name = f"llvm.masked.scatter.{suffix(value.elem, n)}.v{n}p0"
+        f.declarations[name] = f"declare void @{name}({value.type}, <{n} x ptr>, <{n} x i1>)"
+        size = bits_of(value.elem) // 8
+        f.line(
+            f"  call void @{name}({value!r}, <{n} x ptr> align {size} {addresses.name}, "
+            f"<{n} x i1> {self._all_lanes().name})"
+        )
+
+
+class Ahead(Writer):
+    """Computes addresses, and prefetches those that depend on data."""
+
+    def _load(self, pointer, elem, position):
+        if all(type(s) is not Symbol for s in position.terms):
+            return super()._load(pointer, elem, position)
+        f = self.f
+        if self._vector_step(position) == 1:
+            size = bits_of("u8" if elem == "i1" else elem) // 8
+            first = self._address(pointer, elem, position)
+            for line in range(0, self.lanes * size, tuning.CACHE_LINE):
+                f.prefetch(f.offset(first, line, "i8"))
+        # The value is not used.
+        return constant(elem, 0)
+
+
+def literal(node: Node) -> Any:
+    """The value of a scalar constant."""
+    if is_key(node.elem):
+        return tuple(constant("u32", int(word)) for word in node.data.item())
+    return literal_of(node.data, node.elem)
+
+
+def literal_of(number: Any, elem: str) -> Any:
+    if is_complex(elem):
+        part, number = part_of(elem), complex(number)
+        return constant(part, number.real), constant(part, number.imag)
+    return constant(computed_in(elem), number)
+
+
+def _depth(value: Any) -> int:
+    if isinstance(value, tuple):
+        return max(map(_depth, value), default=0)
+    return value.depth
+
+
+class Nowhere(Function):
+    """A function that discards its instructions, for probing which elements a kernel reads."""
+
+    def emit(self, elem, lanes, text, operands):
+        return Value("%", elem, lanes)
+
+    def line(self, text, depth=None):
+        pass
+
+
+class Probe(Writer):
+    """Records the positions that are loaded."""
+
+    def __init__(self, places):
+        super().__init__(Nowhere("probe", ()), places)
+        self.positions: list[Index] = []
+        self.sizes: list[int] = []
+        """Bytes of an element, for each of the positions."""
+        self.mapped: dict[tuple, Any] = {}
+
+    def at(self, node, index):
+        mapped = node.kind is COMPUTE and node.key[0] == "map"
+        if not mapped or node in self.registers or node in self.places:
+            return super().at(node, index)
+        # Its value does not matter: it reads its operands at its own index.
+        key = (node, *[i.key() for i in index])
+        if key not in self.mapped:
+            for x in node.operands:
+                self.at(x, index if x.shape else [])
+            self.mapped[key] = _unknown(node.elem)
+        return self.mapped[key]
+
+    def load(self, place, index):
+        self.positions.append(place.position(index))
+        self.sizes.append(size_of(place.elem))
+        return _unknown(place.elem)
+
+
+def _unknown(elem: str) -> Any:
+    """A placeholder value."""
+    if is_compound(elem):
+        return (Value("%", part_of(elem)),) * parts(elem)
+    return Value("%", computed_in(elem))

@@ -1,0 +1,707 @@
+"""Kernels of loops over a space of indices, in which values are computed and stored.
+
+The space has *outer* axes, whose points are independent, and *inner* ones, along which reductions
+run. Without reductions all axes are outer. With them, a kernel is a sequence of stages for each
+outer point: a value that needs the sum of a row is computed in the stage after that sum.
+
+Loads and stores are analysed first, with one variable for each axis. Axes that are contiguous in
+all of them become one loop; the axis along which most are contiguous becomes the vector.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from typing import Any
+
+from namoo.engines.native import tuning
+from namoo.engines.native.graph.node import LITERAL, REDUCE, Node
+from namoo.engines.native.ir.function import (
+    Function,
+    Value,
+    bits_of,
+    constant,
+    mask_of,
+    storage,
+)
+from namoo.engines.native.ir.index import Index, Loop, Quotient, Symbol, unravel
+from namoo.engines.native.ir.types import (
+    computed_in,
+    is_complex,
+    is_compound,
+    part_of,
+    parts,
+    size_of,
+)
+from namoo.engines.native.kernels.element_codegen import (
+    Ahead,
+    Place,
+    Probe,
+    Writer,
+    literal_of,
+)
+from namoo.engines.native.kernels.kernel import Kernel, KernelSpec
+
+
+def reduction_axes(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Sizes of the axes that a reduction keeps, and of those that it reduces."""
+    shape, axes = node.operands[0].shape, node.data.axes
+    kept = tuple(n for i, n in enumerate(shape) if i not in axes)
+    return kept, tuple(shape[i] for i in axes)
+
+
+def stage_numbers(roots: Iterable[Node], inputs: Iterable[Node]) -> dict[Node, int]:
+    """The stage of each root: after the reductions that it needs."""
+    members, known = set(roots), set(inputs)
+    seen: dict[Node, int] = {}
+
+    def stage(node: Node) -> int:
+        if node in known or node.kind is LITERAL:
+            return 0
+        if node not in seen:
+            seen[node] = max((finished(x) for x in node.operands), default=0)
+        return seen[node]
+
+    def finished(node: Node) -> int:
+        return stage(node) + (node.kind is REDUCE and node in members)
+
+    return {root: stage(root) for root in roots}
+
+
+class KernelEmitter:
+    """Writes the code of one `KernelSpec`."""
+
+    def __init__(self, spec: KernelSpec, name: str):
+        self.spec = spec
+        self.name = name
+        self.levels = stage_numbers(spec.roots, spec.inputs)
+        self.stages = sorted(set(self.levels.values()))
+        self.reduces = spec.split < len(spec.space)
+        self.registers = 1
+        """How many registers a vector takes."""
+        self.tiled: int | None = None
+        """The group whose loop is cut into tiles, together with the vector's."""
+        self.tile_width = tuning.CACHE_LINE
+
+    def _index_of(self, root: Node, outer: list[Index], inner: list[Index]) -> list[Index]:
+        space = self.spec.space
+        if root.shape == space:
+            return outer + inner
+        sizes = [n for n in space[: self.spec.split]]
+        at = [i for i, n in zip(outer, sizes, strict=True) if n > 1]
+        rest = iter(at)
+        return [next(rest) if n > 1 else Index.of(0) for n in root.shape]
+
+    @staticmethod
+    def _operand_index(node: Node, outer: list[Index], inner: list[Index]) -> list[Index]:
+        o, i = iter(outer), iter(inner)
+        axes = node.data.axes
+        return [next(i) if d in axes else next(o) for d in range(len(node.operands[0].shape))]
+
+    def _look(self) -> tuple[list[Index], list[int], list[Index], list[Symbol]]:
+        """Positions and sizes of loads, positions of stores, in terms of one symbol an axis."""
+        nowhere = Value("%p", "ptr")
+        places = {n: Place(nowhere, n.elem, n.shape) for n in self.spec.inputs}
+        probe = Probe(places)
+        symbols: list[Symbol] = [Loop(Value("%i", "i64"), 0, n - 1) for n in self.spec.space]
+        index = [Index.of(s) for s in symbols]
+        outer, inner = index[: self.spec.split], index[self.spec.split :]
+        stores = []
+        for root in self.spec.roots:
+            if root.kind is REDUCE:
+                at = self._operand_index(root, outer, inner)
+                for x in root.operands:
+                    probe.at(x, at)
+                value: Any = tuple(_dummy(x) for x in root.operands)
+                probe.registers[root] = value if len(value) > 1 else value[0]
+            else:
+                at = self._index_of(root, outer, inner)
+                probe.registers[root] = probe.at(root, at)
+            if root in self.spec.stored:
+                at = outer if root.kind is REDUCE else self._index_of(root, outer, inner)
+                stores.append(Place(nowhere, root.elem, root.shape).position(at))
+        return probe.positions, probe.sizes, stores, symbols
+
+    def _merge(self, positions, symbols) -> list[list[int]]:
+        """Groups of neighbouring axes that are one axis wherever memory is touched."""
+        indices = list(positions)
+        for position in indices:
+            indices += [s.base for s in position.terms if isinstance(s, Quotient)]
+        sizes, groups = self.spec.space, []
+        for axis in range(len(sizes)):
+            if sizes[axis] == 1:
+                continue
+            if groups and (groups[-1][-1] < self.spec.split) == (axis < self.spec.split):
+                a, b = symbols[groups[-1][-1]], symbols[axis]
+                if all(p.terms.get(a, 0) == p.terms.get(b, 0) * sizes[axis] for p in indices):
+                    groups[-1].append(axis)
+                    continue
+            groups.append([axis])
+        return groups
+
+    def _choose_vector(self, groups, loads, stores, symbols) -> int | None:
+        """The group of axes that becomes the vector."""
+        best, chosen = 0.0, None
+        space, split = self.spec.space, self.spec.split
+        turns, along = math.prod(space[split:]), set(symbols[split:])
+        # Rows that stay on the stack between stages are shared by all lanes.
+        hidden = any(r.shape == space and r not in self.spec.stored for r in self.spec.roots)
+        for g, group in enumerate(groups):
+            if hidden and split < len(space) and group[-1] < split:
+                continue
+            symbol = symbols[group[-1]]
+            size = math.prod(space[a] for a in group)
+            score = 0.0
+            for cost, positions in ((1.0, loads), (2.0, stores)):
+                for p in positions:
+                    # A value that does not vary along a row is loaded once for the row.
+                    weight = cost / turns if along.isdisjoint(_symbols(p)) else cost
+                    irregular = any(
+                        isinstance(s, Quotient) and symbol in _symbols(s.base) for s in p.terms
+                    )
+                    step = p.terms.get(symbol, 0)
+                    if irregular:
+                        score -= weight
+                    elif step == 1:
+                        score += weight
+                    elif step == 0:
+                        score += 0.25 * weight
+                    else:
+                        score -= weight
+            # Most of a short vector is empty.
+            score = (score + 0.01 * g + 8) * min(size, 16)
+            if score > best:
+                best, chosen = score, g
+        return chosen
+
+    def _across(self, outer, loads, bytes_loaded, symbols) -> int | None:
+        """The group along which loads are contiguous that are far apart along the vector.
+
+        The other elements of a cache line that such a load brings belong to other rows of the
+        result. They are computed before the line is evicted: there are loops over tiles.
+        """
+        *others, vector = outer
+        if self.sizes[vector] < tuning.L1_LINES:
+            return None
+        along = symbols[self.groups[vector][-1]]
+        for g in others:
+            symbol = symbols[self.groups[g][-1]]
+            for p, size in zip(loads, bytes_loaded, strict=True):
+                near, far = (abs(p.terms.get(s, 0)) * size for s in (symbol, along))
+                if (
+                    0 < near < tuning.CACHE_LINE <= far
+                    and self.sizes[g] * near >= tuning.CACHE_LINE
+                ):
+                    # Lines that are whole pages apart compete for the same cache set.
+                    self.tile_width = 1 if far % tuning.PAGE == 0 else tuning.CACHE_LINE
+                    return g
+        return None
+
+    def emit(self) -> Kernel:
+        spec = self.spec
+        loads, bytes_loaded, stores, symbols = self._look()
+        groups = self._merge(loads + stores, symbols)
+        vector = self._choose_vector(groups, loads, stores, symbols)
+        sizes = [math.prod(spec.space[a] for a in group) for group in groups]
+        outer = [g for g, group in enumerate(groups) if group[-1] < spec.split]
+        inner = [g for g in range(len(groups)) if g not in outer]
+        for section in (outer, inner):
+            if vector in section:
+                section.remove(vector)
+                section.append(vector)
+        f = self.f = Function(self.name, ["ptr", "i64", "i64"])
+        self.groups, self.sizes = groups, sizes
+        self.vector_group = vector
+        if outer and outer[-1] == vector and not inner:
+            self.tiled = self._across(outer, loads, bytes_loaded, symbols)
+        if self.tiled is not None:
+            *others, last = outer
+            outer = [*(g for g in others if g != self.tiled), self.tiled, last]
+        self.lanes = self._lanes(sizes[vector]) if vector is not None else 0
+        self.symbols: dict[int, Any] = {}
+        table, self.begin, self.end = f.parameters
+        places = {}
+        for i, node in enumerate([*spec.inputs, *spec.stored]):
+            slot = f.offset(table, i, "ptr")
+            places.setdefault(node, Place(f.load(slot, "ptr"), node.elem, node.shape))
+        self.targets = {n: places[n] for n in spec.stored}
+        self.w = Writer(f, {n: places[n] for n in spec.inputs})
+        self.w.lanes = self.lanes
+        self.ahead: Ahead | None = None
+        if vector is not None and len(outer) > 1 and outer[-1] == vector and not inner:
+            along = symbols[groups[vector][-1]]
+            if any(_wanders(p) and p.terms.get(along) == 1 for p in loads):
+                self.ahead = Ahead(f, self.w.places)
+                self.ahead.lanes = self.lanes
+        self.units = 1
+        self._outer(outer, inner, first=True)
+        f.line("  ret void")
+        work = math.prod(spec.space) * max(1, sum(n.cost for n in self._computed()))
+        return Kernel(self.name, f.text(), f.declarations, self.units, work)
+
+    def _computed(self):
+        seen, stack, inputs = set(), list(self.spec.roots), set(self.spec.inputs)
+        while stack:
+            node = stack.pop()
+            if node not in seen and node not in inputs:
+                seen.add(node)
+                stack += node.operands
+        return seen
+
+    def _lanes(self, size: int) -> int:
+        """How wide vectors are, for an axis of this size: several registers where that pays.
+
+        Sums over the leading axes read a short piece of every row, so the pieces should be long;
+        functions of many steps wait for one another, so two vectors should be under way at once.
+        """
+        computed = self._computed()
+        widest = 1
+        for node in (*computed, *self.spec.inputs):
+            elem = computed_in(node.elem) if node.elem else "f64"
+            widest = max(widest, bits_of(part_of(elem)) // 8)
+        lanes = min(16, tuning.VECTOR_BYTES // max(widest, 4))
+        while lanes // 2 >= size and lanes > 2:
+            lanes //= 2
+        columns = self.vector_group is not None and self._vector_is_outer() and self.reduces
+        wanted = (
+            8
+            if columns
+            else 2
+            if max((n.cost for n in computed), default=0) >= tuning.SLOW_FUNCTION
+            else 1
+        )
+        self.narrow, registers = lanes, 1
+        while registers < wanted and size >= 2 * lanes and size % (2 * lanes) == 0:
+            registers *= 2
+            lanes *= 2
+        self.registers = registers
+        return lanes
+
+    def _vector_is_outer(self) -> bool:
+        return self.groups[self.vector_group][-1] < self.spec.split  # type: ignore[index]
+
+    def _outer(self, loops: list[int], inner: list[int], first: bool = False) -> None:
+        """Open the loops of the outer axes, then run the stages."""
+        if not loops:
+            self._row(inner)
+            return
+        g, f = loops[0], self.f
+        n = self.sizes[g]
+        if g == self.tiled:
+            self._tiles(first)
+            return
+        if g != self.vector_group:
+            start, stop = (self.begin, self.end) if first else (constant("i64", 0), n)
+            if first:
+                self.units = n
+            with f.loop(start, stop) as i:
+                self.symbols[g] = Loop(i, 0, n - 1)
+                self._outer(loops[1:], inner)
+            return
+        lanes = self.lanes
+        main, rest = n // lanes * lanes, n % lanes
+        if first:
+            self.units = -(-n // lanes)
+        if main:
+            with ExitStack() as stack:
+                start, stop = constant("i64", 0), constant("i64", main)
+                if first:
+                    width = constant("i64", lanes)
+                    start = f.mul(self.begin, width)
+                    stop = f.minimum(f.mul(self.end, width), stop)
+                    if rest:
+                        stack.enter_context(f.branch(f.compare("lt", start, stop)))
+                i = stack.enter_context(f.loop(start, stop, lanes))
+                self.symbols[g] = Loop(i, 0, n - 1, vector=True)
+                self._row(inner)
+        if rest:
+            with ExitStack() as stack:
+                if first:
+                    last = f.compare("eq", self.end, constant("i64", self.units))
+                    stack.enter_context(f.branch(last))
+                self.symbols[g] = Loop(constant("i64", main), main, n - 1, vector=True)
+                self.w.mask = mask_of(lanes, rest)
+                self._row(inner)
+                self.w.mask = None
+
+    def _tiles(self, first: bool) -> None:
+        """The last two loops in tiles, each of which touches a few cache lines."""
+        f, g, vector = self.f, self.tiled, self.vector_group
+        assert g is not None and vector is not None
+        rows, columns, lanes = self.sizes[g], self.sizes[vector], self.lanes
+        wide = max(lanes, self.tile_width)
+        main = columns // lanes * lanes
+        start, stop = constant("i64", 0), constant("i64", rows)
+        if first:
+            self.units = -(-rows // tuning.CACHE_LINE)
+            start = f.mul(self.begin, constant("i64", tuning.CACHE_LINE))
+            stop = f.minimum(f.mul(self.end, constant("i64", tuning.CACHE_LINE)), stop)
+
+        def upto(first: Value, length: int, end: Value) -> Value:
+            return f.minimum(f.add(first, constant("i64", length)), end)
+
+        with f.loop(start, stop, tuning.CACHE_LINE) as top:
+            bottom = upto(top, tuning.CACHE_LINE, stop)
+            if main:
+                with f.loop(0, main, wide) as left:
+                    right = upto(left, wide, constant("i64", main))
+                    with f.loop(top, bottom) as i, f.loop(left, right, lanes) as j:
+                        self.symbols[g] = Loop(i, 0, rows - 1)
+                        self.symbols[vector] = Loop(j, 0, columns - 1, vector=True)
+                        self._row([])
+            if columns % lanes:
+                with f.loop(top, bottom) as i:
+                    self.symbols[g] = Loop(i, 0, rows - 1)
+                    at = constant("i64", main)
+                    self.symbols[vector] = Loop(at, main, columns - 1, vector=True)
+                    self.w.mask = mask_of(lanes, columns % lanes)
+                    self._row([])
+                    self.w.mask = None
+
+    def _indices(self) -> list[Index]:
+        """The index of each axis of the space, from the loops that are open."""
+        out: list[Any] = [Index.of(0)] * len(self.spec.space)
+        for g, symbol in self.symbols.items():
+            group = self.groups[g]
+            parts = unravel(_of_loop(symbol), tuple(self.spec.space[a] for a in group))
+            for axis, part in zip(group, parts, strict=True):
+                out[axis] = part
+        return out
+
+    def _row(self, inner: list[int]) -> None:
+        """All stages of one outer point, or of a vector of them."""
+        spec, w = self.spec, self.w
+        w.registers = {}
+        for node in [n for n in w.places if n not in spec.inputs]:
+            del w.places[node]
+        for stage in self.stages:
+            roots = [r for r in spec.roots if self.levels[r] == stage]
+            if spec.split == len(spec.space):
+                self._body(roots)
+                continue
+            rows = [r for r in roots if r.kind is REDUCE or r.shape == spec.space]
+            if rows:
+                self._sweep(rows, inner)
+            self._outer_points([r for r in roots if r not in rows])
+
+    def _outer_points(self, roots: list[Node]) -> None:
+        """Compute and store roots without inner axes.
+
+        Where vectors are several registers wide for the sake of sums, a loop runs over these.
+        """
+        g, f, w = self.vector_group, self.f, self.w
+
+        def write() -> None:
+            outer = self._indices()[: self.spec.split]
+            self._points([(r, self._index_of(r, outer, [])) for r in roots])
+
+        if not roots or g is None or not self._vector_is_outer() or self.narrow == self.lanes:
+            write()
+            return
+        wide, sums = self.symbols[g], w.registers
+        needed = _reached(set(roots), set(self.spec.inputs))
+        kept = {n: self._on_stack(value) for n, value in sums.items() if n in needed}
+        with f.loop(0, self.lanes, self.narrow) as c:
+            w.lanes, w.registers = self.narrow, {n: read(c) for n, read in kept.items()}
+            self.symbols[g] = Loop(f.add(wide.value, c), wide.low, wide.high, vector=True)
+            write()
+        w.lanes, w.registers, self.symbols[g] = self.lanes, sums, wide
+
+    def _on_stack(self, value: Any) -> Callable[[Value], Any]:
+        """Store the lanes of a value; the result reads some of them, from a given one on."""
+        f = self.f
+        if isinstance(value, tuple):
+            parts = [self._on_stack(v) for v in value]
+            return lambda c: tuple(read(c) for read in parts)
+        if not value.lanes:
+            return lambda c: value
+        name = f.fresh()
+        f.line(f"  {name} = alloca [{value.lanes} x {storage(value.elem)}], align 64", 0)
+        f.store(value, Value(name, "ptr"))
+        return lambda c: f.load(
+            f.offset(Value(name, "ptr"), c, value.elem), value.elem, self.narrow
+        )
+
+    def _put(self, root: Node, index: list[Index], value: Any) -> None:
+        if root in self.targets:
+            self.w.store(self.targets[root], index, value)
+
+    def _points(self, roots: list[tuple[Node, list[Index]]]) -> None:
+        """Compute some roots at indices, then store them.
+
+        In this order, since a result may lie in the memory of an operand that is read there.
+        """
+        values = [self.w.at(root, at) for root, at in roots]
+        for (root, at), value in zip(roots, values, strict=True):
+            self._put(root, at, value)
+
+    def _body(self, roots: list[Node]) -> None:
+        """Compute and store elementwise roots at the current index."""
+        index, split = self._indices(), self.spec.split
+        self._points([(r, self._index_of(r, index[:split], index[split:])) for r in roots])
+        if self.ahead is not None and self.w.mask is None:
+            self._ask(self.ahead, roots)
+
+    def _ask(self, ahead: Ahead, roots: list[Node]) -> None:
+        """Prefetch what later iterations of the innermost scalar loop read."""
+        f = self.f
+        g = max((g for g in self.symbols if g != self.vector_group), key=self._depth)
+        loop, n = self.symbols[g], self.sizes[g]
+        row = self.spec.space[-1] * size_of(roots[0].elem)
+        distance = min(max(tuning.PREFETCH_BYTES // row, 1), 16)
+        later = f.add(loop.value, constant("i64", distance))
+        self.symbols[g] = Loop(f.minimum(later, constant("i64", n - 1)), 0, n - 1)
+        index = self._indices()
+        for root in roots:
+            ahead.at(root, self._index_of(root, index, []))
+        self.symbols[g] = loop
+
+    def _depth(self, g: int) -> int:
+        return self.symbols[g].value.depth
+
+    def _sweep(self, roots: list[Node], inner: list[int]) -> None:
+        """Run along the inner axes: sums grow, elementwise roots are stored."""
+        f, w = self.f, self.w
+        reductions = [r for r in roots if r.kind is REDUCE]
+        plain = [r for r in roots if r.kind is not REDUCE]
+        kept = self._rows_kept(plain)
+        accumulators = [_Accumulator(r) for r in reductions]
+
+        def point(values: list[Any]) -> list[Any]:
+            index = self._indices()
+            split = self.spec.split
+            found = [w.at(root, index) for root in plain]
+            out = []
+            for a, value in zip(accumulators, values, strict=True):
+                at = self._operand_index(a.node, index[:split], index[split:])
+                new = tuple(w.at(x, at) for x in a.node.operands)
+                out.append(a.join(f, value, new, w.mask if self._inner_vector(inner) else None))
+            for root, value in zip(plain, found, strict=True):
+                self._put(root, index, value)
+                if root in kept and root not in self.targets:
+                    w.store(kept[root], index, value)
+            return out
+
+        lanes = self.lanes if self.vector_group is not None else 0
+        initial = [a.initial(lanes) for a in accumulators]
+        finals = self._loops(inner, initial, point, accumulators, self._unroll(roots))
+        for a, value in zip(accumulators, finals, strict=True):
+            total: Any = a.folded(f, value) if self._inner_vector(inner) else value
+            total = total if len(total) > 1 else total[0]
+            w.registers[a.node] = total
+            index = self._indices()[: self.spec.split]
+            if a.node in self.targets:
+                self._put(a.node, index, total)
+        for root, place in kept.items():
+            w.places[root] = place
+
+    def _unroll(self, roots: list[Node]) -> int:
+        """How often the body of an inner loop is repeated.
+
+        Functions of many steps have enough under way where rows are short; those of the sum of a
+        row are not in the loop.
+        """
+        rows = math.prod(self.spec.space[: self.spec.split])
+        known = {*self.spec.inputs, *self.w.registers, *self.w.places}
+        slow = (
+            n
+            for n in _reached(set(roots), known)
+            if n.cost >= tuning.SLOW_FUNCTION and n.size > rows
+        )
+        if math.prod(self.spec.space[self.spec.split :]) <= tuning.SHORT_ROW and any(slow):
+            return 1
+        return max(1, tuning.UNROLL // self.registers)
+
+    def _inner_vector(self, inner: list[int]) -> bool:
+        return self.vector_group in inner
+
+    def _rows_kept(self, plain: list[Node]) -> dict[Node, Place]:
+        """Elementwise roots that later stages read again, and where they are until then."""
+        if not plain:
+            return {}
+        stage = self.levels[plain[0]]
+        later = {r for r in self.spec.roots if self.levels[r] > stage}
+        needed = _reached(later, set(self.spec.inputs))
+        kept = {}
+        for root in plain:
+            if root not in needed:
+                continue
+            place = self.targets[root] if root in self.targets else self._row_buffer(root)
+            # Its values are of this row: reading them is not to be moved out of the outer loops.
+            pointer = Value(place.pointer.name, "ptr", 0, self.f.depth)
+            kept[root] = Place(pointer, place.elem, place.shape, place.skip)
+        return kept
+
+    def _row_buffer(self, root: Node) -> Place:
+        f, split = self.f, self.spec.split
+        shape = root.shape[split:]
+        part = part_of(root.elem)
+        count = math.prod(shape) * parts(root.elem)
+        name = f.fresh()
+        f.line(f"  {name} = alloca [{count} x {storage(part)}], align 64", 0)
+        return Place(Value(name, "ptr"), root.elem, shape, skip=split)
+
+    def _loops(self, inner, values, point, accumulators, unroll: int) -> list[Any]:
+        """Loops over the inner axes, carrying `values`."""
+        f = self.f
+        if not inner:
+            return point(values)
+        g = inner[0]
+        n = self.sizes[g]
+        if len(inner) > 1:
+            with f.loop(0, n) as i:
+                self.symbols[g] = Loop(i, 0, n - 1)
+                phis = [tuple(f.carry(v) for v in value) for value in values]
+                outs = self._loops(inner[1:], phis, point, accumulators, unroll)
+                outs = _carried(f, phis, outs)
+            del self.symbols[g]
+            return outs
+        vector = g == self.vector_group
+        step = self.lanes if vector else 1
+        whole = n // step
+        turns, extra = divmod(whole, unroll)
+        if turns <= 1:
+            turns, extra = 0, whole
+        tracks = [values] + [
+            [a.initial(self.lanes) for a in accumulators] for _ in range(min(unroll, whole) - 1)
+        ]
+        if turns:
+            with f.loop(0, turns * unroll * step, unroll * step) as i:
+                phis = [[tuple(f.carry(v) for v in value) for value in t] for t in tracks]
+                base = Loop(i, 0, (turns - 1) * unroll * step + step - 1, vector)
+                outs = []
+                for u, track in enumerate(phis):
+                    self.symbols[g] = _Shifted(base, u * step)
+                    outs.append(point(track))
+                tracks = [_carried(f, p, o) for p, o in zip(phis, outs, strict=True)]
+        for u in range(extra):
+            at = (turns * unroll + u) * step
+            last = at + step - 1
+            self.symbols[g] = Loop(constant("i64", at), at, last, True) if vector else at
+            tracks[u % len(tracks)] = point(tracks[u % len(tracks)])
+        if vector and n % step:
+            at = whole * step
+            self.symbols[g] = Loop(constant("i64", at), at, n - 1, True)
+            mask, self.w.mask = self.w.mask, mask_of(self.lanes, n % step)
+            tracks[0] = point(tracks[0])
+            self.w.mask = mask
+        del self.symbols[g]
+        while len(tracks) > 1:
+            half = (len(tracks) + 1) // 2
+            pairs = zip(tracks, tracks[half:], strict=False)
+            tracks = [
+                *(
+                    [a.pair(f, x, y) for a, x, y in zip(accumulators, *pair, strict=True)]
+                    for pair in pairs
+                ),
+                *tracks[len(tracks) - half : half],
+            ]
+        return tracks[0]
+
+
+class _Shifted:
+    """A loop variable plus a constant: one of the copies of an unrolled body."""
+
+    def __init__(self, base: Loop, shift: int):
+        self.index = Index({base: 1}, shift)
+
+
+def _of_loop(symbol: Any) -> Index:
+    if isinstance(symbol, _Shifted):
+        return symbol.index
+    if isinstance(symbol, Loop) and symbol.vector:
+        # Even if its range is one point, the lanes differ.
+        return Index({symbol: 1})
+    return Index.of(symbol)
+
+
+class _Accumulator:
+    """A reduction in progress: one value for each result, perhaps a vector."""
+
+    def __init__(self, node: Node):
+        self.node = node
+        self.reduction = node.data
+
+    def initial(self, lanes: int) -> Any:
+        out = []
+        for x, identity in zip(self.node.operands, self.reduction.identity, strict=True):
+            value = literal_of(identity, x.elem)
+            out += value if isinstance(value, tuple) else [value]
+        return tuple(Value(f"splat ({v!r})", v.elem, lanes) if lanes else v for v in out)
+
+    def _group(self, flat: tuple) -> tuple:
+        """Flat parts as one value an operand: pairs for complex ones."""
+        parts = iter(flat)
+        return tuple(
+            (next(parts), next(parts)) if is_complex(x.elem) else next(parts)
+            for x in self.node.operands
+        )
+
+    def pair(self, f: Function, x: tuple, y: tuple) -> tuple:
+        return _flat(self.reduction.combine(f, self._group(x), self._group(y)))
+
+    def join(self, f: Function, total: tuple, new: tuple, mask: Value | None) -> tuple:
+        combined = self.pair(f, total, _flat(new))
+        lanes = total[0].lanes
+        combined = tuple(f.splat(v, lanes) for v in combined) if lanes else combined
+        if mask is None:
+            return combined
+        return tuple(f.select(mask, c, t) for c, t in zip(combined, total, strict=True))
+
+    def folded(self, f: Function, value: tuple) -> tuple:
+        """One element, from the lanes of a vector: halves with halves."""
+        while value[0].lanes > 1:
+            half = value[0].lanes // 2
+            low = tuple(f.shuffle(v, range(half)) for v in value)
+            high = tuple(f.shuffle(v, range(half, 2 * half)) for v in value)
+            value = self.pair(f, low, high)
+        return self._group(tuple(f.lane(v, 0) for v in value))
+
+
+def _flat(values: tuple) -> tuple:
+    out: list[Value] = []
+    for v in values:
+        out += v if isinstance(v, tuple) else [v]
+    return tuple(out)
+
+
+def _carried(f: Function, phis: list[tuple], outs: list[tuple]) -> list[tuple]:
+    return [
+        tuple(f.carried(p, o) for p, o in zip(phi, out, strict=True))
+        for phi, out in zip(phis, outs, strict=True)
+    ]
+
+
+def _dummy(node: Node) -> Any:
+    if is_compound(node.elem):
+        return (Value("%", part_of(node.elem)),) * parts(node.elem)
+    return Value("%", computed_in(node.elem))
+
+
+def _wanders(position: Index) -> bool:
+    """Whether addresses depend on data, and are far apart."""
+    return any(
+        type(s) is Symbol and (s.high - s.low) * abs(factor) >= tuning.UNCACHED_ELEMENTS
+        for s, factor in position.terms.items()
+    )
+
+
+def _symbols(index: Index) -> set[Symbol]:
+    out = set()
+    for s in index.terms:
+        out |= {s} | (_symbols(s.base) if isinstance(s, Quotient) else set())
+    return out
+
+
+def _reached(roots: set[Node], stop: set[Node]) -> set[Node]:
+    """All nodes that roots are computed from."""
+    seen: set[Node] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        for x in node.operands:
+            if x not in seen and x not in stop:
+                seen.add(x)
+                stack.append(x)
+    return seen

@@ -1,0 +1,218 @@
+"""LLVM: compiles IR to object files, and loads those that `loader` cannot.
+
+Importing this module loads LLVM, which takes longer than running a cached program: other modules
+import it only when there is something to compile.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite.binding import ffi
+
+from namoo._base.caches import cached, register
+from namoo.engines.native.ir import target
+from namoo.engines.native.link import options
+from namoo.engines.native.link.jobs import Job
+
+_lock = threading.RLock()
+_idle: list[Any] = register(
+    "native compiler: target machines",
+    [],
+    bound="threads that compile at once",
+    keyed_by="nothing",
+    kept=True,
+)
+"""Target machines that no thread is using."""
+_numbers = itertools.count()
+# Sets and not counters: a signal handler may raise between any two steps, so adding or removing
+# twice, or not at all, must do no harm.
+_emitting: set[object] = set()
+"""One object for each thread that generates machine code."""
+_working: set[object] = set()
+"""One object for each thread that is in LLVM."""
+_quiet = threading.Condition()
+
+
+@contextmanager
+def _at_work() -> Iterator[None]:
+    """Mark a thread as being in LLVM: the process does not fork in the meantime."""
+    own = object()
+    try:
+        with _quiet:
+            _working.add(own)
+        yield
+    finally:
+        with _quiet:
+            _working.discard(own)
+            _quiet.notify_all()
+
+
+def _before_fork() -> None:
+    """Wait until no thread is in LLVM: a child would inherit locks of threads that it lacks."""
+    _quiet.acquire()
+    while _working:
+        _quiet.wait()
+    _lock.acquire()
+    _llvm_lock.__enter__()
+
+
+def _after_fork() -> None:
+    _llvm_lock.__exit__(None, None, None)
+    _lock.release()
+    _quiet.release()
+
+
+_llvm_lock: Any = getattr(ffi.lib, "_lock", None) or nullcontext()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )
+
+
+@contextmanager
+def _with_options() -> Iterator[None]:
+    """Set our LLVM options while any thread generates machine code.
+
+    They hold for the whole process, and other users of LLVM in it expect the defaults.
+    """
+    own = object()
+    try:
+        with _lock:
+            _emitting.add(own)
+            if len(_emitting) == 1:
+                _set_options("true")
+        yield
+    finally:
+        with _lock:
+            _emitting.discard(own)
+            if not _emitting:
+                _set_options("false")
+
+
+def _set_options(value: str) -> None:
+    for name in options.OPTIONS:
+        llvm.set_option("", f"-{name}={value}")
+
+
+def _new_machine() -> Any:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    cpu, features = target.for_llvm()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=cpu,
+        features=features,
+        opt=options.LEVEL,
+        reloc="default",
+        codemodel="jitdefault",
+        jit=True,
+    )
+
+
+@contextmanager
+def target_machine() -> Iterator[Any]:
+    """A target machine, for one thread."""
+    machine = _idle.pop() if _idle else _new_machine()
+    yield machine
+    _idle.append(machine)
+
+
+@cached("native compiler: linker", bound=1, keyed_by="nothing", kept=True)
+def _linker() -> Any:
+    # It takes ownership of its machine.
+    return llvm.create_lljit_compiler(_new_machine(), use_jit_link=False, suppress_errors=False)
+
+
+def processor() -> str:
+    """The processor and its features, as LLVM describes them."""
+    return " ".join([llvm.get_default_triple(), *target.for_llvm()])
+
+
+def _unlocked(name: str) -> Any:
+    """A function of LLVM without llvmlite's lock, which lets one thread in at a time.
+
+    It is for calls that take long, on modules, contexts and machines that belong to one thread.
+    """
+    function = getattr(ffi.lib, name)
+    return getattr(function, "_cfn", function)
+
+
+def _pass_builder(machine: Any) -> Any:
+    """The pass builder of a machine, kept with it: LLVM never frees all of one."""
+    if not hasattr(machine, "pass_builder"):
+        level = llvm.create_pipeline_tuning_options(speed_level=1)
+        machine.pass_builder = llvm.create_pass_builder(machine, level)
+    return machine.pass_builder
+
+
+def optimised(machine: Any, text: str) -> Any:
+    """Parse a module in a context of its own, and run the passes of `options` on it."""
+    context = llvm.create_context()
+    with ffi.OutputString() as error:
+        parsed = _unlocked("LLVMPY_ParseAssembly")(context, text.encode(), error)
+        module = llvm.ModuleRef(parsed, context)
+        if error:
+            raise RuntimeError(f"LLVM cannot read the program: {error}")
+    manager = llvm.create_new_module_pass_manager()
+    for name in options.PASSES:
+        getattr(manager, f"add_{name}_pass")()
+    _unlocked("LLVMPY_RunNewModulePassManager")(manager, module, _pass_builder(machine))
+    return module
+
+
+def object_files(texts: Sequence[str]) -> list[bytes]:
+    """Compile modules, each on its own thread."""
+    jobs = [Job(object_file, text) for text in texts[1:]]
+    return [object_file(texts[0]), *(job.result() for job in jobs)]
+
+
+def object_file(text: str) -> bytes:
+    """Compile a module."""
+    with _at_work(), target_machine() as machine:
+        module = optimised(machine, text)
+        with _with_options(), ffi.OutputString() as error:
+            buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)
+            if not buffer:
+                raise RuntimeError(str(error))
+    try:
+        start = ffi.lib.LLVMPY_GetBufferStart(buffer)
+        return ctypes.string_at(start, ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+def assembly(text: str) -> str:
+    """Compile a module to assembly."""
+    with target_machine() as machine, _with_options():
+        return machine.emit_assembly(optimised(machine, text))
+
+
+class Library:
+    """Code in memory, loaded by LLVM's linker; it is freed with this object.
+
+    Args:
+      data: an object file.
+      exports: names of functions in it.
+      imports: addresses of functions that the code calls; others are looked up in the process.
+
+    Attributes:
+      addresses: where the functions are, by name.
+    """
+
+    def __init__(self, data: bytes, exports: Sequence[str], imports: Mapping[str, int]):
+        with _lock:
+            library = llvm.JITLibraryBuilder().add_object_img(data)
+            for name in exports:
+                library.export_symbol(name)
+            library.add_current_process()
+            for name, address in imports.items():
+                library.import_symbol(name, address)
+            self._linked = library.link(_linker(), f"namoo{next(_numbers)}")
+            self.addresses = {name: self._linked[name] for name in exports}

@@ -1,0 +1,1 @@
+"""Memory: buffers in the arena, and results that overwrite donated inputs."""

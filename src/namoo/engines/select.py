@@ -1,0 +1,41 @@
+"""Selects the engine that compiles a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from namoo._base import instrument
+from namoo._base.config import config
+from namoo.core.jaxpr import ClosedJaxpr
+from namoo.engines.base import Executable
+from namoo.engines.registry import default, home
+
+
+def compile(program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Executable:
+    """Compile a program with the engine of `config.engine`; engines are loaded when needed.
+
+    While a setting asks to check every value, programs run in the interpreter, so native code has
+    no overhead when the setting is off.
+    """
+    with instrument.span("compile", program.jaxpr.name):
+        return _compiled(program, options)
+
+
+def _compiled(program: ClosedJaxpr, options: dict[str, Any] | None) -> Executable:
+    # Checking every value needs an engine that materialises every value.
+    engine = (options or {}).get("engine") or config.engine
+    if engine == "native" and config.default_device is not None and default() != home():
+        engine = "xla"  # native code runs on the host's first CPU only
+    looking = config.debug_nans or config.debug_infs or config.debug_key_reuse
+    looking = looking or config.strict and engine == "xla"
+    if looking or engine == "interpreter":
+        from namoo.engines.interpreter import interpreter
+
+        return interpreter.compile(program, options)
+    if engine == "xla":
+        from namoo.engines.xla.engine import xla
+
+        return xla.compile(program, options)
+    from namoo.engines.native.engine import native
+
+    return native.compile(program, {**(options or {}), "strict": config.strict})

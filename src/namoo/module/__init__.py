@@ -1,0 +1,1 @@
+"""Models as trees: `Module`, updates of modules, and functions that split and join trees."""

@@ -1,0 +1,30 @@
+"""The arguments `device` and `out_sharding` of functions that make arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from namoo.core.array import Array, PlacedArray
+from namoo.engines.base import require_device
+
+
+def placed(
+    what: str, x: Array, device: Any = None, out_sharding: Any = None, like: Any = None
+) -> Array:
+    """A new array where it was asked for; else where the array `like` was put.
+
+    Args:
+        what: the name of the function that makes it.
+        out_sharding: may be a `PartitionSpec` for the mesh that is set.
+    """
+    if out_sharding is None:
+        require_device(what, device)
+    place = device if out_sharding is None else out_sharding
+    if place is None and type(like) is PlacedArray and like._committed and like.shape == x.shape:
+        place = like._sharding
+    if place is None:
+        return x
+    # Imported here because most arrays are made on the host.
+    from namoo.devices.device_put import device_put
+
+    return device_put(x, place)

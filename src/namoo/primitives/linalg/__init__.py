@@ -1,0 +1,1 @@
+"""Linear algebra: systems, factorisations, eigenvalues and singular values."""

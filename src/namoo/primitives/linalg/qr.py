@@ -1,0 +1,327 @@
+"""QR decomposition, and the Householder reflectors it is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.primitive import Zero
+from namoo.primitives.elementwise import (
+    add,
+    complex,
+    full_like,
+    imag,
+    mul,
+    sub,
+)
+from namoo.primitives.linalg.matrices import (
+    MatrixPrimitive,
+    adjoint,
+    columns,
+    identity,
+    in_single,
+    is_complex,
+    lapack,
+    matmul,
+    mT,
+    rows,
+    scipy_linalg,
+    take_rows,
+    tril,
+    triu,
+)
+from namoo.primitives.linalg.systems import solve, triangular_solve
+from namoo.primitives.shape import shape_of, zeros
+from namoo.primitives.slicing import concatenate
+
+__all__ = ["householder_product", "householder_product_p", "ormqr", "ormqr_p", "qr", "qr_p"]
+
+
+class QR(MatrixPrimitive):
+    """A = Q R with unitary Q and upper triangular R; with pivoting, A's columns are sorted."""
+
+    name = "qr"
+    multiple_results = True
+    stacks = True
+
+    def results(self, a, *, pivoting, full_matrices, use_magma):
+        m, n = a.shape
+        k = m if full_matrices else min(m, n)
+        outs = [a.update(shape=(m, k)), a.update(shape=(k, n))]
+        return [*outs, ShapedArray((n,), np.dtype(np.int32))] if pivoting else outs
+
+    def in_stacks(self, *, pivoting, **params):
+        return not pivoting
+
+    def compute(self, a, *, pivoting, full_matrices, use_magma):
+        if pivoting:
+            mode = "full" if full_matrices else "economic"
+            return scipy_linalg().qr(a, mode=mode, pivoting=True, check_finite=False)
+        return np.linalg.qr(a, mode="complete" if full_matrices else "reduced")
+
+    @in_single
+    def stablehlo(self, hlo, a, *, pivoting, full_matrices, use_magma):
+        taus = ((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
+        if not pivoting:
+            packed, taus = hlo.lapack("geqrf", a, result=[a, taus], ok=None)
+            return hlo.apply(lambda p, t: _unpacked(p, t, full_matrices), packed, taus)
+        free = hlo.constant(0, np.int32, hlo.avals[2].shape)
+        packed, order, taus = hlo.lapack("geqp3", a, free, result=[a, free, taus], ok=None)
+        order = hlo.combine("subtract", order, hlo.constant(1, np.int32, order.shape))
+        q, r = hlo.apply(lambda p, t: _unpacked(p, t, full_matrices), packed, taus)
+        return [q, r, order]
+
+    def jvp(self, primals, tangents, *, pivoting, full_matrices, use_magma):
+        (a,), (da,) = primals, tangents
+        outs = self.bind(a, pivoting=pivoting, full_matrices=full_matrices, use_magma=use_magma)
+        q, r = outs[:2]
+        if pivoting:
+            da = mT(take_rows(mT(da), outs[2]))
+        dq, dr = _qr_tangents(q, r, da)
+        return outs, [dq, dr, *(Zero.of(p) for p in outs[2:])]
+
+
+def _unpacked(packed: Any, taus: Any, full_matrices: bool) -> list[Any]:
+    """Q and R of reflectors as LAPACK keeps them."""
+    m, n = shape_of(packed)[-2:]
+    k = m if full_matrices else min(m, n)
+    reflectors = columns(packed, 0, min(k, n))
+    if k > n:
+        more = aval_of(packed).update(shape=(*shape_of(packed)[:-1], k - n))
+        reflectors = concatenate([reflectors, zeros(more)], len(shape_of(packed)) - 1)
+    return [householder_product(reflectors, taus), triu(rows(packed, 0, k))]
+
+
+qr_p = QR()
+
+
+def _qr_tangents(q: Any, r: Any, da: Any) -> tuple[Any, Any]:
+    """The tangents of Q (m × m or m × min(m, n)) and R (as many rows) for the tangent of A."""
+    m, n = shape_of(da)[-2:]
+    axis = len(shape_of(da)) - 1
+    if m < n:
+        # The first m columns determine Q; the others are Q times the rest of R.
+        dq, first = _thin_qr_tangents(q, columns(r, 0, m), columns(da, 0, m))
+        rest = matmul(adjoint(q), sub(columns(da, m, n), matmul(dq, columns(r, m, n))))
+        return dq, concatenate([first, rest], axis)
+    if shape_of(q)[-1] == n:
+        return _thin_qr_tangents(q, r, da)
+    thin, rest = columns(q, 0, n), columns(q, n, m)
+    dthin, dr = _thin_qr_tangents(thin, rows(r, 0, n), da)
+    dq = concatenate([dthin, _complement_tangent(thin, rest, dthin)], axis)
+    return dq, concatenate([dr, zeros(aval_of(rows(r, n, m)))], axis - 1)
+
+
+def _thin_qr_tangents(q, r, da):
+    # Qᴴ dA R⁻¹ = Qᴴ dQ + dR R⁻¹: an anti-Hermitian matrix plus an upper triangular one whose
+    # diagonal is real, since R's stays real.
+    scaled = triangular_solve(r, da, left_side=False, lower=False)
+    c = matmul(adjoint(q), scaled)
+    below = tril(c, -1)
+    turn = sub(below, adjoint(below))
+    if is_complex(c):
+        phase = imag(c)
+        turn = add(turn, mul(identity(c), complex(full_like(phase, 0), phase)))
+    rest = sub(c, turn)
+    return sub(scaled, matmul(q, rest)), matmul(rest, r)
+
+
+def _complement_tangent(q1, q2, dq1):
+    """The tangent of the columns that complete Q₁ to a square matrix.
+
+    Householder's Q is I + V U V₁⁻ᴴ Vᴴ with V = [V₁; V₂] lower triangular.  With E₁ = [I; 0], its
+    first columns are Q₁ = E₁ + V U, and the others Q₂ = E₂ + (Q₁ - E₁) Pᴴ, P = V₂ V₁⁻¹.  From
+    the upper and lower parts of Q₁, A and B: P = B (A - I)⁻¹ and dP (A - I) = dB - P dA.  And
+    (Q₁ - E₁) (A - I)⁻ᴴ = -(Q₁ + Q₂ P), because Q is unitary.
+    """
+    m, n = shape_of(q1)[-2:]
+    top, bottom = rows(q1, 0, n), rows(q1, n, m)
+    p = mT(solve(mT(sub(top, identity(top))), mT(bottom)))
+    change = sub(rows(dq1, n, m), matmul(p, rows(dq1, 0, n)))
+    return sub(matmul(dq1, adjoint(p)), matmul(add(q1, matmul(q2, p)), adjoint(change)))
+
+
+def qr(
+    x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None
+) -> Any:
+    """QR decomposition, x = Q R with unitary Q and upper triangular R.
+
+    Args:
+        x: matrices of shape [..., m, n].
+        pivoting: sort the columns so that the diagonal of R does not increase: x[:, p] = Q R.
+        full_matrices: Q of shape [..., m, m] and R [..., m, n]; otherwise [..., m, min(m, n)] and
+          [..., min(m, n), n].
+        use_magma: which library computes it on a GPU; it has no effect here.
+
+    Returns:
+        `(q, r)`, or `(q, r, p)` with pivoting.
+
+    Raises:
+        TypeError: `x` has fewer than two axes or an integer type.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> q, r = qr(jnp.array([[3.0, 1.0], [4.0, 3.0]]))
+        >>> (q @ r).round(4)
+        Array([[3., 1.],
+               [4., 3.]], dtype=float32)
+    """
+    params = {"pivoting": bool(pivoting), "full_matrices": bool(full_matrices)}
+    return tuple(qr_p.bind(x, **params, use_magma=use_magma))
+
+
+class Geqrf(MatrixPrimitive):
+    """QR as LAPACK keeps it: Householder's reflectors below R, and their factors."""
+
+    name = "geqrf"
+    multiple_results = True
+    stacks = True
+
+    def results(self, a):
+        return [a, a.update(shape=(min(a.shape),))]
+
+    def compute(self, a):
+        packed, taus = np.linalg.qr(a, mode="raw")
+        return [np.swapaxes(packed, -1, -2), taus]
+
+    @in_single
+    def stablehlo(self, hlo, a):
+        taus = ((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
+        return hlo.lapack("geqrf", a, result=[a, taus], ok=None)
+
+
+geqrf_p = Geqrf()
+
+
+def geqrf(a: Any) -> tuple[Any, Any]:
+    """QR decomposition in factored form, for `householder_product` and `ormqr`.
+
+    Args:
+        a: matrices of shape [..., m, n].
+
+    Returns:
+        `(a, taus)`: R in the upper triangle and the reflectors below it; and their factors, of
+        shape [..., min(m, n)].
+    """
+    packed, taus = geqrf_p.bind(a)
+    return packed, taus
+
+
+class HouseholderProduct(MatrixPrimitive):
+    """The first columns of the product of Householder reflectors."""
+
+    name = "householder_product"
+    ranks = (2, 1)
+
+    def results(self, a, taus):
+        m, n = a.shape
+        if m < n:
+            raise ValueError(
+                "The first argument to householder_product must have at least as many rows as "
+                f"columns, got shape {a.shape}."
+            )
+        if taus.shape[0] > n:
+            raise ValueError(
+                f"The second argument to householder_product must not have more than {n} elements, "
+                f"the number of columns of the first, got shape {taus.shape}."
+            )
+        return [a]
+
+    def compute(self, a, taus):
+        name = "ungqr" if a.dtype.kind == "c" else "orgqr"
+        return [lapack(name, a.dtype)(a, taus, lwork=64 * a.shape[1])[0]]
+
+    @in_single
+    def stablehlo(self, hlo, a, taus):
+        name = "ungqr" if a.dtype.kind == "c" else "orgqr"
+        return hlo.lapack(name, a, taus, result=[a], ok=None)
+
+
+householder_product_p = HouseholderProduct()
+
+
+def householder_product(a: Any, taus: Any) -> Any:
+    """The first columns of Q = H₁ H₂ … Hₖ, with Hᵢ = I - τᵢ vᵢ vᵢᴴ.
+
+    Args:
+        a: matrices of shape [..., m, n], m ≥ n, with vᵢ below the diagonal of column i.
+        taus: the factors τ, of shape [..., k], k ≤ n.
+
+    Returns:
+        Matrices of the shape of `a` with orthonormal columns.
+
+    Raises:
+        ValueError: the shapes do not fit together.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> householder_product(jnp.array([[0.0], [1.0]]), jnp.array([1.0]))
+        Array([[ 0.],
+               [-1.]], dtype=float32)
+    """
+    return householder_product_p.bind(a, taus)
+
+
+class Ormqr(MatrixPrimitive):
+    """The product of a matrix with Householder's Q, without making Q."""
+
+    name = "ormqr"
+    ranks = (2, 1, 2)
+
+    def results(self, a, taus, c, *, left, transpose):
+        if taus.shape[0] > min(a.shape):
+            raise ValueError(
+                f"ormqr: taus must not have more than {min(a.shape)} elements for a matrix of "
+                f"shape {a.shape}, got shape {taus.shape}."
+            )
+        if c.shape[0 if left else 1] != a.shape[0]:
+            raise ValueError(
+                f"ormqr with left={left} expects c to have {a.shape[0]} "
+                f"{'rows' if left else 'columns'}, the number of rows of a. Got a of shape "
+                f"{a.shape} and c of shape {c.shape}."
+            )
+        return [c]
+
+    def compute(self, a, taus, c, *, left, transpose):
+        k = taus.shape[0]
+        if not k:
+            return [c]
+        name, trans = ("unmqr", "C") if a.dtype.kind == "c" else ("ormqr", "T")
+        side, trans = "L" if left else "R", trans if transpose else "N"
+        lwork = 64 * (c.shape[1] if left else c.shape[0])
+        return [lapack(name, a.dtype)(side, trans, a[:, :k], taus, c, lwork)[0]]
+
+    @in_single
+    def stablehlo(self, hlo, a, taus, c, *, left, transpose):
+        if not taus.shape[-1]:
+            return [c]
+        name = "unmqr" if a.dtype.kind == "c" else "ormqr"
+        reflectors = hlo.part(a, a.ndim - 1, 0, taus.shape[-1])
+        options = {"left": left, "transpose": transpose}
+        return hlo.lapack(name, reflectors, taus, c, result=[c], ok=None, **options)
+
+
+ormqr_p = Ormqr()
+
+
+def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+    """Q C, or C Q, for the Q of a QR decomposition in factored form.
+
+    Args:
+        a: matrices [..., m, n] with the reflectors below the diagonal, as `geqrf` returns them.
+        taus: the factors of the reflectors, [..., k].
+        c: the matrix to multiply with Q.
+        left: Q C; otherwise C Q.
+        transpose: use Qᴴ instead of Q.
+
+    Raises:
+        ValueError: the shapes do not fit together.
+
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> ormqr(jnp.zeros((2, 2)), jnp.zeros(2), jnp.ones((2, 1))).shape
+        (2, 1)
+    """
+    return ormqr_p.bind(a, taus, c, left=bool(left), transpose=bool(transpose))

@@ -1,0 +1,323 @@
+"""Special functions that XLA has as operations: error functions, log-gamma, digamma and zeta.
+
+SciPy computes the values; it is imported at its first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from namoo._base.caches import cached
+from namoo._base.runtime import native
+from namoo.primitives.elementwise import (
+    add,
+    exp,
+    full_like,
+    mul,
+    neg,
+    square,
+)
+from namoo.primitives.families import Elementwise, accepts, floating, operands, unary
+
+__all__ = [
+    "digamma", "digamma_p", "erf", "erf_inv", "erf_inv_p", "erf_p", "erfc", "erfc_p", "lgamma",
+    "lgamma_p", "polygamma", "polygamma_p", "zeta", "zeta_p",
+]  # fmt: skip
+
+Rule = Callable[..., Any]
+
+
+@cached("primitives.special SciPy module", bound=1, keyed_by="nothing", kept=True)
+def scipy() -> Any:
+    import scipy.special
+
+    return scipy.special
+
+
+def in_dtype(compute: Rule, single: bool = True) -> Rule:
+    """Evaluate in single or double precision, and round to the operands' type.
+
+    With `single` false, single precision is computed in double: where it would lose digits.
+    """
+
+    def evaluate(*xs):
+        dtype = xs[0].dtype
+        # SciPy would convert integers and mixed types by itself; the abstract rule explains them.
+        is_floating = dtype.kind == "f" or dtype.kind == "V" and accepts(dtype, floating)
+        if not is_floating or any(x.dtype != dtype for x in xs):
+            raise TypeError("special functions take operands of one floating type")
+        if dtype == np.float64 or dtype == np.float32 and single:
+            return compute(*xs)
+        wide = np.float32 if single else np.float64
+        return np.asarray(compute(*(x.astype(wide) for x in xs))).astype(dtype)
+
+    return evaluate
+
+
+def no_derivative(name: str, argument: str, error: type[Exception], advice: str) -> Rule:
+    """A jvp rule that raises, for an operand without a known derivative."""
+
+    def rule(*_):
+        raise error(f"The derivative of {name} by its argument {argument!r} is not known: {advice}")
+
+    return rule
+
+
+def _corrected(name: str, formula: str) -> Rule:
+    """Make a rule from an operation that XLA has, and a formula that corrects its results."""
+
+    def rule(hlo, *operands):
+        from namoo.primitives.special import formulas  # only XLA needs it
+
+        return formulas.corrected(name, getattr(formulas, formula))(hlo, *operands)
+
+    return rule
+
+
+erf_p = unary(
+    "erf",
+    in_dtype(lambda x: scipy().erf(x)),
+    jvp=lambda t, y, x: mul(t, _gauss(x)),
+    dtypes=floating,
+    stablehlo="chlo.erf",
+)
+erfc_p = unary(
+    "erfc",
+    in_dtype(lambda x: scipy().erfc(x)),
+    jvp=lambda t, y, x: neg(mul(t, _gauss(x))),
+    dtypes=floating,
+    stablehlo="chlo.erfc",
+)
+
+
+def _gauss(x):
+    """2/√π · exp(-x²): the derivative of erf."""
+    return mul(full_like(x, 2 / np.sqrt(np.pi)), exp(neg(square(x))))
+
+
+def erf(x: Any) -> Any:
+    """The error function, 2/√π ∫₀ˣ exp(-t²) dt.
+
+    Example:
+        >>> float(erf(0.0))
+        0.0
+    """
+    return erf_p.bind(x)
+
+
+def erfc(x: Any) -> Any:
+    """1 - erf(x), exact where erf(x) is close to 1."""
+    return erfc_p.bind(x)
+
+
+# Giles (2010), "Approximating the erfinv function": polynomials in w = -log(1 - x²), for the
+# centre (w < 5) and for the tails, highest power first.
+_CENTRE = np.array(
+    [
+        2.81022636e-08,
+        3.43273939e-07,
+        -3.5233877e-06,
+        -4.39150654e-06,
+        0.00021858087,
+        -0.00125372503,
+        -0.00417768164,
+        0.246640727,
+        1.50140941,
+    ],
+    np.float32,
+)
+_TAIL = np.array(
+    [
+        -0.000200214257,
+        0.000100950558,
+        0.00134934322,
+        -0.00367342844,
+        0.00573950773,
+        -0.0076224613,
+        0.00943887047,
+        1.00167406,
+        2.83297682,
+    ],
+    np.float32,
+)
+
+
+def _erf_inv(x):
+    if x.dtype == np.float64:
+        return scipy().erfinv(x)
+    out = np.empty(x.size, np.float32)
+    flat = x.reshape(-1)
+    # In blocks, so that all steps of the polynomial stay in the cache.
+    for start in range(0, x.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        erf_inv_into(flat[block], out[block])
+    return out.reshape(x.shape)
+
+
+BLOCK = 1 << 16
+
+
+def erf_inv_into(x: np.ndarray, out: np.ndarray) -> None:
+    """The inverse error function of a row of float32 numbers, into another array or in place."""
+    w = np.multiply(x, x)
+    np.negative(w, out=w)
+    np.log1p(w, out=w)
+    np.negative(w, out=w)
+    ratio = np.empty_like(w)
+    _polynomial(_CENTRE, w - np.float32(2.5), ratio)
+    tail = np.flatnonzero(~(w < 5))
+    if tail.size:
+        far = np.empty(tail.size, np.float32)
+        _polynomial(_TAIL, np.sqrt(w[tail]) - np.float32(3), far)
+        # At ±1 the ratio is infinite, and `far` is not a number.
+        far[np.abs(x[tail]) == 1] = np.inf
+        ratio[tail] = far
+    np.multiply(x, ratio, out=out)
+
+
+def _polynomial(coefficients: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
+    """Horner's rule.
+
+    XLA evaluates these polynomials with fused multiply-adds, that is with one rounding a step.
+    Doing the same keeps normal samples equal to JAX's, which an exact erf_inv would not.
+    """
+    if native is not None:
+        native.horner(coefficients, v, out)
+        return
+    out[...] = coefficients[0]
+    for c in coefficients[1:]:
+        out[...] = _fused(out, v, c)
+
+
+def _fused(x: np.ndarray, y: np.ndarray, z: np.float32) -> np.ndarray:
+    """x·y + z of float32 numbers, rounded once, as a double that rounds to it.
+
+    The product is exact as a double.  The sum is rounded to an odd number where it is not exact,
+    so that rounding it again cannot create a tie.
+    """
+    product = x.astype(np.float64) * y
+    total = product + z
+    part = total - product
+    lost = (product - (total - part)) + (z - part)
+    even = total.view(np.int64) & 1 == 0
+    return np.where((lost != 0) & even, np.nextafter(total, np.copysign(np.inf, lost)), total)
+
+
+erf_inv_p = unary(
+    "erf_inv",
+    in_dtype(_erf_inv),
+    jvp=lambda t, y, x: mul(t, mul(full_like(x, np.sqrt(np.pi) / 2), exp(square(y)))),
+    dtypes=floating,
+    stablehlo="chlo.erf_inv",
+)
+
+
+def erf_inv(x: Any) -> Any:
+    """The inverse of erf: the y with erf(y) = x; infinite at ±1 and NaN beyond.
+
+    Example:
+        >>> float(erf_inv(1.0))
+        inf
+    """
+    return erf_inv_p.bind(x)
+
+
+def _lgamma(x):
+    return np.where(np.isneginf(x), -x, scipy().gammaln(x))
+
+
+def _digamma(x):
+    # At zero and below, the integers are poles with both signs.
+    pole = (x <= 0) & (x == np.floor(x))
+    return np.where(pole, x.dtype.type(np.nan), scipy().psi(x))
+
+
+lgamma_p = unary(
+    "lgamma",
+    in_dtype(_lgamma),
+    jvp=lambda t, y, x: mul(t, digamma(x)),
+    dtypes=floating,
+    stablehlo="chlo.lgamma",
+)
+digamma_p = unary(
+    "digamma",
+    in_dtype(_digamma),
+    jvp=lambda t, y, x: mul(t, polygamma(full_like(x, 1), x)),
+    dtypes=floating,
+    stablehlo="chlo.digamma",
+)
+
+
+def lgamma(x: Any) -> Any:
+    """log |Γ(x)|
+
+    Example:
+        >>> float(lgamma(2.0))
+        0.0
+    """
+    return lgamma_p.bind(x)
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of log Γ(x)."""
+    return digamma_p.bind(x)
+
+
+def _zeta(x, q):
+    pole = (q <= 0) & (q == np.floor(q))
+    two_signed = pole & (x % 2 != 0) & (x != 1)
+    return np.where(two_signed, q.dtype.type(np.nan), scipy().zeta(x, q))
+
+
+def _polygamma(m, x):
+    # (-1)ᵐ⁺¹ m! ζ(m+1, x), and digamma for m = 0.
+    known = (m >= 0) & (m == np.floor(m))
+    order = np.where(known, m, 1.0)
+    factorial = scipy().gamma(order + 1)
+    series = np.where(order % 2 == 1, factorial, -factorial) * _zeta(order + 1, x)
+    return np.where(known, np.where(m == 0, _digamma(x), series), np.nan)
+
+
+zeta_p = Elementwise(
+    "zeta",
+    in_dtype(_zeta, single=False),
+    jvp=[
+        no_derivative("zeta", "x", NotImplementedError, "it is differentiable by q only."),
+        lambda t, o, x, q: neg(mul(t, mul(x, zeta(add(x, full_like(x, 1)), q)))),
+    ],
+    dtypes=floating,
+    stablehlo=_corrected("chlo.zeta", "zeta_limits"),
+)
+polygamma_p = Elementwise(
+    "polygamma",
+    in_dtype(_polygamma, single=False),
+    jvp=[
+        no_derivative("polygamma", "m", ValueError, "m is an order; differentiate by x."),
+        lambda t, o, m, x: mul(t, polygamma(add(m, full_like(m, 1)), x)),
+    ],
+    dtypes=floating,
+    stablehlo=_corrected("chlo.polygamma", "polygamma_limits"),
+)
+
+
+def zeta(x: Any, q: Any) -> Any:
+    """The Hurwitz zeta function, Σₙ (n + q)⁻ˣ over n = 0, 1, 2, …
+
+    Example:
+        >>> round(float(zeta(2.0, 1.0)), 4)
+        1.6449
+    """
+    return zeta_p.bind(*operands("zeta", x, q))
+
+
+def polygamma(m: Any, x: Any) -> Any:
+    """The derivative of order m of digamma at x; m is a non-negative integer of floating type.
+
+    Example:
+        >>> round(float(polygamma(1.0, 1.0)), 4)
+        1.6449
+    """
+    return polygamma_p.bind(*operands("polygamma", m, x))
