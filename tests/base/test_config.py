@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import namoo
 from namoo._base import config as settings
 from namoo._base.config import OPTIONS, TRACED, config
 
@@ -448,3 +449,16 @@ def test_absl(setup):
     args = ("--jax_enable_x64", "--jax_numpy_rank_promotion=warn", "--jax_random_seed_offset=3")
     assert run(code, *args, "x") == "True warn 3 ['x']"
     assert "jax_numpy_rank_promotion" in run(code, "--jax_numpy_rank_promotion=foo")
+
+
+def test_a_program_is_compiled_again_for_another_engine():
+    from namoo.engines.interpreter import Program as Interpreted
+    from namoo.transforms.program import ProgramPrimitive
+
+    namoo.jit(namoo.lax.sin)(1.0)  # engines are attached when `jit` is first used
+    program = namoo.make_jaxpr(namoo.lax.sin)(1.0)
+    kinds = []
+    for engine in ("native", "interpreter", "native"):
+        namoo.config.update("engine", engine)
+        kinds.append(isinstance(ProgramPrimitive.executable(program), Interpreted))
+    assert kinds == [False, True, False]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from namoo._base.caches import per_program
-from namoo._base.config import CHECKS, config
+from namoo._base.config import config
 from namoo.analysis.dead_code import chosen, dce, dependent, prune, reads
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, subjaxprs
@@ -20,7 +19,6 @@ from namoo.transforms.jvp import jvp_jaxpr
 from namoo.transforms.linear import linearize_jaxpr, tangents_out
 from namoo.transforms.transpose import transpose_jaxpr
 
-_checks = attrgetter(*CHECKS)
 Values = Sequence[np.ndarray]
 Executable = Callable[[Values], list[np.ndarray]]
 
@@ -55,14 +53,12 @@ class ProgramPrimitive(Primitive):
 
     @staticmethod
     def executable(closed: ClosedJaxpr) -> Executable:
-        """A program made ready to run, once."""
-        if any(_checks(config)):
-            return _executable(closed, config.trace_id())
-        return _executable(closed)
+        """A program made ready to run, once under the same settings."""
+        return _executable(closed, config.trace_id())
 
 
-@per_program("executable", keyed_by="settings that check values")
-def _executable(closed, *variant):
+@per_program("executable", keyed_by="settings, the engine among them")
+def _executable(closed, settings):
     return ProgramPrimitive.compiler(closed)
 
 
