@@ -16,7 +16,7 @@ CHECKED := tests/project/test_rooms.py tests/project/test_lessons.py tests/tree/
   tests/numpy/test_numpy_elementwise.py tests/models/test_optim.py tests/models/test_module.py \
   tests/models/test_struct.py
 
-.PHONY: demo check test bench lint format stubs caches-doc sanitize clean
+.PHONY: demo check test clients bench lint format stubs caches-doc sanitize clean
 
 # The network's matrices are too small for BLAS threads to pay off.
 demo: .venv/installed-examples
@@ -31,6 +31,16 @@ check: .venv/installed-test
 
 test: .venv/installed-test lint
 	$(TEST_ENV) $(BIN)/python -m pytest -q -n $(WORKERS) $(DISTRIBUTION)
+
+# Run a part of the tests of libraries written for JAX, with namoo in JAX's place and with JAX, in an
+# environment of their own; about 20 minutes. ARGS="--whole optax" runs all tests of one library.
+clients: build/clients/installed
+	build/clients/bin/python tests/clients/run.py $(ARGS)
+
+build/clients/installed: pyproject.toml
+	$(PYTHON) -m venv build/clients
+	PIP_COMPILE=0 build/clients/bin/python -m pip install --quiet --editable '.[clients]'
+	touch $@
 
 # Measure namoo beside JAX, PyTorch and NumPy; ARGS="--only MLP --k 3" selects rows and rounds.
 bench: .venv/installed-bench
