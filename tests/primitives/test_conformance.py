@@ -163,7 +163,7 @@ def test_value_has_the_abstract_type(sample, shortcuts):
 
 def check_value(sample: Sample) -> None:
     args = sample.operands()
-    if not sample.primitive.takes_functions:
+    if not sample.primitive.higher_order:
         for x in args:
             if isinstance(x, np.ndarray) and x.flags.owndata:
                 x.flags.writeable = False
@@ -197,7 +197,7 @@ def converted(x, dtype):
         return x.astype(dtype) if x.dtype == np.float64 else x
 
 
-@rows(lambda s: s.dtypes and not s.primitive.takes_functions)
+@rows(lambda s: s.dtypes and not s.primitive.higher_order)
 def test_value_in_other_types(sample):
     from ml_dtypes import finfo
 
@@ -374,7 +374,7 @@ def test_batch_and_jvp_commute(sample):
             assert_close(value[k], numbers(each[k][place]), 1e-9, "jvp of batch")
 
 
-@rows(lambda s: s.differentiable() and s.dtypes and not s.primitive.takes_functions)
+@rows(lambda s: s.differentiable() and s.dtypes and not s.primitive.higher_order)
 def test_rules_keep_other_types(sample):
     """Tangents, cotangents and batches have the types of what they belong to, in every dtype.
 

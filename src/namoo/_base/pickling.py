@@ -38,13 +38,13 @@ def by_name(thing: Any) -> tuple[Any, tuple[str, str]] | None:
     if module == "__main__" or module not in sys.modules or "<locals>" in name:
         return None
     try:
-        found = load(module, name)
+        loaded = load(module, name)
     except AttributeError:
         return None
-    return (load, (module, name)) if found is thing else None
+    return (load, (module, name)) if loaded is thing else None
 
 
-def by_place(thing: Any) -> tuple[Any, tuple[str, str]] | None:
+def by_variable(thing: Any) -> tuple[Any, tuple[str, str]] | None:
     """Return how to pickle an object by the module variable that holds it."""
     first = type(thing).__module__.partition(".")[0]
     names = [name for name in list(sys.modules) if name != "__main__"]

@@ -92,19 +92,19 @@ _INSTALL = {
 }
 
 
-def asked() -> list[str]:
+def requested_platforms() -> list[str]:
     """Return the platforms that the settings ask for, in order; none means any."""
     names = (config.platforms or config.platform_name or "").split(",")
     return [name.strip() for name in names if name.strip()]
 
 
-def wanted() -> list[Plugin]:
+def selected_plugins() -> list[Plugin]:
     """Return the plug-ins to use, by `config.platforms` (JAX_PLATFORMS).
 
     Raises:
         RuntimeError: none of the platforms that were asked for is available.
     """
-    names = asked()
+    names = requested_platforms()
     found = plugins()
     if not names:
         return list(found)

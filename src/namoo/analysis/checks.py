@@ -241,7 +241,7 @@ def check_operation(prim: Any, args: Sequence[Any], params: dict, out: Any) -> N
     """Look at an eager operation, as the settings ask."""
     # The operations of programs that it holds are checked themselves, the constants that such
     # programs return are not.
-    if config.strict and not (prim.takes_functions or prim.holds_program):
+    if config.strict and not (prim.higher_order or prim.holds_program):
         guards = prim.guards(*map(aval_of, args), **params)
         if guards:
             check_operands(prim.name, guards, [to_numpy(x) for x in args])

@@ -328,7 +328,7 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
         with eqn.primitive.scope(eqn.params):
             for sub in programs.subjaxprs(eqn.params):
                 check_jaxpr(sub)
-        if not eqn.primitive.takes_functions:
+        if not eqn.primitive.higher_order:
             out = eqn.primitive.abstract(*(a.aval for a in eqn.invars), **eqn.params)
             out = out if eqn.primitive.multiple_results else [out]
             for var, aval in zip(eqn.outvars, out, strict=True):

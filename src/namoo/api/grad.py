@@ -139,8 +139,8 @@ def jvp(
         ).args[0]
         raise TypeError(message)
     paths = _leaf_paths(tuple(primals))
-    t_leaves = [t for i, t in enumerate(t_leaves) if i not in flat.static.places]
-    paths = [p for i, p in enumerate(paths) if i not in flat.static.places]
+    t_leaves = [t for i, t in enumerate(t_leaves) if i not in flat.static.by_position]
+    paths = [p for i, p in enumerate(paths) if i not in flat.static.by_position]
     checked = [
         _weak_as(x, forward.check_tangent(x, t, f"primals{p}"))
         for x, t, p in zip(flat.leaves, t_leaves, paths, strict=True)
@@ -193,7 +193,7 @@ class _VJP:
                 diff(expected, ct),
             ).args[0]
             raise ValueError(message)
-        leaves = [x for i, x in enumerate(leaves) if i not in self.out_static.places]
+        leaves = [x for i, x in enumerate(leaves) if i not in self.out_static.by_position]
         cts = []
         for aval, x, nz in zip(self.out_avals, leaves, self.nonzero_out, strict=True):
             x = _check_ct(aval, x)
@@ -284,7 +284,7 @@ class _Linear:
                 diff(expected, tangents),
             ).args[0]
             raise ValueError(message)
-        leaves = [x for i, x in enumerate(leaves) if i not in self.static.places]
+        leaves = [x for i, x in enumerate(leaves) if i not in self.static.by_position]
         given = []
         for aval, t, nz in zip(self.in_avals, leaves, self.nonzeros, strict=True):
             wanted, found = aval.tangent(), aval_of(t)

@@ -42,11 +42,13 @@ def _stage(fun: Callable, args: tuple, kwargs: dict, how: str):
         outs, out_tree = tree_util.tree_flatten(result)
         fixed_out = Static(outs)
         fixed_out.check_results(how, fun, result)
-        fixed_out.places.update({i: x for i, x in enumerate(outs) if type(x) is ShapeDtypeStruct})
+        fixed_out.by_position.update(
+            {i: x for i, x in enumerate(outs) if type(x) is ShapeDtypeStruct}
+        )
         return fixed_out.dynamic(outs)
 
     operands = fixed.dynamic(leaves)
-    names = [p for i, p in enumerate(paths) if i not in fixed.places]
+    names = [p for i, p in enumerate(paths) if i not in fixed.by_position]
     avals = [aval_of(x) for x in operands]
     jaxpr, consts = stage(flat, avals, function_name(fun), names, how)
     types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in jaxpr.out_avals]

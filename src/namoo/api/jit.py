@@ -42,7 +42,7 @@ from namoo.transforms.arguments import (
     require_callable,
     signature,
 )
-from namoo.transforms.program import ProgramPrimitive, speaks_of_devices
+from namoo.transforms.program import ProgramPrimitive, uses_several_devices
 from namoo.transforms.stage import close, stage
 
 if TYPE_CHECKING:
@@ -385,7 +385,7 @@ class Jitted(dispatch.Dispatcher):
         if traced.placed is None:
             # Whether the program itself names devices; arguments are checked at each call.
             told = self._shardings is not None and self._shardings.are_elsewhere()
-            traced.placed = told or speaks_of_devices(traced.program.jaxpr)
+            traced.placed = told or uses_several_devices(traced.program.jaxpr)
         if traced.placed:
             return True
         # Uncommitted arrays on the device where XLA runs programs anyway need no placement.
@@ -438,7 +438,7 @@ class Jitted(dispatch.Dispatcher):
             traced.given,
             traced.weak_out,
             traced.out_tree,
-            traced.fixed_out.places,
+            traced.fixed_out.by_position,
             {numbers[i] for i in traced.unused},
         )
 
@@ -503,12 +503,12 @@ class Jitted(dispatch.Dispatcher):
             fixed_out.check_results("jit", self._fun, result)
             for i, x in enumerate(outs):
                 # A float0 result is a constant.
-                if i not in fixed_out.places and aval_of(x).dtype == dtypes.float0:
-                    fixed_out.places[i] = np.zeros(aval_of(x).shape, dtypes.float0)
+                if i not in fixed_out.by_position and aval_of(x).dtype == dtypes.float0:
+                    fixed_out.by_position[i] = np.zeros(aval_of(x).shape, dtypes.float0)
             return fixed_out.dynamic(outs)
 
         def names():
-            return [p for i, p in enumerate(paths()) if i not in fixed.places]
+            return [p for i, p in enumerate(paths()) if i not in fixed.by_position]
 
         with gc_relaxed(), instrument.span("trace", self._name):
             jaxpr, consts = stage(flat, [aval_of(x) for x in operands], self._name, names)
@@ -517,7 +517,7 @@ class Jitted(dispatch.Dispatcher):
         traced = _Program(closed, consts, out_tree, fixed_out, cost, self._keep_unused)
         if any(self._donated):
             given = self._donated_leaves(args, kwargs, static)
-            given = [d for i, d in enumerate(given) if i not in fixed.places]
+            given = [d for i, d in enumerate(given) if i not in fixed.by_position]
             traced.donate(given, self._engine)
         if self._shardings is not None:
             self._shardings.check(args, kwargs, traced, names())

@@ -98,7 +98,7 @@ class Shardings:
         names = [
             f"result{tree_util.keystr(path)}"
             for i, path in enumerate(tree_util.leaf_paths(traced.out_tree))
-            if i not in traced.fixed_out.places
+            if i not in traced.fixed_out.by_position
         ]
         avals = traced.closed.in_avals[len(traced.consts) :]
         arguments = zip(given[len(traced.consts) :], paths, avals, strict=True)
@@ -114,7 +114,7 @@ class Shardings:
         """Return a sharding or None for each result of the program."""
         result = traced.out_tree.unflatten(range(traced.out_tree.num_leaves))
         found = self._prefix("out_shardings", self.outs, result)
-        return [s for i, s in enumerate(found) if i not in traced.fixed_out.places]
+        return [s for i, s in enumerate(found) if i not in traced.fixed_out.by_position]
 
     def constrained(self, args: tuple, kwargs: dict, traced: Any) -> ClosedJaxpr:
         """Return the program with the shardings as constraints, to be part of another program."""

@@ -200,7 +200,7 @@ def batched(
         if kwargs:
             dims = [*dims, *[0] * (len(leaves) - len(dims))]
         static = Static(leaves)
-        if static.places:
+        if static.by_position:
             # An argument that is not mapped over is only passed on, and may be anything.
             mapped = Static(
                 [x if d is not None else None for x, d in zip(leaves, dims, strict=True)]

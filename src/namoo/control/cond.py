@@ -67,7 +67,7 @@ class Cond(ProgramPrimitive):
             params={"branches": programs},
         )
 
-    def keeping(self, eqn, part):
+    def split_by_policy(self, eqn, part):
         branches = eqn.params["branches"]
         parts = [part(branch.jaxpr) for branch in branches]
         slots, places = _slots([[v.aval for v in kept] for kept, _, _ in parts])
@@ -203,7 +203,7 @@ class CondOfEach(Call):
     def narrowed(self, eqn, used):
         return eqn
 
-    def keeping(self, eqn, part):
+    def split_by_policy(self, eqn, part):
         return None
 
     def jvp(self, primals, tangents, *, batched, rebatch, **params):

@@ -89,7 +89,7 @@ class Scan(ProgramPrimitive):
             },
         )
 
-    def keeping(self, eqn, part):
+    def split_by_policy(self, eqn, part):
         closed = eqn.params["jaxpr"]
         kept, forward, again = part(closed.jaxpr)
         if not kept:

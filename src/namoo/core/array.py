@@ -1,7 +1,6 @@
 """Arrays: `Array` is what users see; `EagerArray` is the one that holds numbers.
 
-Operators and methods are attached by `namoo.numpy`, which knows how to compute them, when the
-first of them is used.
+`namoo.numpy` attaches the operators and methods when the first of them is used.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from namoo._base.late_methods import LateMethods, attach_late
 from namoo._base.runtime import native
 from namoo.core.avals import ShapedArray, handler_of
 
-# A platform that is not there is an error as soon as something computes.
+# A platform that was asked for but is not available is reported here, before anything is computed.
 if config.platforms or config.platform_name:
-    from namoo._base.plugins import wanted
+    from namoo._base.plugins import selected_plugins
 
-    wanted()
+    selected_plugins()
 
 
 class Array(LateMethods):
@@ -174,7 +173,7 @@ for _class in (EagerArray, PlacedArray):
 
 
 def delete(x: EagerArray) -> None:
-    """Free the memory of an array, which cannot be used any more."""
+    """Free the memory of an array. The array cannot be used afterwards."""
     if isinstance(x, PlacedArray):
         x._buffer = x._host = None
         return
@@ -205,7 +204,7 @@ def own_copy(x: np.ndarray) -> np.ndarray:
 
 
 def owned(x: Any, weak_type: bool = False) -> EagerArray:
-    """An array with the elements of a concrete operand, which others cannot change."""
+    """An array with the elements of a concrete operand, in memory that others cannot write to."""
     return EagerArray(own_copy(x) if isinstance(x, np.ndarray) else to_numpy(x), weak_type)
 
 

@@ -22,11 +22,10 @@ class AbstractValue:
 _dtype_classes: set[type] = register(
     "core.avals dtype classes", set(), bound="classes of dtypes", keyed_by="class", kept=True
 )
-"""Classes of dtypes that were seen so far."""
 
 
 def _as_dtype(given: Any) -> Any:
-    """A dtype from all that users write for one."""
+    """Convert anything that users may pass as a dtype."""
     dtype = given if isinstance(given, dtypes.ExtendedDType) else np.dtype(given)
     _dtype_classes.add(type(dtype))
     return dtype
@@ -152,7 +151,7 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
-        """The shape and dtype of a value, and its sharding where one was asked for.
+        """The shape and dtype of a value, and its sharding if it is committed to one.
 
         >>> import namoo
         >>> namoo.ShapeDtypeStruct.like(1.5)
@@ -197,7 +196,7 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
         text = f"Shapes must be 1D sequences of concrete values of integer type, got {shape!r}."
         if type(error) is TypeError:
             text += f" ({error})"
-        else:  # a traced length, which knows where it comes from
+        else:  # a traced length: its error says where it comes from
             text += (
                 "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
                 f"subfunctions.\n{error}"

@@ -97,9 +97,9 @@ class JaxprEqn:
         fields = ("invars", "outvars", "primitive", "params", "source")
         return JaxprEqn(*(changes.get(name, getattr(self, name)) for name in fields))
 
-    def known_place(self) -> list[Source | None] | None:
-        """The user's line of all operations that it binds, in a list; None if it is not known."""
-        return [self.source] if self.primitive.only_binds and self.source is not None else None
+    def known_source(self) -> list[Source | None] | None:
+        """The user's line, in a list, if it holds for all operations that the equation binds."""
+        return [self.source] if self.primitive.rules_are_pure and self.source is not None else None
 
     @property
     def effectful(self) -> bool:
@@ -146,7 +146,7 @@ class Jaxpr:
         debug_info: DebugInfo | None = None,
         name: str = "",
     ):
-        # Effects are what equations say; they are a parameter because they are one in JAX.
+        # `effects` is there for compatibility with JAX: the effects follow from the equations.
         self.constvars = list(constvars)
         self.invars = list(invars)
         self.outvars = list(outvars)
@@ -242,11 +242,11 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     def read(atom):
         return literal_value(atom) if type(atom) is Literal else env[atom]
 
-    place = source_context
-    before = place.eqn, place.operation
+    location = source_context
+    before = location.eqn, location.operation
     try:
         for i, eqn in enumerate(jaxpr.eqns):
-            place.eqn, place.operation = eqn, eqn.known_place()
+            location.eqn, location.operation = eqn, eqn.known_source()
             out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
             for var, value in zip(
                 eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True
@@ -255,7 +255,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
             for var in last[i]:
                 del env[var]
     finally:
-        place.eqn, place.operation = before
+        location.eqn, location.operation = before
     return [read(v) for v in jaxpr.outvars]
 
 

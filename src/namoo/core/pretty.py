@@ -28,8 +28,8 @@ class _Names:
         self.letters = _letters()
         self.names: dict[Var, str] = {}
 
-    def apart(self) -> _Names:
-        """Names inside of a program that an equation holds, and that others may hold."""
+    def nested(self) -> _Names:
+        """A copy for a nested program: the names that it adds are not seen outside."""
         names = _Names()
         names.letters, names.names = self.letters, dict(self.names)
         return names
@@ -37,7 +37,7 @@ class _Names:
     def inside(self, eqn: JaxprEqn) -> _Names:
         """Names inside of a call: operands and results keep their names."""
         inner = eqn.params["jaxpr"].jaxpr
-        names = self.apart()
+        names = self.nested()
         outside = [*eqn.outvars, *eqn.invars]
         for var, outer in zip([*inner.outvars, *inner.invars], outside, strict=True):
             if outer in self.names and not _is_literal(var):
@@ -83,7 +83,7 @@ def _atom(names: _Names, atom: Any) -> str:
 
 
 def _jaxpr(jaxpr: Jaxpr, names: _Names, source: bool, room: int, used: int = 0) -> str:
-    """A program in one line, where it fits into what is left of the line."""
+    """Format a program, on one line if it fits into the rest of the line."""
     consts = _typed(names, jaxpr.constvars)
     head = f"{{ lambda {consts}; {_typed(names, jaxpr.invars)}. let"
     eqns = [_eqn(eqn, names, source, room - 4) for eqn in jaxpr.eqns]
@@ -111,7 +111,7 @@ def _eqn(eqn: JaxprEqn, names: _Names, source: bool, room: int) -> str:
 
 
 def _params(eqn: JaxprEqn, names: _Names, source: bool, room: int) -> list[str]:
-    """The parameters as text, a name first."""
+    """The parameters as text, `name` first."""
     prim = eqn.primitive
     return [
         f"{key}={_value(value, names, source, room - 2, len(key) + 1)}"
@@ -122,7 +122,7 @@ def _params(eqn: JaxprEqn, names: _Names, source: bool, room: int) -> list[str]:
 
 def _value(value: Any, names: _Names, source: bool, room: int, used: int = 0) -> str:
     if _is_program(value):
-        return _jaxpr(getattr(value, "jaxpr", value), names.apart(), source, room, used)
+        return _jaxpr(getattr(value, "jaxpr", value), names.nested(), source, room, used)
     if isinstance(value, tuple) and any(map(_is_program, value)):
         inner = "\n".join(_indent(_value(v, names, source, room - 2), 2) for v in value)
         return f"(\n{inner}\n)"

@@ -10,7 +10,7 @@
 | `linearize` | `(primals, tangents, **params)` | only for primitives that hold programs        |
 | `native`    | `(emit, *operands, **params)`   | how the native engine computes it             |
 | `stablehlo` | `(hlo, *operands, **params)`    | how XLA computes it                           |
-| `guards`    | `(*avals, **params)`            | what `config.strict` wants of the operands    |
+| `guards`    | `(*avals, **params)`            | conditions that `config.strict` checks        |
 
 With `multiple_results` the results (and `ct`, and the output dims) are lists.
 """
@@ -22,7 +22,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from namoo._base.pickling import by_place
+from namoo._base.pickling import by_variable
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.trace import Trace, context, eval_trace, set_trace
 
@@ -41,10 +41,10 @@ class Primitive:
     effectful = False
     """It must run even if its results are not used."""
     exactly_once = False
-    """Its effects may neither be repeated nor happen where the program would not ask for them."""
+    """Its effects must not be repeated, and must not happen where the program would skip them."""
     may_fail = False
-    """It raises for some operands, so that it must not run for examples that do not ask for it."""
-    takes_functions = False
+    """It raises for some operands, so it must not run for examples that take another branch."""
+    higher_order = False
     """Its parameters are Python functions: each kind of trace has its own method `under_<kind>`."""
     takes_axis = False
     """`batch` gets the keyword `axis` (size and name): for primitives that hold programs."""
@@ -64,20 +64,20 @@ class Primitive:
     call_primitive = False
     """JAX's mark of operations that hold functions; programs are parameters here."""
 
-    only_binds = False
+    rules_are_pure = False
     """Its rules bind other operations, and never run a function of the user's."""
 
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
-        if "only_binds" not in vars(cls):
-            cls.only_binds = cls.__module__.startswith("namoo.primitives.")
+        if "rules_are_pure" not in vars(cls):
+            cls.rules_are_pure = cls.__module__.startswith("namoo.primitives.")
 
     def __reduce__(self) -> Any:
-        # A primitive is compared by identity, so another process must use its own.
-        return by_place(self) or super().__reduce__()
+        # Primitives are compared by identity, so another process must use its own instance.
+        return by_variable(self) or super().__reduce__()
 
     def bind(self, *args: Any, **params: Any) -> Any:
-        """Apply the operation under the current trace: the only door."""
+        """Apply the operation under the current trace: the only way to run it."""
         trace = context.trace
         if trace.asks_memory:
             out = trace.memory.operation(trace, self, args, params)
@@ -99,7 +99,7 @@ class Primitive:
         """The parameters of `bind`, from those of an equation."""
         return dict(params)
 
-    def under(self, trace: Trace, args: tuple, params: dict) -> Any:
+    def dispatch_by_trace(self, trace: Trace, args: tuple, params: dict) -> Any:
         """The result under `trace`, for primitives whose parameters are Python functions."""
         return getattr(self, f"under_{trace.kind}")(trace, args, **params)
 
@@ -122,20 +122,19 @@ class Primitive:
         return None
 
     def narrowed(self, eqn: Any, used: Sequence[bool]) -> Any:
-        """An equation of this operation that computes the results in `used` alone, where that is
-        less work: for primitives that hold programs."""
+        """An equation that computes only the results in `used`, if that is less work."""
         return eqn
 
-    def keeping(self, eqn: Any, part: Callable[[Any], Any]) -> tuple[Any, Any, list] | None:
-        """The equation as two, where its programs compute values that a policy keeps.
+    def split_by_policy(self, eqn: Any, part: Callable[[Any], Any]) -> tuple[Any, Any, list] | None:
+        """Split the equation in two if a `checkpoint` policy saves values of its programs.
 
         Args:
             eqn: an equation of this operation.
-            part: maps a program to the kept variables of it; to the program that computes them; and
-              to the one that does not, because they are given.
+            part: maps a program to the variables that are saved, the program that computes them,
+              and the program that takes them as inputs.
 
         Returns:
-            None where nothing is kept; else the equation with the kept values as further results,
+            None if nothing is saved; else the equation with the saved values as further results,
             the equation that takes them as further operands, and their variables.
         """
         return None
@@ -179,7 +178,7 @@ class Primitive:
         return vma
 
     def scope(self, params: dict) -> Any:
-        """A context with the axis names that the programs it holds refer to."""
+        """A context manager with the axis names that its programs refer to."""
         return nullcontext()
 
     def collective_axes(self, params: dict) -> tuple:

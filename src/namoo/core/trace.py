@@ -2,7 +2,7 @@
 
 At every moment one *current* trace interprets the operations that are bound.  A transformation
 makes a trace whose parent is the current one, makes itself current while it runs the user's
-function, and handles each operation by binding others on its parent.  The bottom one,
+function, and handles each operation by binding mutable on its parent.  The bottom one,
 `EvalTrace`, computes with NumPy.
 """
 
@@ -28,10 +28,9 @@ from namoo.core.avals import aval_of
 
 
 class Memory:
-    """What transformations ask before they do a piece of work again: the seam for `namoo.memo`.
+    """The interface through which transformations reuse earlier work.
 
-    It remembers nothing.  `namoo.memo` puts a subclass that does in `Trace.memory`; results and
-    programs are the same with both.
+    This class remembers nothing; `namoo.memo` replaces `Trace.memory` by a subclass that does.
     """
 
     @staticmethod
@@ -58,11 +57,11 @@ class Trace:
     eager = False
     """Whether the stack of traces ends in concrete values that no setting checks."""
     replays = False
-    """Whether programs may be replayed under it: all that happens depends on types alone."""
+    """Whether programs may be replayed under it: what it does depends on types alone."""
     asks_memory = False
     """Whether `bind` asks the memory for the result of each operation."""
     memory: Memory
-    """What transformations ask before they do work again; one object for all traces."""
+    """Remembered work; one object for all traces."""
     parent: Trace
 
     def stack_on(self, parent: Trace) -> None:
@@ -90,14 +89,14 @@ class EvalTrace(Trace):
     eager = True
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # There is one of each, and unpickled transformations must refer to it.
+        # Both are singletons; unpickled transformations must refer to them.
         names = {id(eval_trace): "eval_trace", id(plain_trace): "plain_trace"}
         return names.get(id(self)) or super().__reduce__()
 
     def process(self, prim, args, params):
-        if prim.takes_functions:
-            return prim.under(self, args, params)
-        values, weak, others = [], bool(args), ()
+        if prim.higher_order:
+            return prim.dispatch_by_trace(self, args, params)
+        values, weak, mutable = [], bool(args), ()
         for x in args:
             if type(x) is EagerArray:
                 values.append(x._value)
@@ -109,7 +108,7 @@ class EvalTrace(Trace):
             else:
                 values.append(to_numpy(x))
                 if isinstance(x, np.ndarray):
-                    others = (*others, x)
+                    mutable = (*mutable, x)
                 weak = weak and not isinstance(x, (np.ndarray, np.generic, bool))
         token = set_floating_errors(floating_errors_off)
         try:
@@ -121,8 +120,10 @@ class EvalTrace(Trace):
             raise
         finally:
             reset_floating_errors(token)
-        if others:
-            out = [apart(o, others) for o in out] if prim.multiple_results else apart(out, others)
+        if mutable and prim.multiple_results:
+            out = [unaliased(o, mutable) for o in out]
+        elif mutable:
+            out = unaliased(out, mutable)
         if prim.weak_operands is not None:
             weak = all(dtypes.is_weak(x) for x in args[prim.weak_operands])
         if prim.multiple_results:
@@ -133,13 +134,13 @@ class EvalTrace(Trace):
         return EagerArray(out if type(out) is np.ndarray else np.asarray(out), weak)
 
 
-def apart(value: Any, others: Sequence[np.ndarray]) -> Any:
+def unaliased(value: Any, mutable: Sequence[np.ndarray]) -> Any:
     """Copy a result that shares memory with operands that the caller may write to."""
     if type(value) is not np.ndarray:
         return value
-    if value.base is None and all(value is not x for x in others):
+    if value.base is None and all(value is not x for x in mutable):
         return value
-    return value.copy() if any(np.may_share_memory(value, x) for x in others) else value
+    return value.copy() if any(np.may_share_memory(value, x) for x in mutable) else value
 
 
 def wrap(value: Any, weak_type: bool = False) -> EagerArray:
@@ -185,16 +186,16 @@ def bottom_trace(settings: Any) -> EvalTrace:
 def install_bottom_trace() -> None:
     """Make the bottom trace the one that the settings select now."""
     _Context.trace = bottom_trace(config.Config)
-    wanted, top = bottom_trace(config.config), context.trace
+    bottom, top = bottom_trace(config.config), context.trace
     if isinstance(top, EvalTrace):
-        if wanted is _Context.trace:
+        if bottom is _Context.trace:
             context.__dict__.pop("trace", None)
         else:
-            context.trace = wanted
+            context.trace = bottom
         return
     while (parent := getattr(top, "parent", None)) is not None:
         if isinstance(parent, EvalTrace):
-            top.parent = wanted
+            top.parent = bottom
             return
         top = parent
 
@@ -222,14 +223,14 @@ class set_trace:
 class rules_on(set_trace):
     """Make a trace the current one while the rules of an operation run.
 
-    What they bind is attributed to the user's line that asked for the operation.
+    Operations that they bind are attributed to the user's line of the outer operation.
     """
 
     __slots__ = ("first",)
 
     def __init__(self, trace: Trace, prim: Any):
         self.trace = trace
-        self.first = prim.only_binds and source_context.operation is None
+        self.first = prim.rules_are_pure and source_context.operation is None
 
     def __enter__(self):
         set_trace.__enter__(self)
@@ -334,6 +335,6 @@ _CONVERSIONS = {
     "on",
     errors.NonConcreteBooleanIndexError: "Array boolean indices must be concrete; got",
 }
-"""JAX's words for what each error refuses; programs and tutorials look for them."""
+"""The first words of each message are JAX's: programs and tutorials look for them."""
 
 config.on_checks(install_bottom_trace)

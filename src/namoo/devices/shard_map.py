@@ -188,7 +188,7 @@ class _Task:
         fixed.check_arguments(self.f, lambda: paths)
         names = fixed.dynamic(paths)
         specs = self._prefix("in_specs", self._in_specs(args), args)
-        specs = [s for i, s in enumerate(specs) if i not in fixed.places]
+        specs = [s for i, s in enumerate(specs) if i not in fixed.by_position]
         operands = fixed.dynamic(leaves)
         whole = [aval_of(x) for x in operands]
         ins = [
@@ -347,7 +347,7 @@ class _Task:
         structure = out_tree.unflatten(range(out_tree.num_leaves))
         specs = self._prefix("out_specs", self.out_specs, structure)
         paths = [tree_util.keystr(p) for p, _ in tree_util.tree_leaves_with_path(structure)]
-        chosen = [i for i in range(out_tree.num_leaves) if i not in fixed_out.places]
+        chosen = [i for i in range(out_tree.num_leaves) if i not in fixed_out.by_position]
         layouts = []
         for i, aval in zip(chosen, closed.out_avals, strict=True):
             path = f"the result{paths[i]}"

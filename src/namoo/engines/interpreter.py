@@ -13,7 +13,7 @@ from namoo.analysis.checks import Guard, check_operands, check_value, value_test
 from namoo.analysis.dead_code import dce
 from namoo.core.array import to_numpy
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, last_uses
-from namoo.core.trace import apart, eval_trace, set_trace
+from namoo.core.trace import eval_trace, set_trace, unaliased
 from namoo.engines.base import HostOperation
 
 
@@ -73,7 +73,7 @@ class Program:
                         name = f"the constants that {self.closed.jaxpr.name} returns"
                         check_value(name, self.tests, np.asarray(env[i]))
         # The caller may write to NumPy arrays that it passed.
-        return [apart(env[i], values) for i in self.results]
+        return [unaliased(env[i], values) for i in self.results]
 
     def _check_operands(self, number: int, values: Sequence[np.ndarray]) -> None:
         eqn = self.closed.jaxpr.eqns[number]

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from namoo._base.caches import register
-from namoo._base.plugins import Plugin, asked, plugins, wanted
+from namoo._base.plugins import Plugin, plugins, requested_platforms, selected_plugins
 from namoo.engines.base import Device
 
 __all__ = ["Plugin", "PluginDevice", "all_devices", "plugins"]
@@ -38,14 +38,14 @@ _found: dict[str, list[Device]] = register(
 def all_devices() -> list[Device]:
     """Return the devices of all plug-ins; warn once about a plug-in that does not work."""
     out: list[Device] = []
-    for plugin in wanted():
+    for plugin in selected_plugins():
         if plugin.name not in _found:
             _found[plugin.name] = _devices_of(plugin)
         out += _found[plugin.name]
-    if not out and asked() and "cpu" not in asked():
+    if not out and requested_platforms() and "cpu" not in requested_platforms():
         raise RuntimeError(
-            f"Unable to initialize backend {asked()[0]!r}: its plug-in finds no device. Set "
-            "JAX_PLATFORMS='' to choose among the devices there are."
+            f"Unable to initialize backend {requested_platforms()[0]!r}: its plug-in "
+            "finds no device. Set JAX_PLATFORMS='' to choose among the devices there are."
         )
     return out
 

@@ -229,7 +229,7 @@ def _general(trace: JetTrace, prim: Any, primals: Any, curves: Any, out: Any, pa
         xs, dots = list(primals), [Zero.of(x) for x in primals]
         for j, i in enumerate(positions):
             xs[i], dots[i] = values[j], values[len(positions) + j]
-        if prim.takes_functions:
+        if prim.higher_order:
             run = lambda *xs: prim.bind(*xs, **params)  # noqa: E731
             result = jvp(run if prim.multiple_results else lambda *xs: [run(*xs)], xs, dots)[1]
         else:

@@ -75,7 +75,7 @@ class Rules(MutableMapping[Any, Callable[..., Any]]):
         return Primitive in type(prim).__mro__
 
     def _is_special(self, prim: Any) -> bool:
-        return prim.takes_functions or self.kind == "batch" and prim.takes_axis
+        return prim.higher_order or self.kind == "batch" and prim.takes_axis
 
     def _has(self, prim: Any) -> bool:
         """Return whether one of namoo's own operations has the rule, with JAX's signature."""

@@ -47,7 +47,7 @@ class LinearStep(Primitive):
     name = "linear_step"
     multiple_results = True
     holds_program = True
-    only_binds = True
+    rules_are_pure = True
 
     def bind(self, *args, jaxpr):
         return replay(context.trace, jaxpr, args)

@@ -137,7 +137,7 @@ def operation(trace: Any, prim: Any, args: tuple, params: dict) -> Any:
         args: its operands.
         params: its parameters.
     """
-    if not prim.only_binds or prim.effectful or not any(map(trace.owns, args)):
+    if not prim.rules_are_pure or prim.effectful or not any(map(trace.owns, args)):
         return None
     key: list[Any] = [prim, config.trace_id()]
     for x in args:

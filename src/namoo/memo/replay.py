@@ -31,7 +31,7 @@ from namoo.core.jaxpr import (
     literal_value,
 )
 from namoo.core.primitive import is_zero
-from namoo.core.trace import Trace, Tracer, apart, eval_trace, set_trace
+from namoo.core.trace import Trace, Tracer, eval_trace, set_trace, unaliased
 from namoo.memo import trace_cache
 from namoo.memo.numpy_program import compile_to_numpy
 from namoo.memo.trace_cache import SEEN, mark_seen, programs
@@ -75,7 +75,7 @@ def replay(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     with floating_errors_ignored():
         outs = compute(*values)
     if others:
-        outs = [apart(o, others) for o in outs]
+        outs = [unaliased(o, others) for o in outs]
     return list(map(EagerArray, outs, weak))
 
 

@@ -35,29 +35,29 @@ def as_array_type(x: Any) -> Any:
 
 
 class Static:
-    """The leaves of a tree that are not arrays, with their positions."""
+    """The leaves of a tree that are not arrays, by position."""
 
-    __slots__ = ("count", "places")
+    __slots__ = ("count", "by_position")
 
     def __init__(self, leaves: Sequence[Any]):
         self.count = len(leaves)
         # Nearly all leaves are of this type, and the test is fast.
-        self.places = {
+        self.by_position = {
             i: x for i, x in enumerate(leaves) if type(x) is not EagerArray and not is_array(x)
         }
 
     def dynamic(self, leaves: Sequence[Any]) -> list[Any]:
         """Return the leaves that are arrays."""
-        if not self.places:
+        if not self.by_position:
             return list(leaves)
-        return [x for i, x in enumerate(leaves) if i not in self.places]
+        return [x for i, x in enumerate(leaves) if i not in self.by_position]
 
     def join(self, dynamic: Sequence[Any]) -> list[Any]:
         """Merge the leaves that are arrays with the static ones."""
-        if not self.places:
+        if not self.by_position:
             return list(dynamic)
-        rest = iter(dynamic)
-        return [self.places[i] if i in self.places else next(rest) for i in range(self.count)]
+        rest, fixed = iter(dynamic), self.by_position
+        return [fixed[i] if i in fixed else next(rest) for i in range(self.count)]
 
     def check_arguments(self, fun: Callable, paths: Callable[[], Sequence[str]]) -> None:
         """Refuse leaves of arguments that could change without being noticed.
@@ -66,7 +66,7 @@ class Static:
             fun: the function that is transformed.
             paths: makes the names of all leaves; called only for a message.
         """
-        for i, x in self.places.items():
+        for i, x in self.by_position.items():
             if not is_immutable(x):
                 name, path = function_name(fun), paths()[i]
                 if hasattr(x, "__jax_array__"):
@@ -84,7 +84,7 @@ class Static:
 
     def check_results(self, what: str, fun: Callable, out: Any) -> None:
         """Refuse leaves of a result that could change without being noticed."""
-        for i, x in self.places.items():
+        for i, x in self.by_position.items():
             if not is_immutable(x):
                 path = keystr(tree_util.tree_leaves_with_path(out)[i][0])
                 raise TypeError(
@@ -99,14 +99,14 @@ _INSTEAD = {set: "a frozenset", bytearray: "bytes"}
 
 def _advice(x: Any, third: str) -> str:
     """Explain why a value cannot be a leaf under a transformation, and what to write instead."""
-    while not is_array(x):  # find the culprit inside of a bound method or a partial
+    while not is_array(x):  # find the mutable value inside a bound method or a partial
         parts = [getattr(x, "__self__", None)]
         if isinstance(x, functools.partial):
             parts = [x.func, *x.args, *x.keywords.values()]
-        blamed = [part for part in parts if not is_immutable(part)]
-        if not blamed:
+        mutable = [part for part in parts if not is_immutable(part)]
+        if not mutable:
             break
-        x = blamed[0]
+        x = mutable[0]
     name = type(x).__name__
     if is_array(x):
         why = "A functools.partial that holds an array hides it: namoo.tree_util.Partial is a tree."

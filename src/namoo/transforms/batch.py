@@ -21,8 +21,8 @@ leaks = later("namoo.analysis.leaks")
 class Axis(NamedTuple):
     """The axis that is mapped over; collectives find it by its name.
 
-    `spmd` are the mesh axes that it is divided over, where values within are laid out on devices.
-    `devices` says that the examples stand for devices: each has effects of its own.
+    `spmd` are the mesh axes that it is sharded over, if the values are on several devices.
+    `devices` is set if each example represents a device, which has effects of its own.
     """
 
     size: int
@@ -70,15 +70,15 @@ class BatchTrace(Trace):
         self.asks_memory = self.eager and self.replays
         self.axis = axis
         self.tag = object() if tag is None else tag
-        """Shared by the traces of one `vmap`: each knows the values of the others. There are
-        several where it maps a function with custom rules, which run under other parents."""
+        """Shared by all traces of one `vmap`, which treat each other's tracers as their own. There
+        are several if it maps a function with custom rules, which run under other parents."""
 
     def owns(self, x: Any) -> bool:
         """Whether a value has the mapped axis."""
         return type(x) is BatchTracer and x._trace.tag is self.tag
 
     def pair(self, x: Any) -> tuple[Any, int | None]:
-        """A value and the place of the mapped axis in it, None where it has none."""
+        """A value and the index of its mapped axis; None if it has none."""
         if isinstance(x, BatchTracer) and x._trace.tag is self.tag:
             return x.value, x.dim
         return x, None
@@ -87,8 +87,8 @@ class BatchTrace(Trace):
         return value if dim is None else BatchTracer(self, value, dim)
 
     def process(self, prim, args, params):
-        if prim.takes_functions:
-            return prim.under(self, args, params)
+        if prim.higher_order:
+            return prim.dispatch_by_trace(self, args, params)
         values: list[Any] = []
         dims: list[int | None] = []
         tag = self.tag
@@ -97,9 +97,9 @@ class BatchTrace(Trace):
             values.append(x.value if own else x)
             dims.append(x.dim if own else None)
         collective = self.axis.name is not None and self.axis.name in prim.collective_axes(params)
-        moves = dims.count(None) < len(dims)
-        with rules_on(self.parent, prim) if prim.only_binds else set_trace(self.parent):
-            if not collective and not moves:
+        any_batched = dims.count(None) < len(dims)
+        with rules_on(self.parent, prim) if prim.rules_are_pure else set_trace(self.parent):
+            if not collective and not any_batched:
                 return prim.bind(*values, **params)
             if collective and not prim.holds_program:
                 out, dim = prim.batch_collective(self.axis, values, dims, **params)
@@ -133,27 +133,29 @@ def batch(
 
 def _batch(fun, axis, args, dims, tag):
     trace = BatchTrace(context.trace, axis, tag)
-    given = [x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)]
+    tracers = [
+        x if d is None else BatchTracer(trace, x, d) for x, d in zip(args, dims, strict=True)
+    ]
     values, out_dims = [], []
     try:
         with set_trace(trace):
-            for x in fun(*given):
+            for x in fun(*tracers):
                 own = type(x) is BatchTracer and x._trace.tag is trace.tag
                 values.append(x.value if own else x)
                 out_dims.append(x.dim if own else None)
     finally:
         trace.finish()
     if config.check_tracer_leaks:
-        given = x = None  # what is kept here is no leak
+        tracers = x = None  # local references are not leaks
         leaks.refuse_leaks(trace)
     return values, out_dims
 
 
-def batch_to(axis: Axis, x: Any, dim: int | None, place: int = 0) -> Any:
-    """`x` with the mapped axis at `place`, repeated along it where it has none."""
+def batch_to(axis: Axis, x: Any, dim: int | None, position: int = 0) -> Any:
+    """`x` with the mapped axis at `position`, repeated along it where it has none."""
     if dim is None:
-        return moveaxis(broadcast(x, (axis.size,)), 0, place)
-    return moveaxis(x, dim, place)
+        return moveaxis(broadcast(x, (axis.size,)), 0, position)
+    return moveaxis(x, dim, position)
 
 
 def batch_jaxpr(

@@ -48,7 +48,7 @@ def positional(fun: Callable, args: tuple, kwargs: dict, what: str) -> tuple:
     except TypeError as error:
         raise TypeError(f"{about}{error}") from None
     bound.apply_defaults()
-    # Those that are not given here are defaults, as `functools.partial` sets them.
+    # The other keyword arguments are defaults that `functools.partial` has set.
     if named := [name for name in bound.kwargs if name in kwargs]:
         raise TypeError(
             f"{about}The following keyword arguments could not be resolved to positions: "
@@ -74,21 +74,21 @@ def _merge(nondiff: Sequence[int], static: Sequence[Any], dynamic: Sequence[Any]
 
 
 def rule_of_function(self: Any, name: str) -> Any:
-    """The decorator for a rule of another kind, where that kind decorates the function itself."""
+    """Look up a decorator such as `defjvp` on the wrapped function, if it has custom rules, too."""
     if name in ("defjvp", "defjvps", "defvjp", "def_vmap") and "fun" in vars(self):
         return getattr(self.fun, name)
     raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def _custom(cls: Any, fun: Callable, state: dict[str, Any]) -> _Custom:
-    """Restore what was pickled by value."""
+    """Restore a custom function that was pickled by value."""
     made = cls(fun)
     vars(made).update(state)
     return made
 
 
 class _Custom:
-    """What custom_jvp and custom_vjp share."""
+    """The common part of custom_jvp and custom_vjp."""
 
     __getattr__ = rule_of_function
 
@@ -101,8 +101,8 @@ class _Custom:
         )
 
     def __reduce__(self):
-        if found := by_name(self):
-            return found
+        if reduced := by_name(self):
+            return reduced
         return _custom, (type(self), self.fun, dict(vars(self)))
 
     def __get__(self, instance, owner=None):
@@ -118,7 +118,7 @@ class _Custom:
         args = positional(self.fun, args, kwargs, type(self).__name__)
         static, dynamic = _split_nondiff(args, self.nondiff_argnums)
         flat, in_tree = tree_util.tree_flatten(tuple(dynamic))
-        # The rules are written for arrays: what NumPy arrays cannot do, such as traced indices.
+        # Rules expect arrays: NumPy arrays do not take traced indices, for example.
         flat = [owned(x) if isinstance(x, np.ndarray) else x for x in flat]
         out_tree: list[Any] = [None]
 
@@ -394,8 +394,8 @@ def _input_cotangents(bwd, result, in_tree, in_avals):
         symbolic = type(ct) in (Zero, SymbolicZero)
         found = ct.aval if symbolic else aval_of(ct)
         # As in JAX, the cotangent of a bfloat16 argument may be float32.
-        alike = found.dtype == expected.dtype or dtypes.issubdtype(found.dtype, np.inexact)
-        fits = found.shape == expected.shape and alike
+        same_kind = found.dtype == expected.dtype or dtypes.issubdtype(found.dtype, np.inexact)
+        fits = found.shape == expected.shape and same_kind
         if not fits and not config.disable_bwd_checks:
             raise ValueError(
                 f"Custom VJP bwd rule {_name(bwd)} must produce cotangents with the shapes and "

@@ -45,10 +45,10 @@ class CustomVJPPrimal:
 
 
 class Mapped:
-    """Where operands and results of a custom function have the axis that `vmap` maps over: first.
+    """Which operands and results of a custom function under `vmap` have the mapped axis, in front.
 
-    Of the results, those have it to which the function gives it, or the rule in its place.  With
-    `force` all do: a staged call has rules that run later, and may give it to more of them.
+    A result has the axis if the function, or the rule that runs instead of it, adds it.  With
+    `force` all results do: the rules of a staged call run later, and may batch more of them.
     """
 
     out_dims: list[int | None] | None = None
@@ -59,25 +59,27 @@ class Mapped:
         self.dims = [0 if b else None for b in batched]
 
     def run(self, fun: Callable[..., Sequence[Any]], values: Sequence[Any], dims: Sequence[Any]):
-        """Results of a flat function under the same `vmap`, and where they have the axis."""
+        """Results of a flat function under the same `vmap`, and the index of their mapped axis."""
         return batch(fun, self.axis, values, dims, self.tag)
 
-    def placed(self, xs: Sequence[Any], dims: Sequence[int | None], *more: Any) -> list[Any]:
-        """Results, or their tangents, with the axis where the results have it; `more` are lists
-        like `dims`, of which any may decide it."""
+    def with_axis(self, xs: Sequence[Any], dims: Sequence[int | None], *more: Any) -> list[Any]:
+        """Move the mapped axis of results, or of their tangents, to where the results have it.
+
+        A result has the axis if its entry in `dims`, or in one of the lists `more`, is not None.
+        """
         if self.out_dims is None:
             self.out_dims = [
                 0 if self.force or any(d is not None for d in own) else None
                 for own in zip(dims, *more, strict=True)
             ]
         outs = []
-        for x, dim, wanted in zip(xs, dims, self.out_dims, strict=True):
-            if wanted is None and dim is not None:
+        for x, dim, out_dim in zip(xs, dims, self.out_dims, strict=True):
+            if out_dim is None and dim is not None:
                 raise ValueError(
                     "A custom derivative rule makes a result differ between the examples of vmap "
                     "that the function itself does not. Let the function depend on them as well."
                 )
-            outs.append(x if wanted is None or is_zero(x) else batch_to(self.axis, x, dim))
+            outs.append(x if out_dim is None or is_zero(x) else batch_to(self.axis, x, dim))
         return outs
 
 
@@ -85,7 +87,7 @@ class CustomCall(Primitive):
     """A call of a Python function with a custom rule, before it is staged."""
 
     multiple_results = True
-    takes_functions = True
+    higher_order = True
 
     def under_eval(self, trace, args, *, fun, **rules):
         return fun(*args)
@@ -105,7 +107,7 @@ class CustomCall(Primitive):
             mapped = Mapped(trace.axis, batched, any(batched) and not trace.eager, trace.tag)
 
             def batched_fun(*values):
-                return mapped.placed(*mapped.run(fun, values, mapped.dims))
+                return mapped.with_axis(*mapped.run(fun, values, mapped.dims))
 
             outs = self.bind(*xs, fun=batched_fun, **self.batch_rules(mapped, **rules))
         assert mapped.out_dims is not None
@@ -215,18 +217,18 @@ class CustomJVPCall(CustomCall):
                 return [*outs, *(t for t, z in zip(out_tangents, zero_out, strict=True) if not z)]
 
             given = [(t, d) for t, d, z in zip(tangents, mapped.dims, zero, strict=True) if not z]
-            found, dims = mapped.run(
+            results, dims = mapped.run(
                 flat, [*primals, *(t for t, _ in given)], [*mapped.dims, *(d for _, d in given)]
             )
             n = len(zero_out)
-            moved = iter(zip(found[n:], dims[n:], strict=True))
+            moved = iter(zip(results[n:], dims[n:], strict=True))
             pairs = [
                 (Zero.of(x), None) if z else next(moved)
-                for x, z in zip(found[:n], zero_out, strict=True)
+                for x, z in zip(results[:n], zero_out, strict=True)
             ]
             out_tangents, tangent_dims = zip(*pairs, strict=True) if pairs else ((), ())
-            outs = mapped.placed(found[:n], dims[:n], tangent_dims)
-            out_tangents = mapped.placed(out_tangents, tangent_dims)
+            outs = mapped.with_axis(results[:n], dims[:n], tangent_dims)
+            out_tangents = mapped.with_axis(out_tangents, tangent_dims)
             return outs, [
                 Zero.of(x) if is_zero(t) else t for x, t in zip(outs, out_tangents, strict=True)
             ]
@@ -235,7 +237,7 @@ class CustomJVPCall(CustomCall):
 
 
 def _like_operand(axis: Axis, own: int | None, ct: Any, dim: int | None) -> Any:
-    """The cotangent of an operand from that of each example; where they share it, the sum."""
+    """Cotangent of an operand from those of the examples: the sum if they share the operand."""
     if own is None:
         return ct if dim is None else reduce_sum(ct, [dim])
     return batch_to(axis, ct, dim)
@@ -286,7 +288,7 @@ class CustomVJPCall(CustomCall):
 
             outs, dims = mapped.run(flat, primals, mapped.dims)
             residual_dims[:] = dims[:count]
-            return outs[:count], mapped.placed(outs[count:], dims[count:])
+            return outs[:count], mapped.with_axis(outs[count:], dims[count:])
 
         def batched_bwd(residuals, cts):
             zero = [type(ct) is SymbolicZero for ct in cts]
@@ -327,7 +329,7 @@ CustomVJPCall.program, CustomVJPProgram.call = custom_vjp_program_p, custom_vjp_
 
 
 class CustomLin(Primitive):
-    """The derivative of a custom_vjp function: known only backwards."""
+    """The derivative of a custom_vjp function: only its transpose is known."""
 
     name = "custom_lin"
     multiple_results = True

@@ -56,7 +56,7 @@ class JVPTrace(Trace):
         return f"JVPTracer(primal={x.primal}, tangent={x.tangent})"
 
     def pair(self, x: Any) -> tuple[Any, Any]:
-        """A value and its tangent; what comes from outside is constant."""
+        """A value and its tangent, which is zero for values from outside of the trace."""
         if isinstance(x, JVPTracer) and x._trace is self:
             return x.primal, x.tangent
         return x, Zero.of(x)
@@ -65,21 +65,21 @@ class JVPTrace(Trace):
         return prim.jvp
 
     def process(self, prim, args, params):
-        if prim.takes_functions:
-            return prim.under(self, args, params)
+        if prim.higher_order:
+            return prim.dispatch_by_trace(self, args, params)
         primals: list[Any] = []
         tangents: list[Any] = []
-        moves = False
+        any_tangent = False
         for x in args:
             if type(x) is JVPTracer and x._trace is self:
-                moves = True
+                any_tangent = True
                 primals.append(x.primal)
                 tangents.append(x.tangent)
             else:
                 primals.append(x)
                 tangents.append(None)
         with rules_on(self.parent, prim):
-            if not moves:
+            if not any_tangent:
                 return prim.bind(*primals, **params)
             tangents = [Zero.of(x) if t is None else t for x, t in zip(args, tangents, strict=True)]
             out, out_tangent = self.rule(prim)(primals, tangents, **params)

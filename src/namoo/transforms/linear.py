@@ -1,7 +1,7 @@
 """Reverse mode: forward mode whose tangents are staged, then transposed.
 
 While a function is linearised its values are computed (or traced) as usual on the parent trace,
-and the operations on tangents are written down.  The resulting program is linear; running it
+and the operations on tangents are recorded.  The resulting program is linear; running it
 forward gives directional derivatives, running it backward (see `transpose`) gives gradients.
 """
 
@@ -23,7 +23,7 @@ from namoo.transforms.stage import StageTrace, StageTracer, bind_each, close, st
 
 
 class TangentTrace(StageTrace):
-    """Writes down operations on tangents, and leaves all others to its parent."""
+    """Records operations on tangents, and passes all others on to its parent."""
 
     def __init__(self, parent: Trace):
         super().__init__(how="grad")
@@ -38,8 +38,8 @@ class TangentTrace(StageTrace):
         for x in args:
             if type(x) is StageTracer and x._trace is self:
                 if prim.holds_program and not self.linear:
-                    moved = prim.dependent([*map(self.owns, args)], params)
-                    if moved is not None and not all(moved):
+                    on_tangents = prim.dependent([*map(self.owns, args)], params)
+                    if on_tangents is not None and not all(on_tangents):
                         return self.split(prim, args, params)
                 return super().process(prim, args, params)
         with set_trace(self.parent):
@@ -176,7 +176,7 @@ class LinearizedProgram(NamedTuple):
 def split_jaxpr(
     closed: ClosedJaxpr, nonzeros: Sequence[bool], force: Sequence[bool]
 ) -> LinearizedProgram:
-    """Linearise a program; its halves have every operation that the rules bind.
+    """Linearise a program, without removing operations that nothing needs.
 
     Args:
         closed: the program.
@@ -203,7 +203,7 @@ def split_jaxpr(
 def linearize_jaxpr(
     closed: ClosedJaxpr, nonzeros: Sequence[bool], force: Sequence[bool] | None = None
 ) -> LinearizedProgram:
-    """Linearise a program, without operations that nothing needs; see `split_jaxpr`."""
+    """Linearise a program and remove operations that nothing needs; see `split_jaxpr`."""
     force = (False,) * len(closed.out_avals) if force is None else tuple(force)
     return _linearize_jaxpr(closed, tuple(nonzeros), force)
 

@@ -63,7 +63,7 @@ class LinearCall(ProgramPrimitive):
         ]
 
     def batch(self, xs, dims, *, axis, callee, transpose_of, num_residuals):
-        # All linear operands and results are batched: the transpose goes back by the same way.
+        # All linear operands and results are batched, so that the transpose matches.
         xs, batched = to_front(xs, dims)
         xs = [
             x if b or i < num_residuals else batch_to(axis, x, None)

@@ -24,7 +24,7 @@ Executable = Callable[[Values], list[np.ndarray]]
 
 
 def interpret(closed: ClosedJaxpr) -> Executable:
-    """Run a program operation by operation: what a program means, before any engine."""
+    """Run a program operation by operation: the reference for the engines."""
 
     def run(values: Values) -> list[np.ndarray]:
         with set_trace(eval_trace):
@@ -42,18 +42,18 @@ class ProgramPrimitive(Primitive):
     takes_axis = True
 
     compiler: Callable[..., Executable] = staticmethod(interpret)
-    """How a program, with options of `engines.base`, is made ready to run on NumPy arrays;
-    `api.jit` puts the engine here."""
+    """Compiles a program, with options of `engines.base`, to a function of NumPy arrays;
+    `api.wiring` sets it."""
 
     on_devices: Callable[..., list[Any]]
-    """Runs an operation whose program speaks of devices on them; `api.jit` puts it here."""
+    """Runs an operation whose program uses several devices; `api.wiring` sets it."""
 
     def collective_axes(self, params):
         return tuple(name for sub in subjaxprs(params) for name in jaxpr_axes(sub))
 
     @staticmethod
     def executable(closed: ClosedJaxpr) -> Executable:
-        """A program made ready to run, once under the same settings."""
+        """Compile a program, once for the same settings."""
         return _executable(closed, config.trace_id())
 
 
@@ -62,21 +62,21 @@ def _executable(closed, settings):
     return ProgramPrimitive.compiler(closed)
 
 
-@per_program("speaks of devices")
-def speaks_of_devices(jaxpr: Jaxpr) -> bool:
-    """Whether a program names several devices for one of its values."""
+@per_program("uses several devices")
+def uses_several_devices(jaxpr: Jaxpr) -> bool:
+    """Whether a sharding or a mesh in the program has more than one device."""
     return any(
-        _several(eqn.params.get("sharding"))
-        or _several(eqn.params.get("mesh"))
-        or any(map(speaks_of_devices, subjaxprs(eqn.params)))
+        _has_several_devices(eqn.params.get("sharding"))
+        or _has_several_devices(eqn.params.get("mesh"))
+        or any(map(uses_several_devices, subjaxprs(eqn.params)))
         for eqn in jaxpr.eqns
     )
 
 
-def _several(place: Any) -> bool:
-    """Whether a sharding or a mesh has devices, and more than one."""
-    place = getattr(place, "mesh", place)
-    return place is not None and getattr(place, "has_devices", False) and place.size > 1
+def _has_several_devices(x: Any) -> bool:
+    """Whether `x` is a sharding or a mesh of more than one actual device."""
+    mesh = getattr(x, "mesh", x)
+    return mesh is not None and getattr(mesh, "has_devices", False) and mesh.size > 1
 
 
 @per_program("collective axes")
@@ -96,7 +96,7 @@ class Call(ProgramPrimitive):
     value_params = ("jaxpr",)
 
     def evaluate(self, *values, jaxpr, **params):
-        if speaks_of_devices(jaxpr.jaxpr):
+        if uses_several_devices(jaxpr.jaxpr):
             return self.on_devices(self, values, {"jaxpr": jaxpr, **params})
         return self.executable(jaxpr)(values)
 
@@ -117,7 +117,7 @@ class Call(ProgramPrimitive):
             params={**eqn.params, "jaxpr": ClosedJaxpr(jaxpr, closed.consts)},
         )
 
-    def keeping(self, eqn, part):
+    def split_by_policy(self, eqn, part):
         closed = eqn.params["jaxpr"]
         kept, forward, again = part(closed.jaxpr)
         if not kept:

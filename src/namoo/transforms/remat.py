@@ -29,7 +29,7 @@ class Remat(Call):
 
     def stablehlo(self, hlo, *operands, jaxpr, differentiated, prevent_cse, **params):
         if differentiated and prevent_cse and operands:
-            # Else XLA finds that the values were computed before, and keeps them after all.
+            # Without the barrier, XLA would reuse the values of the forward pass and so keep them.
             operands = hlo.op("optimization_barrier", *operands, result=list(operands))
         return super().stablehlo(hlo, *operands, jaxpr=jaxpr)
 
@@ -46,8 +46,8 @@ class Remat(Call):
             out_tangents = self.bind(*operands, jaxpr=backward, policy=policy, **params)
         return outs[:n], tangents_out(nonzero_out, outs[:n], out_tangents)
 
-    def keeping(self, eqn, part):
-        return None  # it has a policy of its own
+    def split_by_policy(self, eqn, part):
+        return None  # a nested `checkpoint` has its own policy
 
 
 remat_p = Remat()
@@ -69,19 +69,19 @@ def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | Non
         )
     halves = linearize_jaxpr(closed, nonzeros)
     primal, n = halves.primal.jaxpr, len(closed.out_avals)
-    saved, computing, again = _part(primal, policy)
-    again = prune(dce(again, [i >= n for i in range(len(primal.outvars))]))
-    needed = {v for e in again.eqns for v in e.invars if type(v) is not Literal}
-    needed.update(v for v in again.outvars if type(v) is not Literal)
+    saved, computing, recompute = _partition(primal, policy)
+    recompute = prune(dce(recompute, [i >= n for i in range(len(primal.outvars))]))
+    needed = {v for e in recompute.eqns for v in e.invars if type(v) is not Literal}
+    needed.update(v for v in recompute.outvars if type(v) is not Literal)
     saved = [v for v in saved if v in needed]
-    again = again.replace(invars=[*primal.invars, *saved])
+    recompute = recompute.replace(invars=[*primal.invars, *saved])
     outvars = [*primal.outvars[:n], *saved]
     forward = ClosedJaxpr(prune(computing.replace(outvars=outvars)), halves.primal.consts)
 
     def backward(*args):
         inputs, rest = args[: len(primal.invars)], args[len(primal.invars) :]
         kept, tangents = rest[: len(saved)], rest[len(saved) :]
-        computed = eval_jaxpr(again, halves.primal.consts, *inputs, *kept)
+        computed = eval_jaxpr(recompute, halves.primal.consts, *inputs, *kept)
         residuals = halves.residuals(inputs, computed)
         return eval_jaxpr(halves.tangent.jaxpr, halves.tangent.consts, *residuals, *tangents)
 
@@ -94,24 +94,24 @@ def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | Non
     return forward, ClosedJaxpr(jaxpr, program.consts), kept, halves.nonzero_out
 
 
-def _part(jaxpr: Jaxpr, policy: Policy | None) -> tuple[list[Var], Jaxpr, Jaxpr]:
-    """The values that the policy allows to keep, in loops and branches too; the program that
-    computes them; and the program that is given them."""
+def _partition(jaxpr: Jaxpr, policy: Policy | None) -> tuple[list[Var], Jaxpr, Jaxpr]:
+    """The variables that the policy saves, also inside loops and branches; the program that
+    computes them; and the program that takes them as inputs."""
     if policy is None:
         return [], jaxpr, jaxpr
-    saved, computing, again = [], [], []
+    saved, computing, recompute = [], [], []
     for eqn in jaxpr.eqns:
         if eqn.outvars and policy(eqn.primitive, *(a.aval for a in eqn.invars), **eqn.params):
             saved += eqn.outvars
             computing.append(eqn)
-        elif parts := eqn.primitive.keeping(eqn, lambda inner: _part(inner, policy)):
+        elif parts := eqn.primitive.split_by_policy(eqn, lambda inner: _partition(inner, policy)):
             computing.append(parts[0])
-            again.append(parts[1])
+            recompute.append(parts[1])
             saved += parts[2]
         else:
             computing.append(eqn)
-            again.append(eqn)
-    return saved, jaxpr.replace(eqns=computing), jaxpr.replace(eqns=again)
+            recompute.append(eqn)
+    return saved, jaxpr.replace(eqns=computing), jaxpr.replace(eqns=recompute)
 
 
 def _inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -151,7 +151,7 @@ def checkpoint(
     static_argnums: int | tuple[int, ...] = (),
     concrete: bool = False,
 ) -> Callable:
-    """Make a function forget its intermediate values; they are computed again for gradients.
+    """Recompute a function's intermediate values in the backward pass instead of storing them.
 
     Args:
         fun: the function.
@@ -382,13 +382,13 @@ def saved_residuals(fun: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any,
 
 
 def _described(var: Any, eqn: JaxprEqn) -> str:
-    """Which operation a value comes from, and where it was asked for."""
+    """Which operation a value comes from, and the user's line."""
     if eqn.primitive is remat_p:
         inner = eqn.params["jaxpr"].jaxpr
-        found = inner.outvars[eqn.outvars.index(var)]
-        maker = next((e for e in inner.eqns if found in e.outvars), None)
+        inner_var = inner.outvars[eqn.outvars.index(var)]
+        maker = next((e for e in inner.eqns if inner_var in e.outvars), None)
         if maker is not None:
-            return _described(found, maker)
+            return _described(inner_var, maker)
     what = f"output of {eqn.primitive.name}"
     if eqn.primitive is name_p:
         what = f"named {eqn.params['name']!r}"
@@ -398,20 +398,20 @@ def _described(var: Any, eqn: JaxprEqn) -> str:
 
 
 def leaf_names(fun: Callable, args: tuple, kwargs: dict) -> list[str]:
-    """What a function calls the leaves of its arguments."""
+    """The names of the leaves of a function's arguments."""
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
         parameters = []
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    several = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
+    var_positional = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
 
     def name(path):
         if path[0].idx:
             own = path[1].key
         else:
             i = path[1].idx
-            own = names[i] if i < len(names) else f"{several}[{i - len(names)}]"
+            own = names[i] if i < len(names) else f"{var_positional}[{i - len(names)}]"
         return f"{own}{tree_util.keystr(path[2:])}"
 
     return [name(path) for path, _ in tree_util.tree_leaves_with_path((args, kwargs))]

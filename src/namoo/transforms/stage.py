@@ -1,4 +1,4 @@
-"""Staging: run a function on abstract values and write down the program it is."""
+"""Staging: run a function on abstract values and record its program."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StageTracer(Tracer):
 
 
 class StageTrace(Trace):
-    """Writes down each operation as an equation."""
+    """Records each operation as an equation."""
 
     kind = "stage"
 
@@ -91,13 +91,13 @@ class StageTrace(Trace):
     def _constant(self, x: Any, aval: ShapedArray) -> Var:
         entry = self.consts.get(id(x))
         if entry is None:
-            # `x` is kept, so that its id stays its own.
+            # Keep `x` alive, so that its id is not reused.
             entry = self.consts[id(x)] = (x, Var(aval))
         return entry[1]
 
     def process(self, prim, args, params):
-        if prim.takes_functions:
-            return prim.under(self, args, params)
+        if prim.higher_order:
+            return prim.dispatch_by_trace(self, args, params)
         atoms = []
         for x in args:
             own = type(x) is StageTracer and x._trace is self
@@ -178,13 +178,13 @@ def stage(
     try:
         with set_trace(trace):
             outs = fun(*(trace.new_input(aval) for aval in avals))
-            found = trace.program(outs)
+            program = trace.program(outs)
     finally:
         trace.finish()
     if config.check_tracer_leaks:
-        del outs  # what is kept here is no leak
+        del outs  # local references are not leaks
         leaks.refuse_leaks(trace)
-    return found
+    return program
 
 
 def close(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
@@ -205,8 +205,8 @@ def stage_closed(
 
 
 def bind_each(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """Run a program under a trace as if its operations were asked for now: errors and equations
-    name the line that calls, not those that the program was written at."""
+    """Run a program under a trace. Errors and equations name the line of the caller, not the lines
+    that the program was traced from."""
     inputs = [*closed.jaxpr.constvars, *closed.jaxpr.invars]
     env = dict(zip(inputs, [*closed.consts, *args], strict=True))
 

@@ -63,33 +63,33 @@ def transpose_equations(
 
     Args:
         jaxpr, consts, inputs, cts: as for `backward_pass`.
-        before: for each input the cotangent that it has already, or None.
+        before: for each input, the cotangent so far, or None.
         source: the user's line of all equations, where they have none of their own.
     """
-    place = source_context
-    outer = place.eqn, place.operation
+    location = source_context
+    outer = location.eqn, location.operation
     try:
-        return _transpose_equations(jaxpr, consts, inputs, cts, before, source, place)
+        return _transpose_equations(jaxpr, consts, inputs, cts, before, source, location)
     finally:
-        place.eqn, place.operation = outer
+        location.eqn, location.operation = outer
 
 
 @replays_equations
-def _transpose_equations(jaxpr, consts, inputs, cts, before, source, place):
+def _transpose_equations(jaxpr, consts, inputs, cts, before, source, location):
     env = _Values(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, inputs, strict=True))
     read = env.__getitem__
     linear: set[Atom] = {v for v, x in zip(jaxpr.invars, inputs, strict=True) if type(x) is Linear}
-    waiting: list[JaxprEqn] = []
+    linear_eqns: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
         if not linear.isdisjoint(eqn.invars):
             for v in eqn.outvars:
                 linear.add(v)
                 env[v] = Linear(v.aval)
-            waiting.append(eqn)
+            linear_eqns.append(eqn)
         else:
             if source is None:
-                place.eqn, place.operation = eqn, eqn.known_place()
+                location.eqn, location.operation = eqn, eqn.known_source()
             out = eqn.primitive.bind(*map(read, eqn.invars), **eqn.params)
             env.update(
                 zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True)
@@ -106,7 +106,7 @@ def _transpose_equations(jaxpr, consts, inputs, cts, before, source, place):
                 ct_env[atom] = add_any(ct_env[atom], ct) if atom in ct_env else ct
 
     accumulate(jaxpr.outvars, cts)
-    for eqn in reversed(waiting):
+    for eqn in reversed(linear_eqns):
         prim = eqn.primitive
         out_cts = [ct_env.pop(v, None) for v in eqn.outvars]
         count = len([ct for ct in out_cts if ct is not None])
@@ -118,7 +118,7 @@ def _transpose_equations(jaxpr, consts, inputs, cts, before, source, place):
                 for v, ct in zip(eqn.outvars, out_cts, strict=True)
             ]
         if source is None:
-            place.eqn, place.operation = eqn, eqn.known_place()
+            location.eqn, location.operation = eqn, eqn.known_source()
         operands = list(map(read, eqn.invars))
         if prim.add_cotangents is not None:
             ct_env.update(

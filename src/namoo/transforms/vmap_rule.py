@@ -64,7 +64,7 @@ class CustomVmapCall(ProgramPrimitive):
         nonzeros = [not is_zero(t) for t in tangents]
         program, _ = jvp_jaxpr(call, nonzeros, instantiate_outs=True)
         given = [t for t in tangents if not is_zero(t)]
-        # What the function closes over comes first, and so do its tangents.
+        # Closed-over values come first, and then their tangents.
         n, consts = len(primals), sum(nonzeros[:num_consts])
         order = [*range(num_consts), *range(n, n + consts), *range(num_consts, n)]
         order += range(n + consts, n + len(given))
@@ -85,7 +85,7 @@ class CustomVmapCall(ProgramPrimitive):
         ]
 
     def linearize(self, primals, tangents, *, call, **rest):
-        # The rule says nothing of the two halves of a derivative, so they are batched as written.
+        # The user's rule is not for the two halves of the derivative: ordinary rules batch them.
         halves = linearize_jaxpr(call, [not is_zero(t) for t in tangents])
         n = len(call.out_avals)
         outs = jaxpr_as_fun(halves.primal)(*primals)
@@ -135,7 +135,7 @@ def _jvp_rule(rule: Rule, nonzeros: Sequence[bool]) -> Rule:
                 outs, batched_out[:] = rule(size, flags, xs)
                 if together:
                     return outs
-                # A rule may give results the axis though no operand has it: all rows are equal.
+                # A rule may add the axis to results though no operand has it: all rows are equal.
                 return [
                     index_in_dim(x, 0, 0, False) if b else x
                     for x, b in zip(outs, batched_out, strict=True)
