@@ -290,6 +290,13 @@ SPARSE = {
     ),
     "cg three steps": Case(solved("cg", maxiter=3), POSITIVE, RIGHT, **LOOSE),
     "bicgstab": Case(solved("bicgstab"), MATRIX, RIGHT, diff=True, **LOOSE),
+    "weak types": Case(
+        lambda lib, b: [
+            getattr(lib.scipy.sparse.linalg, name)(lambda x: x, 1.0)[0]
+            for name in ("cg", "bicgstab", "gmres")
+        ],
+        RIGHT,
+    ),
     "bicgstab complex": Case(solved("bicgstab"), GENERAL, CRIGHT, **LOOSE),
     "bicgstab function": Case(with_functions("bicgstab"), MATRIX, RIGHT, diff=True, **LOOSE),
     **{

@@ -815,11 +815,59 @@ def custom_vjp_wrong_shape(J, jnp, lax):
     return J.grad(f)(x3)
 
 
+def _once(lax, f):
+    return lambda x: lax.scan(lambda c, _: (f(c), None), x, None, length=1)[0]
+
+
+@error
+def custom_vjp_fwd_of_another_type(J, jnp, lax):
+    f = J.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (jnp.stack([x, x]), None), lambda r, ct: (ct.sum(),))
+    return J.jacrev(J.jit(f))(1.0)
+
+
+@error
+def custom_vjp_fwd_of_another_structure(J, jnp, lax):
+    f = J.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: ((x, x), None), lambda r, ct: (ct[0],))
+    return J.grad(_once(lax, f))(1.0)
+
+
+@error
+def custom_jvp_rule_of_another_type(J, jnp, lax):
+    f = J.custom_jvp(lambda x: x)
+    f.defjvp(lambda p, t: (jnp.stack(p * 2), jnp.stack(t * 2)))
+    return J.jvp(J.jit(f), (1.0,), (1.0,))
+
+
+@error
+def custom_jvp_of_a_keyword_only_argument(J, jnp, lax):
+    @J.custom_jvp
+    def f(x, *, scale=1.0):
+        return x * scale
+
+    f.defjvp(lambda p, t: (p[0], t[0]))
+    return f(1.0, scale=2.0)
+
+
 @error
 def custom_jvp_wrong_tangent(J, jnp, lax):
     f = J.custom_jvp(lambda x: x)
     f.defjvp(lambda p, t: (p[0], x3))
     return J.jvp(f, (1.0,), (1.0,))
+
+
+@case
+def derivatives_of_numbers_with_64_bit_types_inside(J, jnp, lax):
+    def f(x):
+        with J.enable_x64(True):
+            return jnp.sin(x) * jnp.float64(3) + jnp.exp(x)
+
+    def g(x):
+        with J.enable_x64(True):
+            return jnp.sin(x)
+
+    return [J.value_and_grad(h)(0.5) for h in (f, g)], J.grad(J.jit(g))(0.5), J.vjp(g, 0.5)[0]
 
 
 # ---- control flow

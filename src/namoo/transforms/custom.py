@@ -87,6 +87,46 @@ def _custom(cls: Any, fun: Callable, state: dict[str, Any]) -> _Custom:
     return made
 
 
+class _Result:
+    """The structure of a custom function's result, and its types once the function has run."""
+
+    tree: Any = None
+    avals: list[ShapedArray] | None = None
+
+    def check(self, custom: _Custom, rule: str, tree: Any, outs: Sequence[Any]) -> None:
+        """Compare it with the first element that a rule returned.
+
+        Args:
+            custom: the function that has the rule.
+            rule: a description of the rule.
+            tree: the structure of the first element.
+            outs: its leaves.
+        """
+        if self.tree is None:
+            self.tree = tree
+        if self.avals is None:
+            return
+        found = [aval_of(x) for x in outs]
+        if tree != self.tree:
+            what = "container/pytree structure"
+        elif [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in self.avals]:
+            what = "shapes/dtypes of"
+        else:
+            return
+        decorated = f"{type(custom).__name__}-decorated function {_name(custom.fun)}"
+        raise TypeError(
+            f"{rule} must produce a pair (list or tuple of length two) where the first element "
+            f"represents the primal output (equal to the output of the {decorated}), but instead "
+            f"the rule output's first element had {what}:\n    {_types(tree, found)}\n"
+            f"while the {decorated} had output {what}:\n    {_types(self.tree, self.avals)}."
+        )
+
+
+def _types(tree: Any, avals: Sequence[ShapedArray]) -> str:
+    """A tree of types, as text."""
+    return str(tree.unflatten([*map(_long, avals)])).replace("'", "")
+
+
 class _Custom:
     """The common part of custom_jvp and custom_vjp."""
 
@@ -120,14 +160,26 @@ class _Custom:
         flat, in_tree = tree_util.tree_flatten(tuple(dynamic))
         # Rules expect arrays: NumPy arrays do not take traced indices, for example.
         flat = [owned(x) if isinstance(x, np.ndarray) else x for x in flat]
-        out_tree: list[Any] = [None]
+        out = _Result()
 
         def fun(*leaves):
             inner = _merge(self.nondiff_argnums, static, in_tree.unflatten(leaves))
-            outs, out_tree[0] = tree_util.tree_flatten(self.fun(*inner))
+            outs, out.tree = tree_util.tree_flatten(self.fun(*inner))
+            out.avals = [aval_of(x) for x in outs]
             return outs
 
-        return static, flat, in_tree, fun, out_tree
+        return static, flat, in_tree, fun, out
+
+    def _undifferentiated(self, args: tuple, kwargs: dict) -> Any:
+        """Call the function itself, with arguments that its rules can take, too."""
+        what = type(self).__name__
+        if kwargs:
+            args = positional(self.fun, args, kwargs, what)
+        try:
+            return self.fun(*args)
+        except TypeError:
+            positional(self.fun, args, {}, what)
+            raise
 
 
 class custom_jvp(_Custom):
@@ -192,10 +244,10 @@ class custom_jvp(_Custom):
                 "rule and decorate it with @f.defjvp."
             )
         if context.trace is eval_trace:  # nothing is being differentiated
-            return self.fun(*args, **kwargs)
+            return self._undifferentiated(args, kwargs)
         rule: Any = self.jvp
         about = f"Custom JVP rule {_name(rule)} for function {_name(self.fun)}"
-        static, flat, in_tree, fun, out_tree = self._prepare(args, kwargs)
+        static, flat, in_tree, fun, out = self._prepare(args, kwargs)
 
         def jvp(primals, tangents):
             result = rule(*static, in_tree.unflatten(primals), in_tree.unflatten(tangents))
@@ -211,14 +263,7 @@ class custom_jvp(_Custom):
                     f"{about} must produce primal and tangent outputs with equal container "
                     f"(pytree) structures, but got {tree} and {tangent_tree} respectively."
                 )
-            if out_tree[0] is None:
-                out_tree[0] = tree
-            elif out_tree[0] != tree:
-                raise TypeError(
-                    f"{about} must produce a pair (list or tuple of length two) where the first "
-                    f"element is the primal output, of the structure that {_name(self.fun)} "
-                    f"returns: {out_tree[0]}, but got {tree}."
-                )
+            out.check(self, about, tree, outs)
             return outs, [
                 _checked_tangent(rule, x, t) for x, t in zip(outs, out_tangents, strict=True)
             ]
@@ -226,7 +271,7 @@ class custom_jvp(_Custom):
         outs = custom_jvp_call_p.bind(
             *flat, fun=fun, jvp=jvp, name=_name(self.fun), symbolic_zeros=self.symbolic_zeros
         )
-        return out_tree[0].unflatten(outs)
+        return out.tree.unflatten(outs)
 
 
 def _long(aval: ShapedArray) -> str:
@@ -295,8 +340,8 @@ class custom_vjp(_Custom):
                 "the rules and call f.defvjp(fwd, bwd)."
             )
         if context.trace is eval_trace:  # nothing is being differentiated
-            return self.fun(*args, **kwargs)
-        static, flat, in_tree, fun, out_tree = self._prepare(args, kwargs)
+            return self._undifferentiated(args, kwargs)
+        static, flat, in_tree, fun, out = self._prepare(args, kwargs)
         for i, value in zip(self.nondiff_argnums, static, strict=True):
             if any(isinstance(x, Tracer) for x in tree_util.tree_leaves(value)):
                 raise errors.UnexpectedTracerError(
@@ -321,13 +366,7 @@ class custom_vjp(_Custom):
                     f"the residuals, but got {result}."
                 )
             outs, tree = tree_util.tree_flatten(result[0])
-            if out_tree[0] is not None and out_tree[0] != tree:
-                raise TypeError(
-                    f"{about} must produce a pair (list or tuple of length two) where the first "
-                    f"element is the primal output, of the structure that {_name(self.fun)} "
-                    f"returns: {out_tree[0]}, but got {tree}."
-                )
-            out_tree[0] = tree
+            out.check(self, about, tree, outs)
             leaves, residual_tree[0] = tree_util.tree_flatten(result[1])
             # Python values among the residuals reach `bwd` as they are.
             residual_leaves[:] = [None if _is_array(x) else x for x in leaves]
@@ -336,9 +375,7 @@ class custom_vjp(_Custom):
         def bwd(residuals, cts):
             arrays = iter(residuals)
             leaves = [next(arrays) if x is None else x for x in residual_leaves]
-            result = user_bwd(
-                *static, residual_tree[0].unflatten(leaves), out_tree[0].unflatten(cts)
-            )
+            result = user_bwd(*static, residual_tree[0].unflatten(leaves), out.tree.unflatten(cts))
             return _input_cotangents(user_bwd, result, in_tree, in_avals)
 
         outs = custom_vjp_call_p.bind(
@@ -349,7 +386,7 @@ class custom_vjp(_Custom):
             name=_name(self.fun),
             symbolic_zeros=self.symbolic_zeros,
         )
-        return out_tree[0].unflatten(outs)
+        return out.tree.unflatten(outs)
 
 
 def _is_array(x: Any) -> bool:

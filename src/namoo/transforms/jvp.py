@@ -91,6 +91,33 @@ class JVPTrace(Trace):
         """A tracer for a value with a tangent; the value itself where that is zero."""
         return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
 
+    def run(
+        self, fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+    ) -> list[tuple[Any, Any]]:
+        """Call a flat function under this trace; return its results and their tangents.
+
+        A Python number gets its dtype here, because the function may switch 64-bit types on or off.
+        It comes back as it is where the function returns its argument.
+        """
+        numbers: dict[int, Any] = {}
+
+        def typed(x: Any) -> Any:
+            if not dtypes.is_python_scalar(x):
+                return x
+            array = EagerArray(dtypes.coerce_scalar(x), type(x) is not bool)
+            numbers[id(array)] = x
+            return array
+
+        given = [
+            x if type(t) is Zero else JVPTracer(self, typed(x), typed(t))
+            for x, t in zip(primals, tangents, strict=True)
+        ]
+        with set_trace(self):
+            pairs = [self.pair(x) for x in fun(*given)]
+        if numbers:
+            pairs = [(numbers.get(id(x), x), numbers.get(id(t), t)) for x, t in pairs]
+        return pairs
+
 
 def jvp(
     fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
@@ -98,9 +125,7 @@ def jvp(
     """Values and tangents of a flat function; tangents may be `Zero`, in and out."""
     trace = JVPTrace(context.trace)
     try:
-        with set_trace(trace):
-            outs = fun(*map(trace.join, primals, tangents))
-            pairs = [trace.pair(x) for x in outs]
+        pairs = trace.run(fun, primals, tangents)
     finally:
         trace.finish()
     return [x for x, _ in pairs], [t for _, t in pairs]

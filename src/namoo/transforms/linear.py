@@ -120,9 +120,7 @@ def linearize(
         for x, nz in zip(primals, nonzeros, strict=True)
     ]
     try:
-        with set_trace(trace):
-            outs = fun(*map(trace.join, primals, tangents))
-            pairs = [trace.pair(x) for x in outs]
+        pairs = trace.run(fun, primals, tangents)
         out_tangents = [t for _, t in pairs]
         if any(force):
             with set_trace(trace.parent):

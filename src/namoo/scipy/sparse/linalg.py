@@ -20,6 +20,7 @@ from namoo.control.solves import custom_linear_solve
 from namoo.core.array import Array
 from namoo.primitives.linalg.qr import qr
 from namoo.primitives.linalg.systems import triangular_solve
+from namoo.primitives.shape import convert_element_type
 
 __all__ = ["bicgstab", "cg", "gmres"]
 
@@ -29,7 +30,11 @@ Operator = Callable[[Vector], Vector]
 
 def _each(fun: Callable[..., Any], *trees: Vector) -> Vector:
     """A function of leaves, whose results keep the types of the first tree."""
-    return tree_util.tree_map(lambda x, *rest: fun(x, *rest).astype(x.dtype), *trees)
+
+    def keep(x, *rest):
+        return convert_element_type(fun(x, *rest), x.dtype, x.weak_type)
+
+    return tree_util.tree_map(keep, *trees)
 
 
 def _total(terms: Any) -> Any:
@@ -65,7 +70,8 @@ def _operator(name: str, a: Any) -> Operator:
         return a
     if not hasattr(a, "__matmul__"):
         raise TypeError(
-            f"{name}: a linear operator must be a function or a matrix, got {type(a).__name__}."
+            f"{name}: a linear operator must be either a function or ndarray, got "
+            f"{type(a).__name__}."
         )
     shape = getattr(a, "shape", None)
     if shape is not None and (len(shape) != 2 or shape[0] != shape[1]):
