@@ -678,6 +678,14 @@ def test_functions_that_are_gone_keep_few_bytes_of_arrays_alive(monkeypatch):
     assert sum(ref() is not None for ref in alive) <= 4
 
 
+def test_make_jaxpr_is_part_of_the_name():
+    def f(x):
+        return x
+
+    assert namoo.make_jaxpr(f).__name__ == "make_jaxpr(f)"
+    assert namoo.make_jaxpr(functools.partial(f)).__name__ == "make_jaxpr(f)"
+
+
 def test_a_function_over_a_deleted_array_does_not_disturb_others():
     gone, kept = jnp.ones(3), jnp.arange(3.0)
     gone.delete()

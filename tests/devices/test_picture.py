@@ -80,6 +80,12 @@ def test_wide_arrays_keep_their_labels_and_fit(capsys):
     assert all(f"CPU {i},{i + 1}" in out for i in range(0, 8, 2))
 
 
+def test_labels_of_even_length_are_left_of_the_centre_as_in_jax(capsys):
+    many = Mesh(np.array([Device(i) for i in range(12)]).reshape(6, 2), ("x", "y"))
+    debug.visualize_sharding((6, 2), NamedSharding(many, P("x", "y")))
+    assert "│CPU 10 │CPU 11 │" in capsys.readouterr().out
+
+
 def test_long_lists_of_devices_are_wrapped(capsys):
     many = Mesh([Device(i) for i in range(100)], "x")
     debug.visualize_sharding((3,), NamedSharding(many, P()), max_width=40)

@@ -137,3 +137,21 @@ def test_mapped():
     found = namoo.vmap(jnp.fft.rfft2, in_axes=1, out_axes=1)(jnp.asarray(x))
     wanted = jax.vmap(jax.numpy.fft.rfft2, in_axes=1, out_axes=1)(x)
     np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda fft: fft.ifft(np.ones((2, 3)), axis=(0, 1)),
+        lambda fft: fft.rfftn(np.ones((2, 3)), axes=[1, 1]),
+        lambda fft: fft.irfft2(np.ones((2, 3)), axes=[0]),
+        lambda fft: fft.fftfreq([3]),
+        lambda fft: fft.rfftfreq(3, d=[1.0]),
+    ],
+)
+def test_messages_begin_with_those_of_jax(call):
+    with pytest.raises(ValueError) as wanted:  # noqa: PT011 - its text is compared
+        call(jax.numpy.fft)
+    with pytest.raises(ValueError) as found:  # noqa: PT011
+        call(jnp.fft)
+    assert str(found.value).startswith(str(wanted.value))

@@ -858,6 +858,44 @@ def custom_jvp_wrong_tangent(J, jnp, lax):
 
 
 @case
+def types_of_programs_with_constants_that_have_no_value(J, jnp, lax):
+    constant = J.ShapeDtypeStruct((2, 3), jnp.float32)
+    types = [
+        J.eval_shape(lambda: J.jit(lambda x: x + 1)(constant)),
+        J.eval_shape(lambda x: jnp.dot(x, constant), np.ones((4, 2), np.float32)),
+        J.eval_shape(J.grad(lambda x: jnp.sum(jnp.sin(constant) * x)), 1.0),
+        J.eval_shape(J.vmap(lambda x: jnp.dot(x, constant)), np.ones((4, 2), np.float32)),
+        J.eval_shape(lambda: lax.sin(constant)),
+    ]
+    return [np.zeros(x.shape, x.dtype) for x in types]
+
+
+@error
+def program_with_a_constant_that_has_no_value(J, jnp, lax):
+    return J.jit(lambda: jnp.sin(J.ShapeDtypeStruct((2, 3), jnp.float32)))()
+
+
+@error
+def operation_on_a_type(J, jnp, lax):
+    return J.vmap(lambda x: x + jnp.sin(J.ShapeDtypeStruct((), jnp.float32)))(x3)
+
+
+class _Incomparable:
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        raise NotImplementedError
+
+
+@error
+def static_arguments_that_cannot_be_compared(J, jnp, lax):
+    f = J.jit(lambda x, static: x, static_argnums=1)
+    f(1.0, 2)
+    return [f(1.0, _Incomparable()) for _ in range(2)]
+
+
+@case
 def derivatives_of_numbers_with_64_bit_types_inside(J, jnp, lax):
     def f(x):
         with J.enable_x64(True):

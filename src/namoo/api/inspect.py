@@ -99,6 +99,7 @@ def make_jaxpr(
             closed, shape = _stage(of_dynamic if fixed else fun, dynamic, kwargs, "make_jaxpr")
         return (closed, shape) if return_shape else closed
 
+    make.__name__ = make.__qualname__ = f"make_jaxpr({function_name(fun)})"
     return make
 
 

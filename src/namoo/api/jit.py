@@ -459,6 +459,12 @@ class Jitted(dispatch.Dispatcher):
         except OverflowError:
             self._check_integers(leaves, args, kwargs)
             raise
+        except Exception as error:
+            hash(static)  # an error of `__hash__` is raised as it is
+            raise ValueError(
+                "static arguments should be comparable using __eq__, but comparing those of "
+                f"{self._name} raised {type(error).__name__}: {error}"
+            ) from error
         if traced is None:
             return self._trace(key, leaves, tree, args, kwargs, static, axes)
         with contextlib.suppress(KeyError):  # another thread may have let it go

@@ -17,9 +17,10 @@ from namoo._base.config import config
 from namoo._base.floating_errors import floating_errors_ignored
 from namoo._base.source_context import at_user_line, called_by_user, warn_user
 from namoo.core.array import Array, EagerArray, own_copy, to_numpy
-from namoo.core.avals import canonical_shape
-from namoo.core.trace import Tracer
+from namoo.core.avals import ShapeDtypeStruct, canonical_shape
+from namoo.core.trace import Tracer, context, eval_trace
 from namoo.primitives import shape as lax
+from namoo.transforms.stage import placeholder
 
 NUMPY = (np.ndarray, np.generic)
 OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
@@ -30,6 +31,8 @@ def is_arraylike(x: Any) -> bool:
     """Whether `x` is an array, or a number that becomes one."""
     if isinstance(x, OPERANDS):
         return not isinstance(x, (np.str_, np.bytes_))
+    if isinstance(x, ShapeDtypeStruct):
+        return context.trace is not eval_trace
     return getattr(x, "__jax_array__", None) is not None
 
 
@@ -63,6 +66,8 @@ def to_array(x: Any) -> Array:
         return EagerArray(dtypes.coerce_scalar(x), type(x) is not bool)
     if isinstance(x, np.generic):
         return EagerArray(to_numpy(x))
+    if isinstance(x, ShapeDtypeStruct):
+        return placeholder(x)
     convert = getattr(x, "__jax_array__", None)
     if convert is not None:
         return to_array(convert())

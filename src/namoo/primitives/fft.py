@@ -58,8 +58,8 @@ class Fft(Primitive):
         n = len(fft_lengths)
         if len(x.shape) < n:
             raise ValueError(
-                f"{fft_type.name} of an operand of shape {x.shape} over {n} axes: fft_lengths "
-                f"{fft_lengths} must not have more entries than the operand has axes."
+                f"FFT input shape {x.shape} must have at least as many input dimensions as "
+                f"fft_lengths {fft_lengths}."
             )
         batch, last = x.shape[: len(x.shape) - n], x.shape[len(x.shape) - n :]
         half = (*fft_lengths[:-1], fft_lengths[-1] // 2 + 1)

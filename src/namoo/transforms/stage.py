@@ -11,7 +11,7 @@ from namoo._base.lazy import later
 from namoo._base.source_context import user_source
 from namoo.analysis.dead_code import unread
 from namoo.core.array import EagerArray, to_numpy
-from namoo.core.avals import ShapedArray, VaryingArray, aval_of
+from namoo.core.avals import ShapedArray, ShapeDtypeStruct, VaryingArray, aval_of
 from namoo.core.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -23,7 +23,7 @@ from namoo.core.jaxpr import (
     literal_value,
 )
 from namoo.core.primitive import Primitive
-from namoo.core.trace import Trace, Tracer, context, set_trace
+from namoo.core.trace import Trace, Tracer, context, eval_trace, set_trace
 
 leaks = later("namoo.analysis.leaks")
 
@@ -78,6 +78,8 @@ class StageTrace(Trace):
             if not x._trace.alive:
                 x.escaped()
             return self._constant(x, x.aval)
+        if isinstance(x, ShapeDtypeStruct):
+            return self._constant(x, aval_of(x))
         if not isinstance(x, EagerArray):
             weak = aval_of(x).weak_type
             value = to_numpy(x)
@@ -149,6 +151,22 @@ class StageTrace(Trace):
             name = sources[0].primitive.name
             text += f"; it was computed by '{name}', and was created on line {sources[0].source}"
         return text + "."
+
+
+def placeholder(x: ShapeDtypeStruct) -> Any:
+    """A tracer for a constant of which only the type is known.
+
+    A program with such a constant has types, which `eval_shape` asks for, but cannot run.
+
+    Raises:
+        TypeError: no program is being staged.
+    """
+    trace: Any = context.trace
+    while type(trace) is not StageTrace:
+        if trace is eval_trace:
+            to_numpy(x)  # refuses it
+        trace = trace.parent
+    return StageTracer(trace, trace._constant(x, aval_of(x)))
 
 
 def _varying(prim: Primitive, atoms: Sequence[Atom], out: Any, params: dict) -> Any:

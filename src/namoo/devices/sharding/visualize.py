@@ -99,7 +99,8 @@ def picture(
             text = lines[i, j]
             above = (height - len(text)) // 2
             column = [""] * above + text + [""] * (height - len(text) - above)
-            filled = [line.center(width) for line in column]
+            filled = [" " * ((width - len(line)) // 2) + line for line in column]
+            filled = [line.ljust(width) for line in filled]
             if use_color:
                 at = (i * columns + j) / (rows * columns)
                 filled = [_painted(line, colors(at)) for line in filled]

@@ -18,7 +18,9 @@ from namoo.primitives.slicing import concatenate, slice_in_dim
 def _frequencies(name: str, count: Any, steps: np.ndarray, d: Any, dtype: Any) -> Array:
     dtype = dtypes.check_user_dtype_supported(dtype or float, name)
     if isinstance(d, (list, tuple)):
-        raise ValueError(f"The d argument of jnp.fft.{name} only takes a single value. Got {d=}.")
+        raise ValueError(
+            f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {d}."
+        )
     work = dtypes.to_inexact_dtype(dtype)
     spacing = convert_element_type(array_of(name, d), work)
     line = EagerArray(steps.astype(work))
@@ -27,7 +29,7 @@ def _frequencies(name: str, count: Any, steps: np.ndarray, d: Any, dtype: Any) -
 
 def _count(name: str, n: Any) -> Any:
     if isinstance(n, (list, tuple)):
-        raise ValueError(f"The n argument of jnp.fft.{name} only takes an int. Got {n=}.")
+        raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. Got n = {n}.")
     return n
 
 
@@ -49,7 +51,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
         Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
     """
     if device is not None:
-        return placed("jnp.fft.fftfreq", fftfreq(n, d, dtype=dtype), device)
+        return placed("jax.numpy.fft.fftfreq", fftfreq(n, d, dtype=dtype), device)
     n = _count("fftfreq", n)
     half = (n - 1) // 2 + 1
     steps = np.concatenate([np.arange(half), np.arange(-(n // 2), 0)])
@@ -71,7 +73,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
         Array([0.  , 0.25, 0.5 ], dtype=float32)
     """
     if device is not None:
-        return placed("jnp.fft.rfftfreq", rfftfreq(n, d, dtype=dtype), device)
+        return placed("jax.numpy.fft.rfftfreq", rfftfreq(n, d, dtype=dtype), device)
     n = _count("rfftfreq", n)
     return _frequencies("rfftfreq", n, np.arange(n // 2 + 1), d, dtype)
 
@@ -84,7 +86,9 @@ def _rotate(name: str, x: Any, axes: Any, forward: bool) -> Array:
         axes = (axes,)
     for axis in axes:
         if not -x.ndim <= axis < x.ndim:
-            raise IndexError(f"jnp.fft.{name}: axis {axis} is out of range for shape {x.shape}.")
+            raise IndexError(
+                f"jax.numpy.fft.{name}: axis {axis} is out of range for shape {x.shape}."
+            )
         n = x.shape[axis]
         cut = n - n // 2 if forward else n // 2
         if 0 < cut < n:

@@ -45,11 +45,12 @@ def _axes(name: str, ndim: int, s: Sequence[int] | None, axes: Any) -> tuple[int
         axes = range(ndim) if s is None else range(ndim - len(s), ndim)
     if s is not None and len(s) != len(axes):
         raise ValueError(
-            f"jnp.fft.{name}: s has {len(s)} lengths for {len(axes)} axes; give one for each axis."
+            f"jax.numpy.fft.{name}: s has {len(s)} lengths for {len(axes)} axes; give one for each "
+            "axis."
         )
     found = tuple(canonical_axis(axis, ndim) for axis in axes)
     if len(set(found)) != len(found):
-        raise ValueError(f"jnp.fft.{name} does not support repeated axes. Got axes {tuple(axes)}.")
+        raise ValueError(f"jax.numpy.fft.{name} does not support repeated axes. Got axes {axes}.")
     return found
 
 
@@ -69,17 +70,18 @@ def _transform(
     axes: Any,
     norm: str | None,
 ) -> Array:
-    x = array_of(f"jnp.fft.{name}", a)
+    x = array_of(f"jax.numpy.fft.{name}", a)
     if s is not None:
         s = tuple(map(operator.index, s))
         if any(n <= 0 for n in s):
             raise ValueError(
-                f"jnp.fft.{name}: the lengths of the transformed axes must be positive, got {s}."
+                f"jax.numpy.fft.{name}: the lengths of the transformed axes must be positive, got "
+                f"{s}."
             )
     axes = _axes(name, x.ndim, s, axes)
     if kind == FftType.RFFT and np.dtype(x.dtype).kind == "c":
         raise ValueError(
-            f"jnp.fft.{name} takes real numbers, got dtype {x.dtype}: use fft, fft2 or fftn."
+            f"jax.numpy.fft.{name} takes real numbers, got dtype {x.dtype}: use fft, fft2 or fftn."
         )
     others = tuple(i for i in range(x.ndim) if i not in axes)
     order = (*others, *axes)
@@ -103,8 +105,9 @@ def _one_axis(
 ) -> Array:
     if isinstance(axis, (tuple, list)):
         raise ValueError(
-            f"jnp.fft.{name} does not support multiple axes, got axis={axis}. Use jnp.fft."
-            f"{'rfftn' if name == 'ihfft' else 'irfftn' if name == 'hfft' else name + 'n'}."
+            f"jax.numpy.fft.{name} does not support multiple axes. Please use jax.numpy.fft."
+            f"{'rfftn' if name == 'ihfft' else 'irfftn' if name == 'hfft' else name + 'n'}. "
+            f"Got axis = {axis}."
         )
     axes = (-1,) if axis is None else (axis,)
     return _transform(name, kind, a, None if n is None else (n,), axes, norm)
@@ -115,7 +118,7 @@ def _two_axes(
 ) -> Array:
     if len(axes) != 2:
         raise ValueError(
-            f"jnp.fft.{name} only supports 2 axes. Got axes = {tuple(axes)}; use jnp.fft."
+            f"jax.numpy.fft.{name} only supports 2 axes. Got axes = {axes}. Use jax.numpy.fft."
             f"{name[:-1]}n for any number."
         )
     return _transform(name, kind, a, s, axes, norm)
@@ -211,7 +214,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
         >>> jnp.fft.hfft(jnp.array([1.0, 2.0, 3.0]))
         Array([ 8., -2.,  0., -2.], dtype=float32)
     """
-    x = conjugate(array_of("jnp.fft.hfft", a))
+    x = conjugate(array_of("jax.numpy.fft.hfft", a))
     return _one_axis("hfft", FftType.IRFFT, x, n, axis, _turned(norm))
 
 
