@@ -74,6 +74,7 @@ _TABLE = {
     "errors": ".",
     "example_libraries": ".",
     "experimental": ".",
+    "export": ".",
     "extend": ".",
     "flatten_util": ".",
     "image": ".",

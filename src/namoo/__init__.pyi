@@ -11,6 +11,7 @@ from namoo import dtypes as dtypes
 from namoo import errors as errors
 from namoo import example_libraries as example_libraries
 from namoo import experimental as experimental
+from namoo import export as export
 from namoo import extend as extend
 from namoo import flatten_util as flatten_util
 from namoo import image as image

@@ -13,6 +13,7 @@ from namoo.api.jit import Jitted
 from namoo.core.avals import ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.core.trace import named_axis
+from namoo.dimensions.sizes import as_value
 from namoo.transforms.arguments import (
     Static,
     argnums_tuple,
@@ -40,6 +41,7 @@ def _stage(fun: Callable, args: tuple, kwargs: dict, how: str):
         inner_args, inner_kwargs = tree.unflatten(fixed.join(tracers))
         result = fun(*inner_args, **inner_kwargs)
         outs, out_tree = tree_util.tree_flatten(result)
+        outs = [as_value(x) for x in outs]
         fixed_out = Static(outs)
         fixed_out.check_results(how, fun, result)
         fixed_out.by_position.update(

@@ -30,6 +30,7 @@ from namoo.core.array import Array, EagerArray, PlacedArray, to_numpy
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.trace import EvalTrace, Tracer, context, wrap
+from namoo.dimensions.sizes import as_value
 from namoo.engines.base import require_device
 from namoo.engines.select import compile as compile_program
 from namoo.memo.identity import function_key
@@ -505,6 +506,7 @@ class Jitted(dispatch.Dispatcher):
             inner_args, inner_kwargs = tree.unflatten(fixed.join(tracers))
             result = self._fun(*_restore(inner_args, chosen), **inner_kwargs, **_named(chosen))
             outs, out_tree = tree_util.tree_flatten(result)
+            outs = [as_value(x) for x in outs]
             fixed_out = Static(outs)
             fixed_out.check_results("jit", self._fun, result)
             for i, x in enumerate(outs):

@@ -15,8 +15,10 @@ from typing import Any
 
 from namoo._base.lazy import later
 from namoo.core.array import PlacedArray
+from namoo.dimensions.expression import DimExpr
 from namoo.engines import base
 from namoo.engines.select import compile as compile_program
+from namoo.primitives.dimensions import dim_as_value
 from namoo.transforms import transpose
 from namoo.transforms.program import ProgramPrimitive
 from namoo.transforms.stage import stage
@@ -88,3 +90,6 @@ for _name in (
 # 6. Reverse mode sums the cotangents of a value that several devices of a `shard_map` share.
 #    Transforms do not know collectives.
 transpose.sum_over = _sum_over
+
+# 7. A symbolic dimension in a computation is an array. Dimensions know no operations.
+DimExpr.as_array = staticmethod(dim_as_value)

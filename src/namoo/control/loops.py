@@ -20,6 +20,7 @@ from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.core.trace import Tracer
+from namoo.dimensions.sizes import as_value
 from namoo.primitives.elementwise import add, lt
 from namoo.primitives.elementwise import max as maximum
 from namoo.primitives.shape import convert_element_type, expand_dims, reshape, rev, shape_of
@@ -382,6 +383,7 @@ def fori_loop(
     """
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    lower, upper = as_value(lower), as_value(upper)
     low_type, high_type = aval_of(lower), aval_of(upper)
     for name, aval in (("lower", low_type), ("upper", high_type)):
         if aval.shape or aval.dtype.kind not in "iuf":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo._base.caches import register
+from namoo.dimensions.sizes import canonical_shape as canonical_shape
 
 
 class AbstractValue:
@@ -186,23 +186,6 @@ class ShapeDtypeStruct:
 
     def __hash__(self) -> int:
         return hash((self.shape, self.dtype, self.weak_type))
-
-
-def canonical_shape(shape: Any) -> tuple[int, ...]:
-    """A shape as a tuple of Python integers, or a TypeError that says what it is instead."""
-    try:
-        return tuple(map(operator.index, shape))
-    except TypeError as error:
-        text = f"Shapes must be 1D sequences of concrete values of integer type, got {shape!r}."
-        if type(error) is TypeError:
-            text += f" ({error})"
-        else:  # a traced length: its error says where it comes from
-            text += (
-                "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
-                f"subfunctions.\n{error}"
-            )
-        kind = type(error)
-    raise kind(text)
 
 
 aval_handlers: dict[type, Callable[[Any], ShapedArray]] = {

@@ -36,15 +36,18 @@ def _allowed(
     keys: int,
 ) -> Array | None:
     """Return which query may attend to which key, with shape (batch or 1, 1, queries, keys)."""
-    t = np.arange(queries)[:, None]
-    s = np.arange(keys)[None, :]
-    fixed = np.ones((queries, keys), bool)
+    known = isinstance(queries, int) and isinstance(keys, int)
+    np_or_jnp: Any = np if known else jnp
+    t = np_or_jnp.arange(queries)[:, None]
+    s = np_or_jnp.arange(keys)[None, :]
+    fixed = np_or_jnp.ones((queries, keys), bool)
     if is_causal:
-        fixed &= t >= s
+        fixed = fixed & (t >= s)
     if window is not None:
         left, right = window
-        fixed &= (s >= t - left) & (s <= t + right)
-    mask: Any = None if fixed.all() else jnp.asarray(fixed)[None, None]
+        fixed = fixed & (s >= t - left) & (s <= t + right)
+    all_allowed = fixed.all() if known else not is_causal and window is None
+    mask: Any = None if all_allowed else jnp.asarray(fixed)[None, None]
     for lengths, place in ((query_lengths, t), (key_lengths, s)):
         if lengths is not None:
             own = jnp.asarray(place)[None] < jnp.asarray(lengths)[:, None, None]

@@ -12,6 +12,7 @@ from namoo._base import dtypes
 from namoo._base.config import config
 from namoo._base.source_context import warn_user
 from namoo.core.trace import axis_size
+from namoo.dimensions.sizes import dimension
 from namoo.memo.recalled import recalled
 from namoo.numpy.creation import concrete
 from namoo.numpy.promote import promote_inexact
@@ -242,7 +243,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
         from namoo.control.collectives import axis_index  # rarely needed, so loaded late
 
         return jnp.asarray(x == axis_index(axis), dtype)
-    num_classes = operator.index(
+    num_classes = dimension(
         concrete(num_classes, "the number in jax.nn.one_hot argument `num_classes`")
     )
     ndim = x.ndim + 1
@@ -251,5 +252,6 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     axis %= ndim
     left = jnp.expand_dims(x, axis)
     shape = [num_classes if i == axis else 1 for i in range(ndim)]
-    right = np.arange(num_classes).astype(x.dtype).reshape(shape)
+    known = np.arange if isinstance(num_classes, int) else jnp.arange
+    right = known(num_classes).astype(x.dtype).reshape(shape)
     return jnp.asarray(left == right, dtype)

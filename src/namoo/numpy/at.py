@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import gt
 from typing import Any
 
 from namoo._base import dtypes
@@ -10,6 +11,7 @@ from namoo._base.config import config
 from namoo._base.lazy import later
 from namoo._base.source_context import at_user_line, warn_user
 from namoo.core.array import Array
+from namoo.dimensions.sizes import maybe
 from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import power, true_divide
 from namoo.numpy.creation import asarray
@@ -210,7 +212,7 @@ class Target:
 
     def __init__(self, shape: Shape, items: list[Item], wrap: bool):
         slices = [item for item in items if item.kind == "slice"]
-        lines = [item for item in slices if item.value[1] > 1 and item.value[2] != 1]
+        lines = [item for item in slices if item.value[2] != 1 and maybe(gt, item.value[1], 1)]
         layout = Layout(items, lines)
         # A whole axis is in the window without being indexed.
         whole = [item for item in slices if item.value == (0, shape[item.axis], 1)]

@@ -8,6 +8,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
+from namoo.dimensions import sizes
 from namoo.numpy.creation import asarray
 from namoo.numpy.logic import equal
 from namoo.numpy.number_parts import isclose, isnan
@@ -66,7 +67,7 @@ def array_equiv(a1: Any, a2: Any) -> Array:
     """
     x, y = asarray(a1), asarray(a2)
     try:
-        np.broadcast_shapes(x.shape, y.shape)
+        sizes.broadcast_shapes(x.shape, y.shape)
     except ValueError:
         return EagerArray(np.asarray(False))
     return all(equal(x, y))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 from types import GeneratorType
 from typing import Any
@@ -15,6 +14,7 @@ from namoo._base.source_context import at_user_line, warn_user
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import Tracer
+from namoo.dimensions.sizes import as_value, dimension, is_symbolic, larger
 from namoo.eager import attach_shortcuts
 from namoo.numpy.device_arguments import placed
 from namoo.numpy.promote import (
@@ -539,6 +539,8 @@ def arange(
         )
         for n, v in ((first, start), ("stop", stop), ("step", step))
     )
+    if any(map(is_symbolic, (start, stop, step))):
+        return _symbolic_arange(start, stop, step, dtype)
     bounds = [v for v in (start, stop, step) if v is not None]
     dtype = dtypes.result_type(*bounds) if dtype is None else dtype
     if dtype == np.bool_:
@@ -560,6 +562,17 @@ def arange(
     return convert_element_type(lax.add(scaled, np.asarray(start).astype(wide)), dtype)
 
 
+def _symbolic_arange(start: Any, stop: Any, step: Any, dtype: Any) -> Array:
+    """`arange` whose length is not known yet: of integers and symbolic dimensions."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    start, stop, step = (dimension(v) for v in (start, stop, 1 if step is None else step))
+    sign = 1 if step > 0 else -1
+    size = larger(-(-(stop - start) * sign // (step * sign)), 0)
+    dtype = dtypes.default_int_dtype() if dtype is None else dtype
+    ends = [convert_element_type(as_value(v), dtype) for v in (step, start)]
+    return lax.add(lax.mul(shapes.iota(dtype, size), ends[0]), ends[1])
+
+
 def _is_zero(x: Any) -> bool:
     return bool(x == 0)
 
@@ -577,7 +590,7 @@ def _check_arange(function: str, name: str, value: Any) -> None:
 
 def static_count(num: Any, what: str) -> int:
     """A length that must be a known integer."""
-    return operator.index(concrete(num, what))
+    return dimension(concrete(num, what))
 
 
 def copy(a: Any, order: str | None = None) -> Array:

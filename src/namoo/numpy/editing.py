@@ -12,6 +12,7 @@ import numpy as np
 from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer
+from namoo.dimensions import sizes
 from namoo.numpy.arithmetic import divmod as array_divmod
 from namoo.numpy.creation import array, asarray, concrete, user_dtype, zeros_like
 from namoo.numpy.grids import indices as grid_indices
@@ -346,7 +347,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         if not index.ndim:
             values = moveaxis(values, 0, axis)
         index = broadcast_to(ravel(index), (values.shape[axis],))
-    count = np.broadcast_shapes(index.shape, (values.shape[axis],))[0]
+    count = sizes.broadcast_shapes(index.shape, (values.shape[axis],))[0]
     shape = [*x.shape]
     shape[axis] = n + count
     index = clip(where(index < 0, index + n, index), 0, n)

@@ -184,7 +184,7 @@ def _check_sizes(text: str, shapes: Sequence[tuple[int, ...]]) -> None:
                     f"einsum: size of label '{letter}' for operand of shape {shape} is {size}, "
                     f"which does not match the size {known} it has elsewhere."
                 )
-            sizes[letter] = max(known, size)
+            sizes[letter] = size if known == 1 else known
     for letter in output:
         if letter not in sizes:
             raise ValueError(f"einsum: output label '{letter}' is in no operand of '{text}'.")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import Array
+from namoo.dimensions import sizes
 from namoo.eager import attach_shortcuts
 from namoo.numpy.promote import promote_inexact, to_array
 from namoo.numpy.same_type import choose, const, is_complex, refuse_complex, strong
@@ -433,7 +434,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> Array:
 
 def _same_shape(arrays: list[Array]) -> list[Array]:
     """Scalars repeated: a rule with its own derivative sees operands of one shape."""
-    shape = np.broadcast_shapes(*(x.shape for x in arrays))
+    shape = sizes.broadcast_shapes(*(x.shape for x in arrays))
     return [lax.broadcast_to(x, shape) for x in arrays]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo.core.array import Array
+from namoo.dimensions import sizes
 from namoo.numpy.arithmetic import absolute
 from namoo.numpy.number_parts import isinf
 from namoo.numpy.promote import (
@@ -222,7 +223,7 @@ def _gcd_integers(name: str, x1: Any, x2: Any) -> tuple[Array, Array]:
     x, y = promote(name, x1, x2)
     if not is_kind(x, np.integer):
         raise ValueError(f"Arguments to jax.numpy.{name} must be integers, got {x.dtype}.")
-    shape = np.broadcast_shapes(x.shape, y.shape)
+    shape = sizes.broadcast_shapes(x.shape, y.shape)
     return absolute(broadcast_to(x, shape)), absolute(broadcast_to(y, shape))
 
 

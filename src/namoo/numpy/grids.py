@@ -13,6 +13,7 @@ from namoo._base.config import numpy_dtype_promotion
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import Tracer
+from namoo.dimensions.sizes import larger, smaller
 from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import power
 from namoo.numpy.creation import arange, array, concrete, user_dtype
@@ -328,8 +329,8 @@ def _diagonal(x: Array, offset: int, first: int, second: int) -> Array:
     others = [i for i in range(x.ndim) if i not in (first, second)]
     x = shapes.transpose(x, (*others, first, second))
     rows, columns = x.shape[-2:]
-    size = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    line = np.arange(size, dtype=np.int32)
+    size = larger(0, smaller(rows + min(offset, 0), columns - max(offset, 0)))
+    line = (np.arange if isinstance(size, int) else arange)(size, dtype=np.int32)
     return getitem(x, (..., line + max(-offset, 0), line + max(offset, 0)))
 
 

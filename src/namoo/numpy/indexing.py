@@ -7,6 +7,7 @@ integers and slices become slices, traced integers become `dynamic_slice`, and a
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,14 +20,17 @@ from namoo._base.lazy import later
 from namoo._base.source_context import at_user_line
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer
+from namoo.dimensions.sizes import broadcast_shapes, exceeds, is_symbolic, maybe, slice_of
 from namoo.eager import attach_shortcuts
 from namoo.numpy.promote import to_array
+from namoo.primitives.dimensions import size_array
 from namoo.primitives.elementwise import add, lt, min, select
 from namoo.primitives.shape import (
     broadcast_in_dim,
     convert_element_type,
     convert_element_type_p,
     expand_dims,
+    iota,
     rev,
     squeeze,
     zeros,
@@ -256,13 +260,27 @@ def _resolve(entry: slice, n: int, position: int) -> tuple[int, int, int]:
             "lax.dynamic_slice_in_dim(x, start, size, axis) with a fixed size, or a mask with "
             "jnp.where." + at_user_line()
         )
-    start, stop, step = entry.indices(n)
-    return start, len(range(start, stop, step)), step
+    return slice_of(entry, n)
+
+
+def _count(length: int) -> Any:
+    """0, 1, 2, … as NumPy's array, or as a traced one where the length is not known."""
+    return iota(np.int32, length) if is_symbolic(length) else np.arange(length)
+
+
+def _decided(value: int, n: int) -> bool:
+    """Whether it is known that an index is on an axis of symbolic length, or that it is not."""
+    try:
+        return -n <= value < n or True
+    except errors.InconclusiveDimensionOperation:
+        return False
 
 
 def _integer(
     value: int, axis: int, inserted: int, shape: Shape, n: int, strict: bool, wrap: bool
 ) -> Item:
+    if is_symbolic(n) and not _decided(value, n):
+        return Item("array", axis, np.int32(value))
     if -n <= value < n:
         if value >= 0:
             return Item("int", axis, value)
@@ -400,10 +418,10 @@ class Layout:
             if item.kind == "slice":
                 start, length, step = item.value
                 if item in self.lines:
-                    line = (start + step * np.arange(length)).astype(np.int32)
+                    line = (_count(length) * step + start).astype(np.int32)
                     columns.append((line, outer.index(item)))
                 else:
-                    columns.append((np.int32(start), 0))
+                    columns.append((size_array(start, np.int32), 0))
             else:
                 value = component(item.value, shape[item.axis], wrap)
                 columns.append((value, first + len(self.batch_shape) - np.ndim(value)))
@@ -429,7 +447,7 @@ def _stack(columns: Sequence[tuple[Any, int]], batch: Shape) -> Any:
 
 def _common_shape(shapes: Sequence[Shape]) -> Shape:
     try:
-        return np.broadcast_shapes(*shapes)
+        return broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(
             f"Incompatible shapes for broadcasting: index arrays have shapes {list(shapes)}."
@@ -450,10 +468,11 @@ def _static_part(x: Any, items: Sequence[Item]) -> tuple[Any, list[Item]]:
             first = start if step > 0 else start + (length - 1) * step
             if length == 0:
                 first = 0
-            elif step < 0 and length > 1:
+            elif step < 0 and maybe(operator.gt, length, 1):
                 backward.append(axis)
-            starts[axis], steps[axis] = first, abs(step) if length > 1 else 1
-            limits[axis] = first + (length - 1) * steps[axis] + 1 if length else 0
+            several = abs(step) > 1 and maybe(operator.gt, length, 1)
+            starts[axis], steps[axis] = first, abs(step) if several else 1
+            limits[axis] = 0 if length == 0 else first + (length - 1) * steps[axis] + 1
             limits[axis] = _up_to_end(limits[axis], steps[axis], x.shape[axis])
     x = slicing.slice(x, starts, limits, steps if any(s != 1 for s in steps) else None)
     if backward:
@@ -470,6 +489,8 @@ def _static_part(x: Any, items: Sequence[Item]) -> tuple[Any, list[Item]]:
 
 def _up_to_end(limit: int, step: int, n: int) -> int:
     """The end of the axis where no further element would be taken: then it is the whole axis."""
+    if is_symbolic(n) or is_symbolic(limit):
+        return limit
     return n if limit and n < limit + step else limit
 
 
@@ -487,8 +508,10 @@ def _at_scalars(x: Any, arrays: Sequence[Item], wrap: bool) -> Any:
 def component(value: Any, n: int, wrap: bool) -> Any:
     """An array of places on an axis of length n, as non-negative integers where it is inside."""
     # Just outside the axis is as good as far outside, and fits the type; but errors name the value.
-    kind = np.dtype(np.int32 if n < 2**31 else np.int64)
-    known = not isinstance(value, Tracer)
+    kind = np.dtype(np.int64 if exceeds(n, 2**31 - 1) else np.int32)
+    if is_symbolic(n) and not isinstance(value, Tracer):
+        value = EagerArray(np.asarray(value, kind))
+    known = not isinstance(value, Tracer) and not is_symbolic(n)
     exact = known or config.strict
     least, most = (np.iinfo(kind).min, np.iinfo(kind).max) if exact else (-1, n)
     if known:
@@ -500,14 +523,15 @@ def component(value: Any, n: int, wrap: bool) -> Any:
         return np.clip(value, least if value.dtype.kind == "i" else 0, most).astype(kind)
     dtype = value.dtype
     if dtypes.issubdtype(dtype, np.unsignedinteger):
-        if most < dtypes.iinfo(dtype).max:
-            value = min(value, np.asarray(most, dtype))
+        if not exceeds(most, dtypes.iinfo(dtype).max - 1):
+            value = min(value, size_array(most, dtype))
         return _converted(value, kind)
     if dtype.itemsize < kind.itemsize:
         value = _converted(value, kind)
     if not wrap:
         return value
-    zero, length = (EagerArray(np.asarray(number, value.dtype)) for number in (0, n))
+    zero, length = EagerArray(np.asarray(0, value.dtype)), size_array(n, value.dtype)
+    length = EagerArray(length) if isinstance(length, np.ndarray) else length
     return select(lt(value, zero), add(value, length), value)
 
 

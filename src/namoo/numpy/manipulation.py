@@ -14,6 +14,7 @@ from namoo._base.source_context import at_user_line, warn_user
 from namoo.core.array import Array
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import Tracer
+from namoo.dimensions.sizes import dimension
 from namoo.eager import attach_shortcuts
 from namoo.numpy.creation import concrete
 from namoo.numpy.promote import array_of, broadcast_to, check_arraylike, is_arraylike
@@ -350,7 +351,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
     for i, s in zip(*np.broadcast_arrays(axes, index_tuple(shift, "shift")), strict=True):
         n = x.shape[i]
         if n:
-            cut = int(-s % n)
+            cut = dimension(-int(s) % n)
             parts = slicing.slice_in_dim(x, cut, n, axis=i), slicing.slice_in_dim(x, 0, cut, axis=i)
             x = slicing.concatenate(parts, int(i))
     return x

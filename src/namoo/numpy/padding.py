@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from namoo.core.array import Array
+from namoo.dimensions.sizes import dimension
 from namoo.numpy.arithmetic import multiply, subtract
 from namoo.numpy.creation import concrete, empty_like
 from namoo.numpy.number_parts import round
@@ -116,7 +116,7 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
 
 def _width(n: Any) -> int:
     try:
-        return operator.index(concrete(n, "pad_width of jnp.pad"))
+        return dimension(concrete(n, "pad_width of jnp.pad"))
     except TypeError:
         raise TypeError(f"`pad_width` must be of integral type, got {n!r}.") from None
 

@@ -19,6 +19,7 @@ from namoo._base.source_context import at_user_line, called_by_user, warn_user
 from namoo.core.array import Array, EagerArray, own_copy, to_numpy
 from namoo.core.avals import ShapeDtypeStruct, canonical_shape
 from namoo.core.trace import Tracer, context, eval_trace
+from namoo.dimensions import sizes
 from namoo.primitives import shape as lax
 from namoo.transforms.stage import placeholder
 
@@ -272,7 +273,7 @@ def check_mixing(name: str, *args: Any) -> None:
 def common_shape(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The shape that all shapes broadcast to, or an error that names the function."""
     try:
-        return np.broadcast_shapes(*shapes)
+        return sizes.broadcast_shapes(*shapes)
     except ValueError:
         pass
     text = ", ".join(map(str, shapes))

@@ -19,6 +19,7 @@ from namoo.numpy.taking import take_along_axis
 from namoo.primitives import bits, sorting
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
+from namoo.primitives.dimensions import size_array
 
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -117,7 +118,7 @@ def _by_position(values: Array, q: Array, method: str, skip_nan: bool) -> Array:
     if skip_nan:
         counts = sum(bits.bitwise_not(isnan(values)), -1, dtype=q.dtype)
     else:
-        counts = shapes.broadcast(np.asarray(n, q.dtype), values.shape[:-1])
+        counts = shapes.broadcast(size_array(n, q.dtype), values.shape[:-1])
     lead = (*q.shape, *counts.shape)
     q = shapes.broadcast_in_dim(q, lead, range(q.ndim))
     counts = shapes.broadcast_in_dim(counts, lead, range(len(lead) - counts.ndim, len(lead)))

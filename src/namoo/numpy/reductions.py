@@ -23,6 +23,7 @@ from namoo.primitives import bits, reduction
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 from namoo.primitives.compare import ne_p
+from namoo.primitives.dimensions import size_array
 
 
 class Reduction:
@@ -396,7 +397,8 @@ def count(x: Array, axis: Any, keepdims: bool, where: Array | None, dtype: Any) 
         return sum(broadcast_to(where, x.shape), axis, dtype=dtype, keepdims=keepdims)
     names, axis = named_axes(axis)
     axes = reduced_axes(axis, x.ndim)
-    return np.asarray(math.prod(x.shape[a] for a in axes) * axis_size(names), dtype)
+    size = math.prod(x.shape[a] for a in axes) * axis_size(names)
+    return size_array(size, dtype)
 
 
 def mean(
@@ -459,7 +461,7 @@ def average(
         (x,) = promote_types("average", a, to=dtypes.to_inexact_dtype)
         axes = reduced_axes(axis, x.ndim)
         out = mean(x, axis, keepdims=keepdims)
-        total = shapes.full((), float(math.prod(x.shape[i] for i in axes)), out.dtype)
+        total = shapes.full((), size_array(math.prod(x.shape[i] for i in axes), out.dtype))
     else:
         x, w = promote_types("average", a, weights, to=dtypes.to_inexact_dtype)
         axes = reduced_axes(axis, x.ndim)
@@ -552,7 +554,7 @@ def var(
     square = squared_size(arithmetic.subtract(x, center))
     n = count(x, axis, keepdims, where, square.dtype)
     total = sum(square, axis, dtype=square.dtype, keepdims=keepdims, where=where)
-    if where is None and isinstance(correction, (int, float)):
+    if isinstance(n, np.ndarray) and isinstance(correction, (int, float)):
         with floating_errors_ignored():
             n = np.asarray(np.subtract(n, square.dtype.type(correction)))
         result = as_type(lax.div(total, n), result_dtype)

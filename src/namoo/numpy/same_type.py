@@ -8,20 +8,24 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
+from namoo.dimensions import sizes
 from namoo.numpy.promote import arrays_of, broadcast_shapes, promote_types
 from namoo.primitives import elementwise as lax
 from namoo.primitives.compare import ne_p
+from namoo.primitives.dimensions import size_array
 from namoo.primitives.shape import broadcast_to
 
 
 def const(x: Array, value: Any) -> EagerArray:
     """A scalar of the type of `x`, as weak as a number beside it: arrays make it strong."""
+    if sizes.is_symbolic(value):
+        return size_array(value, x.dtype)
     return EagerArray(np.asarray(value, x.dtype), x.weak_type and not x.ndim)
 
 
 def strong(x: Array, value: Any) -> np.ndarray:
     """A scalar of the dtype of `x` that is not weak."""
-    return np.asarray(value, x.dtype)
+    return size_array(value, x.dtype)
 
 
 def weak(x: Array, value: Any) -> EagerArray:
@@ -51,7 +55,7 @@ def to_bool(x: Array) -> Array:
 
 def choose(condition: Array, x: Any, y: Any) -> Array:
     """`x` where the condition holds, else `y`; operands of one type, scalars repeated."""
-    shape = np.broadcast_shapes(condition.shape, np.shape(x), np.shape(y))
+    shape = sizes.broadcast_shapes(condition.shape, np.shape(x), np.shape(y))
     if condition.shape and condition.shape != shape:
         condition = broadcast_to(condition, shape)
     return lax.select(condition, broadcast_to(x, shape), broadcast_to(y, shape))

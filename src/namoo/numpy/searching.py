@@ -12,6 +12,7 @@ from namoo import errors
 from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer
+from namoo.dimensions.sizes import exceeds, is_symbolic
 from namoo.eager import attach_shortcuts
 from namoo.numpy.creation import concrete, zeros
 from namoo.numpy.logic import less
@@ -21,6 +22,7 @@ from namoo.numpy.same_type import choose, is_kind, strong, to_bool
 from namoo.primitives import bits, cumulative, reduction
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
+from namoo.primitives.dimensions import size_array
 
 SIZE_ADVICE = """\
 The number of elements that are not zero decides the shape of the result. Pass size=n to
@@ -257,7 +259,7 @@ def searchsorted(
     x, values = promote_types("searchsorted", x, values)
     if sorter is not None:
         x = x[array_of("searchsorted", sorter)]
-    wanted = np.int32 if x.shape[0] < 2**31 else np.int64
+    wanted = np.int64 if exceeds(x.shape[0], 2**31 - 1) else np.int32
     dtype = dtypes.check_user_dtype_supported(wanted, "searchsorted")
     return _bisect(x, values, side, dtype)
 
@@ -266,8 +268,9 @@ def _bisect(x: Array, values: Array, side: str, dtype: Any) -> Array:
     """Halve the interval in which each value belongs until it is empty."""
     n = x.shape[0]
     low = shapes.broadcast(EagerArray(np.zeros((), dtype)), values.shape)
-    high = shapes.broadcast(EagerArray(np.asarray(n, dtype)), values.shape)
-    for _ in range(n.bit_length()):
+    high = shapes.broadcast(size_array(n, dtype), values.shape)
+    halvings = np.iinfo(dtype).bits if is_symbolic(n) else n.bit_length()
+    for _ in range(halvings):
         middle = lax.add(low, lax.div(lax.sub(high, low), strong(low, 2)))
         here = x.at[middle].get(mode="clip")
         right = _before(here, values) if side == "left" else bits.bitwise_not(_before(values, here))

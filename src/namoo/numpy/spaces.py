@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from namoo._base import dtypes
 from namoo.core.array import Array
+from namoo.dimensions.sizes import maybe
 from namoo.numpy.arithmetic import multiply, power, sign
 from namoo.numpy.creation import constant, static_count, user_dtype
 from namoo.numpy.device_arguments import placed
@@ -16,6 +18,7 @@ from namoo.numpy.promote import arrays_of, as_type, broadcast_shapes, broadcast_
 from namoo.numpy.same_type import const
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
+from namoo.primitives.dimensions import size_array
 from namoo.primitives.shape import convert_element_type
 from namoo.primitives.slicing import concatenate
 
@@ -70,10 +73,10 @@ def linspace(
     place = axis + len(shape) + 1 if axis < 0 else axis
     first, last = (shapes.expand_dims(v, (place,)) for v in (a, b))
     steps = num - 1 if endpoint else num
-    if num > 1:
+    if maybe(operator.gt, num, 1):
         delta = lax.div(lax.sub(b, a), const(a, steps))
         real = dtypes.finfo(wide).dtype
-        line = lax.div(shapes.iota(real, steps), np.asarray(steps, real))
+        line = lax.div(shapes.iota(real, steps), size_array(steps, real))
         line = convert_element_type(line, wide)
         line = shapes.broadcast_in_dim(line, [*shape[:place], steps, *shape[place:]], (place,))
         out = lax.add(lax.mul(first, lax.sub(const(a, 1), line)), lax.mul(last, line))

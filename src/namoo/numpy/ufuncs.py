@@ -17,6 +17,7 @@ import numpy as np
 
 from namoo._base.source_context import entry_point
 from namoo.core.array import Array
+from namoo.dimensions import sizes
 from namoo.numpy.promote import array_of, broadcast_to, check_arraylike
 from namoo.numpy.same_type import choose_promoted
 from namoo.primitives import shape as lax
@@ -269,7 +270,7 @@ class ufunc:
         dtype = self._result_dtype(x, *operands)
         x, operands = x.astype(dtype), [y.astype(dtype) for y in operands]
         index = indices if isinstance(indices, tuple) else (indices,)
-        shape = np.broadcast_shapes(*(np.shape(i) for i in index if not isinstance(i, slice)))
+        shape = sizes.broadcast_shapes(*(np.shape(i) for i in index if not isinstance(i, slice)))
         if not shape:
             return x.at[index].set(self(x[index], *operands))
         count = math.prod(shape)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from namoo.dimensions.sizes import dimension, larger
 
 __all__ = [
     "conv_dimension_numbers", "conv_general_permutations", "conv_general_shape_tuple",
@@ -141,9 +142,9 @@ def padtype_to_pads(
         )
     pads = []
     for axis in zip(in_shape, window_shape, window_strides, strict=True):
-        size, window, stride = map(operator.index, axis)
+        size, window, stride = map(dimension, axis)
         count = -(-size // stride)
-        total = max((count - 1) * stride + window - size, 0)
+        total = larger((count - 1) * stride + window - size, 0)
         small = total // 2
         pads.append((small, total - small) if mode == "SAME" else (total - small, small))
     return pads
@@ -156,13 +157,13 @@ def dilated(size: int, dilation: int) -> int:
 
 def window_count(size: int, window: int, stride: int) -> int:
     """How many windows fit on an axis."""
-    return max(0, (size - window) // stride + 1)
+    return larger(0, (size - window) // stride + 1)
 
 
 def pair_pads(name: str, padding: Any) -> Pads:
     """Explicit padding as a tuple of pairs, or a ValueError that shows it."""
     try:
-        return tuple((operator.index(low), operator.index(high)) for low, high in padding)
+        return tuple((dimension(low), dimension(high)) for low, high in padding)
     except (TypeError, ValueError):
         raise ValueError(
             f"padding argument to {name} should be a string or a sequence of (low, high) pairs, "

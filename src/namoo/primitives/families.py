@@ -17,6 +17,7 @@ from namoo._base.caches import cached
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray
 from namoo.core.primitive import Primitive, Zero
+from namoo.dimensions import sizes
 from namoo.primitives.shape import (
     INTEGERS,
     broadcast_in_dim,
@@ -250,7 +251,7 @@ def operands(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     pairs = zip(left, right, strict=False)
     if len(left) != len(right) or any(m != n and 1 not in (m, n) for m, n in pairs):
         common_shape(name, [left, right])
-    shape = np.broadcast_shapes(left, right)
+    shape = sizes.broadcast_shapes(left, right)
     return broadcast_to(x, shape), broadcast_to(y, shape)
 
 

@@ -16,6 +16,7 @@ from namoo._base.lazy import later
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero
+from namoo.dimensions.sizes import exceeds
 from namoo.primitives.elementwise import div, eq, mul
 from namoo.primitives.families import (
     Elementwise,
@@ -285,7 +286,7 @@ def check_places(name: str, shape: tuple[int, ...], axis: int, dtype: Any) -> No
     Raises:
         ValueError: the axis is too long for it.
     """
-    if shape[axis] - 1 > _dtypes.iinfo(dtype).max:
+    if exceeds(shape[axis] - 1, _dtypes.iinfo(dtype).max):
         raise ValueError(
             f"{name} of shape {shape} along axis {axis}: its {dtype} indices would overflow. "
             "Choose a wider type of indices; int64 needs config.update('jax_enable_x64', True)."

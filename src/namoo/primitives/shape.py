@@ -20,6 +20,7 @@ from namoo.core.array import EagerArray, owned, to_numpy
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive, Zero
 from namoo.core.trace import Tracer, eval_trace
+from namoo.dimensions.sizes import broadcast_shapes
 from namoo.eager import attach_shortcuts
 
 __all__ = [
@@ -166,7 +167,7 @@ def common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     if any(size < 0 for shape in shapes for size in shape):
         raise TypeError(f"Only non-negative indices are allowed in shapes, got {shapes}.")
     try:
-        return np.broadcast_shapes(*shapes)
+        return broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}.") from None
 

@@ -15,6 +15,7 @@ from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive, is_linear
 from namoo.core.trace import Tracer
+from namoo.dimensions.sizes import dimension
 from namoo.eager import attach_shortcuts
 from namoo.primitives.elementwise import select, sub
 from namoo.primitives.gather import gather_p, scatter_p
@@ -150,12 +151,12 @@ def slice(
                [ 8, 10]], dtype=int32)
     """
     shape = shape_of(operand)
-    starts = tuple(map(operator.index, start_indices))
-    limits = tuple(map(operator.index, limit_indices))
+    starts = tuple(map(dimension, start_indices))
+    limits = tuple(map(dimension, limit_indices))
     steps = None if strides is None else tuple(map(operator.index, strides))
     if (
         limits == shape
-        and not any(starts)
+        and all(s == 0 for s in starts)
         and (steps is None or all(s == 1 for s in steps))
         and isinstance(operand, (EagerArray, Tracer))
     ):
@@ -177,8 +178,8 @@ def slice_in_dim(
     shape = shape_of(operand)
     axis = canonical_axis(axis, len(shape))
     n = shape[axis]
-    start = 0 if start_index is None else operator.index(start_index)
-    limit = n if limit_index is None else operator.index(limit_index)
+    start = 0 if start_index is None else dimension(start_index)
+    limit = n if limit_index is None else dimension(limit_index)
     starts, limits, steps = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis] = start + n if start < 0 else start
     limits[axis] = limit + n if limit < 0 else limit
@@ -315,7 +316,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[Sequence[int]
         Array([0, 1, 0, 2, 0], dtype=int32)
     """
     aval = aval_of(operand)
-    config = tuple(tuple(map(operator.index, entry)) for entry in padding_config)
+    config = tuple(tuple(map(dimension, entry)) for entry in padding_config)
     pad_p.abstract(aval, aval_of(padding_value), padding_config=config)
     return pad_p.bind(operand, padding_value, padding_config=config)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,6 +14,8 @@ from namoo._base.source_context import at_user_line, hide_internal_frames
 from namoo.core.array import Array
 from namoo.core.avals import canonical_shape
 from namoo.core.trace import context
+from namoo.dimensions import sizes
+from namoo.dimensions.sizes import dimension
 from namoo.numpy.promote import as_type, is_arraylike, to_array
 from namoo.primitives.shape import broadcast_to
 
@@ -130,7 +131,7 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
     """A shape, given as a sequence or as one length."""
     if not isinstance(shape, (tuple, list)):
         try:
-            shape = (operator.index(shape),)
+            shape = (dimension(shape),)
         except TypeError as error:
             if isinstance(error, errors.TracerIntegerConversionError):
                 raise
@@ -159,7 +160,7 @@ def _broadcast(name: str, shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     if all(not s for s in shapes[1:]):
         return shapes[0]
     try:
-        return np.broadcast_shapes(*shapes)
+        return sizes.broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(
             f"random.{name}: incompatible shapes for broadcasting: "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from typing import Any
 
@@ -13,6 +12,7 @@ from namoo._base.config import config
 from namoo._base.dtypes import KeyDType
 from namoo._base.source_context import at_user_line, entry_point
 from namoo.core.array import Array, EagerArray, owned, to_numpy
+from namoo.dimensions.sizes import as_value, dimension
 from namoo.primitives.arithmetic import add
 from namoo.primitives.random import prng
 from namoo.primitives.random.generators import GENERATORS
@@ -195,7 +195,7 @@ def split(key: Any, num: Any = 2) -> Array:
         [928981903, 3453687069]
     """
     one, raw = single("split", key)
-    shape = shape_tuple(tuple(num) if isinstance(num, (tuple, list)) else (operator.index(num),))
+    shape = shape_tuple(tuple(num) if isinstance(num, (tuple, list)) else (dimension(num),))
     keys = prng.random_split_p.bind(one, shape=shape)
     return prng.random_unwrap_p.bind(keys) if raw else keys
 
@@ -219,6 +219,7 @@ def fold_in(key: Any, data: Any) -> Array:
         [928981903, 3453687069]
     """
     one, raw = single("fold_in", key)
+    data = as_value(data)
     if isinstance(data, int):
         if not 0 <= data <= 0xFFFFFFFF:
             raise OverflowError(f"fold_in: {data} is out of bounds for uint32; use data % 2**32.")

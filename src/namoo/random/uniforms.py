@@ -12,6 +12,7 @@ from namoo._base import dtypes
 from namoo._base.config import config
 from namoo._base.source_context import at_user_line
 from namoo.core.array import Array, EagerArray
+from namoo.dimensions import sizes
 from namoo.eager import attach_shortcuts
 from namoo.primitives.random.generators import float_form
 from namoo.random.arguments import (
@@ -84,7 +85,7 @@ def uniform(
     low = param("uniform", "minval", minval, dtype)
     high = param("uniform", "maxval", maxval, dtype)
     try:
-        shape_of_all = np.broadcast_shapes(low.shape, high.shape, shape)
+        shape_of_all = sizes.broadcast_shapes(low.shape, high.shape, shape)
     except ValueError:
         shape_of_all = None
     if shape_of_all != shape:

@@ -15,6 +15,7 @@ import numpy as np
 from namoo._base import dtypes
 from namoo.control.solves import custom_linear_solve
 from namoo.core.array import Array, EagerArray
+from namoo.dimensions import sizes
 from namoo.eager import attach_shortcuts
 from namoo.numpy.linalg.decompositions import SVDResult, svd
 from namoo.numpy.promote import array_of, check_arraylike, promote_inexact
@@ -78,7 +79,7 @@ def solve_matrices(a: Array, b: Array) -> Array:
     factors, _, permutation = lu(stop_gradient_p.bind(a))
     batch = a.shape[:-2]
     if batch != b.shape[:-2]:
-        batch = np.broadcast_shapes(batch, b.shape[:-2])
+        batch = sizes.broadcast_shapes(batch, b.shape[:-2])
         a, b, factors = (broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, factors))
         permutation = broadcast_to(permutation, (*batch, permutation.shape[-1]))
     if not b.size:

@@ -19,6 +19,7 @@ from namoo._base.lazy import later
 from namoo._base.source_context import entry_point
 from namoo.core.avals import ShapedArray, canonical_shape
 from namoo.core.primitive import Primitive
+from namoo.dimensions import sizes
 from namoo.primitives.random.generators import GENERATORS, Generator, philox_stream, threefry2x32
 from namoo.primitives.shape import (
     broadcast,
@@ -152,7 +153,7 @@ class RandomFoldIn(KeyPrimitive):
 
     def evaluate(self, keys, data):
         dtype, generator, words = words_of(keys)
-        shape = np.broadcast_shapes(keys.shape, data.shape)
+        shape = sizes.broadcast_shapes(keys.shape, data.shape)
         if data.ndim and not keys.ndim:
             words = np.repeat(words, data.size, 0)
         fold_in = generator.batch_fold_in if shape else generator.fold_in

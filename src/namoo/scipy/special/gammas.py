@@ -13,6 +13,7 @@ from namoo._base import dtypes
 from namoo._base.source_context import at_user_line
 from namoo.api.grad import jvp
 from namoo.core.array import Array
+from namoo.dimensions import sizes
 from namoo.numpy.promote import promote_inexact, to_array
 from namoo.numpy.same_type import is_complex
 from namoo.primitives.elementwise import exp, log1p
@@ -397,5 +398,5 @@ def zeta(x: Any, q: Any = None) -> Array:
             "special.zeta needs q; Riemann's zeta function is zeta(x, 1)." + at_user_line()
         )
     x, q = promote_inexact("zeta", x, q)
-    shape = np.broadcast_shapes(x.shape, q.shape)
+    shape = sizes.broadcast_shapes(x.shape, q.shape)
     return _zeta(jnp.broadcast_to(x, shape), jnp.broadcast_to(q, shape))

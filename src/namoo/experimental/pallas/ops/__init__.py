@@ -1,0 +1,1 @@
+"""Kernels of Pallas that can be imported and not called."""
