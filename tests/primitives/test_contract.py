@@ -1,5 +1,6 @@
 """Products summed over shared axes against JAX: values, types, derivatives, errors, programs."""
 
+import functools
 import itertools
 
 import ml_dtypes
@@ -408,3 +409,30 @@ def test_scaled_dot():
                 lib.jnp.asarray(x), lib.jnp.asarray(y), lhs_scale=lib.jnp.asarray(bad)
             )
         )
+
+
+SCALED = {
+    "number": lambda lib, x, zero: lib.jnp.dot(x, zero[0, 0]),
+    "vector": lambda lib, x, zero: lib.jnp.dot(x, zero[0]),
+    "matrix": lambda lib, x, zero: lib.jnp.dot(x, zero),
+    "from the left": lambda lib, x, zero: lib.jnp.dot(zero[0], x.T),
+    "matmul": lambda lib, x, zero: lib.jnp.matmul(x, zero),
+    "operator": lambda lib, x, zero: x @ zero[0],
+    "tensordot": lambda lib, x, zero: lib.jnp.tensordot(x, zero, 1),
+    "einsum": lambda lib, x, zero: lib.jnp.einsum("ij,jk->ik", x, zero),
+    "convolve": lambda lib, x, zero: lib.jnp.convolve(x[:, 0], zero[0]),
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_a_single_zero_times_infinity_is_nan(name):
+    """NumPy's `dot` scales an array by one element with `axpy`, which skips zeros."""
+    x, zero = np.full((3, 1), -np.inf, np.float32), np.zeros((1, 1), np.float32)
+
+    def program(lib, x, zero):
+        run = functools.partial(SCALED[name], lib)
+        x, zero = lib.jnp.asarray(x), lib.jnp.asarray(zero)
+        return [run(x, zero), lib.jit(run)(x, zero), lib.vmap(run)(x[None], zero[None])]
+
+    outs = agree(program, x, zero)
+    assert all(np.isnan(out).all() for out in outs)

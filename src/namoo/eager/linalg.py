@@ -9,6 +9,7 @@ import numpy as np
 
 from namoo.core.array import Array, EagerArray
 from namoo.eager.shortcuts import Entries, Function, quiet
+from namoo.primitives.contract import matrix_product
 
 ENTRIES = Entries()
 
@@ -37,7 +38,13 @@ def dot(
 ) -> Array | None:
     """Floats of one type, of 32 bits or more, and no choice of precision."""
     plain = precision is None and preferred_element_type is None
-    return _product(np.dot, a, b) if plain else None
+    return _product(_dot, a, b) if plain else None
+
+
+def _dot(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if x.ndim == 0 or y.ndim == 0:
+        return np.asarray(np.multiply(x, y))
+    return matrix_product(x, y) if x.ndim <= 2 and y.ndim <= 2 else np.dot(x, y)
 
 
 @ENTRIES.shortcut("numpy.contraction.matmul", remembers=True)

@@ -30,6 +30,7 @@ from namoo.eager.shortcuts import (
     binary,
     pair_condition,
 )
+from namoo.primitives.contract import matrix_product
 from namoo.primitives.elementwise import root_by_power
 
 ENTRIES = Entries()
@@ -57,8 +58,7 @@ def _floor_divide(x: Any, y: Any) -> np.ndarray | None:
 def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
     """The product of matrices or vectors of default precision; None for all else."""
     plain = 0 < x.ndim <= 2 and 0 < y.ndim <= 2 and x.dtype.char in "fdFD"
-    # Up to two axes it means the same as `matmul`, and reaches BLAS sooner.
-    return x.dot(y) if plain and config.default_matmul_precision is None else None
+    return matrix_product(x, y) if plain and config.default_matmul_precision is None else None
 
 
 _OPERATORS: dict[str, tuple[Function, str, Scalars]] = {

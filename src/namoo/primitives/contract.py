@@ -308,9 +308,18 @@ def _matrix_plan(flip_x: bool, flip_y: bool) -> Multiply:
             y = y.T
         if not (x.flags.forc and y.flags.forc):
             x, y = _for_blas(x), _for_blas(y)
-        return x.dot(y)
+        return matrix_product(x, y)
 
     return multiply
+
+
+def matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the product of NumPy arrays with one or two axes.
+
+    `dot` reaches BLAS sooner than `matmul`. But it scales an array by a single element with
+    `axpy`, which skips the factor 0, and 0·inf is NaN.
+    """
+    return np.matmul(x, y) if x.size == 1 or y.size == 1 else x.dot(y)
 
 
 def _for_blas(x: np.ndarray) -> np.ndarray:
@@ -348,7 +357,7 @@ def _general_plan(xc, yc, xb, yb, x_ndim: int, y_ndim: int) -> Multiply:
         elif batch:
             out = np.matmul(_for_blas(x), _for_blas(y))
         else:
-            out = _for_blas(x).dot(_for_blas(y))
+            out = matrix_product(_for_blas(x), _for_blas(y))
         return out.reshape((*batch, *outer_x, *outer_y))
 
     return multiply

@@ -13,7 +13,13 @@ from numpy.lib.stride_tricks import as_strided
 from namoo._base import dtypes
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, is_linear
-from namoo.primitives.contract import bilinear_jvp, cast, multiply_in, product_in_xla
+from namoo.primitives.contract import (
+    bilinear_jvp,
+    cast,
+    matrix_product,
+    multiply_in,
+    product_in_xla,
+)
 from namoo.primitives.conv_shapes import (
     ConvDimensionNumbers,
     Pads,
@@ -380,7 +386,7 @@ def _convolve(x: np.ndarray, w: np.ndarray, strides: Shape, steps: Shape) -> np.
     for i in range(0, batch, step):
         part = windows[:, i : i + step]
         flat = part.reshape(groups, -1, columns)
-        product = flat[0].dot(w[0])[None] if groups == 1 else np.matmul(flat, w)
+        product = matrix_product(flat[0], w[0])[None] if groups == 1 else np.matmul(flat, w)
         if step >= batch:
             return product.reshape(out.shape)
         out[:, i : i + step] = product.reshape(out[:, i : i + step].shape)
