@@ -9,6 +9,7 @@ import pytest
 
 import namoo
 import namoo.numpy as jnp
+from jax_oracle import agree
 from namoo._base.runtime import native
 
 KEPT: list = []
@@ -124,3 +125,25 @@ def test_negative_segments_do_not_count_from_the_end(name, mode):
     for run in (lambda f: f, namoo.jit):
         found = run(lambda x, i: getattr(namoo.ops, name)(x, i, 3, mode=mode))(data, ids)
         np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+
+
+@pytest.mark.parametrize("mode", [None, "drop"])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_tangents_of_extremes_at_nan(name, mode):
+    """They are 0 at a NaN that an update meets, and pass through one that no update meets."""
+    x = np.array([np.nan, np.nan, 1.0, 5.0, np.nan, 2.0], "f")
+    places = np.array([1, 2, 3, 4, 4, 5, 9])
+    updates = np.array([3.0, 3.0, np.nan, 1.0, 2.0, 2.0, 7.0], "f")
+    tangents = np.ones(6, "f"), np.arange(10.0, 80.0, 10.0).astype("f")
+
+    def program(lib):
+        def update(x, updates):
+            return getattr(lib.jnp.asarray(x).at[places], name)(updates, mode=mode)
+
+        def push(x, updates):
+            return lib.jvp(update, (x, updates), tangents)
+
+        pull = lib.grad(lambda x, u: lib.jnp.nansum(update(x, u)), (0, 1))
+        return push(x, updates), lib.jit(push)(x, updates), pull(x, updates)
+
+    agree(program)

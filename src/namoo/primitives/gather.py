@@ -36,6 +36,7 @@ from namoo.primitives.gather_dimensions import (
 from namoo.primitives.shape import (
     broadcast,
     convert_element_type,
+    full,
     instantiate,
     iota,
     moveaxis,
@@ -646,13 +647,18 @@ class ScatterExtreme(Scatter):
         x, indices, updates = primals
         dx, _, du = map(instantiate, tangents)
         out = self.bind(x, indices, updates, **params)
-        shape, dtype = shape_of(updates), aval_of(x).dtype
+        dtype = aval_of(x).dtype
+        found = read_back(out, indices, shape_of(updates), **params)
         mine = add(*(convert_element_type(b, dtype) for b in (eq(x, out), ne(x, x))))
-        theirs = eq(updates, read_back(out, indices, shape, **params))
-        theirs = convert_element_type(theirs, dtype)
-        count = scatter_add_p.bind(mine, indices, theirs, **params)
+        theirs = convert_element_type(eq(updates, found), dtype)
+        # A NaN is equal to nothing: its tangent is 0, unless no window touches it.
+        counted = select(ne(found, found), full(shape_of(theirs), -np.inf, dtype), theirs)
+        count = scatter_add_p.bind(mine, indices, counted, **params)
         total = scatter_add_p.bind(mul(dx, mine), indices, mul(du, theirs), **params)
-        return out, div(total, max(count, ones(aval_of(count).strong())))
+        share = div(total, max(count, ones(aval_of(count).strong())))
+        return out, select(
+            eq(count, full(shape_of(x), -np.inf, dtype)), zeros(aval_of(share)), share
+        )
 
 
 scatter_add_p, scatter_sub_p, scatter_mul_p = ScatterAdd(), ScatterSub(), ScatterMul()
