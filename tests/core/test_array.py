@@ -3,6 +3,7 @@
 import copy
 import pickle
 import sys
+from collections.abc import Hashable
 
 import jax
 import numpy as np
@@ -240,6 +241,12 @@ def test_traced_values_refuse_to_be_python_values(name):
         # The message tells the user's line and what to write instead.
         assert "test_array.py" in str(raised.value)
         assert len(str(raised.value).splitlines()) > 2
+
+
+def test_arrays_are_not_hashable():
+    seen = [jnp.ones(2), namoo.random.key(0)]
+    namoo.jit(lambda x: seen.append(x))(jnp.ones(2))
+    assert not any(isinstance(x, Hashable) for x in seen)
 
 
 def test_derivatives_know_the_values():

@@ -75,7 +75,7 @@ class LateMethods:
 # Python looks these up on the class, so each one needs a placeholder there.
 _SPECIAL = """
 abs add and array bool complex contains copy deepcopy delitem divmod dlpack dlpack_device eq float
-floordiv format ge getitem gt hash index int invert iter le len lshift lt matmul mod mul ne neg or
+floordiv format ge getitem gt index int invert iter le len lshift lt matmul mod mul ne neg or
 pos pow radd rand rdivmod repr rfloordiv rlshift rmatmul rmod rmul ror round rpow rrshift rshift
 rsub rtruediv rxor setitem str sub truediv xor
 """.split()

@@ -31,6 +31,7 @@ class Array(LateMethods):
 
     # NumPy's operators leave the work to ours: `ndarray + Array` is an Array.
     __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]
 
     aval: ShapedArray
 

@@ -156,14 +156,6 @@ def _index(self: Array) -> int:
     return int(x._value)  # type: ignore[attr-defined]
 
 
-def _hash(self: Array) -> int:
-    kind = "traced array" if isinstance(self, Tracer) else "array"
-    raise TypeError(
-        f"unhashable type: an {kind} cannot be a dict key, a set's element or a static argument; "
-        "use a Python number or id(x)."
-    )
-
-
 def _array(self: Array, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     if isinstance(self, Tracer):
         self.refuse(errors.TracerArrayConversionError, "a NumPy array", ARRAY_ADVICE)
@@ -478,7 +470,6 @@ _METHODS: dict[str, Any] = {
     "__float__": _float,
     "__complex__": _complex,
     "__index__": _index,
-    "__hash__": _hash,
     "__array__": _array,
     "__array_namespace__": _namespace,
     "__iter__": _iterate,
