@@ -22,10 +22,8 @@ from namoo.primitives.gather_dimensions import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     as_starts,
-    check_batching,
-    check_dims,
     check_gather,
-    check_indices,
+    check_scatter,
     clipped_in_xla,
     default_fill,
     fill,
@@ -398,7 +396,8 @@ class Scatter(Primitive):
         unique_indices,
         mode,
     ):
-        self._check(x, indices, updates, dimension_numbers)
+        check_scatter(self.name, x, indices, updates, dimension_numbers)
+        self.check_dtype(x.dtype)
         return x
 
     def check_dtype(self, dtype: Any) -> None:
@@ -407,48 +406,6 @@ class Scatter(Primitive):
             raise TypeError(
                 f"{self.name} does not accept dtype {dtype}. "
                 f"Accepted dtypes are subtypes of {self.accepted.__name__}."
-            )
-
-    def _check(self, x, indices, updates, dnums):
-        name = self.name
-        check_indices(name, indices)
-        if x.dtype != updates.dtype:
-            raise TypeError(
-                f"lax.{name} requires operand and updates of the same dtype, got {x.dtype} and "
-                f"{updates.dtype}."
-            )
-        self.check_dtype(x.dtype)
-        ndim, update_ndim = len(x.shape), len(indices.shape) - 1 + len(dnums.update_window_dims)
-        if len(updates.shape) != update_ndim:
-            raise TypeError(
-                f"Updates tensor must be of rank {update_ndim}; got {len(updates.shape)}: it has "
-                f"shape {updates.shape}, and the indices have shape {indices.shape}."
-            )
-        check_dims("scatter", "update_window_dims", dnums.update_window_dims, update_ndim)
-        check_batching("scatter", x.shape, indices, dnums)
-        hidden = {*dnums.inserted_window_dims, *dnums.operand_batching_dims}
-        size = len(dnums.update_window_dims) + len(hidden)
-        if ndim != size:
-            raise TypeError(
-                f"Scatter op has window of size {size}; doesn't match operand of rank {ndim}. "
-                "Every axis of the operand must be a window axis or be inserted or batching; got "
-                f"{dnums} for an operand of shape {x.shape}."
-            )
-        window_axes = [d for d in range(ndim) if d not in hidden]
-        for d, e in zip(window_axes, dnums.update_window_dims, strict=True):
-            if updates.shape[e] > x.shape[d]:
-                raise TypeError(
-                    "Bounds of the window dimensions of updates must not exceed those of the "
-                    f"operand in scatter: axis {e} of the updates has length {updates.shape[e]}, "
-                    f"axis {d} of the operand {x.shape[d]}."
-                )
-        rest = [n for e, n in enumerate(updates.shape) if e not in dnums.update_window_dims]
-        if tuple(rest) != indices.shape[:-1]:
-            raise TypeError(
-                "Bounds of the scatter dimensions of updates must be the same as the bounds of the "
-                f"corresponding dimensions of scatter indices: {tuple(rest)} and "
-                f"{indices.shape[:-1]}; got updates of shape {updates.shape}, indices of "
-                f"shape {indices.shape} and {dnums}."
             )
 
     def jvp(self, primals, tangents, **params):

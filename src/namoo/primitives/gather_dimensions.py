@@ -328,6 +328,53 @@ def check_gather(
                 )
 
 
+def check_scatter(
+    name: str,
+    x: ShapedArray,
+    indices: ShapedArray,
+    updates: ShapedArray,
+    dnums: ScatterDimensionNumbers,
+) -> None:
+    check_indices(name, indices)
+    if x.dtype != updates.dtype:
+        raise TypeError(
+            f"lax.{name} requires operand and updates of the same dtype, got {x.dtype} and "
+            f"{updates.dtype}."
+        )
+    ndim, update_ndim = len(x.shape), len(indices.shape) - 1 + len(dnums.update_window_dims)
+    if len(updates.shape) != update_ndim:
+        raise TypeError(
+            f"Updates tensor must be of rank {update_ndim}; got {len(updates.shape)}: it has "
+            f"shape {updates.shape}, and the indices have shape {indices.shape}."
+        )
+    check_dims("scatter", "update_window_dims", dnums.update_window_dims, update_ndim)
+    check_batching("scatter", x.shape, indices, dnums)
+    hidden = {*dnums.inserted_window_dims, *dnums.operand_batching_dims}
+    size = len(dnums.update_window_dims) + len(hidden)
+    if ndim != size:
+        raise TypeError(
+            f"Scatter op has window of size {size}; doesn't match operand of rank {ndim}. "
+            "Every axis of the operand must be a window axis or be inserted or batching; got "
+            f"{dnums} for an operand of shape {x.shape}."
+        )
+    window_axes = [d for d in range(ndim) if d not in hidden]
+    for d, e in zip(window_axes, dnums.update_window_dims, strict=True):
+        if updates.shape[e] > x.shape[d]:
+            raise TypeError(
+                "Bounds of the window dimensions of updates must not exceed those of the "
+                f"operand in scatter: axis {e} of the updates has length {updates.shape[e]}, "
+                f"axis {d} of the operand {x.shape[d]}."
+            )
+    rest = [n for e, n in enumerate(updates.shape) if e not in dnums.update_window_dims]
+    if tuple(rest) != indices.shape[:-1]:
+        raise TypeError(
+            "Bounds of the scatter dimensions of updates must be the same as the bounds of the "
+            f"corresponding dimensions of scatter indices: {tuple(rest)} and "
+            f"{indices.shape[:-1]}; got updates of shape {updates.shape}, indices of "
+            f"shape {indices.shape} and {dnums}."
+        )
+
+
 # The fields of the two kinds of dimension numbers in StableHLO, in our order.
 _FIELDS = {
     "gather": (
