@@ -14,10 +14,10 @@ def sequential_vmap(f: Callable) -> custom_vmap:
     """Make `vmap` of a function run it on one example after another.
 
     Args:
-      f: a function of trees of arrays.
+        f: a function of trees of arrays.
 
     Returns:
-      the same function, which `vmap` turns into `lax.map`.
+        the same function, which `vmap` turns into `lax.map`.
 
     >>> import namoo
     >>> import namoo.numpy as jnp

@@ -94,18 +94,18 @@ def print(
     """Print values when the program runs, also inside of `jit`, `vmap`, `grad` and loops.
 
     Args:
-      fmt: a format string as for `str.format`, such as "x is {x}, y is {}"; if None, the result is
-        this function with the options given.
-      *args: values for the `{}` in it: arrays, trees of them, or anything else.
-      ordered: print in the order of the program; here it always is.
-      partitioned: has no effect.
-      skip_format_check: do not check the format string before the program runs.
-      **kwargs: values for the `{name}` in it.
+        fmt: a format string as for `str.format`, such as "x is {x}, y is {}"; if None, the result
+            is this function with the options given.
+        *args: values for the `{}` in it: arrays, trees of them, or anything else.
+        ordered: print in the order of the program; here it always is.
+        partitioned: has no effect.
+        skip_format_check: do not check the format string before the program runs.
+        **kwargs: values for the `{name}` in it.
 
     Raises:
-      ValueError: an argument is not used by the format string.
-      IndexError: the format string uses more arguments than there are.
-      KeyError: the format string uses a name that is not given.
+        ValueError: an argument is not used by the format string.
+        IndexError: the format string uses more arguments than there are.
+        KeyError: the format string uses a name that is not given.
 
     >>> import namoo
     >>> import namoo.numpy as jnp
@@ -143,13 +143,13 @@ def log(
     """As `debug.print`, but to the logger `namoo.debug`, at level INFO.
 
     Args:
-      fmt: a format string as for `str.format`; if None, the result is this function with the
-        options given.
-      *args: values for the `{}` in it.
-      ordered: log in the order of the program; here it always is.
-      partitioned: has no effect.
-      skip_format_check: do not check the format string before the program runs.
-      **kwargs: values for the `{name}` in it.
+        fmt: a format string as for `str.format`; if None, the result is this function with the
+            options given.
+        *args: values for the `{}` in it.
+        ordered: log in the order of the program; here it always is.
+        partitioned: has no effect.
+        skip_format_check: do not check the format string before the program runs.
+        **kwargs: values for the `{name}` in it.
 
     >>> import namoo
     >>> from namoo import debug
@@ -190,15 +190,15 @@ def breakpoint(
     this run, where in the function itself they are traced. Type `p x` to see one and `c` to go on.
 
     Args:
-      backend: 'cli' or None, which is the same.
-      filter_frames: has no effect: only your own function is shown.
-      num_frames: has no effect, likewise.
-      ordered: stop in the order of the program; here it always does.
-      token: has no effect.
-      **kwargs: passed to `pdb.Pdb`.
+        backend: 'cli' or None, which is the same.
+        filter_frames: has no effect: only your own function is shown.
+        num_frames: has no effect, likewise.
+        ordered: stop in the order of the program; here it always does.
+        token: has no effect.
+        **kwargs: passed to `pdb.Pdb`.
 
     Raises:
-      ValueError: the backend is unknown.
+        ValueError: the backend is unknown.
     """
     if backend not in (None, "cli"):
         raise ValueError(f"debug.breakpoint: the backend must be 'cli' or None, got {backend!r}.")
@@ -228,21 +228,21 @@ def visualize_sharding(
     max_width: int = 80,
     color_map: Callable[[float], Sequence[float]] | None = None,
 ) -> None:
-    """Print which part of an array of some shape lies on which devices, as a picture.
+    """Print a picture of which devices hold which part of an array of a given shape.
 
-    Of an array with more than two dimensions those that are split are shown.
+    If the array has more than two dimensions, the picture shows those that are split.
 
     Args:
-      shape: the shape of the array.
-      sharding: how it lies on devices.
-      use_color: colour the parts, where the output is a terminal.
-      scale: how large the picture is.
-      min_width: the least width of a part, in letters.
-      max_width: the greatest width of the picture, in letters.
-      color_map: gives a colour (red, green, blue, each up to 1) for a number from 0 to 1.
+        shape: the shape of the array.
+        sharding: the sharding of the array.
+        use_color: colour the parts, where the output is a terminal.
+        scale: how large the picture is.
+        min_width: the least width of a part, in letters.
+        max_width: the greatest width of the picture, in letters.
+        color_map: gives a colour (red, green, blue, each up to 1) for a number from 0 to 1.
 
     Raises:
-      ValueError: more than two dimensions are split, or one cannot be split evenly.
+        ValueError: more than two dimensions are split, or one cannot be split evenly.
 
     Example:
         >>> import namoo
@@ -273,8 +273,8 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
     Under `jit` it is called when the program is compiled, which decides where values lie.
 
     Args:
-      value: an array, or a tree of them.
-      callback: called with the sharding of each.
+        value: an array, or a tree of them.
+        callback: called with the sharding of each.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -297,11 +297,11 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
-    """Print which part of an array lies on which devices, as a picture.
+    """Print a picture of which devices hold which part of an array.
 
     Args:
-      arr: the array.
-      **kwargs: as for `visualize_sharding`.
+        arr: the array.
+        **kwargs: as for `visualize_sharding`.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -20,12 +20,12 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Flatten a tree of arrays into a vector.
 
     Args:
-      pytree: a tree of arrays and numbers.
+        pytree: a tree of arrays and numbers.
 
     Returns:
-      the vector, of the leaves' common dtype, and the function that turns such a vector back into
-      a tree with the leaves' own shapes and dtypes. If all leaves have one dtype, it takes vectors
-      of any.
+        the vector, of the leaves' common dtype, and the function that turns such a vector back
+        into a tree with the leaves' own shapes and dtypes. If all leaves have one dtype, it takes
+        vectors of any dtype.
 
     >>> import namoo.numpy as jnp
     >>> vector, unravel = ravel_pytree({"a": 1.0, "b": jnp.zeros((2, 2))})

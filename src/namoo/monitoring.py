@@ -1,6 +1,6 @@
-"""Events: a program tells that something happened, and whoever registered a listener hears of it.
+"""Events: a program records that something happened, and registered listeners are called.
 
-namoo tells how long it traces and compiles, as JAX does: `TRACE` and `COMPILE`.
+namoo records how long it traces and compiles, as JAX does: `TRACE` and `COMPILE`.
 
 >>> heard = []
 >>> listener = lambda event, seconds, fun_name: heard.append((event, fun_name))
@@ -127,7 +127,7 @@ def unregister_event_listener(callback: Listener) -> None:
     """No longer call a function at `record_event`.
 
     Raises:
-      AssertionError: it is not registered.
+        AssertionError: it is not registered.
     """
     _unregister(callback, _events, register_event_listener)
 
@@ -136,7 +136,7 @@ def unregister_event_duration_listener(callback: Listener) -> None:
     """No longer call a function at `record_event_duration_secs`.
 
     Raises:
-      AssertionError: it is not registered.
+        AssertionError: it is not registered.
     """
     _unregister(callback, _durations, register_event_duration_secs_listener)
 
@@ -145,7 +145,7 @@ def unregister_event_time_span_listener(callback: Listener) -> None:
     """No longer call a function at `record_event_time_span`.
 
     Raises:
-      AssertionError: it is not registered.
+        AssertionError: it is not registered.
     """
     _unregister(callback, _time_spans, register_event_time_span_listener)
 
@@ -154,7 +154,7 @@ def unregister_scalar_listener(callback: Listener) -> None:
     """No longer call a function at `record_scalar`.
 
     Raises:
-      AssertionError: it is not registered.
+        AssertionError: it is not registered.
     """
     _unregister(callback, _scalars, register_scalar_listener)
 

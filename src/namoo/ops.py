@@ -99,17 +99,17 @@ def segment_sum(
     """Add the elements of each segment.
 
     Args:
-      data: an array.
-      segment_ids: the segment of each element along the leading axes; those out of range, negative
-        ones included, are left out.
-      num_segments: how many segments there are; needed under `jit`.
-      indices_are_sorted: a promise that the ids are sorted.
-      unique_indices: a promise that the ids are unique.
-      bucket_size: add this many elements at a time, then the sums.
-      mode: what to do with ids out of range.
+        data: an array.
+        segment_ids: the segment of each element along the leading axes; those out of range,
+            negative ones included, are left out.
+        num_segments: how many segments there are; needed under `jit`.
+        indices_are_sorted: a promise that the ids are sorted.
+        unique_indices: a promise that the ids are unique.
+        bucket_size: add this many elements at a time, then the sums.
+        mode: what to do with ids out of range.
 
     Returns:
-      an array with one row per segment.
+        an array with one row per segment.
 
     >>> import namoo.numpy as jnp
     >>> segment_sum(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))

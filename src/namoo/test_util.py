@@ -231,18 +231,18 @@ def check_jvp(
     """Compare a forward derivative with finite differences, along one random direction.
 
     Args:
-      f: the function.
-      f_jvp: takes a tuple of arguments and one of tangents, and gives the value and its tangent, as
-        `functools.partial(namoo.jvp, f)`.
-      args: the arguments, a tuple; leaves that are no floats are held still.
-      atol: how far results may be apart, a number or one for each dtype; a result is allowed this
-        as many times as it has elements.
-      rtol: the same, in proportion to the result.
-      eps: the step of the finite difference.
-      err_msg: what messages begin with.
+        f: the function.
+        f_jvp: takes a tuple of arguments and one of tangents, and gives the value and its tangent,
+            as `functools.partial(namoo.jvp, f)`.
+        args: the arguments, a tuple; leaves that are no floats are held still.
+        atol: how far results may be apart, a number or one for each dtype; a result is allowed this
+            as many times as it has elements.
+        rtol: the same, in proportion to the result.
+        eps: the step of the finite difference.
+        err_msg: what messages begin with.
 
     Raises:
-      AssertionError: the derivative is wrong.
+        AssertionError: the derivative is wrong.
 
     >>> import functools, namoo, namoo.numpy as jnp
     >>> check_jvp(jnp.sin, functools.partial(namoo.jvp, jnp.sin), (jnp.ones(3),))
@@ -280,17 +280,17 @@ def check_vjp(
     be that of `c` with the finite difference along `t`.
 
     Args:
-      f: the function.
-      f_vjp: takes the arguments, and gives the value and a function from cotangents of the value to
-        a tuple of cotangents of the arguments, as `functools.partial(namoo.vjp, f)`.
-      args: the arguments, a tuple; leaves that are no floats are held still.
-      atol: how far the products may be apart, a number or one for each dtype.
-      rtol: the same, in proportion to the product.
-      eps: the step of the finite difference.
-      err_msg: what messages begin with.
+        f: the function.
+        f_vjp: takes the arguments, and gives the value and a function from cotangents of the value
+            to a tuple of cotangents of the arguments, as `functools.partial(namoo.vjp, f)`.
+        args: the arguments, a tuple; leaves that are no floats are held still.
+        atol: how far the products may be apart, a number or one for each dtype.
+        rtol: the same, in proportion to the product.
+        eps: the step of the finite difference.
+        err_msg: what messages begin with.
 
     Raises:
-      AssertionError: the derivative is wrong.
+        AssertionError: the derivative is wrong.
 
     >>> import functools, namoo, namoo.numpy as jnp
     >>> check_vjp(jnp.sin, functools.partial(namoo.vjp, jnp.sin), (jnp.ones(3),))
@@ -393,20 +393,20 @@ def check_grads(
     """Compare the derivatives of a function with finite differences, along random directions.
 
     Args:
-      f: the function.
-      args: the arguments, a tuple of trees; leaves that are no floats are held still, and results
-        that are none are not looked at.
-      order: derivatives are checked up to this order, each mode of each mode.
-      modes: of 'fwd' (`jvp`), 'rev' (`vjp`) and 'lin' (`linearize`), one or several.
-      atol: how far numbers may be apart, a number or one for each dtype; what suits the dtypes
-        where there is none.
-      rtol: the same, in proportion to the number.
-      eps: the step of finite differences; `EPS` if None.
+        f: the function.
+        args: the arguments, a tuple of trees; leaves that are no floats are held still, and results
+            that are none are not looked at.
+        order: derivatives are checked up to this order, each mode of each mode.
+        modes: of 'fwd' (`jvp`), 'rev' (`vjp`) and 'lin' (`linearize`), one or several.
+        atol: how far numbers may be apart, a number or one for each dtype; what suits the dtypes
+            where there is none.
+        rtol: the same, in proportion to the number.
+        eps: the step of finite differences; `EPS` if None.
 
     Raises:
-      AssertionError: a derivative is wrong; it names the mode, the order, the worst leaf and its
-        two numbers.
-      TypeError: no argument or no result has a derivative.
+        AssertionError: a derivative is wrong; it names the mode, the order, the worst leaf and its
+            two numbers.
+        TypeError: no argument or no result has a derivative.
 
     >>> import namoo, namoo.numpy as jnp
     >>> check_grads(lambda p, n: p["w"] ** n, ({"w": jnp.ones(3)}, 2), order=2)

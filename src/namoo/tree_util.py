@@ -96,14 +96,14 @@ tree_unflatten = tree.unflatten
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Tells whether none of some objects is a node.
+    """Return whether all objects are leaves.
 
     Args:
-      iterable: the objects.
-      is_leaf: takes each object, and each subtree of it; True makes it a leaf.
+        iterable: the objects.
+        is_leaf: takes each object, and each subtree of it; True makes it a leaf.
 
     Returns:
-      True if every object is a leaf.
+        True if every object is a leaf.
 
     >>> all_leaves([1, "a"]), all_leaves([1, [2]])
     (True, False)
@@ -117,10 +117,10 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """Lists the structures of the children of a structure's root.
 
     Args:
-      treedef: a structure.
+        treedef: a structure.
 
     Returns:
-      One structure for each child.
+        One structure for each child.
 
     >>> treedef_children(tree.structure([(1, 2), 3, {"a": 4}]))
     [PyTreeDef((*, *)), PyTreeDef(*), PyTreeDef({'a': *})]
@@ -129,13 +129,13 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Tells whether a structure has a single node.
+    """Return whether a structure is a single leaf.
 
     Args:
-      treedef: a structure.
+        treedef: a structure.
 
     Returns:
-      True for the structure of a leaf, and for that of a node without children.
+        True for the structure of a leaf, and for that of a node without children.
 
     >>> treedef_is_leaf(tree.structure(1)), treedef_is_leaf(tree.structure([1]))
     (True, False)
@@ -147,10 +147,10 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """Makes the structure of a tuple from the structures of its children.
 
     Args:
-      treedefs: structures.
+        treedefs: structures.
 
     Returns:
-      The structure.
+        The structure.
 
     >>> treedef_tuple([tree.structure([1, 2]), tree.structure({"a": 3})])
     PyTreeDef(([*, *], {'a': *}))

@@ -16,6 +16,7 @@ import namoo.numpy as jnp
 from namoo import lax
 
 namoo.config.update("engine", "native")
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
 
 def send(number, delay=0.3):
     threading.Timer(delay, os.kill, (os.getpid(), number)).start()

@@ -163,7 +163,7 @@ WRONG = [
     (C64, "RFFT", (4,), "use FFT"),
     (C64, "FFT", (5,), r"\(5,\).*\(2, 3, 4\)"),
     (F32, "RFFT", (5,), r"\(5,\).*\(2, 3, 4\)"),
-    (C64, "FFT", (1, 2, 3, 4), "more entries"),
+    (C64, "FFT", (1, 2, 3, 4), "at least as many input dimensions"),
     (F32.astype(np.float16), "RFFT", (4,), "float16"),
     (C64, "foo", (4,), "one of FFT, IFFT, RFFT, IRFFT"),
     (C64, 0, (4,), "FftType or its name"),

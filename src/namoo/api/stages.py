@@ -65,8 +65,8 @@ class Traced:
     @property
     def out_info(self) -> Any:
         """The types of the result, as a tree of `ShapeDtypeStruct`s with their `out_shardings`."""
-        told = self._jitted._shardings
-        return self._types(None if told is None else told.wanted(self._traced))
+        shardings = self._jitted._shardings
+        return self._types(None if shardings is None else shardings.wanted(self._traced))
 
     def _types(self, shardings: Sequence[Any] | None) -> Any:
         """Return the types of the result, with a sharding for each leaf that is an array."""

@@ -184,8 +184,8 @@ def _write(
     files.make_folder(folder)
     with files.locked(folder, exclusive=True):
         _clean(folder)
-        told = _write_arrays(folder, secrets.token_hex(4), 0, arrays, limit)
-        _write_manifest(folder, {**manifest, **told})
+        files_written = _write_arrays(folder, secrets.token_hex(4), 0, arrays, limit)
+        _write_manifest(folder, {**manifest, **files_written})
         _clean(folder)
 
 
@@ -206,8 +206,8 @@ def _write_together(
         else:
             arrays = multiprocess.own_arrays(manifest["leaves"], arrays)
         barrier(f"save {token}: writing")
-        told = _write_arrays(folder, token, number, arrays, limit)
-        multiprocess.write_part(folder, token, number, {**manifest, **told})
+        files_written = _write_arrays(folder, token, number, arrays, limit)
+        multiprocess.write_part(folder, token, number, {**manifest, **files_written})
         barrier(f"save {token}: written")
         if number == 0:
             _write_manifest(folder, multiprocess.joined(folder, token, count))

@@ -108,8 +108,8 @@ def fit(
     }
     needed = {name: leaf for name, leaf in wanted.items() if not _is_static(leaf)}
     expected = needed if missing == "error" else {n: x for n, x in needed.items() if n in found}
-    told = {n: x for n, x in found.items() if n in expected or n not in wanted}
-    differences = _differences(expected, told, cast)
+    compared = {n: x for n, x in found.items() if n in expected or n not in wanted}
+    differences = _differences(expected, compared, cast)
     if extra == "ignore" or only is not None:
         differences = [d for d in differences if d.kind != "unexpected"]
     if differences:

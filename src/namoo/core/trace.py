@@ -2,7 +2,7 @@
 
 At every moment one *current* trace interprets the operations that are bound.  A transformation
 makes a trace whose parent is the current one, makes itself current while it runs the user's
-function, and handles each operation by binding mutable on its parent.  The bottom one,
+function, and handles each operation by binding others on its parent.  The bottom one,
 `EvalTrace`, computes with NumPy.
 """
 

@@ -27,7 +27,7 @@ def of_platform(platform: str | None = None) -> list[Device]:
     """Return the devices of a platform; by default of the best one, accelerators before CPUs.
 
     Raises:
-      RuntimeError: There are none.
+        RuntimeError: There are none.
     """
     found = [d for provider in providers for d in provider()]
     cpu = [d for d in found if d.platform == "cpu"] or cpus()

@@ -18,7 +18,7 @@ from namoo._base.floating_errors import floating_errors_ignored
 from namoo._base.source_context import at_user_line, called_by_user, warn_user
 from namoo.core.array import Array, EagerArray, own_copy, to_numpy
 from namoo.core.avals import ShapeDtypeStruct, canonical_shape
-from namoo.core.trace import Tracer, context, eval_trace
+from namoo.core.trace import Tracer, context
 from namoo.dimensions import sizes
 from namoo.primitives import shape as lax
 from namoo.transforms.stage import placeholder
@@ -33,7 +33,7 @@ def is_arraylike(x: Any) -> bool:
     if isinstance(x, OPERANDS):
         return not isinstance(x, (np.str_, np.bytes_))
     if isinstance(x, ShapeDtypeStruct):
-        return context.trace is not eval_trace
+        return not context.trace.eager
     return getattr(x, "__jax_array__", None) is not None
 
 

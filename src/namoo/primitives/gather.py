@@ -429,8 +429,8 @@ class Scatter(Primitive):
     def _stayed(self, x, indices, updates_shape, params):
         """Which elements of the updates are in the result, not overwritten by a later one."""
         number = reshape(iota(np.int32, math.prod(updates_shape)), updates_shape)
-        nobody = broadcast(np.int32(-1), shape_of(x))
-        holder = self.bind(nobody, indices, number, **params)
+        untouched = broadcast(np.int32(-1), shape_of(x))
+        holder = self.bind(untouched, indices, number, **params)
         return eq(read_back(holder, indices, updates_shape, **params), number)
 
     def batch(self, xs, dims, *, dimension_numbers, **params):

@@ -68,7 +68,7 @@ def _nodes(coordinate: Array, order: int) -> list[tuple[Array, Any]]:
 _FILTERS = {"mirror": "mirror", "reflect": "reflect", "wrap": "grid-wrap"}
 """SciPy's names of the modes that continue an array by itself."""
 _MARGIN = 12
-"""How far a spline feels what lies beyond the edge of an array."""
+"""How many elements beyond the edge of an array affect a spline inside."""
 
 
 @cached("scipy.ndimage spline filters", bound=64, keyed_by="size, order, mode")
@@ -116,7 +116,7 @@ def map_coordinates(
             broadcast.
         order: 0 for the nearest element, 1 for linear interpolation, 2 to 5 for splines of that
             degree through all elements.
-        mode: what lies outside of the array: 'constant' for `cval`, 'nearest' for its edge, 'wrap'
+        mode: the values outside of the array: 'constant' for `cval`, 'nearest' for its edge, 'wrap'
             for copies, 'mirror' and 'reflect' for mirror images about the centres or the edges of
             the outermost elements.
         cval: the value outside, for 'constant'.

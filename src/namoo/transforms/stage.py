@@ -23,7 +23,7 @@ from namoo.core.jaxpr import (
     literal_value,
 )
 from namoo.core.primitive import Primitive
-from namoo.core.trace import Trace, Tracer, context, eval_trace, set_trace
+from namoo.core.trace import EvalTrace, Trace, Tracer, context, set_trace
 
 leaks = later("namoo.analysis.leaks")
 
@@ -163,7 +163,7 @@ def placeholder(x: ShapeDtypeStruct) -> Any:
     """
     trace: Any = context.trace
     while type(trace) is not StageTrace:
-        if trace is eval_trace:
+        if isinstance(trace, EvalTrace):
             to_numpy(x)  # refuses it
         trace = trace.parent
     return StageTracer(trace, trace._constant(x, aval_of(x)))

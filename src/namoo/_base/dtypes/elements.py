@@ -117,7 +117,7 @@ can_cast = np.can_cast
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether one type is, or lies below, another: `bfloat16` is `floating`, keys are `prng_key`.
+    """Whether a type is a subtype of another: `bfloat16` is `floating`, keys are `prng_key`.
 
     Args:
         a, b: dtypes, names, scalar types, or NumPy's abstract types such as `numpy.floating`.

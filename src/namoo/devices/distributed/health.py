@@ -89,7 +89,7 @@ class Peer:
 
 
 class Server(threading.Thread):
-    """Tracks all members, and tells them when all have joined and which one is lost.
+    """Tracks all members, and notifies them when all have joined or one is lost.
 
     A connection is a stranger's until it has authenticated and joined. An error of a stranger
     closes only its own connection. Strangers are limited in number, time and rate, so they can
@@ -135,7 +135,7 @@ class Server(threading.Thread):
         self._welcome: dict[str, Any] | None = None
         self._greeted = self._over = False
         self.condemned = threading.Event()
-        """Set when the members have been told that one is lost."""
+        """Set when the members have been notified that one is lost."""
         self._reported = time.monotonic()
         self._handlers: dict[str, tuple[type, Callable[[Peer, Any], None]]] = {
             "beat": (int, self._on_beat),
@@ -145,9 +145,9 @@ class Server(threading.Thread):
             "failed": (str, self._on_failed),
         }
 
-    def welcome(self, **told: Any) -> None:
+    def welcome(self, **message: Any) -> None:
         """Set the message that members get when all have joined."""
-        self._welcome = told
+        self._welcome = message
 
     def run(self) -> None:
         last = 0.0
