@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 from namoo._base import instrument
+from namoo._base.caches import cached
 from namoo._base.config import config
+from namoo._base.source_context import warn_user
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.engines.base import Executable
 from namoo.engines.registry import default, home
@@ -28,7 +31,7 @@ def _compiled(program: ClosedJaxpr, options: dict[str, Any] | None) -> Executabl
         engine = "xla"  # native code runs on the host's first CPU only
     looking = config.debug_nans or config.debug_infs or config.debug_key_reuse
     looking = looking or config.strict and engine == "xla"
-    if looking or engine == "interpreter":
+    if looking or engine == "interpreter" or engine == "native" and not _has_llvm():
         from namoo.engines.interpreter import interpreter
 
         return interpreter.compile(program, options)
@@ -39,3 +42,16 @@ def _compiled(program: ClosedJaxpr, options: dict[str, Any] | None) -> Executabl
     from namoo.engines.native.engine import native
 
     return native.compile(program, {**(options or {}), "strict": config.strict})
+
+
+@cached("engines llvmlite is installed", bound=1, keyed_by="nothing", kept=True)
+def _has_llvm() -> bool:
+    """Whether native code can be made; warn once if not."""
+    if importlib.util.find_spec("llvmlite") is not None:
+        return True
+    warn_user(
+        "llvmlite is not installed, so compiled functions run operation by operation: results are "
+        "the same, but they take longer. Install it with `pip install llvmlite`, or choose the "
+        "interpreter with NAMOO_ENGINE=interpreter."
+    )
+    return False

@@ -20,10 +20,13 @@ from namoo.primitives.shape import broadcast_to, convert_element_type, moveaxis
 __all__ = ["fft", "fft_p", "FftType"]
 
 
-@cached("primitives.fft SciPy module", bound=1, keyed_by="nothing", kept=True)
-def _scipy() -> Any:
-    import scipy.fft
-
+@cached("primitives.fft module", bound=1, keyed_by="nothing", kept=True)
+def _transforms() -> Any:
+    """SciPy's transforms, or NumPy's, which take longer, where SciPy is not installed."""
+    try:
+        import scipy.fft
+    except ModuleNotFoundError:
+        return np.fft
     return scipy.fft
 
 
@@ -47,12 +50,12 @@ class Fft(Primitive):
             return np.zeros(out.shape, out.dtype)
         axes = range(-len(fft_lengths), 0)
         if fft_type == FftType.FFT:
-            return _scipy().fftn(x, axes=axes)
+            return _transforms().fftn(x, axes=axes)
         if fft_type == FftType.IFFT:
-            return _scipy().ifftn(x, axes=axes)
+            return _transforms().ifftn(x, axes=axes)
         if fft_type == FftType.RFFT:
-            return _scipy().rfftn(x, axes=axes)
-        return _scipy().irfftn(x, s=fft_lengths, axes=axes)
+            return _transforms().rfftn(x, axes=axes)
+        return _transforms().irfftn(x, s=fft_lengths, axes=axes)
 
     def abstract(self, x, *, fft_type, fft_lengths):
         n = len(fft_lengths)
