@@ -24,7 +24,7 @@ from conformance.harness import (
     subsets,
     tangents_for,
 )
-from namoo._base.config import eager_shortcuts, enable_x64
+from namoo._base.config import config, eager_shortcuts, enable_x64
 from namoo.analysis.reflection import check_jaxpr
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
@@ -454,6 +454,8 @@ def assert_close_or_flat(found, wanted, slope, rtol):
 @in_x64
 def test_staged_is_eager(sample):
     """The program of the primitive, of its derivative and of its batch computes the same."""
+    # Equal bits are for two ways to call NumPy; machine code rounds `sin` in its own way.
+    config.update("engine", "interpreter")
     args = sample.operands()
 
     def agree(fun, args, where):
