@@ -30,6 +30,8 @@ class SymbolicScope:
                 f"[{constraints!r}]"
             )
         self.constraints = tuple(constraints)
+        self.stated: list[tuple[str, str, Any]] = []
+        """The constraints as they were given: text, sign, left minus right side."""
         self._explicit: list[DimExpr] = []
         self._rules: dict[Term, tuple[int, Any]] = {}
         self._known: dict[DimExpr, Bounds] = {}
@@ -57,6 +59,7 @@ class SymbolicScope:
         )
         if high < 0 or (sign == "==" and low > 0):
             raise ValueError(f"Unsatisfiable explicit constraint: {text.strip()}")
+        self.stated.append((text, sign, difference))
         if not isinstance(difference, DimExpr):
             return
         if sign == "==":
