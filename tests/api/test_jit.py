@@ -170,6 +170,47 @@ def test_equal_lambdas_share_their_programs_and_others_do_not():
     assert [int(f(1)) for f in closures] == [1, 2, 3]
 
 
+def with_jvp(k):
+    f = namoo.custom_jvp(lambda x: jnp.sin(x))
+    f.defjvp(lambda xs, ts: (f(*xs), k * ts[0]))
+    return namoo.grad(f)
+
+
+def with_vjp(k):
+    f = namoo.custom_vjp(lambda x: jnp.sin(x))
+    f.defvjp(lambda x: (f(x), ()), lambda _, ct: (k * ct,))
+    return namoo.grad(f)
+
+
+def with_vmap_rule(k):
+    f = namoo.custom_batching.custom_vmap(lambda x: jnp.sin(x))
+    f.def_vmap(lambda size, batched, x: (k * jnp.ones_like(x), True))
+    return lambda x: namoo.vmap(f)(x[None])[0]
+
+
+def with_static_argument(k):
+    f = namoo.jit(lambda x, k: k * jnp.ones_like(x), static_argnums=1 if k == 2.0 else ())
+    return lambda x: f(x, k)
+
+
+@pytest.mark.parametrize("make", [with_jvp, with_vjp, with_vmap_rule, with_static_argument])
+def test_functions_with_other_rules_or_options_are_other_functions(make):
+    def run(f):
+        return namoo.jit(lambda x: f(x))(jnp.float32(0.5))
+
+    assert [run(make(k)) for k in (2.0, 3.0, 2.0, 3.0)] == [2.0, 3.0, 2.0, 3.0]
+
+
+def test_a_rule_that_is_set_later_is_the_one_that_counts():
+    def run(k):
+        f = namoo.custom_jvp(lambda x: jnp.sin(x))
+        g = namoo.jit(lambda x: namoo.jvp(f, (x,), (x,))[1])
+        f.defjvp(lambda xs, ts: (f(*xs), k * ts[0]))
+        return g(1.0)
+
+    assert (run(2.0), run(3.0)) == (2.0, 3.0)
+
+
 def test_functions_that_read_what_may_change_are_traced_anew():
     settings = {"n": 1}
     results = []
@@ -683,6 +724,7 @@ def test_make_jaxpr_is_part_of_the_name():
         return x
 
     assert namoo.make_jaxpr(f).__name__ == "make_jaxpr(f)"
+    assert namoo.make_jaxpr(f).__qualname__ == f"make_jaxpr({f.__qualname__})"
     assert namoo.make_jaxpr(functools.partial(f)).__name__ == "make_jaxpr(f)"
 
 

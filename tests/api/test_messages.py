@@ -361,6 +361,35 @@ def test_retraces_are_logged_in_the_words_of_jax(caplog):
     assert "different tracing context" in context and "now warn and before" in context
 
 
+@pytest.mark.parametrize("asked", [True, False])
+def test_traces_and_compilations_are_logged(caplog, asked):
+    f = namoo.jit(lambda x: jnp.cos(x) * 7)
+    f.clear_cache()
+    level = logging.WARNING if asked else logging.DEBUG
+    with namoo.log_compiles(asked), caplog.at_level(level):
+        f(x2)
+        f(x2)
+    texts = [record.getMessage() for record in caplog.records if record.name == "namoo"]
+    starts = ["Finished tracing <lambda>", "Compiling jit(", "Finished compilation of jit("]
+    assert len(texts) == 3
+    assert all(map(str.startswith, texts, starts))
+    assert {record.levelno for record in caplog.records if record.name == "namoo"} == {level}
+
+
+def test_static_values_that_cannot_be_compared_are_traced():
+    class Incomparable:
+        def __hash__(self):
+            return 1
+
+        def __eq__(self, other):
+            raise NotImplementedError
+
+    f = namoo.jit(lambda x, how: x, static_argnums=1)
+    assert f(1.0, 1) == f(1.0, Incomparable()) == 1.0
+    with pytest.raises(ValueError, match="static arguments should be comparable using __eq__"):
+        f(1.0, Incomparable())
+
+
 def test_types_and_traced_values_are_printed_as_jax_prints_them():
     shown = []
 

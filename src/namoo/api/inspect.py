@@ -101,7 +101,9 @@ def make_jaxpr(
             closed, shape = _stage(of_dynamic if fixed else fun, dynamic, kwargs, "make_jaxpr")
         return (closed, shape) if return_shape else closed
 
-    make.__name__ = make.__qualname__ = f"make_jaxpr({function_name(fun)})"
+    name = function_name(fun)
+    make.__name__ = f"make_jaxpr({name})"
+    make.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', name)})"
     return make
 
 

@@ -283,6 +283,10 @@ class Jitted(dispatch.Dispatcher):
             self._options += (self._engine, self._shardings)
         self._cache_or_none: _Cache | None = None
 
+    def _namoo_identity(self) -> tuple:
+        """What decides a call; see `memo.identity`."""
+        return self._fun, self._options
+
     @property
     def _cache(self) -> _Cache:
         # Looked up at the first call: a decorated function may close over names that are defined
@@ -551,11 +555,9 @@ class Jitted(dispatch.Dispatcher):
         record = Retrace(why, user_source(), traced.cost)
         cache.records.append(record)
         del cache.records[:-1000], cache.signatures[:-_COMPARED]
-        if config.explain_cache_misses or config.log_compiles:
-            import logging
-
-            text = "Finished tracing %s for jit, a TRACING CACHE MISS: %s"
-            logging.getLogger("namoo").warning(text, self._name, record)
+        text = "Finished tracing %s for jit, a TRACING CACHE MISS: %s"
+        asked = config.explain_cache_misses or config.log_compiles
+        instrument.log(asked, text, self._name, record)
         cache.programs[key] = traced
         cache.keys[traced.number] = key
         _recent[traced.number] = weakref.ref(cache)

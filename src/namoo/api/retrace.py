@@ -92,8 +92,8 @@ def _differences(old: Signature, new: Signature, paths: Paths):
             if a != b:
                 yield f"different input types: at {path}, {_change(a, b)}"
     for (name, a), (_, b) in zip(old.static, new.static, strict=False):
-        # As the cache does: values of different hashes are not compared, which may raise.
-        if hash(a) != hash(b) or a != b:
+        # As the cache does: values of other classes or hashes are not compared, which may raise.
+        if type(a) is not type(b) or hash(a) != hash(b) or a != b:
             yield f"different value of static args: at {name}, now {b!r} and before {a!r}"
     if len(old.static) != len(new.static):
         yield "different number of static args"

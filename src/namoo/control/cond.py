@@ -14,7 +14,7 @@ from namoo._base.source_context import at_user_line, entry_point
 from namoo.analysis.dead_code import chosen, dce, dependent, has_checks, has_io, prune, reads
 from namoo.control.collective_primitives import vary_p
 from namoo.control.scan import one_by_one
-from namoo.control.trees import as_arrays, share_consts, staged, type_differences
+from namoo.control.trees import as_arrays, share_consts, type_differences
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Var, jaxpr_as_fun
@@ -35,6 +35,7 @@ from namoo.transforms.jvp import jvp, jvp_jaxpr
 from namoo.transforms.linear import linearize_jaxpr, tangents_out
 from namoo.transforms.program import Call, ProgramPrimitive, interpret
 from namoo.transforms.stage import stage_closed
+from namoo.transforms.staged import staged
 from namoo.transforms.transpose import transpose_jaxpr
 
 

@@ -14,7 +14,7 @@ from namoo._base.config import config
 from namoo._base.source_context import at_user_line, entry_point
 from namoo.control.collective_primitives import vary_p
 from namoo.control.scan import scan_p
-from namoo.control.trees import Staged, as_arrays, carry_differences, leaf_avals, staged
+from namoo.control.trees import as_arrays, carry_differences, leaf_avals
 from namoo.control.while_loop import while_p
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
@@ -26,6 +26,7 @@ from namoo.primitives.elementwise import max as maximum
 from namoo.primitives.shape import convert_element_type, expand_dims, reshape, rev, shape_of
 from namoo.primitives.slicing import concatenate, dynamic_index_in_dim, pad, slice_in_dim
 from namoo.transforms.batch import Axis, batch, batch_to
+from namoo.transforms.staged import Staged, staged
 
 
 def _scan_length(xs: Any, length: Any) -> int:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo import tree_util
-from namoo.control.trees import Staged, leaf_avals
+from namoo.control.trees import leaf_avals
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -42,6 +42,7 @@ from namoo.transforms.batch import Axis, batch, batch_to
 from namoo.transforms.jvp import jvp
 from namoo.transforms.program import ProgramPrimitive
 from namoo.transforms.stage import close, stage_closed
+from namoo.transforms.staged import Staged
 
 
 class FoldPrimitive(ProgramPrimitive):

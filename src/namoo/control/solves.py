@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from namoo import tree_util
 from namoo._base.source_context import entry_point
 from namoo.control.scan import cut
-from namoo.control.trees import Staged, leaf_avals, with_consts
+from namoo.control.trees import leaf_avals
 from namoo.core.avals import aval_of
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
 from namoo.core.primitive import Zero, is_linear, is_zero
@@ -25,6 +25,7 @@ from namoo.transforms.jvp import jvp, jvp_jaxpr
 from namoo.transforms.linear import linearize
 from namoo.transforms.program import ProgramPrimitive
 from namoo.transforms.stage import stage_closed
+from namoo.transforms.staged import Staged, with_consts
 from namoo.transforms.transpose import transpose_jaxpr
 
 

@@ -6,7 +6,7 @@ same, and only slower.
 There is one seam, `core.trace.Memory`.  Importing this package replaces `Trace.memory` by a
 `TraceMemory`, which transformations ask in three places: `Primitive.bind` for the result of an
 operation under an eager transformation, `transforms.transpose.backward_pass` for a whole backward
-pass, and `control.trees.staged` for the program of a branch or loop body.  Functions of the
+pass, and `transforms.staged` for the program of a branch or loop body.  Functions of the
 libraries opt in to being replayed with the decorator `recalled`.
 
 | module | what it remembers |

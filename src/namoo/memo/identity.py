@@ -43,7 +43,8 @@ def function_key(fun: Callable) -> tuple[Any, list[Any]] | None:
 class _Walk:
     def __init__(self):
         self.kept: list[Any] = []
-        self.active: set[int] = set()
+        self.active: dict[int, int] = {}
+        """The objects that are being looked at, each with a number."""
         self.visited = 0
 
     def same(self, x: Any) -> tuple:
@@ -68,19 +69,26 @@ class _Walk:
         return self.object(x)
 
     def object(self, x: Any) -> Any:
-        """Objects of namoo are immutable; of others, all attributes are part of the key."""
+        """Objects of namoo are immutable, and some tell their parts with `_namoo_identity`; of
+        others, all attributes are part of the key."""
         cls = type(x)
         if hasattr(cls, "__func__") and hasattr(cls, "__self__"):  # a bound method of a module
             return "method", self.function(x.__func__), self.value(x.__self__)
         if cls.__module__.partition(".")[0] == "namoo" or getattr(cls, "_is_immutable", False):
-            wrapped = getattr(x, "__wrapped__", None)
-            return ("namoo", type(x), self.value(wrapped)) if wrapped else self.same(x)
+            parts = x._namoo_identity() if hasattr(cls, "_namoo_identity") else None
+            return self.same(x) if parts is None else self.entered(x, (cls, parts))
         if id(x) in self.active or not hasattr(x, "__dict__") or isinstance(x, (list, dict, set)):
             raise _Unshareable
-        self.active.add(id(x))
-        attributes = tuple((name, self.value(v)) for name, v in sorted(vars(x).items()))
-        self.active.discard(id(x))
-        return self.same(x), attributes
+        return self.same(x), self.entered(x, tuple(sorted(vars(x).items())))
+
+    def entered(self, x: Any, parts: tuple) -> Any:
+        """A key of an object's parts, which may refer to the object."""
+        if id(x) in self.active:
+            return "recursive", self.active[id(x)]
+        self.active[id(x)] = len(self.active)
+        key = self.value(parts)
+        del self.active[id(x)]
+        return key
 
     def function(self, fun: Any) -> Any:
         if isinstance(fun, functools.partial):
@@ -94,8 +102,8 @@ class _Walk:
         if is_hidden(code.co_filename) and "<locals>" not in fun.__qualname__:
             return self.same(fun)
         if id(fun) in self.active:
-            return "recursive", code
-        self.active.add(id(fun))
+            return "recursive", self.active[id(fun)]
+        self.active[id(fun)] = len(self.active)
         cells = tuple(self.cell(c) for c in fun.__closure__ or ())
         key = (
             code,
@@ -104,7 +112,7 @@ class _Walk:
             tuple((k, self.value(v)) for k, v in sorted((fun.__kwdefaults__ or {}).items())),
             self.globals(code, fun.__globals__),
         )
-        self.active.discard(id(fun))
+        del self.active[id(fun)]
         return key
 
     def cell(self, cell: Any) -> Any:

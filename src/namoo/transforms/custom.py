@@ -30,6 +30,7 @@ from namoo.transforms.custom_call import (
     custom_jvp_call_p,
     custom_vjp_call_p,
 )
+from namoo.transforms.custom_forward import on_demand
 from namoo.transforms.stage import stage
 
 
@@ -208,6 +209,12 @@ class custom_jvp(_Custom):
     jvp: Callable | None = None
     symbolic_zeros = False
 
+    def _namoo_identity(self) -> tuple | None:
+        """What decides a call, see `memo.identity`; None while the rule is not known yet."""
+        if self.jvp is None:
+            return None
+        return self.fun, self.nondiff_argnums, self.jvp, self.symbolic_zeros
+
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Set the rule `jvp(*nondiff, primals, tangents) -> (out, tangent_out)`."""
         self.jvp = jvp
@@ -320,6 +327,14 @@ class custom_vjp(_Custom):
     fwd: Callable | None = None
     bwd: Callable | None = None
     symbolic_zeros = False
+    optimize_remat = False
+
+    def _namoo_identity(self) -> tuple | None:
+        """What decides a call, see `memo.identity`; None while the rule is not known yet."""
+        if self.fwd is None:
+            return None
+        options = self.symbolic_zeros, self.optimize_remat
+        return self.fun, self.nondiff_argnums, self.fwd, self.bwd, options
 
     def defvjp(
         self,
@@ -328,8 +343,16 @@ class custom_vjp(_Custom):
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
-        """Set the rule: `fwd(*args) -> (out, residuals)`, `bwd(*nondiff, residuals, ct) -> cts`."""
+        """Set the rule: `fwd(*args) -> (out, residuals)`, `bwd(*nondiff, residuals, ct) -> cts`.
+
+        Args:
+            fwd, bwd: the two parts of the rule.
+            symbolic_zeros: give the parts `CustomVJPPrimal` and `SymbolicZero` objects.
+            optimize_remat: run the function itself instead of `fwd` where the residuals are not
+                used, as in the forward pass of `checkpoint`.
+        """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
+        self.optimize_remat = optimize_remat
 
     @entry_point
     def __call__(self, *args, **kwargs):
@@ -381,7 +404,7 @@ class custom_vjp(_Custom):
         outs = custom_vjp_call_p.bind(
             *flat,
             fun=fun,
-            fwd=fwd,
+            fwd=on_demand(fun, fwd) if self.optimize_remat else fwd,
             bwd=bwd,
             name=_name(self.fun),
             symbolic_zeros=self.symbolic_zeros,

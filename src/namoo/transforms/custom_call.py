@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from namoo.analysis.dead_code import dependent
+from namoo.analysis.dead_code import chosen, dce, dependent, prune
 from namoo.core.avals import ShapedArray, aval_of
-from namoo.core.jaxpr import jaxpr_as_fun
+from namoo.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
 from namoo.core.trace import set_trace
 from namoo.primitives.shape import instantiate, reduce_sum
@@ -130,6 +130,12 @@ class CustomCall(Primitive):
         """The user's rules, for batches."""
         raise self._missing("batch_rules")
 
+    def narrowed_rules(
+        self, used: Sequence[bool], avals: Sequence[ShapedArray], **rules
+    ) -> dict[str, Any]:
+        """The user's rules, where only the results in `used` are wanted; `avals` are of all."""
+        raise self._missing("narrowed_rules")
+
 
 class CustomProgram(ProgramPrimitive):
     """The staged call: a program, and the rule to differentiate it by.
@@ -148,6 +154,16 @@ class CustomProgram(ProgramPrimitive):
 
     def dependent(self, given, params):
         return dependent(params["call_jaxpr"].jaxpr, given)
+
+    def narrowed(self, eqn, used):
+        rules = dict(eqn.params)
+        closed = rules.pop("call_jaxpr")
+        # The rules take all operands, so none is dropped.
+        program = ClosedJaxpr(prune(dce(closed.jaxpr, used)), closed.consts)
+        rules = self.call.narrowed_rules(used, closed.out_avals, **rules)
+        return eqn.replace(
+            outvars=chosen(eqn.outvars, used), params={"call_jaxpr": program, **rules}
+        )
 
     def abstract(self, *avals, call_jaxpr, **rules):
         return call_jaxpr.out_avals
@@ -188,14 +204,18 @@ class CustomProgram(ProgramPrimitive):
         return outs, out_dims
 
 
+def _for_rule(t: Any, symbolic_zeros: bool) -> Any:
+    """A tangent or cotangent as the user's rule gets it."""
+    if not is_zero(t):
+        return t
+    return SymbolicZero(t.aval) if symbolic_zeros else instantiate(t)
+
+
 class CustomJVPCall(CustomCall):
     name = "custom_jvp_call"
 
     def differentiate(self, primals, tangents, *, jvp, symbolic_zeros, **names):
-        given = [
-            (SymbolicZero(t.aval) if symbolic_zeros else instantiate(t)) if is_zero(t) else t
-            for t in tangents
-        ]
+        given = [_for_rule(t, symbolic_zeros) for t in tangents]
         outs, out_tangents = jvp(primals, given)
         return outs, [Zero(t.aval) if type(t) is SymbolicZero else t for t in out_tangents]
 
@@ -234,6 +254,13 @@ class CustomJVPCall(CustomCall):
             ]
 
         return dict(jvp=batched_jvp, **rest)
+
+    def narrowed_rules(self, used, avals, *, jvp, **rest):
+        def narrowed_jvp(primals, tangents):
+            outs, out_tangents = jvp(primals, tangents)
+            return chosen(outs, used), chosen(out_tangents, used)
+
+        return dict(jvp=narrowed_jvp, **rest)
 
 
 def _like_operand(axis: Axis, own: int | None, ct: Any, dim: int | None) -> Any:
@@ -318,6 +345,25 @@ class CustomVJPCall(CustomCall):
 
         return dict(fwd=batched_fwd, bwd=batched_bwd, **rest)
 
+    def narrowed_rules(self, used, avals, *, fwd, bwd, symbolic_zeros, **rest):
+        def narrowed_fwd(primals, perturbed):
+            residuals, outs = fwd(primals, perturbed)
+            return residuals, chosen(outs, used)
+
+        def narrowed_bwd(residuals, cts):
+            given = iter(cts)
+            zeros = (Zero(a.tangent()) for a in avals)
+            return bwd(
+                residuals,
+                [
+                    next(given) if u else _for_rule(zero, symbolic_zeros)
+                    for u, zero in zip(used, zeros, strict=True)
+                ],
+            )
+
+        rest["symbolic_zeros"] = symbolic_zeros
+        return dict(fwd=narrowed_fwd, bwd=narrowed_bwd, **rest)
+
 
 class CustomVJPProgram(CustomProgram):
     name = "custom_vjp_call"
@@ -351,10 +397,7 @@ class CustomLin(Primitive):
         return self.evaluate()
 
     def transpose(self, cts, *operands, bwd, num_residuals, out_avals, symbolic_zeros):
-        given = [
-            (SymbolicZero(ct.aval) if symbolic_zeros else instantiate(ct)) if is_zero(ct) else ct
-            for ct in cts
-        ]
+        given = [_for_rule(ct, symbolic_zeros) for ct in cts]
         in_cts = bwd(operands[:num_residuals], given)
         return [None] * num_residuals + list(in_cts)
 

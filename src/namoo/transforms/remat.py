@@ -17,7 +17,8 @@ from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_ja
 from namoo.core.primitive import Primitive, is_zero
 from namoo.transforms.linear import linearize, linearize_jaxpr, tangents_out
 from namoo.transforms.program import Call
-from namoo.transforms.stage import close, stage, stage_closed
+from namoo.transforms.stage import stage, stage_closed
+from namoo.transforms.staged import staged
 
 Policy = Callable[..., Any]
 
@@ -183,29 +184,26 @@ def checkpoint(
         fixed = {i % len(args): args[i] for i in static}
         dynamic = tuple(x for i, x in enumerate(args) if i not in fixed)
         flat, in_tree = tree_util.tree_flatten((dynamic, kwargs))
-        out_tree = None
 
-        def flat_fun(*leaves):
-            nonlocal out_tree
-            given, kw = in_tree.unflatten(leaves)
+        @functools.wraps(fun)
+        def call(given, kw):
             rest = iter(given)
-            full = [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
-            outs, out_tree = tree_util.tree_flatten(fun(*full, **kw))
-            return outs
+            return fun(*(fixed[i] if i in fixed else next(rest) for i in range(len(args))), **kw)
 
-        name = getattr(fun, "__name__", "")
-        jaxpr, consts = stage(flat_fun, [aval_of(x) for x in flat], name, how="checkpoint")
-        closed, consts = close(jaxpr, consts)
+        avals = [aval_of(x) for x in flat]
+        variant = tuple((i, type(x), x) for i, x in fixed.items())
+        positions = tuple(None if i in fixed else x for i, x in enumerate(args))
+        names = lambda: leaf_names(fun, positions, kwargs)  # noqa: E731
+        program = staged(call, in_tree, avals, "checkpoint", fun, *variant, arg_names=names)
         outs = remat_p.bind(
-            *consts,
+            *program.consts,
             *flat,
-            jaxpr=closed,
+            jaxpr=program.closed,
             policy=policy,
             prevent_cse=prevent_cse,
             differentiated=False,
         )
-        assert out_tree is not None
-        return out_tree.unflatten(outs)
+        return program.out_tree.unflatten(outs)
 
     return remat
 

@@ -185,6 +185,10 @@ class custom_vmap:
         self.fun = fun
         self.vmap_rule: Callable | None = None
 
+    def _namoo_identity(self) -> tuple | None:
+        """What decides a call, see `memo.identity`; None while the rule is not known yet."""
+        return None if self.vmap_rule is None else (self.fun, self.vmap_rule)
+
     def __get__(self, instance, owner=None):
         """A custom function defined in a class is a method."""
         return self if instance is None else functools.partial(self, instance)

@@ -39,6 +39,7 @@ from namoo.primitives.elementwise import (
 )
 from namoo.primitives.shape import broadcast_to, reduce_sum
 from namoo.transforms.batch import Axis, batch
+from namoo.transforms.custom_forward import forward_p
 from namoo.transforms.remat import dots_saveable, remat_p
 from namoo.transforms.stage import stage_closed
 
@@ -107,6 +108,17 @@ CALLS = [
             dtypes=(),
         )
         for policy in (None, dots_saveable)
+    ),
+    Sample(
+        forward_p,
+        [x, y],
+        {
+            "jaxpr": inner,
+            "function": program(lambda a, b: two_results(a, b)[1:], x, y),
+            "num_residuals": 1,
+        },
+        name="residuals and results",
+        dtypes=(),
     ),
 ]
 
