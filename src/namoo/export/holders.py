@@ -38,12 +38,22 @@ def _program(params: dict[str, Any], name: str) -> ClosedJaxpr:
 def _count(params: dict[str, Any], name: str, most: int) -> int:
     value = params.get(name)
     if type(value) is not int or not 0 <= value <= most:
-        raise ValueError(f"the parameter {name} is {value!r:.40}, with {most} operands")
+        raise ValueError(f"the parameter {name} is {value!r:.40}, but at most {most} is possible")
     return value
 
 
 def _check_call(avals: Avals, params: dict[str, Any]) -> None:
     _same(avals, _program(params, "jaxpr").in_avals, "the operands are")
+
+
+def _check_forward(avals: Avals, params: dict[str, Any]) -> None:
+    _check_call(avals, params)
+    outs = params["jaxpr"].out_avals
+    n = _count(params, "num_residuals", len(outs))
+    if params.get("function") is not None:
+        function = _program(params, "function")
+        _same(avals, function.in_avals, "the operands are")
+        _same(function.out_avals, outs[n:], "the results of the function are")
 
 
 def _check_linear_call(avals: Avals, params: dict[str, Any]) -> None:
@@ -132,6 +142,7 @@ _CHECKS: dict[str, Callable[[Avals, dict[str, Any]], None]] = {
     "cond": _check_cond,
     "custom_linear_solve": _check_solve,
     "linear_call": _check_linear_call,
+    "remat_opt": _check_forward,
     **dict.fromkeys(("reduce", "reduce_window"), _check_reduce),
     "scan": _check_scan,
     "while": _check_while,

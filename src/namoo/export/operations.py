@@ -58,6 +58,7 @@ _TABLE = {
     "primitives.special.more_functions": """bessel_jn betaln ci dawsn erfcx expi expn fresnel_c
         fresnel_s log_ndtr loggamma ndtri owens_t poch si spence sph_harm_y wofz""",
     "primitives.split": "split",
+    "transforms.custom_forward": "remat_opt=forward_p",
     "transforms.linear_call": "linear_call",
     "transforms.remat": "name checkpoint=remat_p",
 }
