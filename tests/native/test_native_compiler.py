@@ -85,13 +85,12 @@ def test_the_options_hold_until_the_last_thread_is_done():
     assert usual() == before
 
 
-def test_a_machine_has_one_pass_builder(monkeypatch):
-    # LLVM never frees all of one: a program that is compiled must not leave one behind.
+@pytest.mark.parametrize("maker", ["create_pass_builder", "create_new_module_pass_manager"])
+def test_a_machine_keeps_its_passes(monkeypatch, maker):
+    # LLVM never frees all of them: a program that is compiled must not leave one behind.
     made = []
-    create = llvm.llvm.create_pass_builder
-    monkeypatch.setattr(
-        llvm.llvm, "create_pass_builder", lambda *args: made.append(args) or create(*args)
-    )
+    create = getattr(llvm.llvm, maker)
+    monkeypatch.setattr(llvm.llvm, maker, lambda *args: made.append(args) or create(*args))
     monkeypatch.setattr(llvm, "_idle", [])
     for _ in range(3):
         llvm.object_file(TEXT)

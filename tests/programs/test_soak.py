@@ -49,7 +49,11 @@ NEW_PROGRAMS = {
     "arrays": lambda i: namoo.jit(lambda x: x * np.arange(i, i + 3))(jnp.ones(3)),
     "shapes": lambda i: total(jnp.ones(i + 1)),
     "static arguments": lambda i: power(jnp.ones(3), i),
-    "loops": lambda i: lax.scan(lambda c, x: (c * i + x, c), 0.0, jnp.ones(4)),
+    "scan": lambda i: lax.scan(lambda c, x: (c * i + x, c), 0.0, jnp.ones(4)),
+    "scan of arrays": lambda i: lax.scan(lambda c, x: (c, x * np.full(3, i)), 0.0, jnp.ones(4)),
+    "while_loop": lambda i: lax.while_loop(lambda x: x < i, lambda x: x * i, 2.0),
+    "cond": lambda i: lax.cond(i % 2 == 0, lambda x: x * i, lambda x: x - i, 2.0),
+    "fori_loop": lambda i: lax.fori_loop(0, 3, lambda _, x: x * i, 2.0),
     "lowered": lambda i: namoo.jit(lambda x: x * float(i)).lower(1.0).compile()(1.0),
 }
 

@@ -144,12 +144,15 @@ def _unlocked(name: str) -> Any:
     return getattr(function, "_cfn", function)
 
 
-def _pass_builder(machine: Any) -> Any:
-    """The pass builder of a machine, kept with it: LLVM never frees all of one."""
-    if not hasattr(machine, "pass_builder"):
+def _passes(machine: Any) -> tuple[Any, Any]:
+    """The pass manager and builder of a machine, kept with it: LLVM never frees all of them."""
+    if not hasattr(machine, "passes"):
+        manager = llvm.create_new_module_pass_manager()
+        for name in options.PASSES:
+            getattr(manager, f"add_{name}_pass")()
         level = llvm.create_pipeline_tuning_options(speed_level=1)
-        machine.pass_builder = llvm.create_pass_builder(machine, level)
-    return machine.pass_builder
+        machine.passes = manager, llvm.create_pass_builder(machine, level)
+    return machine.passes
 
 
 def optimised(machine: Any, text: str) -> Any:
@@ -160,10 +163,8 @@ def optimised(machine: Any, text: str) -> Any:
         module = llvm.ModuleRef(parsed, context)
         if error:
             raise RuntimeError(f"LLVM cannot read the program: {error}")
-    manager = llvm.create_new_module_pass_manager()
-    for name in options.PASSES:
-        getattr(manager, f"add_{name}_pass")()
-    _unlocked("LLVMPY_RunNewModulePassManager")(manager, module, _pass_builder(machine))
+    manager, builder = _passes(machine)
+    _unlocked("LLVMPY_RunNewModulePassManager")(manager, module, builder)
     return module
 
 
