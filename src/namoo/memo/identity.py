@@ -76,7 +76,9 @@ class _Walk:
             return "method", self.function(x.__func__), self.value(x.__self__)
         if cls.__module__.partition(".")[0] == "namoo" or getattr(cls, "_is_immutable", False):
             parts = x._namoo_identity() if hasattr(cls, "_namoo_identity") else None
-            return self.same(x) if parts is None else self.entered(x, (cls, parts))
+            if parts is None or _is_own(parts[0]):
+                return self.same(x)
+            return self.entered(x, (cls, parts))
         if id(x) in self.active or not hasattr(x, "__dict__") or isinstance(x, (list, dict, set)):
             raise _Unshareable
         return self.same(x), self.entered(x, tuple(sorted(vars(x).items())))
@@ -98,9 +100,9 @@ class _Walk:
             return "method", self.function(fun.__func__), self.value(fun.__self__)
         if not isinstance(fun, types.FunctionType):
             return self.value(fun)
-        code = fun.__code__
-        if is_hidden(code.co_filename) and "<locals>" not in fun.__qualname__:
+        if _is_own(fun):
             return self.same(fun)
+        code = fun.__code__
         if id(fun) in self.active:
             return "recursive", self.active[id(fun)]
         self.active[id(fun)] = len(self.active)
@@ -126,6 +128,15 @@ class _Walk:
         return tuple(
             (name, self.value(namespace[name])) for name in _global_names(code) if name in namespace
         )
+
+
+def _is_own(fun: Any) -> bool:
+    """Whether a function is one of namoo's modules, which never changes."""
+    return (
+        isinstance(fun, types.FunctionType)
+        and is_hidden(fun.__code__.co_filename)
+        and "<locals>" not in fun.__qualname__
+    )
 
 
 def reads(fun: types.FunctionType) -> list[Any]:

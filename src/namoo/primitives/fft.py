@@ -68,9 +68,14 @@ class Fft(Primitive):
         half = (*fft_lengths[:-1], fft_lengths[-1] // 2 + 1)
         expected = half if fft_type == FftType.IRFFT else fft_lengths
         if last != expected:
+            told = (
+                f"all except the last fft_length, got fft_lengths={fft_lengths}, and the last one "
+                f"to fft_lengths[-1] // 2 + 1 = {half[-1]}"
+                if fft_type == FftType.IRFFT
+                else f"fft_lengths {fft_lengths}"
+            )
             raise ValueError(
-                f"{fft_type.name} with fft_lengths {fft_lengths} needs an operand whose last axes "
-                f"have lengths {expected}, but its shape is {x.shape}."
+                f"{fft_type.name} input shape {x.shape} minor dimensions must be equal to {told}."
             )
         if fft_type == FftType.RFFT:
             return ShapedArray((*batch, *half), dtypes.to_complex_dtype(x.dtype), x.weak_type)
@@ -165,7 +170,9 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
             )
         wanted = dtypes.to_inexact_dtype(dtype)
         if wanted not in (np.float32, np.float64):
-            raise ValueError(f"RFFT takes float32 or float64, got {dtype}: convert it first.")
+            raise ValueError(
+                f"RFFT input must be float32 or float64, got {dtype}: convert it first."
+            )
     else:
         wanted = dtypes.to_complex_dtype(dtype)
     if not lengths:
