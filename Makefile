@@ -16,7 +16,7 @@ CHECKED := tests/project/test_rooms.py tests/project/test_lessons.py tests/tree/
   tests/numpy/test_numpy_elementwise.py tests/models/test_optim.py tests/models/test_module.py \
   tests/models/test_struct.py
 
-.PHONY: demo check test clients bench lint format stubs caches-doc sanitize clean
+.PHONY: demo check test clients bench docs docs-serve lint format stubs caches-doc sanitize clean
 
 # The network's matrices are too small for BLAS threads to pay off.
 demo: .venv/installed-examples
@@ -45,6 +45,24 @@ build/clients/installed: pyproject.toml
 # Measure namoo beside JAX, PyTorch and NumPy; ARGS="--only MLP --k 3" selects rows and rounds.
 bench: .venv/installed-bench
 	$(BIN)/python bench/run.py $(ARGS)
+
+# Build the documentation site, English and Korean, into build/docs, in an environment of its own, and
+# check it: no dead link, a place for every public name, nothing loaded from another machine.
+SPHINX := build/docs-env/bin/python -m sphinx -q -W --keep-going -j auto -c docs
+docs: build/docs-env/installed
+	build/docs-env/bin/python tools/reference.py docs/api
+	$(SPHINX) -d build/docs-cache/en docs build/docs
+	$(SPHINX) -d build/docs-cache/ko -D language=ko docs/ko build/docs/ko
+	build/docs-env/bin/python tools/cells.py build/docs/notebooks
+	build/docs-env/bin/python tools/check_site.py build/docs
+
+docs-serve: docs
+	build/docs-env/bin/python -m http.server --bind 127.0.0.1 --directory build/docs 8000
+
+build/docs-env/installed: pyproject.toml
+	$(PYTHON) -m venv build/docs-env
+	PIP_COMPILE=0 build/docs-env/bin/python -m pip install --quiet --editable '.[docs]'
+	touch $@
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .

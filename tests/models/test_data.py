@@ -632,3 +632,15 @@ def test_other_errors():
         list(once)
     assert ids(data.Loader(X, 5, map=double)) == [[0, 2, 4, 6, 8], [10, 12, 14, 16, 18]]
     assert ids(data.Loader([[1], [2, 3]], 2, collate=lambda xs: [len(x) for x in xs])) == [[1, 2]]
+
+
+def test_digits_come_with_the_package():
+    train, test = data.digits()
+    for (images, labels), count in ((train, 2000), (test, 500)):
+        assert images.shape == (count, 28, 28) and images.dtype == np.float32
+        assert labels.shape == (count,) and labels.dtype == np.int32
+        assert images.min() == 0.0 and images.max() == 1.0
+        assert set(labels.tolist()) == set(range(10))
+    # No image is in both sets.
+    seen = {image.tobytes() for image in train[0]}
+    assert not any(image.tobytes() in seen for image in test[0])

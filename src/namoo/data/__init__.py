@@ -16,6 +16,7 @@ Example:
 from namoo._base.lazy import lazy as _lazy
 
 _TABLE = {
+    "data.digits": "digits",
     "data.loader": "Loader",
     "data.order": "permutation weighted",
     "data.sources": "mapped stack windows",

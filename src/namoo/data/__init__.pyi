@@ -1,3 +1,4 @@
+from namoo.data.digits import digits as digits
 from namoo.data.loader import Loader as Loader
 from namoo.data.order import permutation as permutation
 from namoo.data.order import weighted as weighted
