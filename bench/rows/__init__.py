@@ -12,6 +12,7 @@ from . import (
     matmul,
     mlp,
     per_example,
+    shapes,
     starting,
     trees,
 )
@@ -20,7 +21,7 @@ SECTIONS = {
     "Training": [*mlp.ROWS, *gpt.ROWS, *cnn.ROWS, *lstm.ROWS],
     "Loops": loops.ROWS,
     "Per-example gradients": per_example.ROWS,
-    "Arrays": [*arrays.ROWS, *matmul.ROWS],
+    "Arrays": [*arrays.ROWS, *matmul.ROWS, *shapes.ROWS],
     "Compiling": compiling.ROWS,
     "Starting": starting.ROWS,
     "Calls": calls.ROWS,

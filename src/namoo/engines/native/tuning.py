@@ -35,6 +35,8 @@ LONG_REDUCTION = 1 << 22
 
 # From this cost on, a value that is read more than once is stored and not computed again.
 EXPENSIVE = 8
+# A value made of several arrays that readers so many times its size read is stored, too.
+REREAD = 16
 
 # Loops over elements.
 
@@ -50,6 +52,14 @@ UNCACHED_ELEMENTS = 1 << 18
 PREFETCH_BYTES = 4096
 # This many cache lines stay in the first cache until they are used again.
 L1_LINES = 256
+# Vector instructions that an element costs which is loaded, or stored, by itself.
+GATHERED = 2.5
+SCATTERED = 3.5
+# Vector instructions that add the lanes of a vector to one number.
+FOLDED = 8
+# Vectors after which a pattern repeats that runs along an axis shorter than a vector, at most: each
+# has code of its own.
+JOINED_COPIES = 3
 
 # Reductions of many elements to few.
 

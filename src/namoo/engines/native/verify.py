@@ -191,8 +191,8 @@ def _(plan: Plan) -> None:
     """The ranges of the arena in use, by the node that they hold."""
     for i, (group, offset) in enumerate(zip(plan.steps, plan.scratch, strict=True)):
         first = group.roots[0]
-        taken = _reused(plan, first)
-        used = [r for node, r in live.items() if node is not taken or last.get(node) != i]
+        taken = _taken_over(plan, first)
+        used = [r for node, r in live.items() if node not in taken or last.get(node) != i]
         for node in plan.written(group):
             _require(node in plan.buffers, f"{node} is written, and has no buffer.")
             kind, start = plan.buffers[node]
@@ -205,13 +205,12 @@ def _(plan: Plan) -> None:
             del live[node]
 
 
-def _reused(plan: Plan, first: Node) -> Node | None:
-    """The operand whose buffer a step's result takes over."""
-    if first.kind is not CALL or first.data.reuses is None or not plan.parts.get(first):
-        return None
-    operand = first.operands[first.data.reuses]
-    same = plan.buffers[plan.parts[first][0]] == plan.buffers[operand]
-    return operand if same else None
+def _taken_over(plan: Plan, first: Node) -> list[Node]:
+    """The operands whose buffers the results of a step take over."""
+    if first.kind is not CALL or first not in plan.parts:
+        return []
+    pairs = [(first.operands[i], plan.parts[first][o]) for i, o in first.data.takes_over.items()]
+    return [x for x, result in pairs if plan.buffers[x] == plan.buffers[result]]
 
 
 def _check_apart(plan: Plan, ranges: Iterable[tuple[int, int]], step: int) -> None:

@@ -125,7 +125,9 @@ def choose_roots(graph: Graph) -> dict[Node, Signature]:
             # sum, it would read one more array from layer to layer, and no two layers were alike.
             many = read is _SEVERAL and readers.reduced[i]
             again = uses[i] > 1 and (total >= expensive or many)
-            spread = total >= expensive and readers.largest[i] > size
+            largest = readers.largest[i]
+            spread = total >= expensive and largest > size
+            spread = spread or read is _SEVERAL and largest >= size * tuning.REREAD
             deep = deepest >= depth_limit
             if not (again or spread or deep or needed[i] or node in outputs):
                 weight[i], height[i], source[i] = total, 1 + deepest, read

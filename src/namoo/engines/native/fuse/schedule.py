@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from namoo.engines.native.fuse.groups import Fusion
 from namoo.engines.native.fuse.kinds import FusionGroup
-from namoo.engines.native.graph.node import INPUT, Node
+from namoo.engines.native.graph.node import CALL, INPUT, Node
 
 
 @dataclass
@@ -32,24 +32,56 @@ def schedule(fusion: Fusion) -> Schedule:
     What the group reads was written recently then, and its memory is soon free.
     """
     groups = fusion.groups
+    before = _readers_first(groups)
     steps: list[FusionGroup] = []
     left = (1 << len(groups)) - 1
     times = _start_times(groups)
     for last in sorted(groups, key=lambda g: (times[g], not g.is_read)):
         # A group that it depends on may begin later in the program, and runs now.
-        while needed := last.ancestors & left:
-            before = left
+        while needed := before[last.number] & left:
+            waiting = left
             while needed:
                 group = groups[(needed & -needed).bit_length() - 1]
                 needed &= needed - 1
-                if not group.ancestors & left:
+                if not before[group.number] & left:
                     steps.append(group)
                     left ^= group.bit
-            assert left != before, "kernels depend on one another"
+            assert left != waiting, "kernels depend on one another"
         if last.bit & left:
             steps.append(last)
             left ^= last.bit
     return Schedule(fusion, steps)
+
+
+def _readers_first(groups: list[FusionGroup]) -> list[int]:
+    """The bits of the groups that run before each one.
+
+    Besides those that it depends on, these are the other readers of an operand whose buffer its
+    result takes over, where they can run first.
+    """
+    before = [g.ancestors for g in groups]
+    readers: dict[Node, int] | None = None
+    for group in groups:
+        first = group.roots[0]
+        if first.kind is not CALL or not first.data.takes_over:
+            continue
+        if readers is None:
+            readers = {}
+            for other in groups:
+                for node in other.inputs:
+                    readers[node] = readers.get(node, 0) | other.bit
+        for i in first.data.takes_over:
+            others = readers[first.operands[i]] & ~before[group.number] & ~group.bit
+            while others:
+                other = groups[(others & -others).bit_length() - 1]
+                others &= others - 1
+                if before[other.number] & group.bit:
+                    continue
+                earlier = before[other.number] | other.bit
+                for n, bits in enumerate(before):
+                    if bits & group.bit or n == group.number:
+                        before[n] = bits | earlier
+    return before
 
 
 def _start_times(groups: list[FusionGroup]) -> dict[FusionGroup, int]:

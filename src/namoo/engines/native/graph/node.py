@@ -16,6 +16,9 @@ INPUT, LITERAL, COMPUTE, REDUCE, DOT, CALL, PART = (
     "input", "literal", "compute", "reduce", "dot", "call", "part",
 )  # fmt: skip
 
+COPY = ("copy",)
+"""The key of nodes that copy their operand."""
+
 
 class Node:
     """A value of the program, or a step with several results.
@@ -107,12 +110,13 @@ class Step:
 
     scratch = 0
     """Bytes of scratch memory."""
-    reuses: int | None = None
-    """The operand whose buffer the result takes over, if nothing reads the operand later."""
+    takes_over: Mapping[int, int] = {}
+    """Operands whose buffer becomes that of a result if nothing reads them later: then less is
+    copied."""
 
     def overwrites(self, operand: int, result: int) -> bool:
         """Return whether a result may alias an operand; which one it is, is known at the call."""
-        return (operand, result) == (self.reuses, 0)
+        return self.takes_over.get(operand) == result
 
     def kernel(self, module: Any, operands: Sequence[Node], results: Sequence[Node]) -> Any:
         """Return the step's kernel, emitted into the module unless it is there; or None.
@@ -200,7 +204,7 @@ class Graph:
             return out
         node = Node(
             COMPUTE, x.shape, x.dtype, (x,),
-            fn=lambda k, index, x: k.at(x, index), key=("copy",), cost=0,
+            fn=lambda k, index, x: k.at(x, index), key=COPY, cost=0,
         )  # fmt: skip
         return self.new(node)
 

@@ -93,7 +93,7 @@ class Write(Step):
     The first operand's buffer becomes the result's if nothing reads it later.
     """
 
-    reuses = 0
+    takes_over = {0: 0}
 
     def __init__(self, starts: Sequence[int] | None = None):
         self.starts = starts

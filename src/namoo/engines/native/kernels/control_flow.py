@@ -68,6 +68,20 @@ class Body:
         """Set which inputs may be overwritten, by the outputs that replace them in the carry."""
         self.graph.donated = {j: i for i, j in enumerate(inputs)}
 
+    def origins(self) -> list[int | None]:
+        """The input that each output begins as, if steps overwrite it one after another."""
+        numbers = {node: i for i, node in enumerate(self.inputs)}
+        out = []
+        for node in self.graph.outputs:
+            while node.kind is PART and node.operands[0].kind is CALL:
+                (call,) = node.operands
+                taken = [i for i, o in call.data.takes_over.items() if o == node.data]
+                if not taken:
+                    break
+                node = call.operands[taken[0]]
+            out.append(numbers.get(node))
+        return out
+
     @functools.cached_property
     def plan(self) -> Plan:
         """The program's kernels and their memory, where it does not fit into registers."""
@@ -366,24 +380,33 @@ class ScanStep(ControlStep):
         self.targets = [Value(p.name, "ptr", 0, f.depth) for _, p in results[self.n_carry :]]
         super().emit(driver, operands, results, scratch)
 
+    @functools.cached_property
+    def takes_over(self):  # type: ignore[override]
+        if self.length == 0 or self.small():
+            return {}
+        return {i: i - self.n_consts for i in self.body.plan.in_place}
+
     def overwrites(self, operand, result):
         return result < self.n_carry and operand == self.n_consts + result
 
+    def _spare(self) -> dict[int, Node]:
+        """The carry that needs a second buffer: iterations do not overwrite it in place."""
+        carried = enumerate(self.body.graph.outputs[: self.n_carry])
+        return {j: n for j, n in carried if self.n_consts + j not in self.body.plan.in_place}
+
     def memory(self) -> int:
-        carried = self.body.graph.outputs[: self.n_carry]
-        return super().memory() + sum(aligned(n.nbytes) for n in carried)
+        return super().memory() + sum(aligned(n.nbytes) for n in self._spare().values())
 
     def in_memory(self, driver, operands, results, scratch):
         f, body, length = driver.f, self.body, self.length
         a, b, n_in = self.n_consts, self.n_consts + self.n_carry, len(self.body.inputs)
         outputs = body.graph.outputs
-        spare = carry_buffers(f, scratch, outputs[: self.n_carry], super().memory())
-        kept = body.plan.in_place
+        spare = carry_buffers(f, scratch, self._spare(), super().memory())
         # The last iteration writes into the result.
         odd = (length - 1) % 2
         first: list[Value] = []
         for j in range(self.n_carry):
-            if j + a in kept:
+            if j not in spare:
                 driver.copy_unless_aliased(results[j], operands[a + j], outputs[j].nbytes)
                 first.append(results[j])
             elif odd:
@@ -393,7 +416,7 @@ class ScanStep(ControlStep):
         with f.loop(0, length) as i, driver.stoppable(self.eqn, length):
             now, following = [], []
             for j in range(self.n_carry):
-                if j + a in kept:
+                if j not in spare:
                     now.append(results[j])
                     following.append(results[j])
                     continue
@@ -428,11 +451,13 @@ class ScanStep(ControlStep):
         return f.select(there, spare, source)
 
 
-def carry_buffers(f: Function, scratch: Value, nodes: Sequence[Node], offset: int) -> list[Value]:
+def carry_buffers(
+    f: Function, scratch: Value, nodes: dict[int, Node], offset: int
+) -> dict[int, Value]:
     """A buffer for each node, after the arena of the body."""
-    out = []
-    for node in nodes:
-        out.append(f.offset(scratch, offset, "i8"))
+    out = {}
+    for j, node in nodes.items():
+        out[j] = f.offset(scratch, offset, "i8")
         offset += aligned(node.nbytes)
     return out
 
@@ -480,28 +505,36 @@ class WhileStep(ControlStep):
         depth = f.depth
         return [_map(lambda v: Value(v.name, v.elem, v.lanes, depth), phi) for phi in phis]
 
+    @functools.cached_property
+    def takes_over(self):  # type: ignore[override]
+        first = self.n_cond + self.n_body
+        return {} if self.small() else {first + j: j for j in range(len(self.body.graph.outputs))}
+
     def overwrites(self, operand, result):
         return operand == self.n_cond + self.n_body + result
 
+    def _spare(self) -> dict[int, Node]:
+        """The carry that needs a second buffer: iterations do not overwrite it in place."""
+        carried = enumerate(self.body.graph.outputs)
+        return {j: n for j, n in carried if self.n_body + j not in self.body.plan.in_place}
+
     def memory(self) -> int:
-        carried = self.body.graph.outputs
-        return super().memory() + 2 * sum(aligned(n.nbytes) for n in carried) + tuning.ALIGNMENT
+        spare = sum(aligned(n.nbytes) for n in self._spare().values())
+        return super().memory() + spare + tuning.ALIGNMENT
 
     def in_memory(self, driver, operands, results, scratch):
         f = driver.f
         cc, bc, init, cond_arrays, body_arrays = self._cut(operands)
         outputs = self.body.graph.outputs
         base = super().memory()
-        one = carry_buffers(f, scratch, outputs, base)
-        size = sum(aligned(n.nbytes) for n in outputs)
-        flag = f.offset(scratch, base + size, "i8")
-        kept = self.body.plan.in_place
+        flag = f.offset(scratch, base, "i8")
+        one = carry_buffers(f, scratch, self._spare(), base + tuning.ALIGNMENT)
         for j, node in enumerate(outputs):
             driver.copy_unless_aliased(results[j], init[j], node.nbytes)
         with f.repeat() as number, driver.stoppable(self.eqn):
             now, following = [], []
             for j in range(len(outputs)):
-                if j + self.n_body in kept:
+                if j not in one:
                     now.append(results[j])
                     following.append(results[j])
                     continue
@@ -532,6 +565,22 @@ class CondStep(ControlStep):
     def __init__(self, bodies: list[Body], index_elem: str):
         self.bodies = bodies
         self.index_elem = index_elem
+        origins = [body.origins() for body in bodies]
+        self.replaced = {
+            i: j
+            for j, (i, *others) in enumerate(zip(*origins, strict=True))
+            if i is not None and all(i == other for other in others)
+        }
+        """The input that all branches turn into the same output, step by step."""
+        for body in bodies:
+            body.graph.donated = self.replaced
+
+    @functools.cached_property
+    def takes_over(self):  # type: ignore[override]
+        if self.small():
+            return {}
+        in_place = set.intersection(*(body.plan.in_place for body in self.bodies))
+        return {1 + i: self.replaced[i] for i in in_place}
 
     def _held(self, items, number):
         """The operands that hold the constant arrays of a branch."""
@@ -587,8 +636,12 @@ class CondStep(ControlStep):
             zip(self.bodies, self._conditions(f, index), strict=True)
         ):
             with f.branch(holds):
-                consts = self._held(operands, number)
-                driver.run(body.plan, operands[1 : n + 1], consts, results, scratch)
+                inputs = [*operands[1 : n + 1]]
+                for i in body.plan.in_place:
+                    target = results[self.replaced[i]]
+                    driver.copy_unless_aliased(target, inputs[i], body.inputs[i].nbytes)
+                    inputs[i] = target
+                driver.run(body.plan, inputs, self._held(operands, number), results, scratch)
 
 
 def scan(emit: Emitter, operands, jaxpr, length, reverse, num_consts, num_carry) -> list[Node]:

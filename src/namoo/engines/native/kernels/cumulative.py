@@ -66,7 +66,7 @@ def _flat(value: Any) -> tuple[Value, ...]:
 class Cumulative(Routine):
     """Combine the elements up to each index; `name` is an operation of `ops` or "logsumexp"."""
 
-    reuses = 0  # what is written has been read
+    takes_over = {0: 0}  # what is written has been read
 
     def __init__(self, x: Node, axis: int, reverse: bool, name: str):
         self.axis, self.reverse, self.name = axis, reverse, name

@@ -34,6 +34,7 @@ from namoo.engines.native.ir.types import (
     parts,
     size_of,
 )
+from namoo.engines.native.kernels.vector_axis import windows
 
 
 class Place:
@@ -110,6 +111,10 @@ class Writer:
             base = self._sum(symbol.base, lanes)
             low, high = symbol.base.range()
             n = symbol.divisor
+            if base.constant is not None and not base.lanes:
+                return constant(
+                    "i64", base.constant % n if symbol.remainder else base.constant // n
+                )
             if low < 0:  # make it positive: the quotient of a shifted number is shifted
                 shift = -(low // n)
                 base = f.add(base, constant("i64", shift * n))
@@ -223,57 +228,76 @@ class Writer:
         if step == 1:
             address = self._address(pointer, elem, position)
             return f.load(address, elem, self.lanes, self.mask)
-        if step == -1 and self.mask is None:
-            first = position - (self.lanes - 1)
-            address = self._address(pointer, elem, first)
-            return f.shuffle(f.load(address, elem, self.lanes), range(self.lanes)[::-1])
-        if self.mask is None or isinstance(self.mask, Mask):
-            if step == 2 and self.lanes % 2 == 0:
-                return self._every_second(pointer, elem, position)
-            if step is None and (times := self._repeats(position)):
-                return self._repeated(pointer, elem, position, times)
+        offsets = self._offsets(position)
+        if offsets is not None and (self.mask is None or isinstance(self.mask, Mask)):
+            loaded = self._shuffled(pointer, elem, position, offsets)
+            if loaded is not None:
+                return loaded
         return self._gather(pointer, elem, position)
 
     def _count(self) -> int:
         """How many lanes are in use."""
         return self.mask.count if isinstance(self.mask, Mask) else self.lanes
 
-    def _every_second(self, pointer: Value, elem: str, position: Index) -> Value:
-        """Every second element: two vectors that touch nothing beyond the last element."""
-        f, n = self.f, self.lanes
-        last = 2 * (self._count() - 1)
-        first = self._address(pointer, elem, position)
-        low = f.load(first, elem, n, None if last >= n - 1 else mask_of(n, last + 1))
-        order = [*range(0, n, 2), *range(n + 1, 2 * n, 2)]
-        if last < n:
-            return f.shuffle(low, order, low)
-        second = self._address(pointer, elem, position + (n - 1))
-        rest = last - (n - 1) + 1
-        high = f.load(second, elem, n, None if rest == n else mask_of(n, rest))
-        return f.shuffle(low, order, high)
+    def _offsets(self, index: Index) -> list[int] | None:
+        """By how much the index of each lane differs from the first one's; None if unknown."""
+        out = [0] * self.lanes
+        for symbol, factor in index.terms.items():
+            if symbol.vector:
+                steps = self._steps(symbol)
+                if steps is None:
+                    return None
+                out = [o + factor * s for o, s in zip(out, steps, strict=True)]
+        return out
 
-    def _repeats(self, position: Index) -> int:
-        """How many consecutive lanes read the same element; 0 if the pattern is another."""
-        varying = [(s, factor) for s, factor in position.terms.items() if s.vector]
-        (symbol, factor), *others = varying
-        if others or factor != 1 or not isinstance(symbol, Quotient) or symbol.remainder:
-            return 0
-        base, times = symbol.base, symbol.divisor
-        # Loops over vectors start at multiples of their lanes.
-        if len(base.terms) != 1 or base.constant % times or self.lanes % times:
-            return 0
-        ((inner, step),) = base.terms.items()
-        return times if isinstance(inner, Loop) and inner.vector and step == 1 else 0
+    def _steps(self, symbol: Symbol) -> list[int] | None:
+        """The value of a symbol in each lane, less that in the first one; None if unknown."""
+        if isinstance(symbol, Loop):
+            return [*range(self.lanes)]
+        if not isinstance(symbol, Quotient):
+            return None
+        n, offsets = symbol.divisor, self._offsets(symbol.base)
+        first = symbol.base.constant
+        for inner, factor in symbol.base.terms.items():
+            if factor % n == 0:
+                continue
+            if not isinstance(inner, Loop):
+                return None
+            if inner.value.constant is not None:
+                first += factor * inner.value.constant
+            elif not inner.vector or factor * self.lanes % n:
+                return None  # loops over vectors start at multiples of their lanes
+        if offsets is None:
+            return None
+        values = [(first + o) % n if symbol.remainder else (first + o) // n for o in offsets]
+        return [v - values[0] for v in values]
 
-    def _repeated(self, pointer: Value, elem: str, position: Index, times: int) -> Value:
-        """Consecutive elements, each repeated `times` times."""
-        f, n = self.f, self.lanes
-        address = self._address(pointer, elem, position)
-        if times == n:
-            return f.load(address, elem)
-        used = -(-self._count() // times)
-        mask = None if used == n // times else mask_of(n // times, used)
-        return f.shuffle(f.load(address, elem, n // times, mask), [i // times for i in range(n)])
+    def _shuffled(self, pointer: Value, elem: str, position: Index, offsets: list[int]):
+        """Elements at known distances, from a few vectors; None if those would be many.
+
+        Nothing beyond the first and the last element is touched.
+        """
+        f, n, wide = self.f, self.lanes, tuning.VECTOR_BYTES // size_of(elem)
+        pieces: list[Value] = []
+        for start in range(0, n, wide):
+            lanes = min(wide, n - start)
+            used = offsets[start : start + lanes][: max(self._count() - start, 1)]
+            covers = windows(used, lanes)
+            if covers is None:
+                return None
+            loaded = []
+            for first, length in covers:
+                address = self._address(pointer, elem, position + first)
+                alone = len(covers) == 1 and length & (length - 1) == 0
+                mask = None if alone or length == lanes else mask_of(lanes, length)
+                loaded.append(f.load(address, elem, length if alone else lanes, mask))
+            pieces.append(_selected(f, loaded, covers, used, lanes))
+        while len(pieces) > 1:
+            pieces = [
+                f.shuffle(x, range(x.lanes + y.lanes), y)
+                for x, y in zip(pieces[::2], pieces[1::2], strict=True)
+            ]
+        return pieces[0]
 
     def _gather(self, pointer: Value, elem: str, position: Index) -> Value:
         f, n = self.f, self.lanes
@@ -338,9 +362,18 @@ class Writer:
             address = self._address(pointer, elem, position)
             f.store(value, address, self.mask)
             return
+        n, count = self.lanes, self._count()
+        known = self.mask is None or isinstance(self.mask, Mask)
+        offsets = self._offsets(position) if known else None
+        if offsets is not None:
+            used, low = offsets[:count], min(offsets[:count])
+            if sorted(used) == [*range(low, low + count)]:  # neighbours in another order
+                order = [used.index(low + i) for i in range(count)] + [0] * (n - count)
+                address = self._address(pointer, elem, position + low)
+                f.store(f.shuffle(value, order), address, self.mask)
+                return
         if elem == "i1":
             value = f.convert(value, "u8")
-        n = self.lanes
         addresses = self._addresses(pointer, elem, position)
         name = f"llvm.masked.scatter.{suffix(value.elem, n)}.v{n}p0"
         f.declarations[name] = f"declare void @{name}({value.type}, <{n} x ptr>, <{n} x i1>)"
@@ -349,6 +382,25 @@ class Writer:
             f"  call void @{name}({value!r}, <{n} x ptr> align {size} {addresses.name}, "
             f"<{n} x i1> {self._all_lanes().name})"
         )
+
+
+def _selected(
+    f: Function, loaded: list[Value], covers: list[tuple[int, int]], used: list[int], lanes: int
+) -> Value:
+    """A vector of elements at some offsets, from vectors that cover these."""
+    places = [
+        next((w, o - at) for w, (at, n) in enumerate(covers) if 0 <= o - at < n) for o in used
+    ]
+    places += [(0, 0)] * (lanes - len(used))
+    first, *others = loaded
+    if not others:
+        order = [at for _, at in places]
+        return first if order == [*range(first.lanes)] else f.shuffle(first, order)
+    out = f.shuffle(first, [at + lanes * (w == 1) for w, at in places], others[0])
+    for number, vector in enumerate(others[1:], 2):
+        order = [lanes + at if w == number else i for i, (w, at) in enumerate(places)]
+        out = f.shuffle(out, order, vector)
+    return out
 
 
 class Ahead(Writer):

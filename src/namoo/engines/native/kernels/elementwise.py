@@ -42,6 +42,7 @@ from namoo.engines.native.kernels.element_codegen import (
     literal_of,
 )
 from namoo.engines.native.kernels.kernel import Kernel, KernelSpec
+from namoo.engines.native.kernels.vector_axis import Choice, Width, Work, choose
 
 
 def reduction_axes(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -78,11 +79,24 @@ class KernelEmitter:
         self.levels = stage_numbers(spec.roots, spec.inputs)
         self.stages = sorted(set(self.levels.values()))
         self.reduces = spec.split < len(spec.space)
+        computed = self.computed = self._computed()
+        widest = max(
+            (
+                bits_of(part_of(computed_in(n.elem) if n.elem else "f64")) // 8
+                for n in (*computed, *spec.inputs)
+            ),
+            default=1,
+        )
+        self.widest_vector = min(16, tuning.VECTOR_BYTES // max(widest, 4))
+        """Lanes of one register."""
+        self.slow = max((n.cost for n in computed), default=0) >= tuning.SLOW_FUNCTION
         self.registers = 1
         """How many registers a vector takes."""
         self.tiled: int | None = None
         """The group whose loop is cut into tiles, together with the vector's."""
         self.tile_width = tuning.CACHE_LINE
+        self.shuffles = False
+        """Whether the lanes of a vector along an outer axis are far apart in memory."""
 
     def _index_of(self, root: Node, outer: list[Index], inner: list[Index]) -> list[Index]:
         space = self.spec.space
@@ -140,40 +154,25 @@ class KernelEmitter:
             groups.append([axis])
         return groups
 
-    def _choose_vector(self, groups, loads, stores, symbols) -> int | None:
-        """The group of axes that becomes the vector."""
-        best, chosen = 0.0, None
-        space, split = self.spec.space, self.spec.split
-        turns, along = math.prod(space[split:]), set(symbols[split:])
-        # Rows that stay on the stack between stages are shared by all lanes.
-        hidden = any(r.shape == space and r not in self.spec.stored for r in self.spec.roots)
-        for g, group in enumerate(groups):
-            if hidden and split < len(space) and group[-1] < split:
-                continue
-            symbol = symbols[group[-1]]
-            size = math.prod(space[a] for a in group)
-            score = 0.0
-            for cost, positions in ((1.0, loads), (2.0, stores)):
-                for p in positions:
-                    # A value that does not vary along a row is loaded once for the row.
-                    weight = cost / turns if along.isdisjoint(_symbols(p)) else cost
-                    irregular = any(
-                        isinstance(s, Quotient) and symbol in _symbols(s.base) for s in p.terms
-                    )
-                    step = p.terms.get(symbol, 0)
-                    if irregular:
-                        score -= weight
-                    elif step == 1:
-                        score += weight
-                    elif step == 0:
-                        score += 0.25 * weight
-                    else:
-                        score -= weight
-            # Most of a short vector is empty.
-            score = (score + 0.01 * g + 8) * min(size, 16)
-            if score > best:
-                best, chosen = score, g
-        return chosen
+    def _choose(self, groups, loads, stores, symbols) -> Choice:
+        """The loops, and which of them is the vector."""
+        space, split, computed = self.spec.space, self.spec.split, self.computed
+        points, rows = math.prod(space), math.prod(space[:split])
+        sums = [r for r in self.spec.roots if r.kind is REDUCE]
+        hidden = [r for r in self.spec.roots if r.shape == space and r not in self.spec.stored]
+        work = Work(
+            space,
+            split,
+            loads,
+            stores,
+            symbols,
+            operations=max(1, sum(n.cost for n in computed if n.size >= points)),
+            sums=len(sums),
+            late=sum(n.cost for n in computed if n.size == rows and n.kind is not REDUCE),
+            # Rows that stay on the stack between stages.
+            shares_rows=bool(hidden),
+        )
+        return choose(work, groups, self._width)
 
     def _across(self, outer, loads, bytes_loaded, symbols) -> int | None:
         """The group along which loads are contiguous that are far apart along the vector.
@@ -202,7 +201,7 @@ class KernelEmitter:
         spec = self.spec
         loads, bytes_loaded, stores, symbols = self._look()
         groups = self._merge(loads + stores, symbols)
-        vector = self._choose_vector(groups, loads, stores, symbols)
+        groups, vector, width, self.copies = self._choose(groups, loads, stores, symbols)
         sizes = [math.prod(spec.space[a] for a in group) for group in groups]
         outer = [g for g, group in enumerate(groups) if group[-1] < spec.split]
         inner = [g for g in range(len(groups)) if g not in outer]
@@ -213,12 +212,16 @@ class KernelEmitter:
         f = self.f = Function(self.name, ["ptr", "i64", "i64"])
         self.groups, self.sizes = groups, sizes
         self.vector_group = vector
-        if outer and outer[-1] == vector and not inner:
+        if outer and outer[-1] == vector and not inner and not self.copies:
             self.tiled = self._across(outer, loads, bytes_loaded, symbols)
         if self.tiled is not None:
             *others, last = outer
             outer = [*(g for g in others if g != self.tiled), self.tiled, last]
-        self.lanes = self._lanes(sizes[vector]) if vector is not None else 0
+        self.lanes, self.narrow = width
+        self.registers = width.registers if vector is not None else 1
+        if vector is not None and self.reduces and self._vector_is_outer():
+            along = symbols[groups[vector][-1]]
+            self.shuffles = any(abs(p.terms.get(along, 0)) > 2 * tuning.UNROLL for p in loads)
         self.symbols: dict[int, Any] = {}
         table, self.begin, self.end = f.parameters
         places = {}
@@ -229,7 +232,8 @@ class KernelEmitter:
         self.w = Writer(f, {n: places[n] for n in spec.inputs})
         self.w.lanes = self.lanes
         self.ahead: Ahead | None = None
-        if vector is not None and len(outer) > 1 and outer[-1] == vector and not inner:
+        alone = not inner and not self.copies
+        if vector is not None and len(outer) > 1 and outer[-1] == vector and alone:
             along = symbols[groups[vector][-1]]
             if any(_wanders(p) and p.terms.get(along) == 1 for p in loads):
                 self.ahead = Ahead(f, self.w.places)
@@ -237,7 +241,7 @@ class KernelEmitter:
         self.units = 1
         self._outer(outer, inner, first=True)
         f.line("  ret void")
-        work = math.prod(spec.space) * max(1, sum(n.cost for n in self._computed()))
+        work = math.prod(spec.space) * max(1, sum(n.cost for n in self.computed))
         return Kernel(self.name, f.text(), f.declarations, self.units, work)
 
     def _computed(self):
@@ -249,34 +253,21 @@ class KernelEmitter:
                 stack += node.operands
         return seen
 
-    def _lanes(self, size: int) -> int:
+    def _width(self, size: int, columns: bool) -> Width:
         """How wide vectors are, for an axis of this size: several registers where that pays.
 
-        Sums over the leading axes read a short piece of every row, so the pieces should be long;
-        functions of many steps wait for one another, so two vectors should be under way at once.
+        Sums over the leading axes (`columns`) read a short piece of every row, so the pieces should
+        be long; functions of many steps wait for one another, so two vectors should be under way at
+        once.
         """
-        computed = self._computed()
-        widest = 1
-        for node in (*computed, *self.spec.inputs):
-            elem = computed_in(node.elem) if node.elem else "f64"
-            widest = max(widest, bits_of(part_of(elem)) // 8)
-        lanes = min(16, tuning.VECTOR_BYTES // max(widest, 4))
+        lanes = self.widest_vector
         while lanes // 2 >= size and lanes > 2:
             lanes //= 2
-        columns = self.vector_group is not None and self._vector_is_outer() and self.reduces
-        wanted = (
-            8
-            if columns
-            else 2
-            if max((n.cost for n in computed), default=0) >= tuning.SLOW_FUNCTION
-            else 1
-        )
-        self.narrow, registers = lanes, 1
-        while registers < wanted and size >= 2 * lanes and size % (2 * lanes) == 0:
-            registers *= 2
+        wanted = 8 if columns else 2 if self.slow else 1
+        narrow = lanes
+        while lanes < wanted * narrow and size >= 2 * lanes and size % (2 * lanes) == 0:
             lanes *= 2
-        self.registers = registers
-        return lanes
+        return Width(lanes, narrow)
 
     def _vector_is_outer(self) -> bool:
         return self.groups[self.vector_group][-1] < self.spec.split  # type: ignore[index]
@@ -298,6 +289,9 @@ class KernelEmitter:
             with f.loop(start, stop) as i:
                 self.symbols[g] = Loop(i, 0, n - 1)
                 self._outer(loops[1:], inner)
+            return
+        if self.copies:
+            self._joined(g, first)
             return
         lanes = self.lanes
         main, rest = n // lanes * lanes, n % lanes
@@ -324,6 +318,38 @@ class KernelEmitter:
                 self.w.mask = mask_of(lanes, rest)
                 self._row(inner)
                 self.w.mask = None
+
+    def _joined(self, g: int, first: bool) -> None:
+        """A loop over two joined axes: its body is as many vectors as the pattern takes."""
+        f, n, lanes = self.f, self.sizes[g], self.lanes
+        block = lanes * self.copies
+        blocks, rest = divmod(n, block)
+        lane = Index({Loop(constant("i64", 0), 0, lanes - 1, vector=True): 1})
+
+        def vectors(start: Index, count: int) -> None:
+            for at in range(0, count, lanes):
+                self.symbols[g] = start + lane + at
+                if count - at < lanes:
+                    self.w.mask = mask_of(lanes, count - at)
+                self._row([])
+                self.w.mask = None
+
+        with ExitStack() as stack:
+            begin, end = constant("i64", 0), constant("i64", blocks)
+            if first:
+                self.units = -(-n // block)
+                begin, end = self.begin, f.minimum(self.end, end)
+                if rest:
+                    stack.enter_context(f.branch(f.compare("lt", begin, end)))
+            if blocks:
+                i = stack.enter_context(f.loop(begin, end))
+                vectors(Index({Loop(i, 0, blocks - 1): block}), block)
+        if rest:
+            with ExitStack() as stack:
+                if first:
+                    last = f.compare("eq", self.end, constant("i64", self.units))
+                    stack.enter_context(f.branch(last))
+                vectors(Index.of(n - rest), rest)
 
     def _tiles(self, first: bool) -> None:
         """The last two loops in tiles, each of which touches a few cache lines."""
@@ -500,8 +526,10 @@ class KernelEmitter:
         """How often the body of an inner loop is repeated.
 
         Functions of many steps have enough under way where rows are short; those of the sum of a
-        row are not in the loop.
+        row are not in the loop. Vectors that are shuffled from many others are much code.
         """
+        if self.shuffles:
+            return 1
         rows = math.prod(self.spec.space[: self.spec.split])
         known = {*self.spec.inputs, *self.w.registers, *self.w.places}
         slow = (
@@ -572,7 +600,7 @@ class KernelEmitter:
                 base = Loop(i, 0, (turns - 1) * unroll * step + step - 1, vector)
                 outs = []
                 for u, track in enumerate(phis):
-                    self.symbols[g] = _Shifted(base, u * step)
+                    self.symbols[g] = Index({base: 1}, u * step)
                     outs.append(point(track))
                 tracks = [_carried(f, p, o) for p, o in zip(phis, outs, strict=True)]
         for u in range(extra):
@@ -600,16 +628,7 @@ class KernelEmitter:
         return tracks[0]
 
 
-class _Shifted:
-    """A loop variable plus a constant: one of the copies of an unrolled body."""
-
-    def __init__(self, base: Loop, shift: int):
-        self.index = Index({base: 1}, shift)
-
-
 def _of_loop(symbol: Any) -> Index:
-    if isinstance(symbol, _Shifted):
-        return symbol.index
     if isinstance(symbol, Loop) and symbol.vector:
         # Even if its range is one point, the lanes differ.
         return Index({symbol: 1})
@@ -685,13 +704,6 @@ def _wanders(position: Index) -> bool:
         type(s) is Symbol and (s.high - s.low) * abs(factor) >= tuning.UNCACHED_ELEMENTS
         for s, factor in position.terms.items()
     )
-
-
-def _symbols(index: Index) -> set[Symbol]:
-    out = set()
-    for s in index.terms:
-        out |= {s} | (_symbols(s.base) if isinstance(s, Quotient) else set())
-    return out
 
 
 def _reached(roots: set[Node], stop: set[Node]) -> set[Node]:

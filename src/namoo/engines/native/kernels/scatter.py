@@ -71,7 +71,7 @@ class Scatter(Routine):
     def __init__(self, x: Node, indices: Node, updates: Node, numbers, name, clip, fill):
         self.name, self.clip, self.fill = name, clip, fill
         # Where the windows are read from the array itself, it must not be overwritten.
-        self.reuses = None if fill is not None or x in (indices, updates) else 0
+        self.takes_over = {} if fill is not None or x in (indices, updates) else {0: 0}
         self.numbers = numbers
         window, inserted, starts, batching, indices_batching = numbers
         sizes = iter(updates.shape[d] for d in window)

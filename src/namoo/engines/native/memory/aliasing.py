@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from namoo.engines.native.fuse.kinds import KINDS, FusionGroup
 from namoo.engines.native.graph.node import CALL, Node
-from namoo.engines.native.memory.arena import Plan
+from namoo.engines.native.memory.arena import Buffer, Plan
 
 
 def aliases(plan: Plan, wanted: Mapping[int, int]) -> list[tuple[int, int]]:
@@ -20,12 +20,17 @@ def aliases(plan: Plan, wanted: Mapping[int, int]) -> list[tuple[int, int]]:
     graph = plan.graph
     times = {group: i for i, group in enumerate(plan.steps)}
     last = {node: i for group, i in times.items() for node in group.inputs}
+    first: dict[Buffer, Node] = {}
+    """What is written first into each buffer."""
+    for group in reversed(plan.steps):
+        first.update({plan.buffers[node]: node for node in plan.written(group)})
     known: dict[tuple, bool] = {}
     out = []
     for i, o in sorted(wanted.items()):
         node, result = graph.inputs[i], graph.outputs[o]
         if (node.shape, node.dtype) != (result.shape, result.dtype) or not node.size:
             continue
+        result = first["out", o]
         home = plan.fusion.home[result]
         written, read = times[home], last.get(node, -1)
         if read < written or read == written and _overwrites(plan, home, node, result, known):

@@ -13,7 +13,7 @@ from namoo.engines.native import tuning
 from namoo.engines.native.fuse.groups import Fusion
 from namoo.engines.native.fuse.kinds import FusionGroup
 from namoo.engines.native.fuse.schedule import Schedule
-from namoo.engines.native.graph.node import CALL, PART, Graph, Node
+from namoo.engines.native.graph.node import CALL, COMPUTE, COPY, PART, Graph, Node
 
 Buffer = tuple[str, int]
 """`("in", i)`, `("const", i)`, `("out", i)` or `("arena", offset)`."""
@@ -120,17 +120,19 @@ def allocate(schedule: Schedule) -> Plan:
     """Give each value that leaves its kernel a buffer."""
     graph = schedule.fusion.graph
     plan = Plan(schedule.fusion, schedule.steps, _arguments(graph), _results_of_calls(graph))
+    _drop_copies(plan)
     arena, buffers = Arena(), plan.buffers
     last: dict[Node, int] = {}
     """The last step that reads each node."""
     for i, group in enumerate(plan.steps):
         last.update(dict.fromkeys(group.inputs, i))
+    _place_chains(plan, last)
     for i, group in enumerate(plan.steps):
         free: list[tuple[int, int]] = []
         first, extra, offset = group.roots[0], 0, 0
         if first.kind is CALL:
             extra = first.data.scratch
-            _take_over(plan, first, i, last)
+            _take_over(plan, first, last)
         for node in plan.written(group):
             if node not in buffers:
                 buffers[node] = buffer = ("arena", arena.take(node.nbytes))
@@ -170,19 +172,61 @@ def _results_of_calls(graph: Graph) -> dict[Node, list[Node]]:
     return parts
 
 
-def _take_over(plan: Plan, first: Node, step: int, last: dict[Node, int]) -> None:
-    """Give a step's result the buffer of an operand that nothing reads later."""
-    if first.data.reuses is None:
-        return
-    operand = first.operands[first.data.reuses]
-    (result, *_) = plan.parts.get(first, [None])
-    if result is None or last.get(operand) != step or operand in plan.graph.outputs:
-        return
+def _drop_copies(plan: Plan) -> None:
+    """Leave inputs where they are that are passed on, if the output may take their place."""
+    graph, copies = plan.graph, {}
+    for i, j in graph.donated.items():
+        output = graph.outputs[j]
+        if output.kind is COMPUTE and output.key == COPY and output.operands == (graph.inputs[i],):
+            copies[output] = i
+    alone = {n for n in copies if plan.fusion.home[n].roots == [n]}
+    for node in alone:
+        plan.buffers[node] = ("in", copies[node])
+        plan.in_place.add(copies[node])
+    if alone:
+        plan.steps = [g for g in plan.steps if g.roots[0] not in alone]
+
+
+def _place_chains(plan: Plan, last: dict[Node, int]) -> None:
+    """Let steps that each overwrite the result of the one before work in the output's buffer.
+
+    If the first of them overwrites the input that the output replaces, that is where they work.
+    """
+    graph, outputs = plan.graph, set(plan.graph.outputs)
+    for j, output in enumerate(graph.outputs):
+        chain = [output]
+        while (operand := _overwritten(plan, chain[-1], last)) and operand not in outputs:
+            chain.append(operand)
+        kind, i = plan.buffers.get(chain[-1], ("", -1))
+        place = ("out", j)
+        if kind == "in":
+            chain.pop()
+            if graph.donated.get(i) == j and chain:
+                place = ("in", i)
+                plan.in_place.add(i)
+        elif kind == "const":
+            chain.pop()
+        plan.buffers.update(dict.fromkeys(chain, place))
+
+
+def _overwritten(plan: Plan, result: Node, last: dict[Node, int]) -> Node | None:
+    """The operand whose buffer the result of a step may take over: nothing reads it later."""
+    if result.kind is not PART or result.operands[0].kind is not CALL:
+        return None
+    (call,) = result.operands
+    for i, o in call.data.takes_over.items():
+        operand = call.operands[i]
+        if o == result.data and call.operands.count(operand) == 1:
+            now = plan.steps[last[operand]] is plan.fusion.home[call]
+            return operand if now else None
+    return None
+
+
+def _take_over(plan: Plan, first: Node, last: dict[Node, int]) -> None:
+    """Give a step's results the buffers of operands that nothing reads later."""
     buffers = plan.buffers
-    kind, i = buffers[operand]
-    if kind == "arena" and result not in buffers:
-        buffers[result] = buffers[operand]
-        del last[operand]
-    elif kind == "in" and buffers.get(result) == ("out", plan.graph.donated.get(i)):
-        buffers[result] = buffers[operand]
-        plan.in_place.add(i)
+    for result in plan.parts.get(first, []):
+        operand = _overwritten(plan, result, last)
+        if operand and result not in buffers and buffers[operand][0] == "arena":
+            buffers[result] = buffers[operand]
+            del last[operand]

@@ -1,0 +1,202 @@
+"""Which axis of a kernel's loops becomes the vector: the one that costs the fewest instructions.
+
+Each load and each store is counted as often as the loops around it run, with what it costs there: a
+contiguous vector is one instruction, an element that all lanes share is one, and elements apart
+from one another are shuffled from a few vectors, or cost an instruction each.
+
+The last axis may be short, as that of RGB images or points in a plane. It can be joined with the
+one before: the vector runs along both, and what varies along one of them only is a pattern that
+repeats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from namoo.engines.native import tuning
+from namoo.engines.native.ir.index import Index, Quotient, Symbol
+
+
+class Width(NamedTuple):
+    """How wide vectors are.
+
+    Attributes:
+      lanes: the elements of a vector.
+      narrow: those of one register.
+    """
+
+    lanes: int
+    narrow: int
+
+    @property
+    def registers(self) -> int:
+        return self.lanes // self.narrow
+
+
+class Choice(NamedTuple):
+    """The loops of a kernel.
+
+    Attributes:
+      groups: the axes of each loop.
+      vector: the loop whose variable is a vector.
+      width: how wide it is.
+      copies: if it runs along two joined axes, the number of vectors after which a pattern along
+        the second one repeats; else 0.
+    """
+
+    groups: list[list[int]]
+    vector: int | None
+    width: Width
+    copies: int = 0
+
+
+class Work(NamedTuple):
+    """What a kernel computes.
+
+    Attributes:
+      space: the sizes of its axes, the first `split` of which are outer ones.
+      loads, stores: the positions that it touches, in terms of one symbol for each axis.
+      symbols: these symbols.
+      operations: the cost of a point, without loads and stores.
+      sums: the number of reductions.
+      late: the cost of what is computed once for all inner axes.
+      shares_rows: whether rows of values are shared by the lanes of a vector along an outer axis.
+    """
+
+    space: tuple[int, ...]
+    split: int
+    loads: Sequence[Index]
+    stores: Sequence[Index]
+    symbols: Sequence[Symbol]
+    operations: int
+    sums: int
+    late: int
+    shares_rows: bool
+
+
+def choose(work: Work, groups: list[list[int]], width: Callable[[int, bool], Width]) -> Choice:
+    """Choose the vector; `width` is that of vectors along an axis of some size.
+
+    Its second argument says whether sums along other axes read contiguous pieces along this one.
+    """
+    best, chosen = math.inf, Choice(groups, None, Width(0, 0))
+    for choice in _choices(work, groups, width):
+        cost = _cost(work, choice)
+        # Of equals, the last axis: it has the longest runs.
+        if cost <= best:
+            best, chosen = cost, choice
+    return chosen
+
+
+def _choices(work: Work, groups: list[list[int]], width: Callable[[int, bool], Width]):
+    reduces = work.split < len(work.space)
+    sizes = [math.prod(work.space[a] for a in group) for group in groups]
+    for g, group in enumerate(groups):
+        is_outer = reduces and group[-1] < work.split
+        if not (work.shares_rows and is_outer):
+            contiguous = any(p.terms.get(work.symbols[group[-1]]) == 1 for p in work.loads)
+            yield Choice(groups, g, width(sizes[g], is_outer and contiguous))
+    if len(groups) < 2 or reduces:
+        return
+    *others, before, last = groups
+    lanes = width(sizes[-2] * sizes[-1], False).narrow
+    copies = math.lcm(sizes[-1], lanes) // lanes
+    if sizes[-1] < lanes and copies <= tuning.JOINED_COPIES:
+        yield Choice([*others, [*before, *last]], len(others), Width(lanes, lanes), copies)
+
+
+def _cost(work: Work, choice: Choice) -> float:
+    space, split, groups, vector = work.space, work.split, choice.groups, choice.vector
+    assert vector is not None
+    reduces = split < len(space)
+    is_outer = groups[vector][-1] < split
+    sizes = [math.prod(space[a] for a in group) for group in groups]
+    lanes, narrow = choice.width
+    registers = choice.width.registers
+    trips = [*sizes]
+    trips[vector] = -(-sizes[vector] // lanes)
+    order = sorted(range(len(groups)), key=lambda g: (groups[g][-1] >= split, g == vector, g))
+    partial = 2.0 if sizes[vector] < lanes else 1.0
+
+    def turns(symbols: set[Symbol]) -> int:
+        """How often an instruction runs that depends on some loop variables."""
+        total = count = 1
+        for g in order:
+            total *= trips[g]
+            if any(work.symbols[a] in symbols for a in groups[g]):
+                count = total
+        return count
+
+    total = float(math.prod(trips) * registers * work.operations)
+    for positions, single in ((work.loads, tuning.GATHERED), (work.stores, tuning.SCATTERED)):
+        for p in set(positions):
+            offsets = _lanes_apart(work, p, groups[vector], lanes)
+            if offsets is None:
+                price = lanes * single
+            elif not any(offsets):
+                price = 1.0
+            elif offsets[-1] == lanes - 1 and offsets == [*range(lanes)]:
+                price = registers * partial
+            elif positions is work.stores:
+                price = 2.0 * registers if offsets == [*range(0, -lanes, -1)] else lanes * single
+            else:
+                pieces = windows(offsets[:narrow], narrow)
+                price = lanes * single if pieces is None else registers * (2.0 * len(pieces) - 1)
+            total += turns(symbols_of(p)) * price
+    if reduces:
+        rows = math.prod(space[:split])
+        total += rows * work.late / (lanes if is_outer else 1)
+        if not is_outer:
+            total += rows * work.sums * tuning.FOLDED
+    return total
+
+
+def _lanes_apart(work: Work, position: Index, axes: list[int], lanes: int) -> list[int] | None:
+    """By how much the positions of lanes differ from the first one's; None if that is irregular."""
+    along = [work.symbols[a] for a in axes]
+    for symbol in position.terms:
+        if isinstance(symbol, Quotient) and not symbols_of(symbol.base).isdisjoint(along):
+            return None
+    steps = [position.terms.get(s, 0) for s in along]
+    if not any(steps) and any(type(s) is Symbol for s in position.terms):
+        return None  # the position depends on data, which may differ from lane to lane
+    sizes = [work.space[a] for a in axes]
+    if all(a == n * b for a, b, n in zip(steps[:-1], steps[1:], sizes[1:], strict=True)):
+        return [steps[-1] * lane for lane in range(lanes)]
+    out = [0] * lanes
+    strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    for step, stride, n in zip(steps, strides, sizes, strict=True):
+        out = [o + step * (lane // stride % n) for lane, o in enumerate(out)]
+    return out
+
+
+def symbols_of(index: Index) -> set[Symbol]:
+    """All symbols of an index, those in quotients too."""
+    out = set()
+    for s in index.terms:
+        out |= {s} | (symbols_of(s.base) if isinstance(s, Quotient) else set())
+    return out
+
+
+def windows(offsets: Sequence[int], lanes: int) -> list[tuple[int, int]] | None:
+    """Contiguous pieces of memory that hold some elements: where they start, and their lengths.
+
+    A piece is at most `lanes` long, and touches nothing beyond the first and the last element.
+    None if there are so many that elements are loaded one by one.
+    """
+    needed = sorted(set(offsets))
+    low, high = needed[0], needed[-1]
+    out: list[tuple[int, int]] = []
+    for o in needed:
+        if out and o < out[-1][0] + out[-1][1]:
+            continue
+        start = max(min(o, high - lanes + 1), low)
+        last = max(p for p in needed if p < start + lanes)
+        # What lies between is loaded, too, if that makes a whole vector.
+        whole = start + lanes - 1 <= high
+        out.append((start, lanes if whole else last - start + 1))
+        if len(out) > max(lanes // 2, 2):
+            return None
+    return out
