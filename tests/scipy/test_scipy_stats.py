@@ -175,9 +175,10 @@ LOGARITHMS = {
 @pytest.mark.parametrize("method", ["logcdf", "logsf"])
 @pytest.mark.parametrize("name", LOGARITHMS)
 def test_logarithms_of_probabilities_have_all_digits(name, method):
-    size = np.logspace(-5, 1.4, 40)
+    size = np.logspace(-5, 5, 60)  # Cauchy's tails are long
     x = np.concatenate([-size, size, 1 + size]).astype(np.float32)
-    wanted = getattr(getattr(scipy.stats, name), method)(x.astype(float), *LOGARITHMS[name])
+    with np.errstate(over="ignore"):
+        wanted = getattr(getattr(scipy.stats, name), method)(x.astype(float), *LOGARITHMS[name])
     found = getattr(getattr(namoo.scipy.stats, name), method)(x, *LOGARITHMS[name])
     # A logarithm below all that the type can have is no matter of digits.
     kept = np.isfinite(wanted) & (abs(wanted) > 1e-30) & (abs(wanted) < 80)
