@@ -5,6 +5,7 @@ from namoo._base.lazy import lazy as _lazily
 _TABLE = {
     "dimensions.expression": "is_symbolic_dim",
     "dimensions.scope": "symbolic_shape SymbolicScope",
+    "export.c_library": "to_c",
     "export.checks": """
         default_export_platform DisabledSafetyCheck maximum_supported_calling_convention_version
         minimum_supported_calling_convention_version

@@ -15,6 +15,7 @@ from namoo.dimensions.expression import DimExpr, is_symbolic_dim
 from namoo.dimensions.solving import Equation, solve
 from namoo.export.checks import DisabledSafetyCheck, default_export_platform
 from namoo.export.specialising import sized, specialised
+from namoo.transforms.arguments import argument_paths
 from namoo.transforms.custom import custom_vjp
 from namoo.tree.difference import Structures, find_differences, mismatch
 
@@ -31,6 +32,12 @@ def path_name(path: Sequence[Any]) -> str:
 def _names(exported: Exported) -> list[str]:
     example = exported.in_tree.unflatten([0] * exported.in_tree.num_leaves)
     return [path_name(path) for path, _ in tree_util.tree_flatten_with_path(example)[0]]
+
+
+def argument_names(exported: Exported, fun: Any) -> list[str]:
+    """The names of the arguments, with those of the function's parameters if it is at hand."""
+    args, kwargs = exported.in_tree.unflatten([0] * exported.in_tree.num_leaves)
+    return argument_paths(fun, args, kwargs) if callable(fun) else _names(exported)
 
 
 def call(exported: Exported, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -83,7 +90,7 @@ def _flat(exported: Exported) -> Any:
 
 def _run(exported: Exported, leaves: Sequence[Any]) -> list[Any]:
     avals = [aval_of(x) for x in leaves]
-    sizes = _sizes(exported, avals)
+    sizes = sizes_of(exported, avals)
     program = exported.jaxpr
     if sizes:
         program = specialised(program, tuple(sizes.items()))
@@ -97,7 +104,7 @@ def _run(exported: Exported, leaves: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _sizes(exported: Exported, avals: Sequence[ShapedArray]) -> dict[str, Any]:
+def sizes_of(exported: Exported, avals: Sequence[ShapedArray]) -> dict[str, Any]:
     """The sizes of the dimension variables, for arguments of given types.
 
     Raises:
@@ -133,6 +140,6 @@ def _sizes(exported: Exported, avals: Sequence[ShapedArray]) -> dict[str, Any]:
 
 def require_solvable(exported: Exported) -> None:
     """Refuse symbolic shapes that do not determine their variables, and results with others."""
-    sizes = _sizes(exported, exported.in_avals)
+    sizes = sizes_of(exported, exported.in_avals)
     for aval in exported.out_avals:
         sized(aval.shape, sizes)

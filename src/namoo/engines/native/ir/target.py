@@ -1,4 +1,5 @@
-"""The processor that code is made for: the one at hand, or an older one of its kind."""
+"""The processor that code is made for: the one at hand, an older one of its kind, or another kind,
+for which code can be made but not run."""
 
 from __future__ import annotations
 
@@ -20,11 +21,18 @@ PROCESSORS = {
     "haswell": _AVX2,
     "x86-64-v4": _AVX512,
     "skylake-avx512": _AVX512,
+    "aarch64-linux": set(),
+    "aarch64-macos": set(),
 }
 """The processors that can be chosen, with the features that the engine uses.
 
 The names are LLVM's, which ends the process at an unknown one.
 """
+
+_TRIPLES = {
+    "aarch64-linux": "aarch64-unknown-linux-gnu",
+    "aarch64-macos": "arm64-apple-darwin",
+}
 
 
 def chosen() -> str:
@@ -45,8 +53,13 @@ def for_llvm() -> tuple[str, str]:
     import llvmlite.binding as llvm
 
     if name := chosen():
-        return name, ""
+        return "generic" if name in _TRIPLES else name, ""
     return llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+
+
+def triple() -> str:
+    """The architecture and the system in LLVM's words, if they are chosen; else nothing."""
+    return _TRIPLES.get(chosen(), "")
 
 
 @cached(
@@ -68,7 +81,7 @@ def has(feature: str) -> bool:
 def _arm() -> bool:
     import platform
 
-    return platform.machine().lower() in ("aarch64", "arm64")
+    return bool(triple()) or platform.machine().lower() in ("aarch64", "arm64")
 
 
 def has_fma() -> bool:

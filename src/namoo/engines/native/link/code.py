@@ -213,6 +213,11 @@ class Code:
     """Machine code that is loaded; it is freed with this object."""
 
     def __init__(self, objects: ObjectCode):
+        if target.triple():
+            raise RuntimeError(
+                f"NAMOO_TARGET_CPU={target.chosen()} is another kind of processor: programs can be "
+                "compiled for it, by namoo.export.to_c, but not run here."
+            )
         data = objects.data
         self.name, self.size = objects.name, len(data)
         imports = dict(_blas()) if b"gemm" in data else {}

@@ -102,17 +102,22 @@ def _set_options(value: str) -> None:
         llvm.set_option("", f"-{name}={value}")
 
 
-def _new_machine() -> Any:
+def _new_machine(reloc: str = "default", codemodel: str = "jitdefault", jit: bool = True) -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     cpu, features = target.for_llvm()
-    return llvm.Target.from_default_triple().create_target_machine(
+    kind = llvm.Target.from_default_triple()
+    if triple := target.triple():
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        kind = llvm.Target.from_triple(triple)
+    return kind.create_target_machine(
         cpu=cpu,
         features=features,
         opt=options.LEVEL,
-        reloc="default",
-        codemodel="jitdefault",
-        jit=True,
+        reloc=reloc,
+        codemodel=codemodel,
+        jit=jit,
     )
 
 
@@ -175,8 +180,18 @@ def object_files(texts: Sequence[str]) -> list[bytes]:
 
 
 def object_file(text: str) -> bytes:
-    """Compile a module."""
-    with _at_work(), target_machine() as machine:
+    """Compile a module, to be loaded into this process."""
+    with target_machine() as machine:
+        return _emitted(machine, text)
+
+
+def linkable_object(text: str) -> bytes:
+    """Compile a module, for the linker of a C compiler: the code can be anywhere in memory."""
+    return _emitted(_new_machine(reloc="pic", codemodel="default", jit=False), text)
+
+
+def _emitted(machine: Any, text: str) -> bytes:
+    with _at_work():
         module = optimised(machine, text)
         with _with_options(), ffi.OutputString() as error:
             buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(machine, module, 1, error)

@@ -7,6 +7,9 @@ computes large ones. Contractions of vectors and of integers are reductions.
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,8 +103,32 @@ def tile(node: Node) -> Tile | None:
     return _tile(p.key, p is not node.data, *_limits())
 
 
-def _limits() -> tuple[int, int, Any]:
+class _Choice(threading.local):
+    """Whether this thread may leave products to BLAS."""
+
+    blas = True
+
+
+_choice = _Choice()
+
+
+@contextmanager
+def without_blas() -> Iterator[None]:
+    """Compile products as kernels of our own, however large they are.
+
+    Complex ones, and some with very long sums, have no such kernel and stay calls of BLAS.
+    """
+    before, _choice.blas = _choice.blas, False
+    try:
+        yield
+    finally:
+        _choice.blas = before
+
+
+def _limits() -> tuple[float, float, Any]:
     """What `_tile` depends on besides the product."""
+    if not _choice.blas:
+        return math.inf, math.inf, machine()
     return tuning.BLAS_WORK, tuning.BLAS_WORK_TRANSPOSED, machine()
 
 
@@ -110,13 +137,15 @@ def _limits() -> tuple[int, int, Any]:
     bound=1024,
     keyed_by="sizes and strides of the product, tuning limits, processor",
 )
-def _tile(key: tuple, plain: bool, large: int, large_turned: int, processor: Any) -> Tile | None:
+def _tile(
+    key: tuple, plain: bool, large: float, large_turned: float, processor: Any
+) -> Tile | None:
     p = Product(*key)
     turned = p.rows[-1].left == 1 and p.inner[-1].left > 1
     _, m, n, k = p.sizes
     if plain and m * n * k >= (large_turned if turned else large):
         return None
-    return choose(p, plain)
+    return choose(p, plain and large < math.inf)
 
 
 def _kernel(spec: KernelSpec, name: str):
