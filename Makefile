@@ -48,7 +48,7 @@ bench: .venv/installed-bench
 
 # Build the documentation site, English and Korean, into build/docs, in an environment of its own, and
 # check it: no dead link, a place for every public name, nothing loaded from another machine.
-SPHINX := build/docs-env/bin/python -m sphinx -q -W --keep-going -j auto -c docs
+SPHINX := build/docs-env/bin/python -m sphinx -a -q -W --keep-going -j auto -c docs
 docs: build/docs-env/installed
 	build/docs-env/bin/python tools/reference.py docs/api
 	$(SPHINX) -d build/docs-cache/en docs build/docs

@@ -191,7 +191,7 @@ def addresses() -> dict[str, str]:
 def summary(thing: Any) -> str:
     """The first sentence of a docstring, for a table."""
     text = (inspect.getdoc(thing) or "").partition("\n\n")[0].replace("\n", " ")
-    first = re.split(r"(?<=[.:])\s", text, maxsplit=1)[0]
+    first = re.split(r"(?<=\.)\s", text, maxsplit=1)[0].removesuffix(":")
     return first.replace("|", "\\|")
 
 

@@ -19,14 +19,12 @@ from namoo._base.lazy import names_of
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # The pages with cells; older pages have interactive sessions, which test_guide.py runs.
-PAGES = sorted(
+FOLDERS = ("start", "lessons", "how-to", "concepts", "coming-from")
+PAGES = [
     path
-    for path in DOCS.rglob("*.md")
-    if not {"api", "ko"} & set(path.relative_to(DOCS).parts)
-    and any(cell.kind == "code" and ">>>" not in cell.source for cell in cells.read(path))
-    and path.parent != DOCS
-    or path == DOCS / "index.md"
-)
+    for path in [DOCS / "index.md", DOCS / "sharp-bits.md", *sorted(DOCS.glob("*/*.md"))]
+    if path.parent.name in (*FOLDERS, DOCS.name) and any(c.kind == "code" for c in cells.read(path))
+]
 KOREAN = sorted((DOCS / "ko").rglob("*.md"))
 
 
@@ -52,7 +50,7 @@ def test_both_languages_have_the_same_cells(page):
     assert code[0] == code[1]
 
 
-@pytest.mark.parametrize("folder", ["start", "lessons", "how-to", "concepts", "coming-from"])
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_what_a_learner_reads_is_there_in_korean(folder):
     english = {path.name for path in (DOCS / folder).glob("*.md")}
     assert english <= {path.name for path in (DOCS / "ko" / folder).glob("*.md")}
