@@ -104,4 +104,4 @@ _TABLE = {
     "version": ". __version__ __version_info__",
 }
 
-__getattr__, __dir__ = _lazily(__name__, _TABLE)
+__getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)

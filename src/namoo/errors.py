@@ -37,7 +37,7 @@ class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index, so the result's shape is unknown."""
 
 
-class UnexpectedTracerError(Exception):
+class UnexpectedTracerError(JAXTypeError):
     """A traced value was kept after its transformation had finished."""
 
 

@@ -529,7 +529,11 @@ class Config(_local):
             True
             >>> config.update("jax_debug_nans", False)
         """
-        option = _find(name)
+        try:
+            option = _find(name)
+        except AttributeError as error:
+            error.__traceback__ = None
+            raise
         set_for_all(option.name, _checked(option, value))
         _changed(option.name)
 

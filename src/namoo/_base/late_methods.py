@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from namoo._base.lazy import load_module
+from namoo._base.source_context import entry_point
 
 
 class LateMethods:
@@ -100,6 +101,7 @@ def _load() -> None:
 
 
 def _special(name: str) -> Any:
+    @entry_point
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         _load()
         return getattr(type(self), name)(self, *args, **kwargs)
@@ -108,6 +110,7 @@ def _special(name: str) -> Any:
     return method
 
 
+@entry_point
 def _missing(self: Any, name: str) -> Any:
     _load()
-    return object.__getattribute__(self, name)
+    return getattr(self, name)

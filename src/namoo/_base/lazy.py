@@ -99,6 +99,19 @@ def _homonyms(package: str, table: dict[str, str]) -> set[str]:
     return {name for name in found if names.get(name, ("", ""))[1]}
 
 
+def _missing(package: str, name: str, table: dict[str, str]) -> AttributeError:
+    """Make the error for a name that a namespace does not have."""
+    message = f"module {package!r} has no attribute {name!r}"
+    if name.startswith("_"):
+        return AttributeError(message, name=name, obj=sys.modules[package])
+    from namoo._base.hints import name_hint  # needed only for errors
+
+    known = {*names_of(table), *vars(sys.modules[package])}
+    hint = name_hint(package, name, known)
+    # Python adds a suggestion of its own if it knows the object.
+    return AttributeError(message + hint, name=name, obj=None if hint else sys.modules[package])
+
+
 def lazy(
     package: str, table: dict[str, str], guarded: bool = False
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -113,6 +126,15 @@ def lazy(
     if homonyms := _homonyms(package, table):
         sys.modules[package].__class__ = type("Namespace", (_Namespace,), {"homonyms": homonyms})
 
+    def attribute(name: str) -> Any:
+        try:
+            return load(name)
+        except AttributeError as error:
+            from namoo._base.source_context import hide_internal_frames
+
+            hide_internal_frames(error)
+            raise
+
     def load(name: str) -> Any:
         # Few names of a namespace are ever used, so the table is not split into names up front.
         for module, entries in table.items():
@@ -121,9 +143,7 @@ def lazy(
                 if found is not None:
                     break
         else:
-            raise AttributeError(
-                f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package]
-            )
+            raise _missing(package, name, table)
         module, own = found
         thing: Any = load_module(f"namoo.{module}")
         if own:
@@ -139,4 +159,4 @@ def lazy(
     def listing() -> list[str]:
         return sorted({*vars(sys.modules[package]), *names_of(table)})
 
-    return load, listing
+    return attribute, listing

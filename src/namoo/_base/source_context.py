@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 import warnings
 from _thread import _local
@@ -22,6 +23,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _hidden: tuple[str, ...] = (_PACKAGE,)
+_STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
+_LIBRARIES = re.compile(r"<frozen |.*[/\\](numpy|scipy|opt_einsum|llvmlite)[/\\]")
 
 
 class Source:
@@ -65,7 +68,9 @@ class Source:
         return f"Source({str(self)!r})"
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} ({self.function})"
+        cell = _notebook_cell(self.file)
+        place = f"{cell}, line {self.line}" if cell else f"{self.file}:{self.line}"
+        return f"{place} ({self.function})"
 
     @property
     def code(self) -> str:
@@ -73,6 +78,15 @@ class Source:
         import linecache  # loaded late: it loads the tokenizer
 
         return linecache.getline(self.file, self.line).strip()
+
+
+def _notebook_cell(file: str) -> str:
+    """Return the name that a notebook shows for the file of a cell, or ''."""
+    if (ipython := sys.modules.get("IPython")) is None:
+        return ""
+    shell = ipython.get_ipython()
+    name = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file)
+    return " ".join(name) if name else ""  # None for a file that is not a cell
 
 
 def _source(file: str, line: int, function: str) -> Source:
@@ -188,10 +202,19 @@ def _find_source(inside: int) -> Source | None:
 
 
 def at_user_line(source: Source | None = None) -> str:
-    """Return the end of a message that names the user's line."""
+    """Return the end of a message that names the user's line.
+
+    The text of the line is left out where the traceback ends with it.
+
+    Args:
+        source: The line; by default that of the operation or equation that runs.
+    """
     source = source or user_source()
     if source is None:
         return ""
+    frame = user_frame()
+    if frame is not None and source == Source(frame.f_code, frame.f_lasti):
+        return f"\n  at {source}"
     code = source.code
     return f"\n  at {source}" + (f"\n    {code}" if code else "")
 
@@ -263,11 +286,35 @@ def called_by_user(name: str = "") -> bool:
     return False
 
 
+def called_function(default: str) -> str:
+    """Return the name of the function of namoo that the user called, for a message.
+
+    Args:
+        default: The name to use if it cannot be found.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_hidden(frame.f_code.co_filename):
+        fun = frame.f_locals.get("fun")  # the wrapper of an entry point has it
+        default = getattr(fun, "__name__", default)
+        frame = frame.f_back
+    return default
+
+
+def _is_library(file: str) -> bool:
+    """Whether a file belongs to the standard library, or to a library that namoo is built on."""
+    if file.startswith(_STANDARD_LIBRARY) and "site-packages" not in file:
+        return True
+    return _LIBRARIES.match(file) is not None
+
+
 def _visible(tb: TracebackType | None) -> TracebackType | None:
     """Return a traceback without hidden frames."""
-    frames = []
+    frames, inside = [], False
     while tb is not None:
-        if not is_hidden(tb.tb_frame.f_code.co_filename):
+        file = tb.tb_frame.f_code.co_filename
+        # What namoo calls in NumPy and the standard library is its own affair, too.
+        inside = is_hidden(file) or inside and _is_library(file)
+        if not inside:
             frames.append(tb)
         tb = tb.tb_next
     out = None
@@ -280,10 +327,24 @@ def hide_internal_frames(error: BaseException) -> None:
     """Remove namoo's own frames from an exception; to be followed by a bare `raise`.
 
     A bare `raise` takes the traceback from the exception and adds no frame for the function that
-    contains it, so the frames stay hidden.
+    contains it, so the frames stay hidden. An exception that namoo had caught before it raised
+    this one is not shown, either.
     """
-    if config.traceback_filtering != "off":
-        error.__traceback__ = _visible(error.__traceback__)
+    if config.traceback_filtering == "off":
+        return
+    if type(error) is TypeError:
+        from namoo._base.hints import explain_type_error  # needed only for errors
+
+        explain_type_error(error, _visible(error.__traceback__))
+    error.__traceback__ = _visible(error.__traceback__)
+    while (earlier := error.__context__) is not None:
+        shown = _visible(earlier.__traceback__)
+        if shown is not None:
+            earlier.__traceback__ = shown
+            break
+        if earlier is error.__cause__:
+            break
+        error.__context__ = earlier.__context__
 
 
 def entry_point(fun: F, namespace: str | None = None) -> F:
@@ -325,3 +386,17 @@ def make_entry_points(namespace: dict[str, Any]) -> None:
     for name, fun in list(namespace.items()):
         if not name.startswith("_") and isinstance(fun, FunctionType):
             namespace[name] = entry_point(fun, namespace["__name__"])
+
+
+C = TypeVar("C", bound=type)
+
+
+def entry_class(cls: C) -> C:
+    """Make the constructor and the public methods of a class entry points."""
+    for name, thing in list(vars(cls).items()):
+        is_public = not name.startswith("_") or name in ("__init__", "__call__", "__getitem__")
+        if is_public and isinstance(thing, FunctionType):
+            setattr(cls, name, entry_point(thing))
+        elif is_public and isinstance(thing, classmethod):
+            setattr(cls, name, classmethod(entry_point(thing.__func__)))
+    return cls

@@ -11,6 +11,7 @@ import numpy as np
 from namoo import tree_util
 from namoo._base import dtypes
 from namoo._base.lazy import later
+from namoo._base.short import short
 from namoo._base.source_context import at_user_line, entry_point
 from namoo.api.map import vmap
 from namoo.core.array import Array, EagerArray
@@ -176,6 +177,7 @@ class _VJP:
         self.in_avals = [aval_of(x) for x in flat.leaves]
         self.out_avals = out_avals
 
+    @entry_point
     def __call__(self, residuals: Sequence[Any], *given: Any) -> Any:
         if len(given) != 1:
             raise TypeError(
@@ -216,8 +218,8 @@ def _check_ct(aval, ct):
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
         raise ValueError(
             "unexpected JAX type (e.g. shape/dtype) for argument to vjp function: "
-            f"the result is {wanted.str_short()}, so its cotangent must be too, but it is "
-            f"{found.str_short()}."
+            f"the result is {wanted.str_short(short_dtypes=False)}, so its cotangent must be too, "
+            f"but it is {found.str_short(short_dtypes=False)}."
         )
     return ct
 
@@ -409,19 +411,29 @@ def _check_input(x: Any, path: str, what: str, holomorphic: bool, allow_int: boo
         raise TypeError(
             f"{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
             f"np.inexact), but got {dtype}: {path}. Convert it with .astype('float32') (or "
-            f"write 1.0 for 1), take derivatives by other arguments with argnums, or, for trees "
-            f"that hold {kind}s beside parameters, pass allow_int=True." + at_user_line()
+            f"write {_as_float(x)}), take derivatives by other arguments with argnums, or, for "
+            f"trees that hold {kind}s beside parameters, pass allow_int=True." + at_user_line()
         )
 
 
-def _check_scalar(out: Any, holomorphic: bool, what: str) -> None:
+def _as_float(x: Any) -> str:
+    return f"{float(x)} for {x}" if type(x) in (int, bool) else "1.0 for 1"
+
+
+def _check_scalar(out: Any, holomorphic: bool, what: str, fun: Callable) -> None:
     try:
         aval = aval_of(out)
     except TypeError:
         raise TypeError(
-            f"Gradient only defined for scalar-output functions. The output was: {out!r}. "
-            "Return one number; further results go in the second part of a pair, with "
-            "has_aux=True." + at_user_line()
+            "Gradient only defined for scalar-output functions. The output was: "
+            f"{short(out)} of {function_name(fun)}. "
+            + (
+                "Does it lack a return statement?"
+                if out is None
+                else "Return one number; further results go in the second part of a pair, with "
+                "has_aux=True."
+            )
+            + at_user_line()
         ) from None
     if aval.shape:
         raise TypeError(
@@ -509,13 +521,13 @@ def value_and_grad(
             for i, value in zip(nums, selected, strict=True):
                 for path, leaf in tree_util.tree_leaves_with_path(value):
                     if is_array(leaf):
-                        place = f"argument {i}{keystr(path)}"
+                        place = f"argument {argument_names(fun, args)[i]}{keystr(path)}"
                         _check_input(leaf, place, "grad", holomorphic, allow_int)
         flat, nonzeros, outs, nonzero_out, jaxpr, residuals, aux = _linearize(
             "grad", of_selected, selected, kwargs, has_aux
         )
         value = flat.out(outs)
-        _check_scalar(value, holomorphic, "grad")
+        _check_scalar(value, holomorphic, "grad", fun)
         rule = _VJP(jaxpr, flat, nonzeros, nonzero_out, [aval_of(x) for x in outs])
         found = rule(residuals, ones(aval_of(value)))
         gradient = found[0] if _is_index(argnums) else found

@@ -25,6 +25,7 @@ from namoo._base.source_context import at_user_line, entry_point, user_source
 from namoo.analysis.dead_code import needed
 from namoo.api import dispatch
 from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
+from namoo.api.static_arguments import require_hashable
 from namoo.control.call import jit_p
 from namoo.core.array import Array, EagerArray, PlacedArray, to_numpy
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
@@ -314,22 +315,7 @@ class Jitted(dispatch.Dispatcher):
         nums = {i % len(args) for i in self._nums if -len(args) <= i < len(args)} if args else ()
         static = [(i, args[i]) for i in sorted(nums)]
         static += [(k, kwargs[k]) for k in sorted(kwargs) if k in self._names]
-        for name, value in static:
-            if isinstance(value, Array):
-                raise ValueError(
-                    "Non-hashable static arguments are not supported in a jit function: argument "
-                    f"{name!r} of {self._name} is an array. Arrays are data: do not mark it static."
-                )
-            try:
-                hash(value)
-            except TypeError:
-                raise ValueError(
-                    "Non-hashable static arguments are not supported in a jit function: argument "
-                    f"{name!r} of {self._name} is {value!r} of type {type(value).__name__}. "
-                    "Static arguments decide which program is used, so they need __hash__ and "
-                    "__eq__: pass a tuple for a list, a frozen dataclass for a dict; or do not "
-                    "mark it static."
-                ) from None
+        require_hashable(self._fun, static)
         args = tuple(x for i, x in enumerate(args) if i not in nums)
         kwargs = {k: v for k, v in kwargs.items() if k not in self._names}
         return args, kwargs, tuple(static)

@@ -15,10 +15,13 @@ allocated, and nothing is imported or called because of it.
 (`namoo.checkpoint`, without the s, is JAX's rematerialisation.)
 """
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.checkpoints.errors import CheckpointError
 from namoo.checkpoints.manager import Checkpoints
 from namoo.checkpoints.plain_safetensors import load_safetensors, save_safetensors
 from namoo.checkpoints.saving import Info, Saving, info, load, save
+
+_guard(globals())
 
 __all__ = [
     "CheckpointError",

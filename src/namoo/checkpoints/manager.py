@@ -9,12 +9,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from namoo._base.source_context import entry_class
 from namoo.checkpoints import files
 from namoo.checkpoints.saving import MANIFEST, Saving, info, load, save
 
 _STEP = re.compile(r"step-(\d{10,})")
 
 
+@entry_class
 class Checkpoints:
     """The checkpoints of a run, by step, in one folder.
 

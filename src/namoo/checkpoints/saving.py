@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo import tree as _tree
+from namoo._base.short import short
 from namoo.checkpoints import files, multiprocess, tensors
 from namoo.checkpoints.errors import CheckpointError
 from namoo.checkpoints.leaves import (
@@ -128,6 +129,8 @@ def save(
         >>> load(f"{folder}/model")
         {'step': 7, 'w': Array([0., 1., 2.], dtype=float32)}
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"the path of a checkpoint is {short(path)}. Write save(path, tree).")
     folder = Path(os.path.abspath(path))
     _finish_earlier_save(folder)
     manifest, arrays = _describe(tree, metadata, copy=background)

@@ -10,6 +10,7 @@ import numpy as np
 from namoo import tree_util
 from namoo._base.caches import per_program
 from namoo._base.config import config
+from namoo._base.short import short
 from namoo._base.source_context import at_user_line, entry_point
 from namoo.analysis.dead_code import chosen, dce, dependent, has_checks, has_io, prune, reads
 from namoo.control.collective_primitives import vary_p
@@ -379,10 +380,14 @@ def _choose(name: str, index: Any, funs: Sequence[Callable], operands: tuple) ->
             what = "branch outputs must have the same pytree structure, but they differ"
             if first.out_tree == other.out_tree:
                 what = "branches must have equal output types but they differ"
-            label = "true_fun and false_fun" if name == "cond" else "branches"
+            # The first program of `cond` is that of false_fun, which index 0 chooses.
+            labels = "false_fun", "true_fun", "true_fun and false_fun"
+            if name != "cond":
+                labels = "branches[0]", f"branches[{programs.index(other)}]", "branches"
             raise TypeError(
                 tree_util.mismatch(
-                    f"{name} {what}: {label} {first.name!r} and {other.name!r}",
+                    f"{name} {what}: {labels[2]}; expected is what {labels[0]} {first.name!r} "
+                    f"returns, found what {labels[1]} {other.name!r} returns",
                     differences,
                 ).args[0]
                 + at_user_line()
@@ -491,8 +496,9 @@ def cond(
     for fun in (true_fun, false_fun):
         if not callable(fun):
             raise TypeError(
-                f"lax.cond: true_fun and false_fun must be callable, got {true_fun!r} and "
-                f"{false_fun!r}. Write cond(pred, true_fun, false_fun, *operands)."
+                f"lax.cond: true_fun and false_fun must be callable, got {short(true_fun)} and "
+                f"{short(false_fun)}. Write cond(pred, true_fun, false_fun, *operands); for a "
+                "choice between two values jnp.where(pred, a, b), in trees with tree.map."
             )
     if pred is None:
         raise TypeError("cond predicate is None: it must be a boolean scalar.")

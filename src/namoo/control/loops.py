@@ -11,6 +11,7 @@ from namoo import errors, tree_util
 from namoo._base import dtypes
 from namoo._base.caches import per_program
 from namoo._base.config import config
+from namoo._base.short import short
 from namoo._base.source_context import at_user_line, entry_point
 from namoo.control.collective_primitives import vary_p
 from namoo.control.scan import scan_p
@@ -38,14 +39,16 @@ def _scan_length(xs: Any, length: Any) -> int:
         if not shape_of(x):
             raise ValueError(
                 f"scan got value with no leading axis to scan over: {where} has shape (). Values "
-                "that are the same in every step belong in the carry or a closure."
+                "that are the same in every step belong in the carry or a closure; for a number "
+                f"of steps without values, write scan(f, init, None, length={short(x)})."
             )
         sizes.setdefault(shape_of(x)[0], where)
     if length is not None:
         if isinstance(length, Tracer):
             raise errors.ConcretizationTypeError(
-                "The `length` argument to `scan` expects a concrete `int` value, but it is traced: "
-                "mark it static with jit(f, static_argnames=('length',))." + at_user_line()
+                "The `length` argument to `scan` expects a concrete `int` value, but it is traced. "
+                f"{length.origin()}\n{length.static_remedy() or 'Mark its argument static.'} For a "
+                "loop whose length is not known, write lax.fori_loop." + at_user_line()
             )
         length = int(length)
         if length < 0:
@@ -87,11 +90,22 @@ def _promote(leaves: list, out_avals: list[ShapedArray]) -> list | None:
 
 
 def _stage_loop_body(
-    name: str, stage_body: Callable[[list], Staged], init: Any, carry_of: Callable
+    name: str,
+    stage_body: Callable[[list], Staged],
+    init: Any,
+    carry_of: Callable,
+    part: int | None = None,
 ):
     """Stage a body until the types of its carry agree with what goes in.
 
     Weak types give way: an initial 0.0 in a loop over float16 arrays becomes float16.
+
+    Args:
+        name: the function that the user called.
+        stage_body: takes the types of the carry, and returns the program of the body.
+        init: the initial carry.
+        carry_of: takes the program, and returns its carry and how many leaves that has.
+        part: the element of the carry that is the user's; all of it by default.
     """
     leaves, carry_tree = tree_util.tree_flatten(init)
     while True:
@@ -103,15 +117,23 @@ def _stage_loop_body(
             if promoted is not None:
                 leaves = promoted
                 continue
-        differences = carry_differences(carry_tree.unflatten(avals), carry_out)
+        carry_in = carry_tree.unflatten(avals)
+        if part is not None:
+            carry_in, carry_out = carry_in[part], carry_out[part]
+        differences = carry_differences(carry_in, carry_out)
         if differences:
-            same = tree_util.tree_structure(carry_out) == carry_tree
+            same = tree_util.tree_structure(carry_out) == tree_util.tree_structure(carry_in)
             what = "equal types" if same else "the same pytree structure"
             message = tree_util.mismatch(
                 f"{name} body function carry input and carry output must have {what}, but they "
                 f"differ: in {program.name!r}",
                 differences,
             ).args[0]
+            if carry_out is None and carry_in is not None:
+                message = (
+                    f"{message.splitlines()[0]}\n  {program.name!r} returned None: does it lack a "
+                    "return statement?"
+                )
             raise TypeError(message + at_user_line())
         return leaves, carry_tree, program
 
@@ -187,11 +209,14 @@ def _scan(f, init, xs, length, reverse=False, unroll=1, of=None, *variant) -> An
         if not (isinstance(result, (tuple, list)) and len(result) == 2):
             raise TypeError(
                 "scan body output must be a pair, got "
-                f"{_shown(result)}. Return (carry, y) from {program.name!r}." + at_user_line()
+                f"{_shown(result)}. Return (carry, y) from {program.name!r}"
+                + (": it has no return statement." if result is None else ".")
+                + at_user_line()
             )
         return result[0], len(tree_util.tree_leaves(result[0]))
 
-    leaves, _, program = _stage_loop_body("scan", body, init, carry_of)
+    name, part = ("fori_loop", 1) if variant == (fori_loop,) else ("scan", None)
+    leaves, _, program = _stage_loop_body(name, body, init, carry_of, part)
     num_consts = len(program.consts)
     fixed = _unchanged(program.closed, num_consts, len(leaves))
     kept, moving = _parted(leaves, fixed)
@@ -314,7 +339,9 @@ def _while_loop(cond_fun, body_fun, init_val, of=None, *variant) -> Any:
         return staged(body_fun, tree, avals, "while_loop", of, *variant)
 
     leaves, tree, program = _stage_loop_body(
-        "while_loop", body, init_val, lambda s: (s.out_types(), len(s.out_avals))
+        *("fori_loop" if variant else "while_loop", body, init_val),
+        lambda s: (s.out_types(), len(s.out_avals)),
+        2 if variant else None,
     )
     avals = [aval_of(x) for x in leaves]
     condition = staged(cond_fun, _one(tree), avals, "while_loop")
@@ -332,6 +359,7 @@ def _while_loop(cond_fun, body_fun, init_val, of=None, *variant) -> Any:
                 else f"pytree {condition.out_tree}"
             )
             + f". The function is {condition.name!r}."
+            + " Reduce it with jnp.any or jnp.all." * (len(outs) == 1 and bool(outs[0].shape))
             + at_user_line()
         )
     cond_consts, body_consts = condition.consts, program.consts
@@ -397,7 +425,7 @@ def fori_loop(
     if apart or (low_type.dtype != high_type.dtype and not weak):
         raise TypeError(
             "lower and upper arguments to fori_loop must have equal types, got "
-            f"{low_type.dtype} and {high_type.dtype}."
+            f"{low_type.dtype} and {high_type.dtype}. Write integers for both."
         )
     dtype, _ = dtypes.lattice_result_type(low_type, high_type)
     try:

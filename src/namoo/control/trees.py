@@ -74,7 +74,8 @@ def type_words(expected: Any, found: Any) -> str | None:
         for w, same in (("shapes", a.shape == b.shape), ("dtypes", a.dtype == b.dtype))
         if not same
     ]
-    return f"expected type {a.str_short()}, found {b.str_short()}: the {' and '.join(what)} differ"
+    types = [x.str_short(short_dtypes=False) for x in (a, b)]
+    return f"expected type {types[0]}, found {types[1]}: the {' and '.join(what)} differ"
 
 
 def type_differences(expected: Any, found: Any) -> list:

@@ -53,6 +53,8 @@ class Trace:
     """An interpreter of operations; `kind` names its method of primitives that hold functions."""
 
     kind = "trace"
+    how = "a transformation"
+    """The public function that it serves, for messages."""
     alive = True
     eager = False
     """Whether the stack of traces ends in concrete values that no setting checks."""
@@ -295,8 +297,14 @@ class Tracer(Array):
         """Which arguments of which function the value was computed from, for messages."""
         return ""
 
+    def static_remedy(self) -> str:
+        """How to make the value known, if it is an argument that may be a setting, for messages."""
+        return ""
+
     def refuse(self, error: type[Exception], wanted: str, advice: str = "") -> NoReturn:
         """Raise `error`: this value is traced, but `wanted` was needed here."""
+        from namoo._base.user_code import advice_for_code  # needed only for errors
+
         if not self._trace.alive:
             self.escaped()
         lines = [
@@ -304,10 +312,7 @@ class Tracer(Array):
             f"{self.aval.str_short(short_dtypes=False)}.",
             f"{wanted[0].upper()}{wanted[1:]} was needed, but the value is traced: {self!r}.",
         ]
-        if origin := self.origin():
-            lines.append(origin)
-        if advice:
-            lines.append(advice)
+        lines += filter(None, (self.origin(), advice_for_code() or advice, self.static_remedy()))
         raise error("\n".join(lines) + at_user_line())
 
     def escaped(self) -> NoReturn:
@@ -316,10 +321,10 @@ class Tracer(Array):
             "Encountered an unexpected tracer: a traced value of type "
             f"{self.aval.str_short(short_dtypes=False)} escaped from the function that was being "
             "transformed, and was used after (or outside) it. Such a value has no numbers."
-            f"\n{self.origin() or 'It was made under ' + type(self._trace).__name__ + '.'}"
+            f"\n{self.origin() or 'It was made by ' + self._trace.how + '.'}"
             "\nTransformed functions must return what they compute, and not save it to global "
-            "state, an attribute, a list or a closure. To look at it, use namoo.debug.print."
-            + at_user_line()
+            "state, an attribute, a list or a closure (grad takes further results with "
+            "has_aux=True). To look at it, use namoo.debug.print." + at_user_line()
         )
 
     def __repr__(self) -> str:

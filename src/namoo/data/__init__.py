@@ -22,4 +22,4 @@ _TABLE = {
     "data.sources": "mapped stack windows",
 }
 
-__getattr__, __dir__ = _lazy(__name__, _TABLE)
+__getattr__, __dir__ = _lazy(__name__, _TABLE, guarded=True)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from namoo import random
+from namoo._base.source_context import entry_class
 from namoo.data import order
 from namoo.data.sources import Source, source_of, stack
 from namoo.data.workers import Workers
@@ -21,6 +22,7 @@ _STALE = (
 )
 
 
+@entry_class
 class Loader:
     """Batches of examples, in an order that only the key and the epoch determine.
 

@@ -10,8 +10,15 @@ from abc import ABCMeta
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from namoo import tree
-from namoo._base.source_context import at_user_line
+from namoo._base.hints import MODULE_ATTRIBUTES, attribute_message
+from namoo._base.source_context import (
+    at_user_line,
+    entry_point,
+    hide_internal_frames,
+    is_hidden,
+)
 from namoo.module.bound import BoundMethod, Method
+from namoo.module.failing_layer import name_layer
 from namoo.module.form import Form, make_form
 from namoo.module.pretty import pretty
 from namoo.module.update import At
@@ -89,6 +96,9 @@ class Module(metaclass=ABCMeta):
             is_special = name.startswith("__") and name.endswith("__")
             if inspect.isfunction(thing) and not is_special and name not in cls._fields:
                 setattr(cls, name, Method(thing))
+        call = vars(cls).get("__call__")
+        if call is not None and is_hidden(call.__code__.co_filename):
+            setattr(cls, "__call__", _layer_call(call))  # noqa: B010
         if "__init__" in cls.__dict__:
             cls.__init__ = _finishing(cls.__init__)  # type: ignore[method-assign]
         _register(cls)
@@ -99,6 +109,13 @@ class Module(metaclass=ABCMeta):
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            self._set(name, value)
+        except Exception as error:
+            hide_internal_frames(error)
+            raise
+
+    def _set(self, name: str, value: Any) -> None:
         cls = type(self)
         if self._form is not _INITIALISING:
             raise dataclasses.FrozenInstanceError(
@@ -164,6 +181,11 @@ class Module(metaclass=ABCMeta):
         # Data stay data, whatever the new values are: a mask has booleans instead of arrays.
         return _build(cls, make_form(cls, values, cls._fields, cls._static, self._form), values)
 
+    @entry_point
+    def __getattr__(self, name: str) -> Any:
+        message = attribute_message(self, name, MODULE_ATTRIBUTES)
+        raise AttributeError(message, name=name, obj=self)
+
     def __eq__(self, other: object) -> Any:
         if type(self) is not type(other):
             return NotImplemented
@@ -208,11 +230,30 @@ def _finishing(init: Any) -> Any:
         is_outermost = self._form is _NEW
         if is_outermost:
             _put(self, "_form", _INITIALISING)
-        init(self, *args, **kwargs)
-        if is_outermost:
-            _finish(self)
+        try:
+            init(self, *args, **kwargs)
+            if is_outermost:
+                _finish(self)
+        except Exception as error:
+            hide_internal_frames(error)
+            raise
 
     return __init__
+
+
+def _layer_call(call: Any) -> Any:
+    """Wrap the `__call__` of a layer of namoo, so that an error says which layer it was."""
+
+    @functools.wraps(call)
+    def __call__(self, *args, **kwargs):
+        try:
+            return call(self, *args, **kwargs)
+        except Exception as error:
+            name_layer(error, self, Module)
+            hide_internal_frames(error)
+            raise
+
+    return __call__
 
 
 def _finish(self: Any) -> None:

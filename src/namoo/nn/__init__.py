@@ -34,4 +34,4 @@ _TABLE = {
     "nn.state": "State StateIndex StatefulLayer make_with_state",
 }
 
-__getattr__, __dir__ = _lazily(__name__, _TABLE)
+__getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from namoo import numpy as jnp
 from namoo._base.lazy import later
+from namoo._base.source_context import make_entry_points
 from namoo.memo.recalled import recalled, recalled_jvp
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives import elementwise as ops
@@ -358,3 +359,7 @@ def tanh(x: Any, /) -> Array:
         Array(0., dtype=float32, weak_type=True)
     """
     return jnp.tanh(x)
+
+
+# Here rather than in `namoo.nn`: layers hold these functions, and each must be one object.
+make_entry_points(globals())

@@ -9,7 +9,7 @@ from typing import Any
 from namoo import lax, random
 from namoo import numpy as jnp
 from namoo.module.module import Module
-from namoo.nn.layer import check_rank, pads, per_axis, uniform_init
+from namoo.nn.layer import check_channels, check_rank, pads, per_axis, uniform_init
 
 Sizes = int | Sequence[int]
 Padding = str | int | Sequence[int] | Sequence[tuple[int, int]]
@@ -94,6 +94,7 @@ class Conv(Module):
     def __call__(self, x: Any, *, key: Any = None) -> Any:
         """Return the convolution of one example, channels first; `key` is not used."""
         check_rank(self, x, ["channels", *["space"] * self.num_spatial_dims])
+        check_channels(self, x, self.in_channels)
         padding: Any = self.padding
         if self.padding_mode != "ZEROS":
             if isinstance(padding, str):

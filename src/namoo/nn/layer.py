@@ -41,6 +41,17 @@ def check_rank(layer: Any, x: Any, axes: Sequence[str]) -> None:
     )
 
 
+def check_channels(layer: Any, x: Any, channels: int) -> None:
+    """Reject an input whose first axis is not the channels."""
+    shape = jnp.shape(x)
+    if shape[0] != channels:
+        last = shape[-1] == channels
+        raise ValueError(
+            f"{type(layer).__name__} takes {channels} channels first, but got an array of shape "
+            f"{shape}." + (" Its channels are last: write jnp.moveaxis(x, -1, 0)." if last else "")
+        )
+
+
 def per_axis(value: Any, count: int, name: str) -> tuple[int, ...]:
     """Return one value per spatial axis, given one for all or a sequence."""
     if isinstance(value, int):

@@ -8,6 +8,7 @@ from typing import Any
 
 from namoo import numpy as jnp
 from namoo import random
+from namoo._base.short import short
 from namoo.module.module import Module
 from namoo.nn.activations import sigmoid
 from namoo.nn.layer import uniform_init
@@ -129,6 +130,8 @@ class LSTMCell(Module):
 
     def __call__(self, input: Any, hidden: tuple[Any, Any], *, key: Any = None) -> tuple[Any, Any]:
         """Return the next pair (h, c), given an input and the previous pair; `key` is not used."""
+        if not isinstance(hidden, (tuple, list)) or len(hidden) != 2:
+            raise TypeError(f"the hidden state of LSTMCell is a pair (h, c), got {short(hidden)}.")
         h, c = hidden
         _check_step(self, input, h)
         total = self.weight_ih @ input + self.weight_hh @ h

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from namoo import random
@@ -33,7 +33,9 @@ class Sequential(StatefulLayer):
 
     layers: tuple[Any, ...]
 
-    def __init__(self, layers: Sequence[Callable[..., Any]]):
+    def __init__(self, layers: Sequence[Callable[..., Any]], *more: Any):
+        if more or not isinstance(layers, Iterable):
+            raise TypeError("Sequential takes a list of layers: write Sequential([a, b]).")
         self.layers = tuple(layers)
         for i, layer in enumerate(self.layers):
             if not callable(layer):

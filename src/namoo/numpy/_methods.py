@@ -19,7 +19,13 @@ from namoo._base.deleted import Deleted
 from namoo._base.late_methods import remove_placeholders
 from namoo._base.lazy import later
 from namoo._base.source_context import at_user_line, entry_point
-from namoo._base.tracer_advice import ARRAY_ADVICE, BOOL_ADVICE, INTEGER_ADVICE, SCALAR_ADVICE
+from namoo._base.tracer_advice import (
+    ARRAY_ADVICE,
+    BOOL_ADVICE,
+    INTEGER_ADVICE,
+    PRINT_ADVICE,
+    SCALAR_ADVICE,
+)
 from namoo.core.array import Array, EagerArray, PlacedArray, delete
 from namoo.core.trace import Tracer
 from namoo.eager import attach_shortcuts, without_shortcut
@@ -100,6 +106,20 @@ def _known(x: Tracer, error: type[Exception], wanted: str, advice: str) -> Any:
         # Raised again below, in terms of the conversion and with advice for it.
         pass
     return x.refuse(error, wanted, advice)
+
+
+def _missing_attribute(self: Array, name: str) -> Any:
+    from namoo._base.hints import ARRAY_ATTRIBUTES, attribute_message  # needed only for errors
+
+    raise AttributeError(attribute_message(self, name, ARRAY_ATTRIBUTES), name=name, obj=self)
+
+
+def _format(self: Tracer, spec: str) -> str:
+    if not spec:
+        return repr(self)
+    wanted = f"a concrete value for the format {spec!r}"
+    value = _known(self, errors.ConcretizationTypeError, wanted, PRINT_ADVICE)._value
+    return format(value if value.ndim else value[()], spec)
 
 
 def _scalar(x: Array, kind: type) -> np.ndarray:
@@ -201,7 +221,8 @@ def _item(self: Array, *args: Any) -> Any:
     """The one element, or the one at an index, as a Python number."""
     x = self
     if isinstance(x, Tracer):
-        x = to_array(x.concrete("a concrete value for item()"))
+        advice = SCALAR_ADVICE.format(kind="float")
+        x = to_array(x.concrete("a concrete value for item()", advice))
     if dtypes.is_extended(x.dtype):
         raise TypeError(f"No Python scalar type for elements of dtype {x.dtype}.")
     return x._value.item(*args)
@@ -223,7 +244,7 @@ def _method_values(x: Array, method: str) -> np.ndarray:
             x.concrete(
                 f"a concrete value for {method}()",
                 f"The {method}() method was called on traced array: return the array, and call "
-                "the method on the result.",
+                "the method on the result, outside of the function.",
             )
         )
     return x._value  # type: ignore[attr-defined]
@@ -318,7 +339,10 @@ def _rounded(self: Array, ndigits: int | None = None) -> Array:
 def _view(self: Array, dtype: Any = None, type: None = None) -> Array:
     """The same bytes read as another type; the last axis grows or shrinks accordingly."""
     if type is not None:
-        raise NotImplementedError("`type` argument of array.view() is not supported.")
+        raise NotImplementedError(
+            "`type` argument of array.view() is not supported. For another shape, write "
+            "x.reshape(...)."
+        )
     if dtype is None:
         return self
     wanted = dtypes.check_user_dtype_supported(dtype, "view")
@@ -478,6 +502,7 @@ _METHODS: dict[str, Any] = {
     "__getitem__": getitem,
     "__setitem__": _setitem,
     "__delitem__": _delitem,
+    "__getattr__": _missing_attribute,
     "__copy__": _copy,
     "__deepcopy__": _deepcopy,
     "__round__": _rounded,
@@ -584,7 +609,8 @@ def attach() -> None:
     """Give `Array` and `EagerArray` all of the above."""
     methods = {**_OPERATORS, **_METHODS}
     attach_shortcuts(methods, "numpy._methods")
-    for cls, attributes in ((Array, methods), (EagerArray, _EAGER_METHODS)):
+    traced = {"__format__": _format}
+    for cls, attributes in ((Array, methods), (EagerArray, _EAGER_METHODS), (Tracer, traced)):
         for name, method in attributes.items():
             plain = isinstance(method, FunctionType) and not hasattr(method, "is_entry_point")
             setattr(cls, name, entry_point(method) if plain else method)

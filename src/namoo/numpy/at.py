@@ -9,7 +9,8 @@ from typing import Any
 from namoo._base import dtypes
 from namoo._base.config import config
 from namoo._base.lazy import later
-from namoo._base.source_context import at_user_line, warn_user
+from namoo._base.short import short
+from namoo._base.source_context import at_user_line, entry_point, warn_user
 from namoo.core.array import Array
 from namoo.dimensions.sizes import maybe
 from namoo.eager import attach_shortcuts
@@ -74,6 +75,18 @@ class IndexUpdateHelper:
     def __getitem__(self, index: Any) -> IndexUpdateRef:
         return IndexUpdateRef(self.array, index)
 
+    @entry_point
+    def __setitem__(self, index: Any, value: Any) -> None:
+        i = short(index)
+        raise TypeError(
+            f"x.at[{i}] = {short(value)} cannot change x. Write x = x.at[{i}].set({short(value)})."
+        )
+
+    @entry_point
+    def __call__(self, *index: Any) -> Any:
+        i = ", ".join(map(short, index))
+        raise TypeError(f"x.at({i}) is not a call. Write x.at[{i}], with square brackets.")
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.array!r})"
 
@@ -96,6 +109,16 @@ class IndexUpdateRef:
     def __init__(self, array: Array, index: Any):
         self.array = array
         self.index = index
+
+    @entry_point
+    def _no_operator(self, other: Any) -> Any:
+        i = short(self.index)
+        raise TypeError(
+            f"x.at[{i}] is not a value. Write x[{i}] for the elements, and x.at[{i}].add(y) or "
+            f"x.at[{i}].multiply(y) for a changed copy of x."
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _no_operator
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.array!r}, {self.index!r})"
@@ -197,7 +220,7 @@ def _method(name: str, change: Callable[..., Any], kind: str, doc: str) -> Calla
     method.__name__ = name
     method.__qualname__ = f"IndexUpdateRef.{name}"
     method.__doc__ = doc
-    return method
+    return entry_point(method)
 
 
 class Target:

@@ -10,6 +10,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo._base.lazy import later
+from namoo._base.short import short
 from namoo._base.source_context import at_user_line, warn_user
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import canonical_shape
@@ -176,7 +177,15 @@ def _convert(x: Any, dtype: Any, copy: bool) -> Array:
 def _numpy_array(x: Any, dtype: Any) -> np.ndarray:
     """NumPy's own conversion to a type, without warnings about what is lost."""
     with np.errstate(all="ignore"):
-        return np.array(x, dtype)
+        try:
+            return np.array(x, dtype)
+        except OverflowError as error:
+            hint = "Switch on 64-bit types with namoo.config.update('jax_enable_x64', True)"
+            raise OverflowError(f"{error}. {hint}, or convert the values to floats.") from None
+        except ValueError as error:
+            if "inhomogeneous" not in str(error):
+                raise
+            raise ValueError(f"{error} All rows of an array must have the same length.") from None
 
 
 def _from_object(x: Any, dtype: Any) -> Array:
@@ -189,8 +198,8 @@ def _from_object(x: Any, dtype: Any) -> Array:
     own = value.dtype
     if own not in dtypes.SUPPORTED and not own.names:
         raise TypeError(
-            f"Value {x!r} with dtype {own} is not a valid array: only numbers and booleans can "
-            "be elements." + at_user_line()
+            f"Value {short(x)} with dtype {own} is not a valid array: only numbers and booleans "
+            "can be elements." + at_user_line()
         )
     return EagerArray(own_copy(value) if dtype is None else _numpy_array(value, dtype))
 
@@ -534,8 +543,7 @@ def arange(
         concrete(
             v,
             f"the argument '{n}' of jnp.arange",
-            f"It arose in the jnp.arange argument '{n}', which decides the shape of the result; "
-            "mark it static: jit(f, static_argnames=('n',)).",
+            f"It arose in the jnp.arange argument '{n}', which decides the shape of the result.",
         )
         for n, v in ((first, start), ("stop", stop), ("step", step))
     )

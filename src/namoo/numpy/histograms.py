@@ -58,7 +58,11 @@ def bincount(
     x = as_type(x, dtypes.to_numeric_dtype(x.dtype))
     minlength = static_count(minlength, "the 'minlength' argument of jnp.bincount")
     if length is None:
-        largest = concrete(reductions.max(x, initial=0), "the largest element of jnp.bincount's x")
+        largest = concrete(
+            reductions.max(x, initial=0),
+            "the largest element of jnp.bincount's x",
+            "It decides the shape of the result. Pass length=n to jnp.bincount.",
+        )
         length = max(int(largest) + 1 if x.size else 0, minlength)
     else:
         length = static_count(length, "the 'length' argument of jnp.bincount")

@@ -201,7 +201,10 @@ def _entry(entry: Any) -> Any:
     if isinstance(entry, (int, np.integer)):
         return int(entry)
     if isinstance(entry, str):
-        raise TypeError(f"JAX does not support string indexing: got x[{entry!r}]." + at_user_line())
+        raise TypeError(
+            f"JAX does not support string indexing: got x[{entry!r}]. An index is an integer, a "
+            "slice, None, ... or an array." + at_user_line()
+        )
     if isinstance(entry, (list, tuple)):
         entry = _array_of(entry)
     elif isinstance(entry, (float, complex, np.generic)):
@@ -254,11 +257,13 @@ def _mask(mask: Any) -> Any:
 def _resolve(entry: slice, n: int, position: int) -> tuple[int, int, int]:
     """Start, length and step of a slice on an axis of length n."""
     if any(isinstance(part, Tracer) for part in (entry.start, entry.stop, entry.step)):
+        part = next(x for x in (entry.start, entry.stop, entry.step) if isinstance(x, Tracer))
         raise IndexError(
             f"Slice entries must be static integers, got {entry} at position {position}: the "
-            "length of the result would depend on values that are not known yet. Write "
-            "lax.dynamic_slice_in_dim(x, start, size, axis) with a fixed size, or a mask with "
-            "jnp.where." + at_user_line()
+            f"length of the result would depend on values that are not known yet. {part.origin()}\n"
+            "Write lax.dynamic_slice_in_dim(x, start, size, axis) with a fixed size, or a mask "
+            f"with jnp.where. {part.static_remedy()}".rstrip()
+            + at_user_line()
         )
     return slice_of(entry, n)
 

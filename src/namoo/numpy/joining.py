@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo._base.short import short
 from namoo._base.source_context import at_user_line
 from namoo.core.array import Array
 from namoo.eager import attach_shortcuts
@@ -53,6 +54,7 @@ def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Array:
         >>> jnp.concatenate([jnp.array([1, 2]), jnp.array([3.5])])
         Array([1. , 2. , 3.5], dtype=float32)
     """
+    _refuse_second_array("concatenate", axis, ValueError)
     operands = _operands("concatenate", arrays, dtype)
     if not operands:
         raise ValueError("Need at least one array to concatenate.")
@@ -64,6 +66,15 @@ def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Array:
     axis = lax.canonical_axis(axis, operands[0].ndim)
     _check_alike("concatenate", operands, axis)
     return slicing.concatenate(operands, axis)
+
+
+def _refuse_second_array(name: str, axis: Any, error: type[Exception]) -> None:
+    """Refuse an array where the axis is expected: the arrays were given one by one."""
+    if getattr(axis, "ndim", 0):
+        raise error(
+            f"jnp.{name} takes a list of arrays and an axis, but its second argument is "
+            f"{short(axis)}. Write jnp.{name}([a, b])."
+        )
 
 
 def _check_alike(name: str, operands: list[Array], axis: int) -> None:
@@ -104,6 +115,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
         Array([[1, 3],
                [2, 4]], dtype=int32)
     """
+    _refuse_second_array("stack", axis, TypeError)
     refuse_out("stack", out)
     operands = _operands("stack", arrays, dtype)
     if not operands:

@@ -162,7 +162,12 @@ def _refuse_special(name: str, types: list[Any]) -> None:
             "arguments only." + at_user_line()
         )
     if len(types) > 1:
-        raise TypeError(f"{name} does not accept dtypes {', '.join(map(str, types))}.")
+        hint = (
+            " Keys are no numbers: random.split(key) and random.fold_in(key, i) make new ones."
+            if any(map(dtypes.is_extended, types))
+            else ""
+        )
+        raise TypeError(f"{name} does not accept dtypes {', '.join(map(str, types))}.{hint}")
 
 
 def promote(name: str, *args: Any) -> list[Array]:

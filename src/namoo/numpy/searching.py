@@ -10,6 +10,7 @@ import numpy as np
 
 from namoo import errors
 from namoo._base import dtypes
+from namoo._base.source_context import called_function
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer
 from namoo.dimensions.sizes import exceeds, is_symbolic
@@ -184,10 +185,11 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 def _found(x: Array, mask: Array) -> tuple[Array, ...]:
     """The indices of true elements, as many as there are: they must be known."""
     if isinstance(mask, Tracer):
+        name = called_function("nonzero")
         mask.refuse(
             errors.ConcretizationTypeError,
-            "a concrete array for jnp.nonzero without size",
-            SIZE_ADVICE.format(name="nonzero"),
+            f"a concrete array for jnp.{name} without size",
+            SIZE_ADVICE.format(name=name),
         )
     dtype = dtypes.default_int_dtype()
     return tuple(EagerArray(i.astype(dtype)) for i in np.nonzero(np.asarray(mask)))

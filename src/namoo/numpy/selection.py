@@ -60,6 +60,11 @@ def where(
         from namoo.numpy.searching import nonzero
 
         return nonzero(condition, size=size, fill_value=fill_value)
+    if x is None or y is None:
+        raise TypeError(
+            "jnp.where got one of x and y. Write jnp.where(condition, x, y) to choose between two "
+            "values, jnp.where(condition) for the places where it holds."
+        )
     check_arraylike("where", condition, x, y)
     if size is not None or fill_value is not None:
         raise ValueError(

@@ -37,4 +37,4 @@ _TABLE = {
     "optim.schedules": ". " + _PUBLIC["optim"]["optim.schedules"],
 }
 
-__getattr__, __dir__ = _lazily(__name__, _TABLE)
+__getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)

@@ -15,6 +15,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from namoo import numpy as jnp
 from namoo import tree
+from namoo._base.hints import OPTIMISER_ATTRIBUTES, attribute_message
+from namoo._base.short import short
+from namoo._base.source_context import entry_point, hide_internal_frames
 from namoo.tree_util import keystr
 
 __all__ = [
@@ -95,18 +98,75 @@ class GradientTransformation(_Pair):
             update = _keeping_shapes(update)
         return super().__new__(cls, init, update)
 
+    @entry_point
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(attribute_message(self, name, OPTIMISER_ATTRIBUTES))
+
 
 def _keeping_shapes(update: Callable[..., Any]) -> Callable[..., Any]:
     """`update`, which raises if the state changes its shapes."""
 
     @functools.wraps(update)
     def checked(updates, state, *args, **kwargs):
-        new_updates, new_state = update(updates, state, *args, **kwargs)
-        require_same_shapes(state, new_state)
-        return new_updates, new_state
+        try:
+            try:
+                new_updates, new_state = update(updates, state, *args, **kwargs)
+                require_same_shapes(state, new_state)
+                return new_updates, new_state
+            except (AttributeError, TypeError, ValueError):
+                params = args[0] if args else kwargs.get("params")
+                if message := _misfit(updates, state, params):
+                    raise ValueError(message) from None
+                raise
+        except Exception as error:
+            hide_internal_frames(error)
+            raise
 
     setattr(checked, "keeps_shapes", True)  # noqa: B010
     return checked
+
+
+def _misfit(updates: Updates, state: OptState, params: Params | None) -> str:
+    """Return how the gradients differ from the parameters or from the state of an update, or ''."""
+    if params is not None and (text := _lacking(updates, params)):
+        return f"{text}. Take the gradients by the parameters that tx.init was called with."
+    like = [x for x in _parts(state) if type(x) is type(updates)]
+    for part in like:
+        if text := _lacking(updates, part):
+            return (
+                f"{text}, which the optimiser's state has or lacks: it was made for other "
+                "parameters. Make a state for these with tx.init(params)."
+            )
+    if not like and (state is None or type(state) is type(updates)):
+        return (
+            f"the state of an update must be what tx.init(params) returned, got {short(state)}. "
+            "Write state = tx.init(params), then updates, state = tx.update(grads, state, params)."
+        )
+    return ""
+
+
+def _lacking(updates: Updates, like: Any) -> str:
+    """Return which leaves the gradients lack or have in excess, as words, or ''."""
+    found = {keystr(path): jnp.shape(x) for path, x in tree.leaves_with_path(updates)}
+    wanted = {keystr(path): jnp.shape(x) for path, x in tree.leaves_with_path(like)}
+    for verb, names in (
+        ("lack", [n for n in wanted if n not in found]),
+        ("have, in excess,", [n for n in found if n not in wanted]),
+    ):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            return f"the gradients {verb} {', '.join(n or 'the root' for n in names[:3])}{more}"
+    for name, shape in wanted.items():
+        if found[name] != shape:
+            return f"the gradient {name or 'itself'} has shape {found[name]} instead of {shape}"
+    return ""
+
+
+def _parts(state: OptState) -> list[Any]:
+    """Return the trees inside of a state: the fields of the named tuples that it is made of."""
+    if isinstance(state, tuple):
+        return [part for field in state for part in [field, *_parts(field)]]
+    return []
 
 
 def require_same_shapes(state: OptState, new_state: OptState) -> None:
@@ -261,6 +321,11 @@ def with_extra_args_support(tx: GradientTransformation) -> GradientTransformatio
     """
     if isinstance(tx, GradientTransformationExtraArgs):
         return tx
+    if not hasattr(tx, "init") or not hasattr(tx, "update"):
+        raise TypeError(
+            f"a transformation of gradients is a pair (init, update), got {short(tx)}. Write "
+            "optim.chain(a, b), with each transformation as an argument."
+        )
     if takes_extra_args(tx):
         return GradientTransformationExtraArgs(tx.init, tx.update)
 
@@ -285,6 +350,11 @@ def apply_updates(params: Params, updates: Updates) -> Params:
         return jnp.asarray(p + u).astype(jnp.asarray(p).dtype)
 
     is_none = lambda x: x is None  # noqa: E731
+    if isinstance(updates, tuple) and len(updates) == 2 and not isinstance(params, tuple):
+        raise TypeError(
+            "apply_updates takes the updates alone, but got a pair. Write updates, state = "
+            "tx.update(grads, state, params), then apply_updates(params, updates)."
+        )
     new = tree.map(step, params, updates, is_leaf=is_none)
     old, found = (tree.leaves(t, is_leaf=is_none) for t in (params, new))
     for i, (p, q) in enumerate(zip(old, found, strict=True)):

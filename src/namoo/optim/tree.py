@@ -16,4 +16,4 @@ _TABLE = {
     for module, names in _PUBLIC["optim.tree_utils"].items()
 }
 
-__getattr__, __dir__ = _lazily(__name__, _TABLE)
+__getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)

@@ -16,4 +16,4 @@ _TABLE = {
     "random.uniforms": "bernoulli rademacher randint uniform",
 }
 
-__getattr__, __dir__ = _lazily(__name__, _TABLE)
+__getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)

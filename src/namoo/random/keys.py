@@ -10,6 +10,7 @@ import numpy as np
 from namoo._base import dtypes
 from namoo._base.config import config
 from namoo._base.dtypes import KeyDType
+from namoo._base.short import short
 from namoo._base.source_context import at_user_line, entry_point
 from namoo.core.array import Array, EagerArray, owned, to_numpy
 from namoo.dimensions.sizes import as_value, dimension
@@ -49,10 +50,15 @@ def typed(key: Any) -> tuple[Any, bool]:
             return key, False
     elif isinstance(key, (list, tuple, str, bytes, dict, set)) or key is None:
         raise TypeError(
-            f"unexpected PRNG key type {type(key)}: pass a key made by random.key(seed)."
+            f"unexpected PRNG key type {type(key)}: got {short(key)} for the key. Write "
+            "random.normal(key, ...), with a key made by random.key(seed)."
         )
     elif not isinstance(key, np.ndarray):
-        raise _invalid(f"expected an array of keys, or of their uint32 words; got {key!r}")
+        seed = key if type(key) is int else "seed"
+        raise _invalid(
+            f"expected an array of keys, or of their uint32 words; got {short(key)}. Write "
+            f"random.key({seed}) to make a key."
+        )
     wrapped = wrap_words(key, key_dtype_of(None))
     if config.legacy_prng_key == "error":
         raise ValueError(_LEGACY)

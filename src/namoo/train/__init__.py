@@ -38,4 +38,4 @@ _TABLE = {
     "train.state": "TrainState",
 }
 
-__getattr__, __dir__ = _lazy(__name__, _TABLE)
+__getattr__, __dir__ = _lazy(__name__, _TABLE, guarded=True)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from namoo import tree_util
+from namoo._base.short import short
 from namoo._base.source_context import at_user_line
 from namoo.core.array import Array, EagerArray, owned
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
@@ -194,7 +195,7 @@ def require_callable(fun: Any, what: str) -> None:
     if not callable(fun):
         raise TypeError(
             f"Expected a callable value: {what} expects a function as its first argument, got "
-            f"{fun!r} of type {type(fun).__name__}."
+            f"{short(fun)} of type {type(fun).__name__}. Write {what}(f)(x), not {what}(f(x))."
         )
     if inspect.isgeneratorfunction(fun):
         raise TypeError(

@@ -64,6 +64,7 @@ class BatchTrace(Trace):
     """Applies the batch rule of each operation, on the parent trace."""
 
     kind = "batch"
+    how = "vmap"
 
     def __init__(self, parent: Trace, axis: Axis, tag: object = None):
         self.stack_on(parent)

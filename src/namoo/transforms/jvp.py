@@ -42,6 +42,7 @@ class JVPTrace(Trace):
     """Applies the jvp rule of each operation, on the parent trace."""
 
     kind = "jvp"
+    how = "jvp"
 
     def __init__(self, parent: Trace):
         self.stack_on(parent)

@@ -72,6 +72,8 @@ class TangentTrace(StageTrace):
 class LinearizeTrace(JVPTrace):
     """Forward mode on top of a `TangentTrace`; primitives that hold programs split themselves."""
 
+    how = "grad"
+
     def __init__(self, parent: Trace):
         self.tangents = TangentTrace(parent)
         super().__init__(self.tangents)

@@ -47,6 +47,13 @@ class StageTracer(Tracer):
     def origin(self) -> str:
         return self._trace.explain(self._var)  # type: ignore[attr-defined]
 
+    def static_remedy(self) -> str:
+        return self._trace.static_remedy(self._var)  # type: ignore[attr-defined]
+
+
+# Python's own messages have the name of the class; this is the one that `repr` shows.
+StageTracer.__name__ = "JitTracer"
+
 
 class StageTrace(Trace):
     """Records each operation as an equation."""
@@ -127,18 +134,23 @@ class StageTrace(Trace):
         jaxpr = Jaxpr([v for _, v in constants], self.invars, outvars, eqns, name=self.name)
         return jaxpr, [x for x, _ in constants]
 
-    def explain(self, var: Var) -> str:
-        """Which inputs a variable was computed from, as a sentence."""
+    def _inputs(self, var: Var) -> tuple[list[str], list[Var], JaxprEqn | None]:
+        """The inputs that a variable was computed from, by name, and the equation that made it."""
         needed: set[Any] = {var}
-        sources: list[JaxprEqn] = []
+        source: JaxprEqn | None = None
         for eqn in reversed(self.eqns):
             if any(v in needed for v in eqn.outvars):
                 needed.update(v for v in eqn.invars if type(v) is not Literal)
                 if var in eqn.outvars:
-                    sources = [eqn]
+                    source = eqn
         names = self.arg_names() if callable(self.arg_names) else self.arg_names
         names = names or [f"number {i}" for i in range(len(self.invars))]
-        inputs = [n for n, v in zip(names, self.invars, strict=False) if v in needed]
+        inputs = [(n, v) for n, v in zip(names, self.invars, strict=False) if v in needed]
+        return [n for n, _ in inputs], [v for _, v in inputs], source
+
+    def explain(self, var: Var) -> str:
+        """Which inputs a variable was computed from, as a sentence."""
+        inputs, _, source = self._inputs(var)
         text = f"The function {self.name or 'being transformed'} is traced by {self.how}"
         if inputs:
             shown = ", ".join(inputs[:3]) + (", …" if len(inputs) > 3 else "")
@@ -147,10 +159,22 @@ class StageTrace(Trace):
                 ". This concrete value was not available in Python because it depends on the "
                 f"value{several} of the argument{several} {shown}"
             )
-        if sources and sources[0].source is not None:
-            name = sources[0].primitive.name
-            text += f"; it was computed by '{name}', and was created on line {sources[0].source}"
+        if source is not None and source.source is not None:
+            name = source.primitive.name
+            text += f"; it was computed by '{name}', and was created on line {source.source}"
         return text + "."
+
+    def static_remedy(self, var: Var) -> str:
+        """How to make a value known that was computed from one number, as a sentence, or ''."""
+        names, inputs, _ = self._inputs(var)
+        if self.how != "jit" or len(inputs) != 1 or not names[0].isidentifier():
+            return ""
+        if inputs[0].aval.shape or inputs[0].aval.dtype.kind not in "biu":
+            return ""
+        return (
+            f"If {names[0]} is a setting rather than data, mark it static: "
+            f"jit({self.name}, static_argnames={names[0]!r})."
+        )
 
 
 def placeholder(x: ShapeDtypeStruct) -> Any:

@@ -438,4 +438,4 @@ _TABLE = {
     ),
 }
 
-__getattr__, __dir__ = lazy(__name__, _TABLE)
+__getattr__, __dir__ = lazy(__name__, _TABLE, guarded=True)

@@ -62,6 +62,18 @@ def python_scalar_dtype(kind: type) -> DType:
 _canonical: tuple[dict[Any, DType], dict[Any, DType]] = ({}, {})
 
 
+def _numpy_dtype(dtype: Any) -> DType:
+    """Return NumPy's data type; a misspelt name is a TypeError that suggests another."""
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        from namoo._base.hints import near  # needed only for errors
+
+        found = near(dtype, map(str, SUPPORTED)) if isinstance(dtype, str) else ""
+        hint = f"; did you mean {found!r}?" if found else ""
+        raise TypeError(f"data type {dtype!r} not understood{hint}") from None
+
+
 def canonicalize_dtype(dtype: Any, allow_extended: bool = False) -> Any:
     """The dtype that values of a type really have: 64 bits become 32 unless `enable_x64` is on.
 
@@ -95,10 +107,7 @@ def canonicalize_dtype(dtype: Any, allow_extended: bool = False) -> Any:
         if allow_extended:
             return dtype
         raise ValueError(f"{dtype} is a type of random keys; here a type of numbers is needed")
-    try:
-        wide = np.dtype(dtype)
-    except TypeError as error:
-        raise TypeError(f"data type {dtype!r} not understood") from error
+    wide = _numpy_dtype(dtype)
     canonical = wide if config.enable_x64 else TO_32_BITS.get(wide, wide)
     known[dtype] = canonical
     return canonical
@@ -153,7 +162,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
         raise ValueError(f"a dtype is needed{where}; got None")
     if hasattr(dtype, "shape") and not isinstance(dtype, np.dtype | type):
         raise ValueError(f"dtype{where} is an array; write dtype=x.dtype instead of dtype=x")
-    wide = np.dtype(dtype)
+    wide = _numpy_dtype(dtype)
     if wide not in SUPPORTED:
         raise TypeError(
             f"arrays cannot have dtype {wide}{where}; use a boolean, integer, float or complex one"

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from namoo._base.config import Scope
+from namoo._base.source_context import entry_class
 from namoo.engines.base import Device
 
 
@@ -147,6 +148,7 @@ class BaseMesh:
         )
 
 
+@entry_class
 class Mesh(BaseMesh, contextlib.ContextDecorator):
     """Devices in an array whose axes have names, which a `PartitionSpec` refers to.
 
@@ -310,6 +312,7 @@ def _sizes(mesh: BaseMesh) -> str:
     return ", ".join(f"'{name}': {size}" for name, size in mesh.shape_tuple)
 
 
+@entry_class
 class AbstractMesh(BaseMesh):
     """The names and sizes of a mesh's axes, without devices.
 

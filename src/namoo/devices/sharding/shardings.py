@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo._base.caches import cached
+from namoo._base.source_context import entry_class
 from namoo.devices.sharding.hlo_text import hlo_tiles, hlo_tiles_on, sdy_dims, sdy_mesh
 from namoo.devices.sharding.mesh import AbstractMesh, AxisType, Mesh
 from namoo.devices.sharding.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
@@ -324,6 +325,7 @@ def make_single_device_sharding(
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
+@entry_class
 class NamedSharding(Sharding):
     """A sharding over the named axes of a mesh.
 

@@ -137,6 +137,12 @@ def softmax_cross_entropy(
         Array(0.407606, dtype=float32)
     """
     check_floating("softmax_cross_entropy", logits=logits)
+    if jnp.ndim(labels) < jnp.ndim(logits) and jnp.issubdtype(jnp.result_type(labels), jnp.integer):
+        raise ValueError(
+            "softmax_cross_entropy takes probabilities of the classes, but the labels are integers "
+            f"of shape {jnp.shape(labels)}. Write softmax_cross_entropy_with_integer_labels("
+            "logits, labels), or nn.one_hot(labels, classes)."
+        )
     where = _with_rank(where, logits, axis)
     return -(labels * nn.log_softmax(logits, axis, where)).sum(axis, where=where)
 

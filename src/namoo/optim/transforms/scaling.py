@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from namoo import numpy as jnp
 from namoo import tree
+from namoo._base.short import short
 from namoo.optim import tree_utils as otu
 from namoo.optim.base import (
     EmptyState,
@@ -106,6 +107,11 @@ def scale_by_learning_rate(
     if callable(learning_rate):
         schedule: Schedule = learning_rate
         return scale_by_schedule(lambda count: sign * schedule(count))
+    if not isinstance(learning_rate, (int, float)) and not hasattr(learning_rate, "dtype"):
+        raise TypeError(
+            f"learning_rate must be a number or a schedule, got {short(learning_rate)}. The "
+            "parameters go to tx.init(params)."
+        )
     return scale(sign * learning_rate)
 
 

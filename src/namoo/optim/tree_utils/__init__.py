@@ -8,4 +8,4 @@ from namoo._base.public_names import PUBLIC as _PUBLIC
 
 _TABLE = _PUBLIC["optim.tree_utils"]
 
-__getattr__, __dir__ = _lazily(__name__, _TABLE)
+__getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)
