@@ -39,6 +39,7 @@ NOT_CACHES = {
     "_drawn": "progress bars on the screen",
     "nodes": "registered classes of pytree nodes",
     "_registered": "registered classes of pytree nodes",
+    "vmappables": "registered classes that vmap maps over",
     "TABLE": "how operations are emitted",
     "COMPLEX": "how operations are emitted",
     "_COSTS": "how operations are emitted",

@@ -1,5 +1,7 @@
 """`vmap` and `pmap`: axes, names, structures and refusals, as in JAX."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jaxnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 
 import namoo
 import namoo.numpy as jnp
+from namoo.interpreters import batching
 
 NAMOO, JAX = (namoo, jnp), (jax, jaxnp)
 
@@ -125,3 +128,59 @@ def test_vmap_refuses_in_axes_that_are_no_tuple_and_describes_itself():
 
     doc = namoo.vmap(double).__doc__ or ""
     assert doc.startswith("Vectorized version of double.") and doc.endswith("Twice the value.")
+
+
+class Rows:
+    """A table, mapped over by the name of an axis; it is no tree."""
+
+    def __init__(self, data, *names):
+        self.data, self.names = data, names
+
+
+@dataclasses.dataclass(frozen=True)
+class Along:
+    name: str
+
+
+@pytest.fixture
+def rows():
+    def to_example(cont, index, x, along):
+        place = x.names.index(along.name)
+        names = x.names[:place] + x.names[place + 1 :]
+        return Rows(cont(x.data, place) + 10 * index(), *names)
+
+    def from_example(cont, size, x, along):
+        return Rows(cont(size, x.data, len(x.names)), *x.names, along.name)
+
+    batching.register_vmappable(Rows, Along, int, to_example, from_example, None)
+    yield Rows(jnp.arange(6.0).reshape(2, 3), "i", "j")
+    batching.unregister_vmappable(Rows)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, namoo.jit])
+def test_objects_of_registered_classes_are_mapped_over_by_their_own_functions(rows, transform):
+    def double(x, y, *, z):
+        return Rows(2 * x.data + z, *x.names), y.sum()
+
+    def run(data, y, z):
+        f = namoo.vmap(double, in_axes=(Along("i"), 1), out_axes=(Along("k"), 0), axis_size=2)
+        out, sums = f(Rows(data, *rows.names), y, z=z)
+        assert out.names == ("j", "k")
+        return out.data, sums
+
+    y, z = jnp.arange(8.0).reshape(4, 2), jnp.array([0.5, 0.25])
+    data, sums = transform(run)(rows.data, y, z)
+    expected = 2 * (rows.data + jnp.array([[0.0], [10.0]])) + z[:, None]
+    np.testing.assert_array_equal(data, expected.T)
+    np.testing.assert_array_equal(sums, y.sum(0))
+    # Other functions are mapped as ever.
+    np.testing.assert_array_equal(namoo.vmap(jnp.sum)(y), y.sum(1))
+    with pytest.raises(ValueError, match=r"argument y of type float32\[3\]"):
+        namoo.vmap(lambda x, y: x)(jnp.ones(2), jnp.ones(3))
+
+
+def test_a_class_that_is_no_longer_registered_is_refused():
+    with pytest.raises(TypeError, match="in_axes must be an int, None, or a tuple"):
+        namoo.vmap(jnp.sum, in_axes=Along("i"))
+    with pytest.raises(TypeError, match="must be integers"):
+        batching.register_vmappable(Rows, Along, float, lambda *_: 0, lambda *_: 0, None)

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from namoo import tree_util
 from namoo._base import dtypes
 from namoo._base.caches import register
 from namoo._base.source_context import at_user_line, entry_point
 from namoo.core.avals import aval_of
+from namoo.core.trace import context, set_trace
 from namoo.primitives.shape import broadcast, moveaxis, shape_of, zeros
 from namoo.transforms.arguments import (
     Static,
     argument_paths,
     function_name,
+    is_array,
     leaf_paths,
     require_callable,
     to_array,
     wraps,
 )
 from namoo.transforms.batch import Axis, batch
+from namoo.transforms.vmappable import is_spec, is_vmappable, vmappables
 from namoo.tree_util import keystr
 
 
@@ -42,7 +48,7 @@ def _axes_for(axes: Any, tree: Any, what: str) -> list[int | None]:
 
 def _check_axes(axes: Any, what: str) -> None:
     for path, leaf in tree_util.tree_leaves_with_path(axes, is_leaf=_is_none):
-        if leaf is not None and (isinstance(leaf, bool) or not isinstance(leaf, int)):
+        if leaf is not None and type(leaf) is not int and not is_spec(leaf):
             raise TypeError(
                 f"vmap {what} must be an int, None, or (nested) container with those types as "
                 f"leaves, but got {leaf!r} at {what}{keystr(path)}."
@@ -178,7 +184,8 @@ def batched(
     require_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not (in_axes is None or type(in_axes) is int or isinstance(in_axes, tuple)):
+    is_one = in_axes is None or type(in_axes) is int or is_spec(in_axes)
+    if not (is_one or isinstance(in_axes, tuple)):
         raise TypeError(
             "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
             f"positional arguments passed to the function, but got {in_axes!r}."
@@ -194,6 +201,14 @@ def batched(
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                 f"positional arguments passed to the function, but got len(in_axes)={len(in_axes)},"
                 f" len(args)={len(args)}."
+            )
+        if vmappables:
+            return _over_registered(
+                fun,
+                (in_axes, out_axes),
+                (axis_size, axis_name, spmd_axis_name, devices),
+                args,
+                kwargs,
             )
         leaves, in_tree = tree_util.tree_flatten((args, kwargs))
         dims = _remembered_axes(in_axes, in_tree, lambda: args, "in_axes")
@@ -247,6 +262,56 @@ def batched(
     if fun.__doc__:
         vmap_f.__doc__ += f"\n\nOriginal documentation:\n\n{fun.__doc__}"
     return vmap_f
+
+
+def _over_registered(
+    fun: Callable, axes: tuple[Any, Any], axis_options: tuple, args: tuple, kwargs: dict
+) -> Any:
+    """`vmap` where some arguments or results may be objects of registered classes."""
+    (in_axes, out_axes), (size, *names) = axes, axis_options
+    leaves, in_tree = tree_util.tree_flatten((args, kwargs), is_leaf=is_vmappable)
+    inner_args, inner_kwargs = in_tree.unflatten(range(len(leaves)))
+    dims = _axes_for(in_axes, inner_args, "in_axes")
+    dims = [*dims, *[0] * (len(leaves) - len(dims))]
+    paths = [f"argument {path}" for path in argument_paths(fun, inner_args, {})]
+    paths += leaf_paths("kwargs", inner_kwargs)
+    arrays = [(x, d, p) for x, d, p in zip(leaves, dims, paths, strict=True) if is_array(x)]
+    size = _axis_size(
+        [x for x, _, _ in arrays],
+        [_place(*each) for each in arrays],
+        [path for _, _, path in arrays],
+        size,
+    )
+    axis = Axis(size, *names)
+    result: Any = None
+
+    def mapped() -> list[Any]:
+        nonlocal result
+        trace: Any = context.trace
+
+        def example(x: Any, spec: Any) -> Any:
+            if is_vmappable(x):
+                return vmappables[type(x)].to_elt(example, lambda: example(iota, 0), x, spec)
+            return trace.join(x, _place(x, spec, "an argument")) if is_array(x) else x
+
+        def whole(_: int, x: Any, spec: Any) -> Any:
+            if is_vmappable(x):
+                return vmappables[type(x)].from_elt(whole, size, x, spec)
+            value, dim = trace.pair(x)
+            with set_trace(trace.parent):
+                return _put(axis, value, dim, spec, fun) if is_array(x) else x
+
+        iota = np.arange(size, dtype=np.int32)
+        inner_args, inner_kwargs = in_tree.unflatten(map(example, leaves, dims))
+        outs, out_tree = tree_util.tree_flatten(
+            fun(*inner_args, **inner_kwargs), is_leaf=is_vmappable
+        )
+        wanted = _axes_for(out_axes, out_tree.unflatten(range(len(outs))), "out_axes")
+        result = out_tree.unflatten(map(partial(whole, size), outs, wanted))
+        return []
+
+    batch(mapped, axis, [], [])
+    return result
 
 
 def _put(axis: Axis, x: Any, dim: int | None, wanted: int | None, fun: Callable) -> Any:

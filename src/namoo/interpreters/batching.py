@@ -12,6 +12,8 @@ from typing import Any
 
 from namoo.interpreters.rules import Rules
 from namoo.primitives import shape
+from namoo.transforms.vmappable import register_vmappable as register_vmappable
+from namoo.transforms.vmappable import unregister_vmappable as unregister_vmappable
 
 primitive_batchers = Rules("batch")
 not_mapped = None
