@@ -57,6 +57,7 @@ _TABLE = {
         "make_array_from_callback make_array_from_process_local_data "
         "make_array_from_single_device_arrays"
     ),
+    "api_util": ".",
     "checkpoints": ".",
     "control.callback": "pure_callback",
     "core": ".",
@@ -78,6 +79,7 @@ _TABLE = {
     "extend": ".",
     "flatten_util": ".",
     "image": ".",
+    "lib": ".",
     "interpreters": ".",
     "lax": ".",
     "mixed": ".",

@@ -1,4 +1,5 @@
 from namoo import ad_checkpoint as ad_checkpoint
+from namoo import api_util as api_util
 from namoo import checkpoints as checkpoints
 from namoo import core as core
 from namoo import custom_batching as custom_batching
@@ -17,6 +18,7 @@ from namoo import flatten_util as flatten_util
 from namoo import image as image
 from namoo import interpreters as interpreters
 from namoo import lax as lax
+from namoo import lib as lib
 from namoo import mixed as mixed
 from namoo import monitoring as monitoring
 from namoo import nn as nn

@@ -56,7 +56,8 @@ def run(entry: dict[str, Any], folder: Path, results: Path, options: Any, *, nam
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "sample", "-p", "no:cacheprovider"]
     command += ["-n", str(options.workers), "--timeout", "300", "-W", "ignore", "--tb", "short"]
-    command += ["-o", "xfail_strict=false", "--junitxml", str(results.resolve())]
+    command += ["-o", "xfail_strict=false", "--continue-on-collection-errors"]
+    command += ["--junitxml", str(results.resolve())]
     if without := entry.get("deselect"):
         command += ["-k", f"not ({' or '.join(without)})"]
     with results.with_suffix(".log").open("w") as log:

@@ -1,6 +1,7 @@
 """Behaviour that libraries on top of JAX rely on: each case gives the same in namoo and in JAX."""
 
 import functools
+import inspect
 
 import jax as real_jax
 import numpy as np
@@ -173,6 +174,141 @@ def nodes_that_look_at_their_leaves_under_vmap(jax):
 def parts_of_a_primitive(jax):
     sin_p = jax.lax.sin_p
     return sin_p.call_primitive, sin_p.multiple_results, callable(sin_p.impl)
+
+
+@case
+def the_sharding_of_a_type(jax):
+    x = jax.numpy.ones((2, 3))
+    sharding = jax.typeof(x).sharding
+    made = (
+        jax.numpy.zeros((2, 3), device=sharding),
+        jax.random.normal(jax.random.key(0), (2, 3), out_sharding=sharding),
+        jax.jit(lambda y: jax.numpy.full_like(y, 2, device=sharding))(x),
+    )
+    return str(sharding), [y.shape for y in made], str(jax.typeof(x).at_least_vspace())
+
+
+@case
+def the_parts_of_a_type(jax):
+    struct = jax.core.ShapedArray((2,), np.dtype("int32"), sharding=jax.typeof(1.0).sharding)
+    return struct.shape, str(struct.to_ct_aval().dtype), struct.ndim
+
+
+@case
+def conj_is_one_operation(jax):
+    z = jax.numpy.array([1 + 2j, 3 - 1j])
+    [eqn] = jax.make_jaxpr(jax.lax.conj)(z).eqns
+
+    def f(z):
+        return jax.numpy.sum(jax.lax.conj(z) * (2 + 1j)).real
+
+    same = eqn.primitive is jax.lax.conj_p
+    return same, jax.jit(jax.lax.conj)(z), jax.grad(f)(z), jax.vmap(jax.lax.conj)(z)
+
+
+@case
+def an_operation_with_rules_as_methods(jax):
+    from importlib import import_module
+
+    hijax = import_module(f"{jax.__name__}.experimental.hijax")
+
+    class Cube(hijax.HiPrimitive):
+        def abstract_eval(self, aval):
+            return aval, set()
+
+        def to_lojax(self, x):
+            return x * x * x
+
+        def jvp(self, primals, tangents):
+            return self.bind(*primals), 5 * primals[0] ** 2 * tangents[0]
+
+    cube = Cube("cube").bind
+    return jax.jit(cube)(2.0), jax.jvp(cube, (2.0,), (1.0,)), cube(jax.numpy.arange(3.0))
+
+
+@case
+def a_call_of_python_in_a_lowering(jax):
+    from importlib import import_module
+
+    core = import_module(f"{jax.__name__}.extend.core")
+    mlir = import_module(f"{jax.__name__}.interpreters.mlir")
+    twice_p = core.Primitive("twice")
+    twice_p.multiple_results = True
+    twice_p.def_abstract_eval(lambda x: [x])
+
+    def lowering(ctx, x):
+        out, _, keepalive = mlir.emit_python_callback(
+            ctx,
+            lambda v: (np.asarray(2 * v),),
+            None,
+            [x],
+            ctx.avals_in,
+            ctx.avals_out,
+            has_side_effect=False,
+        )
+        ctx.module_context.add_keepalive(keepalive)
+        return out
+
+    mlir.register_lowering(twice_p, lowering)
+    return jax.jit(lambda x: twice_p.bind(x)[0] + 1)(jax.numpy.arange(3.0))
+
+
+@case
+def a_traced_value_on_the_host(jax):
+    return jax.grad(lambda x: jax.device_get({"x": x})["x"] * 2)(3.0)
+
+
+@case
+def the_platform_of_a_device(jax):
+    device = jax.devices()[0]
+    return device.client.platform, device.memory_stats(), device.memory("device").kind
+
+
+@case
+def putting_arrays_in_a_format(jax):
+    from importlib import import_module
+
+    layout = import_module(f"{jax.__name__}.experimental.layout")
+    sharding = jax.numpy.ones(3).sharding
+    return jax.device_put(np.arange(3), layout.Format(None, sharding))
+
+
+@case
+def the_signature_without_following_what_is_wrapped(jax):
+    return str(inspect.signature(jax.jit(lambda x, *, y: x), follow_wrapped=False))
+
+
+@case
+def the_program_as_the_compilers_object(jax):
+    lowered = jax.jit(jax.numpy.sin).lower(1.0)
+    hlo = lowered.compiler_ir("hlo").as_hlo_text()
+    return "sine(" in hlo, "stablehlo.sine" in str(lowered.compiler_ir())
+
+
+@case
+def modules_as_attributes(jax):
+    return [hasattr(jax, name) for name in ("api_util", "lib", "extend", "interpreters")]
+
+
+@case
+def never_stopped_alone(jax):
+    from importlib import import_module
+
+    multihost_utils = import_module(f"{jax.__name__}.experimental.multihost_utils")
+    return multihost_utils.reached_preemption_sync_point(1)
+
+
+@case
+def the_arrays_of_a_failed_check(jax):
+    from importlib import import_module
+
+    checkify = import_module(f"{jax.__name__}.experimental.checkify")
+    message = ""
+    try:
+        checkify.check(jax.numpy.array(False), "{tree}", tree={"a": jax.numpy.float32(1.5)})
+    except Exception as error:
+        message = str(error)
+    return "Array(1.5" in message
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -72,6 +72,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "image",
         "interpreters",
         "launch",
+        "lib",
         "nn",
         "ops",
         "profiler",
@@ -97,6 +98,8 @@ INVERSIONS: dict[str, str] = {
     "api.wiring": "sets all other late attachments of the package",
     "analysis.checking_trace": "the bottom trace, while a setting checks eager operations",
     "analysis.reflection": "names of jax.core that namoo.core serves",
+    "devices.sharding.shardings": "the sharding of a type, which splits nothing",
+    "extend.backend": "the client of a device",
     "numpy._methods": "gives Array and Tracer their operators, methods and `.at`",
 }
 

@@ -165,9 +165,10 @@ PUBLIC = {
     },
     "primitives": {
         "primitives.arithmetic": (
-            "abs abs_p add add_p ceil ceil_p complex complex_p conj div div_p floor floor_p "
-            "imag imag_p is_finite is_finite_p mul mul_p neg neg_p nextafter nextafter_p real "
-            "real_p rem rem_p round round_p RoundingMethod sign sign_p sub sub_p"
+            "abs abs_p add add_p ceil ceil_p complex complex_p conj conj_p div div_p floor "
+            "floor_p imag imag_p is_finite is_finite_p mul mul_p neg neg_p nextafter "
+            "nextafter_p real real_p rem rem_p round round_p RoundingMethod sign sign_p sub "
+            "sub_p"
         ),
         "primitives.arrangement": (
             "broadcast_like broadcast_shapes broadcast_to_rank collapse dtype empty full_like "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import itertools
 import time
 import weakref
@@ -296,6 +297,10 @@ class Jitted(dispatch.Dispatcher):
             self._cache_or_none = _cache_for(self._fun, self._options)
             self.calls = self._cache_or_none.calls
         return self._cache_or_none
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._fun)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         """Bind to an instance: a function that is decorated in a class is a method."""

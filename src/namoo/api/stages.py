@@ -142,13 +142,40 @@ class Lowered:
             return str(self._traced.jaxpr)
         if dialect not in ("stablehlo", "hlo"):
             raise ValueError(
-                f"as_text: dialect must be 'jaxpr', 'stablehlo' or 'hlo', got {dialect!r}."
+                "as_text: unknown dialect: it must be 'jaxpr', 'stablehlo' or 'hlo', got "
+                f"{dialect!r}."
             )
-        from namoo.engines.xla import engine, pjrt
+        if dialect == "stablehlo":
+            return self._stablehlo()
+        return self.compiler_ir("hlo").as_hlo_text()
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """Return the program as XLA's own object; it needs `jaxlib`.
+
+        Args:
+            dialect: "stablehlo" (the default), for a module of MLIR; or "hlo", for an
+                `XlaComputation`.
+
+        Example:
+            >>> import namoo
+            >>> lowered = namoo.jit(namoo.numpy.sin).lower(1.0)
+            >>> "sine" in lowered.compiler_ir("hlo").as_hlo_text()
+            True
+        """
+        from namoo.engines.xla import pjrt
+
+        if dialect not in (None, "stablehlo", "hlo"):
+            raise ValueError(
+                f"compiler_ir: unknown dialect: it must be 'stablehlo' or 'hlo', got {dialect!r}."
+            )
+        make = pjrt.computation if dialect == "hlo" else pjrt.parse
+        return make(self._stablehlo())
+
+    def _stablehlo(self) -> str:
+        from namoo.engines.xla import engine
 
         plan = self._traced._plan
-        text = plan.stablehlo() if plan else engine.stablehlo(self._traced._traced.program)
-        return text if dialect == "stablehlo" else pjrt.hlo_text(text)
+        return plan.stablehlo() if plan else engine.stablehlo(self._traced._traced.program)
 
     def cost_analysis(self) -> dict[str, float] | None:
         """Estimate the operations of a call, like `Compiled.cost_analysis`."""

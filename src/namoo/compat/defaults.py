@@ -7,4 +7,4 @@ from namoo.api.jit import Jitted
 def use_jax_defaults() -> None:
     """Use JAX's behaviour, and its class names, where namoo's differ."""
     config.update("check_static_indices", False)
-    Jitted.__name__ = "PjitFunction"
+    Jitted.__name__ = Jitted.__qualname__ = "PjitFunction"

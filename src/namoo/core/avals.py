@@ -10,7 +10,10 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo._base.caches import register
+from namoo._base.lazy import later
 from namoo.dimensions.sizes import canonical_shape as canonical_shape
+
+shardings = later("namoo.devices.sharding.shardings")
 
 
 class AbstractValue:
@@ -43,7 +46,8 @@ class ShapedArray(AbstractValue):
     """The mesh axes along which the value differs between devices, where `shard_map` tracks them
     ("varying manual axes")."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: Any, weak_type: bool = False):
+    def __init__(self, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None):
+        # Types know no devices: the sharding, which JAX takes, has no effect.
         self.shape = shape if type(shape) is tuple else canonical_shape(shape)
         self.dtype = dtype if type(dtype) in _dtype_classes else _as_dtype(dtype)
         self.weak_type = weak_type
@@ -73,12 +77,19 @@ class ShapedArray(AbstractValue):
         return ShapedArray(self.shape, self.dtype) if self.weak_type else self
 
     def to_tangent_aval(self) -> ShapedArray:
-        """JAX's name for `tangent`."""
+        """JAX's name for `tangent`, which is also the type of cotangents."""
         return self.tangent()
+
+    to_ct_aval = at_least_vspace = to_tangent_aval
 
     def strip_weak_type(self) -> ShapedArray:
         """JAX's name for `strong`."""
         return self.strong()
+
+    @property
+    def sharding(self) -> Any:
+        """A `NamedSharding` that splits no axis: types know no devices."""
+        return shardings.unsplit(self.ndim)
 
     def str_short(self, short_dtypes: bool = True) -> str:
         """The type in few characters: `f32[2,3]`; `float32[2,3]` without short dtypes."""

@@ -65,6 +65,7 @@ class Trace:
     memory: Memory
     """Remembered work; one object for all traces."""
     parent: Trace
+    main = property(lambda self: self, doc="What identifies the trace, for libraries that ask.")
 
     def stack_on(self, parent: Trace) -> None:
         """Make another trace the parent, which the rules bind operations on."""

@@ -35,8 +35,8 @@ def device_put(
 
     Args:
         x: A tree of arrays and numbers.
-        device: A device or a sharding, or a `PartitionSpec` for the current mesh; or a tree of
-            them that is a prefix of `x`.
+        device: A device, a sharding or a `Format`, or a `PartitionSpec` for the current mesh; or a
+            tree of them that is a prefix of `x`.
         src: The sharding, or a tree of shardings, that cotangents are moved back to; by default
             that of `x`.
         donate: Whether the input may be reused: an array that moves to other devices is deleted,
@@ -65,7 +65,12 @@ def device_put(
 
 
 def _resolve(path: Any, place: Any) -> Any:
-    """Return a device or a sharding; a `PartitionSpec` refers to the current mesh."""
+    """Return a device or a sharding; a `PartitionSpec` refers to the current mesh.
+
+    All arrays are in row-major order, so that only the sharding of a `Format` matters.
+    """
+    if hasattr(place, "layout"):
+        place = place.sharding
     if not hasattr(place, "partitions"):
         require_device(f"device_put, device{tree_util.keystr(path)}", place)
         return place
@@ -177,7 +182,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
 def device_get(x: Any) -> Any:
     """Copy a tree of arrays to the host, as NumPy arrays.
 
-    Random keys, which have no NumPy form, stay as they are.
+    Random keys, which have no NumPy form, stay as they are, and so do traced values.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -186,8 +191,9 @@ def device_get(x: Any) -> Any:
     """
 
     def get(leaf):
-        is_numeric = isinstance(leaf, Array) and not dtypes.is_extended(leaf.dtype)
-        return np.asarray(leaf) if is_numeric else leaf
+        if not isinstance(leaf, Array) or isinstance(leaf, Tracer):
+            return leaf
+        return leaf if dtypes.is_extended(leaf.dtype) else np.asarray(leaf)
 
     return tree_util.tree_map(get, x)
 

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from namoo._base.lazy import later
 from namoo._base.source_context import Source
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn
 from namoo.errors import JaxRuntimeError
+
+backend = later("namoo.extend.backend")
 
 stage: Callable[..., tuple[Jaxpr, list[Any]]]
 """Traces a function of arrays, for engines that write some primitives in terms of others; set by
@@ -159,6 +162,20 @@ class Device:
         """Return the memory that arrays on the device are in, unless told otherwise."""
         return Memory(MEMORY_KINDS[0], self)
 
+    def memory(self, kind: str) -> Memory:
+        """Return the memory of a kind."""
+        if kind not in MEMORY_KINDS:
+            raise ValueError(f"{self!r} has no memory of kind {kind!r}: use one of {MEMORY_KINDS}.")
+        return Memory(kind, self)
+
+    def memory_stats(self) -> None:
+        """Return None: the memory is the host's, and its use by arrays is not counted."""
+
+    @property
+    def client(self) -> Any:
+        """The platform that the device belongs to, a `namoo.extend.backend.Backend`."""
+        return backend.get_backend(self.platform)
+
     def __repr__(self) -> str:
         return f"CpuDevice(id={self.id})"
 
@@ -170,6 +187,11 @@ class Device:
 
     def __hash__(self) -> int:
         return hash((self.platform, self.id))
+
+
+def asks_for_nothing(place: Any) -> bool:
+    """Whether a place is a sharding on an empty mesh, as that of a type is."""
+    return getattr(getattr(place, "mesh", None), "empty", False)
 
 
 def require_device(what: str, device: Any) -> None:

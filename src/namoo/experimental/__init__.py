@@ -9,7 +9,26 @@ from typing import Any
 from namoo._base.config import enable_x64 as enable_x64
 from namoo.control.callback import io_callback as io_callback
 
-_LAZY = ("checkify", "jet", "mesh_utils", "multihost_utils", "ode", "pjit", "shard_map", "sparse")
+_LAZY = (
+    "array_serialization",
+    "checkify",
+    "colocated_python",
+    "hijax",
+    "jet",
+    "layout",
+    "mesh_utils",
+    "multihost_utils",
+    "ode",
+    "pallas",
+    "pjit",
+    "shard_map",
+    "sparse",
+)
+
+
+def cur_qdd(x: Any) -> Any:
+    """What a value that can be changed currently consists of; see `namoo.experimental.hijax`."""
+    return x.cur_qdd()
 
 
 def disable_x64() -> Any:

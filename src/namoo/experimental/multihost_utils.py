@@ -26,6 +26,7 @@ __all__ = [
     "global_array_to_host_local_array",
     "host_local_array_to_global_array",
     "process_allgather",
+    "reached_preemption_sync_point",
     "sync_global_devices",
 ]
 
@@ -205,3 +206,16 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
         return PlacedArray(aval, local, spmd.join(parts, aval, local))
 
     return tree.unflatten(map(part, leaves, specs))
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether the processes should save at this step, because one of them will be stopped.
+
+    It is never so: no service tells the processes that they will be stopped, as in JAX without its
+    service for preemption.
+
+    Example:
+        >>> reached_preemption_sync_point(3)
+        False
+    """
+    return False

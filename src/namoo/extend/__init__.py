@@ -11,6 +11,7 @@ from namoo._base.lazy import lazy as _lazily
 _TABLE = {
     "extend.backend": ".",
     "extend.core": ".",
+    "extend.ifrt_programs": ".",
     "extend.linear_util": ".",
     "extend.source_info_util": ".",
 }

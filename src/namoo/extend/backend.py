@@ -38,6 +38,11 @@ class Backend:
 
         return f"namoo {__version__}"
 
+    @property
+    def runtime_type(self) -> str:
+        """The name of the runtime."""
+        return "namoo"
+
     def devices(self) -> list[Any]:
         """All devices of the platform."""
         return available.devices(self.platform)

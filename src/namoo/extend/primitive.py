@@ -44,6 +44,19 @@ ADVICE = {
 }
 
 
+class ModuleContext(NamedTuple):
+    """The program that a lowering rule is called for.
+
+    Attributes:
+        platforms: the platforms that it is compiled for.
+    """
+
+    platforms: Sequence[str]
+
+    def add_keepalive(self, value: Any) -> None:
+        """Do nothing: programs keep alive what they use."""
+
+
 class LoweringContext(NamedTuple):
     """The equation that a lowering rule is called for: the operation and its types."""
 
@@ -51,6 +64,11 @@ class LoweringContext(NamedTuple):
     avals_in: Sequence[ShapedArray]
     avals_out: Sequence[ShapedArray]
     platforms: Sequence[str]
+
+    @property
+    def module_context(self) -> ModuleContext:
+        """The program that the equation is part of."""
+        return ModuleContext(self.platforms)
 
 
 class _Operations(type(own.Primitive)):

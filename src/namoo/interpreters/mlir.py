@@ -5,13 +5,15 @@ A primitive without a lowering rule is evaluated on the host, by its `def_impl`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from namoo.control.callback import io_callback, pure_callback
+from namoo.core.avals import ShapedArray, ShapeDtypeStruct
 from namoo.extend.primitive import GPUS, Primitive
 from namoo.extend.primitive import LoweringContext as LoweringRuleContext
 
-__all__ = ["LoweringRuleContext", "lower_fun", "register_lowering"]
+__all__ = ["LoweringRuleContext", "emit_python_callback", "lower_fun", "register_lowering"]
 
 Rule = Callable[..., Any]
 
@@ -70,6 +72,47 @@ def register_lowering(
     if not callable(rule):
         raise TypeError(f"A lowering is a function, such as mlir.lower_fun(f); got {rule!r}.")
     prim.lowerings[GPUS.get(platform or "", platform)] = rule
+
+
+def emit_python_callback(
+    ctx: Any,
+    callback: Callable[..., Any],
+    token: Any,
+    operands: Sequence[Any],
+    operand_avals: Sequence[ShapedArray],
+    result_avals: Sequence[ShapedArray],
+    *,
+    has_side_effect: bool,
+    returns_token: bool = True,
+    partitioned: bool = False,
+    sharding: Any = None,
+) -> tuple[list[Any], Any, Any]:
+    """Call a Python function when the program runs, in a lowering rule.
+
+    Args:
+        ctx, operand_avals, returns_token, partitioned, sharding: JAX's parameters; the operands
+            know their types.
+        callback: the function of NumPy arrays; it returns a list.
+        token: what orders calls; it is handed back.
+        operands: the arrays.
+        result_avals: the types of the results.
+        has_side_effect: whether the call must not be left out.
+
+    Returns:
+        the results, the token, and what JAX needs to keep the function alive, here None.
+
+    Example:
+        >>> aval = ShapedArray((), "float32")
+        >>> twice = lambda x: [2 * x]
+        >>> outs, _, _ = emit_python_callback(
+        ...     None, twice, None, [3.0], [aval], [aval], has_side_effect=False
+        ... )
+        >>> print(outs[0])
+        6.0
+    """
+    types = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in result_avals]
+    call = io_callback if has_side_effect else pure_callback
+    return list(call(lambda *xs: list(callback(*xs)), types, *operands)), token, None
 
 
 def __getattr__(name: str) -> Any:

@@ -53,6 +53,7 @@ from namoo.primitives.arithmetic import ceil_p as ceil_p
 from namoo.primitives.arithmetic import complex as complex
 from namoo.primitives.arithmetic import complex_p as complex_p
 from namoo.primitives.arithmetic import conj as conj
+from namoo.primitives.arithmetic import conj_p as conj_p
 from namoo.primitives.arithmetic import div as div
 from namoo.primitives.arithmetic import div_p as div_p
 from namoo.primitives.arithmetic import floor as floor

@@ -36,9 +36,9 @@ from namoo.primitives.shape import (
 )
 
 __all__ = [
-    "abs", "abs_p", "add", "add_p", "ceil", "ceil_p", "complex", "complex_p", "conj", "div",
-    "div_p", "floor", "floor_p", "imag", "imag_p", "is_finite", "is_finite_p", "mul", "mul_p",
-    "neg", "neg_p", "nextafter", "nextafter_p", "real", "real_p", "rem", "rem_p", "round",
+    "abs", "abs_p", "add", "add_p", "ceil", "ceil_p", "complex", "complex_p", "conj", "conj_p",
+    "div", "div_p", "floor", "floor_p", "imag", "imag_p", "is_finite", "is_finite_p", "mul",
+    "mul_p", "neg", "neg_p", "nextafter", "nextafter_p", "real", "real_p", "rem", "rem_p", "round",
     "round_p", "RoundingMethod", "sign", "sign_p", "sub", "sub_p",
 ]  # fmt: skip
 
@@ -309,6 +309,27 @@ imag_p = Imag(
 )
 
 
+def _conj_in_xla(hlo, x):
+    real, imag = hlo.parts(x)
+    return hlo.op("complex", real, hlo.op("negate", imag, result=imag), result=x)
+
+
+class Conj(Elementwise):
+    """Linear over the real numbers only, as `real` and `imag` are."""
+
+    def transpose(self, ct, x):
+        return [conj(ct)]
+
+
+conj_p = Conj(
+    "conj",
+    np.conj,
+    jvp=[lambda t, y, x: conj(t)],
+    dtypes=(np.complexfloating,),
+    stablehlo=_conj_in_xla,
+)
+
+
 def real(x: Any) -> Any:
     """The real part of a complex array.
 
@@ -338,7 +359,7 @@ def conj(x: Any) -> Any:
     """
     if not _is_complex(x):
         return complex(x, full_like(x, 0))
-    return complex(real(x), neg(imag(x)))
+    return conj_p.bind(x)
 
 
 def _abs_tangent(t, y, x):

@@ -16,6 +16,7 @@ from namoo.core.avals import canonical_shape
 from namoo.core.trace import context
 from namoo.dimensions import sizes
 from namoo.dimensions.sizes import dimension
+from namoo.engines.base import asks_for_nothing
 from namoo.numpy.promote import as_type, is_arraylike, to_array
 from namoo.primitives.shape import broadcast_to
 
@@ -43,7 +44,7 @@ def sampler(fun: F) -> F:
 
 def divided(name: str, x: Array, out_sharding: Any) -> Array:
     """A new array, divided over devices as the user of the function `name` asked for."""
-    if out_sharding is None:
+    if out_sharding is None or asks_for_nothing(out_sharding):
         return x
     from namoo.devices.constraints import with_sharding_constraint
     from namoo.devices.sharding.shardings import require_divisible

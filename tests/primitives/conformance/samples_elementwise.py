@@ -109,8 +109,8 @@ SAMPLES = [
         "signs",
     ),
     *binary(ar.complex_p, x, y, ["float32"]),
-    *(Sample(p, [z]) for p in (ar.real_p, ar.imag_p)),
-    *(Sample(p, [z[0, 0]], name="scalar") for p in (ar.real_p, ar.imag_p)),
+    *(Sample(p, [z]) for p in (ar.real_p, ar.imag_p, ar.conj_p)),
+    *(Sample(p, [z[0, 0]], name="scalar") for p in (ar.real_p, ar.imag_p, ar.conj_p)),
     *unary(ar.abs_p, x, z, [*floats, "int32", "int8"]),
     value(
         ar.abs_p,

@@ -16,7 +16,7 @@ import numpy as np
 from namoo._base.caches import cached
 from namoo._base.source_context import entry_class
 from namoo.devices.sharding.hlo_text import hlo_tiles, hlo_tiles_on, sdy_dims, sdy_mesh
-from namoo.devices.sharding.mesh import AbstractMesh, AxisType, Mesh
+from namoo.devices.sharding.mesh import EMPTY_ABSTRACT_MESH, AbstractMesh, AxisType, Mesh
 from namoo.devices.sharding.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
 from namoo.engines.base import MEMORY_KINDS, Device
 
@@ -462,6 +462,11 @@ class NamedSharding(Sharding):
     def __repr__(self) -> str:
         memory = "" if self._memory_kind is None else f", memory_kind={self._memory_kind}"
         return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{memory})"
+
+
+def unsplit(ndim: int) -> NamedSharding:
+    """Return the sharding of a type of so many dimensions: no mesh, and no dimension is split."""
+    return NamedSharding(EMPTY_ABSTRACT_MESH, PartitionSpec(*[None] * ndim))
 
 
 def _named(mesh: Any, spec: PartitionSpec, memory_kind: str | None) -> NamedSharding:

@@ -324,7 +324,7 @@ def compile(
     """
     placed = device_list(devices)
     if callbacks:
-        computation, given = _parse(module), {"host_callbacks": list(callbacks)}
+        computation, given = parse(module), {"host_callbacks": list(callbacks)}
         return Loaded(client.compile_and_load(computation, placed, options, **given))
     if inspected:
         return Loaded(client.compile_and_load(module, placed, options))
@@ -339,9 +339,9 @@ def compile(
     return Loaded(executable)
 
 
-def hlo_text(module: str) -> str:
-    """Convert a StableHLO module to the text of an HLO module, before XLA's passes."""
-    return _jax.mlir.mlir_module_to_xla_computation(module).as_hlo_text()
+def computation(module: str) -> Any:
+    """Convert a StableHLO module to an HLO module, before XLA's passes."""
+    return _jax.mlir.mlir_module_to_xla_computation(module)
 
 
 def _cache_name(client: Any, module: str, devices: Sequence[Any]) -> str:
@@ -364,7 +364,7 @@ def _processor() -> str:
 _context: Any = None
 
 
-def _parse(text: str) -> Any:
+def parse(text: str) -> Any:
     """Parse a module: programs with host callbacks cannot be passed as text."""
     global _context
     from jaxlib.mlir import ir

@@ -223,7 +223,8 @@ class Check(Primitive):
     name, effectful, multiple_results, may_fail, takes_axis = "check", True, True, True, True
 
     def evaluate(self, *leaves, err_tree, debug):
-        exception = None if debug else err_tree.unflatten(leaves).get_exception()
+        error = err_tree.unflatten(map(jnp.asarray, leaves))
+        exception = None if debug else error.get_exception()
         if exception is not None:
             where = at_user_line(exception.source) if exception.source else ""
             raise JaxRuntimeError(f"{exception}{where}") from exception

@@ -20,6 +20,7 @@ from namoo.primitives.arithmetic import abs_p as abs_p
 from namoo.primitives.arithmetic import add_p as add_p
 from namoo.primitives.arithmetic import ceil_p as ceil_p
 from namoo.primitives.arithmetic import complex_p as complex_p
+from namoo.primitives.arithmetic import conj_p as conj_p
 from namoo.primitives.arithmetic import div_p as div_p
 from namoo.primitives.arithmetic import floor_p as floor_p
 from namoo.primitives.arithmetic import imag_p as imag_p

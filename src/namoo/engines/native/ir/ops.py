@@ -372,6 +372,11 @@ def imag(f: Function, x):
     return x[1]
 
 
+@operation("conj", complex=True)
+def conj(f: Function, x):
+    return x[0], f.neg(x[1])
+
+
 @operation("complex", complex=True)
 def complex_(f: Function, x, y):
     return x, y

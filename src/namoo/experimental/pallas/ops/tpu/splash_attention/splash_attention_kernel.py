@@ -1,6 +1,6 @@
 """Names of attention kernels for TPUs, which can be imported and not called."""
 
-from namoo.experimental._stand_in import stand_in
+from namoo._base.stand_in import stand_in
 
 _PLACE = "jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_kernel."
 _WHY = "It is a kernel for TPUs; use namoo.nn.dot_product_attention."

@@ -1,6 +1,6 @@
 """Names of masks of attention kernels for TPUs, which can be imported and not used."""
 
-from namoo.experimental._stand_in import stand_in
+from namoo._base.stand_in import stand_in
 
 _PLACE = "jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_mask."
 _WHY = "It is for a kernel for TPUs; pass a mask to namoo.nn.dot_product_attention."

@@ -1,0 +1,1 @@
+"""JAX's older interface to save arrays; see the module `serialization`."""

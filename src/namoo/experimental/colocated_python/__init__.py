@@ -1,0 +1,14 @@
+"""Functions that run on the hosts of remote devices; they can be imported and not called."""
+
+from namoo._base.stand_in import stand_in
+
+_PLACE = "jax.experimental.colocated_python."
+_WHY = "It is for devices of a remote host; namoo's devices are those of this machine."
+
+colocated_cpu_devices = stand_in(_PLACE + "colocated_cpu_devices", _WHY)
+colocated_python = stand_in(_PLACE + "colocated_python", _WHY)
+
+
+def colocated_python_class(cls: type) -> type:
+    """Stand for a class whose instances live on remote hosts: making an instance is refused."""
+    return stand_in(f"{_PLACE}colocated_python_class({cls.__name__})", _WHY)

@@ -1,0 +1,1 @@
+"""Importable only: see `namoo.experimental.colocated_python`."""

@@ -1,0 +1,8 @@
+"""Programs of IFRT, JAX's runtime for remote devices; they can be imported and not called."""
+
+from namoo._base.stand_in import stand_in
+
+ifrt_programs = stand_in(
+    "jax.extend.ifrt_programs.ifrt_programs",
+    "It is for remote devices; namoo's devices are those of this machine.",
+)
