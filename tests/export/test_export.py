@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import OrderedDict, namedtuple
 from types import SimpleNamespace
 from typing import Any
@@ -328,6 +331,24 @@ def test_what_stays_in_the_process_is_refused_with_its_line():
     np.testing.assert_allclose(e.call(np.float32(1)), np.sin(2), rtol=1e-6)
     with pytest.raises(ValueError, match="pure_callback"):
         e.serialize()
+
+
+def test_shardings_over_several_devices_are_refused():
+    program = """
+import numpy as np, namoo
+from namoo.sharding import Mesh, NamedSharding, PartitionSpec as P
+rows = NamedSharding(Mesh(np.array(namoo.devices()), ("x",)), P("x"))
+for options in ({"in_shardings": rows}, {"out_shardings": rows}):
+    try:
+        namoo.export.export(namoo.jit(lambda x: x * 2, **options))(np.ones(8, np.float32))
+    except ValueError as error:
+        print(error)
+"""
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=8"
+    environment = {**os.environ, "XLA_FLAGS": flags, "NAMOO_ENGINE": "xla"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.count("has shardings over several devices") == 2
 
 
 class Pair:

@@ -213,6 +213,11 @@ def export(
     @entry_point
     def do_export(*args: Any, **kwargs: Any) -> Exported:
         _require_one_scope(fun_jit, args, kwargs)
+        if fun_jit._shardings is not None and fun_jit._shardings.are_elsewhere():
+            raise ValueError(
+                f"The function '{fun_jit._name}' has shardings over several devices, and exported "
+                "programs are for one device: leave in_shardings and out_shardings to the caller."
+            )
         traced = fun_jit.trace(*args, **kwargs)
         return _exported(traced, where, tuple(disabled_checks), version)
 
