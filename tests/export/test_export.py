@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import OrderedDict, namedtuple
 from types import SimpleNamespace
 from typing import Any
@@ -67,6 +70,12 @@ def functions(lib: Any) -> dict[str, tuple]:
         "scan": (total, ["n, 3"], normal(4, 3)),
         "cond": (lambda i, x: lax.cond(i > 0, jnp.sin, jnp.cos, x), None, np.int32(1), normal(3)),
         "integers": (lambda i, x: (i + 1, x * i), None, np.arange(3, dtype=np.int32), normal(3)),
+        "symbolic integers": (
+            lambda i, x: (x * i, i + x.shape[0]),
+            ["n", "n"],
+            np.arange(3, dtype=np.int32),
+            normal(3),
+        ),
         "keys": (lambda x: J.random.normal(J.random.key(3), x.shape) + x, None, normal(3)),
         "iota": (lambda x: x + jnp.arange(x.shape[0]), ["n"], normal(4)),
         "solve": (lambda a, b: jnp.linalg.solve(a, b), None, normal(3, 3), normal(3)),
@@ -203,6 +212,7 @@ MISFITS = {
     "at least": ("a", ["a >= 4"], (3,)),
     "at most": ("a", ["a <= 4"], (5,)),
     "equation": ("a, b", ["a == 2*b"], (4, 3)),
+    "fixed": ("a, b", ["a == 4"], (5, 3)),
     "multiple": ("a, b", ["a + b >= 7", "a >= b"], (4, 2)),
     "unsolvable": ("a*b", [], (4,)),
     "product": ("a, a*b", [], (4, 6)),
@@ -220,7 +230,7 @@ def test_misfits_are_refused_as_in_jax(name):
                 lib.J.ShapeDtypeStruct(sizes, "float32")
             )
             e.call(np.zeros(shape, np.float32))
-        errors.append(str(caught.value).split(" Using the following")[0].strip())
+        errors.append(" ".join(str(caught.value).split()))
     assert errors[0] == errors[1]
 
 
@@ -280,6 +290,19 @@ def test_trees_that_files_do_not_have(tree, kind, message):
         e.serialize()
 
 
+def test_functions_of_namoo_are_taken_as_under_jit():
+    for lib in (OURS, THEIRS):
+        e = lib.J.export.export(lib.jnp.sin)(np.float32(0))
+        assert e.fun_name == "sin" and float(e.call(np.float32(0))) == 0
+
+
+@pytest.mark.parametrize("lib", [OURS, THEIRS], ids=["namoo", "jax"])
+def test_constraint_on_a_variable_of_no_argument(lib):
+    sizes = lib.J.export.symbolic_shape("n", constraints=["n >= m1"])
+    with pytest.raises(Exception, match="Encountered dimension variable 'm1'"):
+        lib.J.export.export(lib.J.jit(lambda x: x))(lib.J.ShapeDtypeStruct(sizes, "float32"))
+
+
 def test_file_without_derivative():
     e = namoo.export.export(namoo.jit(namoo.numpy.sin))(np.float32(1))
     read = namoo.export.deserialize(e.serialize())
@@ -308,6 +331,24 @@ def test_what_stays_in_the_process_is_refused_with_its_line():
     np.testing.assert_allclose(e.call(np.float32(1)), np.sin(2), rtol=1e-6)
     with pytest.raises(ValueError, match="pure_callback"):
         e.serialize()
+
+
+def test_shardings_over_several_devices_are_refused():
+    program = """
+import numpy as np, namoo
+from namoo.sharding import Mesh, NamedSharding, PartitionSpec as P
+rows = NamedSharding(Mesh(np.array(namoo.devices()), ("x",)), P("x"))
+for options in ({"in_shardings": rows}, {"out_shardings": rows}):
+    try:
+        namoo.export.export(namoo.jit(lambda x: x * 2, **options))(np.ones(8, np.float32))
+    except ValueError as error:
+        print(error)
+"""
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=8"
+    environment = {**os.environ, "XLA_FLAGS": flags, "NAMOO_ENGINE": "xla"}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.count("has shardings over several devices") == 2
 
 
 class Pair:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from namoo.dimensions.expression import ONE, DimExpr, UnexpectedDimVar
+from namoo.dimensions.expression import ONE, DimExpr, UnexpectedDimVar, normal
 from namoo.errors import InconclusiveDimensionOperation
+
+_PAGE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
 
 
 class Equation(NamedTuple):
@@ -31,6 +33,7 @@ def solve(equations: Sequence[Equation], specification: str) -> dict[str, Any]:
         The sizes by the names of the variables.
 
     Raises:
+        UnexpectedDimVar: a constraint is about a variable that no equation has.
         ValueError: a variable cannot be determined; or the sizes contradict one another, or a
             constraint.
 
@@ -111,10 +114,11 @@ class _Solver:
 
     def _check_constraint(self, text: str, sign: str, difference: Any) -> None:
         found = difference
-        if isinstance(difference, DimExpr):
-            if not difference.variables() <= self.sizes.keys():
-                return  # about a variable that no argument has
-            found = difference.evaluate(self.sizes)
+        if isinstance(found, DimExpr) and not found.variables() <= self.sizes.keys():
+            # An equation says what a variable is, which is then in no shape.
+            found = normal(dict(found.terms), found.scope)
+        if isinstance(found, DimExpr):
+            found = found.evaluate(self.sizes)
         if not _holds(sign, found):
             relation = "equal" if sign == "==" else "greater or equal"
             self._refuse(
@@ -123,14 +127,19 @@ class _Solver:
             )
 
     def _refuse(self, what: str) -> None:
-        raise ValueError(f"Input shapes do not match the {what}{self.specification}{self.obtained}")
+        raise ValueError(
+            f"Input shapes do not match the {what}{self.specification}{self.obtained}. Please see "
+            f"{_PAGE}#shape-assertion-errors for more details."
+        )
 
     def _refuse_unsolved(self, left: Sequence[Equation]) -> None:
         unknown = set().union(*(e.expression.variables() for e in left)) - self.sizes.keys()
         listed = ", ".join(f"'{e.expression}' for dimension size {e.name}" for e in left)
         raise ValueError(
             f"Cannot solve for values of dimension variables {unknown}. We can only solve linear "
-            f"uni-variate constraints.{self.specification} Unprocessed specifications: {listed}."
+            f"uni-variate constraints.{self.specification} Unprocessed specifications: {listed}. "
+            f"Please see {_PAGE}#dimension-variables-must-be-solvable-from-the-input-shapes for "
+            "more details."
         )
 
 

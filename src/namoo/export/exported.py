@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -178,7 +179,7 @@ def export(
     """Export a function: trace it, so that the program can be written to a file.
 
     Args:
-        fun_jit: the result of `jit`.
+        fun_jit: the result of `jit`, or a function of namoo such as `jnp.sin`.
         platforms: where the program may be called: some of "cpu", "cuda", "rocm", "tpu". The
             default is the platform at hand. The program is the same for all.
         disabled_checks: the checks to turn off; see `DisabledSafetyCheck`.
@@ -201,13 +202,22 @@ def export(
         Array([0., 0., 0., 0.], dtype=float32)
     """
     if not isinstance(fun_jit, Jitted):
-        raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
+        if not getattr(fun_jit, "__module__", "").startswith("namoo."):
+            raise ValueError(
+                f"Function to be exported must be the result of `jit` but is: {fun_jit}"
+            )
+        fun_jit = jit(fun_jit)  # functions such as `jnp.sin`, which JAX has under `jit`
     where = tuple(platforms) if platforms is not None else (default_export_platform(),)
     version = require_version(config.export_calling_convention_version)
 
     @entry_point
     def do_export(*args: Any, **kwargs: Any) -> Exported:
         _require_one_scope(fun_jit, args, kwargs)
+        if fun_jit._shardings is not None and fun_jit._shardings.are_elsewhere():
+            raise ValueError(
+                f"The function '{fun_jit._name}' has shardings over several devices, and exported "
+                "programs are for one device: leave in_shardings and out_shardings to the caller."
+            )
         traced = fun_jit.trace(*args, **kwargs)
         return _exported(traced, where, tuple(disabled_checks), version)
 
@@ -283,29 +293,44 @@ def _exported(
 
 def _derivative(exported: Exported) -> Exported:
     """Export the derivative of a function that was traced in this process."""
-    kept = [a.dtype != dtypes.float0 for a in exported.in_avals]
-    returned = [a.dtype != dtypes.float0 for a in exported.out_avals]
+    in_tangents = tuple(a.tangent() for a in exported.in_avals)
+    out_tangents = tuple(a.tangent() for a in exported.out_avals)
     run = jaxpr_as_fun(exported.jaxpr)
-    count = len(kept)
+    # Only floats are differentiated: tangents of other types have no place in a program.
+    chosen = [a.dtype != dtypes.float0 for a in in_tangents]
+    taken = [a.dtype != dtypes.float0 for a in exported.in_avals]
+    given = [a.dtype != dtypes.float0 for a in out_tangents]
+    returned = [a.dtype != dtypes.float0 for a in exported.out_avals]
 
-    def fun_vjp(*args: Any) -> tuple[Any, ...]:
-        primals = [x for x, k in zip(args[:count], kept, strict=True) if k]
-        _, pull_back = vjp(lambda *xs: run(*xs), *primals)
-        given = pull_back([ct for ct, r in zip(args[count:], returned, strict=True) if r])
-        cts = iter(given)
-        return tuple(
-            next(cts) if k else np.zeros(a.shape, dtypes.float0)
-            for a, k in zip(exported.in_avals, kept, strict=True)
-        )
+    def fun_vjp_jax(*args: Any) -> list[Any]:
+        primals, cts = args[: len(chosen)], args[len(chosen) :]
 
-    specs = [*exported.in_avals, *(a.tangent() for a in exported.out_avals)]
-    structs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in specs]
-    fun_vjp.__name__ = "fun_vjp_jax"
-    return export(
-        jit(fun_vjp),
+        def of_floats(*floats: Any) -> list[Any]:
+            rest = iter(floats)
+            whole = [next(rest) if c else x for x, c in zip(primals, chosen, strict=True)]
+            outs = run(*compress(whole, taken))
+            return [*compress(outs, compress(given, returned))]
+
+        _, pull_back = vjp(of_floats, *compress(primals, chosen))
+        return [*pull_back([*compress(cts, given)])]
+
+    specs = [
+        ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+        for a in (*exported.in_avals, *out_tangents)
+    ]
+    found = export(
+        jit(fun_vjp_jax),
         platforms=exported.platforms,
         disabled_checks=exported.disabled_safety_checks,
-    )(*structs)
+    )(*specs)
+    cotangents = iter(found.out_avals)
+    return dataclasses.replace(
+        found,
+        out_tree=tree_util.tree_structure((0,) * len(chosen)),
+        out_avals=tuple(
+            next(cotangents) if c else a for a, c in zip(in_tangents, chosen, strict=True)
+        ),
+    )
 
 
 def _write(exported: Exported, writer: ProgramWriter, vjp_order: int) -> dict[str, Any]:
