@@ -85,3 +85,46 @@ def test_a_sum_that_is_read_many_times_is_stored():
     text = compiled.as_text("fused")
     assert text.count("kernel over") == 2
     assert compiled.memory_analysis().temp_size_in_bytes == 96 * 4
+
+
+# What follows the sums of rows, which is computed for many rows at once: (function, shapes).
+SUMS = {
+    "exp": (lambda x: jnp.exp(x.sum(1)), [(100, 20)]),
+    "softplus of a product": (lambda x, q: namoo.nn.softplus(x @ q), [(67, 64), (64,)]),
+    "logsumexp": (lambda x: namoo.nn.logsumexp(x, axis=1), [(40, 32)]),
+    "gaussians": (lambda x, m: jnp.exp(-0.5 * ((x - m) ** 2).sum(1)), [(48, 32), (32,)]),
+    "sums of three axes": (lambda x: jnp.tanh(x.sum((1, 2))), [(50, 4, 24)]),
+    "with another array": (lambda x, y: jnp.exp(x.sum(1) * y) + y, [(50, 24), (50,)]),
+    "the sum is a result, too": (lambda x: (x.sum(1), jnp.exp(x.sum(1))), [(50, 24)]),
+    "two functions": (lambda x: (jnp.sin(x.sum(1)), jnp.cos(x.max(1))), [(50, 24)]),
+    "argmax": (lambda x: jnp.exp(jnp.argmax(x, 1) / 7.0), [(50, 24)]),
+    "complex": (lambda x: jnp.exp((x * 1j).sum(1)), [(50, 24)]),
+    "two axes of rows": (lambda x: jnp.exp(x.sum(2)), [(5, 20, 24)]),
+    "rows in another order": (lambda x: jnp.exp(x.transpose(1, 0, 2).sum(2)), [(20, 30, 24)]),
+    "softmax and its sum": (
+        lambda x: (namoo.nn.softmax(x), jnp.log(jnp.exp(x).sum(1))),
+        [(50, 24)],
+    ),
+    "integers": (lambda x: 7 // (x > 0).sum(1), [(50, 24)]),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_what_follows_sums_of_rows(name):
+    fun, shapes = SUMS[name]
+    args = [normal(*shape, seed=seed) * 0.5 for seed, shape in enumerate(shapes)]
+    compiled = namoo.jit(fun).lower(*args).compile()
+    with namoo.disable_jit():
+        expected = fun(*map(jnp.asarray, args))
+    for found, value in zip(
+        namoo.tree.leaves(compiled(*args)), namoo.tree.leaves(expected), strict=True
+    ):
+        np.testing.assert_allclose(found, value, rtol=2e-5, atol=1e-6)
+
+
+def test_functions_of_sums_are_vectors():
+    """The exponential of a row's sum has one instruction for many rows."""
+    x = normal(64, 24)
+    text = namoo.jit(lambda x: jnp.exp(x.sum(1))).lower(x).compile().as_text("llvm")
+    calls = [line for line in text.splitlines() if "call" in line and "llvm.fma" in line]
+    assert calls and all("call <" in line for line in calls)

@@ -54,6 +54,10 @@ class LinearSolve(ProgramPrimitive):
         *consts, b = cut(values, *const_lengths)
         return self.executable(jaxprs.solve)([*Solve(*consts).solve, *b])
 
+    def native(self, emit, *operands, const_lengths, jaxprs):
+        *consts, b = cut(operands, *const_lengths)
+        return emit.inline(jaxprs.solve, [*Solve(*consts).solve, *b])
+
     def stablehlo(self, hlo, *operands, const_lengths, jaxprs):
         *consts, b = cut(operands, *const_lengths)
         return hlo.call(jaxprs.solve, [*Solve(*consts).solve, *b], "solve")

@@ -26,6 +26,9 @@ class LinearCall(ProgramPrimitive):
     def evaluate(self, *values, callee, **params):
         return self.executable(callee)(values)
 
+    def native(self, emit, *operands, callee, **params):
+        return emit.inline(callee, operands)
+
     def stablehlo(self, hlo, *operands, callee, **params):
         return hlo.call(callee, operands, callee.jaxpr.name)
 

@@ -57,6 +57,8 @@ GATHERED = 2.5
 SCATTERED = 3.5
 # Vector instructions that add the lanes of a vector to one number.
 FOLDED = 8
+# What follows sums of rows is computed for many rows at once from this cost on.
+FINISHED_TOGETHER = 4
 # Vectors after which a pattern repeats that runs along an axis shorter than a vector, at most: each
 # has code of its own.
 JOINED_COPIES = 3

@@ -11,7 +11,7 @@ all of them become one loop; the axis along which most are contiguous becomes th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from typing import Any
 
@@ -90,6 +90,8 @@ class KernelEmitter:
         self.widest_vector = min(16, tuning.VECTOR_BYTES // max(widest, 4))
         """Lanes of one register."""
         self.slow = max((n.cost for n in computed), default=0) >= tuning.SLOW_FUNCTION
+        self.late = self._late_roots()
+        """Roots that are computed of the sums of many rows at once, if vectors run along rows."""
         self.registers = 1
         """How many registers a vector takes."""
         self.tiled: int | None = None
@@ -158,6 +160,7 @@ class KernelEmitter:
         """The loops, and which of them is the vector."""
         space, split, computed = self.spec.space, self.spec.split, self.computed
         points, rows = math.prod(space), math.prod(space[:split])
+        early = _reached(self._swept(), set(self.spec.inputs))
         sums = [r for r in self.spec.roots if r.kind is REDUCE]
         hidden = [r for r in self.spec.roots if r.shape == space and r not in self.spec.stored]
         work = Work(
@@ -168,7 +171,7 @@ class KernelEmitter:
             symbols,
             operations=max(1, sum(n.cost for n in computed if n.size >= points)),
             sums=len(sums),
-            late=sum(n.cost for n in computed if n.size == rows and n.kind is not REDUCE),
+            per_row=sum(n.cost for n in early if n.size == rows and n.kind is not REDUCE),
             # Rows that stay on the stack between stages.
             shares_rows=bool(hidden),
         )
@@ -282,6 +285,9 @@ class KernelEmitter:
         if g == self.tiled:
             self._tiles(first)
             return
+        if len(loops) == 1 and self._finishes_together(g):
+            self._blocks(g, inner, first)
+            return
         if g != self.vector_group:
             start, stop = (self.begin, self.end) if first else (constant("i64", 0), n)
             if first:
@@ -318,6 +324,72 @@ class KernelEmitter:
                 self.w.mask = mask_of(lanes, rest)
                 self._row(inner)
                 self.w.mask = None
+
+    def _swept(self) -> set[Node]:
+        """The roots that are computed along the inner axes."""
+        return {r for r in self.spec.roots if r.kind is REDUCE or r.shape == self.spec.space}
+
+    def _late_roots(self) -> list[Node]:
+        """The roots of one value a row that nothing along the row needs."""
+        swept = self._swept()
+        early = _reached(swept, set(self.spec.inputs)) if self.reduces else set()
+        return [r for r in self.spec.roots if self.reduces and r not in swept and r not in early]
+
+    def _finishes_together(self, g: int) -> bool:
+        """Whether the sums of several rows are kept, and what follows is computed as a vector."""
+        needed = {*self.late, *_reached(set(self.late), set(self.spec.inputs))}
+        rows = math.prod(self.spec.space[: self.spec.split])
+        return (
+            self.vector_group is not None
+            and not self._vector_is_outer()
+            and self.sizes[g] >= self.widest_vector
+            and all(r.kind is REDUCE for r in needed & self._swept())
+            and sum(n.cost for n in needed if n.kind is not REDUCE and n.size <= rows)
+            >= tuning.FINISHED_TOGETHER
+        )
+
+    def _blocks(self, g: int, inner: list[int], first: bool) -> None:
+        """A loop over as many rows at a time as a vector has lanes: late roots are vectors."""
+        f, w, n, lanes = self.f, self.w, self.sizes[g], self.widest_vector
+        blocks = -(-n // lanes)
+        begin, end = constant("i64", 0), constant("i64", blocks)
+        if first:
+            self.units = blocks
+            begin, end = self.begin, self.end
+        with f.loop(begin, end) as i:
+            start = Index({Loop(i, 0, blocks - 1): lanes})
+            count = constant("i64", lanes)
+            if n % lanes:
+                count = f.minimum(count, f.sub(constant("i64", n), f.mul(i, count)))
+            needed = _reached(set(self.late), set(self.spec.inputs))
+            sums = [r for r in self.spec.roots if r.kind is REDUCE and r in needed]
+            with f.loop(0, count) as row:
+                self.symbols[g] = start + Index.of(Loop(row, 0, lanes - 1))
+                self._row(inner, set(self.late))
+                stored = {r: self._set_aside(w.registers[r], row, lanes) for r in sums}
+            f.epoch += 1
+            lane = Loop(constant("i64", 0), 0, lanes - 1, vector=True)
+            self.symbols[g] = start + Index({lane: 1})
+            w.registers = {r: read() for r, read in stored.items()}
+            w.lanes, wide = lanes, w.lanes
+            if n % lanes:
+                w.mask = f.compare("lt", f.iota("i64", lanes), f.splat(count, lanes))
+            outer = self._indices()[: self.spec.split]
+            for stage in self.stages:
+                roots = [r for r in self.late if self.levels[r] == stage]
+                self._points([(r, self._index_of(r, outer, [])) for r in roots])
+            w.lanes, w.mask = wide, None
+
+    def _set_aside(self, value: Any, row: Value, lanes: int) -> Callable[[], Any]:
+        """Store the value of a row on the stack; the result reads those of all rows."""
+        f = self.f
+        if isinstance(value, tuple):
+            parts = [self._set_aside(v, row, lanes) for v in value]
+            return lambda: tuple(read() for read in parts)
+        name = f.fresh()
+        f.line(f"  {name} = alloca [{lanes} x {storage(value.elem)}], align 64", 0)
+        f.store(value, f.offset(Value(name, "ptr"), row, value.elem))
+        return lambda: f.load(Value(name, "ptr", 0, f.depth), value.elem, lanes)
 
     def _joined(self, g: int, first: bool) -> None:
         """A loop over two joined axes: its body is as many vectors as the pattern takes."""
@@ -395,8 +467,8 @@ class KernelEmitter:
                 out[axis] = part
         return out
 
-    def _row(self, inner: list[int]) -> None:
-        """All stages of one outer point, or of a vector of them."""
+    def _row(self, inner: list[int], later: Collection[Node] = ()) -> None:
+        """All stages of one outer point, or of a vector of them, without the roots in `later`."""
         spec, w = self.spec, self.w
         w.registers = {}
         for node in [n for n in w.places if n not in spec.inputs]:
@@ -409,7 +481,7 @@ class KernelEmitter:
             rows = [r for r in roots if r.kind is REDUCE or r.shape == spec.space]
             if rows:
                 self._sweep(rows, inner)
-            self._outer_points([r for r in roots if r not in rows])
+            self._outer_points([r for r in roots if r not in rows and r not in later])
 
     def _outer_points(self, roots: list[Node]) -> None:
         """Compute and store roots without inner axes.

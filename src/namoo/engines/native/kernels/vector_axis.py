@@ -61,7 +61,7 @@ class Work(NamedTuple):
       symbols: these symbols.
       operations: the cost of a point, without loads and stores.
       sums: the number of reductions.
-      late: the cost of what is computed once for all inner axes.
+      per_row: the cost of what is computed once for all inner axes, and needed along them.
       shares_rows: whether rows of values are shared by the lanes of a vector along an outer axis.
     """
 
@@ -72,7 +72,7 @@ class Work(NamedTuple):
     symbols: Sequence[Symbol]
     operations: int
     sums: int
-    late: int
+    per_row: int
     shares_rows: bool
 
 
@@ -147,7 +147,7 @@ def _cost(work: Work, choice: Choice) -> float:
             total += turns(symbols_of(p)) * price
     if reduces:
         rows = math.prod(space[:split])
-        total += rows * work.late / (lanes if is_outer else 1)
+        total += rows * work.per_row / (lanes if is_outer else 1)
         if not is_outer:
             total += rows * work.sums * tuning.FOLDED
     return total
