@@ -72,6 +72,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "image",
         "interpreters",
         "launch",
+        "pytest_plugin",
         "nn",
         "ops",
         "profiler",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from namoo._base import instrument
+from namoo._base.caches import per_program
 from namoo._base.config import config
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.engines.base import Executable
@@ -17,8 +19,17 @@ def compile(program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Exec
     While a setting asks to check every value, programs run in the interpreter, so native code has
     no overhead when the setting is off.
     """
+    start = time.perf_counter()
     with instrument.span("compile", program.jaxpr.name):
-        return _compiled(program, options)
+        executable = _compiled(program, options)
+    compile_times(program).append(time.perf_counter() - start)
+    return executable
+
+
+@per_program("seconds of compilation")
+def compile_times(program: ClosedJaxpr) -> list[float]:
+    """How long each compilation of a program took; the list grows with the next ones."""
+    return []
 
 
 def _compiled(program: ClosedJaxpr, options: dict[str, Any] | None) -> Executable:
