@@ -48,6 +48,7 @@ _TABLE = {
         "ensure_compile_time_eval eval_shape is_traced make_jaxpr named_call named_scope typeof"
     ),
     "api.jit": "jit",
+    "api.trace_counts": "explain max_traces",
     "api.map": "vmap",
     "devices.mesh": "make_mesh",
     "devices.pmap": "pmap",

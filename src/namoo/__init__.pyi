@@ -88,6 +88,8 @@ from namoo.api.inspect import named_scope as named_scope
 from namoo.api.inspect import typeof as typeof
 from namoo.api.jit import jit as jit
 from namoo.api.map import vmap as vmap
+from namoo.api.trace_counts import explain as explain
+from namoo.api.trace_counts import max_traces as max_traces
 from namoo.control.callback import pure_callback as pure_callback
 from namoo.core.avals import ShapeDtypeStruct as ShapeDtypeStruct
 from namoo.devices.available import cpu_devices as cpu_devices

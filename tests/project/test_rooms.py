@@ -73,6 +73,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "interpreters",
         "launch",
         "lib",
+        "pytest_plugin",
         "nn",
         "ops",
         "profiler",

@@ -25,7 +25,17 @@ from namoo._base.pickling import by_name
 from namoo._base.source_context import at_user_line, entry_point, user_source
 from namoo.analysis.dead_code import needed
 from namoo.api import dispatch
-from namoo.api.retrace import Explanation, Fixed, Retrace, Signature, reasons
+from namoo.api.retrace import (
+    Explanation,
+    Fixed,
+    Retrace,
+    Signature,
+    new_function_reasons,
+    program_notes,
+    reasons,
+    signature_of,
+    warn_of_retraces,
+)
 from namoo.api.static_arguments import require_hashable
 from namoo.control.call import jit_p
 from namoo.core.array import Array, EagerArray, PlacedArray, to_numpy
@@ -35,6 +45,7 @@ from namoo.core.trace import EvalTrace, Tracer, context, wrap
 from namoo.dimensions.sizes import as_value
 from namoo.engines.base import require_device
 from namoo.engines.select import compile as compile_program
+from namoo.engines.select import compile_times
 from namoo.memo.identity import function_key
 from namoo.transforms.arguments import (
     Static,
@@ -152,9 +163,10 @@ _COMPARED = 16
 class _Cache:
     """The programs of one function, and the reason why each was traced."""
 
-    __slots__ = ("__weakref__", "calls", "keys", "programs", "records", "signatures")
+    __slots__ = ("__weakref__", "calls", "keys", "name", "programs", "records", "signatures")
 
     def __init__(self):
+        self.name = ""
         self.calls = dispatch.new_calls()
         self.programs: dict[Any, _Program] = {}
         self.keys: dict[int, Any] = {}
@@ -191,6 +203,12 @@ _all: weakref.WeakSet[_Cache] = register(
     entries=lambda: sum(len(cache.programs) for cache in _all),
     clear=lambda: [cache.clear() for cache in _all],
 )
+
+
+def traced_functions() -> list[Explanation]:
+    """Return the traces of every function under `jit` that has any, the most traced first."""
+    found = [Explanation(cache.name, cache.records) for cache in _all if cache.records]
+    return sorted(found, key=lambda e: (-len(e), e.name))
 
 
 def _let_go() -> None:
@@ -535,17 +553,18 @@ class Jitted(dispatch.Dispatcher):
 
     def _remember(self, key, traced, leaves, tree, paths, static, axes):
         cache = self._cache
-        avals = tuple(aval_of(x) if is_array(x) else Fixed(type(x), x) for x in leaves)
-        names = [*sig.parameters] if static and (sig := signature(self._fun)) else []
-        named = tuple(
-            (names[n] if isinstance(n, int) and n < len(names) else n, v) for n, v in static
-        )
-        new = Signature(tree, avals, named, axes, config.trace_key())
+        new = signature_of(self._fun, tree, leaves, static, axes)
         why = reasons(new, paths, cache.signatures)
+        if not cache.signatures:
+            why = new_function_reasons(self._fun, cache)
+            cache.name = self._name
         cache.signatures.append(new)
-        record = Retrace(why, user_source(), traced.cost)
+        notes = program_notes(traced.closed.jaxpr, traced.consts)
+        times = compile_times(traced.program)
+        record = Retrace(why, user_source(), traced.cost, times, notes)
         cache.records.append(record)
         del cache.records[:-1000], cache.signatures[:-_COMPARED]
+        warn_of_retraces(self._name, cache.records)
         text = "Finished tracing %s for jit, a TRACING CACHE MISS: %s"
         asked = config.explain_cache_misses or config.log_compiles
         instrument.log(asked, text, self._name, record)

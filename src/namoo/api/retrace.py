@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import weakref
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
-from namoo._base.config import TRACED
+from namoo._base.caches import register
+from namoo._base.config import TRACED, config
+from namoo._base.short import short
 from namoo._base.source_context import Source
-from namoo.core.avals import ShapedArray
+from namoo.core.avals import ShapedArray, aval_of
+from namoo.core.jaxpr import Jaxpr
+from namoo.transforms.arguments import is_array, signature
 from namoo.tree import diff
+from namoo.tree.difference import clauses
+from namoo.tree.keys import SequenceKey, keystr
 from namoo.tree_util import PyTreeDef
 
 
@@ -20,13 +29,22 @@ class Signature:
         avals: the type of each array leaf; for other leaves, `Fixed` values.
         static: names and values of static arguments.
         axes, config: the named axes and the settings.
+        names: the names of the arguments that may be given by position, without static ones.
     """
 
-    __slots__ = ("avals", "axes", "config", "static", "tree")
+    __slots__ = ("avals", "axes", "config", "names", "static", "tree")
 
-    def __init__(self, tree: PyTreeDef, avals: tuple, static: tuple, axes: tuple, config: tuple):
+    def __init__(
+        self,
+        tree: PyTreeDef,
+        avals: tuple,
+        static: tuple,
+        axes: tuple,
+        config: tuple,
+        names: Sequence[str],
+    ):
         self.tree, self.avals, self.static = tree, avals, static
-        self.axes, self.config = axes, config
+        self.axes, self.config, self.names = axes, config, names
 
 
 class Fixed(NamedTuple):
@@ -36,6 +54,25 @@ class Fixed(NamedTuple):
     value: Any
 
 
+def signature_of(
+    fun: Callable, tree: PyTreeDef, leaves: Sequence[Any], static: Sequence, axes: tuple
+) -> Signature:
+    """Return the signature of a call under the current settings.
+
+    Args:
+        fun: the function that is called.
+        tree, leaves: its arguments that are data: a pair of the positional and the keyword ones.
+        static: the number or keyword of each static argument, and its value.
+        axes: the named axes.
+    """
+    avals = tuple(aval_of(x) if is_array(x) else Fixed(type(x), x) for x in leaves)
+    names = [*sig.parameters] if (sig := signature(fun)) else []
+    named = tuple((names[n] if isinstance(n, int) and n < len(names) else n, v) for n, v in static)
+    numbers = {n for n, _ in static}
+    data = [name for i, name in enumerate(names) if i not in numbers]
+    return Signature(tree, avals, named, axes, config.trace_key(), data)
+
+
 class Retrace:
     """One trace of a function.
 
@@ -43,19 +80,32 @@ class Retrace:
         reasons: how the call differs from the nearest earlier one, argument by argument.
         source: the user's line that made the call.
         seconds: how long tracing took.
+        compiling: how long each compilation of the program took, in seconds; empty until it runs.
+        notes: what makes the program large, by the user's lines.
     """
 
-    __slots__ = ("reasons", "seconds", "source")
+    __slots__ = ("compiling", "notes", "reasons", "seconds", "source")
 
-    def __init__(self, reasons: tuple[str, ...], source: Source | None, seconds: float):
-        self.reasons, self.source, self.seconds = reasons, source, seconds
+    def __init__(
+        self,
+        reasons: tuple[str, ...],
+        source: Source | None,
+        seconds: float,
+        compiling: list[float],
+        notes: tuple[str, ...] = (),
+    ):
+        self.reasons, self.source, self.notes = reasons, source, notes
+        self.seconds, self.compiling = seconds, compiling
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source else ""
-        head = f"traced{where} ({self.seconds * 1e3:.1f} ms)"
-        if not self.reasons:
-            return f"{head}: never seen function"
-        return "\n".join([f"{head}, because", *(f"  {r}" for r in self.reasons)])
+        times = f"{self.seconds * 1e3:.1f} ms"
+        if self.compiling:
+            times += f", compiled in {sum(self.compiling) * 1e3:.1f} ms"
+        head = f"traced{where} ({times})"
+        head += ", because" if self.reasons else ": never seen function"
+        notes = (f"note: {note}" for note in self.notes)
+        return "\n".join([head, *(f"  {line}" for line in (*self.reasons, *notes))])
 
     __repr__ = __str__
 
@@ -80,13 +130,16 @@ Paths = Callable[[], Sequence[str]]
 
 def reasons(new: Signature, paths: Paths, earlier: Sequence[Signature]) -> tuple[str, ...]:
     """Return how a call differs from the nearest of the earlier ones; empty for the first call."""
-    return min((tuple(_differences(old, new, paths)) for old in earlier), key=len, default=())
+    # Of several that are as near, the latest.
+    found = (tuple(_differences(old, new, paths)) for old in reversed(earlier))
+    return min(found, key=len, default=())
 
 
 def _differences(old: Signature, new: Signature, paths: Paths):
     if old.tree != new.tree:
-        for difference in diff(old.tree, new.tree)[:5]:
-            yield f"different input pytree, {difference}"
+        passed = _passed_otherwise(old, new)
+        for words in passed or _other_structures(old, new):
+            yield f"different input pytree, {words}"
     else:
         for path, a, b in zip(paths(), old.avals, new.avals, strict=True):
             if a != b:
@@ -94,7 +147,9 @@ def _differences(old: Signature, new: Signature, paths: Paths):
     for (name, a), (_, b) in zip(old.static, new.static, strict=False):
         # As the cache does: values of other classes or hashes are not compared, which may raise.
         if type(a) is not type(b) or hash(a) != hash(b) or a != b:
-            yield f"different value of static args: at {name}, now {b!r} and before {a!r}"
+            yield (
+                f"different value of static args: at {name}, now {short(b)} and before {short(a)}"
+            )
     if len(old.static) != len(new.static):
         yield "different number of static args"
     if old.axes != new.axes:
@@ -108,6 +163,41 @@ def _differences(old: Signature, new: Signature, paths: Paths):
                 yield f"different tracing context: at {name}, now {b} and before {a}"
 
 
+def _layout(signature: Signature) -> dict[str, str]:
+    """How each argument was passed, by its name."""
+    positional, keywords = signature.tree.children()
+    given, names = len(positional.children()), [*signature.names]
+    names += [f"args[{i}]" for i in range(len(names), given)]
+    data = keywords.node_data()
+    by_name = dict.fromkeys(data[1] if data is not None else (), "by keyword")
+    return {**dict.fromkeys(names[:given], "by position"), **by_name}
+
+
+def _passed_otherwise(old: Signature, new: Signature) -> list[str]:
+    """Which arguments are passed in another way than before."""
+    before, now = _layout(old), _layout(new)
+    return [
+        f"at {name}, now {now.get(name, 'left out')} and before {before.get(name, 'left out')}"
+        for name in {**now, **before}
+        if now.get(name) != before.get(name)
+    ]
+
+
+def _other_structures(old: Signature, new: Signature) -> list[str]:
+    """Where the structures of arguments differ, by their names."""
+    names = list(_layout(new))
+    out = []
+    for difference in diff(old.tree, new.tree)[:5]:
+        node = difference.node_path
+        if len(node) < 2:
+            out.append(str(difference))
+            continue
+        place, rest = node[1], node[2:]
+        name = names[place.idx] if isinstance(place, SequenceKey) else place.key  # type: ignore[attr-defined]
+        out.append(f"at {name}{keystr(rest)}: {clauses([difference])}")
+    return out
+
+
 def _change(a: Any, b: Any) -> str:
     if isinstance(a, ShapedArray) and isinstance(b, ShapedArray):
         if (a.shape, a.dtype) == (b.shape, b.dtype):
@@ -117,4 +207,129 @@ def _change(a: Any, b: Any) -> str:
 
 
 def _words(x: Any) -> str:
-    return f"the static value {x.value!r}" if isinstance(x, Fixed) else x.str_short()
+    return f"the static value {short(x.value)}" if isinstance(x, Fixed) else x.str_short()
+
+
+_MANY_OPERATIONS = 500
+_LARGE_CONSTANT = 1 << 20
+
+
+def program_notes(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[str, ...]:
+    """Return what makes a program large: unrolled loops and captured arrays, by the user's lines.
+
+    Args:
+        jaxpr: the program; its first inputs are what it closes over.
+        consts: the values of those.
+    """
+    notes = []
+    if len(jaxpr.eqns) >= _MANY_OPERATIONS:
+        lines = Counter(str(eqn.source) for eqn in jaxpr.eqns if eqn.source is not None)
+        for line, count in lines.most_common(1):
+            if count >= _MANY_OPERATIONS // 5:
+                notes.append(
+                    f"{count} of {len(jaxpr.eqns)} operations come from {line}: a Python loop is "
+                    "unrolled there. lax.scan or lax.fori_loop keeps it one operation."
+                )
+    for var, value in zip(jaxpr.invars, consts, strict=False):
+        size = getattr(value, "nbytes", 0)
+        if size >= _LARGE_CONSTANT:
+            uses = (eqn.source for eqn in jaxpr.eqns if var in eqn.invars)
+            where = next(uses, None) or "an unknown line"
+            notes.append(
+                f"{short(value)} of {size / 1e6:.0f} MB is closed over at {where}: it is part of "
+                "the program. Pass it as an argument."
+            )
+    return tuple(notes)
+
+
+class _Line:
+    """The functions with one code object: the newest of them, and how many were traced."""
+
+    __slots__ = ("closure", "count", "owner")
+
+    def __init__(self, count: int, owner: Any, closure: dict[str, str]):
+        self.count, self.owner, self.closure = count, owner, closure
+
+
+_LINES_LIMIT = 1024
+_lines: OrderedDict[CodeType, _Line] = register(
+    "api.retrace functions by line",
+    OrderedDict(),
+    bound=_LINES_LIMIT,
+    keyed_by="code of a function under jit",
+)
+
+
+def new_function_reasons(fun: Any, owner: Any) -> tuple[str, ...]:
+    """Return why a function is traced for the first time although its line was traced before.
+
+    Args:
+        fun: the function.
+        owner: what equal functions share; not kept alive.
+    """
+    code = getattr(fun, "__code__", None)
+    if code is None:
+        return ()
+    cells = zip(code.co_freevars, fun.__closure__ or (), strict=False)
+    closure = {name: _cell_words(cell) for name, cell in cells}
+    before = _lines.pop(code, None)
+    count = before.count if before is not None else 0
+    is_known = before is not None and before.owner() is owner
+    _lines[code] = _Line(count + (not is_known), weakref.ref(owner), closure)
+    while len(_lines) > _LINES_LIMIT:
+        _lines.popitem(last=False)
+    if before is None or is_known:
+        return ()
+    changed = [n for n in closure if closure[n] != before.closure.get(n)]
+    start = f"new function, number {count + 1} of this definition"
+    return tuple(
+        f"{start}: at the closed-over {n}, now {closure[n]} and before {before.closure.get(n)}"
+        for n in changed
+    ) or (start,)
+
+
+def _cell_words(cell: Any) -> str:
+    try:
+        return short(cell.cell_contents)
+    except ValueError:  # it has no value yet
+        return "nothing"
+
+
+_REMEDIES = {
+    "different input types": "pad arrays to a few sizes, and pass numbers always as numbers or "
+    "always as arrays",
+    "different input pytree": "pass the same arguments in the same way, in one structure",
+    "different value of static args": "pass what changes as data, not as a static argument",
+    "different tracing context": "set the setting once, outside of the loop",
+    "new function": "define the function once, and pass what it closes over as an argument",
+}
+_WARNED_AFTER = 5
+
+
+def warn_of_retraces(name: str, records: Sequence[Retrace]) -> None:
+    """Log a warning when one line has made a function be traced for the fifth time.
+
+    It is logged, not raised as a Python warning: a program that turns those into errors must not
+    fail because of its speed.
+    """
+    last = records[-1]
+    kind = last.reasons[0].partition(":")[0].partition(",")[0] if last.reasons else ""
+    same = [r for r in records if r.source == last.source and r.reasons]
+    count = len(same)
+    if kind == "new function":
+        count = int(last.reasons[0].split()[3]) - 1
+    if count != _WARNED_AFTER:
+        return
+    import logging
+
+    remedy = _REMEDIES.get(kind, "")
+    logging.getLogger("namoo").warning(
+        "%s was traced %d times at %s, the last time because\n  %s\n"
+        "%s%s.explain() lists all traces.",
+        name,
+        count + 1,
+        last.source,
+        "\n  ".join(last.reasons[:3]),
+        f"To trace once, {remedy}. " if remedy else "",
+        name,
+    )

@@ -34,6 +34,7 @@ from namoo.transforms.arguments import (
     function_name,
     is_array,
     require_callable,
+    signature,
     wraps,
 )
 
@@ -182,6 +183,9 @@ class _Programs:
             return self.fun(*full, **kwargs)
 
         of_data.__name__ = what = function_name(self.fun)
+        if (own := signature(self.fun)) is not None:  # messages name its arguments
+            kept = [p for i, p in enumerate(own.parameters.values()) if i not in static]
+            of_data.__signature__ = own.replace(parameters=kept)  # type: ignore[attr-defined]
         mapped = _vmap_of_devices(of_data, axes, self.out_axes, self.name, self.axis_size)
         if apart:
             mapped = _over_devices(

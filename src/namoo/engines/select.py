@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from typing import Any
 
 from namoo._base import instrument
-from namoo._base.caches import cached
+from namoo._base.caches import cached, per_program
 from namoo._base.config import config
 from namoo._base.source_context import warn_user
 from namoo.core.jaxpr import ClosedJaxpr
@@ -20,8 +21,17 @@ def compile(program: ClosedJaxpr, options: dict[str, Any] | None = None) -> Exec
     While a setting asks to check every value, programs run in the interpreter, so native code has
     no overhead when the setting is off.
     """
+    start = time.perf_counter()
     with instrument.span("compile", program.jaxpr.name):
-        return _compiled(program, options)
+        executable = _compiled(program, options)
+    compile_times(program).append(time.perf_counter() - start)
+    return executable
+
+
+@per_program("seconds of compilation")
+def compile_times(program: ClosedJaxpr) -> list[float]:
+    """How long each compilation of a program took; the list grows with the next ones."""
+    return []
 
 
 def _compiled(program: ClosedJaxpr, options: dict[str, Any] | None) -> Executable:
