@@ -27,6 +27,7 @@ from namoo import ops as ops
 from namoo import optim as optim
 from namoo import profiler as profiler
 from namoo import random as random
+from namoo import ref as ref
 from namoo import scipy as scipy
 from namoo import sharding as sharding
 from namoo import stages as stages
@@ -143,6 +144,11 @@ from namoo.transforms.custom import closure_convert as closure_convert
 from namoo.transforms.custom import custom_gradient as custom_gradient
 from namoo.transforms.custom import custom_jvp as custom_jvp
 from namoo.transforms.custom import custom_vjp as custom_vjp
+from namoo.transforms.refs import Ref as Ref
+from namoo.transforms.refs import empty_ref as empty_ref
+from namoo.transforms.refs import free_ref as free_ref
+from namoo.transforms.refs import freeze as freeze
+from namoo.transforms.refs import new_ref as new_ref
 from namoo.transforms.remat import checkpoint as checkpoint
 from namoo.transforms.remat import checkpoint_policies as checkpoint_policies
 from namoo.tree.paths import paths as paths

@@ -47,6 +47,10 @@ TESTED_ELSEWHERE = {
     "custom_vjp_call": ONLY_BACKWARD,
     "custom_lin": ONLY_BACKWARD,
     "linear_step": "stands only in derivatives as they are made; tests/memo/test_replay.py",
+    **dict.fromkeys(
+        ("addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "swap"),
+        "takes a reference; tests/control/test_refs.py",
+    ),
 }
 """Primitives without rows, by name, and where they are tested."""
 

@@ -77,6 +77,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "nn",
         "ops",
         "profiler",
+        "ref",
         "scipy",
         "sharding",
         "stages",

@@ -14,6 +14,7 @@ from namoo._base.lazy import later
 from namoo._base.short import short
 from namoo._base.source_context import at_user_line, entry_point
 from namoo.api.map import vmap
+from namoo.api.ref_derivatives import VJP, cotangent, jvp_with_refs, refuse_ref
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import aval_of
 from namoo.core.jaxpr import Jaxpr, eval_jaxpr
@@ -42,6 +43,7 @@ from namoo.transforms.arguments import (
     wraps,
 )
 from namoo.transforms.linear import linearize as linearize_flat
+from namoo.transforms.refs import Ref, refuse_returned
 from namoo.transforms.stage import stage
 from namoo.transforms.transpose import backward_pass
 from namoo.tree import diff
@@ -76,6 +78,7 @@ class _Flat:
         self.out_static = Static(outs)
         self.out_static.check_results(self.what, self.fun, out)
         results = self.out_static.dynamic(outs)
+        refuse_returned(function_name(self.fun), self.what, results)
         self.num_outs = len(results)
         return [*results, *self.aux_static.dynamic(aux_leaves)] if self.has_aux else results
 
@@ -146,7 +149,8 @@ def jvp(
         _weak_as(x, forward.check_tangent(x, t, f"primals{p}"))
         for x, t, p in zip(flat.leaves, t_leaves, paths, strict=True)
     ]
-    outs, out_tangents = forward.jvp(flat, flat.leaves, checked)
+    run = jvp_with_refs if any(isinstance(x, Ref) for x in flat.leaves) else forward.jvp
+    outs, out_tangents = run(flat, flat.leaves, checked)
     n = flat.num_outs
     out = flat.out(outs[:n])
     # A Python number that was given as a tangent may come out as a strongly typed array.
@@ -205,7 +209,7 @@ class _VJP:
         found = iter(backward_pass(self.jaxpr, residuals, inputs, cts))
         out = []
         for aval, nz in zip(self.in_avals, self.nonzeros, strict=True):
-            g = next(found) if nz else Zero(aval.tangent())
+            g = next(found) if nz else Zero(cotangent(aval))
             out.append(to_array(instantiate(g)))
         return self.in_tree.unflatten(self.static.join(out))
 
@@ -227,7 +231,7 @@ def _check_ct(aval, ct):
 def _linearize(what: str, fun: Callable, primals: Sequence[Any], kwargs: dict, has_aux: bool):
     """Return the values of a function and its linear program, for `vjp`, `grad` and `linearize`."""
     flat = _Flat(what, fun, primals, kwargs, has_aux)
-    nonzeros = [_is_inexact(x) or aval_of(x).tangent().dtype != dtypes.float0 for x in flat.leaves]
+    nonzeros = [_is_inexact(x) or cotangent(x).dtype != dtypes.float0 for x in flat.leaves]
     outs, nonzero_out, jaxpr, residuals = linearize_flat(flat, flat.leaves, nonzeros)
     n = flat.num_outs
     if any(nonzero_out[n:]):  # tangents of auxiliary results are dropped
@@ -261,7 +265,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
         "vjp", fun, primals, {}, has_aux
     )
     rule = _VJP(jaxpr, flat, nonzeros, nonzero_out, [aval_of(x) for x in outs])
-    f_vjp = Partial(rule, residuals)
+    f_vjp = VJP(rule, residuals)
     out = flat.out(outs)
     return (out, f_vjp, aux) if has_aux else (out, f_vjp)
 
@@ -395,6 +399,7 @@ _INEXACT = dtypes.MEMBERS[np.inexact]
 
 def _check_input(x: Any, path: str, what: str, holomorphic: bool, allow_int: bool) -> None:
     dtype = aval_of(x).dtype
+    refuse_ref(x, path, what)
     if isinstance(dtype, dtypes.ExtendedDType):
         if not allow_int:
             raise TypeError(f"{what} requires real-valued inputs, but {path} is a {dtype} array.")

@@ -57,14 +57,16 @@ from namoo.transforms.arguments import (
     signature,
 )
 from namoo.transforms.program import ProgramPrimitive, uses_several_devices
+from namoo.transforms.refs import Ref, is_inner, refuse_aliases
 from namoo.transforms.stage import close, stage
 
 if TYPE_CHECKING:
     from namoo.api import donation as donations
-    from namoo.api import jit_shardings, stages
+    from namoo.api import jit_shardings, ref_calls, stages
 else:  # most functions do without these
     donations = later("namoo.api.donation")
     jit_shardings = later("namoo.api.jit_shardings")
+    ref_calls = later("namoo.api.ref_calls")
     stages = later("namoo.api.stages")
 
 
@@ -85,11 +87,11 @@ def _leaf_key(x: Any) -> Any:
         return aval.shape, aval.dtype, aval.weak_type
     if kind is slice:  # has no hash before Python 3.12
         return slice, x.start, x.stop, x.step
-    return Fixed(kind, x)
+    return x.aval if isinstance(x, Ref) else Fixed(kind, x)
 
 
-# One program can serve arguments of several classes with the same type: arrays, NumPy arrays,
-# Python numbers. C++ learns at most this many combinations for each program.
+# One program can serve arrays, NumPy arrays and Python numbers of the same type. C++ learns at most
+# this many combinations for each program.
 _LESSONS = 8
 
 
@@ -112,6 +114,7 @@ class _Program:
         "out_tree",
         "placed",
         "program",
+        "refs",
         "unused",
         "weak_out",
     )
@@ -119,8 +122,10 @@ class _Program:
     def __init__(self, closed, consts, out_tree, fixed_out, cost, keep_unused):
         self.closed: ClosedJaxpr = closed
         self.consts: list[Any] = consts
-        self.program, self.given, self.unused = closed, consts, frozenset()
-        if not keep_unused:
+        self.refs = ref_calls.of(closed) if closed.effectful or keep_unused else None
+        self.program = closed if self.refs is None else self.refs.program
+        self.given, self.unused = consts, frozenset()
+        if self.refs is None and not keep_unused:
             self._drop_unused()
         self.out_tree = out_tree
         self.fixed_out: Static = fixed_out
@@ -361,7 +366,10 @@ class Jitted(dispatch.Dispatcher):
         leaves, tree = tree_util.tree_flatten((args, kwargs))
         traced = self._program(leaves, tree, args, kwargs, static)
         operands = leaves if not any(map(_is_fixed, leaves)) else [x for x in leaves if is_array(x)]
-        if type(context.trace) is EvalTrace:
+        if traced.refs is not None and type(context.trace) is EvalTrace:
+            names = functools.partial(argument_paths, self._fun, args, kwargs)
+            outs = traced.refs(traced.consts, leaves, operands, self, names)
+        elif type(context.trace) is EvalTrace:
             used = traced.used(operands)
             inputs = (*traced.given, *used)
             if self._is_placed(traced, used):
@@ -528,9 +536,8 @@ class Jitted(dispatch.Dispatcher):
                     fixed_out.by_position[i] = np.zeros(aval_of(x).shape, dtypes.float0)
             return fixed_out.dynamic(outs)
 
-        def names():
-            return [p for i, p in enumerate(paths()) if i not in fixed.by_position]
-
+        names = lambda: [p for i, p in enumerate(paths()) if i not in fixed.by_position]  # noqa: E731
+        refuse_aliases(self._name, "jit", operands, names)
         with gc_relaxed(), instrument.span("trace", self._name):
             jaxpr, consts = stage(flat, [aval_of(x) for x in operands], self._name, names)
         closed, consts = close(jaxpr, consts)
@@ -543,7 +550,7 @@ class Jitted(dispatch.Dispatcher):
         if self._shardings is not None:
             self._shardings.check(args, kwargs, traced, names())
         # A program that closes over tracers of an outer transformation is valid for this call only.
-        if not any(isinstance(c, Tracer) for c in consts):
+        if not any(isinstance(c, Tracer) or is_inner(c) for c in consts):
             self._remember(key, traced, leaves, tree, paths, static, axes)
         return traced
 

@@ -25,7 +25,9 @@ from namoo.transforms.arguments import (
     to_array,
     wraps,
 )
-from namoo.transforms.batch import Axis, batch
+from namoo.transforms.batch import Axis, batch, batch_to
+from namoo.transforms.discharge import put_back, strong_value, values_of
+from namoo.transforms.refs import Cell, Ref, refuse_aliases, refuse_returned
 from namoo.transforms.vmappable import is_spec, is_vmappable, vmappables
 from namoo.tree_util import keystr
 
@@ -248,7 +250,12 @@ def batched(
             out_static.check_results("vmap", fun, result)
             return out_static.dynamic(outs)
 
-        outs, out_dims = batch(flat, axis, leaves, dims)
+        if any(isinstance(x, Ref) for x in leaves):
+            paths = static.dynamic(argument_paths(fun, args, kwargs))
+            refuse_aliases(function_name(fun), "vmap", leaves, lambda: paths)
+            outs, out_dims = _batch_with_refs(flat, axis, leaves, dims)
+        else:
+            outs, out_dims = batch(flat, axis, leaves, dims)
         structure = lambda: out_tree.unflatten(range(out_tree.num_leaves))  # noqa: E731
         wanted = out_static.dynamic(_remembered_axes(out_axes, out_tree, structure, "out_axes"))
         results = [_put(axis, x, d, w, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)]
@@ -314,8 +321,32 @@ def _over_registered(
     return result
 
 
+def _batch_with_refs(flat: Callable, axis: Axis, leaves: Sequence[Any], dims: Sequence[int | None]):
+    """`batch`, where references with the mapped axis are read before and written to after it."""
+    places = [i for i, x in enumerate(leaves) if isinstance(x, Ref) and dims[i] is not None]
+    cells: list[Cell] = []
+
+    def on_values(*values):
+        inputs = list(values)
+        for i in places:
+            whole, dim = leaves[i].aval, dims[i] % leaves[i].ndim  # type: ignore[operator]
+            aval = whole.update(shape=(*whole.shape[:dim], *whole.shape[dim + 1 :]))
+            inputs[i] = Cell.of(context.trace, values[i], aval)
+        cells[:] = [inputs[i] for i in places]
+        return [*flat(*inputs), *map(strong_value, cells)]
+
+    which = [i in places for i in range(len(leaves))]
+    outs, out_dims = batch(on_values, axis, values_of(leaves, which), dims)
+    n = len(outs) - len(places)
+    for i, cell, x, d in zip(places, cells, outs[n:], out_dims[n:], strict=True):
+        if cell.changed:
+            put_back([leaves[i]], [batch_to(axis, x, d, dims[i] % leaves[i].ndim)])
+    return outs[:n], out_dims[:n]
+
+
 def _put(axis: Axis, x: Any, dim: int | None, wanted: int | None, fun: Callable) -> Any:
     """Move the mapped axis of a result to its position in `out_axes`."""
+    refuse_returned(function_name(fun), "vmap", (x,))
     if wanted is None:
         if dim is not None:
             named = "" if axis.name is None else f" (axis_name={axis.name})"

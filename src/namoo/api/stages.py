@@ -139,7 +139,8 @@ class Lowered:
             dialect: "jaxpr" (the default); or "stablehlo" or "hlo", the input of XLA.
         """
         if dialect in (None, "jaxpr"):
-            return str(self._traced.jaxpr)
+            refs = self._traced._traced.refs
+            return str(self._traced.jaxpr if refs is None else refs.program)
         if dialect not in ("stablehlo", "hlo"):
             raise ValueError(
                 "as_text: unknown dialect: it must be 'jaxpr', 'stablehlo' or 'hlo', got "
@@ -200,9 +201,12 @@ class Compiled:
         self._traced = traced
         self.in_tree = traced.in_tree
         donation = traced._traced.donation
+        refs = traced._traced.refs
         self._placed = traced._plan and traced._plan.ready()
         if self._placed:
             self._run = self._placed.program
+        elif refs is not None:
+            self._run = refs.executable(traced._jitted._engine)
         elif donation:
             self._run = donation.executable
         else:
@@ -374,7 +378,9 @@ class Compiled:
         if any(map(_is_committed, operands)):
             self._require_places(operands, paths)
         inputs = (*inner.given, *inner.used(operands))
-        if self._placed:
+        if inner.refs is not None:
+            outs = inner.refs(inner.consts, leaves, operands, traced._jitted, lambda: paths)
+        elif self._placed:
             outs = self._placed(inputs)
         elif inner.donation is None:
             outs = dispatch.execute(self._run, inputs)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from namoo._base.lazy import later
+from namoo.core import avals
 from namoo.core.array import PlacedArray
 from namoo.dimensions.expression import DimExpr
 from namoo.engines import base
@@ -21,6 +22,7 @@ from namoo.engines.select import compile as compile_program
 from namoo.primitives.dimensions import dim_as_value
 from namoo.transforms import transpose
 from namoo.transforms.program import ProgramPrimitive
+from namoo.transforms.refs import AbstractRef
 from namoo.transforms.stage import stage
 
 placed_array = later("namoo.devices.placed_array")
@@ -93,3 +95,6 @@ transpose.sum_over = _sum_over
 
 # 7. A symbolic dimension in a computation is an array. Dimensions know no operations.
 DimExpr.as_array = staticmethod(dim_as_value)
+
+# 8. A `ShapeDtypeStruct` may be the type of a reference. The core does not know references.
+avals.ref_type = AbstractRef

@@ -32,11 +32,13 @@ from namoo.primitives.shape import (
     zeros,
 )
 from namoo.transforms.batch import batch_jaxpr, batch_to, to_front
+from namoo.transforms.discharge import discharged, put_back, values_of
 from namoo.transforms.jvp import jvp, jvp_jaxpr
 from namoo.transforms.linear import linearize_jaxpr, tangents_out
 from namoo.transforms.program import Call, ProgramPrimitive, interpret
+from namoo.transforms.refs import refuse_aliases
 from namoo.transforms.stage import stage_closed
-from namoo.transforms.staged import staged
+from namoo.transforms.staged import argument_names, staged
 from namoo.transforms.transpose import transpose_jaxpr
 
 
@@ -50,6 +52,16 @@ class Cond(ProgramPrimitive):
 
     def abstract(self, index, *avals, branches):
         return branches[0].out_avals
+
+    def discharge(self, args, which, params):
+        branches = params["branches"]
+        found = [discharged(branch, which[1:])[1] for branch in branches]
+        changed = tuple(sorted({i for own in found for i in own}))
+        programs = tuple([discharged(branch, which[1:], changed)[0] for branch in branches])
+        outs = self.bind(*values_of(args, which), branches=programs)
+        n = len(outs) - len(changed)
+        put_back([args[i + 1] for i in changed], outs[n:])
+        return outs[:n]
 
     def dependent(self, given, params):
         if given[0]:
@@ -372,7 +384,11 @@ def _choose(name: str, index: Any, funs: Sequence[Callable], operands: tuple) ->
     """The result of the branch that an index chooses; all must have results of the same types."""
     flat, in_tree = tree_util.tree_flatten(operands)
     avals = [aval_of(x) for x in flat]
+    label = getattr(funs[0], "__name__", name)
+    refuse_aliases(label, name, flat, lambda: argument_names(funs[0], in_tree))
     programs = [staged(f, in_tree, avals, name) for f in funs]
+    for f, program in zip(funs, programs, strict=True):
+        program.refuse_aliases(f, in_tree, flat)
     first = programs[0]
     for other in programs[1:]:
         differences = type_differences(first.out_types(), other.out_types())

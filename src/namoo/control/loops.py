@@ -27,7 +27,8 @@ from namoo.primitives.elementwise import max as maximum
 from namoo.primitives.shape import convert_element_type, expand_dims, reshape, rev, shape_of
 from namoo.primitives.slicing import concatenate, dynamic_index_in_dim, pad, slice_in_dim
 from namoo.transforms.batch import Axis, batch, batch_to
-from namoo.transforms.staged import Staged, staged
+from namoo.transforms.refs import refuse_aliases
+from namoo.transforms.staged import Staged, argument_names, staged
 
 
 def _scan_length(xs: Any, length: Any) -> int:
@@ -200,9 +201,15 @@ def _scan(f, init, xs, length, reverse=False, unroll=1, of=None, *variant) -> An
     x_avals = [aval_of(x) for x in x_leaves]
     slices = [a.update(shape=a.shape[1:]) for a in x_avals]
 
+    given = [*tree_util.tree_leaves(init), *x_leaves]
+    in_tree = tree_util.treedef_tuple([tree_util.tree_structure(init), x_tree])
+    name = getattr(f, "__name__", "scan")
+    refuse_aliases(name, "scan", given, lambda: argument_names(f, in_tree))
+
     def body(carry_avals):
-        tree = tree_util.treedef_tuple([tree_util.tree_structure(init), x_tree])
-        return staged(f, tree, [*carry_avals, *slices], "scan", of, *variant)
+        program = staged(f, in_tree, [*carry_avals, *slices], "scan", of, *variant)
+        program.refuse_aliases(f, in_tree, given)
+        return program
 
     def carry_of(program):
         result = program.out_types()
@@ -336,7 +343,9 @@ def _while_loop(cond_fun, body_fun, init_val, of=None, *variant) -> Any:
 
     def body(avals):
         tree = _one(tree_util.tree_structure(init_val))
-        return staged(body_fun, tree, avals, "while_loop", of, *variant)
+        program = staged(body_fun, tree, avals, "while_loop", of, *variant)
+        program.refuse_aliases(body_fun, tree, tree_util.tree_leaves(init_val))
+        return program
 
     leaves, tree, program = _stage_loop_body(
         *("fori_loop" if variant else "while_loop", body, init_val),

@@ -15,6 +15,7 @@ from namoo.core.primitive import Linear, Zero, is_linear, is_zero
 from namoo.primitives.families import add_any
 from namoo.primitives.shape import instantiate, moveaxis, zeros
 from namoo.transforms.batch import Axis, batch_jaxpr, batch_to, to_front
+from namoo.transforms.discharge import discharged, put_back, values_of
 from namoo.transforms.jvp import jvp_jaxpr
 from namoo.transforms.linear import linearize_jaxpr, tangents_out
 from namoo.transforms.program import ProgramPrimitive
@@ -48,6 +49,32 @@ class Scan(ProgramPrimitive):
         outs = jaxpr.out_avals
         ys = [a.update(shape=(length, *a.shape)) for a in outs[num_carry:]]
         return [*outs[:num_carry], *ys]
+
+    def discharge(self, args, which, params):
+        # A reference that the body changes is a carry; of one in `xs`, each step returns its part.
+        num_consts, num_carry = params["num_consts"], params["num_carry"]
+        program, changed = discharged(params["jaxpr"], which)
+        jaxpr, n = program.jaxpr, len(program.out_avals) - len(changed)
+        carried = [i for i in changed if i < num_consts]
+        last = dict(zip(changed, jaxpr.outvars[n:], strict=True))
+        stacked = [i for i in changed if i >= num_consts]
+        order = [i for i in range(num_consts) if i not in carried] + carried
+        order += range(num_consts, len(args))
+        outvars = [*(last[i] for i in carried), *jaxpr.outvars[:n], *(last[i] for i in stacked)]
+        jaxpr = jaxpr.replace(invars=[jaxpr.invars[i] for i in order], outvars=outvars)
+        values = values_of(args, which)
+        outs = self.bind(
+            *(values[i] for i in order),
+            **{
+                **params,
+                "jaxpr": ClosedJaxpr(jaxpr, program.consts),
+                "num_consts": num_consts - len(carried),
+                "num_carry": num_carry + len(carried),
+            },
+        )
+        put_back([args[i] for i in carried], outs[: len(carried)])
+        put_back([args[i] for i in stacked], outs[len(outs) - len(stacked) :])
+        return outs[len(carried) :][:n]
 
     def dependent(self, given, params):
         jaxpr, num_consts, num_carry = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from namoo._base.config import config
+from namoo._base.source_context import at_user_line
 from namoo.analysis.checks import in_loop
 from namoo.analysis.dead_code import dependent, has_checks, has_io
 from namoo.control.scan import cut, one_by_one
@@ -12,6 +13,7 @@ from namoo.primitives.elementwise import select
 from namoo.primitives.reduction import reduce_or
 from namoo.primitives.shape import broadcast_in_dim, instantiate, moveaxis, shape_of
 from namoo.transforms.batch import batch_jaxpr, batch_to
+from namoo.transforms.discharge import discharged, put_back, values_of
 from namoo.transforms.jvp import jvp_jaxpr
 from namoo.transforms.linear import tangents_out
 from namoo.transforms.program import ProgramPrimitive
@@ -45,6 +47,43 @@ class While(ProgramPrimitive):
 
     def abstract(self, *avals, body_jaxpr, **rest):
         return body_jaxpr.out_avals
+
+    def discharge(self, args, which, params):
+        # A reference that the body changes is a carry, which the condition may read.
+        cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
+        in_cond, in_body, rest = cut(which, cond_nconsts, body_nconsts)
+        condition, written = discharged(params["cond_jaxpr"], (*in_cond, *rest))
+        if written:
+            raise ValueError(
+                "The condition of while_loop writes to a mutable reference, but it is to be read "
+                "only: write in the body." + at_user_line()
+            )
+        body, carried = discharged(params["body_jaxpr"], (*in_body, *rest))
+        cond_args, body_args, carry = cut(values_of(args, which), cond_nconsts, body_nconsts)
+        refs = [args[cond_nconsts + i] for i in carried]
+        jaxpr, own = body.jaxpr, condition.jaxpr
+        kept = [i for i in range(body_nconsts) if i not in carried]
+        n = len(carry)
+        invars = [jaxpr.invars[i] for i in (*kept, *carried)] + jaxpr.invars[body_nconsts:]
+        jaxpr = jaxpr.replace(invars=invars, outvars=[*jaxpr.outvars[n:], *jaxpr.outvars[:n]])
+        read = [next((i for i in range(cond_nconsts) if args[i] is r), None) for r in refs]
+        cond_kept = [i for i in range(cond_nconsts) if i not in read]
+        moved = [
+            Var(r.aval.inner_aval) if i is None else own.invars[i]
+            for i, r in zip(read, refs, strict=True)
+        ]
+        own_invars = [*(own.invars[i] for i in cond_kept), *moved, *own.invars[cond_nconsts:]]
+        outs = self.bind(
+            *(cond_args[i] for i in cond_kept),
+            *(body_args[i] for i in (*kept, *carried)),
+            *carry,
+            cond_jaxpr=ClosedJaxpr(own.replace(invars=own_invars), condition.consts),
+            body_jaxpr=ClosedJaxpr(jaxpr, body.consts),
+            cond_nconsts=len(cond_kept),
+            body_nconsts=len(kept),
+        )
+        put_back(refs, outs[: len(refs)])
+        return outs[len(refs) :]
 
     def dependent(self, given, params):
         consts, body_consts, carry = cut(given, params["cond_nconsts"], params["body_nconsts"])

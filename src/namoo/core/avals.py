@@ -147,15 +147,17 @@ class ShapeDtypeStruct:
     (2, 3)
     """
 
-    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
 
-    def __init__(self, shape, dtype, *, sharding=None, weak_type: bool = False):
+    def __init__(
+        self, shape, dtype, *, sharding=None, weak_type: bool = False, is_ref: bool = False
+    ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified, not None.")
         self.shape = canonical_shape(shape)
         self.dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
         self.weak_type = weak_type
-        self.sharding = sharding
+        self.sharding, self.is_ref = sharding, is_ref
 
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
@@ -188,7 +190,8 @@ class ShapeDtypeStruct:
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{sharding}{weak})"
+        ref = ", is_ref=True" if self.is_ref else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype}{sharding}{weak}{ref})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtypeStruct) and all(
@@ -203,6 +206,10 @@ aval_handlers: dict[type, Callable[[Any], ShapedArray]] = {
     np.ndarray: lambda x: ShapedArray(x.shape, dtypes.dtype_of(x))
 }
 """Functions from values of other libraries' classes to abstract values, by class."""
+
+
+ref_type: Any = None
+"""Makes the type of a reference from the type of its value; `api.wiring` sets it."""
 
 
 def handler_of(handlers: dict[type, Callable[[Any], Any]], x: Any) -> Callable[[Any], Any] | None:
@@ -221,9 +228,10 @@ def aval_of(x: Any) -> ShapedArray:
         return ShapedArray((), dtypes.dtype_of(x), dtypes.is_weak(x))
     if isinstance(x, ShapeDtypeStruct):
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended=True)
-        return ShapedArray(x.shape, dtype, x.weak_type)
-    if isinstance(x, ShapedArray):
-        return x
+        aval = ShapedArray(x.shape, dtype, x.weak_type)
+        return ref_type(aval) if x.is_ref else aval
+    if isinstance(x, AbstractValue):
+        return x  # type: ignore[return-value]
     if (handler := handler_of(aval_handlers, x)) is not None:
         return handler(x)
     raise TypeError(

@@ -71,6 +71,9 @@ Effects = Set[Effect]
 no_effects: frozenset[Effect] = frozenset()
 
 
+Primitive.effects_of = lambda self, eqn: frozenset([Effect(self.name)])
+
+
 class JaxprEqn:
     """One operation, `outvars = primitive[params] invars`, and the user's line it comes from."""
 
@@ -109,8 +112,8 @@ class JaxprEqn:
     @property
     def effects(self) -> Effects:
         """The effects of the operation and of the programs it holds, by the operations' names."""
-        own = {Effect(self.primitive.name)} if self.primitive.effectful else no_effects
-        return frozenset(own).union(*(sub.effects for sub in subjaxprs(self.params)))
+        own = self.primitive.effects_of(self) if self.primitive.effectful else no_effects
+        return own.union(*(sub.effects for sub in subjaxprs(self.params)))
 
     @property
     def source_info(self) -> Source | None:

@@ -98,8 +98,10 @@ def _jaxpr(jaxpr: Jaxpr, names: _Names, source: bool, room: int, used: int = 0) 
 def _eqn(eqn: JaxprEqn, names: _Names, source: bool, room: int) -> str:
     operands = "".join(" " + _atom(names, a) for a in eqn.invars)
     # Results are named before the variables of inner programs.
-    start = f"{_typed(names, eqn.outvars)} = " if eqn.outvars else ""
-    start += eqn.primitive.name
+    typed = _typed(names, eqn.outvars)
+    if eqn.primitive.format is not None:
+        return eqn.primitive.format(eqn, lambda atom: _atom(names, atom), typed)
+    start = f"{typed} = {eqn.primitive.name}" if typed else eqn.primitive.name
     items = _params(eqn, names.inside(eqn) if eqn.primitive.name == "jit" else names, source, room)
     text = f"{start}[{' '.join(items)}]{operands}" if items else start + operands
     if items and (any("\n" in item for item in items) or len(text) > room):

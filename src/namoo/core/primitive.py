@@ -166,6 +166,10 @@ class Primitive:
     for operations that keep the order of the sums of the program that they hold."""
     native: Any = None
     stablehlo: Any = None
+    format: Any = None
+    """`(eqn, names, typed results)`: an equation as text, where it is not written as others are."""
+    effects_of: Any
+    """The effects of an equation of this operation, if it is effectful."""
 
     def transpose(self, ct: Any, *operands: Any, **params: Any) -> list:
         raise self._missing("transpose")

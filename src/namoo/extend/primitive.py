@@ -17,6 +17,7 @@ from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, no_effects
 from namoo.core.trace import eval_trace, set_trace
+from namoo.transforms.discharge import discharged
 from namoo.transforms.stage import stage_closed
 
 Rule = Callable[..., Any]
@@ -225,7 +226,7 @@ class Primitive(own.Primitive, metaclass=_Operations):
                 )
             return outs
 
-        program = stage_closed(flat, avals, self.name)
+        program, _ = discharged(stage_closed(flat, avals, self.name), (False,) * len(avals))
         found, wanted = program.out_avals, context.avals_out
         if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in wanted]:
             raise TypeError(

@@ -11,6 +11,7 @@ from namoo._base.caches import register
 from namoo._base.config import config
 from namoo.core.trace import Tracer, context
 from namoo.memo.identity import reads
+from namoo.transforms.refs import is_inner
 
 _LIMIT = 1024
 _LIMIT_OF_TYPES = 32
@@ -47,7 +48,7 @@ def program_of(function: Any, key: Any, make: Callable[[], Any]) -> Any:
         return entry[1]
     program = make()
     # A constant that belongs to a transformation outside is only good for this call.
-    if not any(isinstance(c, Tracer) for c in program.consts):
+    if not any(isinstance(c, Tracer) or is_inner(c) for c in program.consts):
         if len(_programs) > _LIMIT:
             _programs.clear()
         if len(table) >= _LIMIT_OF_TYPES:

@@ -16,6 +16,7 @@ from namoo._base.short import short
 from namoo._base.source_context import at_user_line
 from namoo.core.array import Array, EagerArray, owned
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
+from namoo.transforms.refs import Ref
 from namoo.tree.metadata import is_immutable
 from namoo.tree_util import keystr
 
@@ -24,7 +25,7 @@ _SCALARS = (bool, int, float, complex)
 
 def is_array(x: Any) -> bool:
     """Whether a leaf is data; functions, strings and other values are part of the program."""
-    kinds = (Array, np.ndarray, np.generic, ShapeDtypeStruct, ShapedArray)
+    kinds = (Array, np.ndarray, np.generic, ShapeDtypeStruct, ShapedArray, Ref)
     return isinstance(x, kinds) or type(x) in _SCALARS
 
 

@@ -24,6 +24,7 @@ from namoo.core.primitive import Zero
 from namoo.core.trace import Tracer, context, eval_trace
 from namoo.primitives.families import add_any
 from namoo.primitives.shape import instantiate
+from namoo.transforms.arguments import argument_paths
 from namoo.transforms.custom_call import (
     CustomVJPPrimal,
     SymbolicZero,
@@ -31,6 +32,7 @@ from namoo.transforms.custom_call import (
     custom_vjp_call_p,
 )
 from namoo.transforms.custom_forward import on_demand
+from namoo.transforms.refs import Ref, refuse_aliases, refuse_returned
 from namoo.transforms.stage import stage
 
 
@@ -161,11 +163,13 @@ class _Custom:
         flat, in_tree = tree_util.tree_flatten(tuple(dynamic))
         # Rules expect arrays: NumPy arrays do not take traced indices, for example.
         flat = [owned(x) if isinstance(x, np.ndarray) else x for x in flat]
+        self._refuse_aliases(flat, args)
         out = _Result()
 
         def fun(*leaves):
             inner = _merge(self.nondiff_argnums, static, in_tree.unflatten(leaves))
             outs, out.tree = tree_util.tree_flatten(self.fun(*inner))
+            refuse_returned(_name(self.fun), type(self).__name__, outs)
             out.avals = [aval_of(x) for x in outs]
             return outs
 
@@ -176,11 +180,22 @@ class _Custom:
         what = type(self).__name__
         if kwargs:
             args = positional(self.fun, args, kwargs, what)
+        takes_refs = any(isinstance(x, Ref) for x in args)
+        if takes_refs:
+            self._refuse_aliases(args, args)
         try:
-            return self.fun(*args)
+            out = self.fun(*args)
         except TypeError:
             positional(self.fun, args, {}, what)
             raise
+        if takes_refs:
+            refuse_returned(_name(self.fun), what, tree_util.tree_leaves(out))
+        return out
+
+    def _refuse_aliases(self, leaves: Sequence[Any], args: Sequence[Any]) -> None:
+        """Refuse a reference that is among the arguments twice."""
+        names = lambda: argument_paths(self.fun, args, {})  # noqa: E731
+        refuse_aliases(_name(self.fun), type(self).__name__, leaves, names)
 
 
 class custom_jvp(_Custom):
@@ -379,6 +394,7 @@ class custom_vjp(_Custom):
         about = f"Custom VJP fwd rule {_name(user_fwd)} for function {_name(self.fun)}"
 
         def fwd(primals, perturbed):
+            flat_primals = primals
             if self.symbolic_zeros:
                 primals = [CustomVJPPrimal(x, p) for x, p in zip(primals, perturbed, strict=True)]
             dynamic = in_tree.unflatten(primals)
@@ -391,6 +407,9 @@ class custom_vjp(_Custom):
             outs, tree = tree_util.tree_flatten(result[0])
             out.check(self, about, tree, outs)
             leaves, residual_tree[0] = tree_util.tree_flatten(result[1])
+            given = [id(x) for x in flat_primals]
+            made = [x for x in leaves if isinstance(x, Ref) and id(x) not in given]
+            refuse_returned(_name(user_fwd), "custom_vjp fwd function", made)
             # Python values among the residuals reach `bwd` as they are.
             residual_leaves[:] = [None if _is_array(x) else x for x in leaves]
             return [x for x in leaves if _is_array(x)], outs
@@ -413,7 +432,7 @@ class custom_vjp(_Custom):
 
 
 def _is_array(x: Any) -> bool:
-    return isinstance(x, (Array, np.ndarray, np.generic))
+    return isinstance(x, (Array, np.ndarray, np.generic, Ref))
 
 
 def _input_cotangents(bwd, result, in_tree, in_avals):

@@ -13,10 +13,12 @@ from namoo.analysis.dead_code import chosen, dce, dependent, prune
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from namoo.core.primitive import Linear, Primitive, Zero, is_zero
-from namoo.core.trace import set_trace
+from namoo.core.trace import context, set_trace
 from namoo.primitives.shape import instantiate, reduce_sum
 from namoo.transforms.batch import Axis, batch, batch_jaxpr, batch_to, to_front
+from namoo.transforms.discharge import as_cells, discharged, put_back, values_of
 from namoo.transforms.program import ProgramPrimitive
+from namoo.transforms.refs import Cell, home, owns
 from namoo.transforms.stage import close, stage
 from namoo.transforms.transpose import transpose_jaxpr
 
@@ -89,6 +91,39 @@ class CustomCall(Primitive):
     multiple_results = True
     higher_order = True
 
+    def bind(self, *args: Any, **params: Any) -> Any:
+        trace = home(context.trace)
+        which = [owns(trace, x) for x in args]
+        if trace.kind == "eval" or not any(which):
+            return super().bind(*args, **params)
+        changed: list[int] = []
+        avals = [aval_of(x) for x in args]
+        rules = self.on_values(which, avals, changed, **params)
+        outs = self.bind(*values_of(args, which), **rules)
+        n = len(outs) - sum(which)
+        last = dict(zip(chosen(range(len(args)), which), outs[n:], strict=True))
+        put_back([args[i] for i in changed], [last[i] for i in changed])
+        return outs[:n]
+
+    def on_values(self, which: Any, avals: Any, changed: list[int], *, fun, **rules: Any) -> dict:
+        """The function and its rules with values in place of some references.
+
+        Their results are the function's, and then the last values of these. What is written to such
+        a reference has no derivative: the user's rule does not speak of it.
+        """
+        run = as_cells(fun, which, avals, changed)
+
+        def on_values(*values):
+            last, outs = run(*values)
+            return [*outs, *last]
+
+        rules = self.rules_on_values(which, avals, changed, **rules)
+        return {"fun": on_values, **rules}
+
+    def rules_on_values(self, which: Any, avals: Any, changed: list[int], **rules: Any) -> dict:
+        """The user's rules, with values in place of some references."""
+        raise self._missing("rules_on_values")
+
     def under_eval(self, trace, args, *, fun, **rules):
         return fun(*args)
 
@@ -151,6 +186,22 @@ class CustomProgram(ProgramPrimitive):
 
     def inlined(self, params):
         return params["call_jaxpr"]
+
+    def discharge(self, args, which, params):
+        names = {key: params[key] for key in ("call_jaxpr", "name", "num_consts")}
+        rules = {key: value for key, value in params.items() if key not in names}
+        closed, count = params["call_jaxpr"], params["num_consts"]
+        refs = tuple([i for i, w in enumerate(which) if w])
+        names["call_jaxpr"], _ = discharged(closed, which, refs)
+        if any(which[count:]):
+            avals = closed.in_avals[count:]
+            rules = self.call.rules_on_values(which[count:], avals, [], **rules)
+        outs = self.bind(*values_of(args, which), **names, **rules)
+        n = len(outs) - len(refs)
+        last = dict(zip(refs, outs[n:], strict=True))
+        changed = discharged(closed, which)[1]
+        put_back([args[i] for i in changed], [last[i] for i in changed])
+        return outs[:n]
 
     def dependent(self, given, params):
         return dependent(params["call_jaxpr"].jaxpr, given)
@@ -218,6 +269,14 @@ class CustomJVPCall(CustomCall):
         given = [_for_rule(t, symbolic_zeros) for t in tangents]
         outs, out_tangents = jvp(primals, given)
         return outs, [Zero(t.aval) if type(t) is SymbolicZero else t for t in out_tangents]
+
+    def rules_on_values(self, which, avals, changed, *, jvp, **rest):
+        def on_values(primals, tangents):
+            run = as_cells(lambda *xs: jvp(xs, tangents), which, avals, changed)
+            last, (outs, out_tangents) = run(*primals)
+            return [*outs, *last], [*out_tangents, *map(Zero.of, last)]
+
+        return dict(jvp=on_values, **rest)
 
     def batch_rules(self, mapped, *, jvp, **rest):
         def batched_jvp(primals, tangents):
@@ -300,6 +359,25 @@ class CustomVJPCall(CustomCall):
             symbolic_zeros=symbolic_zeros,
         )
         return outs, out_tangents
+
+    def rules_on_values(self, which, avals, changed, *, fwd, bwd, **rest):
+        def fwd_on_values(primals, perturbed):
+            run = as_cells(lambda *xs: fwd(xs, perturbed), which, avals, changed)
+            last, (residuals, outs) = run(*primals)
+            own[:] = [x.aval if owns(home(context.trace), x) else None for x in residuals]
+            return values_of(residuals, [a is not None for a in own]), [*outs, *last]
+
+        def bwd_on_values(residuals, cts):
+            trace = home(context.trace)
+            residuals = [
+                x if aval is None else Cell.of(trace, x, aval)
+                for x, aval in zip(residuals, own, strict=True)
+            ]
+            return bwd(residuals, cts[: len(cts) - sum(which)])
+
+        own: list[Any] = []
+
+        return dict(fwd=fwd_on_values, bwd=bwd_on_values, **rest)
 
     def batch_rules(self, mapped, *, fwd, bwd, **rest):
         residual_dims: list[int | None] = []

@@ -43,7 +43,7 @@ class TangentTrace(StageTrace):
                         return self.split(prim, args, params)
                 return super().process(prim, args, params)
         with set_trace(self.parent):
-            return Primitive.bind(prim, *args, **params)
+            return prim.bind(*args, **params)
 
     def split(self, prim, args, params):
         """Split a program that computes both values and tangents: the values are computed on the

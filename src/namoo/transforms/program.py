@@ -9,14 +9,17 @@ import numpy as np
 
 from namoo._base.caches import per_program
 from namoo._base.config import config
+from namoo._base.source_context import at_user_line
 from namoo.analysis.dead_code import chosen, dce, dependent, prune, reads
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, subjaxprs
 from namoo.core.primitive import Primitive, Zero, is_linear, is_zero
 from namoo.core.trace import eval_trace, set_trace
 from namoo.transforms.batch import batch_jaxpr, to_front
+from namoo.transforms.discharge import bind_with_refs, discharged, has_refs, put_back, values_of
 from namoo.transforms.jvp import jvp_jaxpr
 from namoo.transforms.linear import linearize_jaxpr, tangents_out
+from namoo.transforms.refs import refuse_aliases
 from namoo.transforms.transpose import transpose_jaxpr
 
 Values = Sequence[np.ndarray]
@@ -47,6 +50,31 @@ class ProgramPrimitive(Primitive):
 
     on_devices: Callable[..., list[Any]]
     """Runs an operation whose program uses several devices; `api.wiring` sets it."""
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        if has_refs(args, params):
+            return bind_with_refs(self, args, params)
+        return super().bind(*args, **params)
+
+    def takes_value_of(self, place: int, args: Sequence[Any], params: dict) -> bool:
+        """Whether a reference among the operands is always replaced by its value."""
+        return False
+
+    def discharge(self, args: Sequence[Any], which: tuple[bool, ...], params: dict) -> list[Any]:
+        """The results on values in place of some references, whose last values are put back.
+
+        Args:
+            args: the operands.
+            which: the operands that are references and become values.
+            params: the parameters.
+        """
+        if any(which):
+            raise TypeError(
+                f"{self.name} does not take mutable references. Pass values, ref[...], and write "
+                "the results to the references afterwards." + at_user_line()
+            )
+        pure = {key: _without_own_refs(value) for key, value in params.items()}
+        return self.bind(*args, **pure)
 
     def collective_axes(self, params):
         return tuple(name for sub in subjaxprs(params) for name in jaxpr_axes(sub))
@@ -90,6 +118,13 @@ def _weak_results(closed):
     return [a.weak_type for a in closed.out_avals]
 
 
+def _without_own_refs(value: Any) -> Any:
+    """A parameter, whose programs make no references."""
+    if isinstance(value, ClosedJaxpr):
+        return discharged(value, (False,) * len(value.in_avals))[0]
+    return tuple(map(_without_own_refs, value)) if type(value) is tuple else value
+
+
 class Call(ProgramPrimitive):
     """A call of the program in the parameter `jaxpr`; transformed calls are calls again."""
 
@@ -102,6 +137,15 @@ class Call(ProgramPrimitive):
 
     def abstract(self, *avals, jaxpr, **params):
         return jaxpr.out_avals
+
+    def discharge(self, args, which, params):
+        names = lambda: [f"operand {i}" for i in range(len(args))]  # noqa: E731
+        refuse_aliases(params["jaxpr"].jaxpr.name, self.name, args, names)
+        program, changed = discharged(params["jaxpr"], which)
+        outs = self.bind(*values_of(args, which), **{**params, "jaxpr": program})
+        n = len(outs) - len(changed)
+        put_back([args[i] for i in changed], outs[n:])
+        return outs[:n]
 
     def dependent(self, given, params):
         return dependent(params["jaxpr"].jaxpr, given)

@@ -15,8 +15,10 @@ from namoo.analysis.dead_code import chosen, dce, has_io, prune, reads
 from namoo.core.avals import aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr
 from namoo.core.primitive import Primitive, is_zero
+from namoo.transforms.discharge import uses
 from namoo.transforms.linear import linearize, linearize_jaxpr, tangents_out
 from namoo.transforms.program import Call
+from namoo.transforms.refs import Ref
 from namoo.transforms.stage import stage, stage_closed
 from namoo.transforms.staged import staged
 
@@ -33,6 +35,11 @@ class Remat(Call):
             # Without the barrier, XLA would reuse the values of the forward pass and so keep them.
             operands = hlo.op("optimization_barrier", *operands, result=list(operands))
         return super().stablehlo(hlo, *operands, jaxpr=jaxpr)
+
+    def takes_value_of(self, place, args, params):
+        # What is computed again must read the same values, and must not write again.
+        jaxpr = params["jaxpr"].jaxpr
+        return isinstance(args[place], Ref) and uses(jaxpr, jaxpr.invars[place])
 
     def linearize(self, primals, tangents, *, jaxpr, policy, **params):
         nonzeros = tuple(not is_zero(t) for t in tangents)

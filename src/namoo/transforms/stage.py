@@ -8,7 +8,7 @@ from typing import Any
 from namoo._base import dtypes
 from namoo._base.config import config
 from namoo._base.lazy import later
-from namoo._base.source_context import user_source
+from namoo._base.source_context import at_user_line, user_source
 from namoo.analysis.dead_code import unread
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, VaryingArray, aval_of
@@ -24,6 +24,7 @@ from namoo.core.jaxpr import (
 )
 from namoo.core.primitive import Primitive
 from namoo.core.trace import EvalTrace, Trace, Tracer, context, set_trace
+from namoo.transforms.refs import AbstractRef, Ref, StagedRef
 
 leaks = later("namoo.analysis.leaks")
 
@@ -59,6 +60,8 @@ class StageTrace(Trace):
     """Records each operation as an equation."""
 
     kind = "stage"
+    keeps_cells = False
+    """Whether references hold values of this trace, so that the program has none."""
 
     def __init__(self, name: str = "", arg_names: ArgNames = None, how: str = "jit"):
         self.name = name
@@ -69,11 +72,11 @@ class StageTrace(Trace):
         self.consts: dict[int, tuple[Any, Var]] = {}
         self.replays = not context.checked and config.memo
 
-    def new_input(self, aval: ShapedArray) -> StageTracer:
-        """A tracer for one more input of the program."""
+    def new_input(self, aval: ShapedArray) -> Any:
+        """A tracer for one more input of the program, or a reference."""
         var = Var(aval)
         self.invars.append(var)
-        return StageTracer(self, var)
+        return StagedRef.of(self, var) if type(aval) is AbstractRef else StageTracer(self, var)
 
     def atom(self, x: Any) -> Atom:
         """The variable or literal of an operand."""
@@ -87,6 +90,10 @@ class StageTrace(Trace):
             return self._constant(x, x.aval)
         if isinstance(x, ShapeDtypeStruct):
             return self._constant(x, aval_of(x))
+        if isinstance(x, Ref):
+            return (
+                x._var if type(x) is StagedRef and x._trace is self else self._constant(x, x.aval)
+            )
         if not isinstance(x, EagerArray):
             weak = aval_of(x).weak_type
             value = to_numpy(x)
@@ -97,7 +104,7 @@ class StageTrace(Trace):
             return self._constant(x, x.aval)
         return Literal(x._value, x.aval)
 
-    def _constant(self, x: Any, aval: ShapedArray) -> Var:
+    def _constant(self, x: Any, aval: Any) -> Var:
         entry = self.consts.get(id(x))
         if entry is None:
             # Keep `x` alive, so that its id is not reused.
@@ -124,6 +131,9 @@ class StageTrace(Trace):
 
     def program(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The program that computes `outs`, and the values of its constants."""
+        for i, x in enumerate(outs):
+            if isinstance(x, Ref):
+                self.refuse_result(i, x)
         outvars = [self.atom(x) for x in outs]
         # The trace keeps its own equations: they show where an escaped value was made.
         used, eqns = set(outvars), [*self.eqns]
@@ -133,6 +143,23 @@ class StageTrace(Trace):
         constants = [(x, v) for x, v in self.consts.values() if v in used]
         jaxpr = Jaxpr([v for _, v in constants], self.invars, outvars, eqns, name=self.name)
         return jaxpr, [x for x, _ in constants]
+
+    def refuse_result(self, place: int, ref: Ref) -> None:
+        """Raise: a function must not return a reference."""
+        origin, var = "closed over", getattr(ref, "_var", None)
+        names = self.arg_names() if callable(self.arg_names) else self.arg_names
+        for name, own in zip(names or (), self.invars, strict=False):
+            if own is var:
+                origin = f"passed in as the argument {name}"
+        for eqn in self.eqns:
+            if var in eqn.outvars:
+                origin = f"created on line {eqn.source}"
+        raise ValueError(
+            f"function {self.name} traced for {self.how} returned a mutable array reference of "
+            f"type {ref.aval} as result number {place}, but mutable array references cannot be "
+            f"returned.\n\nThe returned mutable array was {origin}. Return its value, ref[...]."
+            + at_user_line()
+        )
 
     def _inputs(self, var: Var) -> tuple[list[str], list[Var], JaxprEqn | None]:
         """The inputs that a variable was computed from, by name, and the equation that made it."""

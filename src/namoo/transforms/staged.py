@@ -11,6 +11,7 @@ from namoo import tree_util
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr
 from namoo.core.trace import context
+from namoo.transforms.refs import refuse_aliases
 from namoo.transforms.stage import ArgNames, stage
 
 
@@ -52,17 +53,19 @@ class Staged:
         arg_names: ArgNames = None,
     ):
         self.name = getattr(fun, "__name__", type(fun).__name__)
+        self.how = how
 
         def flat(*leaves):
             outs, self.out_tree = tree_util.tree_flatten(fun(*in_tree.unflatten(leaves)))
             return outs
 
-        def own_names():
-            labels = parameter_names(fun, len(in_tree.children()))
-            paths = tree_util.leaf_paths(in_tree)
-            return [labels[p[0].idx] + tree_util.keystr(p[1:]) for p in paths]
+        names = arg_names or (lambda: argument_names(fun, in_tree))
+        self.jaxpr, self.consts = stage(flat, avals, self.name, names, how)
 
-        self.jaxpr, self.consts = stage(flat, avals, self.name, arg_names or own_names, how)
+    def refuse_aliases(self, fun: Callable, in_tree: Any, leaves: Sequence[Any]) -> None:
+        """Refuse arguments that are references, and are among its constants, too."""
+        names = lambda: argument_names(fun, in_tree)  # noqa: E731
+        refuse_aliases(self.name, self.how, leaves, names, self.consts)
 
     @property
     def out_avals(self) -> list[ShapedArray]:
@@ -76,6 +79,13 @@ class Staged:
     def out_types(self) -> Any:
         """The result's types, as a tree."""
         return self.out_tree.unflatten(self.out_avals)
+
+
+def argument_names(fun: Callable, in_tree: Any) -> list[str]:
+    """What a function calls the leaves of its arguments."""
+    labels = parameter_names(fun, len(in_tree.children()))
+    paths = tree_util.leaf_paths(in_tree)
+    return [labels[p[0].idx] + tree_util.keystr(p[1:]) for p in paths]
 
 
 def parameter_names(fun: Callable, count: int) -> list[str]:

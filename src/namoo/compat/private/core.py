@@ -10,7 +10,7 @@ from namoo.core.trace import EvalTrace, Tracer, context
 
 __all__ = ["ArrayImpl", "is_concrete", "to_concrete_value", "trace_state_clean"]
 
-__getattr__ = names_of(__name__, "namoo.core", "namoo.extend.core", "namoo.errors")
+__getattr__ = names_of(__name__, "namoo.core", "namoo.extend.core", "namoo.errors", "namoo.ref")
 
 
 def trace_state_clean() -> bool:

@@ -1,5 +1,8 @@
-"""Types of mutable references."""
+"""Types of mutable references, and what programs do with them."""
 
-
-class AbstractRef:
-    """The type of a mutable reference; namoo has no such values, so nothing is an instance."""
+from namoo.transforms.refs import AbstractRef as AbstractRef
+from namoo.transforms.refs import AccumEffect as AccumEffect
+from namoo.transforms.refs import ReadEffect as ReadEffect
+from namoo.transforms.refs import RefEffect as RefEffect
+from namoo.transforms.refs import TransformedRef as TransformedRef
+from namoo.transforms.refs import WriteEffect as WriteEffect
