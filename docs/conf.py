@@ -6,11 +6,13 @@ import sys
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.search import SearchLanguage
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
+from korean_search import words  # noqa: E402
 from reference import addresses  # noqa: E402
 
 project = "namoo"
@@ -160,6 +162,20 @@ KOREAN_WORDS = {
 }
 
 
+class Korean(SearchLanguage):
+    """Sphinx has no Korean among the languages of its search."""
+
+    lang = "ko"
+    language_name = "Korean"
+    stopwords = set()
+
+    def split(self, input):
+        return words(input)
+
+    def word_filter(self, stemmed_word):
+        return len(stemmed_word) > 1
+
+
 def translate_theme(app):
     """Translate the words of the theme."""
     environment = app.builder.templates.environment
@@ -177,7 +193,5 @@ def setup(app):
     if app.srcdir.name == "ko":
         app.connect("source-read", link_english_pages)
         app.connect("builder-inited", translate_theme)
-        import korean_search
-
-        app.add_search_language(korean_search.Korean)
+        app.add_search_language(Korean)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -3,10 +3,13 @@
 python tools/check_site.py build/docs
 """
 
+import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
+
+STYLE_LOADS = re.compile(r"""(?:url\(|@import )\s*["']?([^"')\s]+)""")
 
 
 class Page(HTMLParser):
@@ -71,6 +74,10 @@ def problems(site: Path, names: dict[str, str]) -> list[str]:
                 found.append(f"{where}: {address} leads nowhere")
             elif anchor and file in anchors and unquote(anchor) not in anchors[file]:
                 found.append(f"{where}: {address} has no such place")
+    for path in site.rglob("*.css"):
+        for address in STYLE_LOADS.findall(path.read_text(encoding="utf-8")):
+            if is_outside(address):
+                found.append(f"{path.relative_to(site)}: loads {address}")
     for name, address in names.items():
         target, anchor = urldefrag(address)
         file = (site / "api" / target).resolve()

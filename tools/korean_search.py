@@ -1,28 +1,20 @@
-"""Search in Korean text: a particle at the end of a word does not hide the word."""
+"""Words of Korean text for a search index: a particle at the end does not hide the word."""
 
 import re
 
-from sphinx.search import SearchLanguage  # pyright: ignore[reportMissingImports]
-
-HANGUL = re.compile(r"[가-힣]+")
-LONGEST_PARTICLE = 4
+LONGEST_ENDING = 4
 
 
-class Korean(SearchLanguage):
-    """Index each word also without its last syllables: 미분을 is found by 미분."""
+def words(text: str) -> list[str]:
+    """The words of a text, each also without its last syllables: 미분을 is found by 미분.
 
-    lang = "ko"
-    language_name = "Korean"
-    stopwords: set[str] = set()
-
-    def split(self, input: str) -> list[str]:
-        words = []
-        for word in re.findall(r"\w+", input):
-            words.append(word)
-            for run in HANGUL.findall(word):
-                shortest = max(2, len(run) - LONGEST_PARTICLE)
-                words += [run[:end] for end in range(shortest, len(run) + 1)]
-        return words
-
-    def word_filter(self, stemmed_word: str) -> bool:
-        return len(stemmed_word) > 1
+    >>> words("미분을 jit으로")
+    ['미분을', '미분', 'jit으로', 'jit', '으로']
+    """
+    found = []
+    for word in re.findall(r"\w+", text):
+        found.append(word)
+        for run in re.findall(r"[가-힣]+|[^가-힣]+", word):
+            shortest = max(2, len(run) - LONGEST_ENDING) if "가" <= run[0] <= "힣" else len(run)
+            found += [run[:end] for end in range(len(run), shortest - 1, -1) if run[:end] != word]
+    return found

@@ -12,6 +12,7 @@ import pytest
 import api_coverage
 import cells
 import check_site
+import korean_search
 import namoo
 import reference
 from namoo._base.lazy import names_of
@@ -107,6 +108,20 @@ def test_a_notebook_runs(tmp_path):
     assert "orders" in names
 
 
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("자동 미분을 씁니다", "미분"),
+        ("jit으로 컴파일합니다", "jit"),
+        ("jit으로 컴파일합니다", "컴파일"),
+        ("배열의 shape", "shape"),
+        ("배열의 shape", "배열"),
+    ],
+)
+def test_words_are_found_without_their_particles(text, word):
+    assert word in korean_search.words(text)
+
+
 def test_every_namespace_is_in_the_reference():
     modules = {
         f"namoo.{public}" for public, (_, own) in names_of(namoo._TABLE).items() if not own
@@ -155,6 +170,20 @@ def test_addresses_differ_where_case_does_not_matter():
 )
 def test_the_check_of_a_site(html, wrong, tmp_path):
     (tmp_path / "index.html").write_text(html)
+    assert len(check_site.problems(tmp_path, {})) == wrong
+
+
+@pytest.mark.parametrize(
+    ("style", "wrong"),
+    [
+        ("a { background: url(x.png) }", 0),
+        ('a { background: url("data:image/png;base64,AA") }', 0),
+        ("a { background: url('https://example.org/x.png') }", 1),
+        ('@import "//example.org/x.css";', 1),
+    ],
+)
+def test_the_check_of_a_site_reads_styles(style, wrong, tmp_path):
+    (tmp_path / "site.css").write_text(style)
     assert len(check_site.problems(tmp_path, {})) == wrong
 
 
