@@ -35,7 +35,7 @@ LONG_REDUCTION = 1 << 22
 
 # From this cost on, a value that is read more than once is stored and not computed again.
 EXPENSIVE = 8
-# A value made of several arrays that readers so many times its size read is stored, too.
+# A value made of three arrays or more that readers so many times its size read is stored, too.
 REREAD = 16
 
 # Loops over elements.

@@ -127,9 +127,9 @@ def choose_roots(graph: Graph) -> dict[Node, Signature]:
             again = uses[i] > 1 and (total >= expensive or many)
             largest = readers.largest[i]
             spread = total >= expensive and largest > size
-            spread = spread or read is _SEVERAL and largest >= size * tuning.REREAD
+            reread = read is _SEVERAL and len(reads) > 2 and largest >= size * tuning.REREAD
             deep = deepest >= depth_limit
-            if not (again or spread or deep or needed[i] or node in outputs):
+            if not (again or spread or reread or deep or needed[i] or node in outputs):
                 weight[i], height[i], source[i] = total, 1 + deepest, read
                 seen[i], behind[i] = structure, reads
                 continue
