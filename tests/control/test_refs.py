@@ -585,7 +585,7 @@ OWN_REFUSALS = {
     "derivatives by it": (
         lambda ref: namoo.grad(lambda r: r[0])(ref),
         TypeError,
-        "takes no derivatives by a mutable reference, but argument 0 is one",
+        "takes no derivatives by a mutable reference, but argument r is one",
     ),
     "a reference of a reference": (namoo.new_ref, TypeError, r"write new_ref\(ref\[...\]\)"),
     "freed": (lambda ref: (namoo.free_ref(ref), ref[0]), ValueError, "The reference was freed"),
