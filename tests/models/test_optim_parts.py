@@ -694,7 +694,7 @@ def test_messages(make, message):
 def test_types_that_losses_refuse():
     with pytest.raises(TypeError, match="logits must be of a floating type, got int32"):
         optim.softmax_cross_entropy(jnp.array([1, 2]), jnp.array([0.0, 1.0]))
-    with pytest.raises(TypeError, match="labels must be of a integer type"):
+    with pytest.raises(TypeError, match="labels must be of an integer type"):
         optim.softmax_cross_entropy_with_integer_labels(jnp.ones(2), jnp.array(0.0))
 
 

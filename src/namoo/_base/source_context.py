@@ -360,6 +360,8 @@ def entry_point(fun: F, namespace: str | None = None) -> F:
     if namespace is not None:
         if hasattr(fun, "is_entry_point") or not is_hidden(fun.__code__.co_filename):
             return fun
+        if "entry" in fun.__dict__:  # a function that two namespaces have is one object
+            return fun.__dict__["entry"]
 
     @functools.wraps(fun)
     def entry(*args, **kwargs):
@@ -372,6 +374,7 @@ def entry_point(fun: F, namespace: str | None = None) -> F:
     entry.is_entry_point = True  # type: ignore[attr-defined]
     if namespace is not None:
         entry.__module__ = namespace
+        fun.entry = entry  # type: ignore[attr-defined]
     return entry  # type: ignore[return-value]
 
 

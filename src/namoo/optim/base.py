@@ -130,14 +130,15 @@ def _misfit(updates: Updates, state: OptState, params: Params | None) -> str:
     """Return how the gradients differ from the parameters or from the state of an update, or ''."""
     if params is not None and (text := _lacking(updates, params)):
         return f"{text}. Take the gradients by the parameters that tx.init was called with."
-    like = [x for x in _parts(state) if type(x) is type(updates)]
+    is_tree = not hasattr(updates, "dtype")
+    like = [x for x in _parts(state) if is_tree and type(x) is type(updates)]
     for part in like:
-        if text := _lacking(updates, part):
+        if text := _lacking(updates, part, shapes=False):
             return (
                 f"{text}, which the optimiser's state has or lacks: it was made for other "
                 "parameters. Make a state for these with tx.init(params)."
             )
-    if not like and (state is None or type(state) is type(updates)):
+    if not like and (state is None or is_tree and type(state) is type(updates)):
         return (
             f"the state of an update must be what tx.init(params) returned, got {short(state)}. "
             "Write state = tx.init(params), then updates, state = tx.update(grads, state, params)."
@@ -145,8 +146,8 @@ def _misfit(updates: Updates, state: OptState, params: Params | None) -> str:
     return ""
 
 
-def _lacking(updates: Updates, like: Any) -> str:
-    """Return which leaves the gradients lack or have in excess, as words, or ''."""
+def _lacking(updates: Updates, like: Any, shapes: bool = True) -> str:
+    """Return which leaves the gradients lack, have in excess or in another shape, or ''."""
     found = {keystr(path): jnp.shape(x) for path, x in tree.leaves_with_path(updates)}
     wanted = {keystr(path): jnp.shape(x) for path, x in tree.leaves_with_path(like)}
     for verb, names in (
@@ -157,7 +158,7 @@ def _lacking(updates: Updates, like: Any) -> str:
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             return f"the gradients {verb} {', '.join(n or 'the root' for n in names[:3])}{more}"
     for name, shape in wanted.items():
-        if found[name] != shape:
+        if shapes and found[name] != shape:
             return f"the gradient {name or 'itself'} has shape {found[name]} instead of {shape}"
     return ""
 

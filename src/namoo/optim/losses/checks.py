@@ -11,7 +11,8 @@ def check_dtype(loss: str, name: str, x: Any, kind: Any) -> None:
     """Raise TypeError unless `x` has a type of this kind."""
     dtype = jnp.result_type(x)
     if not jnp.issubdtype(dtype, kind):
-        raise TypeError(f"{loss}: the type of {name} must be {kind.__name__}, got {dtype}.")
+        article = "an" if kind is jnp.integer else "a"
+        raise TypeError(f"{loss}: {name} must be of {article} {kind.__name__} type, got {dtype}.")
 
 
 def check_floating(loss: str, **arrays: Any) -> None:
