@@ -605,6 +605,16 @@ OWN_REFUSALS = {
         ValueError,
         "condition of while_loop writes to a mutable reference",
     ),
+    "shard_map": (
+        lambda ref: namoo.shard_map(
+            lambda r: r[0],
+            mesh=namoo.make_mesh((1,), ("i",)),
+            in_specs=namoo.P(),
+            out_specs=namoo.P(),
+        )(ref),
+        TypeError,
+        "shard_map does not take mutable references",
+    ),
     "another structure of references": (
         lambda ref: namoo.vjp(jnp.sin, 1.0)[1].with_refs((ref,)),
         ValueError,

@@ -31,6 +31,7 @@ from namoo.transforms.arguments import (
     require_callable,
     wraps,
 )
+from namoo.transforms.refs import refuse_refs
 from namoo.transforms.stage import close, stage
 
 
@@ -183,6 +184,7 @@ class _Task:
         mesh = self._mesh()
         axes = self._axes(mesh)
         leaves, tree = tree_util.tree_flatten(args)
+        refuse_refs("shard_map", leaves)
         fixed = Static(leaves)
         paths = argument_paths(self.f, args, {})
         fixed.check_arguments(self.f, lambda: paths)

@@ -9,7 +9,6 @@ import numpy as np
 
 from namoo._base.caches import per_program
 from namoo._base.config import config
-from namoo._base.source_context import at_user_line
 from namoo.analysis.dead_code import chosen, dce, dependent, prune, reads
 from namoo.core.array import EagerArray, to_numpy
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, subjaxprs
@@ -19,7 +18,7 @@ from namoo.transforms.batch import batch_jaxpr, to_front
 from namoo.transforms.discharge import bind_with_refs, discharged, has_refs, put_back, values_of
 from namoo.transforms.jvp import jvp_jaxpr
 from namoo.transforms.linear import linearize_jaxpr, tangents_out
-from namoo.transforms.refs import refuse_aliases
+from namoo.transforms.refs import refuse_aliases, refuse_refs
 from namoo.transforms.transpose import transpose_jaxpr
 
 Values = Sequence[np.ndarray]
@@ -68,11 +67,7 @@ class ProgramPrimitive(Primitive):
             which: the operands that are references and become values.
             params: the parameters.
         """
-        if any(which):
-            raise TypeError(
-                f"{self.name} does not take mutable references. Pass values, ref[...], and write "
-                "the results to the references afterwards." + at_user_line()
-            )
+        refuse_refs(self.name, chosen(args, which))
         pure = {key: _without_own_refs(value) for key, value in params.items()}
         return self.bind(*args, **pure)
 

@@ -283,6 +283,15 @@ def refuse_returned(name: str, how: str, outs: Sequence[Any]) -> None:
             )
 
 
+def refuse_refs(what: str, leaves: Sequence[Any]) -> None:
+    """Refuse references among the arguments of an operation that takes arrays only."""
+    if any(isinstance(x, Ref) for x in leaves):
+        raise TypeError(
+            f"{what} does not take mutable references. Pass values, ref[...], and write the "
+            "results to the references afterwards." + at_user_line()
+        )
+
+
 class RefPrimitive(Primitive):
     """An operation on a reference, its first operand."""
 
