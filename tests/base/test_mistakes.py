@@ -16,17 +16,15 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+import namoo
+from mistakes.arrays import ARRAYS
+from mistakes.models import MODELS
+from mistakes.traced import TRACED
+from mistakes.transforms import TRANSFORMS
 from namoo._base.hints import near
 from namoo._base.short import short
 
 TESTS = Path(__file__).parents[1]
-sys.path.insert(0, str(TESTS / "support"))
-
-from mistakes.arrays import ARRAYS  # noqa: E402
-from mistakes.models import MODELS  # noqa: E402
-from mistakes.traced import TRACED  # noqa: E402
-from mistakes.transforms import TRANSFORMS  # noqa: E402
-
 SNAPSHOTS = TESTS / "data" / "mistakes.txt"
 MISTAKES = {
     f"{group}: {name}": row
@@ -61,7 +59,7 @@ def run(library, names):
             program = START[library] + MISTAKES[name][0].strip("\n") + "\n"
             Path(folder, f"{stem(name)}.py").write_text(program, encoding="utf-8")
         done = subprocess.run(
-            [sys.executable, str(TESTS / "support" / "mistakes" / "run.py"), folder],
+            [sys.executable, str(TESTS / "support" / "mistakes" / "run_mistakes.py"), folder],
             capture_output=True,
             text=True,
             check=True,
@@ -121,6 +119,18 @@ def test_the_first_operation_of_a_process_shows_no_internal_frame(name):
 
 def test_there_are_many_mistakes():
     assert len(MISTAKES) >= 150
+
+
+def test_values_that_only_look_like_arrays():
+    class Broken:
+        @property
+        def shape(self):
+            raise RuntimeError("not now")
+
+    assert short(namoo.numpy) == "a module"
+    assert short(Broken()) == "a Broken"
+    table = namoo.numpy
+    assert namoo.jit(lambda x: table.sin(x))(0.0) == 0.0
 
 
 def test_values_in_messages_are_short():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 _PLAIN = (bool, int, float, complex, bytes, type(None), type(Ellipsis), slice)
@@ -32,9 +33,9 @@ def _words(value: Any, depth: int) -> str:
         return repr(value[:200])
     if kind in _PLAIN:
         return repr(value)
-    aval = getattr(value, "aval", value)
-    if hasattr(aval, "shape") and hasattr(aval, "dtype") and not isinstance(value, type):
-        return f"{aval.dtype}[{','.join(map(str, aval.shape))}]"
+    shape, dtype = _attribute(value, "shape"), _attribute(value, "dtype")
+    if isinstance(shape, tuple) and dtype is not None:
+        return f"{dtype}[{','.join(map(str, shape))}]"
     if isinstance(value, (dict, list, tuple, set, frozenset)):
         return _container(value, depth) if depth else f"a {kind.__name__} of {len(value)}"
     name = getattr(value, "__qualname__", None)
@@ -46,12 +47,20 @@ def _words(value: Any, depth: int) -> str:
     return f"{article} {kind.__name__}"
 
 
+def _attribute(value: Any, name: str) -> Any:
+    """An attribute of any object, None where it has none or cannot say."""
+    try:
+        return getattr(value, name, None)
+    except Exception:
+        return None
+
+
 def _container(value: Any, depth: int) -> str:
     shown = 8 if depth == 3 else 4
     if isinstance(value, dict):
-        items = [f"{k!r}: {_words(v, depth - 1)}" for k, v in list(value.items())[:shown]]
+        items = [f"{k!r}: {_words(v, depth - 1)}" for k, v in islice(value.items(), shown)]
     else:
-        items = [_words(v, depth - 1) for v in list(value)[:shown]]
+        items = [_words(v, depth - 1) for v in islice(value, shown)]
     if len(value) > shown:
         items.append(f"… {len(value) - shown} more")
     text = ", ".join(items)
