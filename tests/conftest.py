@@ -65,6 +65,19 @@ def eight_devices():
     namoo.cpu_devices(1)
 
 
+def pytest_collection_modifyitems(items):
+    """Leave out examples of functions that a namespace shows: they run where they are defined."""
+    items[:] = [x for x in items if not (isinstance(x, pytest.DoctestItem) and is_shown_again(x))]
+
+
+def is_shown_again(item) -> bool:
+    """Whether the example belongs to a function that was defined in another module."""
+    module = item.dtest.globs["__name__"]
+    name = item.name.removeprefix(f"{module}.").partition(".")[0]
+    wrapped = getattr(item.dtest.globs.get(name), "__wrapped__", None)
+    return getattr(wrapped, "__module__", module) != module
+
+
 def lines_by_room() -> Counter[str]:
     """Count the lines of each room: a folder or a module directly inside the package."""
     lines: Counter[str] = Counter()

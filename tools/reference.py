@@ -23,6 +23,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "namoo",
         "namoo.tree",
         "namoo.tree_util",
+        "namoo.ref",
         "namoo.struct",
         "namoo.flatten_util",
         "namoo.custom_derivatives",

@@ -40,13 +40,11 @@ _TABLE = {
         "block_until_ready copy_to_host_async device_get device_put device_put_replicated "
         "device_put_sharded effects_barrier live_arrays"
     ),
-    "api.grad": (
-        "fwd_and_bwd grad hessian jacfwd jacobian jacrev jvp linear_transpose linearize "
-        "value_and_grad vjp"
-    ),
+    "api.grad": "fwd_and_bwd grad jvp linear_transpose linearize value_and_grad vjp",
     "api.inspect": (
         "ensure_compile_time_eval eval_shape is_traced make_jaxpr named_call named_scope typeof"
     ),
+    "api.jacobians": "hessian jacfwd jacobian jacrev",
     "api.jit": "jit",
     "api.trace_counts": "explain max_traces",
     "api.map": "vmap",

@@ -71,10 +71,6 @@ from namoo._base.user_context import make_user_context as make_user_context
 from namoo.api.environment import print_environment_info as print_environment_info
 from namoo.api.grad import fwd_and_bwd as fwd_and_bwd
 from namoo.api.grad import grad as grad
-from namoo.api.grad import hessian as hessian
-from namoo.api.grad import jacfwd as jacfwd
-from namoo.api.grad import jacobian as jacobian
-from namoo.api.grad import jacrev as jacrev
 from namoo.api.grad import jvp as jvp
 from namoo.api.grad import linear_transpose as linear_transpose
 from namoo.api.grad import linearize as linearize
@@ -87,6 +83,10 @@ from namoo.api.inspect import make_jaxpr as make_jaxpr
 from namoo.api.inspect import named_call as named_call
 from namoo.api.inspect import named_scope as named_scope
 from namoo.api.inspect import typeof as typeof
+from namoo.api.jacobians import hessian as hessian
+from namoo.api.jacobians import jacfwd as jacfwd
+from namoo.api.jacobians import jacobian as jacobian
+from namoo.api.jacobians import jacrev as jacrev
 from namoo.api.jit import jit as jit
 from namoo.api.map import vmap as vmap
 from namoo.api.trace_counts import explain as explain

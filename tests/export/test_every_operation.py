@@ -13,12 +13,13 @@ from namoo.export import container, operations
 from namoo.export.programs import ProgramReader, ProgramWriter
 from namoo.transforms.stage import stage
 
-# Functions of this process, and operations of several devices.
+# Functions of this process, operations of several devices, and references, which become values.
 STAYS = {
-    "all_gather", "all_to_all", "axis_index", "cond_of_each", "custom_jvp_call", "custom_lin",
-    "custom_vjp_call", "custom_vmap_call", "debug_callback", "debug_print", "device_put",
-    "inspect_sharding", "io_callback", "pbroadcast", "pmax", "pmin", "ppermute", "psum",
-    "pure_callback", "pvary", "reduce_scatter", "shard_map", "sharding_constraint",
+    "addupdate", "all_gather", "all_to_all", "axis_index", "cond_of_each", "custom_jvp_call",
+    "custom_lin", "custom_vjp_call", "custom_vmap_call", "debug_callback", "debug_print",
+    "device_put", "empty_ref", "free_ref", "freeze", "get", "inspect_sharding", "io_callback",
+    "new_ref", "pbroadcast", "pmax", "pmin", "ppermute", "psum", "pure_callback", "pvary",
+    "reduce_scatter", "shard_map", "sharding_constraint", "swap",
 }  # fmt: skip
 SAMPLES = [s for s in load()[0] if s.primitive.name not in STAYS and s.axis is None]
 

@@ -390,3 +390,19 @@ def test_x64_is_that_of_the_export():
     assert read.out_avals[0].dtype == "float64"
     assert read.call(x).dtype == "float64"
     np.testing.assert_array_equal(read.call(x), [0, 3, 6])
+
+
+def test_references_of_the_function_become_values():
+    def doubled(x):
+        ref = namoo.new_ref(x)
+
+        def step(i, carry):
+            ref[...] = ref[...] * 2
+            return carry
+
+        namoo.lax.fori_loop(0, 3, step, 0)
+        return ref[...]
+
+    spec = namoo.ShapeDtypeStruct((3,), "float32")
+    blob = namoo.export.export(namoo.jit(doubled))(spec).serialize()
+    np.testing.assert_array_equal(namoo.export.deserialize(blob).call(np.ones(3, "f4")), [8, 8, 8])

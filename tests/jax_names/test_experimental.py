@@ -1,6 +1,7 @@
 """`experimental` against JAX's: checks and their messages, sparse arrays, odeint."""
 
 import functools
+import re
 
 import jax
 import jax.experimental.ode
@@ -330,7 +331,7 @@ def test_unchecked_failures_raise_with_the_line(transform):
     with pytest.raises(checkify.JaxRuntimeError, match="-1.0 is not positive") as caught:
         run(namoo.numpy.asarray(F32(-1)))
     assert isinstance(caught.value, ValueError)
-    assert "test_experimental.py" in str(caught.value) and "c.check(x > 0" in str(caught.value)
+    assert re.search(r"at .*test_experimental\.py:\d+ \(user_check", str(caught.value))
     assert run(namoo.numpy.asarray(F32(1))) == 0
     transform(debug_only(namoo, checkify))(namoo.numpy.asarray(F32(-1)))
 

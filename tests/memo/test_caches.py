@@ -38,6 +38,8 @@ NOT_CACHES = {
     "_replaced": "methods that the profiler stands in for",
     "_drawn": "progress bars on the screen",
     "nodes": "registered classes of pytree nodes",
+    "_by_class": "classes that were registered for exported files",
+    "_by_name": "classes that were registered for exported files",
     "_registered": "registered classes of pytree nodes",
     "vmappables": "registered classes that vmap maps over",
     "TABLE": "how operations are emitted",

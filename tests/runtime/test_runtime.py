@@ -735,8 +735,10 @@ def test_total_has_no_warnings():
 # ---- the end of a process, and its children
 
 DAEMONS = """
-import threading, time
+import logging, threading, time
 import namoo, namoo.numpy as jnp
+
+logging.getLogger("namoo").setLevel(logging.ERROR)  # not about functions that are traced again
 
 x = jnp.ones(10_000)
 loop = namoo.jit(lambda x: namoo.lax.fori_loop(0, 300, lambda i, c: jnp.sin(c), x))

@@ -36,7 +36,7 @@ from namoo.api.retrace import (
     signature_of,
     warn_of_retraces,
 )
-from namoo.api.static_arguments import require_hashable
+from namoo.api.static_arguments import chosen_arguments, refuse_overlap, require_hashable
 from namoo.control.call import jit_p
 from namoo.core.array import Array, EagerArray, PlacedArray, to_numpy
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
@@ -49,12 +49,10 @@ from namoo.engines.select import compile_times
 from namoo.memo.identity import function_key
 from namoo.transforms.arguments import (
     Static,
-    argnums_tuple,
     argument_paths,
     function_name,
     is_array,
     require_callable,
-    signature,
 )
 from namoo.transforms.program import ProgramPrimitive, uses_several_devices
 from namoo.transforms.refs import Ref, is_inner, refuse_aliases
@@ -294,9 +292,9 @@ class Jitted(dispatch.Dispatcher):
         self._given = options
         self._name = function_name(fun)
         self._inline = options["inline"]
-        self._nums, self._names = _chosen_arguments(fun, "static", *options["static"])
-        self._donated = _chosen_arguments(fun, "donate", *options["donate"])
-        _refuse_overlap(self._nums, self._names, *self._donated)
+        self._nums, self._names = chosen_arguments(fun, "static", *options["static"])
+        self._donated = chosen_arguments(fun, "donate", *options["donate"])
+        refuse_overlap(self._nums, self._names, *self._donated)
         self._keep_unused = options["keep_unused"]
         self._engine = options["engine"]
         told = any(x is not None for x in options["shardings"])
@@ -638,72 +636,6 @@ def _restore(args: Sequence[Any], static: dict) -> list[Any]:
 
 def _named(static: dict) -> dict:
     return {k: v for k, v in static.items() if isinstance(k, str)}
-
-
-def _chosen_arguments(
-    fun: Callable, what: str, nums: Any, names: Any
-) -> tuple[tuple[int, ...], frozenset]:
-    """Complete `argnums` from `argnames` and vice versa, using the signature."""
-    both = nums is not None and names is not None
-    nums = () if nums is None else argnums_tuple(nums, f"{what}_argnums")
-    names = () if names is None else (names,) if isinstance(names, str) else names
-    if not isinstance(names, Iterable) or not all(isinstance(n, str) for n in names):
-        raise TypeError(f"{what}_argnames must be a string or strings, got {names!r}.")
-    names = tuple(names)
-    if not nums and not names:
-        return (), frozenset()
-    sig = signature(fun)
-    if sig is None:
-        if names and not nums:
-            raise ValueError(
-                f"Getting the signature of function {function_name(fun)} failed. Pass "
-                f"{what}_argnums instead of {what}_argnames."
-            )
-        return nums, frozenset(names)
-    parameters = list(sig.parameters.values())
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    for i in nums:
-        if not variadic and not -len(positional) <= i < len(positional):
-            raise ValueError(
-                f"jitted function {function_name(fun)} has {what}_argnums={nums}, but only "
-                f"{len(positional)} positional arguments."
-            )
-    for name in names:
-        p = sig.parameters.get(name)
-        if p is not None and p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL):
-            raise ValueError(
-                f"jitted function {function_name(fun)} has {what}_argnames={name!r}, but that "
-                f"argument is given by position only. Use {what}_argnums."
-            )
-        if not keywords and p is None:
-            raise ValueError(
-                f"jitted function {function_name(fun)} has invalid argname {name!r} in "
-                f"{what}_argnames. Function does not take these args. Its arguments are "
-                f"{list(sig.parameters)}."
-            )
-    all_nums, all_names = set(nums), set(names)
-    for i, p in enumerate([] if both else positional):
-        if (i in nums or i - len(positional) in nums) and p.kind is p.POSITIONAL_OR_KEYWORD:
-            all_names.add(p.name)
-        if p.name in names:
-            all_nums.add(i)
-    return tuple(sorted(all_nums)), frozenset(all_names)
-
-
-def _refuse_overlap(nums, names, donated_nums, donated_names):
-    """Refuse arguments that are both static and donated: a static one has no memory to give."""
-    for kind, both in (
-        ("argnames", names & donated_names),
-        ("argnums", set(nums) & set(donated_nums)),
-    ):
-        if both:
-            raise ValueError(
-                f"static_{kind} and donate_{kind} cannot intersect: {sorted(both)} are in both. A "
-                "static argument is a Python value of the program; donate arguments that are "
-                "arrays."
-            )
 
 
 def jit(

@@ -1,14 +1,17 @@
-"""Static arguments of `jit`: part of the program, so they must be known and hashable."""
+"""Static and donated arguments of `jit`, by number and by name.
+
+Static arguments are part of the program, so they must be known and hashable.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from namoo._base.short import short
 from namoo.core.array import Array
 from namoo.core.trace import Tracer
-from namoo.transforms.arguments import argument_names, function_name
+from namoo.transforms.arguments import argnums_tuple, argument_names, function_name, signature
 
 
 def require_hashable(fun: Callable, static: Sequence[tuple[int | str, Any]]) -> None:
@@ -45,3 +48,74 @@ def _refused(fun: Callable, name: int | str, why: str) -> ValueError:
         "Non-hashable static arguments are not supported in a jit function: argument "
         f"{name!r} of {function_name(fun)} {why}"
     )
+
+
+def chosen_arguments(
+    fun: Callable, what: str, nums: Any, names: Any
+) -> tuple[tuple[int, ...], frozenset]:
+    """Complete `argnums` from `argnames` and vice versa, using the signature."""
+    both = nums is not None and names is not None
+    nums = () if nums is None else argnums_tuple(nums, f"{what}_argnums")
+    names = () if names is None else (names,) if isinstance(names, str) else names
+    if not isinstance(names, Iterable) or not all(isinstance(n, str) for n in names):
+        raise TypeError(f"{what}_argnames must be a string or strings, got {names!r}.")
+    names = tuple(names)
+    if not nums and not names:
+        return (), frozenset()
+    sig = signature(fun)
+    if sig is None:
+        if names and not nums:
+            raise ValueError(
+                f"Getting the signature of function {function_name(fun)} failed. Pass "
+                f"{what}_argnums instead of {what}_argnames."
+            )
+        return nums, frozenset(names)
+    parameters = list(sig.parameters.values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    for i in nums:
+        if not variadic and not -len(positional) <= i < len(positional):
+            raise ValueError(
+                f"jitted function {function_name(fun)} has {what}_argnums={nums}, but only "
+                f"{len(positional)} positional arguments."
+            )
+    for name in names:
+        p = sig.parameters.get(name)
+        if p is not None and p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL):
+            raise ValueError(
+                f"jitted function {function_name(fun)} has {what}_argnames={name!r}, but that "
+                f"argument is given by position only. Use {what}_argnums."
+            )
+        if not keywords and p is None:
+            raise ValueError(
+                f"jitted function {function_name(fun)} has invalid argname {name!r} in "
+                f"{what}_argnames. Function does not take these args. Its arguments are "
+                f"{list(sig.parameters)}."
+            )
+    all_nums, all_names = set(nums), set(names)
+    for i, p in enumerate([] if both else positional):
+        if (i in nums or i - len(positional) in nums) and p.kind is p.POSITIONAL_OR_KEYWORD:
+            all_names.add(p.name)
+        if p.name in names:
+            all_nums.add(i)
+    return tuple(sorted(all_nums)), frozenset(all_names)
+
+
+def refuse_overlap(
+    nums: Sequence[int],
+    names: frozenset,
+    donated_nums: Sequence[int],
+    donated_names: frozenset,
+) -> None:
+    """Refuse arguments that are both static and donated: a static one has no memory to give."""
+    for kind, both in (
+        ("argnames", names & donated_names),
+        ("argnums", set(nums) & set(donated_nums)),
+    ):
+        if both:
+            raise ValueError(
+                f"static_{kind} and donate_{kind} cannot intersect: {sorted(both)} are in both. A "
+                "static argument is a Python value of the program; donate arguments that are "
+                "arrays."
+            )

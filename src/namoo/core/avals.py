@@ -115,30 +115,6 @@ class ShapedArray(AbstractValue):
         return hash((self.shape, self.dtype, self.weak_type))
 
 
-class VaryingArray(ShapedArray):
-    """Shape, dtype and weak type of a value inside `shard_map`, and the axes it varies along."""
-
-    __slots__ = ("vma",)
-
-    def __init__(self, aval: ShapedArray, vma: frozenset):
-        super().__init__(aval.shape, aval.dtype, aval.weak_type)
-        self.vma = vma
-
-    def update(self, **changes: Any) -> ShapedArray:
-        return VaryingArray(super().update(**changes), changes.get("vma", self.vma))
-
-    def tangent(self) -> ShapedArray:
-        aval = super().tangent()
-        return self if aval is self else VaryingArray(aval, self.vma)
-
-    def strong(self) -> ShapedArray:
-        return VaryingArray(super().strong(), self.vma)
-
-    def str_short(self, short_dtypes: bool = True) -> str:
-        names = f"{{V:{','.join(sorted(map(str, self.vma)))}}}" if self.vma else ""
-        return super().str_short(short_dtypes) + names
-
-
 class ShapeDtypeStruct:
     """Shape and dtype of an array, without its data: what `eval_shape` returns.
 

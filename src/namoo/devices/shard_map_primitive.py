@@ -13,7 +13,8 @@ from typing import Any
 
 import namoo.api.wiring  # noqa: F401  # fills in the late attachments
 from namoo._base.caches import derived, program_key
-from namoo.core.avals import ShapedArray, VaryingArray
+from namoo.analysis.varying import VaryingArray
+from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.primitive import Zero, is_linear, is_zero
 from namoo.core.trace import context

@@ -25,6 +25,7 @@ from namoo.export.checks import DisabledSafetyCheck, default_export_platform, re
 from namoo.export.programs import ProgramReader, ProgramWriter
 from namoo.export.trees import read_tree, write_tree
 from namoo.transforms.arguments import is_array
+from namoo.transforms.discharge import discharged, makes_refs
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -261,6 +262,8 @@ def _exported(
         ),
         program.consts,
     )
+    if makes_refs(jaxpr):  # references of the function's own become values
+        closed, _ = discharged(closed, (False,) * len(closed.in_avals))
     in_avals = tuple(v.aval for v in inputs)
     _, read = needed(jaxpr)
     fixed = program.fixed_out.by_position

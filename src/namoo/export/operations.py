@@ -19,8 +19,8 @@ _TABLE = {
     "control.scan": "scan",
     "control.solves": "custom_linear_solve=linear_solve_p",
     "control.while_loop": "while",
-    "primitives.arithmetic": """abs add ceil complex div floor imag is_finite mul neg nextafter real
-        rem round sign sub""",
+    "primitives.arithmetic": """abs add ceil complex conj div floor imag is_finite mul neg nextafter
+        real rem round sign sub""",
     "primitives.barriers": "after_all create_token dce_sink optimization_barrier rng_uniform",
     "primitives.bits": """and bitcast_convert_type clz mulhi not or population_count shift_left
         shift_right_arithmetic shift_right_logical xor""",

@@ -17,8 +17,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from namoo._base.source_context import at_user_line
+from namoo.analysis.varying import VaryingArray
 from namoo.core.array import to_numpy
-from namoo.core.avals import ShapedArray, VaryingArray, aval_of
+from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from namoo.core.trace import Tracer
 from namoo.dimensions.expression import DimExpr, is_symbolic_dim

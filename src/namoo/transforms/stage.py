@@ -10,8 +10,9 @@ from namoo._base.config import config
 from namoo._base.lazy import later
 from namoo._base.source_context import at_user_line, user_source
 from namoo.analysis.dead_code import unread
+from namoo.analysis.varying import VaryingArray
 from namoo.core.array import EagerArray, to_numpy
-from namoo.core.avals import ShapedArray, ShapeDtypeStruct, VaryingArray, aval_of
+from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import (
     Atom,
     ClosedJaxpr,
