@@ -1,7 +1,7 @@
 """Programs whose speed depends on how memory is walked: thin products, short axes, updates.
 
-Each is small, and stands for many: one-token decoding, image pipelines, losses per example, swaps
-in a loop.
+Each is a small example of a common pattern: one-token decoding, image pipelines, losses per
+example, swaps in a loop.
 """
 
 from functools import partial

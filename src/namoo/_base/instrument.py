@@ -65,5 +65,5 @@ def log(asked: bool, text: str, *args: Any) -> None:
 
 
 def _is_logged(asked: bool) -> bool:
-    logging = sys.modules.get("logging")  # loading it takes time, and nobody listens without it
+    logging = sys.modules.get("logging")  # importing it is slow; without it there are no handlers
     return asked or (logging is not None and logging.getLogger("namoo").isEnabledFor(logging.DEBUG))

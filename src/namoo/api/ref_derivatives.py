@@ -58,7 +58,7 @@ def refuse_ref(x: Any, path: str, what: str) -> None:
 
 
 class GradRef:
-    """What stands for a gradient that was added to a reference."""
+    """The placeholder for a gradient that was added to a reference."""
 
     def __repr__(self) -> str:
         return "GradRef()"

@@ -211,8 +211,8 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 def reached_preemption_sync_point(step_id: int) -> bool:
     """Whether the processes should save at this step, because one of them will be stopped.
 
-    It is never so: no service tells the processes that they will be stopped, as in JAX without its
-    service for preemption.
+    Always False: there is no preemption service that notifies the processes, as in JAX without
+    one.
 
     Example:
         >>> reached_preemption_sync_point(3)

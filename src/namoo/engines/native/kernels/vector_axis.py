@@ -194,7 +194,7 @@ def windows(offsets: Sequence[int], lanes: int) -> list[tuple[int, int]] | None:
             continue
         start = max(min(o, high - lanes + 1), low)
         last = max(p for p in needed if p < start + lanes)
-        # What lies between is loaded, too, if that makes a whole vector.
+        # The elements between are loaded, too, if that makes a whole vector.
         whole = start + lanes - 1 <= high
         out.append((start, lanes if whole else last - start + 1))
         if len(out) > max(lanes // 2, 2):
