@@ -52,6 +52,11 @@ class Source:
         return self._code.co_qualname
 
     @property
+    def position(self) -> tuple[int, int]:
+        """The instruction, as a key that is cheap to make; a line has several."""
+        return id(self._code), self._instruction
+
+    @property
     def line(self) -> int:
         for start, end, line in self._code.co_lines():
             if start <= self._instruction < end and line is not None:

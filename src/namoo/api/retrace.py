@@ -223,7 +223,11 @@ def program_notes(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[str, ...]:
     """
     notes = []
     if len(jaxpr.eqns) >= _MANY_OPERATIONS:
-        lines = Counter(str(eqn.source) for eqn in jaxpr.eqns if eqn.source is not None)
+        sources = [eqn.source for eqn in jaxpr.eqns if eqn.source is not None]
+        by_position = {source.position: source for source in sources}
+        lines: Counter[str] = Counter()
+        for position, count in Counter([source.position for source in sources]).items():
+            lines[str(by_position[position])] += count
         for line, count in lines.most_common(1):
             if count >= _MANY_OPERATIONS // 5:
                 notes.append(
