@@ -346,7 +346,8 @@ def _batch_with_refs(flat: Callable, axis: Axis, leaves: Sequence[Any], dims: Se
 
 def _put(axis: Axis, x: Any, dim: int | None, wanted: int | None, fun: Callable) -> Any:
     """Move the mapped axis of a result to its position in `out_axes`."""
-    refuse_returned(function_name(fun), "vmap", (x,))
+    if isinstance(x, Ref):
+        refuse_returned(function_name(fun), "vmap", (x,))
     if wanted is None:
         if dim is not None:
             named = "" if axis.name is None else f" (axis_name={axis.name})"
