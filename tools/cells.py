@@ -1,6 +1,6 @@
 """Pages with code cells: run them, and write them as notebooks.
 
-A cell is a fenced block of Python. What it prints stands below the call, after `#>`:
+A cell is a fenced block of Python. Its output is written below the call, after `#>`:
 
     ```python
     print(1 + 1)

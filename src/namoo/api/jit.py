@@ -559,14 +559,14 @@ class Jitted(dispatch.Dispatcher):
     def _remember(self, key, traced, leaves, tree, paths, static, axes):
         cache = self._cache
         new = signature_of(self._fun, tree, leaves, static, axes)
-        why = reasons(new, paths, cache.signatures)
+        number, why = 0, reasons(new, paths, cache.signatures)
         if not cache.signatures:
-            why = new_function_reasons(self._fun, cache)
+            number, why = new_function_reasons(self._fun, cache)
             cache.name = self._name
         cache.signatures.append(new)
         notes = program_notes(traced.closed.jaxpr, traced.consts)
         times = compile_times(traced.program)
-        record = Retrace(why, user_source(), traced.cost, times, notes)
+        record = Retrace(why, user_source(), traced.cost, times, notes, number)
         cache.records.append(record)
         del cache.records[:-1000], cache.signatures[:-_COMPARED]
         warn_of_retraces(self._name, cache.records)

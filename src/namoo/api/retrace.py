@@ -82,9 +82,11 @@ class Retrace:
         seconds: how long tracing took.
         compiling: how long each compilation of the program took, in seconds; empty until it runs.
         notes: what makes the program large, by the user's lines.
+        number: how many functions of one definition were traced, if it is the first trace of a
+            further one; else 0.
     """
 
-    __slots__ = ("compiling", "notes", "reasons", "seconds", "source")
+    __slots__ = ("compiling", "notes", "number", "reasons", "seconds", "source")
 
     def __init__(
         self,
@@ -93,8 +95,9 @@ class Retrace:
         seconds: float,
         compiling: list[float],
         notes: tuple[str, ...] = (),
+        number: int = 0,
     ):
-        self.reasons, self.source, self.notes = reasons, source, notes
+        self.reasons, self.source, self.notes, self.number = reasons, source, notes, number
         self.seconds, self.compiling = seconds, compiling
 
     def __str__(self) -> str:
@@ -264,16 +267,20 @@ _lines: OrderedDict[CodeType, _Line] = register(
 )
 
 
-def new_function_reasons(fun: Any, owner: Any) -> tuple[str, ...]:
+def new_function_reasons(fun: Any, owner: Any) -> tuple[int, tuple[str, ...]]:
     """Return why a function is traced for the first time although its line was traced before.
 
     Args:
         fun: the function.
         owner: what equal functions share; not kept alive.
+
+    Returns:
+        How many functions of this definition were traced, and the reasons; 0 and none for the
+        first of them.
     """
     code = getattr(fun, "__code__", None)
     if code is None:
-        return ()
+        return 0, ()
     cells = zip(code.co_freevars, fun.__closure__ or (), strict=False)
     closure = {name: _cell_words(cell) for name, cell in cells}
     before = _lines.pop(code, None)
@@ -283,13 +290,14 @@ def new_function_reasons(fun: Any, owner: Any) -> tuple[str, ...]:
     while len(_lines) > _LINES_LIMIT:
         _lines.popitem(last=False)
     if before is None or is_known:
-        return ()
+        return 0, ()
     changed = [n for n in closure if closure[n] != before.closure.get(n)]
     start = f"new function, number {count + 1} of this definition"
-    return tuple(
+    reasons = tuple(
         f"{start}: at the closed-over {n}, now {closure[n]} and before {before.closure.get(n)}"
         for n in changed
-    ) or (start,)
+    )
+    return count + 1, reasons or (start,)
 
 
 def _cell_words(cell: Any) -> str:
@@ -319,9 +327,7 @@ def warn_of_retraces(name: str, records: Sequence[Retrace]) -> None:
     last = records[-1]
     kind = last.reasons[0].partition(":")[0].partition(",")[0] if last.reasons else ""
     same = [r for r in records if r.source == last.source and r.reasons]
-    count = len(same)
-    if kind == "new function":
-        count = int(last.reasons[0].split()[3]) - 1
+    count = last.number - 1 if last.number else len(same)
     if count != _WARNED_AFTER:
         return
     import logging
