@@ -57,6 +57,12 @@ def _engine_of_the_file(request):
     namoo.config.update("engine", before)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _empty_caches():
+    """Forget what earlier files left behind, so that a file does not depend on their order."""
+    namoo.clear_caches()
+
+
 @pytest.fixture
 def eight_devices():
     """Let the CPU present itself as eight devices."""

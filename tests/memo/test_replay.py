@@ -260,8 +260,11 @@ def test_steps_that_meet_otherwise_are_told_apart():
                     np.testing.assert_allclose(a, scale * np.asarray(b), rtol=1e-5)
 
 
-def test_backward_programs_see_settings_and_do_not_grow_without_bound(monkeypatch):
+@pytest.mark.parametrize("second_call", [True, False])
+def test_backward_programs_see_settings_and_do_not_grow_without_bound(monkeypatch, second_call):
     monkeypatch.setattr(linear_steps, "_LIMIT", 4)
+    monkeypatch.setattr(linear_steps, "_passes", {})
+    monkeypatch.setattr(trace_cache, "trace_on_second_call", second_call)
 
     def f(x, n):
         for _ in range(n):

@@ -365,9 +365,10 @@ def _backward_program(
     entry = _passes.get(found)
     if entry is not None:
         return entry
-    if trace_cache.trace_on_second_call and found not in _passes:
-        if len(_passes) >= _LIMIT:
-            _passes.clear()
+    seen = found in _passes
+    if not seen and len(_passes) >= _LIMIT:
+        _passes.clear()
+    if not seen and trace_cache.trace_on_second_call:
         _passes[found] = None
         return None
     nonzero: list[bool] = []
