@@ -9,6 +9,7 @@ from conformance.harness import Sample
 from namoo import debug
 from namoo._base.config import enable_x64
 from namoo.control import collective_primitives as axes
+from namoo.control.bounded_loop import bounded_while_p, run_if_p
 from namoo.control.call import call_p, closed_call_p, jit_p
 from namoo.control.callback import (
     debug_callback,
@@ -291,6 +292,29 @@ LOOPS += [
         },
         name="until a sum is reached",
         reverse=False,
+        dtypes=(),
+    ),
+    Sample(
+        bounded_while_p,
+        make=lambda rng: [
+            np.asarray(rng.integers(1, 4), np.int32),
+            np.asarray(rng.uniform(1, 2)),
+            start,
+            rng.standard_normal(3),
+        ],
+        params={
+            "cond_jaxpr": program(below, limit, start, x),
+            "body_jaxpr": program(step, factor, start, x),
+            "cond_nconsts": 1,
+            "body_nconsts": 1,
+            "max_steps": 70,
+        },
+        dtypes=(),
+    ),
+    Sample(
+        run_if_p,
+        make=lambda rng: [np.asarray(rng.integers(0, 2), np.int32), rng.standard_normal(3)],
+        params={"branches": (program(lambda x: [x], x), program(lambda x: [sin(x)], x))},
         dtypes=(),
     ),
 ]
