@@ -59,6 +59,7 @@ _TABLE = {
     "api_util": ".",
     "checkpoints": ".",
     "control.callback": "pure_callback",
+    "control.check": "check",
     "core": ".",
     "core.avals": "ShapeDtypeStruct",
     "custom_batching": ".",

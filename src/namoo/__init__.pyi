@@ -92,6 +92,7 @@ from namoo.api.map import vmap as vmap
 from namoo.api.trace_counts import explain as explain
 from namoo.api.trace_counts import max_traces as max_traces
 from namoo.control.callback import pure_callback as pure_callback
+from namoo.control.check import check as check
 from namoo.core.avals import ShapeDtypeStruct as ShapeDtypeStruct
 from namoo.devices.available import cpu_devices as cpu_devices
 from namoo.devices.available import default_backend as default_backend

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
+
+import numpy as np
 
 from namoo._base.config import config
 from namoo._base.source_context import at_user_line
@@ -41,7 +44,7 @@ class While(ProgramPrimitive):
     def evaluate(self, *values, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts, **rest):
         cond_consts, body_consts, carry = cut(values, cond_nconsts, body_nconsts)
         condition, body = self.executable(cond_jaxpr), self.executable(body_jaxpr)
-        with in_loop(self.name) as loop:
+        with in_loop("while") as loop:
             while condition([*cond_consts, *carry])[0]:
                 carry = body([*body_consts, *carry])
                 loop.iteration += 1
@@ -109,12 +112,24 @@ class While(ProgramPrimitive):
 
     def stablehlo(self, hlo, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts, **rest):
         cond_consts, body_consts, carry = cut(operands, cond_nconsts, body_nconsts)
+        # Errors of checks name the iteration.
+        counts = has_checks(cond_jaxpr.jaxpr) or has_checks(body_jaxpr.jaxpr)
+        start = [hlo.constant(0, np.int32)] * counts
+
+        def run(program, consts, state):
+            with hlo.iteration("while", state[0]) if counts else nullcontext():
+                return hlo.inline(program, [*consts, *state[counts:]])
+
+        def step(*state):
+            count = [hlo.op("add", i, hlo.constant(1, i.dtype), result=i) for i in state[:counts]]
+            return [*count, *run(body_jaxpr, body_consts, state)]
+
         return hlo.while_loop(
-            carry,
-            lambda *carry: hlo.inline(cond_jaxpr, [*cond_consts, *carry])[0],
-            lambda *carry: hlo.inline(body_jaxpr, [*body_consts, *carry]),
+            [*start, *carry],
+            lambda *state: run(cond_jaxpr, cond_consts, state)[0],
+            step,
             cond_jaxpr.effectful or body_jaxpr.effectful,
-        )
+        )[counts:]
 
     def jvp(self, primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts, **rest):
         cond_consts, body_consts, carry = cut(primals, cond_nconsts, body_nconsts)

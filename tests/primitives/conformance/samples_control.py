@@ -20,6 +20,7 @@ from namoo.control.callback import (
     pure_callback,
     pure_callback_p,
 )
+from namoo.control.check import check, require_p
 from namoo.control.cond import cond_of_each_p, cond_p
 from namoo.control.scan import scan_p
 from namoo.control.solves import custom_linear_solve, linear_solve_p
@@ -500,6 +501,7 @@ SOLVES = [
     Sample(io_callback_p, [x], call=called_with_effects, diff=(), oracle=lambda a: [2 * a]),
     Sample(debug_callback_p, [x], call=lambda a: debug_callback(list, a) or []),
     Sample(debug_print_p, [x], call=lambda a: debug.print("{}", a) or []),
+    Sample(require_p, [x], call=lambda a: check(lt(a, full_like(a, 1e3)), "{}", a) or []),
 ]
 
 SAMPLES = [*CALLS, *BRANCHES, *LOOPS, *COLLECTIVES, *SOLVES]

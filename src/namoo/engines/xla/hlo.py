@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from namoo._base import dtypes
+from namoo.analysis.checks import in_loops
 from namoo.core.avals import ShapedArray
 from namoo.engines.xla.collectives import Collectives
 
@@ -248,6 +249,8 @@ class Emitter(Collectives):
         self.inputs: list[ShapedArray] = []
         self.token: Value | None = None
         """The token of the last effect."""
+        self.iterations: list[tuple[str, Value]] = []
+        """The loops around, and the numbers of their iterations."""
 
     ints = staticmethod(ints)
     flags = staticmethod(flags)
@@ -584,6 +587,29 @@ class Emitter(Collectives):
             )
         regions = [self.region([], branch) for branch in branches]
         return self.op("case", index, result=[_kind(r) for r in results], regions=regions)
+
+    @contextmanager
+    def iteration(self, loop: str, number: Value) -> Iterator[None]:
+        """Emit a loop's body; errors raised inside name the iteration."""
+        self.iterations.append((loop, number))
+        yield
+        self.iterations.pop()
+
+    def require(
+        self, operands: Sequence[Value], evaluate: Callable[..., Any], holds: Value
+    ) -> list[Value]:
+        """Call a Python function that raises, unless a condition holds."""
+        names, numbers = [name for name, _ in self.iterations], [i for _, i in self.iterations]
+
+        def raising(*arrays):
+            values, turns = arrays[: len(operands)], arrays[len(operands) :]
+            with in_loops(names, turns):
+                return evaluate(*values)
+
+        def fail() -> Sequence[Value]:
+            return self.module.host(self, raising, [*operands, *numbers], result=[], effect=True)
+
+        return self.case(self.convert(holds, np.int32), [fail, list], [], effects=True)
 
     def order(self) -> Value:
         """The token of the last effect."""
