@@ -67,6 +67,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "example_libraries",
         "experimental",
         "export",
+        "ffi",
         "extend",
         "flatten_util",
         "image",

@@ -76,7 +76,9 @@ class Host:
         ]
         # The callee may keep its operands beyond the call, so they must not be in the arena.
         values = [a.copy() for a in arrays[: len(operands)]]
-        turns = view(pointers[count - 1] or 0, (len(names),), np.dtype(np.int64)) if names else ()
+        turns: Any = ()
+        if names:
+            turns = view(pointers[count - 1] or 0, (len(names),), np.dtype(np.int64))
         with set_trace(eval_trace), floating_errors_ignored(), in_loops(names or (), turns):
             out = primitive.evaluate(*values, **params)
         out = out if primitive.multiple_results else [out]
