@@ -121,7 +121,7 @@ def test_examples_that_have_stopped_add_no_nan(name):
     def f(x, w):
         return lax.while_loop(lambda x: x > 0.5, lambda x: jnp.sqrt(x) - 0.2, x, max_steps=9) * w
 
-    found = BATCHED[name](f)(np.float32([3.0, 0.0]), 1.0)
+    found = BATCHED[name](f)(np.array([3.0, 0.0], np.float32), 1.0)
     assert all(np.all(np.isfinite(x)) for x in found)
 
 

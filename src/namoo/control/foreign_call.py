@@ -209,7 +209,7 @@ def _address(function: Any) -> tuple[str, int]:
     address = getattr(function, "address", None)
     if isinstance(address, int):
         return name, address
-    if isinstance(function, ctypes._CFuncPtr):
+    if isinstance(function, ctypes._CFuncPtr):  # type: ignore[attr-defined]
         return name, ctypes.cast(function, ctypes.c_void_p).value or 0
     raise TypeError(
         f"native_call: {short(function)} is no compiled function. Pass an address, a function of a "
