@@ -31,8 +31,9 @@ class ResizeMethod(enum.Enum):
     with a = -0.5, CUBIC_PYTORCH the same with a = -0.75, as PyTorch and OpenCV have it, LANCZOS3
     and LANCZOS5 windowed sincs, AREA the mean over the area of an element.
 
-    >>> ResizeMethod.from_string("bilinear")
-    <ResizeMethod.LINEAR: 1>
+    Example:
+        >>> ResizeMethod.from_string("bilinear")
+        <ResizeMethod.LINEAR: 1>
     """
 
     NEAREST = 0
