@@ -47,6 +47,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "shortcuts": (  # the tables, which `eager` loads by name
         "eager.arranging",
         "eager.creation",
+        "eager.custom_rules",
         "eager.elementwise",
         "eager.indexing",
         "eager.linalg",
