@@ -185,7 +185,7 @@ def scale_and_translate(
 
     Args:
         image: an array.
-        shape: the shape of the result; axes that are not in `spatial_dims` stay as they are.
+        shape: the shape of the result; axes that are not in `spatial_dims` stay unchanged.
         spatial_dims: the axes to be scaled and moved.
         scale: a vector of factors, one for each of these axes.
         translation: a vector of offsets, one for each of these axes.

@@ -93,7 +93,7 @@ class Scan(ProgramPrimitive):
         while True:
             jaxpr = prune(dce(closed.jaxpr, [*carry, *ys]))
             needed = reads(jaxpr)
-            # What the next step reads, this one must return.
+            # A carry that the next iteration reads must be returned by this one.
             wanted = [c or n for c, n in zip(carry, needed[num_consts:], strict=False)]
             if wanted == carry:
                 break
@@ -367,8 +367,9 @@ def one_by_one(
 ) -> tuple[list[Any], list[int]] | None:
     """The results of an operation for a batch, by a loop over its examples.
 
-    Where examples take different branches or stop apart, others are computed for nothing when they
-    are computed together, and what `config.strict` or a check finds there is no mistake.
+    If examples take different branches, or stop after different numbers of iterations, a batched
+    computation also computes values that are discarded. Errors that `config.strict` or a check
+    would find in these are not the user's, so each example is computed by itself.
 
     Returns:
         None if the programs in `params` combine examples, so that they must run together.

@@ -246,7 +246,7 @@ class custom_jvp(_Custom):
     symbolic_zeros = False
 
     def _namoo_identity(self) -> tuple | None:
-        """What decides a call, see `memo.identity`; None while the rule is not known yet."""
+        """Everything that a call depends on, for `memo.identity`; None until there is a rule."""
         if self.jvp is None:
             return None
         return self.fun, self.nondiff_argnums, self.jvp, self.symbolic_zeros
@@ -365,7 +365,7 @@ class custom_vjp(_Custom):
     optimize_remat = False
 
     def _namoo_identity(self) -> tuple | None:
-        """What decides a call, see `memo.identity`; None while the rule is not known yet."""
+        """Everything that a call depends on, for `memo.identity`; None until there is a rule."""
         if self.fwd is None:
             return None
         options = self.symbolic_zeros, self.optimize_remat

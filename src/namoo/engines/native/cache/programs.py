@@ -107,7 +107,7 @@ def keep(
     loops: Sequence[JaxprEqn | None],
     consts: Sequence[np.ndarray],
 ) -> None:
-    """Cache a program, unless it refers to something that is not part of its fingerprint."""
+    """Cache a program, unless it refers to anything that is not part of its fingerprint."""
     named = (*equations, *consts)
     held = (mark.equations, mark.arrays) if named or loops else ()
     numbers = {id(x): i for things in held for i, x in enumerate(things)}
