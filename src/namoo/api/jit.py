@@ -297,8 +297,8 @@ class Jitted(dispatch.Dispatcher):
         refuse_overlap(self._nums, self._names, *self._donated)
         self._keep_unused = options["keep_unused"]
         self._engine = options["engine"]
-        told = any(x is not None for x in options["shardings"])
-        self._shardings = jit_shardings.Shardings.of(*options["shardings"]) if told else None
+        given = any(x is not None for x in options["shardings"])
+        self._shardings = jit_shardings.Shardings.of(*options["shardings"]) if given else None
         self._options = (self._nums, self._names, self._inline, self._keep_unused)
         if any(self._donated):
             self._options += (self._donated,)
@@ -404,8 +404,8 @@ class Jitted(dispatch.Dispatcher):
         """Whether the program runs on devices of its own, given the operands that it uses."""
         if traced.placed is None:
             # Whether the program itself names devices; arguments are checked at each call.
-            told = self._shardings is not None and self._shardings.are_elsewhere()
-            traced.placed = told or uses_several_devices(traced.program.jaxpr)
+            elsewhere = self._shardings is not None and self._shardings.are_elsewhere()
+            traced.placed = elsewhere or uses_several_devices(traced.program.jaxpr)
         if traced.placed:
             return True
         # Uncommitted arrays on the device where XLA runs programs anyway need no placement.

@@ -18,7 +18,7 @@ from namoo.transforms.batch import Axis, batch_jaxpr, batch_to, to_front
 from namoo.transforms.discharge import discharged, put_back, values_of
 from namoo.transforms.jvp import jvp_jaxpr
 from namoo.transforms.linear import LinearizedProgram, linearize_jaxpr, tangents_out
-from namoo.transforms.program import ProgramPrimitive
+from namoo.transforms.program import ProgramPrimitive, split_equation
 from namoo.transforms.stage import stage_closed
 from namoo.transforms.transpose import backward_pass
 
@@ -117,26 +117,9 @@ class Scan(ProgramPrimitive):
         )
 
     def split_by_policy(self, eqn, part):
-        closed = eqn.params["jaxpr"]
-        kept, forward, again = part(closed.jaxpr)
-        if not kept:
-            return None
         # Each step's values are stacked as results of one loop, and read as `xs` of the other.
-        forward = forward.replace(outvars=[*forward.outvars, *kept])
-        again = again.replace(invars=[*again.invars, *kept])
         length = eqn.params["length"]
-        given = [Var(v.aval.update(shape=(length, *v.aval.shape))) for v in kept]
-        return (
-            eqn.replace(
-                outvars=[*eqn.outvars, *given],
-                params={**eqn.params, "jaxpr": ClosedJaxpr(forward, closed.consts)},
-            ),
-            eqn.replace(
-                invars=[*eqn.invars, *given],
-                params={**eqn.params, "jaxpr": ClosedJaxpr(again, closed.consts)},
-            ),
-            given,
-        )
+        return split_equation(eqn, part, lambda a: a.update(shape=(length, *a.shape)))
 
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["jaxpr"].out_avals]
