@@ -51,11 +51,11 @@ class SourcedEmitter(Emitter):
         return results
 
     def _remember(self, key, eqn, operands, results):
-        """Keep no recipes: every equation goes through its rule."""
+        """Keep no recipes, so that every equation runs its rule and is recorded."""
 
 
 class _Value(NamedTuple):
-    """What a program needs memory for."""
+    """A value in the arena, for the message about its size."""
 
     size: int
     what: str
@@ -63,7 +63,7 @@ class _Value(NamedTuple):
 
 
 def no_memory(closed: ClosedJaxpr, result: int | None) -> str:
-    """The message for a program without memory for a result, or for all values in between."""
+    """The message for an allocation that failed: of one result, or of the arena."""
     name = closed.jaxpr.name or "function"
     if result is not None:
         var = closed.jaxpr.outvars[result]

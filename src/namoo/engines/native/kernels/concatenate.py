@@ -1,7 +1,7 @@
 """Concatenation, padding, and writing a slice.
 
-Each piece is copied row by row. Where the array that a slice is written into is not read later, its
-buffer becomes the result's, and only the slice is written.
+Each piece is copied row by row. If the array that a slice is written into is not read later, the
+result takes over its buffer, and only the slice is written.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def copy_block(
 
 
 class Join(Routine):
-    """Arrays one after another along an axis."""
+    """Concatenates arrays along an axis."""
 
     def __init__(self, axis: int, xs: Sequence[Node]):
         self.axis = axis
@@ -89,9 +89,9 @@ class Join(Routine):
 
 
 class Write(Step):
-    """The first operand with the second written into it, at the starts in the others.
+    """Writes the second operand into the first, at the starts in the others.
 
-    The first operand's buffer becomes the result's if nothing reads it later.
+    The result takes over the buffer of the first operand if nothing reads it later.
     """
 
     takes_over = {0: 0}
