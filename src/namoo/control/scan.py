@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from namoo._base.caches import per_program
 from namoo.analysis.checks import in_loop
 from namoo.analysis.dead_code import chosen, dce, dependent, prune, reads
 from namoo.core.avals import aval_of
@@ -87,34 +88,13 @@ class Scan(ProgramPrimitive):
         return [*carry, *dependent(jaxpr, given)[num_carry:]]
 
     def narrowed(self, eqn, used):
-        params, closed = eqn.params, eqn.params["jaxpr"]
-        num_consts, num_carry = params["num_consts"], params["num_carry"]
-        carry, ys = list(used[:num_carry]), used[num_carry:]
-        while True:
-            jaxpr = prune(dce(closed.jaxpr, [*carry, *ys]))
-            needed = reads(jaxpr)
-            # A carry that the next iteration reads must be returned by this one.
-            wanted = [c or n for c, n in zip(carry, needed[num_consts:], strict=False)]
-            if wanted == carry:
-                break
-            carry = wanted
-        needed[num_consts : num_consts + num_carry] = carry
-        jaxpr = jaxpr.replace(invars=chosen(jaxpr.invars, needed))
+        needed, kept, params = _narrowed(eqn.params, used)
         outvars = [
             DropVar(v.aval) if not u else v
-            for v, u, keep in zip(eqn.outvars, used, [*carry, *ys], strict=True)
+            for v, u, keep in zip(eqn.outvars, used, kept, strict=True)
             if keep
         ]
-        return eqn.replace(
-            invars=chosen(eqn.invars, needed),
-            outvars=outvars,
-            params={
-                **params,
-                "jaxpr": ClosedJaxpr(jaxpr, closed.consts),
-                "num_consts": sum(needed[:num_consts]),
-                "num_carry": sum(carry),
-            },
-        )
+        return eqn.replace(invars=chosen(eqn.invars, needed), outvars=outvars, params=params)
 
     def split_by_policy(self, eqn, part):
         # Each step's values are stacked as results of one loop, and read as `xs` of the other.
@@ -259,7 +239,19 @@ class Scan(ProgramPrimitive):
             carry = [a or b for a, b in zip(carry, outs, strict=True)]
             nonzeros = [*nonzeros[:num_consts], *carry, *nonzeros[num_consts + num_carry :]]
 
-    def transpose(self, cts, *operands, jaxpr, length, reverse, num_consts, num_carry, unroll):
+    def transpose(self, cts, *operands, **params):
+        # A carry without cotangent that no other one needs is left out: zeros in its place, times
+        # NaN or infinity, are NaN.
+        used = [not is_zero(ct) for ct in cts]
+        if all(used):
+            return self._transpose(cts, *operands, **params)
+        needed, kept, narrow = _narrowed(params, used)
+        if all(kept):
+            return self._transpose(cts, *operands, **params)
+        outs = iter(self._transpose(chosen(cts, kept), *chosen(operands, needed), **narrow))
+        return [next(outs) if n else None for n in needed]
+
+    def _transpose(self, cts, *operands, jaxpr, length, reverse, num_consts, num_carry, unroll):
         rest = {"length": length, "unroll": unroll}
         consts, carry, xs = cut(operands, num_consts, num_carry)
         linear_carry = _dependent_carries(
@@ -509,6 +501,35 @@ def _transposed_body(jaxpr: ClosedJaxpr, consts, xs, counters, ct_carry, has_ct)
         *(a.tangent() for a, has in zip(y_avals, has_ct, strict=True) if has),
     ]
     return stage_closed(body, avals, jaxpr.jaxpr.name)
+
+
+@per_program("scan of used results", keyed_by="used results, numbers of constants and carries")
+def _narrow_program(closed: ClosedJaxpr, used: tuple[bool, ...], num_consts: int, num_carry: int):
+    """Return which operands and results a scan has that computes the used results, and its body.
+
+    Carries that others depend on are among its results.
+    """
+    carry, ys = list(used[:num_carry]), used[num_carry:]
+    while True:
+        jaxpr = prune(dce(closed.jaxpr, [*carry, *ys]))
+        needed = reads(jaxpr)
+        # A carry that the next iteration reads must be returned by this one.
+        wanted = [c or n for c, n in zip(carry, needed[num_consts:], strict=False)]
+        if wanted == carry:
+            break
+        carry = wanted
+    needed[num_consts : num_consts + num_carry] = carry
+    jaxpr = jaxpr.replace(invars=chosen(jaxpr.invars, needed))
+    return needed, [*carry, *ys], jaxpr
+
+
+def _narrowed(params: dict[str, Any], used: Sequence[bool]):
+    """`_narrow_program`, with the parameters of the scan instead of its body."""
+    closed, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
+    needed, kept, jaxpr = _narrow_program(closed, tuple(used), num_consts, num_carry)
+    body = ClosedJaxpr(jaxpr, closed.consts)
+    counts = {"num_consts": sum(needed[:num_consts]), "num_carry": sum(kept[:num_carry])}
+    return needed, kept, {**params, "jaxpr": body, **counts}
 
 
 def _dependent_carries(jaxpr: Jaxpr, given: Sequence[bool], num_consts: int, num_carry: int):
