@@ -35,6 +35,7 @@ ON_THE_DEFAULT_ENGINE = {
     "test_examples",
     "test_grad",
     "test_guide",
+    "test_inspect",
     "test_jit",
     "test_layers",
     "test_lessons",

@@ -70,6 +70,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "extend",
         "flatten_util",
         "image",
+        "inspect",
         "interpreters",
         "launch",
         "lib",

@@ -67,11 +67,12 @@ def transpose_equations(
         source: the user's line of all equations, where they have none of their own.
     """
     location = source_context
-    outer = location.eqn, location.operation
+    outer = location.eqn, location.operation, location.backward
+    location.backward = True
     try:
         return _transpose_equations(jaxpr, consts, inputs, cts, before, source, location)
     finally:
-        location.eqn, location.operation = outer
+        location.eqn, location.operation, location.backward = outer
 
 
 @replays_equations
