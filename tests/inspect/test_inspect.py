@@ -97,7 +97,7 @@ def test_timers_change_no_result_and_add_up_to_the_call(name):
 def test_lines_have_all_the_time_of_kernels(name):
     report = namoo.inspect(PROGRAMS[name], W, X)
     assert report.seconds == pytest.approx(sum(kernel.seconds for kernel in report.kernels))
-    assert 0 < report.seconds <= report.timed_wall
+    assert report.timed_wall is not None and 0 < report.seconds <= report.timed_wall
     for kernel in report.kernels:
         assert kernel.number in {n for one in report.lines for n in one.kernels}
     assert all(one.file == __file__ for one in report.lines)

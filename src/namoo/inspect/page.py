@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from namoo._base import html
+from namoo._base import html, units
 from namoo._base.html import escape
-from namoo.inspect import source, units
+from namoo.inspect import source
 from namoo.inspect.text import headline
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from namoo.inspect import source, units
+from namoo._base import units
+from namoo.inspect import source
 
 if TYPE_CHECKING:
     from namoo.inspect.report import Inspection
