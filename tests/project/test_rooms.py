@@ -71,6 +71,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "extend",
         "flatten_util",
         "image",
+        "inspect",
         "interpreters",
         "launch",
         "lib",
