@@ -1,5 +1,6 @@
 """What works, and what it says, where an optional package is not installed."""
 
+import subprocess
 import sys
 
 import numpy as np
@@ -52,3 +53,28 @@ def test_without_scipy_transforms_are_numpys(absent, dtype, n):
         found = fft.fft_p.evaluate(x, fft_type=fft.FftType[kind], fft_lengths=length)
         assert found.dtype == wanted.dtype
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+WITHOUT_ML_DTYPES = """
+import subprocess
+import sys
+sys.modules["ml_dtypes"] = None
+import namoo, namoo.numpy as jnp
+print(jnp.zeros(2).dtype, jnp.finfo("float16").bits, jnp.promote_types("int8", "float16"))
+for dtype in (jnp.bfloat16, "bfloat16", namoo.dtypes.bfloat16, jnp.float8_e5m2):
+    try:
+        print(jnp.ones(2).astype(dtype))
+    except TypeError as error:
+        print(str(error).split(",")[0])
+"""
+
+
+def test_without_ml_dtypes_its_types_say_what_to_install():
+    out = subprocess.run(
+        [sys.executable, "-c", WITHOUT_ML_DTYPES], capture_output=True, text=True, check=True
+    ).stdout
+    assert out.splitlines() == [
+        "float32 16 float16",
+        *["dtype bfloat16 needs the package ml_dtypes"] * 3,
+        "dtype float8_e5m2 needs the package ml_dtypes",
+    ]
