@@ -48,33 +48,34 @@ for (const name of readdirSync(join(here, "python"))) cpSync(join(here, "python"
 const python = await loadPyodide();
 python.FS.mkdirTree("/site");
 python.FS.mount(python.FS.filesystems.NODEFS, { root: site }, "/site");
-writeFileSync(join(out, "packages.json.gz"), gzipSync(pack(python), { level: 9 }));
+writeFileSync(join(out, "packages.gz"), gzipSync(pack(python), { level: 9 }));
 rmSync(unpacked, { recursive: true, force: true });
 console.log(`${basename(out)}: Pyodide ${python.version}`);
 process.exit(0); // Pyodide keeps node alive
 
-// The files as one list [name, base64], modules compiled and without their tests.
+// All files in one piece: the length of a list of names and sizes, the list, and the contents. Modules are compiled.
 function pack(python) {
-  python.globals.set("site", "/site");
-  return python.runPython(`
-import base64, json, marshal, importlib.util
+  const made = python.runPython(`
+import importlib.util, json, marshal
 from pathlib import Path
 
 LEFT_OUT = {"tests", "__pycache__", "f2py", "include", "distutils", "testing", "_pyinstaller", "doc"}
-files = []
-for path in sorted(Path(site).rglob("*")):
-    name = path.relative_to(site)
+names, contents = [], []
+for path in sorted(Path("/site").rglob("*")):
+    name = path.relative_to("/site")
     if not path.is_file() or LEFT_OUT & set(name.parts[1:-1]) or path.suffix in (".pyi", ".a", ".h", ".pxd", ".typed"):
+        continue
+    if path.suffix == ".so" and name.parts[0] == "namoo":  # the C++ part of this machine
         continue
     data = path.read_bytes()
     if path.suffix == ".py":
-        place = f"/lib/python3.12/site-packages/{name}"
-        code = compile(data, place, "exec", dont_inherit=True)
+        code = compile(data, f"/lib/python3.12/site-packages/{name}", "exec", dont_inherit=True)
         data = importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(code)
         name = name.with_suffix(".pyc")
-    elif path.suffix == ".so" and name.parts[0] == "namoo":
-        continue
-    files.append([str(name), base64.b64encode(data).decode()])
-json.dumps(files)
+    names.append([str(name), len(data)])
+    contents.append(data)
+index = json.dumps(names).encode()
+b"".join([len(index).to_bytes(4, "little"), index, *contents])
 `);
+  return made.toJs();
 }

@@ -4,27 +4,30 @@ import { loadPyodide } from "./pyodide/pyodide.mjs";
 const here = new URL(".", import.meta.url).href;
 const SITE = "/lib/python3.12/site-packages";
 
-async function packages() {
-  const response = await fetch(`${here}packages.json.gz`);
-  const plain = response.headers.get("Content-Encoding") === "gzip"; // the browser has unpacked it
-  const stream = plain ? response.body : response.body.pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).json();
-}
-
-function bytes(text) {
-  return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+// The files of the packages: pairs of a name and its bytes.
+async function* packages() {
+  const response = await fetch(`${here}packages.gz`);
+  const unpacked = response.headers.get("Content-Encoding") === "gzip"; // the browser has done it
+  const stream = unpacked ? response.body : response.body.pipeThrough(new DecompressionStream("gzip"));
+  const data = await new Response(stream).arrayBuffer();
+  const end = 4 + new DataView(data).getUint32(0, true);
+  let start = end;
+  for (const [name, size] of JSON.parse(new TextDecoder().decode(data.slice(4, end)))) {
+    yield [name, new Uint8Array(data, start, size)];
+    start += size;
+  }
 }
 
 async function start(interrupts) {
-  const [python, files] = await Promise.all([loadPyodide({ indexURL: `${here}pyodide/` }), packages()]);
-  for (const [name, data] of files) {
+  const files = Array.fromAsync(packages());
+  const python = await loadPyodide({ indexURL: `${here}pyodide/` });
+  for (const [name, data] of await files) {
     const path = `${SITE}/${name}`;
     python.FS.mkdirTree(path.slice(0, path.lastIndexOf("/")));
-    python.FS.writeFile(path, bytes(data));
+    python.FS.writeFile(path, data);
   }
   if (interrupts) python.setInterruptBuffer(interrupts);
-  const shell = python.pyimport("shell");
-  return { python, shell };
+  return { python, shell: python.pyimport("shell") };
 }
 
 let started;
