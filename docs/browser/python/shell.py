@@ -2,8 +2,12 @@
 
 import ast
 import linecache
+import os
 import sys
 import traceback
+
+# A browser has neither a compiler nor the C++ part, and that is no news to the reader.
+os.environ |= {"NAMOO_ENGINE": "interpreter", "NAMOO_RUNTIME": "python"}
 
 NAMES: dict = {"__name__": "__main__"}
 PICTURES = {"_repr_svg_": "image/svg+xml", "_repr_html_": "text/html"}
