@@ -82,13 +82,13 @@ async function lesson(folder, name) {
   const first = (performance.now() - started) / 1000;
   times.push(first);
   await finished(page);
-  const found = await page.$$eval(".cell", (boxes) => boxes.map((box) => ({ state: box.dataset.state, text: box.querySelector(".cell-output").textContent })));
-  const cells = data.cells.filter((cell) => ["code", "raises", "exercise"].includes(cell.kind));
+  const found = await page.$$eval(".cell", (boxes) => boxes.map((box) => ({ state: box.dataset.state, text: box.querySelector(".cell-output").textContent, printed: [...box.querySelectorAll(".cell-out")].map((block) => block.textContent).join("") })));
+  const cells = data.cells.filter((cell) => ["code", "native", "raises", "exercise"].includes(cell.kind));
   cells.forEach((cell, number) => {
-    const { state, text } = found[number];
+    const { state, text, printed } = found[number];
     const where = `cell ${number + 1} of ${name}`;
-    if (cell.kind === "code") ensure(state === "ok", `${where}: ${state}\n${text}`);
-    if (cell.kind === "code") ensure(agrees(cell.output, text), `${where} prints\n${text}\nand not\n${cell.output}`);
+    if (["code", "native"].includes(cell.kind)) ensure(state === "ok", `${where}: ${state}\n${text}`);
+    if (cell.kind === "code") ensure(agrees(cell.output, printed), `${where} prints\n${printed}\nand not\n${cell.output}`);
     if (cell.kind === "raises") ensure(state === "error" && text.includes(cell.output.split(/[:\s]/)[0]), `${where}: ${text}`);
     if (cell.kind === "exercise") ensure(state === "error" && text.length > 5, `${where} holds before it is solved`);
   });

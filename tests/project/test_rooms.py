@@ -72,6 +72,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "image",
         "interpreters",
         "launch",
+        "lessons",
         "lib",
         "pytest_plugin",
         "nn",

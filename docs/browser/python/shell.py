@@ -71,13 +71,14 @@ def show(value, display) -> None:
         if not isinstance(value, type) and hasattr(value, method):
             display(mime, getattr(value, method)())
             return
-    print(repr(value))
+    display("text/plain", repr(value))
 
 
 def describe(error: BaseException) -> dict[str, str]:
     """The error as in a terminal, without the frames of this file."""
     frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+    own = describe.__code__.co_filename
+    while frames is not None and frames.tb_frame.f_code.co_filename == own:
         frames = frames.tb_next
     text = "".join(traceback.format_exception(type(error), error, frames))
     return {"error": text, "kind": type(error).__name__}

@@ -7,7 +7,7 @@ import { Output } from "./output.js";
 import { note } from "./progress.js";
 import { words } from "./words.js";
 
-const RUNS = ["code", "raises", "exercise"];
+const RUNS = ["code", "native", "raises", "exercise"];
 const page = JSON.parse(document.getElementById("namoo-cells").textContent);
 const kernel = new Kernel();
 const status = element("span", { className: "cell-status" });

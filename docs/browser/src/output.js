@@ -26,7 +26,8 @@ export class Output {
   }
 
   display(mime, content) {
-    if (mime === "image/svg+xml") {
+    if (mime === "text/plain") this.text("result", content);
+    else if (mime === "image/svg+xml") {
       // As an image: what is drawn cannot run scripts.
       const source = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(content)}`;
       this.box.append(element("img", { className: "cell-picture", src: source, alt: "" }));

@@ -178,7 +178,8 @@ def _svg(figure):
     ]
     if title := figure.words.get("title"):
         parts.append(
-            f'<text x="{WIDTH / 2}" y="22" text-anchor="middle" font-size="14">{escape(title)}</text>'
+            f'<text x="{WIDTH / 2}" y="22" text-anchor="middle" font-size="14">'
+            f"{escape(title)}</text>"
         )
     curves = [mark for mark in figure.marks if mark[0] != "image"]
     for mark in figure.marks:
@@ -198,9 +199,10 @@ def _image(image):
         for j in range(columns):
             grey = (image[i, j] - low) / ((high - low) or 1)
             levels = np.broadcast_to(np.clip(255 * grey, 0, 255).astype(int), 3)
+            colour = f"rgb({levels[0]},{levels[1]},{levels[2]})"
             yield (
-                f'<rect x="{left + j * side:.1f}" y="{TOP + i * side:.1f}" width="{side + 0.3:.1f}" '
-                f'height="{side + 0.3:.1f}" fill="rgb({levels[0]},{levels[1]},{levels[2]})"/>'
+                f'<rect x="{left + j * side:.1f}" y="{TOP + i * side:.1f}" '
+                f'width="{side + 0.3:.1f}" height="{side + 0.3:.1f}" fill="{colour}"/>'
             )
 
 
@@ -230,8 +232,8 @@ def _axes(figure, curves):
         pixels[axis] = pixel
     x, y = pixels["x"], pixels["y"]
     yield (
-        f'<rect x="{LEFT}" y="{TOP}" width="{WIDTH - RIGHT - LEFT}" height="{HEIGHT - BOTTOM - TOP}" '
-        'fill="none" stroke="#444"/>'
+        f'<rect x="{LEFT}" y="{TOP}" width="{WIDTH - RIGHT - LEFT}" '
+        f'height="{HEIGHT - BOTTOM - TOP}" fill="none" stroke="#444"/>'
     )
     for axis in ("x", "y"):
         low, high, log = ranges[axis]
@@ -239,7 +241,8 @@ def _axes(figure, curves):
             text = f"1e{tick:.0f}" if log else f"{tick:g}"
             at = pixels[axis](10.0**tick if log else tick)
             if axis == "x":
-                yield f'<text x="{at:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{text}</text>'
+                low_edge = HEIGHT - BOTTOM + 16
+                yield f'<text x="{at:.1f}" y="{low_edge}" text-anchor="middle">{text}</text>'
             else:
                 yield f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{text}</text>'
             if figure.grid:
@@ -250,7 +253,8 @@ def _axes(figure, curves):
                 )
                 yield f'<line {line} stroke="#ddd"/>'
     if word := figure.words.get("x"):
-        yield f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 10}" text-anchor="middle">{escape(word)}</text>'
+        middle = (LEFT + WIDTH - RIGHT) / 2
+        yield f'<text x="{middle}" y="{HEIGHT - 10}" text-anchor="middle">{escape(word)}</text>'
     if word := figure.words.get("y"):
         yield (
             f'<text transform="translate(16 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" '
@@ -265,7 +269,8 @@ def _axes(figure, curves):
         if kind in ("line", "dashes"):
             path = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
             dashes = ' stroke-dasharray="6 4"' if kind == "dashes" else ""
-            yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.8"{dashes}/>'
+            stroke = f'stroke="{colour}" stroke-width="1.8"{dashes}'
+            yield f'<polyline points="{path}" fill="none" {stroke}/>'
         elif kind == "points":
             yield from (
                 f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in points
