@@ -74,6 +74,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "inspect",
         "interpreters",
         "launch",
+        "lessons",
         "lib",
         "pytest_plugin",
         "nn",
