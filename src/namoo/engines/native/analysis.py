@@ -20,10 +20,10 @@ class ArrayInMemory(NamedTuple):
     """An array that is in memory when a program needs the most.
 
     Attributes:
-      size: its bytes.
-      role: "argument", "result" or "temporary".
-      what: its type, or what the memory is for.
-      source: the user's line that computes it.
+        size: its bytes.
+        role: "argument", "result" or "temporary".
+        what: its type, or what the memory is for.
+        source: the user's line that computes it.
     """
 
     size: int

@@ -105,7 +105,7 @@ class Plan:
         """The steps in order: what each computes, and where its results are.
 
         Args:
-          lines_of: the user's lines of a step, as text.
+            lines_of: the user's lines of a step, as text.
         """
         lines = []
         for number, group in enumerate(self.steps):

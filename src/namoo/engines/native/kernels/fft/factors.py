@@ -38,9 +38,9 @@ def radices(n: int, lanes: int) -> tuple[int, ...]:
     """The radix of each pass.
 
     Args:
-      n: the length.
-      lanes: the first radix is a power of two up to this many, if there is one. The passes after
-        it work on runs of at least so many contiguous elements.
+        n: the length.
+        lanes: the first radix is a power of two up to this many, if there is one. The passes after
+          it work on runs of at least so many contiguous elements.
     """
     found = primes(n)
     twos, odd = found.count(2), [p for p in found if p > 2]

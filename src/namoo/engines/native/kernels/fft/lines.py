@@ -49,15 +49,15 @@ class Lines(Routine):
     """Transforms of lines; the operands are the array and `table()`.
 
     Args:
-      elem: the type of the elements, c64 or c128.
-      n: the number of elements of a line.
-      groups, lines: the numbers of groups, and of lines of a group.
-      source, target: where the elements are. The elements, or the lines, are contiguous.
-      inverse: whether the sign of the exponent is +.
-      scale: a factor of the results.
-      total: 0; or the length of a transform of which this is the first half: results are
-        multiplied with exp(-2πi k·line/total).
-      closed: whether the first result is written once more, after the last.
+        elem: the type of the elements, c64 or c128.
+        n: the number of elements of a line.
+        groups, lines: the numbers of groups, and of lines of a group.
+        source, target: where the elements are. The elements, or the lines, are contiguous.
+        inverse: whether the sign of the exponent is +.
+        scale: a factor of the results.
+        total: 0; or the length of a transform of which this is the first half: results are
+          multiplied with exp(-2πi k·line/total).
+        closed: whether the first result is written once more, after the last.
     """
 
     def __init__(

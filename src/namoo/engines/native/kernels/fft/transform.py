@@ -30,10 +30,10 @@ def fft(emit: Emitter, x: Node, kind: str, lengths: tuple[int, ...]) -> Node:
     """A transform over the last axes.
 
     Args:
-      emit: the emitter.
-      x: the operand.
-      kind: FFT, IFFT, RFFT or IRFFT.
-      lengths: of the transformed axes; for IRFFT those of the result.
+        emit: the emitter.
+        x: the operand.
+        kind: FFT, IFFT, RFFT or IRFFT.
+        lengths: of the transformed axes; for IRFFT those of the result.
     """
     out = emit.avals[0]
     if 0 in x.shape or 0 in out.shape:
