@@ -1,9 +1,9 @@
 """Conditions that native code checks: those of `config.strict`, and those of `namoo.check`.
 
-A condition of `strict` becomes the index of the first element that violates it, which is an
-ordinary reduction, and a step that tests that number. If there is such an element, the step stores
-the iteration numbers of the loops around it and calls the host, where `Failure` raises the
-exception. Without `strict` none of this is emitted.
+A condition of `strict` becomes two nodes: an ordinary reduction that finds the first element which
+violates it, and a step that tests the result. If there is such an element, the step stores the
+iteration numbers of the enclosing loops and calls the host, where `Failure` raises the exception.
+Without `strict` none of this is emitted.
 
 A condition of `namoo.check` is reduced to one boolean. If it is false, the host evaluates the
 equation, which raises the user's exception.
@@ -49,7 +49,7 @@ class Failure(Primitive):
 
 
 class HostCheck(Primitive):
-    """Checks elements of a type that native code does not compute with."""
+    """Checks elements of a type that native code does not support."""
 
     name, multiple_results = "check", True
 
@@ -63,7 +63,7 @@ class HostCheck(Primitive):
 
 
 def _as_operands(guard: Guard | Overflow, given: Sequence[np.ndarray]) -> Any:
-    """The operands of the equation that a condition is about, by their numbers."""
+    """The operands that a condition is about, in the positions that they have in the equation."""
     return {guard.operand: given[0]} if isinstance(guard, Guard) else given
 
 
