@@ -25,6 +25,11 @@ class ForeignCall(PureCallback):
     name = "ffi_call"
 
     def evaluate(self, *values, target, arguments, result_avals, layouts, aliases, **rest):
+        if not target.address:
+            raise ValueError(
+                f"No FFI target {target.name!r} is registered for the CPU; see register_ffi_target."
+                + at_user_line()
+            )
         orders = layouts[len(values) :]
         results = [np.empty(a.shape, getattr(a.dtype, "numpy", a.dtype)) for a in result_avals]
         sources = [_in_order(x, o) for x, o in zip(values, layouts, strict=False)]
@@ -61,6 +66,8 @@ class ForeignCall(PureCallback):
         )
 
     def native(self, emit, *operands, layouts, target, arguments, result_avals, aliases, **rest):
+        if not target.address:
+            raise emit.unsupported()
         moved = [_reorder(emit, x, order) for x, order in zip(operands, layouts, strict=False)]
         orders = layouts[len(operands) :]
         outs = emit.foreign(target, arguments, operands, moved, orders, aliases)

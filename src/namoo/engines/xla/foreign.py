@@ -9,10 +9,10 @@ import numpy as np
 
 from namoo._base.foreign import Target
 from namoo.engines.xla import pjrt
-from namoo.engines.xla.hlo import Emitter, Value, element, kind_of, number
+from namoo.engines.xla.hlo import Emitter, Value, dense, element, kind_of, number
 
-_registered: set[str] = set()
-"""Names that XLA knows; they live as long as the process."""
+_registered: dict[str, int] = {}
+"""The addresses of handlers by the name that XLA knows; they live as long as the process."""
 
 
 def foreign_call(
@@ -25,11 +25,14 @@ def foreign_call(
     effect: bool,
 ) -> list[Value]:
     """Emit a call; `layouts` are the orders of axes of the operands and then of the results."""
-    # A name is registered once, but the user may register another function under it.
-    name = f"namoo.{target.name}.{target.address:x}"
-    if name not in _registered:
-        _registered.add(name)
-        pjrt.register_handler(name, target.keep)
+    name = target.name
+    if target.address:  # else it may be one that comes with XLA
+        if _registered.get(name, target.address) != target.address:
+            # XLA registers a name once, but the user registered another function under it.
+            name = f"{name}.{target.address:x}"
+        if name not in _registered:
+            _registered[name] = target.address
+            pjrt.register_handler(name, target.keep)
     emit.module.handlers.append(target.name)
     kinds = [kind_of(a) for a in emit.avals]
     orders = [f"dense<{list(o)[::-1] if o else ''}> : tensor<{len(o)}xindex>" for o in layouts]
@@ -59,8 +62,7 @@ def _attribute(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f'"{k}" = {_attribute(v)}' for k, v in value.items()) + "}"
     if isinstance(value, np.ndarray):
-        items = ", ".join(number(x) for x in value.reshape(-1))
-        return f"array<{element(value.dtype)}{': ' if value.size else ''}{items}>"
+        return dense(value)
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     x = np.asarray(value)[()]
