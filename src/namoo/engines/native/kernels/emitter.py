@@ -71,6 +71,18 @@ class Emitter(GraphBuilder):
 
         return cumulative.cumulative(self, x, axis, reverse, name)
 
+    def gamma(self, keys: Node, alpha: Node, name: str, log_space: bool) -> Node:
+        """Gamma numbers, drawn with the keys of a generator."""
+        from namoo.engines.native.kernels import gamma
+
+        return gamma.gamma(self, keys, alpha, name, log_space)
+
+    def formula(self, name: str, rule: Any, *xs: Node) -> Node:
+        """An elementwise function by a rule in terms of other operations."""
+        from namoo.engines.native.kernels import formula
+
+        return formula.formula(self, name, rule, *xs)
+
     def fft(self, x: Node, kind: str, lengths: tuple[int, ...]) -> Node:
         """A discrete Fourier transform over the last axes."""
         from namoo.engines.native.kernels.fft import transform
