@@ -7,7 +7,7 @@ from typing import Any
 
 from namoo import tree_util
 from namoo._base import dtypes
-from namoo._base.source_context import at_user_line
+from namoo._base.source_context import at_user_line, entry_point
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.trace import context
 from namoo.transforms import jvp as forward
@@ -123,6 +123,7 @@ class VJP:
         others = [x for i, x in zip(rule.sources, residuals, strict=True) if i is None]
         return cls(rule, list(rule.in_tree.unflatten(whole)), others)
 
+    @entry_point
     def __call__(self, *ct: Any) -> Any:
         sources, others = self.rule.sources, iter(self.opaque_residuals)
         if len(self.opaque_residuals) == len(sources):
