@@ -44,6 +44,10 @@ rows = jnp.array([2, 0, 1], jnp.int32)
 kernel = jnp.stack([m, m + 1.0])
 f32, i32 = np.dtype(np.float32), np.dtype(np.int32)
 
+custom = namoo.custom_jvp(lambda x: x + 1.0)
+custom.defjvps(lambda t, y, x: 2.0 * t)
+ruleless = namoo.custom_vjp(lambda x: x)
+
 UNARY = [(x,) for x in (f, n, i, u, h, c, t, s, weak, empty, 2.0, np.ones(2, np.float32), "x")]
 BINARY = [
     *[(f, g), (i, j), (u, u), (h, h), (c, c), (t, t), (weak, weak), (empty, empty), (v, f)],
@@ -89,6 +93,9 @@ SAMPLES = {
     "numpy.creation.arange": [*plain((5,), (0,), (2, 5), (2.5,)), spread(5, dtype=float)],
     "numpy.creation.constant": plain(
         ((2, 3), 0, f32), ((2,), 1.5, f32), ((), 7, i32, True), ((2,), 0, key.dtype)
+    ),
+    "transforms.custom.call_custom": plain(
+        (custom, (v,), {}), (custom, (), {"x": v}), (custom, (v, v), {}), (ruleless, (v,), {})
     ),
     "numpy.selection.where": [
         *plain((t, v, v), (t, v, 0.0), (t, 0.0, v), (t, v, weak), (t, weak, weak), (t, t, t)),
@@ -237,7 +244,8 @@ def test_every_entry_says_what_it_does():
 
 def test_the_libraries_do_not_ask_which_trace_is_current():
     root = os.path.dirname(namoo.__file__)
-    for room in ("numpy", "random", "primitives", "scipy", "nn", "lax"):
+    rooms = "numpy random primitives transforms control scipy nn lax optim".split()
+    for room in rooms:
         for folder, _, files in os.walk(os.path.join(root, room)):
             for file in files:
                 if file.endswith(".py"):

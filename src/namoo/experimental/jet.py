@@ -54,7 +54,7 @@ def jet(
         the result, and the same tree with a list of derivatives for each array.
 
     Raises:
-        ValueError: arguments have different numbers of terms, or an argument is no array.
+        ValueError: arguments have different numbers of terms, or an argument is not an array.
         TypeError: an argument is an array of integers.
 
     Example:
