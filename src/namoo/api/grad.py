@@ -263,7 +263,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
         "vjp", fun, primals, {}, has_aux
     )
     rule = _VJP(jaxpr, flat, nonzeros, nonzero_out, [aval_of(x) for x in outs])
-    f_vjp = VJP(rule, residuals)
+    f_vjp = VJP.of(rule, flat.leaves, residuals)
     out = flat.out(outs)
     return (out, f_vjp, aux) if has_aux else (out, f_vjp)
 
