@@ -87,6 +87,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Programs": (
         "namoo.stages",
         "namoo.export",
+        "namoo.ffi",
         "namoo.debug",
         "namoo.errors",
         "namoo.profiler",

@@ -69,6 +69,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "example_libraries",
         "experimental",
         "export",
+        "ffi",
         "extend",
         "flatten_util",
         "image",

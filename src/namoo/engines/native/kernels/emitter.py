@@ -107,6 +107,18 @@ class Emitter(GraphBuilder):
 
         return control_flow.cond(self, index, operands, branches)
 
+    def foreign(self, *args: Any) -> list[Node]:
+        """The results of a compiled function of another library."""
+        from namoo.engines.native.kernels import foreign
+
+        return foreign.foreign(self, *args)
+
+    def require(self, operands: Sequence[Node]) -> list[Node]:
+        """Raise the error of the current equation unless its first operand holds."""
+        from namoo.engines.native.kernels import checks
+
+        return checks.require(self, operands)
+
     def check(self, eqn: JaxprEqn, operands: Sequence[Node]) -> None:
         """Add the checks of an equation's operands, in a strict program."""
         from namoo.engines.native.kernels import checks
