@@ -170,6 +170,17 @@ SCATTER_IN_PLACE = 64
 # Windows of fewer elements cost less than reading their indices again.
 SCATTER_SHARED_WINDOW = 32
 
+# Linear algebra.
+
+# Stacks of matrices with sides up to this length are computed by generated code, a matrix in each
+# lane; single matrices up to that length.
+SMALL_MATRIX = 32
+SINGLE_SMALL_MATRIX = 8
+# Rows that are computed together: independent sums.
+SMALL_MATRIX_ROWS = 4
+# Matrices of at most this many elements are in registers, and their loops are unrolled.
+UNROLLED_MATRIX = 20
+
 # Control flow, windows, concatenation, cumulative operations, random bits.
 
 # Values of up to this many elements may live in registers, in a loop body of at most this work.

@@ -167,6 +167,10 @@ class MatrixPrimitive(Primitive):
         value = {"c": np.nan + 1j * np.nan, "i": 0}.get(aval.dtype.kind, np.nan)
         return np.full(aval.shape, value, aval.dtype)
 
+    def native(self, emit, *operands, **params):
+        outs = emit.linalg(self.name, operands, params)
+        return outs if self.multiple_results else outs[0]
+
     def batch(self, xs, dims, **params):
         size = next(shape_of(x)[d] for x, d in zip(xs, dims, strict=True) if d is not None)
         moved = [

@@ -71,6 +71,12 @@ class Emitter(GraphBuilder):
 
         return cumulative.cumulative(self, x, axis, reverse, name)
 
+    def linalg(self, name: str, operands: Sequence[Node], params: dict[str, Any]) -> list[Node]:
+        """The results of an operation of linear algebra on stacks of matrices."""
+        from namoo.engines.native.kernels.linalg import table
+
+        return table.linalg(self, name, operands, params)
+
     def scan(self, operands, **params) -> list[Node]:
         """The results of a scan."""
         from namoo.engines.native.kernels import control_flow
