@@ -176,6 +176,8 @@ SCATTER_SHARED_WINDOW = 32
 # lane; single matrices up to that length.
 SMALL_MATRIX = 32
 SINGLE_SMALL_MATRIX = 8
+# Threads share the LAPACK calls of a stack in this many parts, each with its own workspace.
+LAPACK_PARTS = 16
 # Rows that are computed together: independent sums.
 SMALL_MATRIX_ROWS = 4
 # Matrices of at most this many elements are in registers, and their loops are unrolled.

@@ -103,12 +103,12 @@ from namoo.primitives.gather import scatter_sub_p as scatter_sub_p
 from namoo.primitives.linalg.qr import householder_product_p as householder_product_p
 from namoo.primitives.linalg.qr import ormqr_p as ormqr_p
 from namoo.primitives.linalg.qr import qr_p as qr_p
+from namoo.primitives.linalg.similar_forms import hessenberg_p as hessenberg_p
+from namoo.primitives.linalg.similar_forms import schur_p as schur_p
+from namoo.primitives.linalg.similar_forms import tridiagonal_p as tridiagonal_p
 from namoo.primitives.linalg.spectral import eig_p as eig_p
 from namoo.primitives.linalg.spectral import eigh_p as eigh_p
-from namoo.primitives.linalg.spectral import hessenberg_p as hessenberg_p
-from namoo.primitives.linalg.spectral import schur_p as schur_p
 from namoo.primitives.linalg.spectral import svd_p as svd_p
-from namoo.primitives.linalg.spectral import tridiagonal_p as tridiagonal_p
 from namoo.primitives.linalg.systems import cholesky_p as cholesky_p
 from namoo.primitives.linalg.systems import cholesky_update_p as cholesky_update_p
 from namoo.primitives.linalg.systems import lu_p as lu_p

@@ -26,6 +26,7 @@ from namoo.primitives.linalg.matrices import (
     lapack,
     matmul,
     mT,
+    only,
     symmetrize,
     take_rows,
     tril,
@@ -80,6 +81,27 @@ class TriangularSolve(MatrixPrimitive):
         for index in np.ndindex(batch):
             out[index] = _trsm(a[index], b[index], *flags)
         return [out]
+
+    def by_lapack(self, emit, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+        # BLAS reads matrices as their transposes, so that X is on the other side.
+        if conjugate_a and not transpose_a:
+            (a,) = emit.apply(lambda a: [conjugate(a)], a)
+        (m, k), n = b.shape[-2:], a.shape[-1]
+        letters = [
+            "R" if left_side else "L",
+            "U" if lower else "L",
+            "N" if not transpose_a else "C" if conjugate_a else "T",
+            "U" if unit_diagonal else "N",
+        ]
+        return emit.lapack(
+            "trsm",
+            a,
+            b,
+            result=[((m, k), b.dtype)],
+            arguments=[*letters, k, m, 1.0, ("in", 0), n, ("out", 0), k],
+            copies={1: 0},
+            cost=n * m * k,
+        )[:1]
 
     @in_single
     def stablehlo(self, hlo, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
@@ -239,6 +261,19 @@ class Cholesky(MatrixPrimitive):
     def failed(self, aval):
         return np.tril(super().failed(aval))
 
+    def by_lapack(self, emit, a):
+        # The lower triangle is the upper one of the transpose, as which LAPACK reads it.
+        n = a.shape[-1]
+        factor, info = emit.lapack(
+            "potrf",
+            a,
+            result=[((n, n), a.dtype)],
+            arguments=["U", n, ("out", 0), n, ("out", 1)],
+            copies={0: 0},
+            cost=n**3 // 3,
+        )
+        return emit.apply(lambda factor, info: [tril(*only(info, factor))], factor, info)
+
     @in_single
     def stablehlo(self, hlo, a):
         if hlo.platform == "cpu":
@@ -309,6 +344,24 @@ class LU(MatrixPrimitive):
             for index in np.ndindex(*batch):
                 factors[index], pivots[index], _ = factorise(a[index])
         return [factors, pivots, _permutation(pivots, m)]
+
+    def by_lapack(self, emit, a):
+        m, n = a.shape[-2:]
+        (columns,) = emit.apply(lambda a: [mT(a)], a)
+        factors, pivots, _ = emit.lapack(
+            "getrf",
+            columns,
+            result=[((n, m), a.dtype), ((min(m, n),), np.int32)],
+            arguments=[m, n, ("out", 0), m, ("out", 1), ("out", 2)],
+            copies={0: 0},
+            cost=m * n * min(m, n),
+        )
+
+        def finish(factors, pivots):
+            pivots = sub(pivots, full_like(pivots, 1))  # LAPACK counts from 1
+            return [mT(factors), pivots, lu_pivots_to_permutation(pivots, m)]
+
+        return emit.apply(finish, factors, pivots)
 
     @in_single
     def stablehlo(self, hlo, a):

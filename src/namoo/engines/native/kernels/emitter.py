@@ -71,11 +71,19 @@ class Emitter(GraphBuilder):
 
         return cumulative.cumulative(self, x, axis, reverse, name)
 
-    def linalg(self, name: str, operands: Sequence[Node], params: dict[str, Any]) -> list[Node]:
-        """The results of an operation of linear algebra on stacks of matrices."""
+    def small_matrices(
+        self, name: str, operands: Sequence[Node], params: dict[str, Any]
+    ) -> list[Node] | None:
+        """The results of an operation of linear algebra on small matrices; None for others."""
         from namoo.engines.native.kernels.linalg import table
 
-        return table.linalg(self, name, operands, params)
+        return table.small_matrices(self, name, operands, params)
+
+    def lapack(self, name: str, *operands: Node, **options: Any) -> list[Node]:
+        """The results of a LAPACK routine on stacks of matrices, and its `info`."""
+        from namoo.engines.native.kernels.linalg import lapack
+
+        return lapack.lapack(self, name, *operands, **options)
 
     def scan(self, operands, **params) -> list[Node]:
         """The results of a scan."""

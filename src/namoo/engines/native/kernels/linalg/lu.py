@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from namoo.engines.native.graph.node import Node
 from namoo.engines.native.ir.function import Function, Value, constant
 from namoo.engines.native.kernels.element_codegen import Place
-from namoo.engines.native.kernels.linalg.stack import Cell, Index, StackRoutine, StackWriter, Tile
+from namoo.engines.native.kernels.linalg.stack import (
+    Cell,
+    Index,
+    StackRoutine,
+    StackWriter,
+    Tile,
+    scalar,
+)
+from namoo.engines.native.kernels.routine import Routine, integer
 
 
 class LUStack(StackRoutine):
@@ -85,3 +94,35 @@ def exchange(w: StackWriter, tiles: Sequence[Tile], pivots: Tile, k: Index) -> N
         with f.branch(f.compare("ne", chosen, w.index(k))):
             for tile in tiles:
                 tile.exchange_in_lane(k, chosen, lane)
+
+
+class Permutation(Routine):
+    """The order of rows after exchanging row i with row pivots[i], for i = 0, 1, …"""
+
+    def __init__(self, pivots: Node, permutation_size: int):
+        self.count, self.size = pivots.shape[-1], permutation_size
+        self.units = math.prod(pivots.shape[:-1])
+        self.work = 4 * self.units * self.size
+
+    def key(self):
+        return "permutation"
+
+    def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
+        pivots, order = places
+        with f.loop(begin, end) as unit:
+            first = f.mul(unit, integer(self.size))
+            out = f.offset(order.pointer, first, "i32")
+            with f.loop(0, self.size) as i:
+                f.store(f.convert(i, "i32"), f.offset(out, i, "i32"))
+            if not self.count:
+                return
+            with f.loop(0, self.count) as i:
+                number = f.add(f.mul(unit, integer(self.count)), i)
+                other = f.load(f.offset(pivots.pointer, number, "i32"), "i32")
+                other = f.maximum(other, constant("i32", 0))
+                other = f.minimum(other, constant("i32", self.size - 1))
+                x = f.offset(out, i, "i32")
+                y = f.offset(out, f.convert(other, "i64"), "i32")
+                one, two = scalar(f, x, "i32"), scalar(f, y, "i32")
+                f.store(two, x)
+                f.store(one, y)

@@ -125,21 +125,22 @@ class Tile:
         for column in self.w.steps(0, self.columns):
             for pointer, elem in self.memory:
                 x, y = (self._lane(pointer, elem, row, column, lane) for row in (i, j))
-                one, other = (_scalar(self.w.f, address, elem) for address in (x, y))
+                one, other = (scalar(self.w.f, address, elem) for address in (x, y))
                 self.w.f.store(other, x)
                 self.w.f.store(one, y)
 
     def lane(self, i: Index, j: Index, lane: Index) -> Value:
         """An element of one lane's matrix, of a real tile in memory."""
         ((pointer, elem),) = self.memory
-        return _scalar(self.w.f, self._lane(pointer, elem, i, j, lane), elem)
+        return scalar(self.w.f, self._lane(pointer, elem, i, j, lane), elem)
 
     def _lane(self, pointer: Value, elem: str, i: Index, j: Index, lane: Index) -> Value:
         first = self._address(pointer, elem, self._number(i, j))
         return self.w.f.offset(first, lane, elem)
 
 
-def _scalar(f: Function, address: Value, elem: str) -> Value:
+def scalar(f: Function, address: Value, elem: str) -> Value:
+    """An element, read in this place."""
     return f.emit_here(elem, 0, f"load {vector_type(elem, 0)}, ptr {address.name}, align 4")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from namoo.engines.native.graph.node import Node
 from namoo.engines.native.kernels.linalg import stack
 from namoo.engines.native.kernels.linalg.cholesky import CholeskyStack
-from namoo.engines.native.kernels.linalg.lu import LUStack
+from namoo.engines.native.kernels.linalg.lu import LUStack, Permutation
 from namoo.engines.native.kernels.linalg.qr import ProductStack, QRStack, ReflectorStack
 from namoo.engines.native.kernels.linalg.triangular import TriangularStack
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from namoo.engines.native.kernels.emitter import Emitter
 
 
-def linalg(
+def small_matrices(
     emit: Emitter, name: str, operands: Sequence[Node], params: dict[str, Any]
-) -> list[Node]:
-    """The results of an operation, by name."""
-    avals = emit.avals
-    if all(0 in aval.shape for aval in avals):
-        return [emit.filled(0, aval.dtype, aval.shape) for aval in avals]
-    if name in SMALL:
-        matrices = [x.shape[-2:] for x in operands if len(x.shape) >= 2]
-        count = math.prod(operands[0].shape[:-2])
-        if all(map(math.prod, matrices)) and stack.suits(matrices, count):
-            return emit.call(SMALL[name](*operands, **params), operands, avals)
-    raise emit.unsupported()
+) -> list[Node] | None:
+    """The results of an operation on small matrices; None for others."""
+    if name == "lu_pivots_to_permutation":
+        return emit.call(Permutation(*operands, **params), operands, emit.avals)
+    if name not in SMALL or params.get("pivoting"):
+        return None
+    matrices = [x.shape[-2:] for x in operands if len(x.shape) >= 2]
+    count = math.prod(operands[0].shape[:-2])
+    if not all(map(math.prod, matrices)) or not stack.suits(matrices, count):
+        return None
+    return emit.call(SMALL[name](*operands, **params), operands, emit.avals)
 
 
 def _qr(a: Node, *, pivoting: bool, full_matrices: bool, use_magma: Any) -> QRStack:

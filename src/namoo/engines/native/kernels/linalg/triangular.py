@@ -20,7 +20,9 @@ class TriangularStack(StackRoutine):
 
     takes_over = {1: 0}
 
-    def __init__(self, a: Node, b: Node, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):  # fmt: skip
+    def __init__(
+        self, a: Node, b: Node, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal
+    ):
         super().__init__([a, b], len(a.shape) - 2)
         self.n = a.shape[-1]
         self.left, self.conjugate, self.unit = left_side, conjugate_a, unit_diagonal
