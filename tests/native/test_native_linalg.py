@@ -146,3 +146,34 @@ def test_results_do_not_depend_on_threads_or_neighbours():
     (together,) = compiled(jnp.linalg.inv, x)
     (few,) = compiled(jnp.linalg.inv, x[:37])
     np.testing.assert_array_equal(few, together[:37])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64], ids=lambda d: d.__name__)
+def test_large_matrices_in_blocks(dtype):
+    n = 801
+    x, b = normal(0, n, n, dtype=dtype), normal(1, n, 3, dtype=dtype)
+    p = definite(x) / n
+    (factor,) = compiled(lax.linalg.cholesky, p)
+    np.testing.assert_allclose(factor @ adjoint(factor), p, atol=1e-4)
+    factors, pivots, order = compiled(lax.linalg.lu, x)
+    lower, upper = np.tril(factors, -1) + np.eye(n, dtype=dtype), np.triu(factors)
+    np.testing.assert_allclose(lower @ upper, x[order], atol=2e-2)
+    assert np.abs(np.tril(factors, -1)).max() <= np.sqrt(2) + 1e-5
+    wanted = to_numpy(lax.linalg.lu_pivots_to_permutation(pivots, n))
+    np.testing.assert_array_equal(order, wanted)
+    (solution,) = compiled(jnp.linalg.solve, p, b)
+    np.testing.assert_allclose(p @ solution, b, atol=1e-3)
+    p[500, 500] = -5
+    (factor,) = compiled(lax.linalg.cholesky, p)
+    np.testing.assert_array_equal(np.isnan(factor), np.tril(np.ones((n, n), bool)))
+
+
+def test_many_right_sides_of_one_system():
+    a = np.tril(normal(0, 300, 300)) / 300 + np.eye(300, dtype=np.float32)
+    for left, shape in ((True, (300, 640)), (False, (640, 300))):
+        b = normal(1, *shape)
+        solve = lambda a, b, left=left: lax.linalg.triangular_solve(  # noqa: E731
+            a, b, left_side=left, lower=True
+        )
+        (x,) = compiled(solve, a, b)
+        np.testing.assert_allclose(a @ x if left else x @ a, b, atol=1e-4)

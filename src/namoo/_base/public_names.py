@@ -256,10 +256,11 @@ PUBLIC = {
             "eig eig_p eigh eigh_p EighImplementation EigImplementation svd svd_p SvdAlgorithm"
         ),
         "primitives.linalg.systems": (
-            "cholesky cholesky_p cholesky_update cholesky_update_p lu lu_p "
-            "lu_pivots_to_permutation lu_pivots_to_permutation_p symmetric_product "
-            "symmetric_product_p triangular_solve triangular_solve_p tridiagonal_solve "
-            "tridiagonal_solve_p"
+            "cholesky cholesky_p lu lu_p lu_pivots_to_permutation lu_pivots_to_permutation_p "
+            "triangular_solve triangular_solve_p tridiagonal_solve tridiagonal_solve_p"
+        ),
+        "primitives.linalg.updates": (
+            "cholesky_update cholesky_update_p symmetric_product symmetric_product_p"
         ),
     },
     "primitives.random": {

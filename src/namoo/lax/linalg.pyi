@@ -22,17 +22,17 @@ from namoo.primitives.linalg.spectral import svd as svd
 from namoo.primitives.linalg.spectral import svd_p as svd_p
 from namoo.primitives.linalg.systems import cholesky as cholesky
 from namoo.primitives.linalg.systems import cholesky_p as cholesky_p
-from namoo.primitives.linalg.systems import cholesky_update as cholesky_update
-from namoo.primitives.linalg.systems import cholesky_update_p as cholesky_update_p
 from namoo.primitives.linalg.systems import lu as lu
 from namoo.primitives.linalg.systems import lu_p as lu_p
 from namoo.primitives.linalg.systems import lu_pivots_to_permutation as lu_pivots_to_permutation
 from namoo.primitives.linalg.systems import lu_pivots_to_permutation_p as lu_pivots_to_permutation_p
-from namoo.primitives.linalg.systems import symmetric_product as symmetric_product
-from namoo.primitives.linalg.systems import symmetric_product_p as symmetric_product_p
 from namoo.primitives.linalg.systems import triangular_solve as triangular_solve
 from namoo.primitives.linalg.systems import triangular_solve_p as triangular_solve_p
 from namoo.primitives.linalg.systems import tridiagonal_solve as tridiagonal_solve
 from namoo.primitives.linalg.systems import tridiagonal_solve_p as tridiagonal_solve_p
+from namoo.primitives.linalg.updates import cholesky_update as cholesky_update
+from namoo.primitives.linalg.updates import cholesky_update_p as cholesky_update_p
+from namoo.primitives.linalg.updates import symmetric_product as symmetric_product
+from namoo.primitives.linalg.updates import symmetric_product_p as symmetric_product_p
 
 _TABLE: dict[str, str]

@@ -178,6 +178,8 @@ SMALL_MATRIX = 32
 SINGLE_SMALL_MATRIX = 8
 # Threads share the LAPACK calls of a stack in this many parts, each with its own workspace.
 LAPACK_PARTS = 16
+# From this much work on, a single call uses LAPACK's own threads.
+LAPACK_SHARED_WORK = 1 << 27
 # Rows that are computed together: independent sums.
 SMALL_MATRIX_ROWS = 4
 # Matrices of at most this many elements are in registers, and their loops are unrolled.

@@ -110,12 +110,12 @@ from namoo.primitives.linalg.spectral import eig_p as eig_p
 from namoo.primitives.linalg.spectral import eigh_p as eigh_p
 from namoo.primitives.linalg.spectral import svd_p as svd_p
 from namoo.primitives.linalg.systems import cholesky_p as cholesky_p
-from namoo.primitives.linalg.systems import cholesky_update_p as cholesky_update_p
 from namoo.primitives.linalg.systems import lu_p as lu_p
 from namoo.primitives.linalg.systems import lu_pivots_to_permutation_p as lu_pivots_to_permutation_p
-from namoo.primitives.linalg.systems import symmetric_product_p as symmetric_product_p
 from namoo.primitives.linalg.systems import triangular_solve_p as triangular_solve_p
 from namoo.primitives.linalg.systems import tridiagonal_solve_p as tridiagonal_solve_p
+from namoo.primitives.linalg.updates import cholesky_update_p as cholesky_update_p
+from namoo.primitives.linalg.updates import symmetric_product_p as symmetric_product_p
 from namoo.primitives.random.gamma import random_gamma_p as random_gamma_p
 from namoo.primitives.random.prng import random_bits_p as random_bits_p
 from namoo.primitives.random.prng import random_fold_in_p as random_fold_in_p

@@ -153,15 +153,20 @@ def _cython(which: str) -> Any:
     return importlib.import_module(name)
 
 
+def _set_blas_threads() -> Any:
+    """The function that sets how many threads BLAS and LAPACK use, if it is OpenBLAS."""
+    library = ctypes.CDLL(_cython("blas").__file__)
+    names = ("scipy_openblas_set_num_threads", "openblas_set_num_threads")
+    return next((getattr(library, name) for name in names if hasattr(library, name)), None)
+
+
 @cached("native link: BLAS functions", bound=1, keyed_by="nothing", kept=True)
 def _blas() -> dict[str, int]:
     """The addresses of BLAS functions, by the names that the code uses."""
     cython_blas = _cython("blas")
     # Programs distribute the work themselves: one BLAS call is for one thread.
-    library = ctypes.CDLL(cython_blas.__file__)
-    for name in ("scipy_openblas_set_num_threads", "openblas_set_num_threads"):
-        if set_num_threads := getattr(library, name, None):
-            set_num_threads(1)
+    if set_num_threads := _set_blas_threads():
+        set_num_threads(1)
     return {
         f"namoo_{name}": capsule_address(cython_blas.__pyx_capi__[name])
         for name in ("sgemm", "dgemm", "cgemm", "zgemm")
@@ -179,7 +184,12 @@ def _lapack() -> dict[str, int]:
     }
     solves = _cython("blas").__pyx_capi__
     found |= {f"{letter}trsm": solves[f"{letter}trsm"] for letter in "sdcz"}
-    return {f"namoo_lapack_{name}": capsule_address(capsule) for name, capsule in found.items()}
+    out = {f"namoo_lapack_{name}": capsule_address(capsule) for name, capsule in found.items()}
+    # Another library is not asked: the C library's `abs` has the same type, and does nothing.
+    threads = _set_blas_threads() or ctypes.CDLL(None).abs
+    address = ctypes.cast(threads, ctypes.c_void_p).value
+    assert address is not None
+    return out | {"namoo_lapack_threads": address}
 
 
 def capsule_address(capsule: Any) -> int:

@@ -1,7 +1,8 @@
 """Calls of LAPACK and BLAS on stacks of matrices, in the type of the operands.
 
 LAPACK has matrices by columns: an array of shape [..., n, m] in memory is a stack of m × n
-matrices. Threads share the matrices of a stack, each with its own workspace.
+matrices. Threads share the matrices of a stack, each with its own workspace; a single large matrix
+is shared by LAPACK's own threads.
 """
 
 from __future__ import annotations
@@ -21,9 +22,13 @@ from namoo.engines.native.kernels import routine
 from namoo.engines.native.kernels.element_codegen import Place
 from namoo.engines.native.kernels.matmul.dot import blas_allowed
 from namoo.engines.native.kernels.routine import Routine, integer
+from namoo.engines.native.link.threads import get_num_threads
 
 if TYPE_CHECKING:
     from namoo.engines.native.kernels.emitter import Emitter
+
+THREADS = "namoo_lapack_threads"
+"""The function that sets how many threads LAPACK uses."""
 
 PREFIX = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 """The letter of LAPACK's names for an element type."""
@@ -45,6 +50,7 @@ class Lapack(Routine):
       batch: the leading axes of all operands and results.
       copies: operands that the routine overwrites, and the results that these become.
       cost: about how many operations one call is.
+      fixed: operands without the leading axes: all calls read the same matrix.
     """
 
     def __init__(
@@ -55,7 +61,9 @@ class Lapack(Routine):
         batch: tuple[int, ...],
         copies: dict[int, int],
         cost: int,
+        fixed: Sequence[int] = (),
     ):
+        self.fixed = tuple(fixed)
         self.name, self.inputs, self.copies = name, inputs, copies
         self.arguments = tuple(arguments)
         self.takes_over = copies
@@ -64,11 +72,22 @@ class Lapack(Routine):
         self.count = math.prod(batch)
         self.units = min(self.count, tuning.LAPACK_PARTS)
         self.work = self.count * cost
+        alone = self.count == 1 and name[1:] not in ("getrf", "potrf", "trsm")
+        self.shared = alone and cost >= tuning.LAPACK_SHARED_WORK
+        """Whether threads share the call itself."""
         self.room = sum(map(self._room, arguments))
         self.scratch = self.room * self.units
 
     def key(self) -> Any:
-        return self.name, self.arguments, self.batch, tuple(self.copies.items())
+        threads = get_num_threads() if self.shared else 1
+        return (
+            self.name,
+            self.fixed,
+            threads,
+            self.arguments,
+            self.batch,
+            tuple(self.copies.items()),
+        )
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
         values = [self._constant(f, a) for a in self.arguments]
@@ -76,6 +95,7 @@ class Lapack(Routine):
         name = f"namoo_lapack_{self.name}"
         f.declarations[name] = f"declare void @{name}({declared})"
         operands, results = places[: self.inputs], places[self.inputs :]
+        self.common = [operands[number] for number in self.fixed]
         share = integer(self.units)
         with f.loop(begin, end) as unit:
             first = f.idiv(f.mul(unit, integer(self.count)), share)
@@ -97,7 +117,15 @@ class Lapack(Routine):
                         kind, number = argument
                         value = self._at(f, (operands if kind == "in" else results)[number], i)
                     passed.append(value)
+                self._set_threads(f, get_num_threads())
                 f.line(f"  call void @{name}({', '.join(map(repr, passed))})")
+                self._set_threads(f, 1)
+
+    def _set_threads(self, f: Function, count: int) -> None:
+        """Let LAPACK use threads of its own, if that is for this call."""
+        if self.shared:
+            f.declarations[THREADS] = f"declare void @{THREADS}(i32)"
+            f.line(f"  call void @{THREADS}(i32 {count})")
 
     def _room(self, argument: Argument) -> int:
         """Bytes of workspace, in whole lines of the cache."""
@@ -111,6 +139,8 @@ class Lapack(Routine):
         return math.prod(place.shape[self.batch :])
 
     def _at(self, f: Function, place: Place, i: Value) -> Value:
+        if place in self.common:
+            return place.pointer
         step = self._size(place) * size_of(place.elem)
         return f.offset(place.pointer, f.mul(i, integer(step)), "i8")
 
@@ -143,22 +173,25 @@ def lapack(
     arguments: Sequence[Argument],
     copies: dict[int, int],
     cost: int,
+    fixed: Sequence[int] = (),
 ) -> list[Node]:
     """Results of a LAPACK routine, and its `info`.
 
     Args:
       name: its name, without the letter of the type.
-      operands: stacks of matrices, by columns; the first has two axes besides those of the stack.
+      operands: stacks of matrices, by columns; the first, or the last if some are fixed, has two
+        axes besides those of the stack.
       result: the shapes for one matrix, and the types.
       arguments: the arguments of the routine.
       copies: operands that it overwrites, and the results that these become.
       cost: about how many operations one call is.
+      fixed: operands that are one matrix for all calls.
     """
     if not blas_allowed():
         raise emit.unsupported()
-    batch = operands[0].shape[:-2]
+    batch = operands[-1].shape[:-2] if fixed else operands[0].shape[:-2]
     kinds = [ShapedArray((*batch, *shape), np.dtype(dtype)) for shape, dtype in result]
     kinds.append(ShapedArray(batch, np.dtype(np.int32)))
     name = PREFIX[operands[0].elem] + name
-    step = Lapack(name, len(operands), arguments, batch, copies, cost)
+    step = Lapack(name, len(operands), arguments, batch, copies, cost, fixed)
     return emit.call(step, operands, kinds)
