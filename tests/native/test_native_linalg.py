@@ -1,5 +1,7 @@
 """Linear algebra is native code: against NumPy's results, and without the host."""
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ SHAPES = {np.float32: MANY, np.float64: [(9, 6)], np.complex64: [(2, 4)], np.com
 """How many matrices, and how large."""
 
 
-def normal(seed, *shape, dtype=np.float32):
+def normal(seed, *shape, dtype: Any = np.float32):
     r = np.random.default_rng(seed)
     x = r.standard_normal(shape)
     return (x + 1j * r.standard_normal(shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)

@@ -173,9 +173,8 @@ SCATTER_SHARED_WINDOW = 32
 # Linear algebra.
 
 # Stacks of matrices with sides up to this length are computed by generated code, a matrix in each
-# lane; single matrices up to that length.
+# lane. Eager mode computes LU and triangular solves of these in the same way.
 SMALL_MATRIX = 32
-SINGLE_SMALL_MATRIX = 8
 # Threads share the LAPACK calls of a stack in this many parts, each with its own workspace.
 LAPACK_PARTS = 16
 # From this much work on, a single call uses LAPACK's own threads.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,15 @@ __all__ = [
 ]  # fmt: skip
 
 
+SMALL = 32
+"""Up to this side, compiled programs compute the matrices of a stack as eager mode does."""
+
+
+def _is_small(batch: Sequence[int], *matrices: np.ndarray) -> bool:
+    """Whether these are stacks of small matrices, which are computed together."""
+    return math.prod(batch) > 1 and max(max(x.shape[-2:]) for x in matrices) <= SMALL
+
+
 class TriangularSolve(MatrixPrimitive):
     """The X with op(A) X = B, or X op(A) = B, for a triangular matrix A."""
 
@@ -74,15 +84,15 @@ class TriangularSolve(MatrixPrimitive):
     def compute(self, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
         if conjugate_a and not transpose_a:
             a, conjugate_a = np.conj(a), False
-        batch, n = a.shape[:-2], a.shape[-1]
+        batch = a.shape[:-2]
         flags = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
-        if math.prod(batch) > n or not has_scipy():
+        if _is_small(batch, a, b) or not has_scipy():
             return [_substitute(a, b, *flags)]
         if not batch:
-            return [_trsm(a, b, *flags)]
+            return [one_triangular_solve(a, b, *flags)]
         out = np.empty(b.shape, b.dtype)
         for index in np.ndindex(batch):
-            out[index] = _trsm(a[index], b[index], *flags)
+            out[index] = one_triangular_solve(a[index], b[index], *flags)
         return [out]
 
     def by_lapack(self, emit, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
@@ -172,7 +182,7 @@ class TriangularSolve(MatrixPrimitive):
         return reshape(self.bind(a, reshape(joined, merged), **params), shape), place
 
 
-def _trsm(a, b, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+def one_triangular_solve(a, b, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
     """One triangular solve with BLAS, which reads C-ordered matrices as their transposes."""
     trans = 0 if not transpose_a else 2 if conjugate_a else 1
     return blas("trsm", b.dtype)(
@@ -348,7 +358,7 @@ class LU(MatrixPrimitive):
 
     def compute(self, a):
         *batch, m, n = a.shape
-        if math.prod(batch) > 8 * m or not has_scipy():
+        if _is_small(batch, a) or not has_scipy():
             return _factorise_together(a)
         factors = np.empty(a.shape, a.dtype)
         pivots = np.empty((*batch, min(m, n)), np.int32)

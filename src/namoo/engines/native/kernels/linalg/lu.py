@@ -79,7 +79,7 @@ class LUStack(StackRoutine):
                 above = a.get(k, j)
                 for r, factor in enumerate(factors):
                     here = w.plus(i, r), j
-                    a.put(*here, w.minus_product(a.get(*here), factor, above))
+                    a.put(*here, w.less_product(a.get(*here), factor, above))
 
 
 def exchange(w: StackWriter, tiles: Sequence[Tile], pivots: Tile, k: Index) -> None:

@@ -25,8 +25,7 @@ Index = Value | int
 
 def suits(shapes: Sequence[tuple[int, ...]], count: int) -> bool:
     """Whether matrices of these shapes are computed by the routines of this folder."""
-    longest = max(max(shape) for shape in shapes)
-    return longest <= (tuning.SMALL_MATRIX if count > 1 else tuning.SINGLE_SMALL_MATRIX)
+    return count > 1 and max(max(shape) for shape in shapes) <= tuning.SMALL_MATRIX
 
 
 class Cell:
@@ -280,6 +279,10 @@ class StackWriter:
         (a, b), (c, d), (re, im) = x, y, z
         re = f.muladd(f.neg(b), d, f.muladd(a, c, re))
         return re, f.muladd(b, c, f.muladd(a, d, im))
+
+    def less_product(self, z: Any, x: Any, y: Any) -> Any:
+        """z - x y, rounded twice: as NumPy does, so that eager results are the same."""
+        return self.sub(z, self.mul(x, y))
 
     def minus_product(self, z: Any, x: Any, y: Any) -> Any:
         """z - x y"""

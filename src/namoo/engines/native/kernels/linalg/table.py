@@ -22,7 +22,7 @@ def small_matrices(
 ) -> list[Node] | None:
     """The results of an operation on small matrices; None for others."""
     if name == "lu_pivots_to_permutation":
-        return emit.call(Permutation(*operands, **params), operands, emit.avals)
+        return emit.call(Permutation(operands[0], **params), operands, emit.avals)
     if name not in SMALL or params.get("pivoting"):
         return None
     matrices = [x.shape[-2:] for x in operands if len(x.shape) >= 2]

@@ -68,7 +68,7 @@ class TriangularStack(StackRoutine):
                     factor = self._coefficient(w, a, i, k)
                     for r, total in enumerate(sums):
                         known = x.get(*self._at(w, k, w.plus(c, r)))
-                        total.set(w.minus_product(total.get(), factor, known))
+                        total.set(w.less_product(total.get(), factor, known))
                 for r, total in enumerate(sums):
                     value = total.get() if pivot is None else w.div(total.get(), pivot)
                     x.put(*self._at(w, i, w.plus(c, r)), value)
