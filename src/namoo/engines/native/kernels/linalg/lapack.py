@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,7 +188,7 @@ def lapack(
       cost: about how many operations one call is.
       fixed: operands that are one matrix for all calls.
     """
-    if not blas_allowed():
+    if not blas_allowed() or find_spec("scipy") is None:
         raise emit.unsupported()
     batch = operands[-1].shape[:-2] if fixed else operands[0].shape[:-2]
     kinds = [ShapedArray((*batch, *shape), np.dtype(dtype)) for shape, dtype in result]
