@@ -23,7 +23,8 @@ def explained():
         return x + 1
 
     jitted = namoo.jit(f)
-    jitted(jnp.zeros(2)), jitted(jnp.zeros(3))
+    jitted(jnp.zeros(2))
+    jitted(jnp.zeros(3))
     return jitted.explain()
 
 
