@@ -109,12 +109,13 @@ def print(
         IndexError: the format string uses more arguments than there are.
         KeyError: the format string uses a name that is not given.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> from namoo import debug
-    >>> f = namoo.jit(lambda x: debug.print("x is {} and {y}", x, y=2 * x))
-    >>> f(3)
-    x is 3 and 6
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> from namoo import debug
+        >>> f = namoo.jit(lambda x: debug.print("x is {} and {y}", x, y=2 * x))
+        >>> f(3)
+        x is 3 and 6
     """
     options = dict(ordered=bool(ordered), skip_format_check=skip_format_check)
     if fmt is None:
@@ -153,9 +154,10 @@ def log(
         skip_format_check: do not check the format string before the program runs.
         **kwargs: values for the `{name}` in it.
 
-    >>> import namoo
-    >>> from namoo import debug
-    >>> namoo.jit(lambda x: debug.log("x is {}", x))(3)
+    Example:
+        >>> import namoo
+        >>> from namoo import debug
+        >>> namoo.jit(lambda x: debug.log("x is {}", x))(3)
     """
     options = dict(ordered=bool(ordered), skip_format_check=skip_format_check)
     if fmt is None:

@@ -379,7 +379,7 @@ def entry_point(fun: F, namespace: str | None = None) -> F:
     Args:
         fun: A function of namoo.
         namespace: The public module of the function, from which it can be pickled. A function that
-            is an entry point already, or that is not namoo's, is returned as it is.
+            is an entry point already, or that is not namoo's, is returned unchanged.
     """
     if namespace is not None:
         if hasattr(fun, "is_entry_point") or not is_hidden(fun.__code__.co_filename):

@@ -59,7 +59,7 @@ class Guard(NamedTuple):
     def error(
         self, operation: str, number: int, operands: Sequence[np.ndarray] | Mapping[int, np.ndarray]
     ) -> Exception:
-        """What to raise for an element; where it came from is added by `located`."""
+        """The error for an element; `located` adds where it came from."""
         elements = self.elements(operands[self.operand])
         position = _position(number, elements.shape)
         value = int(elements[position])
@@ -105,7 +105,7 @@ class Overflow(NamedTuple):
         return _first(outside | ~((near >= -(2.0**63)) & (near < 2.0**63)))
 
     def error(self, operation: str, number: int, operands: Sequence[np.ndarray]) -> Exception:
-        """What to raise for an element of the result."""
+        """The error for an element of the result."""
         near, exact = self._wide(operands)
         position = _position(number, exact.shape)
         where = f" at {list(position)} of its result" if position else ""
@@ -204,15 +204,15 @@ _ADVICE = (
     "x.at[i].set(y, mode='drop')."
 )
 
-# What is repeated was looked at where it arose, or is what the program asks for: medians, for one,
-# choose between a number and NaN.
+# Operations that repeat values are not checked: the values were checked where they were computed,
+# or are intended, such as the NaN that a median selects.
 _REPEATING = ("broadcast_in_dim",)
 
 Test = tuple[str, Callable[[Any], Any]]
 
 
 def value_tests() -> list[Test]:
-    """What every value is tested for, as the settings are now."""
+    """The tests of every value that the current settings enable."""
     tests: list[Test] = []
     if config.debug_nans:
         tests.append(("nan", np.isnan))
@@ -257,7 +257,7 @@ def check_value(
 
 
 def check_operation(prim: Any, args: Sequence[Any], params: dict, out: Any) -> None:
-    """Look at an eager operation, as the settings ask."""
+    """Check an eager operation, as the settings require."""
     # The operations of programs that it holds are checked themselves, the constants that such
     # programs return are not.
     if config.strict and not (prim.higher_order or prim.holds_program):

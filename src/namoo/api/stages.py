@@ -28,7 +28,7 @@ _COMPILER_OPTIONS = (
 
 
 def check_compiler_options(options: dict[str, Any]) -> None:
-    """Refuse names that are no options of XLA, whose flags begin with `xla_`."""
+    """Refuse names that are not options of XLA, whose flags begin with `xla_`."""
     for name in options:
         if name not in _COMPILER_OPTIONS and not name.startswith("xla_"):
             raise errors.JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
@@ -80,7 +80,7 @@ class Traced:
 
     @property
     def in_avals(self) -> Any:
-        """The types of the arguments; leaves that are not arrays stay as they are."""
+        """The types of the arguments; leaves that are not arrays stay unchanged."""
         return self.in_tree.unflatten([aval_of(x) if is_array(x) else x for x in self._leaves])
 
     @property
@@ -400,7 +400,7 @@ class Compiled:
 
 
 def _type_of(x: Any) -> Any:
-    """Return the type of an array; other values stay as they are."""
+    """Return the type of an array; other values stay unchanged."""
     return ShapeDtypeStruct.like(x) if is_array(x) else x
 
 

@@ -20,10 +20,10 @@ class ArrayInMemory(NamedTuple):
     """An array that is in memory when a program needs the most.
 
     Attributes:
-      size: its bytes.
-      role: "argument", "result" or "temporary".
-      what: its type, or what the memory is for.
-      source: the user's line that computes it.
+        size: its bytes.
+        role: "argument", "result" or "temporary".
+        what: its type, or what the memory is for.
+        source: the user's line that computes it.
     """
 
     size: int
@@ -94,7 +94,7 @@ def traffic(plan: Plan) -> int:
 
 
 class _Value(NamedTuple):
-    """What a program needs memory for."""
+    """A value in the arena, for the message about its size."""
 
     size: int
     what: str
@@ -102,7 +102,7 @@ class _Value(NamedTuple):
 
 
 def no_memory(closed: ClosedJaxpr, result: int | None) -> str:
-    """The message for a program without memory for a result, or for all values in between."""
+    """The message for an allocation that failed: of one result, or of the arena."""
     name = closed.jaxpr.name or "function"
     if result is not None:
         var = closed.jaxpr.outvars[result]

@@ -132,9 +132,9 @@ class Alive:
     """An array in the arena at some step.
 
     Attributes:
-      size: its bytes.
-      what: its type, or what the memory is for.
-      eqn: the equation that it comes from.
+        size: its bytes.
+        what: its type, or what the memory is for.
+        eqn: the equation that it comes from.
     """
 
     __slots__ = ("eqn", "size", "what")

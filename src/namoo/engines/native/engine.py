@@ -87,8 +87,8 @@ class Host:
     def fail(self, code: int, raised: BaseException | None = None) -> NoReturn:
         """Raise the exception that stopped the program; `raised` if the caller already has it.
 
-        The code is that of `Module.loops`, or 1 for other failures. Where memory ran out it is -1
-        for the arena, and -2 minus the number of a result.
+        `code` is what the program returned: a code of `Module.loops`, or 1 for other failures. If
+        an allocation failed, it is -1 for the arena, and -2 - i for result i.
         """
         if code < 0:
             from namoo.engines.native.analysis import no_memory
@@ -191,7 +191,7 @@ class Program:
         """Run the machine code."""
         if self.runtime_entry is not None:
             return self.runtime_entry(values)
-        # Ask first: the arrays that are made from the values refer to them.
+        # Before anything else: the arrays made from the values below add references to them.
         sources = {o: i for i, o in self.made.in_place if sole_owner(values, i)}
         ins = [np.asarray(v, order="C") for v in values]
         outs = [
@@ -265,11 +265,11 @@ class Program:
         ]
 
     def as_text(self, stage: str = "jaxpr") -> str:
-        """The program at one of its stages.
+        """Print the program after one of the passes.
 
         Args:
-          stage: "jaxpr", or the name of a pass of `pipeline.PASSES`, whose result is printed.
-            "fused", "llvm" and "assembly" are what "allocate", "emit" and "optimise" print.
+            stage: "jaxpr", or the name of a pass of `pipeline.PASSES`.  "fused", "llvm" and
+              "assembly" are other names of "allocate", "emit" and "optimise".
         """
         if stage == "jaxpr":
             return str(self.closed)
@@ -288,7 +288,7 @@ class Program:
 
 
 _STAGES = {"fused": "allocate", "llvm": "emit", "assembly": "optimise"}
-"""Names of what some passes print."""
+"""Other names for the results of passes."""
 
 
 def _as(array: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:

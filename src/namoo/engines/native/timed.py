@@ -32,12 +32,12 @@ class Measured:
     """A step of a program, and what it took in one call.
 
     Attributes:
-      name: the kernel's function in the machine code; "" where the code is in the entry function.
-      kind: what the step is, in a word.
-      space: the sizes of its loops.
-      costs: operations and bytes by equation, for one run; None for what has no equation.
-      runs: how often it ran.
-      seconds: how long all runs took.
+        name: the kernel's function in the machine code; "" where the code is in the entry function.
+        kind: what the step is, in a word.
+        space: the sizes of its loops.
+        costs: operations and bytes by equation, for one run; None for what has no equation.
+        runs: how often it ran.
+        seconds: how long all runs took.
     """
 
     name: str
@@ -77,10 +77,10 @@ class Measurement:
     """One call of a program.
 
     Attributes:
-      steps: what was run, in the order of the program.
-      seconds: from the start of the machine code to its end.
-      wall: from the call to its return.
-      start: when the call began, from `time.perf_counter_ns`.
+        steps: what was run, in the order of the program.
+        seconds: from the start of the machine code to its end.
+        wall: from the call to its return.
+        start: when the call began, from `time.perf_counter_ns`.
     """
 
     steps: list[Measured]

@@ -22,7 +22,7 @@ from namoo.engines.native.memory.arena import Buffer, Plan
 
 
 def emit(plan: Plan) -> Module:
-    """Emit a program: its entry takes a table of pointers, an arena and the host's callback."""
+    """Emit a program; its entry takes a table of pointers, the arena and the host's callback."""
     module = Module(plan)
     f = Function("entry", ["ptr", "ptr", "ptr"], "i32")
     return emit_with(Driver(module, f, f.parameters[2]), plan)
@@ -50,15 +50,15 @@ class Driver:
         self.leaves: dict[str, int] = {}
         """The blocks that leave the program, and what it returns there."""
         self.widest = 1
-        """The most pointers that a step is called with."""
+        """The largest number of pointers that a step is called with."""
         self.iterations: list[tuple[str, Value]] = []
         """The loops around the current step, and their iteration numbers."""
         self.deepest = 0
-        """How many iteration numbers a step that may fail stores."""
+        """The largest number of iteration numbers that a step stores before it may fail."""
         self.work = 0
         """About how many operations were emitted so far, in the innermost loop."""
         self.codes: list[int] = []
-        """For each loop around, what the program returns if a signal stops it there."""
+        """For each enclosing loop, what the program returns if a signal stops it there."""
         self.checks_signals = False
 
     def run(
@@ -104,7 +104,7 @@ class Driver:
             calls.add(kernel, [buffers[n] for n in nodes])
 
     def call(self, kernel: Kernel, table: Value) -> None:
-        """Run all units of a kernel: on several threads if they are much work."""
+        """Run all units of a kernel, on several threads if that is worthwhile."""
         self.work += kernel.work + tuning.CALL_WORK
         if share := grain(kernel):
             self.module.declarations["namoo_parallel"] = PARALLEL
@@ -142,7 +142,7 @@ class Driver:
             self.copy(target, source, size)
 
     def host_call(self, eqn: JaxprEqn, operands, results) -> None:
-        """Let Python evaluate an equation."""
+        """Emit the call that lets Python evaluate an equation."""
         f = self.f
         number = len(self.module.host)
         self.module.host.append(eqn)
@@ -190,7 +190,7 @@ class Driver:
             self.stop(f.emit_here("i32", 0, f"call i32 @{name}()"))
 
     def stored_iterations(self) -> Value:
-        """Store the iteration numbers of all loops around; return the pointer to them."""
+        """Store the iteration numbers of all enclosing loops; return the pointer to them."""
         f, slot = self.f, Value("%turns", "ptr")
         self.deepest = max(self.deepest, len(self.iterations), 1)
         for i, (_, number) in enumerate(self.iterations):

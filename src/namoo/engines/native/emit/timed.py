@@ -40,10 +40,10 @@ class Timer(NamedTuple):
     """A step that is measured.
 
     Attributes:
-      plan: the plan that the step belongs to: the program's, or that of the body of a loop.
-      group: what it computes.
-      kernel: the kernel that it calls, None if its code is part of the entry function.
-      loop: the equation of the innermost loop around it.
+        plan: the plan that the step belongs to: the program's, or that of the body of a loop.
+        group: what it computes.
+        kernel: the kernel that it calls, None if its code is part of the entry function.
+        loop: the equation of the innermost loop around it.
     """
 
     plan: Plan
