@@ -58,6 +58,8 @@ class Trace:
     alive = True
     eager = False
     """Whether the stack of traces ends in concrete values that no setting checks."""
+    computes = False
+    """Whether operations on known values have known results, whatever the parent does."""
     replays = False
     """Whether programs may be replayed under it: what it does depends on types alone."""
     asks_memory = False
@@ -90,6 +92,7 @@ class EvalTrace(Trace):
 
     kind = "eval"
     eager = True
+    computes = True
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         # Both are singletons; unpickled transformations must refer to them.
@@ -286,6 +289,12 @@ class Tracer(Array):
     __slots__ = ("_trace",)
 
     _trace: Trace
+
+    def __init__(self, trace: Trace, aval: Any = None):
+        """Make a tracer of another library, which passes its aval or has it as a property."""
+        self._trace = trace
+        if aval is not None:
+            self.aval = aval
 
     def concrete(self, wanted: str = "a concrete value", advice: str = "") -> EagerArray:
         """The value itself where the transformation knows it (as `grad` does, without `jit`)."""
