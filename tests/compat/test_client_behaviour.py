@@ -378,6 +378,24 @@ def a_tracer_of_another_library(jax):
         return Counted(trace, np.ones(3, np.float32)).shape
 
 
+@case
+def a_constraint_over_the_abstract_mesh_of_the_current_one(jax):
+    auto = (jax.sharding.AxisType.Auto,)
+    with jax.set_mesh(jax.make_mesh((1,), ("x",), axis_types=auto)):
+        abstract = jax.sharding.get_abstract_mesh()
+        sharding = jax.sharding.NamedSharding(abstract, jax.P("x"))
+        return jax.lax.with_sharding_constraint(np.arange(3.0, dtype=np.float32), sharding)
+
+
+@case
+def known_values_by_the_name_in_core(jax):
+    def f(x):
+        with jax.core.ensure_compile_time_eval():
+            return x + int(jax.numpy.arange(3).sum())
+
+    return jax.jit(f)(1)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_same_as_in_jax(name):
     ours, theirs = CASES[name](namoo), CASES[name](real_jax)
@@ -431,3 +449,16 @@ def test_no_array_is_alive_after_import():
     code = "import namoo.numpy as jnp; jnp.var; import namoo; print(len(namoo.live_arrays()))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "0\n"
+
+
+@pytest.mark.parametrize(
+    ("argnums", "argnames"),
+    [(0, None), (None, "b"), (None, ("b", "c")), ((0, 1), "c"), (None, None), (-1, None)],
+)
+def test_parameters_by_position_and_by_name(argnums, argnames):
+    from jax._src.api_util import infer_argnums_and_argnames as theirs
+
+    from namoo.compat.private.api_util import infer_argnums_and_argnames as ours
+
+    signature = inspect.signature(lambda a, b, *, c=1: None)
+    assert ours(signature, argnums, argnames) == theirs(signature, argnums, argnames)

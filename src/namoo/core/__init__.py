@@ -14,7 +14,8 @@ _TABLE = {
         "jaxpr_as_fun JaxprEqn Literal no_effects Var"
     ),
     "analysis.reflection": (
-        "check_jaxpr concrete_or_error eval_context find_top_trace gensym get_aval "
+        "check_jaxpr concrete_or_error ensure_compile_time_eval=eval_context eval_context "
+        "find_top_trace gensym get_aval "
         "get_opaque_trace_state jaxprs_in_params mapped_aval new_jaxpr_eqn "
         "nonempty_axis_env_DO_NOT_USE ParamDict primal_dtype_to_tangent_dtype subjaxprs "
         "unmapped_aval "
