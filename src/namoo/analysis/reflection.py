@@ -171,7 +171,6 @@ class FoldingTrace(Trace):
     """Computes operations on known values at once, and leaves all others to its parent."""
 
     kind = "fold"
-    computes = True
 
     def __init__(self, parent: Trace):
         self.parent = parent

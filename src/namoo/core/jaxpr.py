@@ -213,7 +213,6 @@ class ClosedJaxpr:
     invars = property(lambda self: self.jaxpr.invars)
     outvars = property(lambda self: self.jaxpr.outvars)
     eqns = property(lambda self: self.jaxpr.eqns)
-    debug_info = property(lambda self: self.jaxpr.debug_info)
     in_avals = property(lambda self: self.jaxpr.in_avals)
     out_avals = property(lambda self: self.jaxpr.out_avals)
     effectful = property(lambda self: self.jaxpr.effectful)

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 from namoo._base.pickling import by_variable
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.trace import Trace, context, eval_trace, set_trace
-from namoo.tree.registry import register_pytree_node
 
 if TYPE_CHECKING:
     from namoo.analysis.checks import Guard
@@ -220,9 +219,6 @@ class Zero:
 
     def __repr__(self) -> str:
         return f"Zero({self.aval.str_short()})"
-
-
-register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
 
 
 class Linear:

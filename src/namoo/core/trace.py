@@ -58,8 +58,6 @@ class Trace:
     alive = True
     eager = False
     """Whether the stack of traces ends in concrete values that no setting checks."""
-    computes = False
-    """Whether operations on known values have known results, whatever the parent does."""
     replays = False
     """Whether programs may be replayed under it: what it does depends on types alone."""
     asks_memory = False
@@ -92,7 +90,6 @@ class EvalTrace(Trace):
 
     kind = "eval"
     eager = True
-    computes = True
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         # Both are singletons; unpickled transformations must refer to them.
@@ -291,8 +288,7 @@ class Tracer(Array):
     _trace: Trace
 
     def __init__(self, trace: Trace, aval: Any = None):
-        """Make a tracer of another library, which passes its aval or has it as a property."""
-        self._trace = trace
+        self._trace = trace  # of another library, which passes an aval or has it as a property
         if aval is not None:
             self.aval = aval
 

@@ -221,7 +221,7 @@ def as_traced(x: Any) -> Any:
     """A tracer for a constant of the program that is being staged; `x` itself if there is none."""
     trace: Any = context.trace
     while type(trace) is not StageTrace:
-        if trace.computes:
+        if trace.kind in ("eval", "fold"):
             return x
         trace = trace.parent
     return StageTracer(trace, trace.atom(x))
