@@ -3,10 +3,11 @@
 `jit`, `grad`, `vmap` and `pmap` turn functions into functions and stack freely. Names and behaviour
 are JAX's: `import namoo as jax, namoo.numpy as jnp`.
 
->>> import namoo, namoo.numpy as jnp
->>> loss = lambda w, x: jnp.sum((x @ w) ** 2)
->>> namoo.jit(namoo.grad(loss))(jnp.ones(2), jnp.eye(2))
-Array([2., 2.], dtype=float32)
+Example:
+    >>> import namoo, namoo.numpy as jnp
+    >>> loss = lambda w, x: jnp.sum((x @ w) ** 2)
+    >>> namoo.jit(namoo.grad(loss))(jnp.ones(2), jnp.eye(2))
+    Array([2., 2.], dtype=float32)
 """
 
 from namoo._base.lazy import lazy as _lazily
@@ -44,6 +45,7 @@ _TABLE = {
     "api.inspect": (
         "ensure_compile_time_eval eval_shape is_traced make_jaxpr named_call named_scope typeof"
     ),
+    "inspect.report": "inspect",
     "api.jacobians": "hessian jacfwd jacobian jacrev",
     "api.jit": "jit",
     "api.trace_counts": "explain max_traces",

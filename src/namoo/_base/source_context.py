@@ -49,6 +49,8 @@ class Source:
     """
 
     __slots__ = ("_code", "_instruction", "name_stack")
+    backward = False
+    """Whether the operation belongs to a backward pass."""
 
     def __init__(self, code: CodeType, instruction: int, name_stack: NameStack):
         self._code = code
@@ -56,7 +58,7 @@ class Source:
         self.name_stack = name_stack
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _source, (self.file, self.line, self.function, self.name_stack)
+        return _source, (self.file, self.line, self.function, self.name_stack, type(self))
 
     @property
     def file(self) -> str:
@@ -100,6 +102,17 @@ class Source:
         return linecache.getline(self.file, self.line).strip()
 
 
+class BackwardSource(Source):
+    """The line of an operation whose derivative a backward pass computes."""
+
+    __slots__ = ()
+    backward = True
+
+    @staticmethod
+    def of(source: Source) -> BackwardSource:
+        return BackwardSource(source._code, source._instruction, source.name_stack)
+
+
 def _notebook_cell(file: str) -> str:
     """Return the name that a notebook shows for the file of a cell, or ''."""
     if (ipython := sys.modules.get("IPython")) is None:
@@ -109,12 +122,14 @@ def _notebook_cell(file: str) -> str:
     return " ".join(name) if name else ""  # None for a file that is not a cell
 
 
-def _source(file: str, line: int, function: str, name_stack: NameStack) -> Source:
+def _source(
+    file: str, line: int, function: str, name_stack: NameStack, kind: type[Source]
+) -> Source:
     """Rebuild a pickled source; a code object itself cannot be pickled."""
     code = compile("0", file, "eval")
     code = code.replace(co_firstlineno=line, co_name=function, co_qualname=function)
     # Its first instruction has no line of its own.
-    return Source(code, len(code.co_code) - 2, name_stack)
+    return kind(code, len(code.co_code) - 2, name_stack)
 
 
 def hide_frames(*modules: Any) -> None:
@@ -158,6 +173,7 @@ class _SourceContext(_local):
         operation: While only rules of namoo itself run: a list with the line of the operation that
             they belong to. The list is empty until the line is asked for.
         name_stack: The names of the scopes that the thread is in.
+        backward: Whether a backward pass runs.
         withheld: Collects warnings instead of giving them, while a program is made from an earlier
             run.
     """
@@ -165,6 +181,7 @@ class _SourceContext(_local):
     eqn: Any = None
     operation: list[Source | None] | None = None
     name_stack: NameStack = NameStack()
+    backward: bool = False
     withheld: list[str] | None = None
 
 
@@ -213,10 +230,14 @@ def user_source(inside: int = 0) -> Source | None:
     """
     known = source_context.operation
     if known is None:
-        return _find_source(inside)
-    if not known:
-        known.append(_find_source(inside))
-    return known[0]
+        source = _find_source(inside)
+    else:
+        if not known:
+            known.append(_find_source(inside))
+        source = known[0]
+    if source_context.backward and source is not None and not source.backward:
+        return BackwardSource.of(source)
+    return source
 
 
 def _find_source(inside: int) -> Source | None:
@@ -389,7 +410,7 @@ def entry_point(fun: F, namespace: str | None = None) -> F:
     Args:
         fun: A function of namoo.
         namespace: The public module of the function, from which it can be pickled. A function that
-            is an entry point already, or that is not namoo's, is returned as it is.
+            is an entry point already, or that is not namoo's, is returned unchanged.
     """
     if namespace is not None:
         if hasattr(fun, "is_entry_point") or not is_hidden(fun.__code__.co_filename):

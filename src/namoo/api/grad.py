@@ -569,7 +569,7 @@ def grad(
 
     Returns:
         a function that returns the gradient, or `(gradient, aux)`. It has the structure of the
-        argument: arrays become derivatives; functions and strings in it stay as they are.
+        argument: arrays become derivatives; functions and strings in it stay unchanged.
 
     Raises:
         TypeError: the result is not a real scalar, or an input is not of inexact type.

@@ -133,7 +133,7 @@ Paths = Callable[[], Sequence[str]]
 
 def reasons(new: Signature, paths: Paths, earlier: Sequence[Signature]) -> tuple[str, ...]:
     """Return how a call differs from the nearest of the earlier ones; empty for the first call."""
-    # Of several that are as near, the latest.
+    # The latest of several that are equally close.
     found = (tuple(_differences(old, new, paths)) for old in reversed(earlier))
     return min(found, key=len, default=())
 
@@ -177,7 +177,7 @@ def _layout(signature: Signature) -> dict[str, str]:
 
 
 def _passed_otherwise(old: Signature, new: Signature) -> list[str]:
-    """Which arguments are passed in another way than before."""
+    """Which arguments are passed differently: by position, by name, or not at all."""
     before, now = _layout(old), _layout(new)
     return [
         f"at {name}, now {now.get(name, 'left out')} and before {before.get(name, 'left out')}"

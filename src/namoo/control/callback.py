@@ -63,7 +63,7 @@ def _name(fun: Any) -> str:
 
 
 def _argument(value: np.ndarray) -> EagerArray:
-    """What a callback gets for an operand: an array, and for random keys their words."""
+    """The array that a callback gets for an operand; random keys become their words."""
     dtype = dtypes.of_numpy(value.dtype) if value.dtype.names else value.dtype
     return EagerArray(dtype.to_words(value) if isinstance(dtype, dtypes.KeyDType) else value)
 
@@ -391,7 +391,7 @@ class _WithStatic(NamedTuple):
     callback_func: Callable
     in_tree: Any
     static: tuple
-    """The leaves that are no arrays; `_ARRAY` where one is."""
+    """The leaves that are not arrays; `_ARRAY` where one is."""
 
     def __call__(self, *values: Any) -> Any:
         rest = iter(values)
@@ -413,7 +413,7 @@ def _is_array(x: Any) -> bool:
 def bind_debug(
     prim: DebugCallback, fun: Callable, args: tuple, kwargs: dict, **params: Any
 ) -> None:
-    """Bind a debugging primitive to a function of trees whose leaves may be no arrays."""
+    """Bind a debugging primitive to a function of trees whose leaves may not be arrays."""
     leaves, in_tree = tree_util.tree_flatten((args, kwargs))
     static = tuple(_ARRAY if _is_array(leaf) else leaf for leaf in leaves)
     prim.bind(

@@ -74,8 +74,8 @@ def _scan_length(xs: Any, length: Any) -> int:
 def _promote(leaves: list, out_avals: list[ShapedArray]) -> list | None:
     """Convert the carry to the types that the body returns; None if nothing changes.
 
-    Weak types give way, and what is the same along a mesh axis counts as different where the body
-    makes it so.
+    A weakly typed value takes the body's dtype.  A value that is equal on all devices along a mesh
+    axis is marked as varying along it, if the body's result varies.
     """
     changed, out = False, []
     for x, wanted in zip(leaves, out_avals, strict=True):
@@ -339,7 +339,7 @@ def _while_loop(cond_fun, body_fun, init_val, of=None, *variant) -> Any:
                 value = body_fun(value)
             return value
         except errors.ConcretizationTypeError:
-            pass  # each example of a batch goes on for itself
+            pass  # under `vmap`, each example has its own number of iterations
 
     def body(avals):
         tree = _one(tree_util.tree_structure(init_val))
@@ -445,7 +445,7 @@ def fori_loop(
         known = False
     if known:
         length = max(stop - first, 0)
-        # The bounds are no more than Python integers then, and so is what counts.
+        # The bounds are known integers, so the index has the default integer type.
         dtype = dtypes.default_int_dtype()
         if config.disable_jit:
             value = as_arrays(init_val)

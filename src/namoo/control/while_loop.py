@@ -178,7 +178,7 @@ class While(ProgramPrimitive):
             )
             return outs, [0 if b else None for b in k_b]
 
-        # Examples stop apart: go on while any of them does, and change only those.
+        # Examples stop at different times: iterate while any of them continues, and update those.
         programs = cond_jaxpr.jaxpr, body_jaxpr.jaxpr
         apart = axis.devices and any(p.effectful for p in programs)
         if any(map(has_io, programs)) and not apart:

@@ -229,7 +229,7 @@ class Loader:
 
         Raises:
             ValueError: if the state is of a loader with another batch size or number of shards, or
-                is no state of a loader.
+                is not a state of a loader.
         """
         if missing := self.state().keys() - state.keys():
             raise ValueError(

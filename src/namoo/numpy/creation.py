@@ -118,7 +118,7 @@ def asarray(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """An array from anything array-like; an array of the wanted type is returned as it is.
+    """An array from anything array-like; an array of the wanted type is returned unchanged.
 
     Args:
         a: what to convert, as for `array`.

@@ -208,7 +208,7 @@ class StageTrace(Trace):
 def placeholder(x: ShapeDtypeStruct) -> Any:
     """A tracer for a constant of which only the type is known.
 
-    A program with such a constant has types, which `eval_shape` asks for, but cannot run.
+    A program with such a constant has types, for `eval_shape`, but cannot run.
 
     Raises:
         TypeError: no program is being staged.

@@ -189,7 +189,7 @@ def triangular_solve(
     Args:
         a: matrices of shape [..., n, n]; only the triangle selected by `lower` is read.
         b: matrices of shape [..., n, k] with `left_side`, else [..., k, n]; or vectors [..., n].
-        left_side: whether op(A) stands to the left of X.
+        left_side: whether op(A) is to the left of X.
         lower: whether A is lower triangular.
         transpose_a: whether op(A) transposes A.
         conjugate_a: whether op(A) conjugates A.

@@ -1,8 +1,8 @@
 """The program cache: compiled programs by fingerprint, in this process and on disk.
 
-Besides machine code a program needs little to run: the size of its arena, its constants, and the
-equations that Python evaluates. Constants and equations are numbers in the `Fingerprint` of the
-program, so an entry on disk is short. A cached program does not go through the passes.
+Besides its machine code, a program needs the size of its arena, its constants, and the equations
+that Python evaluates. Constants and equations are stored as numbers that refer to the `Fingerprint`
+of the program, so an entry on disk is short. A cached program skips all passes.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from namoo._base.caches import cached, register
 from namoo._base.config import OPTIONS, config
+from namoo._base.dtypes import narrow
 from namoo._base.startup import LOADED_AT
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
 from namoo.engines import disk_cache
@@ -32,13 +32,13 @@ class Compiled:
     """A compiled program.
 
     Attributes:
-      code: the code in memory; it may serve several programs.
-      arena: bytes of its arena.
-      kernels: how many functions it has.
-      host: numbers of the equations that Python evaluates.
-      loops: numbers of the equations whose loops a signal can stop; None for one without a number.
-      consts: numbers of the constants.
-      in_place: pairs of an input and a result that may be one array.
+        code: the code in memory; it may serve several programs.
+        arena: bytes of its arena.
+        kernels: how many functions it has.
+        host: numbers of the equations that Python evaluates.
+        loops: numbers of the equations whose loops a signal can stop; None if it has no number.
+        consts: numbers of the constants.
+        in_place: pairs of an input and a result that may share memory.
     """
 
     __slots__ = ("__weakref__", "arena", "code", "consts", "host", "in_place", "kernels", "loops")
@@ -107,7 +107,7 @@ def keep(
     loops: Sequence[JaxprEqn | None],
     consts: Sequence[np.ndarray],
 ) -> None:
-    """Cache a program, unless it refers to something that its fingerprint does not hold."""
+    """Cache a program, unless it refers to anything that is not part of its fingerprint."""
     named = (*equations, *consts)
     held = (mark.equations, mark.arrays) if named or loops else ()
     numbers = {id(x): i for things in held for i, x in enumerate(things)}
@@ -131,15 +131,15 @@ def _name(mark: fingerprint.Fingerprint) -> str:
 @cached("native programs: versions", bound=1, keyed_by="nothing", kept=True)
 def _surroundings() -> tuple[str, ...]:
     """The rest of the key: this package, the libraries that compute constants, the machine."""
-    versions = sys.version, np.__version__, ml_dtypes.__version__
+    versions = sys.version, np.__version__, narrow.VERSION
     return (*versions, _sources() or "", *link.surroundings())
 
 
 @cached("native programs: source files", bound=1, keyed_by="nothing", kept=True)
 def _sources() -> str | None:
-    """Size and time of the files that decide the code, by which Python knows modules too.
+    """Sizes and modification times of the source files that determine the code.
 
-    None if there are no files, or if they are not what was loaded.
+    None if there are no files, or if they have changed since they were loaded.
     """
     root = os.path.abspath(__file__)
     for _ in range(4):

@@ -1,9 +1,9 @@
 """The conditions of `config.strict`, checked in native code.
 
-A condition becomes the index of the first element that violates it, which is an ordinary reduction,
-and a step that tests that number. If there is such an element, the step stores the iteration
-numbers of the loops around it and calls the host, where `Failure` raises the exception. Without
-`strict` none of this is emitted.
+A condition becomes two nodes: an ordinary reduction that finds the first element which violates it,
+and a step that tests the result. If there is such an element, the step stores the iteration numbers
+of the enclosing loops and calls the host, where `Failure` raises the exception. Without `strict`
+none of this is emitted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Failure(Primitive):
 
 
 class HostCheck(Primitive):
-    """Checks elements of a type that native code does not compute with."""
+    """Checks elements of a type that native code does not support."""
 
     name, multiple_results = "check", True
 
@@ -62,7 +62,7 @@ class HostCheck(Primitive):
 
 
 def _as_operands(guard: Guard | Overflow, given: Sequence[np.ndarray]) -> Any:
-    """The operands of the equation that a condition is about, by their numbers."""
+    """The operands that a condition is about, in the positions that they have in the equation."""
     return {guard.operand: given[0]} if isinstance(guard, Guard) else given
 
 

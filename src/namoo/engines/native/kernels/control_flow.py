@@ -1,8 +1,8 @@
-"""Control flow: scans, while loops and choices as native code.
+"""Control flow: scans, while loops and conditionals as native code.
 
 A body whose values are all small runs in *registers*: each element is an SSA value, carried from
-iteration to iteration, and only the stacked results are stored. Other bodies are plans of kernels,
-run in each iteration; their carry is in two buffers that swap.
+iteration to iteration, and only stacked results are stored. Other bodies are plans of kernels that
+run in each iteration; their carry is double-buffered.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Body:
         self.graph.donated = {j: i for i, j in enumerate(inputs)}
 
     def origins(self) -> list[int | None]:
-        """The input that each output begins as, if steps overwrite it one after another."""
+        """For each output, the input whose buffer a chain of overwriting steps starts from."""
         numbers = {node: i for i, node in enumerate(self.inputs)}
         out = []
         for node in self.graph.outputs:
@@ -84,7 +84,7 @@ class Body:
 
     @functools.cached_property
     def plan(self) -> Plan:
-        """The program's kernels and their memory, where it does not fit into registers."""
+        """The kernels of a body that does not fit into registers, and their memory."""
         return run_passes((simplify, fuse, schedule, allocate), self.graph)
 
     def small(self) -> bool:
@@ -92,7 +92,7 @@ class Body:
         return self.work() <= tuning.REGISTER_WORK
 
     def work(self) -> int:
-        """About how many operations it is, unrolled; more than the limit if an array is large."""
+        """About how many operations it takes, unrolled; above the limit if an array is large."""
         total = 0
         for node in self.graph.nodes:
             if node.kind in (INPUT, LITERAL):
@@ -147,7 +147,7 @@ class Registers(Writer):
         return self.load(self._spilled(node, array), unravel(position, node.shape))
 
     def _spilled(self, node: Node, array: list[Any]) -> Place:
-        """Store an array, for elements at computed indices."""
+        """Spill an array to the stack, so that elements at computed indices can be loaded."""
         f = self.f
         place = _on_stack(f, node.elem, node.shape)
         key = (self, "spilled", node)
@@ -297,7 +297,7 @@ class ScanStep(ControlStep):
         return self.length * operations(self.body.graph)
 
     def work(self) -> int:
-        # Within registers of another body, stacked arrays would have to be there too.
+        # Inside another body in registers, the stacked arrays would be in registers, too.
         return tuning.REGISTER_WORK + 1 if self.length > 8 else self.length * self.body.work()
 
     def in_registers(self, driver, operands, outer, nodes):
@@ -443,7 +443,7 @@ class ScanStep(ControlStep):
 
     @staticmethod
     def _aside(driver, source: Value, target: Value, spare: Value, node: Node) -> Value:
-        """Where the first iteration reads: a copy, if its input aliases its output."""
+        """The pointer that the first iteration reads: to a copy, if input and output alias."""
         f = driver.f
         there = f.emit_here("i1", 0, f"icmp eq ptr {target.name}, {source.name}")
         with f.branch(there):
@@ -571,7 +571,7 @@ class CondStep(ControlStep):
             for j, (i, *others) in enumerate(zip(*origins, strict=True))
             if i is not None and all(i == other for other in others)
         }
-        """The input that all branches turn into the same output, step by step."""
+        """For each output, the input that every branch transforms into it in place."""
         for body in bodies:
             body.graph.donated = self.replaced
 
@@ -667,7 +667,7 @@ def while_loop(emit: Emitter, operands, cond_jaxpr, body_jaxpr, n_cond, n_body) 
 
 
 def cond(emit: Emitter, index: Node, operands, branches) -> list[Node]:
-    """A conditional as a step; a known index is inlined."""
+    """A conditional as a step; with a literal index, the branch is inlined."""
     if index.kind is LITERAL:
         number = min(max(int(index.data), 0), len(branches) - 1)
         return emit.inline(branches[number], operands)

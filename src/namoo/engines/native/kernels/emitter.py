@@ -1,7 +1,7 @@
-"""The emitter: what the `native` rule of a primitive gets.
+"""The emitter, which `native` rules of primitives are called with.
 
-This is the table of forms: each kernel's file has a function of the emitter, and a line here gives
-it a name. What few programs use is loaded on first use.
+It lists the forms that rules can use: each is a function in the file of its kernel, and a method
+here. Forms that few programs use are loaded on first use.
 """
 
 from __future__ import annotations
@@ -70,6 +70,12 @@ class Emitter(GraphBuilder):
         from namoo.engines.native.kernels import cumulative
 
         return cumulative.cumulative(self, x, axis, reverse, name)
+
+    def fft(self, x: Node, kind: str, lengths: tuple[int, ...]) -> Node:
+        """A discrete Fourier transform over the last axes."""
+        from namoo.engines.native.kernels.fft import transform
+
+        return transform.fft(self, x, kind, lengths)
 
     def scan(self, operands, **params) -> list[Node]:
         """The results of a scan."""

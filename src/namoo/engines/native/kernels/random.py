@@ -1,7 +1,7 @@
 """Random keys and the bits drawn with them, as elements of fused kernels.
 
-A key is a tuple of 32-bit words.  The hash functions and the use of their counters are those of
-`primitives/generators`, word by word.
+A key is a tuple of 32-bit words.  The hash functions and their counters give the same words as
+`primitives.random.generators`.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def _stream(emit: Emitter, source: Node, state, shape: tuple[int, ...], width: i
         first = place * 2 if width == 64 else place
         start = _joined(f, low, high)
         at = f.add(k.integer(first // 4, "u64"), start)
-        # The counter has 128 bits: the key is its upper half, until the lower one runs over.
+        # The counter has 128 bits: its upper half is the key, plus a carry from the lower half.
         over = f.convert(f.compare("lt", at, start), "u64")
         upper = f.add(_joined(f, k0, k1), over)
         words = [f.convert(v, "u32") for v in (at, f.lshr(at, constant("u64", 32)))]

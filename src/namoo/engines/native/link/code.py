@@ -27,9 +27,9 @@ class ObjectCode:
     """Machine code that is not loaded.
 
     Attributes:
-      name: its name in the disk cache.
-      data: object files, with the names of their functions.
-      ir: the LLVM IR that it was made from; empty if it comes from the disk cache.
+        name: its name in the disk cache.
+        data: object files, with the names of their functions.
+        ir: the LLVM IR that it was made from; empty if it comes from the disk cache.
     """
 
     name: str
@@ -47,9 +47,9 @@ def object_code(text: str, parts: Callable[[int], Sequence[Part]]) -> ObjectCode
     """Compile LLVM IR, unless the disk cache has its machine code.
 
     Args:
-      text: the whole module.
-      parts: `parts(n)` is the module in up to n pieces, which are compiled at the same time; each
-        has the names of its functions, and the last calls those of the others.
+        text: the whole module.
+        parts: `parts(n)` is the module in up to n pieces, which are compiled at the same time; each
+          has the names of its functions, and the last calls those of the others.
     """
     name = disk_cache.key(text, *surroundings())
     data = disk_cache.load(name)
@@ -66,7 +66,7 @@ def object_code(text: str, parts: Callable[[int], Sequence[Part]]) -> ObjectCode
 
 
 def object_files(data: bytes) -> Iterator[tuple[list[str], bytes]]:
-    """The object files that `object_code` gives, with the names of their functions."""
+    """Split the data of `object_code` into object files, each with the names of its functions."""
     end = data.index(b"\n")
     start = end + 1
     for names, size in ast.literal_eval(data[:end].decode()):
@@ -87,7 +87,7 @@ def surroundings() -> tuple[str, ...]:
     )
 
 
-# The lines of /proc/cpuinfo that are about the kind of a processor.
+# The lines of /proc/cpuinfo that describe the model of a processor.
 _KIND = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features",
          "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision",
          "isa", "uarch", "cpu")  # fmt: skip
@@ -116,7 +116,7 @@ def processor() -> str:
 def _compiler() -> str:
     """LLVM's files, by size and time: asking for its version would load it."""
     package = importlib.machinery.PathFinder.find_spec("llvmlite")
-    if package is None:  # it is installed in an unusual way
+    if package is None:  # installed in an unusual way
         from importlib.util import find_spec
 
         package = find_spec("llvmlite")
@@ -154,7 +154,7 @@ def _cython_blas() -> Any:
 def _blas() -> dict[str, int]:
     """The addresses of BLAS functions, by the names that the code uses."""
     cython_blas = _cython_blas()
-    # Programs distribute the work themselves: one BLAS call is for one thread.
+    # Programs distribute the work themselves, so a BLAS call uses one thread.
     library = ctypes.CDLL(cython_blas.__file__)
     for name in ("scipy_openblas_set_num_threads", "openblas_set_num_threads"):
         if set_num_threads := getattr(library, name, None):
@@ -176,7 +176,7 @@ def capsule_address(capsule: Any) -> int:
 
 
 def library(data: bytes, exports: Sequence[str], imports: Mapping[str, int]) -> Any:
-    """Load an object file, by LLVM if `loader` cannot; `addresses` has its functions."""
+    """Load an object file, with LLVM if `loader` cannot; the result has its `addresses`."""
     try:
         return loader.Image(data, imports)
     except loader.Unsupported:
@@ -203,7 +203,7 @@ def _support() -> dict[str, int]:
 
 
 def raised_by_signal() -> BaseException | None:
-    """The exception of a signal handler in a program that just returned; C++ keeps its own."""
+    """The exception that a signal handler raised during the last program; C++ keeps its own."""
     if runtime is not None or not _support.cache_info().currsize:
         return None
     return signals.take_exception(_support()["raised"])
