@@ -45,13 +45,13 @@ class Lapack(Routine):
     """Calls of one routine.
 
     Args:
-      name: its name, with the letter of the type.
-      inputs: the number of operands.
-      arguments: letters, numbers, matrices and workspace; floats are in the type of the matrices.
-      batch: the leading axes of all operands and results.
-      copies: operands that the routine overwrites, and the results that these become.
-      cost: about how many operations one call is.
-      fixed: operands without the leading axes: all calls read the same matrix.
+        name: its name, with the letter of the type.
+        inputs: the number of operands.
+        arguments: letters, numbers, matrices and workspace; floats are in the type of the matrices.
+        batch: the leading axes of all operands and results.
+        copies: operands that the routine overwrites, and the results that these become.
+        cost: about how many operations one call is.
+        fixed: operands without the leading axes: all calls read the same matrix.
     """
 
     def __init__(
@@ -179,14 +179,14 @@ def lapack(
     """Results of a LAPACK routine, and its `info`.
 
     Args:
-      name: its name, without the letter of the type.
-      operands: stacks of matrices, by columns; the first, or the last if some are fixed, has two
-        axes besides those of the stack.
-      result: the shapes for one matrix, and the types.
-      arguments: the arguments of the routine.
-      copies: operands that it overwrites, and the results that these become.
-      cost: about how many operations one call is.
-      fixed: operands that are one matrix for all calls.
+        name: its name, without the letter of the type.
+        operands: stacks of matrices, by columns; the first, or the last if some are fixed, has two
+          axes besides those of the stack.
+        result: the shapes for one matrix, and the types.
+        arguments: the arguments of the routine.
+        copies: operands that it overwrites, and the results that these become.
+        cost: about how many operations one call is.
+        fixed: operands that are one matrix for all calls.
     """
     if not blas_allowed() or find_spec("scipy") is None:
         raise emit.unsupported()

@@ -147,10 +147,10 @@ class StackWriter:
     """Writes code for the lanes of one unit.
 
     Args:
-      f: the function.
-      elem: the type of elements.
-      lanes: the number of matrices; 1 is computed with scalars.
-      unrolled: whether tiles are in registers.
+        f: the function.
+        elem: the type of elements.
+        lanes: the number of matrices; 1 is computed with scalars.
+        unrolled: whether tiles are in registers.
     """
 
     def __init__(self, f: Function, elem: str, lanes: int, unrolled: bool):
@@ -329,8 +329,8 @@ class StackRoutine(Routine):
     """A routine whose units are some matrices of a stack, one in each lane.
 
     Args:
-      operands: stacks of matrices or vectors with equal leading axes.
-      batch: the number of these axes.
+        operands: stacks of matrices or vectors with equal leading axes.
+        batch: the number of these axes.
     """
 
     def __init__(self, operands: Sequence[Node], batch: int):
