@@ -30,6 +30,7 @@ _TABLE = {
         "combine filter is_array is_array_like is_inexact_array is_inexact_array_like partition"
     ),
     "module.module": "Module",
+    "ad": ".",
     "ad_checkpoint": ".",
     "devices.available": (
         "cpu_devices default_backend device_count devices host_count=process_count "

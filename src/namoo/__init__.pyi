@@ -1,3 +1,4 @@
+from namoo import ad as ad
 from namoo import ad_checkpoint as ad_checkpoint
 from namoo import api_util as api_util
 from namoo import checkpoints as checkpoints

@@ -71,6 +71,32 @@ class Emitter(GraphBuilder):
 
         return cumulative.cumulative(self, x, axis, reverse, name)
 
+    def gamma(self, keys: Node, alpha: Node, name: str, log_space: bool) -> Node:
+        """Gamma numbers, drawn with the keys of a generator."""
+        from namoo.engines.native.kernels import gamma
+
+        return gamma.gamma(self, keys, alpha, name, log_space)
+
+    def formula(self, name: str, rule: Any, *xs: Node) -> Node:
+        """An elementwise function by a rule in terms of other operations."""
+        from namoo.engines.native.kernels import formula
+
+        return formula.formula(self, name, rule, *xs)
+
+    def small_matrices(
+        self, name: str, operands: Sequence[Node], params: dict[str, Any]
+    ) -> list[Node] | None:
+        """The results of an operation of linear algebra on small matrices; None for others."""
+        from namoo.engines.native.kernels.linalg import table
+
+        return table.small_matrices(self, name, operands, params)
+
+    def lapack(self, name: str, *operands: Node, **options: Any) -> list[Node]:
+        """The results of a LAPACK routine on stacks of matrices, and its `info`."""
+        from namoo.engines.native.kernels.linalg import lapack
+
+        return lapack.lapack(self, name, *operands, **options)
+
     def fft(self, x: Node, kind: str, lengths: tuple[int, ...]) -> Node:
         """A discrete Fourier transform over the last axes."""
         from namoo.engines.native.kernels.fft import transform
