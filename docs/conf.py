@@ -54,7 +54,10 @@ html_theme_options = {
 }
 project_copyright = "namoo, Apache-2.0"
 # The tables of the reference would only repeat the list of names at their side.
-html_sidebars = {"index": [], "api/*": ["sidebar-nav-bs"]}
+html_sidebars = {
+    **dict.fromkeys(("index", "playground", "gallery", "faq"), []),
+    "api/*": ["sidebar-nav-bs"],
+}
 
 # How programs abbreviate namespaces.
 ABBREVIATIONS = {
