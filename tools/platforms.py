@@ -25,7 +25,8 @@ NUMPY_ALONE = """
 import runpy, sys
 hidden = "ml_dtypes scipy llvmlite opt_einsum _multiprocessing namoo._runtime".split()
 sys.modules.update(dict.fromkeys(hidden))
-runpy.run_path(sys.argv[1], run_name="__main__")
+sys.argv.pop(0)
+runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 

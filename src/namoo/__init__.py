@@ -3,10 +3,11 @@
 `jit`, `grad`, `vmap` and `pmap` turn functions into functions and stack freely. Names and behaviour
 are JAX's: `import namoo as jax, namoo.numpy as jnp`.
 
->>> import namoo, namoo.numpy as jnp
->>> loss = lambda w, x: jnp.sum((x @ w) ** 2)
->>> namoo.jit(namoo.grad(loss))(jnp.ones(2), jnp.eye(2))
-Array([2., 2.], dtype=float32)
+Example:
+    >>> import namoo, namoo.numpy as jnp
+    >>> loss = lambda w, x: jnp.sum((x @ w) ** 2)
+    >>> namoo.jit(namoo.grad(loss))(jnp.ones(2), jnp.eye(2))
+    Array([2., 2.], dtype=float32)
 """
 
 from namoo._base.lazy import lazy as _lazily
@@ -29,6 +30,7 @@ _TABLE = {
         "combine filter is_array is_array_like is_inexact_array is_inexact_array_like partition"
     ),
     "module.module": "Module",
+    "ad": ".",
     "ad_checkpoint": ".",
     "devices.available": (
         "cpu_devices default_backend device_count devices host_count=process_count "
@@ -44,6 +46,7 @@ _TABLE = {
     "api.inspect": (
         "ensure_compile_time_eval eval_shape is_traced make_jaxpr named_call named_scope typeof"
     ),
+    "inspect.report": "inspect",
     "api.jacobians": "hessian jacfwd jacobian jacrev",
     "api.jit": "jit",
     "api.trace_counts": "explain max_traces",
@@ -59,6 +62,8 @@ _TABLE = {
     "api_util": ".",
     "checkpoints": ".",
     "control.callback": "pure_callback",
+    "control.check": "check",
+    "control.foreign_call": "native_call",
     "core": ".",
     "core.avals": "ShapeDtypeStruct",
     "custom_batching": ".",
@@ -76,6 +81,7 @@ _TABLE = {
     "experimental": ".",
     "export": ".",
     "extend": ".",
+    "ffi": ".",
     "flatten_util": ".",
     "image": ".",
     "lib": ".",

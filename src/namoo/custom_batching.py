@@ -19,11 +19,12 @@ def sequential_vmap(f: Callable) -> custom_vmap:
     Returns:
         the same function, which `vmap` turns into `lax.map`.
 
-    >>> import namoo
-    >>> import namoo.numpy as jnp
-    >>> square = sequential_vmap(lambda x: x**2)
-    >>> namoo.vmap(square)(jnp.arange(3))
-    Array([0, 1, 4], dtype=int32)
+    Example:
+        >>> import namoo
+        >>> import namoo.numpy as jnp
+        >>> square = sequential_vmap(lambda x: x**2)
+        >>> namoo.vmap(square)(jnp.arange(3))
+        Array([0, 1, 4], dtype=int32)
     """
     out = custom_vmap(f)
 

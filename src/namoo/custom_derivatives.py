@@ -19,8 +19,9 @@ from namoo.transforms.linear_call import linear_call as linear_call
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
     """The values in a tree of `CustomVJPPrimal`s, as `fwd` gets with `symbolic_zeros=True`.
 
-    >>> custom_vjp_primal_tree_values([CustomVJPPrimal(1.0, True), CustomVJPPrimal(2.0, False)])
-    [1.0, 2.0]
+    Example:
+        >>> custom_vjp_primal_tree_values([CustomVJPPrimal(1.0, True), CustomVJPPrimal(2.0, False)])
+        [1.0, 2.0]
     """
 
     def is_primal(x):
@@ -32,8 +33,9 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """The zero tangents of the values in a tree, as arrays or as `SymbolicZero`s.
 
-    >>> zero_from_primal(2.0)
-    Array(0., dtype=float32, weak_type=True)
+    Example:
+        >>> zero_from_primal(2.0)
+        Array(0., dtype=float32, weak_type=True)
     """
 
     def zero_of(x: Any) -> Any:

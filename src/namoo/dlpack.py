@@ -11,8 +11,9 @@ _KINDS = "biufc"
 def is_supported_dtype(dtype: Any) -> bool:
     """Whether arrays of a dtype can be shared.
 
-    >>> is_supported_dtype("float32"), is_supported_dtype("bfloat16"), is_supported_dtype("int4")
-    (True, True, False)
+    Example:
+        >>> [is_supported_dtype(name) for name in ("float32", "bfloat16", "int4")]
+        [True, True, False]
     """
     dtype = dtypes.canonicalize_dtype(dtype, allow_extended=True)
     if dtypes.is_extended(dtype):

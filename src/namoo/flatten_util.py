@@ -27,12 +27,13 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
         into a tree with the leaves' own shapes and dtypes. If all leaves have one dtype, it takes
         vectors of any dtype.
 
-    >>> import namoo.numpy as jnp
-    >>> vector, unravel = ravel_pytree({"a": 1.0, "b": jnp.zeros((2, 2))})
-    >>> vector
-    Array([1., 0., 0., 0., 0.], dtype=float32)
-    >>> unravel(vector)["b"].shape
-    (2, 2)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> vector, unravel = ravel_pytree({"a": 1.0, "b": jnp.zeros((2, 2))})
+        >>> vector
+        Array([1., 0., 0., 0., 0.], dtype=float32)
+        >>> unravel(vector)["b"].shape
+        (2, 2)
     """
     leaves, tree = tree_util.tree_flatten(pytree)
     types = tuple((a.shape, a.dtype) for a in map(aval_of, leaves))

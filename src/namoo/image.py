@@ -31,8 +31,9 @@ class ResizeMethod(enum.Enum):
     with a = -0.5, CUBIC_PYTORCH the same with a = -0.75, as PyTorch and OpenCV have it, LANCZOS3
     and LANCZOS5 windowed sincs, AREA the mean over the area of an element.
 
-    >>> ResizeMethod.from_string("bilinear")
-    <ResizeMethod.LINEAR: 1>
+    Example:
+        >>> ResizeMethod.from_string("bilinear")
+        <ResizeMethod.LINEAR: 1>
     """
 
     NEAREST = 0
@@ -184,7 +185,7 @@ def scale_and_translate(
 
     Args:
         image: an array.
-        shape: the shape of the result; axes that are not in `spatial_dims` stay as they are.
+        shape: the shape of the result; axes that are not in `spatial_dims` stay unchanged.
         spatial_dims: the axes to be scaled and moved.
         scale: a vector of factors, one for each of these axes.
         translation: a vector of offsets, one for each of these axes.

@@ -2,20 +2,21 @@
 
 namoo records how long it traces and compiles, as JAX does: `TRACE` and `COMPILE`.
 
->>> heard = []
->>> listener = lambda event, seconds, fun_name: heard.append((event, fun_name))
->>> register_event_duration_secs_listener(listener)
->>> import namoo, namoo.numpy as jnp
->>> @namoo.jit
-... def double(x):
-...     return x + x
->>> double(jnp.ones(2)), double(jnp.ones(2))
-(Array([2., 2.], dtype=float32), Array([2., 2.], dtype=float32))
->>> for event in heard:
-...     print(event)
-('/jax/core/compile/jaxpr_trace_duration', 'double')
-('/jax/core/compile/backend_compile_duration', 'jit(double)')
->>> unregister_event_duration_listener(listener)
+Example:
+    >>> heard = []
+    >>> listener = lambda event, seconds, fun_name: heard.append((event, fun_name))
+    >>> register_event_duration_secs_listener(listener)
+    >>> import namoo, namoo.numpy as jnp
+    >>> @namoo.jit
+    ... def double(x):
+    ...     return x + x
+    >>> double(jnp.ones(2)), double(jnp.ones(2))
+    (Array([2., 2.], dtype=float32), Array([2., 2.], dtype=float32))
+    >>> for event in heard:
+    ...     print(event)
+    ('/jax/core/compile/jaxpr_trace_duration', 'double')
+    ('/jax/core/compile/backend_compile_duration', 'jit(double)')
+    >>> unregister_event_duration_listener(listener)
 
 Listeners are called in the order in which they were registered, in the thread where the event
 happened, and what they raise is raised there.
@@ -45,10 +46,11 @@ _scalars: list[Listener] = []
 def record_event(event: str, **kwargs: str | int) -> None:
     """Tell that something happened: listeners get `(event, **kwargs)`.
 
-    >>> register_event_listener(print)
-    >>> record_event("/my/checkpoint_saved")
-    /my/checkpoint_saved
-    >>> unregister_event_listener(print)
+    Example:
+        >>> register_event_listener(print)
+        >>> record_event("/my/checkpoint_saved")
+        /my/checkpoint_saved
+        >>> unregister_event_listener(print)
     """
     for listener in (*_events,):
         listener(event, **kwargs)
@@ -57,10 +59,11 @@ def record_event(event: str, **kwargs: str | int) -> None:
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
     """Tell how many seconds something took: listeners get `(event, duration, **kwargs)`.
 
-    >>> register_event_duration_secs_listener(print)
-    >>> record_event_duration_secs("/my/epoch", 1.5)
-    /my/epoch 1.5
-    >>> unregister_event_duration_listener(print)
+    Example:
+        >>> register_event_duration_secs_listener(print)
+        >>> record_event_duration_secs("/my/epoch", 1.5)
+        /my/epoch 1.5
+        >>> unregister_event_duration_listener(print)
     """
     for listener in (*_durations,):
         listener(event, duration, **kwargs)
@@ -73,10 +76,11 @@ def record_event_time_span(
 
     Times are seconds, as `time.time()` has them.
 
-    >>> register_event_time_span_listener(print)
-    >>> record_event_time_span("/my/epoch", 100.0, 101.5)
-    /my/epoch 100.0 101.5
-    >>> unregister_event_time_span_listener(print)
+    Example:
+        >>> register_event_time_span_listener(print)
+        >>> record_event_time_span("/my/epoch", 100.0, 101.5)
+        /my/epoch 100.0 101.5
+        >>> unregister_event_time_span_listener(print)
     """
     for listener in (*_time_spans,):
         listener(event, start_time, end_time, **kwargs)
@@ -85,10 +89,11 @@ def record_event_time_span(
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
     """Tell a number: listeners get `(event, value, **kwargs)`.
 
-    >>> register_scalar_listener(print)
-    >>> record_scalar("/my/queue_length", 3)
-    /my/queue_length 3
-    >>> unregister_scalar_listener(print)
+    Example:
+        >>> register_scalar_listener(print)
+        >>> record_scalar("/my/queue_length", 3)
+        /my/queue_length 3
+        >>> unregister_scalar_listener(print)
     """
     for listener in (*_scalars,):
         listener(event, value, **kwargs)
@@ -162,9 +167,10 @@ def unregister_scalar_listener(callback: Listener) -> None:
 def clear_event_listeners() -> None:
     """Forget all listeners, of every kind.
 
-    >>> register_scalar_listener(print)
-    >>> clear_event_listeners()
-    >>> record_scalar("/my/queue_length", 3)
+    Example:
+        >>> register_scalar_listener(print)
+        >>> clear_event_listeners()
+        >>> record_scalar("/my/queue_length", 3)
     """
     for listeners in (_events, _durations, _time_spans, _scalars):
         listeners.clear()
@@ -189,11 +195,12 @@ def timed(event: str, fun_name: str) -> AbstractContextManager[None]:
 
     What begins inside an event of the same name belongs to it, so that durations can be summed.
 
-    >>> register_event_duration_secs_listener(lambda event, seconds, fun_name: print(fun_name))
-    >>> with timed("/my/work", "outer"), timed("/my/work", "inner"):
-    ...     pass
-    outer
-    >>> clear_event_listeners()
+    Example:
+        >>> register_event_duration_secs_listener(lambda event, seconds, fun_name: print(fun_name))
+        >>> with timed("/my/work", "outer"), timed("/my/work", "inner"):
+        ...     pass
+        outer
+        >>> clear_event_listeners()
     """
     if not (_durations or _time_spans or _scalars) or event in _running.events:
         return _nothing

@@ -111,9 +111,10 @@ def segment_sum(
     Returns:
         an array with one row per segment.
 
-    >>> import namoo.numpy as jnp
-    >>> segment_sum(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))
-    Array([1, 5, 4], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> segment_sum(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))
+        Array([1, 5, 4], dtype=int32)
     """
     reduce, _ = _REDUCERS["segment_sum"]
     return reduce(
@@ -132,9 +133,10 @@ def segment_prod(
 ) -> Any:
     """Multiply the elements of each segment; see `segment_sum`.
 
-    >>> import namoo.numpy as jnp
-    >>> segment_prod(jnp.arange(1, 6), jnp.array([0, 0, 1, 1, 2]))
-    Array([ 2, 12,  5], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> segment_prod(jnp.arange(1, 6), jnp.array([0, 0, 1, 1, 2]))
+        Array([ 2, 12,  5], dtype=int32)
     """
     reduce, _ = _REDUCERS["segment_prod"]
     return reduce(
@@ -153,9 +155,10 @@ def segment_max(
 ) -> Any:
     """The largest element of each segment; see `segment_sum`. Empty ones give the lowest value.
 
-    >>> import namoo.numpy as jnp
-    >>> segment_max(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))
-    Array([1, 3, 4], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> segment_max(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))
+        Array([1, 3, 4], dtype=int32)
     """
     reduce, _ = _REDUCERS["segment_max"]
     return reduce(
@@ -174,9 +177,10 @@ def segment_min(
 ) -> Any:
     """The smallest element of each segment; see `segment_sum`. Empty ones give the highest value.
 
-    >>> import namoo.numpy as jnp
-    >>> segment_min(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))
-    Array([0, 2, 4], dtype=int32)
+    Example:
+        >>> import namoo.numpy as jnp
+        >>> segment_min(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))
+        Array([0, 2, 4], dtype=int32)
     """
     reduce, _ = _REDUCERS["segment_min"]
     return reduce(

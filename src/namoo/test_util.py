@@ -244,8 +244,9 @@ def check_jvp(
     Raises:
         AssertionError: the derivative is wrong.
 
-    >>> import functools, namoo, namoo.numpy as jnp
-    >>> check_jvp(jnp.sin, functools.partial(namoo.jvp, jnp.sin), (jnp.ones(3),))
+    Example:
+        >>> import functools, namoo, namoo.numpy as jnp
+        >>> check_jvp(jnp.sin, functools.partial(namoo.jvp, jnp.sin), (jnp.ones(3),))
     """
     check = _Check(err_msg or 'check_jvp, mode "fwd"', atol, rtol, eps)
     args = tuple(args)
@@ -292,8 +293,9 @@ def check_vjp(
     Raises:
         AssertionError: the derivative is wrong.
 
-    >>> import functools, namoo, namoo.numpy as jnp
-    >>> check_vjp(jnp.sin, functools.partial(namoo.vjp, jnp.sin), (jnp.ones(3),))
+    Example:
+        >>> import functools, namoo, namoo.numpy as jnp
+        >>> check_vjp(jnp.sin, functools.partial(namoo.vjp, jnp.sin), (jnp.ones(3),))
     """
     check = _Check(err_msg or 'check_vjp, mode "rev"', atol, rtol, eps)
     args = tuple(args)
@@ -408,19 +410,20 @@ def check_grads(
             two numbers.
         TypeError: no argument or no result has a derivative.
 
-    >>> import namoo, namoo.numpy as jnp
-    >>> check_grads(lambda p, n: p["w"] ** n, ({"w": jnp.ones(3)}, 2), order=2)
-    >>> @namoo.custom_jvp
-    ... def square(x):
-    ...     return x * x
-    >>> square.defjvp(lambda primals, tangents: (primals[0] ** 2, 3 * primals[0] * tangents[0]))
-    <function ...>
-    >>> check_grads(square, (1.0,), order=1, modes="rev")
-    Traceback (most recent call last):
-    ...
-    AssertionError: check_grads of square, mode "rev", order 1: the derivative is wrong.
-      worst at x (float32[]):
-    ...
+    Example:
+        >>> import namoo, namoo.numpy as jnp
+        >>> check_grads(lambda p, n: p["w"] ** n, ({"w": jnp.ones(3)}, 2), order=2)
+        >>> @namoo.custom_jvp
+        ... def square(x):
+        ...     return x * x
+        >>> square.defjvp(lambda primals, tangents: (primals[0] ** 2, 3 * primals[0] * tangents[0]))
+        <function ...>
+        >>> check_grads(square, (1.0,), order=1, modes="rev")
+        Traceback (most recent call last):
+        ...
+        AssertionError: check_grads of square, mode "rev", order 1: the derivative is wrong.
+          worst at x (float32[]):
+        ...
     """
     try:
         args = tuple(args)

@@ -105,8 +105,9 @@ def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = 
     Returns:
         True if every object is a leaf.
 
-    >>> all_leaves([1, "a"]), all_leaves([1, [2]])
-    (True, False)
+    Example:
+        >>> all_leaves([1, "a"]), all_leaves([1, [2]])
+        (True, False)
     """
     items = list(iterable)
     leaves = tree.leaves(items, is_leaf)
@@ -122,8 +123,9 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     Returns:
         One structure for each child.
 
-    >>> treedef_children(tree.structure([(1, 2), 3, {"a": 4}]))
-    [PyTreeDef((*, *)), PyTreeDef(*), PyTreeDef({'a': *})]
+    Example:
+        >>> treedef_children(tree.structure([(1, 2), 3, {"a": 4}]))
+        [PyTreeDef((*, *)), PyTreeDef(*), PyTreeDef({'a': *})]
     """
     return treedef.children()
 
@@ -137,8 +139,9 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     Returns:
         True for the structure of a leaf, and for that of a node without children.
 
-    >>> treedef_is_leaf(tree.structure(1)), treedef_is_leaf(tree.structure([1]))
-    (True, False)
+    Example:
+        >>> treedef_is_leaf(tree.structure(1)), treedef_is_leaf(tree.structure([1]))
+        (True, False)
     """
     return treedef.num_nodes == 1
 
@@ -152,8 +155,9 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     Returns:
         The structure.
 
-    >>> treedef_tuple([tree.structure([1, 2]), tree.structure({"a": 3})])
-    PyTreeDef(([*, *], {'a': *}))
+    Example:
+        >>> treedef_tuple([tree.structure([1, 2]), tree.structure({"a": 3})])
+        PyTreeDef(([*, *], {'a': *}))
     """
     return PyTreeDef.from_node_data_and_children(default_registry, (tuple, None), treedefs)
 

@@ -1,7 +1,8 @@
 """Types for annotations.
 
->>> import namoo.typing
->>> def scale(x: namoo.typing.ArrayLike) -> float: ...
+Example:
+    >>> import namoo.typing
+    >>> def scale(x: namoo.typing.ArrayLike) -> float: ...
 """
 
 from typing import Any, TypeAlias

@@ -1,7 +1,8 @@
 """Which namoo this is.
 
->>> __version__ == ".".join(map(str, __version_info__))
-True
+Example:
+    >>> __version__ == ".".join(map(str, __version_info__))
+    True
 """
 
 __version__ = "0.1.0"

@@ -599,9 +599,6 @@ def test_float0_is_refused():
         jnp.add(zeros, 1.0)
 
 
-# ---- nobody changes an array
-
-
 TAKES_NUMPY = {
     "device_put": namoo.device_put,
     "device_put to a device": lambda x: namoo.device_put(x, namoo.devices()[0]),

@@ -53,8 +53,6 @@ def strict():
         yield
 
 
-# ---- integers
-
 FULL = 2**31 - 1
 # A function; arguments that are right; arguments that are wrong; what the error says.
 OVERFLOWS = {
@@ -126,8 +124,6 @@ def test_what_is_made_to_wrap_may(way, strict):
     way(lambda x: x * jnp.uint32(2654435761) + x)(jnp.arange(9, dtype=jnp.uint32))
     way(lambda x: x // 1)(ints(-FULL - 1, FULL))
 
-
-# ---- indices and divisors
 
 # A function; arguments that are right; arguments that are wrong; what the error says.
 OUTSIDE = {
@@ -399,9 +395,6 @@ def test_all_ways_agree_with_numpy(rows, columns):
                 )
 
 
-# ---- off costs nothing
-
-
 PROGRAMS = [
     lambda x: x[jnp.argsort(x)] // 3.0,
     lambda x: _while(x, 3),
@@ -489,8 +482,6 @@ def test_settings_change_inside_a_transformation():
     assert np.isnan(jnp.log(-1.0))
 
 
-# ---- values
-
 BAD = {
     "log": ("debug_nans", jnp.log, -1.0),
     "bfloat16": ("debug_nans", lambda x: jnp.sqrt(x.astype(jnp.bfloat16)), -1.0),
@@ -562,9 +553,6 @@ def test_keys_used_twice_are_found(way):
         way(fun)(namoo.random.key(0))
 
 
-# ---- lines
-
-
 def test_transformed_programs_keep_their_lines():
     def fun(x):
         y = jnp.sin(x)
@@ -584,9 +572,6 @@ def test_transformed_programs_keep_their_lines():
     assert lines["cos"] == {here[0]} and lines["tanh"] == {here[0] + 2}
     # The backward pass, too, comes from what it goes back over.
     assert lines["mul"] <= {here[0], here[0] + 2}
-
-
-# ---- what the host computes
 
 
 def test_operations_of_the_host_are_told():

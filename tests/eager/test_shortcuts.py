@@ -34,6 +34,7 @@ c = jnp.array([1 + 2j, -0.5j])
 t = jnp.array([True, False, True])
 s = jnp.asarray(0.75)  # weakly typed
 weak = jnp.broadcast_to(0.5, (3,))
+weak_bool = weak < weak
 empty = jnp.zeros((0, 3))
 v = jnp.array([3.0, 1.0, 2.0])
 at = jnp.array([0, 2])
@@ -42,6 +43,10 @@ m = jnp.array([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
 rows = jnp.array([2, 0, 1], jnp.int32)
 kernel = jnp.stack([m, m + 1.0])
 f32, i32 = np.dtype(np.float32), np.dtype(np.int32)
+
+custom = namoo.custom_jvp(lambda x: x + 1.0)
+custom.defjvps(lambda t, y, x: 2.0 * t)
+ruleless = namoo.custom_vjp(lambda x: x)
 
 UNARY = [(x,) for x in (f, n, i, u, h, c, t, s, weak, empty, 2.0, np.ones(2, np.float32), "x")]
 BINARY = [
@@ -69,6 +74,10 @@ def spread(*args, **options):
 INDICES = [0, -1, 5, slice(0, 1), None, ..., (0, 1), (slice(None), 1), at, np.array([1, 0]), True]
 SOLVER = (lambda x: 2.0 * x, v, lambda b: b / 2.0, lambda b: b / 2.0)
 
+_SYSTEM = np.random.default_rng(0).standard_normal((3, 4, 4)).astype(np.float32)
+SYSTEMS = [jnp.asarray(_SYSTEM[0]), jnp.zeros((4, 4)), jnp.asarray(_SYSTEM)]
+"""A matrix, a singular one, and a stack."""
+
 SAMPLES = {
     "numpy._methods.__iter__": plain((f,), (i,), (s,)),
     "numpy.at.update": [
@@ -89,6 +98,9 @@ SAMPLES = {
     "numpy.creation.constant": plain(
         ((2, 3), 0, f32), ((2,), 1.5, f32), ((), 7, i32, True), ((2,), 0, key.dtype)
     ),
+    "transforms.custom.call_custom": plain(
+        (custom, (v,), {}), (custom, (), {"x": v}), (custom, (v, v), {}), (ruleless, (v,), {})
+    ),
     "numpy.selection.where": [
         *plain((t, v, v), (t, v, 0.0), (t, 0.0, v), (t, v, weak), (t, weak, weak), (t, t, t)),
         *plain((t,), (i, i, j), (t, v, f), (t, v, at), (t, f, 1), (t, v), (t, h, h)),
@@ -102,13 +114,18 @@ SAMPLES = {
             ([f, g],), ((v, v),), ([f, g], 1), ([f, g], -1), ([f, i],), ([v, f],), ([s],), ([],)
         ),
         *plain((f,), ([weak, weak],), ([weak, v],), ([f, g], 2), ([f, g], None)),
+        *plain(([weak_bool, weak_bool],), ([weak_bool, t],)),
         spread([f, g], dtype=int),
     ],
     "numpy.joining.stack": [
         *plain(([f, g],), ((v, v), 1), ([f, g], -1), ([f, i],), ([v, f],), ([],), ([f], 5), (f,)),
-        spread([weak, weak]),
+        *plain(([weak, weak],), ([weak_bool, weak_bool],)),
     ],
     "numpy.linalg.systems.linear_solution": plain(SOLVER),
+    "numpy.linalg.systems.inv": plain(*((x,) for x in SYSTEMS), (SYSTEMS[0][:2],)),
+    "numpy.linalg.systems.solve": plain(
+        *((x, x[0]) for x in SYSTEMS[:2]), *((x, x[..., :2]) for x in SYSTEMS), (SYSTEMS[0], 1.0)
+    ),
     "numpy.manipulation.expand_dims": plain((f, 0), (f, -1), (f, 3), (f, (0, 1)), (2.0, 0)),
     "numpy.manipulation.reshape": [
         *plain(
@@ -235,7 +252,8 @@ def test_every_entry_says_what_it_does():
 
 def test_the_libraries_do_not_ask_which_trace_is_current():
     root = os.path.dirname(namoo.__file__)
-    for room in ("numpy", "random", "primitives", "scipy", "nn", "lax"):
+    rooms = "numpy random primitives transforms control scipy nn lax optim".split()
+    for room in rooms:
         for folder, _, files in os.walk(os.path.join(root, room)):
             for file in files:
                 if file.endswith(".py"):

@@ -367,7 +367,7 @@ def run_guarded():
 
 
 @pytest.mark.parametrize("lanes", [2, 4, 8, 16])
-def test_weaving_is_transposition(lanes):
+def test_squares_are_transposed(lanes):
     # Squares of four side by side, or a smaller one alone; shuffles are done on names.
     class Shuffler:
         def shuffle(self, x, order, y):
@@ -379,6 +379,6 @@ def test_weaving_is_transposition(lanes):
     n = min(lanes, 4)
     rows: Any = [Row((r, c) for c in range(lanes)) for r in range(n)]
     shuffler: Any = Shuffler()
-    woven: Any = tiles._woven(shuffler, rows)
+    woven: Any = tiles._transposed_squares(shuffler, rows)
     wanted = [[(c % n, c // n * n + r) for c in range(lanes)] for r in range(n)]
     assert [list(row) for row in woven] == wanted

@@ -41,9 +41,6 @@ def wide():
         yield
 
 
-# ---- names and signatures
-
-
 def parameters(section: str, name: str) -> list[inspect.Parameter]:
     scope: dict[str, Any] = {}
     exec(f"def fun{STANDARD[section][name]}: ...", scope)
@@ -89,9 +86,6 @@ def test_signatures(section, name):
     ours.bind(*positional, **keywords)
     required = [p for p in parameters(section, name) if p.default is p.empty]
     ours.bind(*(p.name for p in required if p.kind is not p.VAR_POSITIONAL))
-
-
-# ---- the namespace about itself
 
 
 @pytest.mark.parametrize("enabled", [False, True])
@@ -141,8 +135,6 @@ def test_dlpack():
     with pytest.raises(TypeError):
         x.__dlpack__(device=None)
 
-
-# ---- dtypes
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -331,8 +323,6 @@ def test_python_numbers_take_the_dtype_of_the_array(name, wide):
                 if name in OPERATORS:
                     assert_close(OPERATORS[name](*pair), wanted)
 
-
-# ---- every function, called as the standard spells it
 
 _rng = np.random.default_rng(0)
 _square = _rng.normal(size=(2, 3, 3))
@@ -565,9 +555,6 @@ def test_errors_are_those_of_jax(call, error):
     for xp in (jnp, jax.numpy):
         with pytest.raises(error):
             run(call, xp, xp.asarray)
-
-
-# ---- any shape
 
 
 def _floats(shape: tuple[int, ...]) -> np.ndarray:

@@ -84,8 +84,6 @@ def at(x, index):
     return IndexUpdateHelper(x)[index]
 
 
-# ---- x[...] against NumPy
-
 X = np.arange(60.0, dtype=np.float32).reshape(3, 4, 5)
 
 
@@ -255,9 +253,6 @@ def test_weak_types_are_the_operands():
             assert jaxpr.outvars[0].aval.weak_type is weak
 
 
-# ---- what programs look like
-
-
 @pytest.mark.parametrize(
     ("index", "wanted"),
     [
@@ -281,8 +276,6 @@ def test_traced_integers_become_dynamic_slices():
     assert "dynamic_slice" in found and "gather" not in found
     assert "gather" in names(lambda x, i: getitem(x, i), X, np.array([1]))
 
-
-# ---- against JAX: bounds, modes and types
 
 FAR = np.array([0, 5, -1, -7, 2])
 M = np.arange(15.0, dtype=np.float32).reshape(3, 5)
@@ -399,8 +392,6 @@ def test_values_take_the_arrays_type(x, y):
             assert_same(getattr(at(ours(x), index), method)(y), wanted)
         assert [w.category for w in own] == [w.category for w in theirs]
 
-
-# ---- derivatives and batches
 
 GRADS = {
     "row": lambda get, x: get(x)[1],
@@ -566,8 +557,6 @@ def test_a_setting_decides_whether_integers_out_of_bounds_are_clamped(case, comp
         np.testing.assert_array_equal(run(ours(x), ours(m)), theirs)
 
 
-# ---- errors
-
 ERRORS = [
     [0, 1],
     range(2),
@@ -621,9 +610,6 @@ def test_messages_say_what_to_write():
         at(ours(M), 0).get(mode="wrap")
     with pytest.raises(TypeError, match="scatter-add does not accept dtype bool"):
         at(ours(M > 3), 0).add(True)
-
-
-# ---- take, put
 
 
 def both(name, *args, **options):
@@ -724,9 +710,6 @@ def test_put_along_axis(mode):
     both("put_along_axis", M, FAR, 9.0, axis=None, **options)
     both("put_along_axis", M, index, 9.0, axis=1, mode=mode)
     both("put_along_axis", M, index * 1.0, 9.0, axis=1, **options)
-
-
-# ---- lax
 
 
 def agree(ours_fun, jax_fun, *args, **options):

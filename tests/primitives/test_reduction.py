@@ -196,9 +196,6 @@ def test_reduce_precision_has_a_derivative_and_checks():
         fail_alike(lambda lib, args=args: lib.lax.reduce_precision(*args))
 
 
-# ---- any function
-
-
 def joined(lib):
     """a + b + ab: associative, with identity 0."""
     return lambda a, b: lib.lax.add(lib.lax.add(a, b), lib.lax.mul(a, b))
@@ -306,8 +303,6 @@ def test_reduce_may_close_over_traced_values():
 def test_reduce_errors(program):
     fail_alike(program)
 
-
-# ---- windows
 
 WINDOWS = {
     "plain": ((1, 2, 3), None, "VALID"),

@@ -24,7 +24,7 @@ from both_libraries import (  # noqa: F401
     jax_compiles_quickly,
 )
 
-# ---- operations: each takes the modules, a function `pick(n) -> 0..n-1`, and one or two values
+# Operations: each takes the modules, a function `pick(n) -> 0..n-1`, and one or two values.
 
 
 def reduced(J, jnp, lax, pick, x):
@@ -223,7 +223,7 @@ def build(steps, J, jnp, lax):
     return fun
 
 
-# ---- transformations: each takes a function of (x, y) to another one
+# Transformations: each takes a function of (x, y) to another one.
 
 
 def loss_of(J, jnp, fun):

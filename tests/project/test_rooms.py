@@ -47,6 +47,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "shortcuts": (  # the tables, which `eager` loads by name
         "eager.arranging",
         "eager.creation",
+        "eager.custom_rules",
         "eager.elementwise",
         "eager.indexing",
         "eager.linalg",
@@ -57,6 +58,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "structs": ("module", "tree.arithmetic", "struct"),
     "namespaces": (
+        "ad",
         "ad_checkpoint",
         "api_util",
         "custom_batching",
@@ -67,11 +69,14 @@ ROWS: dict[str, tuple[str, ...]] = {
         "example_libraries",
         "experimental",
         "export",
+        "ffi",
         "extend",
         "flatten_util",
         "image",
+        "inspect",
         "interpreters",
         "launch",
+        "lessons",
         "lib",
         "pytest_plugin",
         "nn",
@@ -119,6 +124,12 @@ LONG_FILES: dict[str, str] = {
 }
 
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX)\b")
+BANNER = re.compile(r"^\s*# ?[-=*#]{3,}", re.MULTILINE)
+# A section of a docstring whose text is not indented by four, or an example outside of one.
+OTHER_STYLE = re.compile(
+    r"^(Args|Attributes|Example|Raises|Returns|Yields):\n(?! {4}\S)|^Parameters\n-|^:param|^>>>",
+    re.MULTILINE,
+)
 HOST_PATH = re.compile(r"/(?:work|tmp|root|home|farm|opt)/\w")
 
 
@@ -336,6 +347,14 @@ def test_files_stay_short(module):
         assert lines <= LINE_LIMIT, f"{name}: split it, or list it in LONG_FILES with a reason"
 
 
+@pytest.mark.parametrize("module", FILES)
+def test_docstrings_have_one_style(module):
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8")))
+    found = [ast.get_docstring(node) or "" for node in nodes if isinstance(node, documented)]
+    assert not [doc for doc in found if OTHER_STYLE.search(doc)], "write it in Google style"
+
+
 def texts() -> list[Path]:
     """Every text file of the repository that a reader sees."""
     kept = [ROOT / name for name in ("Makefile", "pyproject.toml", "README.md", "README.ko.md")]
@@ -359,3 +378,4 @@ def test_text_is_finished_and_knows_no_machine(path):
     assert not HOST_PATH.search(text)
     if path != Path(__file__):
         assert not UNFINISHED.search(text)
+    assert path.suffix != ".py" or not BANNER.search(text)

@@ -32,8 +32,6 @@ def pair(seed=42, impl="threefry2x32"):
     return random.wrap_key_data(words, impl=impl), jax.random.wrap_key_data(words, impl=impl)
 
 
-# ---- seeds
-
 SEEDS = [
     *(0, 1, -1, 42, True, 2**31 - 1, 2**31, 2**32 - 1, 2**32 + 5, -(2**31), -(2**31) - 1),
     *(2**63 - 1, -(2**63), np.int8(-3), np.uint8(250), np.int32(-5), np.uint32(2**32 - 1)),
@@ -85,8 +83,6 @@ def test_seed_offset():
         for seed in (3, -7, 2**31 - 1, np.int8(127)):
             assert_equal(random.key(seed), jax.random.key(seed))
 
-
-# ---- split, fold_in, bits
 
 NUMBERS = [0, 1, 5, 33, (2, 3), ()]
 SHAPES = [(), (5,), (3, 4), (0, 2), (33000,)]
@@ -184,9 +180,6 @@ def test_nested_maps_over_keys():
     assert_equal(both, wanted)
 
 
-# ---- typed keys and raw words
-
-
 def test_raw_words_are_taken_everywhere():
     typed, raw = random.key(3), random.PRNGKey(3)
     assert_equal(raw, jax.random.PRNGKey(3))
@@ -233,8 +226,6 @@ def test_words_and_types(impl):
     assert repr(ours) == repr(theirs)
     assert repr(random.split(ours, (2, 1))) == repr(jax.random.split(theirs, (2, 1)))
 
-
-# ---- key arrays are arrays
 
 ARRAYS = {
     "index": lambda r, jnp, keys: keys[1],
@@ -321,8 +312,6 @@ def test_keys_flow_through_control():
             np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-# ---- errors
-
 ERRORS = {
     "split a number": lambda r, jnp, k: r.split(1),
     "split a list": lambda r, jnp, k: r.split([0, 1]),
@@ -394,9 +383,6 @@ def test_negative_lengths():
         random.split(random.key(0), -1)
 
 
-# ---- keys that are used twice
-
-
 def used(r, key):
     r.normal(key)
     return key
@@ -457,8 +443,6 @@ def test_memory_of_used_keys_is_forgotten():
     gc.collect()
     assert len(key_reuse._used) == before
 
-
-# ---- rng_bit_generator
 
 # Where the words of a hash go depends on which lengths are even, and on the longest one.
 STREAMS = [(), (5,), (2, 3), (3, 2), (2, 2), (3, 3), (3, 5, 7), (1, 3), (0,)]

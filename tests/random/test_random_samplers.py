@@ -124,8 +124,6 @@ def test_unpartitionable_threefry():
         agree(OTHERS, 4)
 
 
-# ---- integers: equal in every bit
-
 SPANS = [(0, 10), (-5, 5), (0, 256), (0, 300), (-128, 128), (5, 5), (5, 2), (0, 65536), (0, 10**6)]
 SPANS += [(-(2**31), 2**31 - 1), (1, 2**31 - 1)]
 WIDE = [(0, 2**31), (0, 2**32), (-(2**40), 2**50), (-(2**63), 2**63 - 1)]
@@ -223,8 +221,6 @@ def test_permutation_of_keys():
     assert_equal(random.permutation(random.key(1), keys), keys[order])
 
 
-# ---- rejection
-
 COUNTS = {
     "poisson": lambda r, jnp, k: r.poisson(
         k, jnp.array([0.0, 0.5, 3.0, 9.9, 10.1, 50.0, 1e3, 1e8]), (50, 8)
@@ -270,8 +266,6 @@ def test_awkward_gammas():
     )
 
 
-# ---- parameters that broadcast
-
 BROADCAST = {
     "uniform": lambda r, jnp, k: r.uniform(
         k, (3, 2), minval=jnp.zeros((3, 1)), maxval=jnp.arange(1.0, 3.0)
@@ -296,8 +290,6 @@ BROADCAST = {
 def test_parameters_broadcast():
     agree(BROADCAST, seed=8)
 
-
-# ---- vectors and matrices
 
 COVARIANCE = np.array([[2.0, 0.6, 0.1], [0.6, 1.0, 0.2], [0.1, 0.2, 0.5]], np.float32)
 
@@ -350,8 +342,6 @@ def test_orthogonal():
     }
     agree(calls, rtol=dict.fromkeys(calls, 1e-4))
 
-
-# ---- errors: of JAX's type
 
 ERRORS = """\
 uniform(k, (3,), 'int32') | uniform(k, (3,), 'complex64') | uniform(k, (3,), minval=jnp.zeros(2))

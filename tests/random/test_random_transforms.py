@@ -109,8 +109,6 @@ def test_nested_vmap():
     same(found, np.array(wanted))
 
 
-# ---- derivatives: samples as functions of their parameters
-
 X = np.array([0.6, 1.5, 4.0], np.float32)
 SMOOTH = {
     "uniform": lambda r, jnp, k, x: r.uniform(k, (3,), minval=-x, maxval=x * x),
@@ -185,9 +183,6 @@ def test_discrete_samples_have_no_derivative():
         return hard * p
 
     same(namoo.grad(loss)(0.4), loss(0.4) / 0.4)
-
-
-# ---- staging
 
 
 def test_programs_show_keys():

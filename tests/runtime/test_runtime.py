@@ -30,9 +30,6 @@ from namoo.primitives.special import erf_inverse
 pytestmark = pytest.mark.skipif(native is None, reason="the C++ part was not built")
 
 
-# ---- calls of functions under jit
-
-
 @contextmanager
 def counted() -> Iterator[list[int]]:
     """How many calls went the general way."""
@@ -309,8 +306,6 @@ def call_often():
     assert resident() - memory < 4 << 20 or "ASAN_OPTIONS" in os.environ
 
 
-# ---- entries
-
 FUNCTION = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p, ctypes.c_void_p
 )
@@ -426,9 +421,6 @@ def test_an_entry_keeps_nothing_of_a_call():
         entry([x])
     after = sys.getrefcount(x), sys.getrefcount(x.dtype), native.pool_info()["in_use"]
     assert np.abs(np.subtract(after, before)).max() < 10
-
-
-# ---- the pool
 
 
 @pytest.fixture
@@ -561,9 +553,6 @@ def test_the_pool_serves_threads():
     assert wrong == []
 
 
-# ---- random bits
-
-
 @pytest.mark.parametrize("keys", [1, 3])
 @pytest.mark.parametrize("n", [0, 1, 2, 255, 256, 257, 1000])
 def test_bits_and_keys_are_those_of_the_reference(keys, n, monkeypatch):
@@ -626,9 +615,6 @@ def test_arrays_of_other_types_and_lengths_are_refused():
             call()
 
 
-# ---- buffers of arrays
-
-
 @pytest.mark.parametrize("dtype", ["float32", "int32", "bool", "complex64", "uint8", "float16"])
 def test_arrays_have_the_buffer_protocol(dtype):
     x = jnp.ones((2, 3), dtype)
@@ -649,9 +635,6 @@ def test_a_view_keeps_the_memory():
     view = memoryview(jnp.arange(5.0) + 1)  # type: ignore[arg-type]
     gc.collect()
     assert view.tolist() == [1, 2, 3, 4, 5]
-
-
-# ---- choosing the runtime
 
 
 def run(code: str, **environment: str) -> subprocess.CompletedProcess:
@@ -693,9 +676,6 @@ def test_a_runtime_built_from_other_sources_is_not_used():
     assert "built from other sources" in run(other + USE, NAMOO_RUNTIME="native").stderr
 
 
-# ---- sums of small arrays
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
     "shape", [(), (0,), (7,), (8,), (2, 3), (128,), (5, 129), (8, 8, 64)], ids=str
@@ -731,8 +711,6 @@ def test_total_has_no_warnings():
     assert np.isnan(native.total(np.array([np.inf, -np.inf])))
     assert np.isinf(jnp.full(3, 3e38).sum())
 
-
-# ---- the end of a process, and its children
 
 DAEMONS = """
 import logging, threading, time

@@ -141,9 +141,6 @@ def test_other_forms_are_refused(form, error):
         native.written(trace, form, [trace.new_input(AVAL)], None)
 
 
-# ---- other walks
-
-
 def with_effects(x, y):
     namoo.debug.print("{}", x + 1.0)
     return [jnp.sin(y)]

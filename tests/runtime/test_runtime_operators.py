@@ -18,9 +18,6 @@ pytestmark = pytest.mark.skipif(native is None, reason="the C++ part was not bui
 RNG = np.random.default_rng(0)
 
 
-# ---- products of small matrices
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("m", [0, 1, 3, 4, 9])
 @pytest.mark.parametrize("k", [0, 1, 7, 16])
@@ -73,8 +70,6 @@ def test_a_product_takes_two_arrays():
     with pytest.raises(TypeError, match="two arrays"):
         native.product(A)
 
-
-# ---- operators
 
 NAMES = ["add", "sub", "mul", "truediv", "matmul", "pow", "and", "or", "xor"]
 METHODS = [

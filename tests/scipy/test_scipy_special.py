@@ -265,8 +265,6 @@ def test_operands_are_broadcast(name, shapes, data):
     np.testing.assert_allclose(found, exact(name, args)[0], rtol=1e-4, atol=1e-5)
 
 
-# ---- awkward points of derivatives
-
 AWKWARD = {
     "entr": ([0, -1, 1, 0.5],),
     "gamma": ([-0.5, 1, 3],),
@@ -333,8 +331,6 @@ def test_fresnel_slopes_keep_their_digits_far_out():
         wanted = (np.sin, np.cos)[part](np.pi * turns)
         np.testing.assert_allclose(to_numpy(found), wanted, atol=1e-6)
 
-
-# ---- functions with other arguments than real arrays
 
 COMPLEX = np.array(
     [-3.5 + 0.5j, -1.2 - 2j, -0.5 + 0j, 0.3 + 0.1j, 0.5 - 7j, 1 + 0j, 2.5 + 1j, 6 - 3j, 1j]
@@ -465,8 +461,6 @@ def test_softmax_sums_over_all_axes_unless_told(axis):
         wanted = jax.jit(theirs, static_argnames="axis")(x, axis=axis)
         np.testing.assert_allclose(to_numpy(ours(x, axis=axis)), wanted, rtol=1e-6)
 
-
-# ---- types and errors
 
 KINDS = {
     "float": 0.5,

@@ -329,9 +329,6 @@ def test_parameters_are_broadcast(name, shapes, data):
         assert close(found, oracle(name, method, args)).all()
 
 
-# ---- distributions of vectors
-
-
 def both(fun, *args, rtol=1e-5, **kwargs):
     """A function `fun(stats, *args)` in both libraries: equal values, types and shapes."""
     found = fun(stats, *args, **kwargs)
@@ -424,8 +421,6 @@ def test_entropy_of_poisson_distributions():
         np.testing.assert_allclose(slopes, (up - down) / (2 * steps), rtol=1e-3)
 
 
-# ---- summaries
-
 rng = np.random.default_rng(0)
 SAMPLES = {
     "vector": rng.integers(0, 5, 11),
@@ -505,8 +500,6 @@ def test_summaries_compile_and_map(name):
         np.testing.assert_allclose(to_numpy(m), np.stack([to_numpy(s[i]) for s in single]))
 
 
-# ---- densities from samples
-
 ONE_D = rng.normal(size=12).astype(np.float32)
 TWO_D = rng.normal(size=(2, 15)).astype(np.float32)
 WEIGHTS = rng.uniform(0.1, 1, 15).astype(np.float32)
@@ -575,8 +568,6 @@ def test_gaussian_kde_is_a_tree():
     with pytest.raises(AttributeError, match="does not change"):
         kde.neff = 3
 
-
-# ---- types and errors
 
 KINDS = {
     "float": 0.5,

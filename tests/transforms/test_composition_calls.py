@@ -60,9 +60,6 @@ def test_errors(name):
     assert type(wanted).__name__ in kinds, f"{found!r}; JAX: {wanted!r}"
 
 
-# ---- vmap
-
-
 @case
 def vmap_axes_of_trees(J, jnp, lax):
     tree = {"a": x23, "b": (x234, 2.0)}
@@ -165,9 +162,6 @@ def vmap_axes_of_floats(J, jnp, lax):
     return J.vmap(lambda x: x, in_axes=0.5)(x3)
 
 
-# ---- collectives
-
-
 @case
 def psum_and_friends(J, jnp, lax):
     def f(x):
@@ -245,9 +239,6 @@ def unbound_axis(J, jnp, lax):
 @error
 def unbound_axis_in_jit(J, jnp, lax):
     return J.jit(lambda x: lax.psum(x, "nowhere"))(1.0)
-
-
-# ---- gradients
 
 
 @case
@@ -441,9 +432,6 @@ def linearize_wrong_shape(J, jnp, lax):
 @error
 def jacfwd_of_integers(J, jnp, lax):
     return J.jacfwd(lambda x: x)(3)
-
-
-# ---- custom rules
 
 
 @case
@@ -908,9 +896,6 @@ def derivatives_of_numbers_with_64_bit_types_inside(J, jnp, lax):
     return [J.value_and_grad(h)(0.5) for h in (f, g)], J.grad(J.jit(g))(0.5), J.vjp(g, 0.5)[0]
 
 
-# ---- control flow
-
-
 @case
 def loops_of_all_kinds(J, jnp, lax):
     return [
@@ -1089,9 +1074,6 @@ def switch_without_branches(J, jnp, lax):
     return lax.switch(0, [])
 
 
-# ---- jit
-
-
 @case
 def jit_options(J, jnp, lax):
     @functools.partial(J.jit, static_argnames=("n", "flag"))
@@ -1219,9 +1201,6 @@ def assignment(J, jnp, lax):
         return x
 
     return J.jit(f)(jnp.ones(3))
-
-
-# ---- functions as values, repetition, and modes
 
 
 @case

@@ -224,6 +224,13 @@ OPTIONS = (
         True,
     ),
     Option(
+        "trace_new_arrays",
+        False,
+        _boolean,
+        "Arrays that `array` and `asarray` make in a traced function are traced, as in JAX.",
+        True,
+    ),
+    Option(
         "eager_shortcuts",
         True,
         _boolean,
@@ -235,6 +242,7 @@ OPTIONS = (
         _boolean,
         "Replay programs that transformations have traced before; results do not depend on it.",
     ),
+    Option("perf_map", False, _boolean, "Name native kernels by the user's lines for `perf`."),
     Option("verify", False, _boolean, "Check a program after each pass of the native compiler."),
     Option(
         "disable_bwd_checks",

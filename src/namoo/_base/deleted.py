@@ -1,4 +1,4 @@
-"""What is left of an array whose memory was given up."""
+"""The state of an array after its memory was freed or donated."""
 
 from __future__ import annotations
 

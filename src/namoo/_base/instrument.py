@@ -54,7 +54,7 @@ def log(asked: bool, text: str, *args: Any) -> None:
     """Log what the library does: a warning if a setting asks for it, else for debugging.
 
     Args:
-        asked: whether a setting asks for it.
+        asked: whether a setting enables it.
         text, *args: the message and its arguments, as for `logging`.
     """
     if _is_logged(asked):

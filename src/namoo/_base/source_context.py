@@ -12,7 +12,8 @@ import re
 import sys
 import warnings
 from _thread import _local
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
 
@@ -27,6 +28,19 @@ _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _LIBRARIES = re.compile(r"<frozen |.*[/\\](numpy|scipy|opt_einsum|llvmlite)[/\\]")
 
 
+class NameStack(tuple[str, ...]):
+    """The names of the scopes that an operation was traced in, from the outermost one."""
+
+    __slots__ = ()
+
+    def extend(self, name: str) -> NameStack:
+        """The stack with one more name."""
+        return NameStack((*self, name))
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
 class Source:
     """A position in the user's program.
 
@@ -34,14 +48,17 @@ class Source:
     and the instruction; the line is computed on demand.
     """
 
-    __slots__ = ("_code", "_instruction")
+    __slots__ = ("_code", "_instruction", "name_stack")
+    backward = False
+    """Whether the operation belongs to a backward pass."""
 
-    def __init__(self, code: CodeType, instruction: int):
+    def __init__(self, code: CodeType, instruction: int, name_stack: NameStack):
         self._code = code
         self._instruction = instruction
+        self.name_stack = name_stack
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _source, (self.file, self.line, self.function)
+        return _source, (self.file, self.line, self.function, self.name_stack, type(self))
 
     @property
     def file(self) -> str:
@@ -85,6 +102,17 @@ class Source:
         return linecache.getline(self.file, self.line).strip()
 
 
+class BackwardSource(Source):
+    """The line of an operation whose derivative a backward pass computes."""
+
+    __slots__ = ()
+    backward = True
+
+    @staticmethod
+    def of(source: Source) -> BackwardSource:
+        return BackwardSource(source._code, source._instruction, source.name_stack)
+
+
 def _notebook_cell(file: str) -> str:
     """Return the name that a notebook shows for the file of a cell, or ''."""
     if (ipython := sys.modules.get("IPython")) is None:
@@ -94,11 +122,14 @@ def _notebook_cell(file: str) -> str:
     return " ".join(name) if name else ""  # None for a file that is not a cell
 
 
-def _source(file: str, line: int, function: str) -> Source:
+def _source(
+    file: str, line: int, function: str, name_stack: NameStack, kind: type[Source]
+) -> Source:
     """Rebuild a pickled source; a code object itself cannot be pickled."""
     code = compile("0", file, "eval")
     code = code.replace(co_firstlineno=line, co_name=function, co_qualname=function)
-    return Source(code, len(code.co_code) - 2)  # its first instruction has no line of its own
+    # Its first instruction has no line of its own.
+    return kind(code, len(code.co_code) - 2, name_stack)
 
 
 def hide_frames(*modules: Any) -> None:
@@ -141,16 +172,31 @@ class _SourceContext(_local):
         eqn: The equation that runs, while a traced program is evaluated.
         operation: While only rules of namoo itself run: a list with the line of the operation that
             they belong to. The list is empty until the line is asked for.
+        name_stack: The names of the scopes that the thread is in.
+        backward: Whether a backward pass runs.
         withheld: Collects warnings instead of giving them, while a program is made from an earlier
             run.
     """
 
     eqn: Any = None
     operation: list[Source | None] | None = None
+    name_stack: NameStack = NameStack()
+    backward: bool = False
     withheld: list[str] | None = None
 
 
 source_context = _SourceContext()
+
+
+@contextmanager
+def set_name_stack(name_stack: NameStack) -> Iterator[None]:
+    """Use these names of scopes for the operations that are traced within the block."""
+    outer, source_context.name_stack = source_context.name_stack, name_stack
+    try:
+        yield
+    finally:
+        source_context.name_stack = outer
+
 
 # The functions that evaluate equations one by one and set `source_context.eqn`, by the id of their
 # code; the files that contain them; and hidden files that are known to contain none.
@@ -184,10 +230,14 @@ def user_source(inside: int = 0) -> Source | None:
     """
     known = source_context.operation
     if known is None:
-        return _find_source(inside)
-    if not known:
-        known.append(_find_source(inside))
-    return known[0]
+        source = _find_source(inside)
+    else:
+        if not known:
+            known.append(_find_source(inside))
+        source = known[0]
+    if source_context.backward and source is not None and not source.backward:
+        return BackwardSource.of(source)
+    return source
 
 
 def _find_source(inside: int) -> Source | None:
@@ -196,7 +246,7 @@ def _find_source(inside: int) -> Source | None:
         code = frame.f_code
         if code.co_filename not in _known_hidden:
             if not code.co_filename.startswith(_hidden):
-                return Source(code, frame.f_lasti)
+                return Source(code, frame.f_lasti, source_context.name_stack)
             if code.co_filename not in _replaying_files:
                 _known_hidden.add(code.co_filename)
             elif id(code) in _replaying and source_context.eqn is not None:
@@ -218,7 +268,7 @@ def at_user_line(source: Source | None = None) -> str:
     if source is None:
         return ""
     frame = user_frame()
-    if frame is not None and source == Source(frame.f_code, frame.f_lasti):
+    if frame is not None and source == Source(frame.f_code, frame.f_lasti, source.name_stack):
         return f"\n  at {source}"
     code = source.code
     return f"\n  at {source}" + (f"\n    {code}" if code else "")
@@ -360,7 +410,7 @@ def entry_point(fun: F, namespace: str | None = None) -> F:
     Args:
         fun: A function of namoo.
         namespace: The public module of the function, from which it can be pickled. A function that
-            is an entry point already, or that is not namoo's, is returned as it is.
+            is an entry point already, or that is not namoo's, is returned unchanged.
     """
     if namespace is not None:
         if hasattr(fun, "is_entry_point") or not is_hidden(fun.__code__.co_filename):

@@ -1,4 +1,4 @@
-"""What happens while modules are loaded: no garbage collection, and a setting for NumPy's BLAS."""
+"""Settings for the time of import: garbage collection is paused, and NumPy's BLAS configured."""
 
 from __future__ import annotations
 

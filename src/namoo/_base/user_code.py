@@ -1,4 +1,4 @@
-"""What the user's program is doing where an error is raised: its current expression."""
+"""The expression of the user's program that is being evaluated, for error messages."""
 
 from __future__ import annotations
 

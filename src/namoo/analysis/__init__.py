@@ -1,1 +1,1 @@
-"""What can be said about values and programs: checks, leaks, dead code, and names of `jax.core`."""
+"""Analyses of values and programs: checks, leaks, dead code, and names of `jax.core`."""

@@ -12,7 +12,7 @@ checks = later("namoo.analysis.checks")
 class CheckingTrace(EvalTrace):
     """Computes as `EvalTrace` does, and checks each operation.
 
-    Eager shortcuts ask for `eval_trace` itself, so every operation is bound and comes here.
+    Eager shortcuts are used under `eval_trace` only, so every operation is bound and comes here.
     """
 
     eager = False

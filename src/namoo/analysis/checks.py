@@ -9,7 +9,8 @@ errors.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,7 +18,8 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo._base.config import config
-from namoo._base.source_context import Source, at_user_line
+from namoo._base.source_context import Source, at_user_line, source_context
+from namoo.analysis import nans
 from namoo.core.array import to_numpy
 from namoo.core.avals import aval_of
 
@@ -58,7 +60,7 @@ class Guard(NamedTuple):
     def error(
         self, operation: str, number: int, operands: Sequence[np.ndarray] | Mapping[int, np.ndarray]
     ) -> Exception:
-        """What to raise for an element; where it came from is added by `located`."""
+        """The error for an element; `located` adds where it came from."""
         elements = self.elements(operands[self.operand])
         position = _position(number, elements.shape)
         value = int(elements[position])
@@ -104,7 +106,7 @@ class Overflow(NamedTuple):
         return _first(outside | ~((near >= -(2.0**63)) & (near < 2.0**63)))
 
     def error(self, operation: str, number: int, operands: Sequence[np.ndarray]) -> Exception:
-        """What to raise for an element of the result."""
+        """The error for an element of the result."""
         near, exact = self._wide(operands)
         position = _position(number, exact.shape)
         where = f" at {list(position)} of its result" if position else ""
@@ -171,18 +173,24 @@ class in_loop:
         _loops.running = self.outer
 
 
-def iterations(inner: Sequence[tuple[str, int]] = ()) -> str:
-    """The loops that are running, the innermost first, with those of `inner` inside them."""
-    loops = [*inner, *((loop.name, loop.iteration) for loop in _loops.running)]
-    return "".join(f", in iteration {i} of {name}" for name, i in loops)
+@contextmanager
+def in_loops(names: Sequence[str], numbers: Sequence[Any]) -> Iterator[None]:
+    """Name the iterations of several loops, the outermost first, in errors."""
+    with ExitStack() as stack:
+        for name, number in zip(names, numbers, strict=True):
+            stack.enter_context(in_loop(name)).iteration = int(number)
+        yield
 
 
-def located(
-    error: Exception, source: Source | None, inner: Sequence[tuple[str, int]] = ()
-) -> Exception:
+def iterations() -> str:
+    """The loops that are running, the innermost first."""
+    return "".join(f", in iteration {loop.iteration} of {loop.name}" for loop in _loops.running)
+
+
+def located(error: Exception, source: Source | None) -> Exception:
     """An error whose message also names the iterations of loops and the user's line."""
     advice = "" if type(error) is not IndexError else _ADVICE
-    return type(error)(f"{error}{iterations(inner)}.{advice}{at_user_line(source)}")
+    return type(error)(f"{error}{iterations()}.{advice}{at_user_line(source)}")
 
 
 def check_operands(
@@ -203,15 +211,15 @@ _ADVICE = (
     "x.at[i].set(y, mode='drop')."
 )
 
-# What is repeated was looked at where it arose, or is what the program asks for: medians, for one,
-# choose between a number and NaN.
+# Operations that repeat values are not checked: the values were checked where they were computed,
+# or are intended, such as the NaN that a median selects.
 _REPEATING = ("broadcast_in_dim",)
 
 Test = tuple[str, Callable[[Any], Any]]
 
 
 def value_tests() -> list[Test]:
-    """What every value is tested for, as the settings are now."""
+    """The tests of every value that the current settings enable."""
     tests: list[Test] = []
     if config.debug_nans:
         tests.append(("nan", np.isnan))
@@ -221,24 +229,42 @@ def value_tests() -> list[Test]:
 
 
 def check_value(
-    operation: str, tests: Sequence[Test], value: np.ndarray, source: Source | None = None
+    operation: str,
+    tests: Sequence[Test],
+    value: np.ndarray,
+    source: Source | None = None,
+    operands: Sequence[Any] = (),
 ) -> None:
-    """Raise if a value has elements that are not wanted."""
+    """Raise if a value has elements that are not wanted.
+
+    Args:
+        operation: the name of the operation that computed it.
+        tests: what is not wanted.
+        value: the value.
+        source: the user's line, where it is not the current one.
+        operands: the operands of the operation, for the message.
+    """
     if operation in _REPEATING or not dtypes.issubdtype(value.dtype, np.inexact):
         return
     for name, test in tests:
         found = test(value)
         if found.any():
             kind = f"{value.dtype}[{','.join(map(str, value.shape))}]"
+            backward = source_context.backward if source is None else source.backward
             error = FloatingPointError(
-                f"invalid value ({name}) encountered in {operation}: {int(found.sum())} of "
+                f"invalid value ({name}) encountered in {operation}"
+                f"{', in the backward pass' if backward else ''}: {int(found.sum())} of "
                 f"{value.size} elements of its result {kind}"
+                f"{nans.operands_text(np.asarray(found), operands)}"
             )
-            raise located(error, source)
+            error = located(error, source)
+            # It may come from a `where`; what runs the operation looks for one.
+            error.zero_cotangent = backward and nans.has_zero(found, operands)  # type: ignore[attr-defined]
+            raise error
 
 
 def check_operation(prim: Any, args: Sequence[Any], params: dict, out: Any) -> None:
-    """Look at an eager operation, as the settings ask."""
+    """Check an eager operation, as the settings require."""
     # The operations of programs that it holds are checked themselves, the constants that such
     # programs return are not.
     if config.strict and not (prim.higher_order or prim.holds_program):
@@ -248,4 +274,4 @@ def check_operation(prim: Any, args: Sequence[Any], params: dict, out: Any) -> N
     tests = value_tests()
     if tests:
         for result in out if prim.multiple_results else [out]:
-            check_value(prim.name, tests, to_numpy(result))
+            check_value(prim.name, tests, to_numpy(result), operands=args)

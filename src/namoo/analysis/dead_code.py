@@ -78,7 +78,7 @@ def _live(eqns: list[JaxprEqn], read: set[Atom]) -> list[JaxprEqn]:
     """The equations that compute what is read, or have effects; adds to `read` what they read."""
     found = []
     for eqn in reversed(eqns):
-        # `effectful` is slow to compute, so it is asked last.
+        # `effectful` is slow to compute, so it is checked last.
         if not read.isdisjoint(eqn.outvars) or eqn.effectful:
             found.append(eqn)
             read.update(eqn.invars)

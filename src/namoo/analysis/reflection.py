@@ -1,4 +1,4 @@
-"""What programs about programs ask for, by JAX's names: variables, types, where they are run."""
+"""JAX's names for inspecting programs: variables, types, and where they run."""
 
 from __future__ import annotations
 

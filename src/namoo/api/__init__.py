@@ -1,1 +1,1 @@
-"""What a user calls: `jit`, `grad`, `vmap`, `pmap` and their relatives."""
+"""The public transformations: `jit`, `grad`, `vmap`, `pmap` and related functions."""

@@ -297,8 +297,8 @@ class Jitted(dispatch.Dispatcher):
         refuse_overlap(self._nums, self._names, *self._donated)
         self._keep_unused = options["keep_unused"]
         self._engine = options["engine"]
-        told = any(x is not None for x in options["shardings"])
-        self._shardings = jit_shardings.Shardings.of(*options["shardings"]) if told else None
+        given = any(x is not None for x in options["shardings"])
+        self._shardings = jit_shardings.Shardings.of(*options["shardings"]) if given else None
         self._options = (self._nums, self._names, self._inline, self._keep_unused)
         if any(self._donated):
             self._options += (self._donated,)
@@ -307,7 +307,7 @@ class Jitted(dispatch.Dispatcher):
         self._cache_or_none: _Cache | None = None
 
     def _namoo_identity(self) -> tuple:
-        """What decides a call; see `memo.identity`."""
+        """Everything that a call depends on; see `memo.identity`."""
         return self._fun, self._options
 
     @property
@@ -404,8 +404,8 @@ class Jitted(dispatch.Dispatcher):
         """Whether the program runs on devices of its own, given the operands that it uses."""
         if traced.placed is None:
             # Whether the program itself names devices; arguments are checked at each call.
-            told = self._shardings is not None and self._shardings.are_elsewhere()
-            traced.placed = told or uses_several_devices(traced.program.jaxpr)
+            elsewhere = self._shardings is not None and self._shardings.are_elsewhere()
+            traced.placed = elsewhere or uses_several_devices(traced.program.jaxpr)
         if traced.placed:
             return True
         # Uncommitted arrays on the device where XLA runs programs anyway need no placement.
@@ -480,7 +480,7 @@ class Jitted(dispatch.Dispatcher):
             self._check_integers(leaves, args, kwargs)
             raise
         except Exception as error:
-            hash(static)  # an error of `__hash__` is raised as it is
+            hash(static)  # an error raised by `__hash__` is passed on
             raise ValueError(
                 "static arguments should be comparable using __eq__, but comparing those of "
                 f"{self._name} raised {type(error).__name__}: {error}"
@@ -677,7 +677,7 @@ def jit(
         backend: the platform to run on, such as "cpu" or "gpu".
         engine: "native", "xla" or "interpreter"; the default is `namoo.config.engine`.
         in_shardings: the shardings of the arguments: a sharding, or a tree of them (with None for
-            arguments that stay as they are) that is a prefix of the arguments' structure.
+            arguments that stay unchanged) that is a prefix of the arguments' structure.
         out_shardings: the shardings of the results, likewise.
 
     Returns:

@@ -41,7 +41,7 @@ class Shardings:
 
     @staticmethod
     def of(ins: Any, outs: Any, device: Any, backend: str | None) -> Shardings | None:
-        """Make it from the options of `jit`; None if they ask for nothing."""
+        """Make it from the options of `jit`; None if they specify nothing."""
         if backend is not None and device is None:
             found = registry.of_platform(backend)
             # The platform that everything runs on anyway needs no sharding.

@@ -126,6 +126,28 @@ class Explanation(list):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from namoo._base import html
+
+        return html.fragment(self.table())
+
+    def table(self) -> str:
+        """Return the traces as a table of HTML."""
+        from namoo._base import html, units
+
+        rows = [
+            [
+                str(number),
+                html.escape(trace.source or ""),
+                "<br>".join(map(html.escape, (*trace.reasons, *trace.notes))) or "first call",
+                units.seconds(trace.seconds),
+                units.seconds(sum(trace.compiling)),
+            ]
+            for number, trace in enumerate(self, 1)
+        ]
+        head = ["", "call", "reason", "traced in", "compiled in"]
+        return f"<p><b>{html.escape(self.name)}</b></p>" + html.table(head, rows, left=3)
+
 
 Paths = Callable[[], Sequence[str]]
 """A function that returns the names of all leaves."""
@@ -133,7 +155,7 @@ Paths = Callable[[], Sequence[str]]
 
 def reasons(new: Signature, paths: Paths, earlier: Sequence[Signature]) -> tuple[str, ...]:
     """Return how a call differs from the nearest of the earlier ones; empty for the first call."""
-    # Of several that are as near, the latest.
+    # The latest of several that are equally close.
     found = (tuple(_differences(old, new, paths)) for old in reversed(earlier))
     return min(found, key=len, default=())
 
@@ -177,7 +199,7 @@ def _layout(signature: Signature) -> dict[str, str]:
 
 
 def _passed_otherwise(old: Signature, new: Signature) -> list[str]:
-    """Which arguments are passed in another way than before."""
+    """Which arguments are passed differently: by position, by name, or not at all."""
     before, now = _layout(old), _layout(new)
     return [
         f"at {name}, now {now.get(name, 'left out')} and before {before.get(name, 'left out')}"

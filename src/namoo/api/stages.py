@@ -28,7 +28,7 @@ _COMPILER_OPTIONS = (
 
 
 def check_compiler_options(options: dict[str, Any]) -> None:
-    """Refuse names that are no options of XLA, whose flags begin with `xla_`."""
+    """Refuse names that are not options of XLA, whose flags begin with `xla_`."""
     for name in options:
         if name not in _COMPILER_OPTIONS and not name.startswith("xla_"):
             raise errors.JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
@@ -80,7 +80,7 @@ class Traced:
 
     @property
     def in_avals(self) -> Any:
-        """The types of the arguments; leaves that are not arrays stay as they are."""
+        """The types of the arguments; leaves that are not arrays stay unchanged."""
         return self.in_tree.unflatten([aval_of(x) if is_array(x) else x for x in self._leaves])
 
     @property
@@ -221,17 +221,27 @@ class Compiled:
     args_info = property(lambda self: self._traced.args_info)
     donate_argnums = property(lambda self: self._traced.donate_argnums)
 
+    def __repr__(self) -> str:
+        program = self._traced.jaxpr
+        types = (
+            ", ".join(aval.str_short() for aval in avals)
+            for avals in (program.in_avals, program.out_avals)
+        )
+        kernels = getattr(self._run, "kernels", None)
+        size = f", {kernels} kernels" if isinstance(kernels, int) else ""
+        return f"<Compiled {self._traced.fun_name}: {' -> '.join(types)}{size}>"
+
     def as_text(self, stage: str = "jaxpr") -> str:
         """Return the program at a stage of compilation.
 
-        Native programs have "jaxpr", "fused" (kernels and memory), "llvm" and "assembly"; XLA's
-        have "jaxpr", "stablehlo", and "hlo", which is XLA's optimised program.
+        Native programs have "jaxpr", "fused" (kernels, their lines and memory), "llvm" and
+        "assembly"; XLA's have "jaxpr", "stablehlo", and "hlo", which is XLA's optimised program.
 
         Example:
             >>> import namoo, namoo.numpy as jnp
             >>> compiled = namoo.jit(lambda x: jnp.tanh(x) * 2.0).lower(jnp.ones(8)).compile()
-            >>> print(compiled.as_text("fused"))
-            0: kernel over [8]
+            >>> print(compiled.as_text("fused"))  # doctest: +ELLIPSIS
+            0: kernel over [8]  at <doctest ...>:1
                 %3: float32[8] = ('map', 'mul') %1 %2  [out 0]
         """
         return self._run.as_text(stage)  # type: ignore[attr-defined]
@@ -390,7 +400,7 @@ class Compiled:
 
 
 def _type_of(x: Any) -> Any:
-    """Return the type of an array; other values stay as they are."""
+    """Return the type of an array; other values stay unchanged."""
     return ShapeDtypeStruct.like(x) if is_array(x) else x
 
 

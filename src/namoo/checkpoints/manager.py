@@ -197,7 +197,7 @@ class Checkpoints:
                 self._metrics.pop(int(match[1]), None)
 
     def _remove(self, folder: Path) -> None:
-        # The manifest goes first: a half-removed folder is no checkpoint.
+        # The manifest goes first: a half-removed folder is not a checkpoint.
         with files.locked(folder, exclusive=True):
             (folder / MANIFEST).unlink(missing_ok=True)
             files.sync_folder(folder)

@@ -63,7 +63,7 @@ def _name(fun: Any) -> str:
 
 
 def _argument(value: np.ndarray) -> EagerArray:
-    """What a callback gets for an operand: an array, and for random keys their words."""
+    """The array that a callback gets for an operand; random keys become their words."""
     dtype = dtypes.of_numpy(value.dtype) if value.dtype.names else value.dtype
     return EagerArray(dtype.to_words(value) if isinstance(dtype, dtypes.KeyDType) else value)
 
@@ -139,10 +139,8 @@ class PureCallback(ResultCallback):
     def jvp(self, primals, tangents, **params):
         raise ValueError(NO_DERIVATIVE + at_user_line())
 
-    def batch(self, xs, dims, *, axis, callback, result_avals, vmap_method):
-        params: dict[str, Any] = dict(
-            callback=callback, result_avals=result_avals, vmap_method=vmap_method
-        )
+    def batch(self, xs, dims, *, axis, result_avals, vmap_method, **params):
+        params |= {"result_avals": result_avals, "vmap_method": vmap_method}
         if vmap_method is None and not axis.devices:
             raise NotImplementedError(NO_VMAP)
         if axis.devices or vmap_method == "sequential":
@@ -262,7 +260,8 @@ def _operands(what: str, args: tuple, kwargs: dict) -> tuple[list[Any], Any]:
     return tree_util.tree_flatten((args, kwargs))
 
 
-def _result_avals(what: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+def result_avals(what: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+    """The types of results that were announced, and the structure of the tree."""
     leaves, tree = tree_util.tree_flatten(result_shape_dtypes)
     avals = []
     for leaf in leaves:
@@ -327,7 +326,7 @@ def pure_callback(
             f"{vmap_method!r}."
         )
     flat, in_tree = _operands("pure_callback", args, kwargs)
-    avals, out_tree = _result_avals("pure_callback", result_shape_dtypes)
+    avals, out_tree = result_avals("pure_callback", result_shape_dtypes)
     outs = pure_callback_p.bind(
         *flat,
         callback=FlatCallback(callback, in_tree),
@@ -378,7 +377,7 @@ def io_callback(
     if not callable(callback):
         raise TypeError(f"io_callback: callback must be callable, got {callback!r}.")
     flat, in_tree = _operands("io_callback", args, kwargs)
-    avals, out_tree = _result_avals("io_callback", result_shape_dtypes)
+    avals, out_tree = result_avals("io_callback", result_shape_dtypes)
     outs = io_callback_p.bind(
         *flat, callback=FlatCallback(callback, in_tree), ordered=bool(ordered), result_avals=avals
     )
@@ -391,7 +390,7 @@ class _WithStatic(NamedTuple):
     callback_func: Callable
     in_tree: Any
     static: tuple
-    """The leaves that are no arrays; `_ARRAY` where one is."""
+    """The leaves that are not arrays; `_ARRAY` where one is."""
 
     def __call__(self, *values: Any) -> Any:
         rest = iter(values)
@@ -413,7 +412,7 @@ def _is_array(x: Any) -> bool:
 def bind_debug(
     prim: DebugCallback, fun: Callable, args: tuple, kwargs: dict, **params: Any
 ) -> None:
-    """Bind a debugging primitive to a function of trees whose leaves may be no arrays."""
+    """Bind a debugging primitive to a function of trees whose leaves may not be arrays."""
     leaves, in_tree = tree_util.tree_flatten((args, kwargs))
     static = tuple(_ARRAY if _is_array(leaf) else leaf for leaf in leaves)
     prim.bind(

@@ -1,6 +1,6 @@
 """Operations among the examples of an axis that has a name, as primitives.
 
-A collective is an equation like any other until the interpreter that maps over its axis meets it.
+A collective is an ordinary equation until it is processed by the trace that maps over its axis.
 There the axis is an ordinary one of the operand, and `batch_collective` computes on it; the name is
 then gone.  In the rules, `x` with the mapped axis in front is the stack of what each example holds.
 """
@@ -63,7 +63,7 @@ def _rows(x: Any, indices: Sequence[int]) -> Any:
 
 
 def _stacked(x: Any, dim: int | None, size: int) -> Any:
-    """What each example holds, stacked: the mapped axis in front, made if there is none."""
+    """Stack the operands of all examples: move the mapped axis to the front, or add it."""
     return broadcast(x, (size,)) if dim is None else moveaxis(x, dim, 0)
 
 
@@ -83,7 +83,7 @@ def group_size(axis_name: tuple, groups: Groups) -> int:
 
 
 class Collective(Primitive):
-    """What collectives share; `axis_name` is a tuple of one name, or the bare name itself."""
+    """The base class of collectives; `axis_name` is a tuple of one name, or the bare name."""
 
     bare_name = False
 
@@ -156,8 +156,8 @@ class Sum(Reduce):
         return mul(x, full_like(x, size))
 
     def transpose(self, ct, x, **params):
-        # Where it is known that all devices hold the same cotangent, it belongs to each term as it
-        # is; else what each of them holds is a part of it.
+        # If all devices are known to hold the same cotangent, it is the cotangent of each term;
+        # otherwise each device holds a part of it.
         if context.checked.issuperset(params["axes"]) and not aval_of(ct).vma & {*params["axes"]}:
             return [vary_p.bind(ct, axes=params["axes"])]
         return [self.bind(ct, **params)]
@@ -272,7 +272,7 @@ class AllGather(Collective):
         return broadcast(self.gathered(x, **params), shape_of(x)[:1])
 
     def gathered(self, x, *, all_gather_dimension, tiled, **sizes):
-        """What each example gets, from the stack."""
+        """The result of each example, from the stacked operands."""
         dim, shape = all_gather_dimension, list(shape_of(x)[1:])
         out = moveaxis(x, 0, dim)
         if tiled:

@@ -74,7 +74,7 @@ def _leaves(fun: Callable[[Any], Any], x: Any) -> Any:
     """`fun` of each array of a tree."""
 
     def each(leaf):
-        aval_of(leaf)  # refuses what is no array
+        aval_of(leaf)  # refuses anything that is not an array
         return fun(leaf)
 
     return tree_util.tree_map(each, x)

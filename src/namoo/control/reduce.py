@@ -293,7 +293,7 @@ class _Computation:
         return staged
 
     def usual(self) -> Usual | None:
-        """What the function is, if it is one of the usual ones."""
+        """The built-in reduction that the function is, if there is one."""
         if len(self.operands) > 1:
             return None
         for usual in _USUAL.values():

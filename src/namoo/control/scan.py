@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from namoo._base.caches import per_program
 from namoo.analysis.checks import in_loop
 from namoo.analysis.dead_code import chosen, dce, dependent, prune, reads
 from namoo.core.avals import aval_of
@@ -17,8 +18,8 @@ from namoo.primitives.shape import instantiate, moveaxis, zeros
 from namoo.transforms.batch import Axis, batch_jaxpr, batch_to, to_front
 from namoo.transforms.discharge import discharged, put_back, values_of
 from namoo.transforms.jvp import jvp_jaxpr
-from namoo.transforms.linear import linearize_jaxpr, tangents_out
-from namoo.transforms.program import ProgramPrimitive
+from namoo.transforms.linear import LinearizedProgram, linearize_jaxpr, tangents_out
+from namoo.transforms.program import ProgramPrimitive, split_equation
 from namoo.transforms.stage import stage_closed
 from namoo.transforms.transpose import backward_pass
 
@@ -87,56 +88,18 @@ class Scan(ProgramPrimitive):
         return [*carry, *dependent(jaxpr, given)[num_carry:]]
 
     def narrowed(self, eqn, used):
-        params, closed = eqn.params, eqn.params["jaxpr"]
-        num_consts, num_carry = params["num_consts"], params["num_carry"]
-        carry, ys = list(used[:num_carry]), used[num_carry:]
-        while True:
-            jaxpr = prune(dce(closed.jaxpr, [*carry, *ys]))
-            needed = reads(jaxpr)
-            # What the next step reads, this one must return.
-            wanted = [c or n for c, n in zip(carry, needed[num_consts:], strict=False)]
-            if wanted == carry:
-                break
-            carry = wanted
-        needed[num_consts : num_consts + num_carry] = carry
-        jaxpr = jaxpr.replace(invars=chosen(jaxpr.invars, needed))
+        needed, kept, params = _narrowed(eqn.params, used)
         outvars = [
             DropVar(v.aval) if not u else v
-            for v, u, keep in zip(eqn.outvars, used, [*carry, *ys], strict=True)
+            for v, u, keep in zip(eqn.outvars, used, kept, strict=True)
             if keep
         ]
-        return eqn.replace(
-            invars=chosen(eqn.invars, needed),
-            outvars=outvars,
-            params={
-                **params,
-                "jaxpr": ClosedJaxpr(jaxpr, closed.consts),
-                "num_consts": sum(needed[:num_consts]),
-                "num_carry": sum(carry),
-            },
-        )
+        return eqn.replace(invars=chosen(eqn.invars, needed), outvars=outvars, params=params)
 
     def split_by_policy(self, eqn, part):
-        closed = eqn.params["jaxpr"]
-        kept, forward, again = part(closed.jaxpr)
-        if not kept:
-            return None
         # Each step's values are stacked as results of one loop, and read as `xs` of the other.
-        forward = forward.replace(outvars=[*forward.outvars, *kept])
-        again = again.replace(invars=[*again.invars, *kept])
         length = eqn.params["length"]
-        given = [Var(v.aval.update(shape=(length, *v.aval.shape))) for v in kept]
-        return (
-            eqn.replace(
-                outvars=[*eqn.outvars, *given],
-                params={**eqn.params, "jaxpr": ClosedJaxpr(forward, closed.consts)},
-            ),
-            eqn.replace(
-                invars=[*eqn.invars, *given],
-                params={**eqn.params, "jaxpr": ClosedJaxpr(again, closed.consts)},
-            ),
-            given,
-        )
+        return split_equation(eqn, part, lambda a: a.update(shape=(length, *a.shape)))
 
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["jaxpr"].out_avals]
@@ -161,7 +124,8 @@ class Scan(ProgramPrimitive):
             place = hlo.op("subtract", hlo.constant(length - 1, i.dtype), i, result=i)
             place = place if reverse else i
             carry, ys = state[:num_carry], state[num_carry:]
-            outs = hlo.inline(jaxpr, [*consts, *carry, *(hlo.row(x, place) for x in xs)])
+            with hlo.iteration(self.name, place):
+                outs = hlo.inline(jaxpr, [*consts, *carry, *(hlo.row(x, place) for x in xs)])
             carry, parts = outs[:num_carry], outs[num_carry:]
             ys = [hlo.set_row(y, part, place) for y, part in zip(ys, parts, strict=True)]
             return [hlo.op("add", i, hlo.constant(1, i.dtype), result=i), *carry, *ys]
@@ -171,7 +135,7 @@ class Scan(ProgramPrimitive):
         return hlo.while_loop([start, *carry, *ys], goes_on, step, jaxpr.effectful)[1:]
 
     def jvp(self, primals, tangents, *, jaxpr, num_consts, num_carry, **rest):
-        nonzeros, force = self._settle(
+        nonzeros, force = self._nonzero_tangents(
             [not is_zero(t) for t in tangents],
             num_consts,
             num_carry,
@@ -206,87 +170,66 @@ class Scan(ProgramPrimitive):
         return values, tangents_out(nonzero_out, values, out_tangents)
 
     def linearize(self, primals, tangents, *, jaxpr, num_consts, num_carry, **rest):
-        nonzeros, force = self._settle(
+        nonzeros, force = self._nonzero_tangents(
             [not is_zero(t) for t in tangents],
             num_consts,
             num_carry,
             jaxpr,
             lambda nz, force: linearize_jaxpr(jaxpr, nz, force).nonzero_out,
         )
-        halves = linearize_jaxpr(jaxpr, nonzeros, force)
-        primal, n_out = halves.primal.jaxpr, len(jaxpr.out_avals)
-        first_x = num_consts + num_carry
-
-        # Where each residual comes from decides how the second loop gets it.
-        invariant = _depend_only_on(primal, primal.invars[:num_consts])
-        computed = iter(primal.outvars[n_out:])
-        places: list[tuple[str, Any]] = []
-        for source in halves.forwarded:
-            if source is None:
-                var = next(computed)
-                kind = "once" if type(var) is Literal or var in invariant else "stack"
-                places.append((kind, var))
-            elif source < num_consts:
-                places.append(("const", source))
-            elif source < first_x:
-                places.append(("stack", primal.invars[source]))
-            else:
-                places.append(("x", source))
-
-        stacked = [v for kind, v in places if kind == "stack"]
+        split = linearize_jaxpr(jaxpr, nonzeros, force)
+        primal, n_out = split.primal.jaxpr, len(jaxpr.out_avals)
+        residuals = _residuals(split, num_consts, num_carry, n_out)
+        stacked = [r.source for r in residuals if r.kind == "stack"]
         forward = dce(
             primal.replace(outvars=[*primal.outvars[:n_out], *stacked]),
             [True] * (n_out + len(stacked)),
         )
         outs = self.bind(
             *primals,
-            jaxpr=ClosedJaxpr(forward, halves.primal.consts),
+            jaxpr=ClosedJaxpr(forward, split.primal.consts),
             num_consts=num_consts,
             num_carry=num_carry,
             **rest,
         )
-        if not any(halves.nonzero_out):
-            return outs[:n_out], tangents_out(halves.nonzero_out, outs[:n_out], [])
+        outs, stacks = outs[:n_out], outs[n_out:]
+        if not any(split.nonzero_out):
+            return outs, tangents_out(split.nonzero_out, outs, [])
 
-        once = _evaluate_once(
-            primal, halves.primal.consts, [v for k, v in places if k == "once"], primals, num_consts
-        )
-        stacks = iter(outs[n_out:])
-        consts, xs = ([], []), ([], [])  # operands, and variables of the tangent program
-        variables = halves.tangent.jaxpr.invars
-        for (kind, where), var in zip(places, variables, strict=False):
-            side = consts if kind in ("const", "once") else xs
-            if kind in ("const", "x"):
-                side[0].append(primals[where])
-            else:
-                side[0].append(next(once if kind == "once" else stacks))
-            side[1].append(var)
-        given = iter(variables[len(places) :])
-        groups: list[tuple[list, list]] = [([], []), ([], []), ([], [])]
+        once = [r.source for r in residuals if r.kind == "once"]
+        values = {
+            "once": _evaluate_once(primal, split.primal.consts, once, primals, num_consts),
+            "stack": iter(stacks),
+        }
+        variables = split.tangent.jaxpr.invars
+        consts, carry, xs = _Operands(), _Operands(), _Operands()
+        for (kind, source), var in zip(residuals, variables, strict=False):
+            value = next(values[kind]) if kind in values else primals[source]
+            (consts if kind in ("const", "once") else xs).add(value, var)
+        tangent_vars = iter(variables[len(residuals) :])
         for i, (t, nz) in enumerate(zip(tangents, nonzeros, strict=True)):
             if nz:
-                group = groups[0 if i < num_consts else 1 if i < first_x else 2]
-                group[0].append(instantiate(t))
-                group[1].append(next(given))
-        invars = [*consts[1], *groups[0][1], *groups[1][1], *xs[1], *groups[2][1]]
-        program = ClosedJaxpr(halves.tangent.jaxpr.replace(invars=invars), halves.tangent.consts)
+                group = consts if i < num_consts else carry if i < num_consts + num_carry else xs
+                group.add(instantiate(t), next(tangent_vars))
+        invars = [*consts.variables, *carry.variables, *xs.variables]
         out_tangents = self.bind(
-            *consts[0],
-            *groups[0][0],
-            *groups[1][0],
-            *xs[0],
-            *groups[2][0],
-            jaxpr=program,
-            num_consts=len(consts[0]) + len(groups[0][0]),
-            num_carry=len(groups[1][0]),
+            *consts.values,
+            *carry.values,
+            *xs.values,
+            jaxpr=ClosedJaxpr(split.tangent.jaxpr.replace(invars=invars), split.tangent.consts),
+            num_consts=len(consts.values),
+            num_carry=len(carry.values),
             **rest,
         )
-        return outs[:n_out], tangents_out(halves.nonzero_out, outs[:n_out], out_tangents)
+        return outs, tangents_out(split.nonzero_out, outs, out_tangents)
 
     @staticmethod
-    def _settle(nonzeros, num_consts, num_carry, jaxpr, nonzero_out):
-        """Which tangents are not zero, when those of the carry go round until nothing changes;
-        and which results must have one: the carries among them."""
+    def _nonzero_tangents(nonzeros, num_consts, num_carry, jaxpr, nonzero_out):
+        """Iterate until the carry has a nonzero tangent as input wherever it has one as result.
+
+        Returns:
+            Which inputs have tangents, and which results must have one.
+        """
         num_ys = len(jaxpr.out_avals) - num_carry
         while True:
             carry = nonzeros[num_consts : num_consts + num_carry]
@@ -294,14 +237,22 @@ class Scan(ProgramPrimitive):
             outs = nonzero_out(nonzeros, force)[:num_carry]
             if outs == carry:
                 return nonzeros, force
-            settled = [a or b for a, b in zip(carry, outs, strict=True)]
-            nonzeros = [
-                *nonzeros[:num_consts],
-                *settled,
-                *nonzeros[num_consts + num_carry :],
-            ]
+            carry = [a or b for a, b in zip(carry, outs, strict=True)]
+            nonzeros = [*nonzeros[:num_consts], *carry, *nonzeros[num_consts + num_carry :]]
 
-    def transpose(self, cts, *operands, jaxpr, length, reverse, num_consts, num_carry, unroll):
+    def transpose(self, cts, *operands, **params):
+        # A carry without cotangent that no other one needs is left out: zeros in its place, times
+        # NaN or infinity, are NaN.
+        used = [not is_zero(ct) for ct in cts]
+        if all(used):
+            return self._transpose(cts, *operands, **params)
+        needed, kept, narrow = _narrowed(params, used)
+        if all(kept):
+            return self._transpose(cts, *operands, **params)
+        outs = iter(self._transpose(chosen(cts, kept), *chosen(operands, needed), **narrow))
+        return [next(outs) if n else None for n in needed]
+
+    def _transpose(self, cts, *operands, jaxpr, length, reverse, num_consts, num_carry, unroll):
         rest = {"length": length, "unroll": unroll}
         consts, carry, xs = cut(operands, num_consts, num_carry)
         linear_carry = _dependent_carries(
@@ -310,70 +261,23 @@ class Scan(ProgramPrimitive):
         counters = [i for i, linear in enumerate(linear_carry) if not linear]
         counted: list[Any] = []
         if counters:
-            counted = self._replay(consts, carry, xs, counters, jaxpr, reverse, rest)
+            counted = self._run_counters(consts, carry, xs, counters, jaxpr, reverse, rest)
         ct_carry = [instantiate(ct) for i, ct in enumerate(cts[:num_carry]) if i not in counters]
         ct_ys = cts[num_carry:]
         has_ct = [not is_zero(ct) for ct in ct_ys]
         known_consts = [x for x in consts if not is_linear(x)]
-        known_xs = [x for x in xs if not is_linear(x)]
         linear_consts = [x.aval.tangent() for x in consts if is_linear(x)]
-        n_ct_consts, n_ct_carry = len(linear_consts), len(ct_carry)
-
-        def body(*args):
-            fixed, moving, slices = cut(args, len(known_consts), n_ct_consts + n_ct_carry)
-            sums, ct_next = moving[:n_ct_consts], iter(moving[n_ct_consts:])
-            values = iter([*fixed])
-            counts, slices = iter(slices[: len(counters)]), iter(slices[len(counters) :])
-            inputs = [Linear(x.aval) if is_linear(x) else next(values) for x in consts]
-            inputs += [
-                next(counts) if i in counters else Linear(a)
-                for i, a in enumerate(jaxpr.in_avals[num_consts : num_consts + num_carry])
-            ]
-            inputs += [
-                Linear(a) if is_linear(x) else next(slices)
-                for x, a in zip(xs, jaxpr.in_avals[num_consts + num_carry :], strict=True)
-            ]
-            out_avals = jaxpr.out_avals
-            ct_out = [
-                Zero(a.tangent()) if i in counters else next(ct_next)
-                for i, a in enumerate(out_avals[:num_carry])
-            ]
-            ct_out += [
-                next(slices) if has else Zero(a.tangent())
-                for has, a in zip(has_ct, out_avals[num_carry:], strict=True)
-            ]
-            outs = backward_pass(jaxpr.jaxpr, jaxpr.consts, inputs, ct_out)
-            new_sums = map(add_any, sums, outs[:n_ct_consts])
-            return [*new_sums, *map(instantiate, outs[n_ct_consts:])]
-
-        x_avals = [
-            a
-            for x, a in zip(xs, jaxpr.in_avals[num_consts + num_carry :], strict=True)
-            if not is_linear(x)
-        ]
-        y_avals = [
-            a.tangent() for a, has in zip(jaxpr.out_avals[num_carry:], has_ct, strict=True) if has
-        ]
-        counter_avals = [jaxpr.in_avals[num_consts + i] for i in counters]
-        avals = [
-            *map(aval_of, known_consts),
-            *linear_consts,
-            *map(aval_of, ct_carry),
-            *counter_avals,
-            *x_avals,
-            *y_avals,
-        ]
-        program = stage_closed(body, avals, jaxpr.jaxpr.name)
+        program = _transposed_body(jaxpr, consts, xs, counters, ct_carry, has_ct)
         outs = self.bind(
             *known_consts,
             *map(zeros, linear_consts),
             *ct_carry,
             *counted,
-            *known_xs,
+            *(x for x in xs if not is_linear(x)),
             *(ct for ct in ct_ys if not is_zero(ct)),
             jaxpr=program,
             num_consts=len(known_consts),
-            num_carry=n_ct_consts + n_ct_carry,
+            num_carry=len(linear_consts) + len(ct_carry),
             reverse=not reverse,
             **rest,
         )
@@ -382,8 +286,8 @@ class Scan(ProgramPrimitive):
         ct_init = [None if i in counters else next(results) for i in range(num_carry)]
         return [*ct_consts, *ct_init, *(next(results) if is_linear(x) else None for x in xs)]
 
-    def _replay(self, consts, carry, xs, counters, jaxpr, reverse, rest):
-        """The values, stacked, of carries that are not linear (counters): run forward first."""
+    def _run_counters(self, consts, carry, xs, counters, jaxpr, reverse, rest):
+        """Run the loop forward for the carries that are not linear; return their stacked values."""
         invars = jaxpr.jaxpr.invars
         c_vars, k_vars, x_vars = cut(invars, len(consts), len(carry))
         k_vars = [k_vars[i] for i in counters]
@@ -439,8 +343,9 @@ def one_by_one(
 ) -> tuple[list[Any], list[int]] | None:
     """The results of an operation for a batch, by a loop over its examples.
 
-    Where examples take different branches or stop apart, others are computed for nothing when they
-    are computed together, and what `config.strict` or a check finds there is no mistake.
+    If examples take different branches, or stop after different numbers of iterations, a batched
+    computation also computes values that are discarded. Errors that `config.strict` or a check
+    would find in these are not the user's, so each example is computed by itself.
 
     Returns:
         None if the programs in `params` combine examples, so that they must run together.
@@ -501,6 +406,131 @@ def _unpair(results, nonzero_out, num_carry):
     carry, dcarry, rest = cut(list(results), num_carry, carry_nz)
     num_ys = len(nonzero_out) - num_carry
     return [*carry, *rest[:num_ys]], [*dcarry, *rest[num_ys:]]
+
+
+class _Residual(NamedTuple):
+    """Where a residual comes from, which decides how the loop of tangents gets it.
+
+    Attributes:
+        kind: "const" or "x" for an operand of the loop, "once" for a value that is the same in all
+          iterations, "stack" for one that is stacked by the forward loop.
+        source: the number of the operand, or the variable of the body.
+    """
+
+    kind: str
+    source: Any
+
+
+def _residuals(split: LinearizedProgram, num_consts: int, num_carry: int, n_out: int):
+    """Where the residuals of a linearised body come from."""
+    primal = split.primal.jaxpr
+    invariant = _depend_only_on(primal, primal.invars[:num_consts])
+    computed = iter(primal.outvars[n_out:])
+    residuals: list[_Residual] = []
+    for source in split.forwarded:
+        if source is None:
+            var = next(computed)
+            kind = "once" if type(var) is Literal or var in invariant else "stack"
+            residuals.append(_Residual(kind, var))
+        elif source < num_consts:
+            residuals.append(_Residual("const", source))
+        elif source < num_consts + num_carry:
+            residuals.append(_Residual("stack", primal.invars[source]))
+        else:
+            residuals.append(_Residual("x", source))
+    return residuals
+
+
+class _Operands:
+    """Operands of one kind (constants, carry or `xs`), with their variables in the body."""
+
+    def __init__(self):
+        self.values: list[Any] = []
+        self.variables: list[Var] = []
+
+    def add(self, value: Any, variable: Var) -> None:
+        self.values.append(value)
+        self.variables.append(variable)
+
+
+def _transposed_body(jaxpr: ClosedJaxpr, consts, xs, counters, ct_carry, has_ct) -> ClosedJaxpr:
+    """The body of a transposed scan.
+
+    Its inputs are the known constants, the sums of cotangents of the linear constants, the
+    cotangents of the carry, the counters, the known slices, and the cotangents of `ys`.
+
+    Args:
+        jaxpr: the body of the scan.
+        consts, xs: operands of the scan; those to differentiate by are `Linear`.
+        counters: the carries that are not linear.
+        ct_carry: the cotangents of the other carries.
+        has_ct: which `ys` have a cotangent.
+    """
+    known_consts = [x for x in consts if not is_linear(x)]
+    linear_consts = [x.aval.tangent() for x in consts if is_linear(x)]
+    num_carry = len(counters) + len(ct_carry)
+    _, carry_avals, x_avals = cut(jaxpr.in_avals, len(consts), num_carry)
+    out_carry_avals, y_avals = cut(jaxpr.out_avals, num_carry)
+
+    def body(*args):
+        values, sums, ct_next, counts, slices = map(
+            iter, cut(args, len(known_consts), len(linear_consts), len(ct_carry), len(counters))
+        )
+        inputs = [Linear(x.aval) if is_linear(x) else next(values) for x in consts]
+        inputs += [next(counts) if i in counters else Linear(a) for i, a in enumerate(carry_avals)]
+        inputs += [
+            Linear(a) if is_linear(x) else next(slices) for x, a in zip(xs, x_avals, strict=True)
+        ]
+        ct_out = [
+            Zero(a.tangent()) if i in counters else next(ct_next)
+            for i, a in enumerate(out_carry_avals)
+        ]
+        ct_out += [
+            next(slices) if has else Zero(a.tangent())
+            for has, a in zip(has_ct, y_avals, strict=True)
+        ]
+        outs = backward_pass(jaxpr.jaxpr, jaxpr.consts, inputs, ct_out)
+        ct_consts, others = cut(outs, len(linear_consts))
+        return [*map(add_any, sums, ct_consts), *map(instantiate, others)]
+
+    avals = [
+        *map(aval_of, known_consts),
+        *linear_consts,
+        *map(aval_of, ct_carry),
+        *(carry_avals[i] for i in counters),
+        *(a for x, a in zip(xs, x_avals, strict=True) if not is_linear(x)),
+        *(a.tangent() for a, has in zip(y_avals, has_ct, strict=True) if has),
+    ]
+    return stage_closed(body, avals, jaxpr.jaxpr.name)
+
+
+@per_program("scan of used results", keyed_by="used results, numbers of constants and carries")
+def _narrow_program(closed: ClosedJaxpr, used: tuple[bool, ...], num_consts: int, num_carry: int):
+    """Return which operands and results a scan has that computes the used results, and its body.
+
+    Carries that others depend on are among its results.
+    """
+    carry, ys = list(used[:num_carry]), used[num_carry:]
+    while True:
+        jaxpr = prune(dce(closed.jaxpr, [*carry, *ys]))
+        needed = reads(jaxpr)
+        # A carry that the next iteration reads must be returned by this one.
+        wanted = [c or n for c, n in zip(carry, needed[num_consts:], strict=False)]
+        if wanted == carry:
+            break
+        carry = wanted
+    needed[num_consts : num_consts + num_carry] = carry
+    jaxpr = jaxpr.replace(invars=chosen(jaxpr.invars, needed))
+    return needed, [*carry, *ys], jaxpr
+
+
+def _narrowed(params: dict[str, Any], used: Sequence[bool]):
+    """`_narrow_program`, with the parameters of the scan instead of its body."""
+    closed, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
+    needed, kept, jaxpr = _narrow_program(closed, tuple(used), num_consts, num_carry)
+    body = ClosedJaxpr(jaxpr, closed.consts)
+    counts = {"num_consts": sum(needed[:num_consts]), "num_carry": sum(kept[:num_carry])}
+    return needed, kept, {**params, "jaxpr": body, **counts}
 
 
 def _dependent_carries(jaxpr: Jaxpr, given: Sequence[bool], num_consts: int, num_carry: int):

@@ -15,7 +15,7 @@ from namoo.tree import diff
 
 
 def leaf_avals(tree: Any, what: str) -> list[ShapedArray]:
-    """The types of a tree's leaves; a leaf that is no array is refused by its path."""
+    """The types of a tree's leaves; a leaf that is not an array is refused by its path."""
     out = []
     for path, leaf in tree_util.tree_leaves_with_path(tree):
         try:

@@ -118,9 +118,10 @@ class ShapedArray(AbstractValue):
 class ShapeDtypeStruct:
     """Shape and dtype of an array, without its data: what `eval_shape` returns.
 
-    >>> import namoo
-    >>> namoo.ShapeDtypeStruct((2, 3), "float32").shape
-    (2, 3)
+    Example:
+        >>> import namoo
+        >>> namoo.ShapeDtypeStruct((2, 3), "float32").shape
+        (2, 3)
     """
 
     __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
@@ -142,9 +143,10 @@ class ShapeDtypeStruct:
     def like(cls, x: Any) -> ShapeDtypeStruct:
         """The shape and dtype of a value, and its sharding if it is committed to one.
 
-        >>> import namoo
-        >>> namoo.ShapeDtypeStruct.like(1.5)
-        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+        Example:
+            >>> import namoo
+            >>> namoo.ShapeDtypeStruct.like(1.5)
+            ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
         """
         aval = aval_of(x)
         committed = getattr(x, "_committed", isinstance(x, ShapeDtypeStruct))

@@ -162,12 +162,12 @@ class Primitive:
 
     linearize: Any = None
     add_cotangents: Any = None
-    """`(eqn, operands, cts, before)`: the operands that have cotangents, each with `before` added;
-    for operations that keep the order of the sums of the program that they hold."""
+    """`(eqn, operands, cts, before)` returns the operands that have cotangents, each added to
+    `before`; for operations that preserve the order of summation of the program they hold."""
     native: Any = None
     stablehlo: Any = None
     format: Any = None
-    """`(eqn, names, typed results)`: an equation as text, where it is not written as others are."""
+    """`(eqn, names, typed results)` formats an equation that has a notation of its own."""
     effects_of: Any
     """The effects of an equation of this operation, if it is effectful."""
 

@@ -35,12 +35,12 @@ class Memory:
 
     @staticmethod
     def operation(trace: Trace, prim: Any, args: tuple, params: dict) -> Any:
-        """The result of an operation under an eager transformation; None to ask the rules."""
+        """The result of an operation under an eager transformation; None to apply the rules."""
         return None
 
     @staticmethod
     def backward(jaxpr: Any, consts: Sequence, inputs: Sequence, cts: Sequence) -> Any:
-        """The result of `transforms.linear.backward_pass`; None to run it."""
+        """The result of `transforms.transpose.backward_pass`; None to run it."""
         return None
 
     @staticmethod
@@ -147,7 +147,7 @@ def unaliased(value: Any, mutable: Sequence[np.ndarray]) -> Any:
 
 
 def wrap(value: Any, weak_type: bool = False) -> EagerArray:
-    """Wrap what NumPy returned; an array on a device is returned as it is."""
+    """Wrap what NumPy returned; an array on a device is returned unchanged."""
     if type(value) is PlacedArray:
         return value
     return EagerArray(value if type(value) is np.ndarray else np.asarray(value), weak_type)
@@ -175,7 +175,7 @@ class _Context(_local):
 
 context = _Context()
 plain_trace = EvalTrace()
-"""The bottom interpreter without eager shortcuts: they ask for `eval_trace` itself."""
+"""The bottom interpreter without eager shortcuts, which are used under `eval_trace` only."""
 plain_trace.eager = False
 
 
@@ -286,6 +286,9 @@ class Tracer(Array):
     __slots__ = ("_trace",)
 
     _trace: Trace
+
+    def __init__(self, trace: Trace, aval: Any):  # for tracers of other libraries
+        self._trace, self.aval = trace, aval
 
     def concrete(self, wanted: str = "a concrete value", advice: str = "") -> EagerArray:
         """The value itself where the transformation knows it (as `grad` does, without `jit`)."""

@@ -142,7 +142,7 @@ def _put_traced(x: Tracer, place: Any, src: Any) -> Any:
 
 
 def _is_only_device(place: Any) -> bool:
-    """Whether a place is the host's CPU, and there is no other device."""
+    """Whether the target is the host's CPU, and there is no other device."""
     places = {place} if isinstance(place, Device) else place.device_set
     every = registry.of_platform()
     return len(places) == len(every) == 1 and all(d.platform == "cpu" for d in places)
@@ -182,7 +182,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Device]) -> Any:
 def device_get(x: Any) -> Any:
     """Copy a tree of arrays to the host, as NumPy arrays.
 
-    Random keys, which have no NumPy form, stay as they are, and so do traced values.
+    Random keys, which have no NumPy form, stay unchanged, and so do traced values.
 
     Example:
         >>> import namoo.numpy as jnp

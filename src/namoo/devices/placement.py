@@ -32,7 +32,7 @@ from namoo.transforms.stage import stage_closed
 
 
 def as_sharding(place: Any) -> Sharding:
-    """Return a sharding for a device; a sharding stays as it is."""
+    """Return a sharding for a device; a sharding stays unchanged."""
     return place if isinstance(place, Sharding) else SingleDeviceSharding(place)
 
 

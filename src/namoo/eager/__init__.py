@@ -21,6 +21,7 @@ speed changes.
 | `creation` | constants, ranges, grids |
 | `linalg` | products, diagonals, linear systems |
 | `random` | samplers that work in the memory of the random bits |
+| `custom_rules` | functions with derivative rules of their own |
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ TABLES: dict[str, str] = {
     "random.continuous": "random",
     "random.counts": "random",
     "random.uniforms": "random",
+    "transforms.custom": "custom_rules",
 }
 """The table of each library module that has entries."""
 

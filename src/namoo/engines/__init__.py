@@ -1,1 +1,1 @@
-"""What runs programs.  Engines know programs and arrays, not how programs are made."""
+"""Engines compile and run programs.  They know programs and arrays, not how programs are made."""

@@ -159,7 +159,7 @@ class Device:
         return [Memory(kind, self) for kind in MEMORY_KINDS]
 
     def default_memory(self) -> Memory:
-        """Return the memory that arrays on the device are in, unless told otherwise."""
+        """Return the default memory of arrays on the device."""
         return Memory(MEMORY_KINDS[0], self)
 
     def memory(self, kind: str) -> Memory:

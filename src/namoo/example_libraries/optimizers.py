@@ -479,7 +479,7 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
         the step size as a function of the step's number.
 
     Raises:
-        ValueError: an argument is no sequence, or their lengths do not fit.
+        ValueError: an argument is not a sequence, or their lengths do not fit.
 
     Example:
         >>> piecewise_constant([10], [1.0, 0.1])(11)

@@ -1,7 +1,7 @@
 """`namoo.experimental.hijax`: operations that are defined by others, with rules of their own.
 
 An operation on arrays is a `HiPrimitive`: it is one equation in a program, has its own derivative,
-and is compiled as the operations that `to_lojax` consists of. Values that are no arrays
+and is compiled as the operations that `to_lojax` consists of. Values that are not arrays
 (`HiType`, `MutableHiType`) can be described, and operations that make or read them are evaluated
 where they are called; they are not part of programs.
 

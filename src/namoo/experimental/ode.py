@@ -241,7 +241,7 @@ def odeint(
         the states at the times, a tree like `y0` with one more leading axis.
 
     Raises:
-        TypeError: the times are no floats, or an argument is no array.
+        TypeError: the times are no floats, or an argument is not an array.
 
     Example:
         >>> decay = lambda y, t, rate: -rate * y

@@ -1,9 +1,10 @@
 """`namoo.extend`: what libraries on top of namoo need beyond its public functions.
 
->>> import namoo
->>> closed = namoo.make_jaxpr(namoo.numpy.sin)(1.0)
->>> isinstance(closed, namoo.extend.core.ClosedJaxpr)
-True
+Example:
+    >>> import namoo
+    >>> closed = namoo.make_jaxpr(namoo.numpy.sin)(1.0)
+    >>> isinstance(closed, namoo.extend.core.ClosedJaxpr)
+    True
 """
 
 from namoo._base.lazy import lazy as _lazily

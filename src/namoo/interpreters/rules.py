@@ -39,7 +39,7 @@ class Rules(MutableMapping[Any, Callable[..., Any]]):
         if self._is_users(prim):
             setattr(prim, f"{self.kind}_rule", rule)
             if self.kind == "batch":
-                prim.takes_axis = False  # a rule before it may have been told of the axis
+                prim.takes_axis = False  # the rule that it replaces may have taken the axis
         elif self._is_special(prim):
             raise TypeError(f"'{prim}' holds a program: its {self.kind} rule cannot be replaced.")
         else:

@@ -11,7 +11,7 @@ libraries opt in to being replayed with the decorator `recalled`.
 
 | module | what it remembers |
 |---|---|
-| `trace_cache` | the table of programs, and what was seen once |
+| `trace_cache` | the table of programs, and of keys that were seen once |
 | `recalled` | functions and operations that are replayed from the second call on |
 | `replay` | how a program is replayed under each kind of trace |
 | `numpy_program` | programs as Python functions over NumPy arrays |

@@ -53,7 +53,7 @@ def program_of(function: Any, key: Any, make: Callable[[], Any]) -> Any:
             _programs.clear()
         if len(table) >= _LIMIT_OF_TYPES:
             table.clear()
-        # The function may count how often it is traced, so what it reads is looked at afterwards.
+        # Read after tracing: the function may change what it reads, such as a count of its traces.
         table[found] = [*map(_weakly, reads(function))], program
     return program
 

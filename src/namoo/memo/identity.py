@@ -44,7 +44,7 @@ class _Walk:
     def __init__(self):
         self.kept: list[Any] = []
         self.active: dict[int, int] = {}
-        """The objects that are being looked at, each with a number."""
+        """The objects that are being visited, each with a number."""
         self.visited = 0
 
     def same(self, x: Any) -> tuple:
@@ -69,8 +69,11 @@ class _Walk:
         return self.object(x)
 
     def object(self, x: Any) -> Any:
-        """Objects of namoo are immutable, and some tell their parts with `_namoo_identity`; of
-        others, all attributes are part of the key."""
+        """A key of any other object.
+
+        Objects of namoo are immutable; some list their parts with `_namoo_identity`.  Of other
+        objects, all attributes are part of the key.
+        """
         cls = type(x)
         if hasattr(cls, "__func__") and hasattr(cls, "__self__"):  # a bound method of a module
             return "method", self.function(x.__func__), self.value(x.__self__)
@@ -84,7 +87,7 @@ class _Walk:
         return self.same(x), self.entered(x, tuple(sorted(vars(x).items())))
 
     def entered(self, x: Any, parts: tuple) -> Any:
-        """A key of an object's parts, which may refer to the object."""
+        """A key of an object's parts, which may refer back to the object."""
         if id(x) in self.active:
             return "recursive", self.active[id(x)]
         self.active[id(x)] = len(self.active)
@@ -131,7 +134,7 @@ class _Walk:
 
 
 def _is_own(fun: Any) -> bool:
-    """Whether a function is one of namoo's modules, which never changes."""
+    """Whether a function belongs to a module of namoo: those never change."""
     return (
         isinstance(fun, types.FunctionType)
         and is_hidden(fun.__code__.co_filename)
@@ -140,9 +143,9 @@ def _is_own(fun: Any) -> bool:
 
 
 def reads(fun: types.FunctionType) -> list[Any]:
-    """The objects that a function reaches by name: its closure, defaults and globals, and those of
-    the functions among them. If one of them is replaced, the function may do something else;
-    changes inside of an object are not noticed."""
+    """The objects that a function reads by name: from its closure, defaults and globals, and from
+    those of the functions among them. If one of them is replaced, the function may do something
+    else; changes inside an object are not detected."""
     found: list[Any] = []
     walked = set()
     functions = [fun]

@@ -1,8 +1,8 @@
 """Remembered derivatives of replayed programs.
 
-When a program is replayed under `LinearizeTrace`, its derivative is written down as one equation, a
-linear step.  Steps are transposed from memory, one by one, or all at once where nothing but steps
-was linearised.
+When a program is replayed under `LinearizeTrace`, its derivative is recorded as one equation, a
+linear step.  The transposes of steps are remembered, too: of single steps, and of whole backward
+passes that consist of nothing but steps.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TRANSPOSED = program_key(
 class LinearStep(Primitive):
     """The derivative of a program that was replayed: a linear program, in one equation.
 
-    Bound again under other transformations it becomes its own operations.
+    Under another transformation, binding it binds its operations.
     """
 
     name = "linear_step"
@@ -63,7 +63,7 @@ linear_step_p = LinearStep()
 
 
 class _EagerSplit(NamedTuple):
-    """A linearised program, and what is read of it in every replay."""
+    """A linearised program, with the values that every replay needs."""
 
     split: LinearizedProgram
     step: dict[str, ClosedJaxpr]
@@ -83,7 +83,7 @@ def _eager_split(closed: ClosedJaxpr, nonzeros: list[bool]) -> _EagerSplit:
 
 
 def _under_linearize(trace: LinearizeTrace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """Replay a program; its derivative is written down as one step."""
+    """Replay a program, and record its derivative as one step."""
     primals, tangents, nonzeros = [], [], []
     for x in args:
         own = type(x) is JVPTracer and x._trace is trace
@@ -124,7 +124,7 @@ rules[LinearizeTrace] = _under_linearize
 
 
 class _StagedSplit(NamedTuple):
-    """A linearised program without what only passes through it.
+    """A linearised program, without values that only pass through it.
 
     Attributes:
         primal: computes the values that are not inputs.
@@ -173,7 +173,7 @@ def _staged_split(closed: ClosedJaxpr, nonzeros: list[bool]) -> _StagedSplit | N
 
 
 class _Numbers:
-    """Numbers of atoms: those of inputs, then of others in the order in which they are met."""
+    """Numbers atoms: inputs first, then others in the order in which they are read."""
 
     def __init__(self, inputs: Sequence[Var]):
         self.numbers: dict[Atom, int] = {v: i for i, v in enumerate(inputs)}
@@ -187,8 +187,8 @@ class _Numbers:
 
 
 def _staged(trace, closed, args, primals, tangents, nonzeros) -> list[Any]:
-    """Replay a program whose values are staged: all equations are those that the rules write, so
-    that programs do not depend on what was traced before them."""
+    """Replay a program whose values are staged: the equations are those that the rules would write,
+    so that programs do not depend on what was traced before."""
     key = (_STAGED, *nonzeros)
     split = derived(closed.jaxpr, key, lambda: _staged_split(closed, nonzeros))
     if split is None:
@@ -213,7 +213,7 @@ def _staged(trace, closed, args, primals, tangents, nonzeros) -> list[Any]:
 
 
 def _append_step(trace, step, residuals, tangents, source=None) -> list[StageTracer]:
-    """Write a step down as one equation; return its results."""
+    """Record a step as one equation; return its results."""
     staging = trace.tangents
     given = []
     for t in tangents:
@@ -254,10 +254,10 @@ _ABSENT = frozenset([type(None), Linear, Zero])
 def _transpose_step(
     eqn: JaxprEqn, operands: list[Any], cts: list[Any], before: list[Any]
 ) -> list[tuple[Atom, Any]]:
-    """Transpose a step, and add the cotangents of its operands to those that they have `before`.
+    """Transpose a step, and add the cotangents of its operands to those in `before`.
 
-    The equations of the step are transposed, and cotangents are added up, in the order in which
-    they would be without the step: programs do not depend on what was traced before them.
+    Equations are transposed, and cotangents added, in the same order as without steps, so that
+    programs do not depend on what was traced before.
 
     Returns:
         The operands that have cotangents, each with its own.
@@ -340,8 +340,8 @@ def _backward_program(
 
     Returns:
         The program from the constants and the nonzero cotangents to nonzero cotangents, and which
-        results have one.  None where the program has other equations than linear steps, whose types
-        are known, or where these steps have not been passed in this way before.
+        results have one.  None if the program has other equations than linear steps, or if it is
+        the first backward pass through these steps.
     """
     if len(jaxpr.eqns) > _MOST_STEPS or not all(type(x) is Linear for x in inputs):
         return None

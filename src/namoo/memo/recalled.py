@@ -43,7 +43,7 @@ def _static(x: Any) -> Any:
     if type(x) is float and x and x == x:
         return x
     if isinstance(x, (float, complex, np.inexact)):
-        return repr(x)  # the two zeros are equal, and NaNs are not
+        return repr(x)  # 0.0 == -0.0, and NaN != NaN
     if type(x) is slice:  # without a hash before Python 3.12
         return slice, x.start, x.stop, x.step
     if type(x) is tuple:
@@ -94,7 +94,7 @@ class Recalled:
         place = source_context
         if trace.eager or place.operation is not None:
             return replay(trace, program, operands)[0]
-        # All equations are attributed to the line of the call, a few frames up.
+        # All equations are attributed to the user's line of the call.
         place.operation = [user_source(inside=2)]
         try:
             return replay(trace, program, operands)[0]

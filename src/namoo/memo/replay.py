@@ -1,9 +1,9 @@
 """Replay a program under a trace.
 
-What the rules of a program's operations do depends on types alone, so each transformation derives
-another program from it, once, and replays that on its parent.  At the bottom the program runs as
-one Python function over NumPy arrays, or its equations are appended to the program that is being
-staged: the same equations, in the same order, as the rules would write.
+The rules of a program's operations depend on types alone, so each transformation derives another
+program from it once, and replays that on its parent.  At the bottom, the program runs as one Python
+function over NumPy arrays, or its equations are appended to the program that is being staged: the
+same equations, in the same order, as the rules would write.
 """
 
 from __future__ import annotations

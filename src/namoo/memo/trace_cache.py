@@ -1,7 +1,7 @@
 """The table of remembered programs.
 
-A program is made when something happens for the second time: one call is faster than making its
-program, and errors name the user's own calls.
+A program is made on the second call with a key: a single call is faster than making a program, and
+its errors refer to the user's own code.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 from namoo._base.caches import register
 
 trace_on_second_call = True
-"""Whether the first call is only noted; tests switch it off to look at the first program."""
+"""Whether the first call is only marked as seen; tests switch it off to get its program."""
 SEEN: Any = object()
-"""The entry of what has happened once."""
+"""The entry of a key that was seen once."""
 _LIMIT = 2048
 programs: dict[Any, Any] = register(
     "memo.trace_cache programs",
@@ -24,7 +24,7 @@ programs: dict[Any, Any] = register(
 
 
 def mark_seen(key: Any) -> None:
-    """Note that something has happened once; a full table is emptied."""
+    """Mark a key as seen once; a full table is cleared."""
     if len(programs) >= _LIMIT:
         programs.clear()
     programs[key] = SEEN

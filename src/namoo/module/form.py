@@ -5,7 +5,7 @@ configuration and belongs to the structure. The decision is stored in the struct
 that a tree with other values instead of the arrays (booleans, shapes, None) has the same leaves.
 
 Two positions that hold the same array object are one parameter: the second is *tied* to the first
-and is no leaf.
+and is not a leaf.
 """
 
 from __future__ import annotations

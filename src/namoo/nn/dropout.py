@@ -20,7 +20,7 @@ class Dropout(Module):
 
     Args:
         p: the probability, a number or an array.
-        inference: whether to return the input as it is; `nn.inference_mode` sets it.
+        inference: whether to return the input unchanged; `nn.inference_mode` sets it.
 
     Example:
         >>> import namoo, namoo.numpy as jnp

@@ -1,4 +1,4 @@
-"""What layers share: initialisation and checks of their inputs."""
+"""Code that layers share: initialisation and checks of their inputs."""
 
 from __future__ import annotations
 

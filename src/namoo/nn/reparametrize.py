@@ -66,7 +66,7 @@ class SpectralNorm(StatefulLayer):
         weight_name: the name of its field.
         num_power_iterations: how many steps each call makes.
         eps: keeps divisions from zero.
-        inference: whether u and v stay as they are; `nn.inference_mode` sets it.
+        inference: whether u and v stay unchanged; `nn.inference_mode` sets it.
         key: for the start.
 
     Example:

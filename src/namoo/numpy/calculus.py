@@ -216,7 +216,7 @@ def interp(
         period: the places are modulo this; `left` and `right` have no effect then.
 
     Raises:
-        ValueError: `xp` and `fp` are no vectors of one length; complex places; another string.
+        ValueError: `xp` and `fp` are not vectors of one length; complex places; another string.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -51,7 +51,7 @@ def cov(
 
     Raises:
         ValueError: more than two axes.
-        TypeError: `fweights` are no integers.
+        TypeError: `fweights` are not integers.
         RuntimeError: weights that are no vector, or of another length.
 
     Example:

@@ -339,7 +339,7 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     ratio = lax.div(small, choose(empty, const(x, 1), large))
     length = lax.mul(large, lax.sqrt(lax.add(lax.square(ratio), const(x, 1))))
     infinite = lax.eq(large, const(x, np.inf))
-    # NaN beside infinity still has infinite length, so the smaller one is asked too.
+    # A vector of NaN and infinity has infinite length, so the smaller one is tested, too.
     infinite = bits.bitwise_or(infinite, bits.bitwise_or(_is_inf(x), _is_inf(y)))
     return choose(infinite, const(length, np.inf), choose(empty, large, length))
 

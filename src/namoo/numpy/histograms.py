@@ -42,7 +42,7 @@ def bincount(
 
     Raises:
         TypeError: `x` holds no integers.
-        ValueError: `x` is no vector, or `weights` has another shape.
+        ValueError: `x` is not a vector, or `weights` has another shape.
         ConcretizationTypeError: under `jit` without `length`.
 
     Example:
@@ -90,7 +90,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         weights: has no influence.
 
     Raises:
-        ValueError: no values and no `range`, or a `range` that is no pair.
+        ValueError: no values and no `range`, or a `range` that is not a pair.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -197,7 +197,7 @@ def histogram2d(
         The counts [x bin, y bin], the edges along x, and the edges along y.
 
     Raises:
-        ValueError: `x` and `y` are no vectors.
+        ValueError: `x` and `y` are not vectors.
         TypeError: `x` and `y` have different lengths.
 
     Example:
@@ -239,7 +239,7 @@ def histogramdd(
         The counts, with one axis for each coordinate, and a list of edges.
 
     Raises:
-        ValueError: `sample` is no matrix, or bins, ranges or weights are too many or too few.
+        ValueError: `sample` is not a matrix, or bins, ranges or weights are too many or too few.
 
     Example:
         >>> import namoo.numpy as jnp

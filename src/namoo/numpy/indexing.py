@@ -63,7 +63,7 @@ def getitem(x: Any, index: Any) -> Any:
     Raises:
         IndexError: a Python integer is out of bounds; there are more indices than axes; a mask has
             another shape; a slice has traced ends.
-        TypeError: a list or a string as index; an index that is no integer.
+        TypeError: a list or a string as index; an index that is not an integer.
         errors.NonConcreteBooleanIndexError: a traced mask.
 
     Example:

@@ -84,7 +84,7 @@ def vectorize(
 
     Args:
         pyfunc: the function.
-        excluded: arguments, by number or name, that are passed on as they are.
+        excluded: arguments, by number or name, that are passed on unchanged.
         signature: core axes of operands and results, such as '(n),(n)->()'; scalars by default.
 
     Returns:

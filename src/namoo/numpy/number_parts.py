@@ -157,7 +157,7 @@ def static_index(x: Any, what: str) -> int:
 
 
 def conjugate(x: Any, /) -> Array:
-    """The complex conjugate; real arrays are returned as they are.
+    """The complex conjugate; real arrays are returned unchanged.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -172,7 +172,7 @@ conj = conjugate
 
 
 def real(val: Any, /) -> Array:
-    """The real part; real arrays are returned as they are.
+    """The real part; real arrays are returned unchanged.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -73,7 +73,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
         A complex vector.
 
     Raises:
-        ValueError: `p` is no vector.
+        ValueError: `p` is not a vector.
         ConcretizationTypeError: under `jit` with `strip_zeros`.
 
     Example:
@@ -263,7 +263,7 @@ def polyadd(a1: Any, a2: Any) -> Array:
     """The sum of two polynomials.
 
     Raises:
-        IndexError, ValueError: something that is no vector.
+        IndexError, ValueError: anything that is not a vector.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -278,7 +278,7 @@ def polysub(a1: Any, a2: Any) -> Array:
     """The difference of two polynomials.
 
     Raises:
-        IndexError, ValueError: something that is no vector.
+        IndexError, ValueError: anything that is not a vector.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -298,7 +298,7 @@ def polyder(p: Any, m: int = 1) -> Array:
 
     Raises:
         ValueError: `m` is negative.
-        TypeError: `p` is no vector, or `m` no integer.
+        TypeError: `p` is not a vector, or `m` no integer.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -325,7 +325,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
 
     Raises:
         ValueError: `m` is negative, or `k` has another length.
-        TypeError: `p` is no vector, or `m` no integer.
+        TypeError: `p` is not a vector, or `m` no integer.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -366,7 +366,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Array:
         trim_leading_zeros: drop leading zeros of both first, which needs concrete values.
 
     Raises:
-        TypeError, ValueError: something that is no vector.
+        TypeError, ValueError: anything that is not a vector.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -389,7 +389,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
         The quotient, and the remainder with as many coefficients as `u`.
 
     Raises:
-        TypeError, ValueError: something that is no vector.
+        TypeError, ValueError: anything that is not a vector.
 
     Example:
         >>> import namoo.numpy as jnp

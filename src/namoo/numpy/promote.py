@@ -41,7 +41,7 @@ def check_arraylike(name: str, *args: Any) -> None:
     """Raise for an argument that is not an array, with the function and the position.
 
     Raises:
-        TypeError: a list, a string, None, or another object that is no array.
+        TypeError: a list, a string, None, or another object that is not an array.
     """
     for position, x in enumerate(args):
         if not is_arraylike(x):
@@ -141,7 +141,9 @@ def promote_types(name: str, *args: Any, to: Callable[[Any], Any] = same) -> lis
         special = special or type(pair[0]) not in _NUMBER_TYPES
     if special:
         _refuse_special(name, [*dict.fromkeys(dtype for dtype, _ in types)])
-    dtype, weak = dtypes.join(*types, name=name)
+    # One operand keeps its type; a boolean that is joined with others or converted is not weak.
+    alone = len(types) == 1 and to is same
+    dtype, weak = types[0] if alone else dtypes.join(*types, name=name)
     wanted = to(dtype), weak
     for i, pair in enumerate(types):
         if pair != wanted or not isinstance(arrays[i], Array):
@@ -178,7 +180,7 @@ def promote(name: str, *args: Any) -> list[Array]:
         args: arrays, NumPy arrays, Python numbers.
 
     Raises:
-        TypeError: something that is no array; or shapes of one rank that do not fit.
+        TypeError: anything that is not an array; or shapes of one rank that do not fit.
         ValueError: shapes of different rank that do not fit; types without a common one.
 
     Example:
@@ -231,7 +233,7 @@ def promote_complex(name: str, *args: Any) -> list[Array]:
 
 
 def fit_shapes(name: str, arrays: list[Array]) -> list[Array]:
-    """Arrays broadcast to one shape by NumPy's rule; scalars are left as they are."""
+    """Arrays broadcast to one shape by NumPy's rule; scalars are left unchanged."""
     shapes = [x.shape for x in arrays]
     first = ()
     for shape in shapes:

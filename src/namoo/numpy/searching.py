@@ -244,7 +244,7 @@ def searchsorted(
             no result.
 
     Raises:
-        ValueError: `a` is no vector, or an unknown side or method.
+        ValueError: `a` is not a vector, or an unknown side or method.
 
     Example:
         >>> import namoo.numpy as jnp

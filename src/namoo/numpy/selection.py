@@ -220,7 +220,7 @@ def nan_to_num(
     """Replace NaN and the infinities by finite numbers.
 
     Args:
-        x: the array; integers are returned as they are.
+        x: the array; integers are returned unchanged.
         copy: has no effect.
         nan: what NaN becomes.
         posinf, neginf: what infinities become; the largest numbers of the type by default.

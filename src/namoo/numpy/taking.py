@@ -58,8 +58,8 @@ def take(
         fill_value: the value for 'fill'; by default NaN, or the extreme integer.
 
     Raises:
-        TypeError: an argument is no array.
-        ValueError: the axis does not exist; the mode is unknown; the indices are no integers.
+        TypeError: an argument is not an array.
+        ValueError: the axis does not exist; the mode is unknown; the indices are not integers.
         IndexError: something is taken from an axis of length 0.
 
     Example:
@@ -128,7 +128,7 @@ def take_along_axis(
             unless `mode` is 'promise_in_bounds'.
 
     Raises:
-        TypeError: an argument is no array; the indices are no integers.
+        TypeError: an argument is not an array; the indices are not integers.
         ValueError: shapes do not fit; the axis does not exist; the mode is unknown.
 
     Example:
@@ -288,7 +288,7 @@ def put_along_axis(
 
     Raises:
         ValueError: `inplace` is True; shapes do not fit; the mode is unknown.
-        TypeError: the indices are no integers.
+        TypeError: the indices are not integers.
 
     Example:
         >>> import namoo.numpy as jnp

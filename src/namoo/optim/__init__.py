@@ -2,15 +2,16 @@
 
 A transformation is a pair `(init, update)`; `chain` joins them, and an optimiser is such a chain.
 
->>> import namoo, namoo.numpy as jnp
->>> from namoo import optim
->>> opt = optim.chain(optim.clip_by_global_norm(1.0), optim.adam(0.1))
->>> params = {"w": jnp.array([1.0, 2.0])}
->>> state = opt.init(params)
->>> grads = namoo.grad(lambda p: jnp.sum(p["w"] ** 2))(params)
->>> updates, state = opt.update(grads, state, params)
->>> optim.apply_updates(params, updates)
-{'w': Array([0.9000007, 1.9000007], dtype=float32)}
+Example:
+    >>> import namoo, namoo.numpy as jnp
+    >>> from namoo import optim
+    >>> opt = optim.chain(optim.clip_by_global_norm(1.0), optim.adam(0.1))
+    >>> params = {"w": jnp.array([1.0, 2.0])}
+    >>> state = opt.init(params)
+    >>> grads = namoo.grad(lambda p: jnp.sum(p["w"] ** 2))(params)
+    >>> updates, state = opt.update(grads, state, params)
+    >>> optim.apply_updates(params, updates)
+    {'w': Array([0.9000007, 1.9000007], dtype=float32)}
 """
 
 from namoo._base.lazy import lazy as _lazily

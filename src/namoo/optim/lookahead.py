@@ -46,7 +46,7 @@ def lookahead(
         fast_optimizer: the optimiser of the fast copy.
         sync_period: the number of steps between synchronisations.
         slow_step_size: how far the slow copy goes, s.
-        reset_state: begin the fast optimiser anew when they have met.
+        reset_state: reset the fast optimiser after each synchronisation.
 
     Example:
         >>> from namoo.optim import apply_updates, sgd

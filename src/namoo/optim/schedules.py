@@ -127,7 +127,7 @@ def exponential_decay(
     Args:
         init_value: the value until `transition_begin`.
         transition_steps: after how many steps the rate has its whole effect.
-        decay_rate: the rate; 0 leaves the value as it is.
+        decay_rate: the rate; 0 leaves the value unchanged.
         transition_begin: the step at which it begins.
         staircase: change only at whole multiples of `transition_steps`.
         end_value: a bound of the value: below for a rate less than 1, else above.

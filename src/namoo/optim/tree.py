@@ -1,8 +1,9 @@
 """The functions of `namoo.optim.tree_utils` by their short names.
 
->>> from namoo.optim import tree
->>> tree.add({"a": 1.0}, {"a": 2.0})
-{'a': 3.0}
+Example:
+    >>> from namoo.optim import tree
+    >>> tree.add({"a": 1.0}, {"a": 2.0})
+    {'a': 3.0}
 """
 
 from namoo._base.lazy import lazy as _lazily

@@ -68,14 +68,14 @@ class Fft(Primitive):
         half = (*fft_lengths[:-1], fft_lengths[-1] // 2 + 1)
         expected = half if fft_type == FftType.IRFFT else fft_lengths
         if last != expected:
-            told = (
+            text = (
                 f"all except the last fft_length, got fft_lengths={fft_lengths}, and the last one "
                 f"to fft_lengths[-1] // 2 + 1 = {half[-1]}"
                 if fft_type == FftType.IRFFT
                 else f"fft_lengths {fft_lengths}"
             )
             raise ValueError(
-                f"{fft_type.name} input shape {x.shape} minor dimensions must be equal to {told}."
+                f"{fft_type.name} input shape {x.shape} minor dimensions must be equal to {text}."
             )
         if fft_type == FftType.RFFT:
             return ShapedArray((*batch, *half), dtypes.to_complex_dtype(x.dtype), x.weak_type)
@@ -99,6 +99,9 @@ class Fft(Primitive):
 
     def batch(self, xs, dims, **params):
         return self.bind(moveaxis(xs[0], dims[0], 0), **params), 0
+
+    def native(self, emit, x, *, fft_type, fft_lengths):
+        return emit.fft(x, fft_type.name, fft_lengths)
 
     def stablehlo(self, hlo, x, *, fft_type, fft_lengths):
         out = hlo.avals[0]

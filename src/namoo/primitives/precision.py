@@ -194,7 +194,7 @@ def is_algorithm(precision: Any) -> bool:
 def round_operands(precision: Any, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The operands as an algorithm rounds them, in their own types.
 
-    Split operands (more components than one) are as exact as float32, and stay as they are.
+    Split operands (more components than one) are as exact as float32, and stay unchanged.
     """
     if isinstance(precision, DotAlgorithm):
         left = precision.lhs_precision_type if precision.lhs_component_count == 1 else None

@@ -394,7 +394,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
 
     Raises:
         ValueError: the axis is out of range or empty.
-        TypeError: the operand is complex, or the index type is no integer type.
+        TypeError: the operand is complex, or the index type is not an integer type.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -414,7 +414,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
 
     Raises:
         ValueError: the axis is out of range or empty.
-        TypeError: the operand is complex, or the index type is no integer type.
+        TypeError: the operand is complex, or the index type is not an integer type.
 
     Example:
         >>> import namoo.numpy as jnp

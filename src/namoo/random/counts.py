@@ -70,7 +70,7 @@ def poisson(
             `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
-        TypeError: `lam` is no array.
+        TypeError: `lam` is not an array.
         ValueError: no integer type, or `lam` does not fit the shape.
 
     Example:
@@ -147,7 +147,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
         Counts, of a floating type; NaN where n or p is not valid.
 
     Raises:
-        TypeError: `n` or `p` is no array.
+        TypeError: `n` or `p` is not an array.
         ValueError: the type is not floating, or parameters that do not fit the shape.
 
     Example:
@@ -287,7 +287,7 @@ def multinomial(
         unroll: how many categories are written out in one step of a compiled loop.
 
     Raises:
-        TypeError: `n` or `p` is no array.
+        TypeError: `n` or `p` is not an array.
         ValueError: `p` has no axis, or the shapes do not fit.
 
     Example:

@@ -51,7 +51,7 @@ def categorical(
         An integer array of places along `axis`.
 
     Raises:
-        TypeError: `logits` is no array.
+        TypeError: `logits` is not an array.
         IndexError: `axis` is out of range.
         ValueError: the shape does not fit; or more draws without replacement than categories.
 
@@ -105,7 +105,7 @@ def permutation(
             `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
-        TypeError: `x` is no array and no integer.
+        TypeError: `x` is not an array and no integer.
         ValueError: `axis` is out of range.
 
     Example:
@@ -176,7 +176,7 @@ def choice(
         mode: as of `gumbel`, for draws by `p` without replacement.
 
     Raises:
-        TypeError: `shape` is no sequence; `a` or `p` is no array.
+        TypeError: `shape` is not a sequence; `a` or `p` is not an array.
         ValueError: nothing to draw from; more draws without replacement than elements; or `p` of
             another length.
 
@@ -247,7 +247,7 @@ def geometric(
             `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
-        TypeError: `p` is no array.
+        TypeError: `p` is not an array.
         ValueError: no integer type, or `p` does not fit the shape.
 
     Example:

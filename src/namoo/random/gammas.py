@@ -331,7 +331,7 @@ def ball(
             `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
-        TypeError: `d` is no integer.
+        TypeError: `d` is not an integer.
         ValueError: the type is not floating.
 
     Example:

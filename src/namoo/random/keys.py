@@ -142,7 +142,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
         A key: an array without axes, of type `key<fry>` or another key type.
 
     Raises:
-        TypeError: the seed is no integer, or has axes.
+        TypeError: the seed is not an integer, or has axes.
         ValueError: no such generator; or both `impl` and `dtype`.
         OverflowError: a Python integer that does not fit 64 bits.
 
@@ -191,7 +191,7 @@ def split(key: Any, num: Any = 2) -> Array:
         An array of keys, of shape `(num,)` or `num`; words, where the key came as words.
 
     Raises:
-        TypeError: `key` is no key, or `num` no integer.
+        TypeError: `key` is not a key, or `num` no integer.
         ValueError: `key` is an array of keys.
 
     Example:
@@ -215,7 +215,7 @@ def fold_in(key: Any, data: Any) -> Array:
         data: an integer of 32 bits.
 
     Raises:
-        TypeError: `key` is no key, or `data` has axes.
+        TypeError: `key` is not a key, or `data` has axes.
         ValueError: `key` is an array of keys.
         OverflowError: a Python integer that is negative or needs more than 32 bits.
 
@@ -262,7 +262,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
             `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
-        TypeError: `key` is no key.
+        TypeError: `key` is not a key.
         ValueError: `key` is an array of keys, or the type is not unsigned.
 
     Example:
@@ -305,7 +305,7 @@ def key_data(keys: Any) -> Array:
         A `uint32` array, with the words of each key in the last axis.
 
     Raises:
-        TypeError: `keys` are no keys.
+        TypeError: `keys` are not keys.
 
     Example:
         >>> from namoo import random

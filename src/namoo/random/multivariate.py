@@ -103,7 +103,7 @@ def orthogonal(
             `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
-        TypeError: `n` or `m` is no integer.
+        TypeError: `n` or `m` is not an integer.
         ValueError: another type.
 
     Example:

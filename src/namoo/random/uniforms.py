@@ -109,7 +109,7 @@ def randint(
     """Uniform integers in [minval, maxval).
 
     Two words of bits are reduced to the span, so that the bias is below 1 in 2³² even where the
-    span is no power of two.  Bounds beyond the type are moved to its ends.
+    span is not a power of two.  Bounds beyond the type are moved to its ends.
 
     Args:
         key: a key.
@@ -121,7 +121,7 @@ def randint(
             `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
-        TypeError: the type is no integer type.
+        TypeError: the type is not an integer type.
         ValueError: bounds that do not fit the shape.
 
     Example:

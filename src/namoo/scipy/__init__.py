@@ -2,9 +2,10 @@
 
 A part is loaded when it is first used.
 
->>> import namoo.scipy
->>> namoo.scipy.special.expit(0.0)
-Array(0.5, dtype=float32, weak_type=True)
+Example:
+    >>> import namoo.scipy
+    >>> namoo.scipy.special.expit(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
 """
 
 import importlib

@@ -20,7 +20,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
         axis: the axis to integrate over.
 
     Raises:
-        TypeError: something that is no array.
+        TypeError: anything that is not an array.
         ValueError: an axis out of range.
 
     Example:

@@ -49,7 +49,7 @@ class RegularGridInterpolator:
 
     Raises:
         ValueError: another method, more axes than `values` has, or a fill value of another kind.
-        TypeError: something that is no array.
+        TypeError: anything that is not an array.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -125,7 +125,7 @@ def read_events(path: str | os.PathLike[str]) -> Iterator[Event]:
         last.
 
     Raises:
-        ValueError: if a checksum is wrong, or a record is no event.
+        ValueError: if a checksum is wrong, or a record is not an event.
 
     Example:
         >>> import tempfile

@@ -1,4 +1,4 @@
-"""`every`: call an action every so many steps or seconds."""
+"""`every`: call an action at regular intervals of steps or seconds."""
 
 from __future__ import annotations
 

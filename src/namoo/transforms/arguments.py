@@ -206,7 +206,7 @@ def require_callable(fun: Any, what: str) -> None:
 
 
 def to_array(x: Any) -> Any:
-    """Convert an operand to an array; tracers and NumPy arrays of float0 stay as they are."""
+    """Convert an operand to an array; tracers and NumPy arrays of float0 stay unchanged."""
     if isinstance(x, Array) or (isinstance(x, np.ndarray) and x.dtype.names):
         return x
     return owned(x, aval_of(x).weak_type)

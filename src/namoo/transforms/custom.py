@@ -20,8 +20,9 @@ from namoo._base.source_context import entry_point
 from namoo.core.array import Array, owned
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import eval_jaxpr
-from namoo.core.primitive import Zero
-from namoo.core.trace import Tracer, context, eval_trace
+from namoo.core.primitive import Zero, is_zero
+from namoo.core.trace import Tracer
+from namoo.eager import attach_shortcuts
 from namoo.primitives.families import add_any
 from namoo.primitives.shape import instantiate
 from namoo.transforms.arguments import argument_paths
@@ -154,7 +155,15 @@ class _Custom:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function, or its rule where it is differentiated."""
-        return self.fun(*args, **kwargs)
+        return call_custom(self, args, kwargs)
+
+    def _bind(self, args: tuple, kwargs: dict) -> Any:
+        """Call the function as one operation, which knows its rule."""
+        raise NotImplementedError
+
+    def _check_rule(self) -> None:
+        """Raise an error if the function has no rule yet."""
+        raise NotImplementedError
 
     def _prepare(self, args, kwargs):
         """Flat operands, the flat function, and what is needed to call the rules."""
@@ -175,27 +184,39 @@ class _Custom:
 
         return static, flat, in_tree, fun, out
 
-    def _undifferentiated(self, args: tuple, kwargs: dict) -> Any:
-        """Call the function itself, with arguments that its rules can take, too."""
-        what = type(self).__name__
-        if kwargs:
-            args = positional(self.fun, args, kwargs, what)
-        takes_refs = any(isinstance(x, Ref) for x in args)
-        if takes_refs:
-            self._refuse_aliases(args, args)
-        try:
-            out = self.fun(*args)
-        except TypeError:
-            positional(self.fun, args, {}, what)
-            raise
-        if takes_refs:
-            refuse_returned(_name(self.fun), what, tree_util.tree_leaves(out))
-        return out
-
     def _refuse_aliases(self, leaves: Sequence[Any], args: Sequence[Any]) -> None:
         """Refuse a reference that is among the arguments twice."""
         names = lambda: argument_paths(self.fun, args, {})  # noqa: E731
         refuse_aliases(_name(self.fun), type(self).__name__, leaves, names)
+
+
+def undifferentiated(custom: _Custom, args: tuple, kwargs: dict) -> Any:
+    """Call the function itself, with arguments that its rules can take, too."""
+    custom._check_rule()
+    what = type(custom).__name__
+    if kwargs:
+        args = positional(custom.fun, args, kwargs, what)
+    takes_refs = any(isinstance(x, Ref) for x in args)
+    if takes_refs:
+        custom._refuse_aliases(args, args)
+    try:
+        out = custom.fun(*args)
+    except TypeError:
+        positional(custom.fun, args, {}, what)
+        raise
+    if takes_refs:
+        refuse_returned(_name(custom.fun), what, tree_util.tree_leaves(out))
+    return out
+
+
+@entry_point
+def call_custom(custom: _Custom, args: tuple, kwargs: dict) -> Any:
+    """Call a function that has a rule of its own."""
+    custom._check_rule()
+    return custom._bind(args, kwargs)
+
+
+attach_shortcuts(globals())
 
 
 class custom_jvp(_Custom):
@@ -225,7 +246,7 @@ class custom_jvp(_Custom):
     symbolic_zeros = False
 
     def _namoo_identity(self) -> tuple | None:
-        """What decides a call, see `memo.identity`; None while the rule is not known yet."""
+        """Everything that a call depends on, for `memo.identity`; None until there is a rule."""
         if self.jvp is None:
             return None
         return self.fun, self.nondiff_argnums, self.jvp, self.symbolic_zeros
@@ -249,24 +270,22 @@ class custom_jvp(_Custom):
                 if rule is not None
             ]
             total = functools.reduce(
-                lambda a, b: tree_util.tree_map(add_any, a, b),
+                lambda a, b: tree_util.tree_map(add_any, a, b, is_leaf=is_zero),
                 terms,
                 tree_util.tree_map(lambda x: Zero.of(x), out),
             )
-            is_zero_leaf = lambda t: type(t) is Zero  # noqa: E731
-            return out, tree_util.tree_map(instantiate, total, is_leaf=is_zero_leaf)
+            return out, tree_util.tree_map(instantiate, total, is_leaf=is_zero)
 
         self.defjvp(jvp)
 
-    @entry_point
-    def __call__(self, *args, **kwargs):
+    def _check_rule(self) -> None:
         if self.jvp is None:
             raise AttributeError(
                 f"No JVP defined for custom_jvp function {_name(self.fun)} using defjvp. Write the "
                 "rule and decorate it with @f.defjvp."
             )
-        if context.trace is eval_trace:  # nothing is being differentiated
-            return self._undifferentiated(args, kwargs)
+
+    def _bind(self, args: tuple, kwargs: dict) -> Any:
         rule: Any = self.jvp
         about = f"Custom JVP rule {_name(rule)} for function {_name(self.fun)}"
         static, flat, in_tree, fun, out = self._prepare(args, kwargs)
@@ -345,7 +364,7 @@ class custom_vjp(_Custom):
     optimize_remat = False
 
     def _namoo_identity(self) -> tuple | None:
-        """What decides a call, see `memo.identity`; None while the rule is not known yet."""
+        """Everything that a call depends on, for `memo.identity`; None until there is a rule."""
         if self.fwd is None:
             return None
         options = self.symbolic_zeros, self.optimize_remat
@@ -369,16 +388,16 @@ class custom_vjp(_Custom):
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
         self.optimize_remat = optimize_remat
 
-    @entry_point
-    def __call__(self, *args, **kwargs):
-        user_fwd, user_bwd = self.fwd, self.bwd
-        if user_fwd is None or user_bwd is None:
+    def _check_rule(self) -> None:
+        if self.fwd is None or self.bwd is None:
             raise AttributeError(
                 f"No VJP defined for custom_vjp function {_name(self.fun)} using defvjp. Write "
                 "the rules and call f.defvjp(fwd, bwd)."
             )
-        if context.trace is eval_trace:  # nothing is being differentiated
-            return self._undifferentiated(args, kwargs)
+
+    def _bind(self, args: tuple, kwargs: dict) -> Any:
+        user_fwd: Any = self.fwd
+        user_bwd: Any = self.bwd
         static, flat, in_tree, fun, out = self._prepare(args, kwargs)
         for i, value in zip(self.nondiff_argnums, static, strict=True):
             if any(isinstance(x, Tracer) for x in tree_util.tree_leaves(value)):

@@ -24,7 +24,7 @@ from namoo.transforms.transpose import transpose_jaxpr
 
 
 class SymbolicZero:
-    """What a rule with `symbolic_zeros=True` gets in place of a tangent that is zero."""
+    """A zero tangent or cotangent, as rules with `symbolic_zeros=True` get it."""
 
     def __init__(self, aval: ShapedArray):
         self.aval = aval
@@ -108,8 +108,8 @@ class CustomCall(Primitive):
     def on_values(self, which: Any, avals: Any, changed: list[int], *, fun, **rules: Any) -> dict:
         """The function and its rules with values in place of some references.
 
-        Their results are the function's, and then the last values of these. What is written to such
-        a reference has no derivative: the user's rule does not speak of it.
+        They return the function's results, followed by the last values of these references. A value
+        written to such a reference has no derivative: the user's rule does not cover it.
         """
         run = as_cells(fun, which, avals, changed)
 
@@ -393,6 +393,8 @@ class CustomVJPCall(CustomCall):
 
             outs, dims = mapped.run(flat, primals, mapped.dims)
             residual_dims[:] = dims[:count]
+            # All results get the axis, so that `bwd` gets each example's cotangent, not their sum.
+            mapped.force = mapped.force or any(d is not None for d in mapped.dims)
             return outs[:count], mapped.with_axis(outs[count:], dims[count:])
 
         def batched_bwd(residuals, cts):

@@ -148,7 +148,7 @@ def is_ref_type(aval: Any) -> bool:
 def as_cells(
     fun: Callable[..., Any], which: Sequence[bool], avals: Sequence[AbstractRef], changed: list[int]
 ) -> Callable[..., tuple[list[Any], Any]]:
-    """A function of values in place of references, which it makes of them.
+    """Make a function of references one of values, for which it makes references itself.
 
     Args:
         fun: a function of flat arguments, some of them references.

@@ -14,6 +14,9 @@ from namoo.core.primitive import Primitive, Zero, is_zero
 from namoo.core.trace import Trace, Tracer, context, rules_on, set_trace
 from namoo.primitives.shape import instantiate
 from namoo.transforms.stage import stage_closed
+from namoo.tree.registry import register_pytree_node
+
+register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
 
 
 class JVPTracer(Tracer):
@@ -98,7 +101,7 @@ class JVPTrace(Trace):
         """Call a flat function under this trace; return its results and their tangents.
 
         A Python number gets its dtype here, because the function may switch 64-bit types on or off.
-        It comes back as it is where the function returns its argument.
+        If the function returns its argument, this is the argument's tangent itself.
         """
         numbers: dict[int, Any] = {}
 

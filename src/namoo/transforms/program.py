@@ -11,7 +11,8 @@ from namoo._base.caches import per_program
 from namoo._base.config import config
 from namoo.analysis.dead_code import chosen, dce, dependent, prune, reads
 from namoo.core.array import EagerArray, to_numpy
-from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, subjaxprs
+from namoo.core.avals import ShapedArray
+from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, eval_jaxpr, subjaxprs
 from namoo.core.primitive import Primitive, Zero, is_linear, is_zero
 from namoo.core.trace import eval_trace, set_trace
 from namoo.transforms.batch import batch_jaxpr, to_front
@@ -157,24 +158,7 @@ class Call(ProgramPrimitive):
         )
 
     def split_by_policy(self, eqn, part):
-        closed = eqn.params["jaxpr"]
-        kept, forward, again = part(closed.jaxpr)
-        if not kept:
-            return None
-        forward = forward.replace(outvars=[*forward.outvars, *kept])
-        again = again.replace(invars=[*again.invars, *kept])
-        given = [Var(v.aval) for v in kept]
-        return (
-            eqn.replace(
-                outvars=[*eqn.outvars, *given],
-                params={**eqn.params, "jaxpr": ClosedJaxpr(forward, closed.consts)},
-            ),
-            eqn.replace(
-                invars=[*eqn.invars, *given],
-                params={**eqn.params, "jaxpr": ClosedJaxpr(again, closed.consts)},
-            ),
-            given,
-        )
+        return split_equation(eqn, part, lambda aval: aval)
 
     def weak_results(self, weak, count, params):
         return _weak_results(params["jaxpr"])
@@ -219,3 +203,37 @@ class Call(ProgramPrimitive):
 
     def stablehlo(self, hlo, *operands, jaxpr, **params):
         return hlo.call(jaxpr, operands, jaxpr.jaxpr.name)
+
+
+def split_equation(
+    eqn: JaxprEqn,
+    part: Callable[[Any], Any],
+    type_outside: Callable[[ShapedArray], ShapedArray],
+) -> tuple[JaxprEqn, JaxprEqn, list[Var]] | None:
+    """Split an equation with a parameter `jaxpr`: the rule `Primitive.split_by_policy`.
+
+    Args:
+        eqn: the equation.
+        part: maps a program to the variables that are saved, the program that computes them, and
+          the program that takes them as inputs.
+        type_outside: maps the type of a saved variable to the type of its value outside of the
+          program, where a loop stacks it.
+    """
+    closed = eqn.params["jaxpr"]
+    kept, forward, again = part(closed.jaxpr)
+    if not kept:
+        return None
+    forward = forward.replace(outvars=[*forward.outvars, *kept])
+    again = again.replace(invars=[*again.invars, *kept])
+    saved = [Var(type_outside(v.aval)) for v in kept]
+    return (
+        eqn.replace(
+            outvars=[*eqn.outvars, *saved],
+            params={**eqn.params, "jaxpr": ClosedJaxpr(forward, closed.consts)},
+        ),
+        eqn.replace(
+            invars=[*eqn.invars, *saved],
+            params={**eqn.params, "jaxpr": ClosedJaxpr(again, closed.consts)},
+        ),
+        saved,
+    )

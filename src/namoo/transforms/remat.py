@@ -37,7 +37,7 @@ class Remat(Call):
         return super().stablehlo(hlo, *operands, jaxpr=jaxpr)
 
     def takes_value_of(self, place, args, params):
-        # What is computed again must read the same values, and must not write again.
+        # The recomputation must read the same values, and must not write them again.
         jaxpr = params["jaxpr"].jaxpr
         return isinstance(args[place], Ref) and uses(jaxpr, jaxpr.invars[place])
 
@@ -123,7 +123,7 @@ def _partition(jaxpr: Jaxpr, policy: Policy | None) -> tuple[list[Var], Jaxpr, J
 
 
 def _inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with nested calls written out, so that a policy sees every operation."""
+    """Inline nested calls, so that a policy is asked about every operation."""
 
     def run(jaxpr: Jaxpr, consts, *args):
         env: dict[Any, Any] = dict(

@@ -82,14 +82,14 @@ class Staged:
 
 
 def argument_names(fun: Callable, in_tree: Any) -> list[str]:
-    """What a function calls the leaves of its arguments."""
+    """The names of the leaves of a function's arguments, for messages."""
     labels = parameter_names(fun, len(in_tree.children()))
     paths = tree_util.leaf_paths(in_tree)
     return [labels[p[0].idx] + tree_util.keystr(p[1:]) for p in paths]
 
 
 def parameter_names(fun: Callable, count: int) -> list[str]:
-    """What a function calls its positional arguments."""
+    """The names of a function's positional arguments."""
     try:
         names = list(inspect.signature(fun).parameters)
     except (TypeError, ValueError):

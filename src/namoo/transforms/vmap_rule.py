@@ -112,8 +112,8 @@ custom_vmap_call_p = CustomVmapCall()
 def _jvp_rule(rule: Rule, nonzeros: Sequence[bool]) -> Rule:
     """The rule of the derivative: the derivative of the rule.
 
-    Where values and their tangents are batched together, the rule sees them as batched.  Where each
-    is batched alone, as in `jacfwd`, the derivative of the rule for one example is mapped over.
+    If values and their tangents are batched together, the rule gets both as batched.  If only one
+    of them is, as in `jacfwd`, the derivative of the rule for one example is mapped.
     """
     n = len(nonzeros)
 
@@ -186,7 +186,7 @@ class custom_vmap:
         self.vmap_rule: Callable | None = None
 
     def _namoo_identity(self) -> tuple | None:
-        """What decides a call, see `memo.identity`; None while the rule is not known yet."""
+        """Everything that a call depends on, for `memo.identity`; None until there is a rule."""
         return None if self.vmap_rule is None else (self.fun, self.vmap_rule)
 
     def __get__(self, instance, owner=None):

@@ -441,16 +441,16 @@ def describe(title: str, differences: Sequence[Difference]) -> str:
     """Write a message of at most 25 lines: the title, the first differences, their hints."""
     if not differences:
         return f"{title}: their nodes compare unequal, but no difference can be shown."
-    lines, hints, told = [], [], 0
+    lines, hints, listed = [], [], 0
     for group in groups(differences):
         if len(lines) == _SHOWN_DIFFERENCES:
             break
         lines.append(f"  {_place(group[0].node_path)}: {clauses(group)}")
         hints += [difference.hint for difference in group if difference.hint]
-        told += len(group)
+        listed += len(group)
     count = "1 difference" if len(differences) == 1 else f"{len(differences)} differences"
-    if told < len(differences):
-        lines.append(f"  ... and {len(differences) - told} more")
+    if listed < len(differences):
+        lines.append(f"  ... and {len(differences) - listed} more")
     return "\n".join([f"{title} ({count}):", *lines, *dict.fromkeys(hints)])
 
 

@@ -72,7 +72,7 @@ def frozen(meta: Any) -> tuple[Any, int]:
     change when the user modifies a list or dict in its metadata.
 
     Raises:
-        TypeError: for an array, whose equality is no single True or False.
+        TypeError: for an array, whose equality is not a single True or False.
     """
     if is_hashable(meta):
         return meta, hash(meta)

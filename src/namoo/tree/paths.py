@@ -140,7 +140,7 @@ class Paths:
         return {path_string(path): leaf for (path, leaf), is_in in chosen if is_in}
 
     def map(self, f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
-        """Apply a function to the leaves in the set; the others stay as they are.
+        """Apply a function to the leaves in the set; the others stay unchanged.
 
         Args:
             f: takes a leaf of `tree`, and the subtree of each tree in `rest` at the same position.

@@ -133,7 +133,7 @@ class PyTreeDef:
 
         Args:
             f_node: takes the tuple of a node's results and the node's metadata.
-            f_leaf: takes a leaf; None leaves it as it is.
+            f_leaf: takes a leaf; None leaves it unchanged.
             leaves: as many objects as the structure has leaves.
 
         Returns:

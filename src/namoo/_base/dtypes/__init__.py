@@ -1,9 +1,9 @@
 """Types of elements: which exist, how they are promoted, and what is weak.
 
 Three rules differ from NumPy's.  While `config.enable_x64` is off, 64-bit types become 32-bit.
-Python's own `int`, `float` and `complex` are *weak*: they take the width of what they meet.  And
-two types meet at the least type above both in one small graph, drawn in `promotion`, in which an
-integer and a float give that float: `int32` and `float16` are `float16`.
+Python's own `int`, `float` and `complex` are *weak*: they take the width of the other operand.  And
+two types promote to their join in a small lattice, drawn in `promotion`, in which an integer and a
+float give that float: `int32` and `float16` give `float16`.
 
 Inside the package a dtype is a `numpy.dtype`, or a `KeyDType` for random keys.
 """

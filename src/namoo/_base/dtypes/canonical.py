@@ -189,7 +189,7 @@ def is_python_type(dtype: Any) -> bool:
 
 
 def is_weak(x: Any) -> bool:
-    """Whether `x` takes the width of what it meets.
+    """Whether `x` is weakly typed: it takes the width of the other operand.
 
     True for Python's numbers, for the types `int`, `float` and `complex` themselves, and for
     arrays computed from such numbers only.  Booleans have one width and are never weak.
@@ -267,7 +267,7 @@ def _refuse_mask(x: np.ndarray) -> None:
 
 
 def _key_dtype(dtype: Any, x: Any) -> Any:
-    """What else elements may be, where they are no numbers."""
+    """What else elements may be, where they are not numbers."""
     if is_extended(dtype):
         return dtype
     raise TypeError(

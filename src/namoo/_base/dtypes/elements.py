@@ -162,7 +162,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
     Raises:
         ValueError: a string that is neither a kind nor a dtype's name.
-        TypeError: something else that is no dtype.
+        TypeError: something else that is not a dtype.
 
     Example:
         >>> isdtype("float32", "real floating"), isdtype("int8", ("bool", "unsigned integer"))

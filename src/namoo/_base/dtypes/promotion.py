@@ -1,4 +1,4 @@
-"""Promotion: the type in which operands of several types meet."""
+"""Promotion: the common type of operands."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def _chains(mode: str, x64: bool) -> Iterable[tuple[Node, ...]]:
     yield int, int8, int16, int32, int64, float
     yield uint8, int16
     yield uint16, int32
-    # Without 64-bit types no pair of 32-bit types may meet in one.
+    # While 64-bit types are off, a pair of 32-bit types must not promote to one.
     yield uint32, int64 if x64 else int32
     yield float, bfloat16, float32, float64, complex128
     yield float, float16, float32, complex64, complex128
     yield float, complex, complex64
-    # Narrow types meet weak ones only: going through them by accident loses too much.
+    # Narrow types promote with weak ones only: an accidental conversion would lose too much.
     yield from ((int, dtype) for dtype in [*NARROW_SIGNED, *NARROW_UNSIGNED])
     yield from ((float, dtype) for dtype in NARROW_FLOATS)
 
@@ -260,7 +260,7 @@ def promote_types(a: Any, b: Any) -> DType:
 
 
 def safe_to_cast(source: Any, target: Any) -> bool:
-    """Whether promotion would turn the first type (or value) into the second.
+    """Whether promotion would convert the first type (or value) to the second.
 
     Example:
         >>> safe_to_cast("int16", "float32"), safe_to_cast("float32", "int16")

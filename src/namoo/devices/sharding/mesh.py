@@ -20,7 +20,7 @@ from namoo.engines.base import Device
 
 
 class AxisType(enum.Enum):
-    """What decides how arrays are split over a mesh axis.
+    """Who decides how arrays are split over a mesh axis.
 
     `Auto`: the compiler, guided by constraints. `Explicit`: the types of the arrays. `Manual`: the
     code itself, inside `shard_map`.
@@ -36,7 +36,7 @@ class AxisType(enum.Enum):
 
 @dataclass(frozen=True)
 class AbstractDevice:
-    """What a program may know about devices before they are chosen."""
+    """The properties of devices that a program can use before devices are chosen."""
 
     device_kind: str
     num_cores: int | None

@@ -1,6 +1,7 @@
 """The native engine: a whole program becomes machine code through LLVM.
 
-Read in this order: `ir` (text of LLVM functions), `index` (which element), `graph` (what is
-computed), `plan` (which loops, which memory), `kernel` (the loops), `driver` (the order of calls
-and control flow), `link` (machine code and its cache), `engine` (all of it, in a row).
+`pipeline` lists the passes. Read in this order: `graph` (what is computed), `fuse` (which loops
+compute it, in which order), `memory` (buffers), `ir` (LLVM functions as text, index arithmetic),
+`kernels` (the code of the loops), `emit` (the entry function that calls them), `link` (machine
+code), `cache` (programs that were compiled before), `engine` (what the rest of namoo calls).
 """

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from namoo._base import instrument
+from namoo._base.config import config
 from namoo._base.floating_errors import floating_errors_ignored
 from namoo._base.gc_policy import gc_paused
 from namoo._base.runtime import native as runtime
 from namoo._base.source_context import at_user_line
+from namoo.analysis.checks import in_loops
 from namoo.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
 from namoo.core.trace import eval_trace, set_trace
 from namoo.engines.base import HostOperation, sole_owner
@@ -26,6 +29,7 @@ from namoo.engines.native.link import code as link
 
 if TYPE_CHECKING:
     from namoo.engines.native.analysis import MemoryAnalysis
+    from namoo.engines.native.memory.arena import Plan
     from namoo.engines.native.pipeline import Inspection
 
 _HOST = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
@@ -39,14 +43,15 @@ class Host:
         self,
         closed: ClosedJaxpr,
         equations: Sequence[JaxprEqn],
+        around: Sequence[list[str] | None],
         loops: Sequence[JaxprEqn | None],
     ):
         self.closed = closed
         self.loops = loops
         """Equations whose loops a signal can stop; see `Module.loops`."""
         self.equations = [
-            (eqn.primitive, eqn.params, _types(eqn.invars), _types(eqn.outvars))
-            for eqn in equations
+            (eqn.primitive, eqn.params, _types(eqn.invars), _types(eqn.outvars), names)
+            for eqn, names in zip(equations, around, strict=True)
         ]
         self.errors: dict[int, BaseException] = {}
         """The exception that stopped a call, by thread."""
@@ -65,8 +70,8 @@ class Host:
 
     def run(self, number: int, table: int) -> None:
         """Evaluate an equation on a table of pointers; the last one is set when it is done."""
-        primitive, params, operands, results = self.equations[number]
-        count = len(operands) + len(results)
+        primitive, params, operands, results, names = self.equations[number]
+        count = len(operands) + len(results) + (names is not None)
         pointers = (ctypes.c_void_p * (count + 1)).from_address(table)
         arrays = [
             view(pointers[i] or 0, shape, dtype)
@@ -74,7 +79,10 @@ class Host:
         ]
         # The callee may keep its operands beyond the call, so they must not be in the arena.
         values = [a.copy() for a in arrays[: len(operands)]]
-        with set_trace(eval_trace), floating_errors_ignored():
+        turns: Any = ()
+        if names:
+            turns = view(pointers[count - 1] or 0, (len(names),), np.dtype(np.int64))
+        with set_trace(eval_trace), floating_errors_ignored(), in_loops(names or (), turns):
             out = primitive.evaluate(*values, **params)
         out = out if primitive.multiple_results else [out]
         for target, value in zip(arrays[len(operands) :], out, strict=True):
@@ -84,8 +92,8 @@ class Host:
     def fail(self, code: int, raised: BaseException | None = None) -> NoReturn:
         """Raise the exception that stopped the program; `raised` if the caller already has it.
 
-        The code is that of `Module.loops`, or 1 for other failures. Where memory ran out it is -1
-        for the arena, and -2 minus the number of a result.
+        `code` is what the program returned: a code of `Module.loops`, or 1 for other failures. If
+        an allocation failed, it is -1 for the arena, and -2 - i for result i.
         """
         if code < 0:
             from namoo.engines.native.analysis import no_memory
@@ -135,13 +143,17 @@ class Program:
             consts = [mark.arrays[i] for i in made.consts]
         self.made = made
         self.entry = _ENTRY(made.code.entry)
-        self.host = Host(closed, equations, loops)
+        self.host = Host(closed, equations, made.around, loops)
         self.host_equations = equations
         self.arena_size = made.arena
         self.kernels = made.kernels
         self.consts = [np.ascontiguousarray(c) for c in consts]
         self.outputs = _types(closed.jaxpr.outvars)
         self.runtime_entry = None if runtime is None else self._runtime_entry()
+        if config.perf_map:
+            from namoo.engines.native import perf_map
+
+            perf_map.write(self)
 
     def _compile(self, mark: Fingerprint | None):
         """Compile the program; return it with its equations for the host, loops and constants."""
@@ -152,6 +164,7 @@ class Program:
         code = pipeline.link(pipeline.optimise(module))
         consts = [c for _, c in module.plan.graph.consts]
         made = programs.Compiled(code, module.plan.arena_size, len(module.kernels))
+        made.around = module.around
         if self.aliases:
             from namoo.engines.native.memory import aliasing
 
@@ -175,9 +188,16 @@ class Program:
         )
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        session = instrument.session
+        if session is not None and session.level > 1 and not self.strict:
+            return session.run(self, values)
+        return self.run(values)
+
+    def run(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run the machine code."""
         if self.runtime_entry is not None:
             return self.runtime_entry(values)
-        # Ask first: the arrays that are made from the values refer to them.
+        # Before anything else: the arrays made from the values below add references to them.
         sources = {o: i for i, o in self.made.in_place if sole_owner(values, i)}
         ins = [np.asarray(v, order="C") for v in values]
         outs = [
@@ -204,9 +224,10 @@ class Program:
     @functools.cached_property
     def _inspection(self) -> Inspection:
         """The results of the passes: computed again, since a program does not keep them to run."""
+        from namoo.engines.native.attribution import SourcedEmitter
         from namoo.engines.native.pipeline import Inspection, Source
 
-        return Inspection(Source(self.closed, self.strict))
+        return Inspection(Source(self.closed, self.strict, SourcedEmitter))
 
     @functools.cached_property
     def costs(self) -> dict[str, float]:
@@ -214,7 +235,7 @@ class Program:
         from namoo.engines.native import analysis
         from namoo.engines.native.fuse.kinds import operations
 
-        plan = self._inspection.after("allocate")
+        plan = self.sourced_plan()
         return {
             "flops": float(operations(plan.graph)),
             "bytes accessed": float(analysis.traffic(plan)),
@@ -232,24 +253,24 @@ class Program:
             self.arena_size,
             self.made.code.size,
             _bytes([self.outputs[o] for o in shared]),
+            self,
         )
+
+    def sourced_plan(self) -> Plan:
+        """The plan of the program, with the equation of each node."""
+        return self._inspection.after("allocate")
 
     def host_operations(self) -> list[HostOperation]:
         """The operations that Python evaluates: their native rule is absent, or raised."""
-        from namoo.engines.native.kernels.checks import Failure
-
-        return [
-            HostOperation.of(eqn)
-            for eqn in self.host_equations
-            if not isinstance(eqn.primitive, Failure)
-        ]
+        pairs = zip(self.host_equations, self.made.around, strict=True)
+        return [HostOperation.of(eqn) for eqn, names in pairs if names is None]
 
     def as_text(self, stage: str = "jaxpr") -> str:
-        """The program at one of its stages.
+        """Print the program after one of the passes.
 
         Args:
-          stage: "jaxpr", or the name of a pass of `pipeline.PASSES`, whose result is printed.
-            "fused", "llvm" and "assembly" are what "allocate", "emit" and "optimise" print.
+            stage: "jaxpr", or the name of a pass of `pipeline.PASSES`.  "fused", "llvm" and
+              "assembly" are other names of "allocate", "emit" and "optimise".
         """
         if stage == "jaxpr":
             return str(self.closed)
@@ -259,11 +280,16 @@ class Program:
         if name not in NAMES:
             known = ", ".join(map(repr, ("jaxpr", *_STAGES, *NAMES)))
             raise ValueError(f"A program has the stages {known}, not {stage!r}.")
-        return self._inspection.after(name).text()
+        result = self._inspection.after(name)
+        if name == "allocate":
+            from namoo.engines.native.attribution import lines_of
+
+            return result.text(lambda group: lines_of(result, group))
+        return result.text()
 
 
 _STAGES = {"fused": "allocate", "llvm": "emit", "assembly": "optimise"}
-"""Names of what some passes print."""
+"""Other names for the results of passes."""
 
 
 def _as(array: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:

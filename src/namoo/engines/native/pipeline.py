@@ -4,7 +4,7 @@
 |------------|--------------|---------------------|---------------------------------------|
 | `build`    | `Graph`      | `graph/builder.py`  | equations become interned nodes       |
 | `simplify` | `Graph`      | `graph/simplify.py` | rewrites, by kind of node             |
-| `fuse`     | `Fusion`     | `fuse/groups.py`    | which values are kept, in which loops |
+| `fuse`     | `Fusion`     | `fuse/groups.py`    | which values share a loop nest        |
 | `schedule` | `Schedule`   | `fuse/schedule.py`  | the order of the kernels              |
 | `allocate` | `Plan`       | `memory/arena.py`   | buffers                               |
 | `emit`     | `Module`     | `emit/driver.py`    | LLVM IR                               |
@@ -39,9 +39,9 @@ class Source:
     """What is compiled.
 
     Attributes:
-      closed: the program.
-      strict: whether operands are checked while it runs.
-      emitter: what builds the graph.
+        closed: the program.
+        strict: whether operands are checked while it runs.
+        emitter: what builds the graph.
     """
 
     closed: ClosedJaxpr
@@ -82,7 +82,7 @@ def result_of(name: str, source: Source) -> Any:
 
 
 class Inspection:
-    """The results of the passes on one program, each computed when it is asked for, and kept."""
+    """The results of the passes on one program, computed on demand and kept."""
 
     def __init__(self, source: Source):
         self.results: list[Any] = [source]

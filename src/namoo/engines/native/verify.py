@@ -1,7 +1,7 @@
 """Checks of a program between passes, and the function that runs passes.
 
-With the setting `verify`, or `NAMOO_VERIFY=1` in the environment, the result of every pass
-is checked: a pass that breaks an invariant is found there, and not by wrong code later.
+With the setting `verify`, or `NAMOO_VERIFY=1` in the environment, the result of every pass is
+checked, so that a broken invariant is reported with the pass that broke it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class InvalidProgram(Exception):
 
 
 def run_passes(passes: Sequence[Callable[[Any], Any]], value: Any) -> Any:
-    """Apply passes one after another; check the result of each where the setting asks for it."""
+    """Apply passes in order; check the result of each if the setting `verify` is on."""
     for step in passes:
         value = step(value)
         if config.verify:
@@ -51,10 +51,10 @@ def verify(value: Any) -> None:
     """Check the result of a pass.
 
     Args:
-      value: a `Graph`, `Fusion`, `Schedule` or `Plan`; other things have nothing to check.
+        value: a `Graph`, `Fusion`, `Schedule` or `Plan`; other things have nothing to check.
 
     Raises:
-      InvalidProgram: an invariant does not hold.
+        InvalidProgram: an invariant does not hold.
     """
 
 
@@ -132,7 +132,7 @@ def _contracted(node: Node) -> tuple[int, ...] | None:
 
 @verify.register
 def _(fusion: Fusion) -> None:
-    """Every value that is needed belongs to one group, which runs after those that it reads."""
+    """Every needed value belongs to one group, which runs after the groups that it reads from."""
     seen: set[Node] = set()
     for group in fusion.groups:
         _require(group.roots, f"Group {group.number} computes nothing.")

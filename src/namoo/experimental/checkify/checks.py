@@ -61,7 +61,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
     Raises:
         JaxRuntimeError: the condition does not hold; it is a ValueError.
-        TypeError: `pred` is no boolean scalar, or a value to show is no array.
+        TypeError: `pred` is no boolean scalar, or a value to show is not an array.
 
     Example:
         >>> check(True, "always holds")

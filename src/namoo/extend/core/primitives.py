@@ -1,9 +1,10 @@
 """The primitives that programs are made of, by JAX's names, to recognise them in a program.
 
->>> import namoo
->>> [eqn] = namoo.make_jaxpr(namoo.lax.sin)(1.0).eqns
->>> eqn.primitive is namoo.extend.core.primitives.sin_p
-True
+Example:
+    >>> import namoo
+    >>> [eqn] = namoo.make_jaxpr(namoo.lax.sin)(1.0).eqns
+    >>> eqn.primitive is namoo.extend.core.primitives.sin_p
+    True
 """
 
 from namoo import lax as _lax

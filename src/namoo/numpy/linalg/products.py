@@ -21,7 +21,7 @@ def matrix_power(a: Any, n: int) -> Array:
         n: the exponent; negative ones are powers of the inverse.
 
     Raises:
-        TypeError: the matrices are not square, or `n` is no integer.
+        TypeError: the matrices are not square, or `n` is not an integer.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -148,7 +148,7 @@ def outer(x1: Any, x2: Any, /) -> Array:
     """The products of every element of one vector with every element of another.
 
     Raises:
-        ValueError: arrays that are no vectors.
+        ValueError: arrays that are not vectors.
 
     Example:
         >>> import namoo.numpy as jnp

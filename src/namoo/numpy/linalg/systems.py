@@ -257,7 +257,7 @@ def lstsq(
         The solution; the squared residuals; the rank of `a`; its singular values.
 
     Raises:
-        TypeError: `a` is no matrix, or `b` has more than two axes.
+        TypeError: `a` is not a matrix, or `b` has more than two axes.
         IndexError: `b` is a number.
         ValueError: `a` and `b` have different lengths.
 

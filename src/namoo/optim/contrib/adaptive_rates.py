@@ -283,7 +283,7 @@ def scale_by_adopt(
         eps: the smallest denominator.
         mu_dtype: the type of the average of updates.
         nesterov: use Nesterov momentum.
-        use_clipping: False leaves d as it is.
+        use_clipping: False leaves d unchanged.
         clip_value_fn: the bound c, a function of the step.
 
     Example:

@@ -26,7 +26,7 @@ def ctc_loss_with_forward_probs(
 
     Returns:
         the loss of each sequence; for each time and each number of labels done the logarithm of the
-        probability that a blank, or that the last of these labels, stands there: shapes (times,
+        probability of a blank, or of the last of these labels, at that time: shapes (times,
         examples, labels + 1) and (times, examples, labels).
 
     Example:

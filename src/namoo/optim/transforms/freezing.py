@@ -36,7 +36,7 @@ def selective_transform(
     Args:
         optimizer: a transformation.
         freeze_mask: a tree of bools like the parameters, or a function that makes one; True where
-          the parameters stay as they are.
+          the parameters stay unchanged.
 
     Example:
         >>> from namoo import numpy as jnp

@@ -194,7 +194,7 @@ def tree_map_params(
         f: a function of a leaf of the state, and of those of `rest`.
         state: the state.
         *rest: trees like the parameters.
-        transform_non_params: a function of the other leaves; they stay as they are without it.
+        transform_non_params: a function of the other leaves; they stay unchanged without it.
         is_leaf: whether a node is a tree of parameters.
 
     Example:

@@ -26,7 +26,7 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Arra
 
     Raises:
         ValueError: different ranks, other ranks than 1 and 2, or no entries.
-        TypeError: observations and entries of different lengths, or what is no array.
+        TypeError: observations and entries of different lengths, or anything that is not an array.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -1,10 +1,11 @@
 """Linear algebra with SciPy's names: what JAX has as `jax.scipy.linalg`.
 
->>> import namoo.numpy as jnp
->>> import namoo.scipy.linalg
->>> namoo.scipy.linalg.expm(jnp.zeros((2, 2)))
-Array([[1., 0.],
-       [0., 1.]], dtype=float32)
+Example:
+    >>> import namoo.numpy as jnp
+    >>> import namoo.scipy.linalg
+    >>> namoo.scipy.linalg.expm(jnp.zeros((2, 2)))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
 """
 
 from namoo.scipy.linalg.factors import cho_factor as cho_factor

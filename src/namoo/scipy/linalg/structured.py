@@ -95,7 +95,7 @@ def toeplitz(c: Any, r: Any = None) -> Array:
         Matrices of shape [..., m, n].
 
     Raises:
-        TypeError: something that is no array.
+        TypeError: anything that is not an array.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -461,7 +461,7 @@ def hadamard(n: int, dtype: Any = int) -> Array:
         dtype: the type of the elements.
 
     Raises:
-        ValueError: `n` is no power of 2.
+        ValueError: `n` is not a power of 2.
 
     Example:
         >>> hadamard(2)

@@ -1,10 +1,11 @@
 """Minimisation: what JAX has as `jax.scipy.optimize`.
 
->>> import namoo.numpy as jnp
->>> import namoo.scipy.optimize
->>> f = lambda x: jnp.sum((x - jnp.array([1.0, 2.0])) ** 2)
->>> namoo.scipy.optimize.minimize(f, jnp.zeros(2), method="BFGS").x.round(3)
-Array([1., 2.], dtype=float32)
+Example:
+    >>> import namoo.numpy as jnp
+    >>> import namoo.scipy.optimize
+    >>> f = lambda x: jnp.sum((x - jnp.array([1.0, 2.0])) ** 2)
+    >>> namoo.scipy.optimize.minimize(f, jnp.zeros(2), method="BFGS").x.round(3)
+    Array([1., 2.], dtype=float32)
 """
 
 from namoo.scipy.optimize.quasi_newton import OptimizeResults as OptimizeResults

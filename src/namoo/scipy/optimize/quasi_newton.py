@@ -282,8 +282,8 @@ def minimize(
         The named tuple `OptimizeResults`.
 
     Raises:
-        ValueError: another method, or a start that is no vector.
-        TypeError: `args` is no tuple, or an unknown option.
+        ValueError: another method, or a start that is not a vector.
+        TypeError: `args` is not a tuple, or an unknown option.
 
     Example:
         >>> import namoo.numpy as jnp

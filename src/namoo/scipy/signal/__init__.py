@@ -1,9 +1,10 @@
 """Signals: convolution, spectra, trends; what JAX has as `jax.scipy.signal`.
 
->>> import namoo.numpy as jnp
->>> import namoo.scipy.signal
->>> namoo.scipy.signal.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0]))
-Array([1., 3., 5., 3.], dtype=float32)
+Example:
+    >>> import namoo.numpy as jnp
+    >>> import namoo.scipy.signal
+    >>> namoo.scipy.signal.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 1.0]))
+    Array([1., 3., 5., 3.], dtype=float32)
 """
 
 from namoo.scipy.signal.convolution import convolve as convolve

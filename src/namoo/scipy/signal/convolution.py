@@ -185,7 +185,7 @@ def convolve2d(
         precision: the precision of products.
 
     Raises:
-        ValueError: another mode or boundary, arrays that are no matrices, or empty ones.
+        ValueError: another mode or boundary, arrays that are not matrices, or empty ones.
 
     Example:
         >>> import namoo.numpy as jnp

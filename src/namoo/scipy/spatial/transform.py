@@ -354,7 +354,7 @@ class Slerp(NamedTuple):
             rotations: a stack of rotations, one for each time, two at least.
 
         Raises:
-            TypeError: `rotations` is no Rotation.
+            TypeError: `rotations` is not a Rotation.
             ValueError: too few rotations, or another number of times.
         """
         if not isinstance(rotations, Rotation):

@@ -1,8 +1,9 @@
 """Special functions, element by element, under SciPy's names.
 
->>> import namoo.scipy.special as special
->>> special.erf(0.0)
-Array(0., dtype=float32, weak_type=True)
+Example:
+    >>> import namoo.scipy.special as special
+    >>> special.erf(0.0)
+    Array(0., dtype=float32, weak_type=True)
 """
 
 from namoo._base.source_context import make_entry_points as _guard

@@ -109,7 +109,7 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Array:
         hyp1f1(a, b, x) = Σ (a)ₖ / (b)ₖ · xᵏ / k!, k = 0, 1, 2, …
 
     Args:
-        a, b: parameters; b is no integer below 1.
+        a, b: parameters; b is not an integer below 1.
         x: real numbers.
 
     Raises:
@@ -128,7 +128,7 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Array:
         hyp2f1(a, b, c, x) = Σ (a)ₖ (b)ₖ / (c)ₖ · xᵏ / k!, k = 0, 1, 2, …
 
     Args:
-        a, b, c: parameters; c is no integer below 1.
+        a, b, c: parameters; c is not an integer below 1.
         x: real numbers below 1. Derivatives by a, b and c are NaN where their series takes too
             many terms: for x within about 0.01 of 1, and below about -100.
 

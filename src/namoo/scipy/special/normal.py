@@ -162,7 +162,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Array:
             are exact for any, so it has no effect here.
 
     Raises:
-        TypeError: another type of x, or `series_order` is no integer.
+        TypeError: another type of x, or `series_order` is not an integer.
         ValueError: `series_order` is not between 0 and 30.
 
     Example:

@@ -1,8 +1,9 @@
 """Statistics: a module for each distribution, and summaries of samples.
 
->>> import namoo.scipy.stats as stats
->>> stats.norm.cdf(0.0)
-Array(0.5, dtype=float32)
+Example:
+    >>> import namoo.scipy.stats as stats
+    >>> stats.norm.cdf(0.0)
+    Array(0.5, dtype=float32)
 """
 
 from namoo._base.source_context import make_entry_points as _guard

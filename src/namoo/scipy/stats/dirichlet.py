@@ -21,12 +21,12 @@ def logpdf(x: Any, alpha: Any) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: points; coordinates lie along the first axis, and the last one may be left out. The
+        x: points; coordinates are along the first axis, and the last one may be left out. The
             result is -∞ for points outside of the simplex.
         alpha: the parameters, a vector.
 
     Raises:
-        ValueError: alpha is no vector, or x has another number of coordinates.
+        ValueError: alpha is not a vector, or x has another number of coordinates.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -58,12 +58,12 @@ def pdf(x: Any, alpha: Any) -> Array:
     """The density.
 
     Args:
-        x: points; coordinates lie along the first axis, and the last one may be left out. The
+        x: points; coordinates are along the first axis, and the last one may be left out. The
             result is 0 for points outside of the simplex.
         alpha: the parameters, a vector.
 
     Raises:
-        ValueError: alpha is no vector, or x has another number of coordinates.
+        ValueError: alpha is not a vector, or x has another number of coordinates.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -195,7 +195,7 @@ class gaussian_kde:
         """The probability of an interval.
 
         Raises:
-            ValueError: there are several dimensions, or limits that are no scalars.
+            ValueError: there are several dimensions, or limits that are not scalars.
         """
         if self.d != 1:
             raise ValueError(f"integrate_box_1d() only handles 1D pdfs; this has {self.d}.")

@@ -21,7 +21,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Array:
     """The logarithm of the probability of counts.
 
     Args:
-        x: counts, integers; outcomes lie along the last axis. The result is -∞ where they do not
+        x: counts, integers; outcomes are along the last axis. The result is -∞ where they do not
             sum to n.
         n: the number of trials, an integer or an array of them.
         p: the probabilities of the outcomes, along the last axis.
@@ -49,7 +49,7 @@ def pmf(x: Any, n: Any, p: Any) -> Array:
     """The probability of counts.
 
     Args:
-        x: counts, integers; outcomes lie along the last axis. The result is 0 where they do not
+        x: counts, integers; outcomes are along the last axis. The result is 0 where they do not
             sum to n.
         n: the number of trials, an integer or an array of them.
         p: the probabilities of the outcomes, along the last axis.

@@ -23,7 +23,7 @@ def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Array:
     """The logarithm of the density.
 
     Args:
-        x: points; coordinates lie along the last axis.
+        x: points; coordinates are along the last axis.
         mean: the mean, one point or many; a scalar where there is one dimension.
         cov: the covariance: matrices in the last two axes, or a scalar for a multiple of the unit
             matrix.
@@ -71,7 +71,7 @@ def pdf(x: Any, mean: Any, cov: Any) -> Array:
     """The density.
 
     Args:
-        x: points; coordinates lie along the last axis.
+        x: points; coordinates are along the last axis.
         mean: the mean, one point or many; a scalar where there is one dimension.
         cov: the covariance: matrices in the last two axes, or a scalar for a multiple of the unit
             matrix.

@@ -35,7 +35,7 @@ ROOMS = (
     "primitives",
     "transforms",
 )
-"""Folders of the package that determine the code of a program; classes from others have no text."""
+"""Folders of the package that determine the code of a program; other classes are not serialised."""
 
 
 class Unknown(Exception):
@@ -43,12 +43,12 @@ class Unknown(Exception):
 
 
 class Fingerprint:
-    """The identity of a program, and its parts in a fixed order, so that numbers can refer to them.
+    """The identity of a program, and its parts in a fixed order, so that they can be numbered.
 
     Attributes:
-      digest: the hash of the program's text.
-      equations: the equations in the order of the text, those of inner programs included.
-      arrays: the constants.
+        digest: the hash of the program's text.
+        equations: all equations in the order of the text, including those of inner programs.
+        arrays: the constants.
     """
 
     def __init__(self, closed: ClosedJaxpr, options: Mapping[str, Any]):
@@ -73,14 +73,14 @@ class Fingerprint:
     # quotes, and the bodies of programs have sizes. Two programs with one text are equal.
 
     def _shortened(self, text: str) -> int:
-        """A number for a text that occurs often; these texts are at the end, in their order."""
+        """Intern a text that occurs often: return its number.  The texts themselves come last."""
         return self._short.setdefault(text, ~len(self._short))
 
     def _with_arrays(self, text: str, before: int) -> int:
-        """`_shortened`, of a text that holds the arrays after the first ones.
+        """Intern a text that refers to the arrays from number `before` on.
 
-        They are held once: which arrays there are follows from the text, and not from which objects
-        of a program are the same.
+        If the text is known, these arrays are dropped again: which arrays there are follows from
+        the text, not from the identity of objects in the program.
         """
         if text in self._short:
             del self.arrays[before:]
@@ -186,7 +186,7 @@ class Fingerprint:
         known = self._primitives.get(primitive)
         if known is None:
             if primitive.native is None:
-                # Python evaluates it: the one of the program at hand, with its parameters.
+                # The host evaluates the equation of the program at hand, with its own parameters.
                 known = self._shortened("host"), ()
             else:
                 words = [_class_name(type(primitive)), repr(primitive.name)]
@@ -206,17 +206,17 @@ def _numbered(
     kind: Callable[[Any], int],
     literal: Callable[[Literal], int],
 ) -> bytes:
-    """A program as numbers: of each equation the operation, the operands, the types of results.
+    """Encode a program as integers: for each equation its operation, operands and result types.
 
-    Variables are numbers of the places where they are first.  Those of all else, which the
-    functions give, are negative, and tell literals, types and operations from one another.
+    A variable is the position at which it was defined.  Everything else (literals, types,
+    operations) is a negative number, from the given functions, which use disjoint ranges.
     """
     from array import array
 
     words: list[int] = []
     places: dict[Atom, int] = {}
     kinds: dict[int, int] = {}
-    # Equations that are copies of one another have their parameters in common.
+    # Equations that are copies of one another share the object of their parameters.
     operations: dict[tuple[Primitive, int], int] = {}
 
     def declare(variables: list[Var]) -> None:

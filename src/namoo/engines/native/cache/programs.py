@@ -1,8 +1,8 @@
 """The program cache: compiled programs by fingerprint, in this process and on disk.
 
-Besides machine code a program needs little to run: the size of its arena, its constants, and the
-equations that Python evaluates. Constants and equations are numbers in the `Fingerprint` of the
-program, so an entry on disk is short. A cached program does not go through the passes.
+Besides its machine code, a program needs the size of its arena, its constants, and the equations
+that Python evaluates. Constants and equations are stored as numbers that refer to the `Fingerprint`
+of the program, so an entry on disk is short. A cached program skips all passes.
 """
 
 from __future__ import annotations
@@ -25,23 +25,26 @@ from namoo.engines import disk_cache
 from namoo.engines.native.cache import fingerprint
 from namoo.engines.native.link import code as link
 
-FORMAT = 3
+FORMAT = 4
 
 
 class Compiled:
     """A compiled program.
 
     Attributes:
-      code: the code in memory; it may serve several programs.
-      arena: bytes of its arena.
-      kernels: how many functions it has.
-      host: numbers of the equations that Python evaluates.
-      loops: numbers of the equations whose loops a signal can stop; None for one without a number.
-      consts: numbers of the constants.
-      in_place: pairs of an input and a result that may be one array.
+        code: the code in memory; it may serve several programs.
+        arena: bytes of its arena.
+        kernels: how many functions it has.
+        host: numbers of the equations that Python evaluates.
+        around: for each of them None, or the loops around a check; see `Module`.
+        loops: numbers of the equations whose loops a signal can stop; None if it has no number.
+        consts: numbers of the constants.
+        in_place: pairs of an input and a result that may share memory.
     """
 
-    __slots__ = ("__weakref__", "arena", "code", "consts", "host", "in_place", "kernels", "loops")
+    __slots__ = (
+        "__weakref__", "arena", "around", "code", "consts", "host", "in_place", "kernels", "loops",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class Compiled:
         arena: int,
         kernels: int,
         host: Sequence[int] = (),
+        around: Sequence[list[str] | None] = (),
         loops: Sequence[int | None] = (),
         consts: Sequence[int] = (),
         in_place: Sequence[tuple[int, int]] = (),
@@ -57,6 +61,7 @@ class Compiled:
         self.arena = arena
         self.kernels = kernels
         self.host = host
+        self.around = around
         self.loops = loops
         self.consts = consts
         self.in_place = in_place
@@ -107,7 +112,7 @@ def keep(
     loops: Sequence[JaxprEqn | None],
     consts: Sequence[np.ndarray],
 ) -> None:
-    """Cache a program, unless it refers to something that its fingerprint does not hold."""
+    """Cache a program, unless it refers to anything that is not part of its fingerprint."""
     named = (*equations, *consts)
     held = (mark.equations, mark.arrays) if named or loops else ()
     numbers = {id(x): i for things in held for i, x in enumerate(things)}
@@ -118,7 +123,7 @@ def keep(
     compiled.consts = [numbers[id(array)] for array in consts]
     name = _name(mark)
     _alive[name] = compiled
-    keys = ("arena", "kernels", "host", "loops", "consts", "in_place")
+    keys = ("arena", "kernels", "host", "around", "loops", "consts", "in_place")
     words = {key: getattr(compiled, key) for key in keys}
     disk_cache.save(name, repr({"code": compiled.code.name, **words}).encode())
 
@@ -137,9 +142,9 @@ def _surroundings() -> tuple[str, ...]:
 
 @cached("native programs: source files", bound=1, keyed_by="nothing", kept=True)
 def _sources() -> str | None:
-    """Size and time of the files that decide the code, by which Python knows modules too.
+    """Sizes and modification times of the source files that determine the code.
 
-    None if there are no files, or if they are not what was loaded.
+    None if there are no files, or if they have changed since they were loaded.
     """
     root = os.path.abspath(__file__)
     for _ in range(4):

@@ -1,7 +1,7 @@
 """Calls of kernels as a table of numbers, and the loop that makes them.
 
-A program of many layers calls few kernels many times. Written out, its calls would be most of the
-code; as a table they cost LLVM nothing.
+A program of many layers calls few kernels many times. Unrolled, these calls would be most of the
+code; as a table they cost LLVM no time.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from namoo.engines.native.kernels.kernel import Kernel
 Place = tuple[str, int]
 PARALLEL = "declare i32 @namoo_parallel(ptr, ptr, i64, i64, i64)"
 
-# A call is: the kernel's number, its units, how many of them a thread takes at least (0: one thread
-# takes all) and at most, the number of pointers, and for each pointer an offset in the arena or,
-# negative, the place in the program's table.
+# A call is encoded as: the kernel's number, its units, the least (0: a single thread takes all) and
+# the most units that a thread takes at once, the number of pointers, and the pointers: an offset in
+# the arena or, if negative, an index in the program's table.
 _LOOP = """define private i32 @calls(
   ptr %first, ptr %end, ptr %kernels, ptr %slots, ptr %arena, ptr %table
 ) {{
@@ -83,14 +83,14 @@ together:
 
 
 def grain(kernel: Kernel) -> int:
-    """How many units of a kernel a thread takes at once, at least; 0 to run on one thread."""
+    """The least number of units that a thread takes at once; 0 to run on one thread."""
     if kernel.work < tuning.PARALLEL_WORK or kernel.units < 2:
         return 0
     return max(1, kernel.units * tuning.SMALLEST_PIECE // kernel.work)
 
 
 def longest(kernel: Kernel) -> int:
-    """How many units of a kernel a thread takes at once, at most."""
+    """The greatest number of units that a thread takes at once."""
     return max(1, kernel.units * tuning.LONGEST_PIECE // max(kernel.work, 1))
 
 
@@ -98,11 +98,11 @@ class Calls:
     """Calls of kernels that are not emitted yet, in order.
 
     Args:
-      driver: what emits them.
-      at: gives the pointer of a buffer.
-      arena: the pointer of the arena.
-      slots: a table of the buffers outside the arena, if there is one.
-      starts: where the buffers of each kind begin in the table.
+        driver: what emits them.
+        at: returns the pointer of a buffer.
+        arena: the pointer of the arena.
+        slots: a table of the buffers outside the arena, if there is one.
+        starts: where the buffers of each kind begin in the table.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Calls:
         self.starts = starts
         self.waiting: list[tuple[Kernel, list[Place]]] = []
         self.heads: dict[Kernel, tuple[int, int, int, int]] = {}
-        """The words that begin each call of a kernel."""
+        """The first words of the calls of each kernel."""
         self.lists = 0
 
     def add(self, kernel: Kernel, places: list[Place]) -> None:

@@ -14,7 +14,7 @@ from namoo.core.jaxpr import JaxprEqn
 from namoo.engines.native import tuning
 from namoo.engines.native.emit.call_list import PARALLEL, Calls, grain, longest
 from namoo.engines.native.emit.module import Module
-from namoo.engines.native.fuse.kinds import KINDS
+from namoo.engines.native.fuse.kinds import KINDS, FusionGroup
 from namoo.engines.native.graph.node import CALL
 from namoo.engines.native.ir.function import Function, Value, constant
 from namoo.engines.native.kernels.kernel import Kernel
@@ -22,13 +22,17 @@ from namoo.engines.native.memory.arena import Buffer, Plan
 
 
 def emit(plan: Plan) -> Module:
-    """Emit a program: its entry takes a table of pointers, an arena and the host's callback."""
+    """Emit a program; its entry takes a table of pointers, the arena and the host's callback."""
     module = Module(plan)
     f = Function("entry", ["ptr", "ptr", "ptr"], "i32")
-    table, arena, host = f.parameters
-    graph = plan.graph
-    driver = Driver(module, f, host)
-    counts = len(graph.inputs), len(graph.consts), len(graph.outputs)
+    return emit_with(Driver(module, f, f.parameters[2]), plan)
+
+
+def emit_with(driver: Driver, plan: Plan, more: int = 0) -> Module:
+    """Emit a program with a driver that has `more` arrays beside the constants of the program."""
+    module, f, graph = driver.module, driver.f, plan.graph
+    table, arena, _ = f.parameters
+    counts = len(graph.inputs), len(graph.consts) + more, len(graph.outputs)
     ends = [0, *itertools.accumulate(counts)]
     inputs, consts, outputs = (Slots(f, table, range(*both)) for both in itertools.pairwise(ends))
     driver.run(plan, inputs, consts, outputs, arena, table)
@@ -46,15 +50,15 @@ class Driver:
         self.leaves: dict[str, int] = {}
         """The blocks that leave the program, and what it returns there."""
         self.widest = 1
-        """The most pointers that a step is called with."""
+        """The largest number of pointers that a step is called with."""
         self.iterations: list[tuple[str, Value]] = []
         """The loops around the current step, and their iteration numbers."""
         self.deepest = 0
-        """How many iteration numbers a step that may fail stores."""
+        """The largest number of iteration numbers that a step stores before it may fail."""
         self.work = 0
         """About how many operations were emitted so far, in the innermost loop."""
         self.codes: list[int] = []
-        """For each loop around, what the program returns if a signal stops it there."""
+        """For each enclosing loop, what the program returns if a signal stops it there."""
         self.checks_signals = False
 
     def run(
@@ -75,31 +79,32 @@ class Driver:
             return self.f.offset(arena, i, "i8") if kind == "arena" else banks[kind][i]
 
         calls = Calls(self, at, arena, slots, starts)
-        buffers = plan.buffers
         for group, offset in zip(plan.steps, plan.scratch, strict=True):
-            first = group.roots[0]
-            if first.kind is CALL:
-                step, written = first.data, plan.written(group)
-                kernel = step.kernel(self.module, first.operands, written)
-                if kernel is not None:
-                    places = [buffers[n] for n in (*first.operands, *written)]
-                    calls.add(kernel, [*places, ("arena", offset)] if step.scratch else places)
-                    continue
-                calls.write()
-                operands = [(n, at(buffers[n])) for n in first.operands]
-                results = [(n, at(buffers[n])) for n in written]
-                self.work += tuning.CALL_WORK
-                step.emit(self, operands, results, self.f.offset(arena, offset, "i8"))
-                continue
-            if first.size == 0 or 0 in group.space:
-                continue
-            kernel, nodes = KINDS[first.kind].kernel(self.module, group)
-            calls.add(kernel, [buffers[n] for n in nodes])
+            self.step(plan, group, offset, calls)
         calls.write()
         calls.finish()
 
+    def step(self, plan: Plan, group: FusionGroup, offset: int, calls: Calls) -> None:
+        """Emit a step of a plan, or a call of its kernel; `offset` is that of its scratch."""
+        first, buffers = group.roots[0], plan.buffers
+        if first.kind is CALL:
+            step, written = first.data, plan.written(group)
+            kernel = step.kernel(self.module, first.operands, written)
+            if kernel is not None:
+                places = [buffers[n] for n in (*first.operands, *written)]
+                calls.add(kernel, [*places, ("arena", offset)] if step.scratch else places)
+                return
+            calls.write()
+            operands = [(n, calls.at(buffers[n])) for n in first.operands]
+            results = [(n, calls.at(buffers[n])) for n in written]
+            self.work += tuning.CALL_WORK
+            step.emit(self, operands, results, self.f.offset(calls.arena, offset, "i8"))
+        elif first.size and 0 not in group.space:
+            kernel, nodes = KINDS[first.kind].kernel(self.module, group)
+            calls.add(kernel, [buffers[n] for n in nodes])
+
     def call(self, kernel: Kernel, table: Value) -> None:
-        """Run all units of a kernel: on several threads if they are much work."""
+        """Run all units of a kernel, on several threads if that is worthwhile."""
         self.work += kernel.work + tuning.CALL_WORK
         if share := grain(kernel):
             self.module.declarations["namoo_parallel"] = PARALLEL
@@ -136,16 +141,23 @@ class Driver:
         with self.f.branch(self.f.emit_here("i1", 0, apart)):
             self.copy(target, source, size)
 
-    def host_call(self, eqn: JaxprEqn, operands, results) -> None:
-        """Let Python evaluate an equation."""
+    def host_call(self, eqn: JaxprEqn, operands, results, failed: bool = False) -> None:
+        """Emit the call that lets Python evaluate an equation.
+
+        An equation that `failed` only runs to raise an error, and gets the iterations of loops.
+        """
         f = self.f
         number = len(self.module.host)
         self.module.host.append(eqn)
+        self.module.around.append([name for name, _ in self.iterations] if failed else None)
         # The last pointer is null until Python has finished: a signal handler may raise before or
         # after the function that Python calls.
-        table = self.table([*(p for _, p in (*operands, *results)), Value("null", "ptr")])
+        pointers = [p for _, p in (*operands, *results)]
+        if failed:
+            pointers.append(self.stored_iterations())
+        table = self.table([*pointers, Value("null", "ptr")])
         f.line(f"  call void {self.host.name}(i64 {number}, ptr {table.name})")
-        last = f.offset(table, len(operands) + len(results), "ptr")
+        last = f.offset(table, len(pointers), "ptr")
         done = f.emit_here("ptr", 0, f"load ptr, ptr {last.name}, align 8")
         self.check(f.emit_here("i1", 0, f"icmp eq ptr {done.name}, null"))
 
@@ -185,7 +197,7 @@ class Driver:
             self.stop(f.emit_here("i32", 0, f"call i32 @{name}()"))
 
     def stored_iterations(self) -> Value:
-        """Store the iteration numbers of all loops around; return the pointer to them."""
+        """Store the iteration numbers of all enclosing loops; return the pointer to them."""
         f, slot = self.f, Value("%turns", "ptr")
         self.deepest = max(self.deepest, len(self.iterations), 1)
         for i, (_, number) in enumerate(self.iterations):

@@ -14,7 +14,7 @@ from namoo.engines.native.memory.arena import Plan
 
 
 class Part(NamedTuple):
-    """A piece of a module that is compiled by itself, and the functions that other pieces call."""
+    """A piece of a module that is compiled separately, and the functions that other pieces call."""
 
     names: list[str]
     text: str
@@ -25,14 +25,15 @@ class Module:
     """The functions of one program. Equal kernels are one function.
 
     Attributes:
-      plan: the program that it runs.
-      kernels: the kernels, by what they compute.
-      functions: the text of the other functions, the entry among them.
-      declarations: the functions that it calls, by name.
-      globals: constants in memory, by name.
-      lists: constants that only the other functions read.
-      host: equations that Python evaluates.
-      loops: equations whose loops a signal can stop: the program then returns their number plus 2.
+        plan: the program that it runs.
+        kernels: the kernels, by what they compute.
+        functions: the text of the other functions, the entry among them.
+        declarations: the functions that it calls, by name.
+        globals: constants in memory, by name.
+        lists: constants that only the other functions read.
+        host: equations that Python evaluates.
+        around: for each of them None; or the loops around it, if it only runs to raise an error.
+        loops: equations whose loops a signal can stop; loop i then returns i + 2.
     """
 
     plan: Plan
@@ -42,10 +43,11 @@ class Module:
     globals: dict[str, str] = field(default_factory=dict)
     lists: list[str] = field(default_factory=list)
     host: list[JaxprEqn] = field(default_factory=list)
+    around: list[list[str] | None] = field(default_factory=list)
     loops: list[JaxprEqn | None] = field(default_factory=list)
 
     def kernel(self, key: Any, emit: Callable[[str], Kernel]) -> Kernel:
-        """Return the kernel of a key; if there is none, `emit` writes it under the given name."""
+        """Return the kernel with a key; if there is none, `emit` makes it under a new name."""
         kernel = self.kernels.get(key)
         if kernel is None:
             kernel = self.kernels[key] = emit(f"k{len(self.kernels)}")
@@ -56,7 +58,7 @@ class Module:
         return self._part(list(self.kernels.values()), [*self.lists, *self.functions])
 
     def parts(self, count: int) -> list[Part]:
-        """The module in several pieces of about equal size; the last calls those before it."""
+        """Split the module into pieces of about equal size; the last one calls the others."""
         rows: list[list[Kernel]] = [[] for _ in range(count)]
         sizes = [0] * (count - 1) + [sum(map(len, self.functions))]
         for kernel in sorted(self.kernels.values(), key=lambda k: -len(k.text)):
@@ -72,7 +74,7 @@ class Module:
         declarations = dict(self.declarations)
         for kernel in kernels:
             declarations |= kernel.declarations
-        # A function with one caller is less work for LLVM when it is inlined.
+        # LLVM is faster if functions with a single caller are inlined.
         uses = Counter(name for kernel in kernels for name in kernel.declarations)
         for name, text in declarations.items():
             if uses[name] == 1:

@@ -19,10 +19,10 @@ class Fusion:
     """The groups of a graph.
 
     Attributes:
-      graph: the graph.
-      groups: all groups, in the order of their first roots.
-      home: the group of each root.
-      signatures: how each root is computed.
+        graph: the graph.
+        groups: all groups, in the order of their first roots.
+        home: the group of each root.
+        signatures: how each root is computed.
     """
 
     graph: Graph
@@ -67,7 +67,7 @@ class _Fuser:
         self.home: dict[Node, FusionGroup] = {}
         self.outside = set(graph.outputs)
         """Roots that another group or the caller reads."""
-        # Answers are kept by structure: layers that are alike are analysed once.
+        # Keyed by structure, so that equal layers are analysed once.
         self._nests: dict[int, tuple[LoopNest, bool]] = {}
         self._answers: dict[Any, bool] = {}
 
@@ -106,7 +106,7 @@ class _Fuser:
             if home is group:
                 own.append(node.kind)
             elif home is not None and home.ancestors & bit:
-                return False  # it would have to run before itself
+                return False  # the group would depend on itself
             else:
                 own.append("")
         key = (structure, group.nest, *own)

@@ -1,7 +1,7 @@
-"""Kinds of roots: what fusion, allocation and code generation ask about a node of some kind.
+"""Kinds of roots: the interface between the passes and the kernels.
 
-A *root* is a node whose value a kernel keeps; a *fusion group* is the roots of one kernel. Each
-kind of root is a `RootKind`, registered by the file of its kernel:
+A *root* is a node whose value a kernel materialises; a *fusion group* is the roots of one kernel.
+Each kind of root is a `RootKind`, registered by the file of its kernel:
 
 | kind      | file                      |
 |-----------|---------------------------|
@@ -29,7 +29,7 @@ Reads = tuple[Node, ...]
 
 
 class LoopNest(NamedTuple):
-    """The loops of a fusion group. With the structure of a root they decide whether it fits in."""
+    """The loops of a fusion group; together with a root's structure, whether the root fits in."""
 
     space: tuple[int, ...]
     """Sizes of the loops: the outer ones, then those along which reductions run."""
@@ -59,7 +59,7 @@ class FusionGroup:
         """The roots that the kernel writes to memory."""
         self.bit = 1 << number
         self.ancestors = 0
-        """The bits of all groups that must run before."""
+        """A bit mask of the groups that must run before it."""
         self.inputs: dict[Node, None] = {}
         """What it reads from memory, in order."""
         self.is_read = False
@@ -80,7 +80,7 @@ class FusionGroup:
 
 
 class RootKind:
-    """What the passes ask about the nodes of one kind; the defaults are those of a simple value."""
+    """What the passes ask about nodes of one kind; the defaults suit an elementwise value."""
 
     reads_memory = False
     """Whether the operands must be in memory, because the kernel cannot compute them itself."""
@@ -88,7 +88,7 @@ class RootKind:
     """Whether a root of this kind may join the group that computes what it reads."""
 
     def simplify(self, graph: Graph) -> Graph:
-        """Rewrite the nodes of this kind; the graph that is passed in stays as it is."""
+        """Return the graph with nodes of this kind rewritten; the given graph is not mutated."""
         return graph
 
     def is_step(self, root: Node) -> bool:
@@ -106,7 +106,7 @@ class RootKind:
     def kernel(self, module: Module, group: FusionGroup) -> tuple[Kernel, Sequence[Node]]:
         """Return the kernel of a group that begins with this kind, and the nodes it is called on.
 
-        The kernel is emitted into the module unless an equal one is there.
+        The kernel is emitted into the module, unless that already has an equal one.
         """
         raise NotImplementedError
 
@@ -116,10 +116,10 @@ class RootKind:
         """Return whether a result of a group that begins with this kind may alias a node it reads.
 
         Args:
-          group: the group, which is no step.
-          node: one of its inputs.
-          result: one of the roots that it stores, of the same type.
-          reads: for each root, the nodes in memory that it is computed from.
+            group: the group, which is no step.
+            node: one of its inputs.
+            result: one of the roots that it stores, of the same type.
+            reads: for each root, the nodes in memory that it is computed from.
         """
         return False
 
@@ -128,7 +128,7 @@ class RootKind:
         raise NotImplementedError
 
     def operations(self, node: Node) -> int:
-        """About how many operations a node is."""
+        """About how many operations a node takes."""
         return 0
 
     def unrolled_operations(self, node: Node) -> int | None:
@@ -141,7 +141,7 @@ KINDS: dict[str, RootKind] = {}
 
 
 def register(name: str, kind: RootKind) -> None:
-    """Let the passes know a kind of node."""
+    """Register a kind of node."""
     KINDS[name] = kind
 
 
@@ -169,7 +169,7 @@ register(PART, _Part())
 
 
 def operations(graph: Graph) -> int:
-    """About how many operations a graph is; a while loop counts as one iteration."""
+    """About how many operations a graph takes; a while loop counts as one iteration."""
     total, seen, stack = 0, set(), [*graph.outputs, *(n for n in graph.nodes if n.kind is CALL)]
     while stack:
         node = stack.pop()

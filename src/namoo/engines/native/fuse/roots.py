@@ -1,7 +1,7 @@
-"""Which values are kept: the roots.
+"""Which values are materialised: the roots.
 
-A node is computed where it is read unless that costs too much: then it is a root, kept in memory
-or at least until its kernel ends.
+A node is recomputed where it is read, unless that costs too much: then it is a root, whose value is
+stored in memory, or in registers until its kernel ends.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Readers:
     """What is known of the readers of each node, by the node's number.
 
     Attributes:
-      needed: whether one of them needs it in memory.
-      uses: how many readers there are that are used themselves; a reader that costs nothing counts
-        as often as it is read itself.
-      largest: the most elements that a reader has.
-      reduced: whether a reader is a reduction.
+        needed: whether a reader needs it in memory.
+        uses: the number of live readers; a reader that costs nothing counts once for each of its
+          own uses.
+        largest: the size of its largest reader, in elements.
+        reduced: whether a reader is a reduction.
     """
 
     needed: list[bool]
@@ -38,7 +38,7 @@ class Readers:
 
 
 def count_readers(graph: Graph) -> Readers:
-    """Walk a graph backwards, from the outputs to the inputs."""
+    """Count the readers of each node, from the outputs back to the inputs."""
     count = len(graph.nodes)
     needed, uses = [False] * count, [0] * count
     largest, reduced = [0.0] * count, [False] * count
@@ -68,7 +68,7 @@ def count_readers(graph: Graph) -> Readers:
 
 
 class Signature(NamedTuple):
-    """How a root is computed. Roots of one structure are computed alike, from whatever nodes."""
+    """How a root is computed. Roots of equal structure are computed by equal code."""
 
     structure: int
     """The number of the expression that computes it from nodes in memory."""
@@ -86,10 +86,10 @@ def choose_roots(graph: Graph) -> dict[Node, Signature]:
     expensive, depth_limit = tuning.EXPENSIVE, tuning.DEPTH_LIMIT
     weight, height = [0] * count, [0] * count
     source: list[Node | None] = [None] * count
-    """The array in memory, of the value's own size, that it is computed from; or `_SEVERAL`."""
+    """The array of a node's own size that it is computed from; `_SEVERAL` if it reads several."""
     seen: list[int] = [0] * count
     behind: list[Reads] = [()] * count
-    """The structure of a node as its readers see it, and the nodes in memory that it is made of."""
+    """For each node, its structure as readers see it, and the stored nodes that it reads."""
     for node in graph.nodes:
         i, kind, size = node.number, node.kind, node.size
         if not uses[i] and kind is not CALL:
@@ -120,9 +120,10 @@ def choose_roots(graph: Graph) -> dict[Node, Signature]:
         structure = structures.setdefault(tuple(words), len(structures))
         if kind is COMPUTE:
             if read is None and node.key[0] == "gather":
-                read = node  # random access to a table: as much as reading an array
-            # Reading several arrays costs more than reading one. Where layers each add a term to a
-            # sum, it would read one more array from layer to layer, and no two layers were alike.
+                read = node  # random access to a table counts as reading an array
+            # A value of several arrays that a reduction reads is stored: if layers each add a term
+            # to a sum, every layer would otherwise read one array more than the last, and no two of
+            # them would share a kernel.
             many = read is _SEVERAL and readers.reduced[i]
             again = uses[i] > 1 and (total >= expensive or many)
             largest = readers.largest[i]

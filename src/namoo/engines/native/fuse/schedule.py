@@ -17,7 +17,7 @@ class Schedule:
     steps: list[FusionGroup]
 
     def text(self) -> str:
-        """The numbers of the groups, and what each must wait for."""
+        """The groups in order, and the dependencies of each."""
         lines = []
         for number, group in enumerate(self.steps):
             before = [g.number for g in self.steps if g.bit & group.ancestors]
@@ -27,9 +27,9 @@ class Schedule:
 
 
 def schedule(fusion: Fusion) -> Schedule:
-    """Let each group run where the program begins it.
+    """Order the groups by where the program begins them.
 
-    What the group reads was written recently then, and its memory is soon free.
+    The operands of a group are then still in the cache, and their buffers are free again soon.
     """
     groups = fusion.groups
     before = _readers_first(groups)
@@ -37,7 +37,7 @@ def schedule(fusion: Fusion) -> Schedule:
     left = (1 << len(groups)) - 1
     times = _start_times(groups)
     for last in sorted(groups, key=lambda g: (times[g], not g.is_read)):
-        # A group that it depends on may begin later in the program, and runs now.
+        # Dependencies that begin later in the program run now.
         while needed := before[last.number] & left:
             waiting = left
             while needed:
@@ -54,10 +54,10 @@ def schedule(fusion: Fusion) -> Schedule:
 
 
 def _readers_first(groups: list[FusionGroup]) -> list[int]:
-    """The bits of the groups that run before each one.
+    """For each group, a bit mask of the groups that run before it.
 
-    Besides those that it depends on, these are the other readers of an operand whose buffer its
-    result takes over, where they can run first.
+    These are its dependencies, and the other readers of an operand whose buffer its result takes
+    over, where they can run first.
     """
     before = [g.ancestors for g in groups]
     readers: dict[Node, int] | None = None
@@ -87,8 +87,8 @@ def _readers_first(groups: list[FusionGroup]) -> list[int]:
 def _start_times(groups: list[FusionGroup]) -> dict[FusionGroup, int]:
     """When each group should run, as the number of a node.
 
-    A group that only computes results waits until others have read its inputs: then the results
-    may alias them.
+    A group that only computes outputs is delayed until others have read its inputs, so that the
+    outputs may alias them.
     """
     times = {g: g.roots[0].number for g in groups}
     latest: dict[Node, int] = {}

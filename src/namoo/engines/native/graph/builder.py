@@ -4,15 +4,15 @@ The `native` rule of a primitive gets an emitter and describes its result in one
 
 | form      | what it says                                                                     |
 |-----------|----------------------------------------------------------------------------------|
-| `map`     | each element from those at the same index, by a named operation of `ops`          |
-| `compute` | each element by a function of its index, which reads its operands where it wants  |
-| `reindex` | each element is one of the operand's, at another index                            |
+| `map`     | elementwise: a named operation of `ops` on elements at the same index             |
+| `compute` | each element is a function of its index, which may read any element of operands   |
+| `reindex` | each element is an element of the operand, at another index                       |
 | `reduce`  | elements along some axes combined                                                 |
 | `dot`     | a contraction                                                                     |
 | `call`    | a step that needs its operands in memory: a library, a loop, the host             |
 
-Nothing is emitted here: a `compute` is only a function, called wherever its value is needed. Equal
-nodes are one node, and operations on literals are folded.
+No code is emitted here: a `compute` node holds a function, which is called wherever its value is
+needed. Equal nodes are interned, and operations on literals are folded.
 
 `GraphBuilder` has the forms that build nodes of the graph. `kernels.emitter.Emitter` adds those of
 the kernels, and is what rules get.
@@ -27,7 +27,9 @@ import numpy as np
 
 from namoo.analysis.dead_code import needed
 from namoo.core.array import to_numpy
+from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from namoo.engines import base
 from namoo.engines.native.graph.node import (
     COMPUTE,
     INPUT,
@@ -44,20 +46,22 @@ from namoo.engines.native.ir.types import elem_of, numpy_dtype
 
 
 class Recipe(NamedTuple):
-    """What a rule built from operands; it builds the same from all operands of their structures."""
+    """The node that a rule built; the rule builds an equal one from operands of equal structure."""
 
     result: Node | int
-    """The node that reads just these operands; or which of them the result is."""
+    """A node whose operands are those of the equation, in order; or the index of the operand that
+    the rule returned."""
     params: dict[str, Any]
-    """The parameters of the equation: recipes are found by their identity, so they must stay."""
+    """The parameters of the equation, kept alive because recipes are keyed by their identity."""
 
 
 class GraphBuilder:
     """Builds a graph from equations.
 
     Args:
-      strict: whether operands are checked; see `kernels.checks`.
-      structures: those of the program around this one, if this is the body of a step.
+        strict: whether operands are checked; see `kernels.checks`.
+        structures: the table of structures of the surrounding program, if this is the body of a
+          step.
     """
 
     def __init__(self, strict: bool = False, structures: dict[tuple, int] | None = None) -> None:
@@ -71,7 +75,7 @@ class GraphBuilder:
         self.eqn: JaxprEqn | None = None
         """The equation whose rule is running."""
         self.used: set[Any] = set()
-        """The variables of the current program that something needs."""
+        """The variables of the current program that are live."""
 
     @property
     def avals(self) -> list[Any]:
@@ -84,7 +88,7 @@ class GraphBuilder:
         return Unsupported()
 
     def add(self, node: Node) -> Node:
-        """Put a node into the graph, or return the one that is equal to it."""
+        """Intern a node: return the equal one of the graph, or add it."""
         graph = self.graph
         node.structure = graph.intern_structure(node.kind, node.key, node.shape, node.dtype)
         known = self.known.setdefault((node.structure, node.operands), node)
@@ -100,7 +104,7 @@ class GraphBuilder:
         """A scalar constant."""
         dtype = numpy_dtype(dtype)
         value = np.asarray(value, dtype)
-        # Zeros of either sign, and NaNs, differ by their bits.
+        # Keyed by bits, which distinguish zeros of either sign, and NaNs.
         key = value.tobytes()
         known = self.literals.get((dtype, key))
         if known is None:
@@ -131,14 +135,14 @@ class GraphBuilder:
         """Each element is `fn(k, index, *operands)`, which reads with `k.at(operand, index)`.
 
         Args:
-          operands: the nodes that `fn` reads.
-          fn: what computes an element.  It reads operands that it is given: other nodes that are
-            computed alike share it.
-          shape, dtype: of the result; the equation's by default.
-          key: hashable; whatever `fn` depends on apart from the operands.
-          cost: about how many operations it is.
-          rereads: whether it reads elements of its operands several times: these are then stored,
-            and not computed each time.
+            operands: the nodes that `fn` reads.
+            fn: computes an element.  It must read the operands it is passed, not those it closes
+              over: nodes of equal structure share it.
+            shape, dtype: type of the result; by default that of the equation's result.
+            key: hashable; everything that `fn` depends on apart from the operands.
+            cost: about how many operations an element takes.
+            rereads: whether it reads elements of its operands several times: the operands are then
+              stored, not recomputed.
         """
         if shape is None:
             shape = tuple(self.avals[0].shape)
@@ -146,7 +150,7 @@ class GraphBuilder:
         if not elem_of(dtype) or not all(elem_of(x.dtype) for x in operands):
             raise Unsupported
         if 0 in shape and key != ("broadcast", shape):
-            # Without elements there is no index at which `fn` could read.
+            # An empty array has no index at which `fn` could read.
             return self.filled(0, dtype, shape)
         data = "rereads" if rereads else None
         return self.add(
@@ -174,7 +178,7 @@ class GraphBuilder:
         return self.add(node)
 
     def reindex(self, x: Node, f: Callable[[list[Index]], list[Index]], *, key: Any, shape=None):
-        """Each element is the operand's at `f(index)`."""
+        """The element at `index` is the operand's at `f(index)`."""
         return self.compute(
             [x], lambda k, index, x: k.at(x, f(index)), shape=shape, dtype=x.dtype, key=key, cost=0
         )
@@ -193,7 +197,7 @@ class GraphBuilder:
         )
 
     def broadcast(self, x: Node, shape: tuple[int, ...]) -> Node:
-        """A scalar repeated."""
+        """A scalar, repeated in a shape."""
         return self.compute(
             [x],
             lambda k, index, x: k.at(x, []),
@@ -237,8 +241,14 @@ class GraphBuilder:
         return self.graph.stored(x)
 
     def inline(self, closed: ClosedJaxpr, operands: Sequence[Node]) -> list[Node]:
-        """Write a program into this one."""
+        """Inline a program; return its results."""
         return self.program(closed.jaxpr, closed.consts, operands)
+
+    def apply(self, function: Callable[..., Any], *operands: Node) -> list[Node]:
+        """The results of a function of arrays, traced; for rules in terms of primitives."""
+        avals = [ShapedArray(x.shape, x.dtype) for x in operands]
+        jaxpr, consts = base.stage(function, avals, "apply", None)
+        return self.program(jaxpr, consts, operands)
 
     def program(self, jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Node]) -> list[Node]:
         """The results of a program on operands."""
@@ -259,7 +269,7 @@ class GraphBuilder:
             operands, key = tuple(nodes), tuple(words)
             recipe = recipes.get(key)
             if recipe is not None:
-                env[eqn.outvars[0]] = self._again(recipe.result, operands)
+                env[eqn.outvars[0]] = self._apply_recipe(recipe.result, operands)
                 continue
             self.eqn = eqn
             results = self.equation(eqn, operands)
@@ -270,8 +280,8 @@ class GraphBuilder:
         self.eqn, self.used = outer
         return [env[atom] for atom in jaxpr.outvars]
 
-    def _again(self, result: Node | int, operands: tuple[Node, ...]) -> Node:
-        """Apply a recipe to operands."""
+    def _apply_recipe(self, result: Node | int, operands: tuple[Node, ...]) -> Node:
+        """The result of a recipe on other operands."""
         if isinstance(result, int):
             return operands[result]
         identity = (result.structure, operands)
@@ -282,8 +292,8 @@ class GraphBuilder:
 
     def _remember(self, key: tuple, eqn: JaxprEqn, operands: tuple, results: list[Node]) -> None:
         """Keep the result of a rule as a recipe, if it depends on its operands alone."""
-        # A program may look behind its operands in many ways.  Where two operands are one node,
-        # it is not seen which of them a result reads.
+        # Rules of primitives that hold programs may inspect the operands of their operands.  If two
+        # operands are one node, it is ambiguous which of them the result reads.
         if eqn.primitive.holds_program or not 0 < len(set(operands)) == len(operands):
             return
         for node in results if len(results) == 1 else ():

@@ -23,8 +23,8 @@ COPY = ("copy",)
 class Node:
     """A value of the program, or a step with several results.
 
-    Nodes are interned: equal values are one node. A node is never changed once it is in a graph; a
-    pass that wants another node builds one and rebuilds the nodes that use it.
+    Nodes are interned: equal values are one node. A node is never mutated once it is in a graph; a
+    pass that replaces a node builds a new one and rebuilds its users.
     """
 
     __slots__ = (
@@ -40,13 +40,13 @@ class Node:
         self.elem = elem_of(dtype)
         self.operands: tuple[Node, ...] = operands
         self.fn: Callable[..., Any] | None = fn
-        """Computes one element, from a code generator, an index and the operands."""
+        """`fn(k, index, *operands)` computes one element, with the code generator `k`."""
         self.data: Any = data
-        """What the kind of the node needs: a reduction, a step, a number."""
+        """Depends on the kind: a `Reduction`, a `Step`, a number."""
         self.key: Any = key
         """What the node computes, apart from its operands: equal keys compute the same."""
         self.cost: int = cost
-        """About how many simple operations one element is."""
+        """About how many simple operations one element takes."""
         self.structure = -1
         """A number shared by nodes of equal kind, key and type; see `Graph.intern_structure`."""
         self.number = -1
@@ -77,13 +77,13 @@ class Node:
 
 
 class Reduction:
-    """How a reduction combines values: several at once, as for a maximum and its index.
+    """How a reduction combines values; there may be several, such as a maximum and its index.
 
     Attributes:
-      name: the operation.
-      axes: the axes that it runs along.
-      combine: `combine(f, left, right)` maps tuples of values to a tuple.
-      identity: one neutral element for each value.
+        name: the operation.
+        axes: the axes that it runs along.
+        combine: `combine(f, left, right)` maps tuples of values to a tuple.
+        identity: one neutral element for each value.
     """
 
     __slots__ = ("axes", "combine", "identity", "name")
@@ -111,22 +111,26 @@ class Step:
     scratch = 0
     """Bytes of scratch memory."""
     takes_over: Mapping[int, int] = {}
-    """Operands whose buffer becomes that of a result if nothing reads them later: then less is
-    copied."""
+    """Operands whose buffer a result takes over if nothing reads them later, which saves a copy:
+    from the number of the operand to that of the result."""
 
     def overwrites(self, operand: int, result: int) -> bool:
-        """Return whether a result may alias an operand; which one it is, is known at the call."""
+        """Return whether a result may alias an operand, if the caller donates it."""
         return self.takes_over.get(operand) == result
 
     def kernel(self, module: Any, operands: Sequence[Node], results: Sequence[Node]) -> Any:
-        """Return the step's kernel, emitted into the module unless it is there; or None.
+        """Return the step's kernel, which is emitted into the module on first use; or None.
 
-        A step without a kernel writes its code into the entry function, by `emit`.
+        A step without a kernel emits its code into the entry function instead, by `emit`.
         """
         return None
 
+    def small(self) -> bool:
+        """Return whether the step runs in registers, inside a loop that does."""
+        return False
+
     def operations(self, operands: Sequence[Node]) -> int:
-        """About how many operations the step is."""
+        """About how many operations the step takes."""
         return sum(x.size for x in operands)
 
     def emit(self, driver: Any, operands: list, results: list, scratch: Any) -> None:
@@ -150,14 +154,14 @@ class Graph:
     """A program as nodes in topological order.
 
     Attributes:
-      nodes: all nodes; each follows its operands.
-      inputs: the program's arguments.
-      outputs: the program's results.
-      consts: the arrays that the program holds.
-      structures: numbers of structures; the body of a loop shares those of the program around it.
-      donated: for the body of a loop, the inputs that may be overwritten, each with the output
-        that replaces it.
-      equations: the equation of each node, where an emitter recorded them for a message.
+        nodes: all nodes; each follows its operands.
+        inputs: the program's arguments.
+        outputs: the program's results.
+        consts: the arrays that the program holds.
+        structures: numbers of structures; the body of a loop shares those of the program around it.
+        donated: for the body of a loop, the inputs that may be overwritten, each with the output
+          that replaces it.
+        equations: the equation of each node, where an emitter recorded them for a message.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -169,7 +173,7 @@ class Graph:
     equations: dict[Node, JaxprEqn] = field(default_factory=dict)
 
     def intern_structure(self, *what: Any) -> int:
-        """Return a number for something that is compared often: equal things have one number."""
+        """Intern a structure: return its number, which equal structures share."""
         return self.structures.setdefault(what, len(self.structures))
 
     def input_structure(self, node: Node) -> int:
@@ -209,7 +213,7 @@ class Graph:
         return self.new(node)
 
     def replaced(self, nodes: Mapping[Node, Node]) -> Graph:
-        """Return a graph with other nodes in place of some, whose users are rebuilt."""
+        """Return a graph in which some nodes are replaced by others, and their users rebuilt."""
         new: dict[Node, Node] = {}
         out = replace(self, nodes=[], equations={**self.equations})
         for node in self.nodes:
@@ -235,4 +239,4 @@ class Graph:
 
 
 class Unsupported(Exception):
-    """A rule cannot describe this case: the host evaluates the equation."""
+    """Raised by a rule for a case without native code: the host evaluates the equation."""

@@ -9,9 +9,9 @@ from namoo.engines.native.graph.node import INPUT, LITERAL, Graph, Node
 
 
 def simplify(graph: Graph) -> Graph:
-    """Return a graph whose outputs are nodes of their own, rewritten by each kind of root.
+    """Give each output a node of its own, then apply the rewrites of each kind of root.
 
-    The emitter has already folded constants and interned equal nodes while it built the graph.
+    Constants were folded, and equal nodes interned, while the graph was built.
     """
     graph = _with_stored_outputs(graph)
     for kind in KINDS.values():
@@ -20,7 +20,7 @@ def simplify(graph: Graph) -> Graph:
 
 
 def _with_stored_outputs(graph: Graph) -> Graph:
-    """Give each output a node of its own: a kernel or a step writes it."""
+    """Give each output a node of its own, which a kernel or a step writes."""
     graph = replace(graph, nodes=[*graph.nodes])
     seen: set[Node] = set()
     outputs = []

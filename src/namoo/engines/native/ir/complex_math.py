@@ -1,6 +1,6 @@
-"""Functions of complex numbers, which are pairs of values here.
+"""Functions of complex numbers, which are pairs of real values here.
 
-Those of complex64 are computed in float64 where squares would overflow or cancel.
+For complex64 they are computed in float64 where squares would overflow or cancel.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def _infinite(f: Function, x: Value) -> Value:
 
 
 def _times(f: Function, x: Value, y: Value) -> Value:
-    """x·y, which is a zero where x is, even if y is infinite or no number."""
+    """x·y, but zero where x is zero, even if y is infinite or NaN."""
     one = _number(x, 1.0)
     sign = f.select(f.unordered(y), one, f.intrinsic("copysign", one, y))
     return f.mul(x, f.select(_is(f, x, 0.0), sign, y))
 
 
 def divide(f: Function, x: Pair, y: Pair) -> Pair:
-    """Smith's way: divide by the part of the greater size, so that squares do not overflow."""
+    """Smith's algorithm: scale by the larger part of y, so that squares do not overflow."""
     (a, b), (c, d) = x, y
     wide = f.compare("ge", f.fabs(c), f.fabs(d))
     big, small = f.select(wide, c, d), f.select(wide, d, c)
@@ -66,7 +66,7 @@ def exp(f: Function, z: Pair) -> Pair:
     """eᵃ·(cos b + i·sin b)."""
     a, b = z
     cos, sin = _REAL["cos"](f, b), _REAL["sin"](f, b)
-    # Where eᵃ overflows, its product with a small cosine need not.
+    # eᵃ may overflow where its product with a small cosine does not.
     half = _REAL["exp"](f, f.mul(a, _number(a, 0.5)))
     large = f.compare("gt", a, _number(a, 88.0 if a.elem == "f32" else 709.0))
     size = _REAL["exp"](f, a)
@@ -74,7 +74,7 @@ def exp(f: Function, z: Pair) -> Pair:
     im = f.select(large, f.mul(f.mul(half, sin), half), f.mul(size, sin))
     re = f.select(_is(f, b, 0.0), size, re)
     im = f.select(_is(f, b, 0.0), b, im)
-    # An angle that is no number does not matter to zero.
+    # If eᵃ is zero, so is the result, even for an angle that is NaN.
     vanishes = f.compare("eq", a, _number(a, -_INF))
     unknown = f.unordered(cos)
     gone = f.and_(vanishes, unknown)
@@ -99,7 +99,7 @@ def _log_size(f: Function, a: Value, b: Value) -> Value:
     far = f.add(
         _REAL["log"](f, big), f.mul(_REAL["log1p"](f, f.mul(ratio, ratio)), _number(a, 0.5))
     )
-    # Close to 1 both terms would cancel.
+    # Near 1 the terms would cancel.
     excess = f.fma(f.sub(big, one), f.add(big, one), f.mul(small, small))
     near = f.mul(_REAL["log1p"](f, excess), _number(a, 0.5))
     close = f.compare("lt", f.fabs(excess), _number(a, 0.75))
@@ -141,7 +141,7 @@ def expm1(f: Function, z: Pair) -> Pair:
 
 
 def sqrt(f: Function, z: Pair) -> Pair:
-    """The root with a real part that is not negative; on the cut, that of the side of +0."""
+    """The root with a nonnegative real part; on the branch cut, its limit from above."""
     zero = _number(z[0], 0.0)
     return _root(f, (f.add(z[0], zero), f.add(z[1], zero)))
 
@@ -152,7 +152,7 @@ def _root(f: Function, z: Pair) -> Pair:
     zero = _number(a, 0.0)
     back: Value = _number(a, 1.0)
     if elem == "f64":
-        # Powers of four, so that squares neither overflow nor vanish.
+        # Scaled by powers of four, so that squares neither overflow nor underflow.
         size = f.maximum(f.fabs(a), f.fabs(b))
         large = f.compare("gt", size, _number(a, 2.0**500))
         small = f.compare("lt", size, _number(a, 2.0**-500))
@@ -174,7 +174,7 @@ def _root(f: Function, z: Pair) -> Pair:
     tall = _infinite(f, b)
     re = f.select(tall, _number(a, _INF), re)
     im = f.select(tall, b, im)
-    # Along the real axis the root is infinite in one part, even where the other is unknown.
+    # At ±∞ + i·NaN one part of the root is infinite.
     flat = f.and_(_infinite(f, a), f.unordered(b))
     re = f.select(f.and_(flat, right), _number(a, _INF), re)
     im = f.select(f.and_(flat, f.not_(right)), _number(a, _INF), im)
@@ -204,7 +204,7 @@ def logistic(f: Function, z: Pair) -> Pair:
 
 
 def _hyperbolic(f: Function, a: Value, elem: str) -> tuple[Value, Value, Value]:
-    """sinh a and cosh a over a factor, and the factor: products need not overflow where they do."""
+    """sinh a and cosh a, divided by a factor, and the factor: these do not overflow."""
     sinh, cosh, one = _REAL["sinh"](f, a), _REAL["cosh"](f, a), _number(a, 1.0)
     if elem == "f32":
         return sinh, cosh, one
@@ -254,7 +254,7 @@ def tanh(f: Function, z: Pair) -> Pair:
     below = f.fma(f.mul(beta, s), s, one)
     re = f.fdiv(f.mul(f.mul(beta, rho), s), below)
     im = f.fdiv(tan, below)
-    # At a pole of the tangent only its ratio to itself is left.
+    # At a pole of the tangent, the limit.
     tall = _infinite(f, tan)
     re = f.select(tall, f.fdiv(rho, s), re)
     im = f.select(tall, _number(a, 0.0), im)
@@ -262,7 +262,7 @@ def tanh(f: Function, z: Pair) -> Pair:
     angle = f.mul(_REAL["sin"](f, b), _REAL["cos"](f, b))
     re = f.select(far, f.intrinsic("copysign", one, a), re)
     im = f.select(far, _times(f, small, f.select(f.unordered(angle), b, angle)), im)
-    # An angle that is no number leaves what does not depend on it: zeros, and limits.
+    # A NaN angle leaves the parts that do not depend on it: zeros, and limits.
     lost = f.and_(f.unordered(angle), f.not_(_infinite(f, a)))
     re = f.select(lost, f.select(_is(f, a, 0.0), a, angle), re)
     im = f.select(lost, angle, im)
@@ -270,8 +270,11 @@ def tanh(f: Function, z: Pair) -> Pair:
     return _narrow(f, elem, re, im)
 
 
-def _turned(function: Rule) -> Rule:
-    """-i·f(i·z): what sin is of sinh, and tan of tanh; their values at conjugates are conjugate."""
+def _of_imaginary(function: Rule) -> Rule:
+    """z ↦ -i·f(i·z), which makes sin of sinh, and tan of tanh.
+
+    These map conjugates to conjugates, so it is enough to swap the parts of z and of the result.
+    """
 
     def run(f: Function, z: Pair) -> Pair:
         a, b = z
@@ -290,7 +293,7 @@ def cos(f: Function, z: Pair) -> Pair:
 def sign(f: Function, z: Pair) -> Pair:
     """z/|z|, and 0 for 0."""
     a, b = z
-    # Where one part is infinite, the direction is its own.
+    # If one part is infinite, it alone determines the direction.
     infinite = f.xor(_infinite(f, a), _infinite(f, b))
     one, nothing = _number(a, 1.0), _number(a, 0.0)
     a, b = (
@@ -343,16 +346,16 @@ FUNCTIONS: dict[str, Rule] = {
     "pow": pow,
     "rsqrt": rsqrt,
     "sign": sign,
-    "sin": _turned(sinh),
+    "sin": _of_imaginary(sinh),
     "sinh": sinh,
     "sqrt": sqrt,
-    "tan": _turned(tanh),
+    "tan": _of_imaginary(tanh),
     "tanh": tanh,
 }
 
 
 def either(real: Rule, of_pairs: Rule) -> Rule:
-    """A function of real numbers that also knows pairs."""
+    """A rule that dispatches on its first operand: a real value, or a pair."""
 
     def run(f: Function, x: Any, *rest: Any, **params: Any) -> Any:
         return (of_pairs if isinstance(x, tuple) else real)(f, x, *rest, **params)

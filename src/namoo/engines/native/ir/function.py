@@ -1,8 +1,8 @@
 """LLVM IR as text: typed values, operations on scalars and vectors, loops with hoisting.
 
-A `Value` knows its element type, its number of lanes (0: a scalar) and the *depth* of the loop
-it was computed in.  An operation is placed in the innermost loop that its operands need, so what
-does not change in a loop is computed before it.
+A `Value` knows its element type, its number of lanes (0: a scalar) and the *depth* of the loop it
+was computed in.  An operation is emitted at the greatest depth of its operands, so loop-invariant
+code is hoisted.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from namoo._base.dtypes import bfloat16
 from namoo.engines.native.ir.target import converts_half, has, has_fma
 
 FLOATS = ("f16", "bf16", "f32", "f64")
-# Narrow floats are integers to LLVM: they are only loaded, stored and converted, and the code for
-# LLVM's own types `half` and `bfloat` depends on the processor.
+# Narrow floats are integers to LLVM: they are only loaded, stored and converted, by our own code.
+# What LLVM's types `half` and `bfloat` compile to depends on the processor.
 _NAMES = {"f16": "i16", "bf16": "i16", "f32": "float", "f64": "double", "ptr": "ptr"}
 _NARROW = {"f16": np.dtype(np.float16), "bf16": bfloat16}
 _BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "ptr": 64}
@@ -99,7 +99,7 @@ def constant(elem: str, number: Any) -> Value:
         number = float(number)
         if elem == "f32":
             number = ctypes.c_float(number).value
-        # Written in hexadecimal, as doubles, they are exact.
+        # LLVM writes floats exactly as the hexadecimal bits of a double.
         text = f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
         return Value(text, elem, constant=number)
     assert elem == "i1"
@@ -120,7 +120,7 @@ class _Level:
     def __init__(self, label: str):
         self.chunks: list[str] = []
         self.index: tuple[Value | None, Value | None, int] = None, None, 0
-        """Its variable, where that starts, and its step."""
+        """The loop variable, its start, and its step."""
         self.label = label
         self.lines: list[str] = []
         self.phis: list[tuple[Value, Value, Value | None]] = []
@@ -137,11 +137,11 @@ class Function:
         self.parameters = [Value(f"%a{i}", elem) for i, elem in enumerate(parameters)]
         self.levels = [_Level("entry")]
         self.preamble: list[str] = []
-        """Lines at the function's start, whenever they are written."""
+        """Lines for the function's start, which can be added at any time."""
         self.epoch = 0
-        """Incremented when memory may have changed: earlier loads are not reused."""
+        """Incremented when memory may have changed, so that earlier loads are not reused."""
         self.declarations: dict[str, str] = {}
-        """Functions of others that this one calls, with their declarations."""
+        """Declarations of the external functions that it calls, by name."""
 
     def fresh(self) -> str:
         self.counter += 1
@@ -156,7 +156,7 @@ class Function:
         self.levels[-1 if depth is None else depth].lines.append(text)
 
     def emit(self, elem: str, lanes: int, text: str, operands: Sequence[Value]) -> Value:
-        """Emit an operation as far out as its operands allow; equal ones are emitted once."""
+        """Emit an operation at the depth of its operands; equal ones are emitted once."""
         depth = 0
         for operand in operands:
             if operand.depth > depth:
@@ -164,8 +164,8 @@ class Function:
         levels = self.levels
         for level in levels if depth == len(levels) - 1 else levels[: depth + 1]:
             if (known := level.memo.get(text)) is not None:
-                # A pointer's depth also says when its memory is written; and signed and unsigned
-                # integers are the same to LLVM.
+                # The depth of a pointer also marks when its memory is written; and the text of an
+                # operation does not distinguish signed from unsigned integers.
                 if known.depth == depth and known.elem == elem:
                     return known
                 return Value(known.name, elem, lanes, depth)
@@ -177,7 +177,7 @@ class Function:
         return value
 
     def emit_here(self, elem: str, lanes: int, text: str) -> Value:
-        """Write an operation in the current loop, whatever its operands: loads and calls."""
+        """Emit an operation in the current loop, whatever its operands are: loads and calls."""
         name = self.fresh()
         self.line(f"  {name} = {text}")
         return Value(name, elem, lanes, self.depth)
@@ -238,7 +238,7 @@ class Function:
 
     @contextmanager
     def repeat(self):
-        """A loop that runs while a condition holds: say it with `proceed_while`, then the body."""
+        """A while loop: emit the condition and `proceed_while`, then the body."""
         number = self.counter = self.counter + 1
         label = f"L{number}"
         level = _Level(label)
@@ -266,6 +266,36 @@ class Function:
         """Leave the loop of `repeat` unless the condition holds."""
         self.line(f"  br i1 {condition.name}, label %P{number}, label %X{number}")
         self.start_block(f"P{number}")
+
+    @contextmanager
+    def repeat_while_any(self, first: Sequence[Value]):
+        """A loop that runs while its first value, a condition, holds in some lane.
+
+        The block gets a list of the values of an iteration, and a function that takes those of the
+        next one. After the loop, the list has the last values.
+        """
+        outer, lanes = self.depth, max(value.lanes for value in first)
+        if lanes:
+            first = [self.splat(value, lanes) for value in first]
+        with self.repeat() as number:
+            state = [self.carry(value) for value in first]
+            phis = [*state]
+            self.proceed_while(number, self.any(phis[0]))
+
+            def carry(values: Sequence[Value]) -> None:
+                for phi, value in zip(phis, values, strict=True):
+                    self.carried(phi, self.splat(value, lanes) if lanes else value)
+
+            yield state, carry
+        state[:] = [Value(phi.name, phi.elem, phi.lanes, outer) for phi in phis]
+
+    def any(self, condition: Value) -> Value:
+        """Whether a condition holds in some lane."""
+        if not condition.lanes:
+            return condition
+        name = f"llvm.vector.reduce.or.{suffix('i1', condition.lanes)}"
+        self.declarations[name] = f"declare i1 @{name}({condition.type})"
+        return self.emit("i1", 0, f"call i1 @{name}({condition!r})", (condition,))
 
     def leave_if(self, condition: Value, label: str) -> None:
         """Jump to a block at the function's end."""
@@ -369,7 +399,7 @@ class Function:
             value = self.convert(value, "u8")
         size = bits_of(value.elem) // 8
         if isinstance(mask, Mask) and mask.count == 1:
-            # LLVM would store the whole word of a number that was narrowed: beyond its end.
+            # LLVM would store the whole word of a truncated value, past the end of the array.
             value, mask = self.lane(value, 0), None
         if mask is None:
             self.line(f"  store {value!r}, ptr {address.name}, align {size}")
@@ -380,7 +410,7 @@ class Function:
         self.line(f"  call void @{name}({value!r}, ptr align {size} {address.name}, {mask!r})")
 
     def prefetch(self, address: Value) -> None:
-        """Ask for memory that is read soon."""
+        """Prefetch memory that is read soon."""
         self.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
         self.line(f"  call void @llvm.prefetch.p0(ptr {address.name}, i32 0, i32 3, i32 1)")
 
@@ -400,7 +430,7 @@ class Function:
         return self.emit(value.elem, lanes, f"shufflevector {one!r}, {kind} poison, {mask}", (one,))
 
     def same_lanes(self, *values: Value) -> tuple[int, list[Value]]:
-        """Values with scalars repeated where the others are vectors."""
+        """Broadcast scalars to vectors, if any value is one; return the lanes and the values."""
         lanes = max(v.lanes for v in values)
         return lanes, [self.splat(v, lanes) for v in values] if lanes else list(values)
 
@@ -413,7 +443,7 @@ class Function:
         return self.emit(value.elem, 0, f"extractelement {value!r}, i64 {index}", (value,))
 
     def pack(self, values: Sequence[Value]) -> Value:
-        """Scalars as the lanes of one vector."""
+        """Build a vector from scalars."""
         lanes, elem = len(values), values[0].elem
         kind = vector_type(elem, lanes)
         out = Value("poison", elem, lanes)
@@ -510,7 +540,7 @@ class Function:
         return self.sub(constant(x.elem, 0), x)
 
     def muladd(self, x: Value, y: Value, z: Value) -> Value:
-        """x·y + z with one rounding or two, whichever is quicker."""
+        """x·y + z with one rounding or two, whichever is faster."""
         return self.intrinsic("fma", x, y, z) if has_fma() else self.add(self.mul(x, y), z)
 
     def fma(self, x: Value, y: Value, z: Value) -> Value:
@@ -530,11 +560,11 @@ class Function:
         part = self.sub(total, product)
         lost = self.add(self.sub(product, self.sub(total, part)), self.sub(z, part))
         out = self.add(total, self.add(lost, rest))
-        # A zero keeps its sign; and something may be infinite, or have become so in its halves.
+        # The plain result where it is zero (for the sign), or where a value or a half is infinite.
         return self.select(self.compare("gt", self.fabs(out), constant("f64", 0.0)), out, total)
 
     def _halves(self, x: Value) -> tuple[Value, Value]:
-        """An f64 as a sum of two numbers of at most 26 bits (Dekker's and Veltkamp's way)."""
+        """Split an f64 into a sum of two numbers of at most 26 bits (Veltkamp and Dekker)."""
         moved = self.mul(x, constant("f64", 2.0**27 + 1))
         high = self.sub(moved, self.sub(moved, x))
         return high, self.sub(x, high)
@@ -552,7 +582,7 @@ class Function:
         return self.emit(values[0].elem, lanes, call, values)
 
     def can_scale(self, x: Value) -> bool:
-        """Whether the machine multiplies such vectors with powers of two in one instruction."""
+        """Whether the machine scales such vectors by powers of two in one instruction."""
         return x.lanes * bits_of(x.elem) >= 512 and has("avx512f")
 
     def scale(self, x: Value, k: Value) -> Value:
@@ -611,7 +641,7 @@ class Function:
     def maximum(self, x: Value, y: Value) -> Value:
         """The greater; NaN if one is."""
         if is_float(x.elem):
-            # Which of two zeros is the greater does not matter: that costs instructions.
+            # The sign of a zero is unspecified here: ordering zeros would cost instructions.
             return self.intrinsic("maximum", x, y, flags="nsz ")
         return self.intrinsic("smax" if is_signed(x.elem) else "umax", x, y)
 
@@ -624,7 +654,7 @@ class Function:
     def bitcast(self, x: Value, elem: str) -> Value:
         """The same bits as another type of the same width."""
         if llvm_name(x.elem) == llvm_name(elem):
-            # Another type reads another number from the same bits of a constant.
+            # The number of a constant differs between types with the same bits.
             if x.constant is not None and {x.elem[0], elem[0]} <= {"i", "u"}:
                 return self.splat(constant(elem, x.constant), x.lanes)
             return Value(x.name, elem, x.lanes, x.depth)
@@ -675,7 +705,7 @@ class Function:
         bits = self.convert(self.bitcast(x, "u16"), "u32")
         if x.elem == "bf16":
             return self.bitcast(self.shl(bits, word(16)), "f32")
-        # The exponents differ by 112.  Multiplying makes subnormal numbers normal.
+        # The biases of the exponents differ by 112.  Multiplying normalises subnormal numbers.
         size = self.shl(self.and_(bits, word(0x7FFF)), word(13))
         finite = self.mul(self.bitcast(size, "f32"), constant("f32", 2.0**112))
         special = self.or_(size, word(0x7F800000))
@@ -699,15 +729,15 @@ class Function:
         drop = 16 if elem == "bf16" else 13
         odd = self.and_(self.lshr(bits, word(drop)), word(1))
         if elem == "bf16":
-            # The processor's own instruction, where there is one, makes subnormal numbers zero.
+            # The processor's own instruction, if there is one, flushes subnormal numbers to zero.
             near = self.add(self.add(bits, word(0x7FFF)), odd)
             out = self.select(self.unordered(x), self.or_(bits, word(0x400000)), near)
             return self.bitcast(self.convert(self.lshr(out, word(16)), "u16"), elem)
         size = self.and_(bits, word(0x7FFFFFFF))
-        # The exponents differ by 112; carries from rounding go into the exponent.
+        # The biases of the exponents differ by 112; a carry from rounding increments the exponent.
         normal = self.add(self.add(size, word(0xFFF - (112 << 23))), odd)
         normal = self.lshr(normal, word(13))
-        # Adding ½ leaves as many bits of a fraction as a subnormal number has.
+        # Adding ½ rounds to as many fraction bits as a subnormal number has.
         moved = self.add(self.bitcast(size, "f32"), constant("f32", 0.5))
         subnormal = self.sub(self.bitcast(moved, "u32"), word(0x3F000000))
         nan = self.or_(word(0x7E00), self.lshr(size, word(13)))
@@ -718,7 +748,7 @@ class Function:
         return self.bitcast(self.convert(self.or_(out, sign), "u16"), elem)
 
     def _rounded_to_odd(self, x: Value) -> Value:
-        """An f64 as an f32 whose last bit is 1 unless it is exact: rounding that again is right."""
+        """Round an f64 to odd in f32, so that rounding it again to a narrow float is correct."""
         near = self.convert(x, "f32")
         back = self.convert(near, "f64")
         beyond = self.compare("gt", self.fabs(back), self.fabs(x))
@@ -734,7 +764,7 @@ class Function:
         return self.emit(elem, x.lanes, f"call {kind} @{name}({x!r})", (x,))
 
     def fold(self, x: Value, combine: Callable[[Value, Value], Value]) -> Value:
-        """Combine the lanes of a vector in a fixed tree: halves with halves."""
+        """Reduce the lanes of a vector in a fixed tree: halves with halves."""
         while x.lanes > 1:
             half = x.lanes // 2
             low = self.shuffle(x, range(half))
@@ -752,7 +782,7 @@ def _half(lanes: int) -> str:
 
 
 def _folds(x: Value, elem: str) -> bool:
-    """Whether a constant's conversion is known here: Python's numbers are f64, or whole."""
+    """Whether the conversion of a constant can be folded: Python's numbers are f64 or integers."""
     if is_float(x.elem):
         return elem[0] not in "iu"
     return not is_float(elem) or abs(x.constant) <= 2**53

@@ -1,8 +1,7 @@
-"""Indices: sums of loop variables times constants, simplified by the ranges that are known.
+"""Index arithmetic: affine functions of loop variables, simplified by the ranges of these.
 
-A rule says which element of an operand it reads by computing with these: `i * 4 + j`, `i // n`,
-`i % n`.  Dividing what was multiplied together gives the parts back, so that a reshape between
-contiguous arrays costs nothing.
+A rule says which element of an operand it reads by computing with indices: `i * 4 + j`, `i // n`,
+`i % n`.  `(i * n + j) // n` simplifies to `i`, so a reshape of a contiguous array costs nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _serials = count()
 
 
 class Symbol:
-    """An integer known when the code runs, within `low` and `high` (inclusive)."""
+    """An integer that is known at run time, between `low` and `high` (inclusive)."""
 
     __slots__ = ("high", "low", "serial", "value", "vector")
 
@@ -142,7 +141,7 @@ class Index:
     def __divmod__(self, n: int) -> tuple[Index, Index]:
         if n == 1:
             return self, Index({})
-        # The part that n divides, and the rest: self = whole·n + rest.
+        # self = whole·n + rest, where n divides all terms of the first part.
         divided: dict[Symbol, int] = {}
         others: dict[Symbol, int] = {}
         for symbol, factor in self.terms.items():
@@ -172,7 +171,7 @@ class Index:
         return " + ".join([*parts, str(self.constant)])
 
 
-# Equal quotients must be one symbol, so that sums can join them again: kept on the base's symbols.
+# Equal quotients are interned, so that sums can join them again; the table is on the base's symbol.
 _quotients: dict[tuple, Quotient] = register(
     "native index: quotients", {}, bound=10_000, keyed_by="index expression, divisor, kind"
 )

@@ -1,8 +1,8 @@
 """The operations on elements, by the names of the primitives they belong to.
 
-Each is a function `(f, *values, **params)` that writes code into `f` for scalars or vectors.  A
+Each is a function `(f, *values, **params)` that emits code into `f` for scalars or vectors.  A
 complex value is a pair of real ones.  Values of the narrow float types are float32 here; `apply`
-rounds what an operation makes of them.
+rounds the results.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from namoo.engines.native.ir.math import functions
 from namoo.engines.native.ir.types import computed_in, elem_of, is_complex, is_key, is_narrow
 
 TABLE: dict[str, Callable[..., Any]] = {}
-# Operations that also know complex numbers.
+# Operations that accept complex numbers.
 COMPLEX: set[str] = set()
 # Operations whose code depends on the result type: they get it as `elem`, and round themselves.
 TYPED = {"convert", "integer_pow", "nextafter"}
-# Operations whose results are operands, or integers that the type of the operands can represent.
+# Operations whose results need no rounding: operands, or integers that the type can represent.
 EXACT = {"abs", "ceil", "clamp", "floor", "max", "min", "neg", "round", "select_n", "sign"}
 _COSTS: dict[str, int] = {}
 
 
 def operation(*names: str, complex: bool = False, cost: int = 1):
-    """Enter a function under the names of its primitives."""
+    """Register a function under the names of its primitives."""
 
     def enter(fun):
         for name in names:
@@ -52,7 +52,7 @@ def operation(*names: str, complex: bool = False, cost: int = 1):
 
 @cached("native ops: accepted types", bound=4096, keyed_by="operation, element types")
 def accepts(name: str, *dtypes: np.dtype) -> bool:
-    """Whether an operation is known for these types."""
+    """Whether there is an operation of this name for these types."""
     elems = [elem_of(d) for d in dtypes]
     if not all(elems) or any(map(is_key, elems)):
         return all(elems) and name in ("select_n", "eq", "ne")
@@ -60,7 +60,7 @@ def accepts(name: str, *dtypes: np.dtype) -> bool:
 
 
 def cost(name: str) -> int:
-    """About how many instructions an operation is."""
+    """About how many instructions an operation takes."""
     return _COSTS[name]
 
 
@@ -73,7 +73,7 @@ def apply(f: Function, name: str, values: list[Any], elem: str, params: dict[str
 
 
 def rounded(f: Function, x: Any, elem: str) -> Any:
-    """A value as its type has it: narrow floats, which are computed in f32, lose digits."""
+    """Round a value to its type: narrow floats are computed in f32."""
     return f.convert(f.convert(x, elem), "f32") if is_narrow(elem) else x
 
 
@@ -118,7 +118,7 @@ def div(f: Function, x, y):
 
 
 def _safe(f, divide, x, y, zero, by_minus_one):
-    """Integer division where the divisor may be 0, or -1: machines trap on both."""
+    """Integer division by any divisor: processors trap on 0, and on the least integer by -1."""
     bad = zero
     if is_signed(x.elem):
         minus = f.compare("eq", y, number(y, -1))
@@ -258,7 +258,7 @@ def select_n(f: Function, which, *cases):
 
 
 def choose(f: Function, condition, x, y):
-    """`select`, of complex values and keys too."""
+    """`select` for values that may be complex, or keys."""
     if isinstance(x, tuple):
         return tuple(f.select(condition, a, b) for a, b in zip(x, y, strict=True))
     return f.select(condition, x, y)
@@ -271,7 +271,7 @@ for _name, _method in (("and", "and_"), ("or", "or_"), ("xor", "xor"), ("not", "
 
 def _shift(method, fill):
     def run(f: Function, x, y):
-        # By the width or more, or by a negative number, every bit is shifted out.
+        # A shift by the width or more, or by a negative number, shifts every bit out.
         width = bits_of(x.elem)
         count = f.bitcast(y, f"u{width}")
         near = f.compare("lt", count, number(count, width))
@@ -314,7 +314,7 @@ def nextafter(f: Function, x, y, *, elem: str):
         return f.convert(f.bitcast(pattern, elem), x.elem)
 
     at = f.bitcast(f.convert(x, elem), bits)
-    # Away from zero the pattern grows by one, towards it it shrinks; from zero, to the least.
+    # Away from zero the bits increase by one, towards it they decrease; from zero, the least float.
     up = f.compare("eq", f.compare("lt", x, y), f.compare("gt", x, number(x, 0)))
     moved = as_number(f.add(at, f.select(up, constant(bits, 1), constant(bits, -1))))
     least = f.intrinsic("copysign", as_number(constant(bits, 1)), y)
@@ -325,7 +325,7 @@ def nextafter(f: Function, x, y, *, elem: str):
 
 @operation("convert", complex=True)
 def convert(f: Function, x, *, elem: str):
-    """To another type; real parts of complex values where the result is real."""
+    """Convert to another type; of complex values the real part, if the result is real."""
     if is_complex(elem):
         part = {"c64": "f32", "c128": "f64"}[elem]
         if isinstance(x, tuple):

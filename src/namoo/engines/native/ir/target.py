@@ -1,5 +1,5 @@
-"""The processor that code is made for: the one at hand, an older one of its kind, or another kind,
-for which code can be made but not run."""
+"""The target processor: this one, an older one of its architecture, or another architecture, for
+which code can be compiled but not run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROCESSORS = {
 }
 """The processors that can be chosen, with the features that the engine uses.
 
-The names are LLVM's, which ends the process at an unknown one.
+The names are LLVM's, which aborts the process for an unknown one.
 """
 
 _TRIPLES = {
@@ -36,10 +36,10 @@ _TRIPLES = {
 
 
 def chosen() -> str:
-    """The processor that `NAMOO_TARGET_CPU` names, or nothing.
+    """The processor that `NAMOO_TARGET_CPU` names, or an empty string.
 
     Raises:
-      ValueError: it names one that is not in the table.
+        ValueError: it names one that is not in the table.
     """
     name = os.environ.get("NAMOO_TARGET_CPU", "").strip()
     if name and name not in PROCESSORS:
@@ -58,7 +58,7 @@ def for_llvm() -> tuple[str, str]:
 
 
 def triple() -> str:
-    """The architecture and the system in LLVM's words, if they are chosen; else nothing."""
+    """LLVM's target triple, if the user chose a processor; else an empty string."""
     return _TRIPLES.get(chosen(), "")
 
 

@@ -27,7 +27,7 @@ def elem_of(dtype: Any) -> str:
     """The element type of a dtype; empty if the engine has none."""
     elem = _ELEMS.get(dtype)
     if elem is None:
-        # A random key is as many words: "w2".
+        # A random key of n words is "wn", such as "w2".
         known = of_numpy(dtype) if isinstance(dtype, np.dtype) else dtype
         elem = f"w{known.itemsize // 4}" if isinstance(known, KeyDType) else ""
     return elem
@@ -52,7 +52,7 @@ def is_compound(elem: str) -> bool:
 
 
 def part_of(elem: str) -> str:
-    """The type of the real part of a complex type, of a key's words; another type is its own."""
+    """The type of the parts of a complex number or of a key; other types are their own parts."""
     return "u32" if is_key(elem) else {"c64": "f32", "c128": "f64"}.get(elem, elem)
 
 
@@ -62,12 +62,12 @@ def parts(elem: str) -> int:
 
 
 def computed_in(elem: str) -> str:
-    """The type that values have while they are computed with: narrow floats are widened."""
+    """The type that values are computed in: narrow floats are widened."""
     return "f32" if is_narrow(elem) else elem
 
 
 def is_narrow(elem: str) -> bool:
-    """Whether it is a float of 16 bits: computed with in f32, and rounded after each operation."""
+    """Whether it is a 16-bit float, which is computed in f32 and rounded after each operation."""
     return elem in ("f16", "bf16")
 
 

@@ -129,7 +129,7 @@ class Number:
 
     def at_least(self, bound: float) -> Number:
         """The greater of both; NaN stays NaN."""
-        # In this order it is one instruction on x86, whose `max` gives the second operand for NaN.
+        # In this order it is one instruction on x86: `max` returns the second operand for NaN.
         low = self.like(bound)
         return where(low > self, low, self)
 
@@ -157,7 +157,7 @@ def muladd(x: Number, y: Number | float, z: Number | float) -> Number:
 
 
 def horner(x: Number, coefficients: Sequence[float]) -> Number:
-    """A polynomial; the coefficient of the lowest power stands first."""
+    """A polynomial, with the coefficient of the lowest power first."""
     *rest, last = coefficients
     total = x.like(last)
     for c in reversed(rest):
@@ -166,7 +166,7 @@ def horner(x: Number, coefficients: Sequence[float]) -> Number:
 
 
 def vector_rule(rule: Callable[..., Number]) -> Rule:
-    """A rule of Numbers as one of the builder's values."""
+    """Make a rule on `Value` of a rule on `Number`."""
 
     @functools.wraps(rule)
     def write(f: Function, *xs: Value, **params) -> Value:
@@ -194,7 +194,7 @@ def through_double(rule: Callable[..., Number]) -> Callable[..., Number]:
 def nearest(x: Number, factor: float, offset: int = 0) -> tuple[Number, Number]:
     """The integer k nearest to x·factor, as a float and, plus `offset`, in the low bits of an int.
 
-    Adding 1.5·2ⁿ, n the bits of a fraction, leaves no room for one: rounding makes an integer.
+    Adding 1.5·2ⁿ, where n is the number of fraction bits, rounds to an integer.
     """
     anchor = 1.5 * 2.0 ** FRACTION[x.elem] + offset
     moved = muladd(x, factor, anchor)
@@ -227,10 +227,10 @@ def power_of_two(bits: Number) -> Number:
 
 
 def scaled(y: Number, k: Number, bits: Number) -> Number:
-    """y·2ᵏ, right from below the subnormals to infinity.
+    """y·2ᵏ, correct from below the subnormals to infinity.
 
-    For machines without an instruction for that, the low bits of an integer hold k plus twice the
-    bias: there are two factors of half the exponent.
+    On machines without an instruction for it, it is a product with two powers of half the exponent:
+    the low bits of the integer `bits` hold k plus twice the bias.
     """
     if y.f.can_scale(y.value):
         return Number(y.f, y.f.scale(y.value, k.value))

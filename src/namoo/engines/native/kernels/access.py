@@ -1,4 +1,4 @@
-"""Which elements a root reads: found by generating its code with symbolic indices."""
+"""Access patterns: which elements a root reads, found by probing its code with symbolic indices."""
 
 from __future__ import annotations
 

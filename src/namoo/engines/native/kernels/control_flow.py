@@ -1,8 +1,8 @@
-"""Control flow: scans, while loops and choices as native code.
+"""Control flow: scans, while loops and conditionals as native code.
 
 A body whose values are all small runs in *registers*: each element is an SSA value, carried from
-iteration to iteration, and only the stacked results are stored. Other bodies are plans of kernels,
-run in each iteration; their carry is in two buffers that swap.
+iteration to iteration, and only stacked results are stored. Other bodies are plans of kernels that
+run in each iteration; their carry is double-buffered.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from namoo.analysis.dead_code import has_checks
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
 from namoo.engines.native import tuning
 from namoo.engines.native.fuse.groups import fuse
@@ -31,8 +32,7 @@ from namoo.engines.native.graph.node import (
 from namoo.engines.native.graph.simplify import simplify
 from namoo.engines.native.ir.function import Function, Value, constant, storage
 from namoo.engines.native.ir.index import Index, ravel, unravel
-from namoo.engines.native.ir.types import part_of, parts
-from namoo.engines.native.kernels.element_codegen import Place, Writer
+from namoo.engines.native.kernels.element_codegen import Place, Writer, on_stack
 from namoo.engines.native.memory.arena import Plan, aligned, allocate
 from namoo.engines.native.verify import run_passes
 
@@ -54,7 +54,8 @@ class Body:
         given += inputs[len(given) :]
         emitter.graph.outputs = emitter.inline(closed, given)
         self.graph = emitter.graph
-        self.strict = emitter.strict
+        self.counted = emitter.strict or has_checks(closed.jaxpr)
+        """Whether errors inside name the iteration."""
         self.inputs = inputs
         self.consts = [parent.const(value) for _, value in emitter.graph.consts]
         """Constant arrays of the program: operands of the step."""
@@ -69,7 +70,7 @@ class Body:
         self.graph.donated = {j: i for i, j in enumerate(inputs)}
 
     def origins(self) -> list[int | None]:
-        """The input that each output begins as, if steps overwrite it one after another."""
+        """For each output, the input whose buffer a chain of overwriting steps starts from."""
         numbers = {node: i for i, node in enumerate(self.inputs)}
         out = []
         for node in self.graph.outputs:
@@ -84,7 +85,7 @@ class Body:
 
     @functools.cached_property
     def plan(self) -> Plan:
-        """The program's kernels and their memory, where it does not fit into registers."""
+        """The kernels of a body that does not fit into registers, and their memory."""
         return run_passes((simplify, fuse, schedule, allocate), self.graph)
 
     def small(self) -> bool:
@@ -92,7 +93,7 @@ class Body:
         return self.work() <= tuning.REGISTER_WORK
 
     def work(self) -> int:
-        """About how many operations it is, unrolled; more than the limit if an array is large."""
+        """About how many operations it takes, unrolled; above the limit if an array is large."""
         total = 0
         for node in self.graph.nodes:
             if node.kind in (INPUT, LITERAL):
@@ -100,7 +101,7 @@ class Body:
             if not node.elem or node.size > tuning.REGISTER_ELEMENTS and not _is_view(node):
                 return tuning.REGISTER_WORK + 1
             if node.kind is CALL:
-                if not isinstance(node.data, ControlStep) or not node.data.small():
+                if not node.data.small():
                     return tuning.REGISTER_WORK + 1
                 total += node.data.work()
                 continue
@@ -147,9 +148,9 @@ class Registers(Writer):
         return self.load(self._spilled(node, array), unravel(position, node.shape))
 
     def _spilled(self, node: Node, array: list[Any]) -> Place:
-        """Store an array, for elements at computed indices."""
+        """Spill an array to the stack, so that elements at computed indices can be loaded."""
         f = self.f
-        place = _on_stack(f, node.elem, node.shape)
+        place = on_stack(f, node.elem, node.shape)
         key = (self, "spilled", node)
         known = f.levels[-1].memo.get(key)
         if known is not None:
@@ -186,15 +187,6 @@ class Registers(Writer):
                     continue
                 self.arrays[node] = self.array(node)
         return [self.array(node) for node in self.graph.outputs]
-
-
-def _on_stack(f: Function, elem: str, shape: tuple[int, ...]) -> Place:
-    """Memory on the stack."""
-    part = part_of(elem)
-    count = math.prod(shape) * parts(elem)
-    name = f.fresh()
-    f.line(f"  {name} = alloca [{max(count, 1)} x {storage(part)}], align 64", 0)
-    return Place(Value(name, "ptr"), elem, shape)
 
 
 def _map(fun, array: list[Any]) -> list[Any]:
@@ -297,7 +289,7 @@ class ScanStep(ControlStep):
         return self.length * operations(self.body.graph)
 
     def work(self) -> int:
-        # Within registers of another body, stacked arrays would have to be there too.
+        # Inside another body in registers, the stacked arrays would be in registers, too.
         return tuning.REGISTER_WORK + 1 if self.length > 8 else self.length * self.body.work()
 
     def in_registers(self, driver, operands, outer, nodes):
@@ -323,7 +315,8 @@ class ScanStep(ControlStep):
                 step = f.mul(i, constant("i64", node.nbytes))
                 pointer = f.offset(place.pointer, step, "i8")
                 w.places[node] = Place(pointer, node.elem, node.shape)
-            outs = w.run()
+            with driver.iteration("scan", i):
+                outs = w.run()
             for (node, place), array in zip(self.stacked(), outs[self.n_carry :], strict=True):
                 step = f.mul(i, constant("i64", node.nbytes))
                 pointer = f.offset(place, step, "i8")
@@ -356,7 +349,8 @@ class ScanStep(ControlStep):
                     w.places[node] = Place(pointer, node.elem, node.shape)
                 else:
                     w.arrays[node] = array[i * node.size : (i + 1) * node.size]
-            outs = w.run()
+            with driver.iteration("scan", constant("i64", i)):
+                outs = w.run()
             carry, turns[i] = outs[: self.n_carry], outs[self.n_carry :]
         stacks = [
             [v for turn in turns for v in turn[j]]
@@ -443,7 +437,7 @@ class ScanStep(ControlStep):
 
     @staticmethod
     def _aside(driver, source: Value, target: Value, spare: Value, node: Node) -> Value:
-        """Where the first iteration reads: a copy, if its input aliases its output."""
+        """The pointer that the first iteration reads: to a copy, if input and output alias."""
         f = driver.f
         there = f.emit_here("i1", 0, f"icmp eq ptr {target.name}, {source.name}")
         with f.branch(there):
@@ -497,9 +491,14 @@ class WhileStep(ControlStep):
         with f.repeat() as number, driver.stoppable(self.eqn):
             driver.work += self.work()
             phis = [_map(f.carry, array) for array in init]
-            ((go,),) = written(self.condition, cc, cn, phis, cond_arrays, cond_nodes)
-            f.proceed_while(number, go)
-            news = written(self.body, bc, bn, phis, body_arrays, body_nodes)
+            turn = constant("i64", 0)
+            if self.body.counted:
+                turn = f.carry(turn)
+                f.carried(turn, f.add(turn, constant("i64", 1)))
+            with driver.iteration("while", turn):
+                ((go,),) = written(self.condition, cc, cn, phis, cond_arrays, cond_nodes)
+                f.proceed_while(number, go)
+                news = written(self.body, bc, bn, phis, body_arrays, body_nodes)
             for phi, new in zip(phis, news, strict=True):
                 _carried(f, phi, new)
         depth = f.depth
@@ -543,7 +542,7 @@ class WhileStep(ControlStep):
                 f.carried(now[-1], following[-1])
                 f.carried(following[-1], now[-1])
             turn = constant("i64", 0)
-            if self.body.strict:
+            if self.body.counted:
                 turn = f.carry(turn)
                 f.carried(turn, f.add(turn, constant("i64", 1)))
             with driver.iteration("while", turn):
@@ -571,7 +570,7 @@ class CondStep(ControlStep):
             for j, (i, *others) in enumerate(zip(*origins, strict=True))
             if i is not None and all(i == other for other in others)
         }
-        """The input that all branches turn into the same output, step by step."""
+        """For each output, the input that every branch transforms into it in place."""
         for body in bodies:
             body.graph.donated = self.replaced
 
@@ -603,7 +602,7 @@ class CondStep(ControlStep):
         f = driver.f
         n = len(self.bodies[0].inputs)
         ((index,), *_) = operands
-        places = [_on_stack(f, x.elem, x.shape) for x in self.bodies[0].graph.outputs]
+        places = [on_stack(f, x.elem, x.shape) for x in self.bodies[0].graph.outputs]
         for number, (body, holds) in enumerate(
             zip(self.bodies, self._conditions(f, index), strict=True)
         ):
@@ -667,7 +666,7 @@ def while_loop(emit: Emitter, operands, cond_jaxpr, body_jaxpr, n_cond, n_body) 
 
 
 def cond(emit: Emitter, index: Node, operands, branches) -> list[Node]:
-    """A conditional as a step; a known index is inlined."""
+    """A conditional as a step; with a literal index, the branch is inlined."""
     if index.kind is LITERAL:
         number = min(max(int(index.data), 0), len(branches) - 1)
         return emit.inline(branches[number], operands)

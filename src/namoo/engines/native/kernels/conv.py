@@ -1,8 +1,7 @@
-"""Convolutions as products: windows are not copied, they are axes with strides.
+"""Convolutions as products: windows are not copied (no im2col), they are axes with strides.
 
-y[n, o, p] = Σ x[n, c, p·stride + k·step] · w[o, c, k] over c and k, where x has its padding: each
-index of the sum is an axis of x, of w, of y, or of two of them.  Any such axis can be the vector's:
-the output features, where they are neighbours in the result, or its last spatial axis.
+y[n, o, p] = Σ x[n, c, p·stride + k·step] · w[o, c, k] over c and k, with x padded.  Vectors run
+along the output features if these are contiguous in the result, or along its last spatial axis.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Window(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """One spatial axis of a convolution with gaps, as one without: see `Convolution.spread`."""
+    """One spatial axis of a dilated input, as one without dilation: see `Convolution.spread`."""
 
     window: Window
     classes: int
@@ -120,7 +119,7 @@ class Convolution:
                     cost += rows * self.outs * tuning.SCATTERED_STORE
                 choices.append((cost, i))
         cost, chosen = min(choices)
-        # A vector that is nearly empty is worse than sums along other axes.
+        # A vector with few lanes in use is slower than sums along other axes.
         if cost > 6 * rows * self.outs * terms / lanes:
             return self.sums_of_products(x)
         return self.product(x, chosen)
@@ -207,11 +206,11 @@ class Convolution:
         return self._in_parts(operands, (*parts, ordered(inner, "right")), shape)
 
     def spread(self):
-        """A convolution of an input with gaps, without ever multiplying by the zeros in them.
+        """A convolution of a dilated input, without multiplying by the zeros in its gaps.
 
-        Results that stand `gap` apart see the same elements of the kernel, and all others meet
-        zeros: the kernel is cut into so many classes of elements, each of them for one class of
-        results.
+        Results that are `gap` apart are products with the same elements of the kernel; the other
+        elements meet zeros.  So the kernel is divided into `gap` classes of elements, one for each
+        class of results.
         """
         emit, w, rank = self.emit, self.w, len(self.windows)
         cuts = [_spread(window) for window in self.windows]
@@ -276,7 +275,7 @@ class Convolution:
         return w, [strides[places[i]] for i in self.rhs]
 
     def _in_parts(self, operands, axes, shape):
-        """A product whose sums are split where they are few and long."""
+        """A product; its sums are split if they are few and long."""
         emit, elem = self.emit, self.x.elem
         batch, rows, columns, inner = axes
         results = length(batch) * length(rows) * columns.size

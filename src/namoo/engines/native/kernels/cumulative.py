@@ -1,7 +1,7 @@
 """Running sums, products, extremes and log-sums along an axis.
 
-Along the last axis a vector is combined with itself, shifted by 1, 2, 4, … lanes, and then with
-all that came before it; along another axis the lanes are neighbours across it.
+Along the last axis, a vector is combined with itself shifted by 1, 2, 4, … lanes, and then with the
+total of all earlier vectors. Along another axis, vectors run across it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from namoo.engines.native.kernels.routine import Routine, integer
 if TYPE_CHECKING:
     from namoo.engines.native.kernels.emitter import Emitter
 
-# A sum of n terms one after the other loses log₁₀(n) digits; in the wider type it loses none.
+# A sequential sum of n terms loses up to log₁₀(n) digits; in the wider type none of the result's.
 _WIDE_SUMS = {"f32": "f64", "c64": "c128"}
 
 
@@ -41,7 +41,7 @@ class Kind:
     def __init__(self, name: str, node: Node):
         elem = node.elem
         self.in_order = False
-        """Whether elements must be combined one by one: 0 times an overflow is not 0."""
+        """Whether elements must be combined in order: 0 times a product that overflowed is NaN."""
         self.combine: Callable[[Function, Any, Any], Any]
         if name == "logsumexp":
             self.elem, identity, self.combine = "f64", -math.inf, log_sum
@@ -66,7 +66,7 @@ def _flat(value: Any) -> tuple[Value, ...]:
 class Cumulative(Routine):
     """Combine the elements up to each index; `name` is an operation of `ops` or "logsumexp"."""
 
-    takes_over = {0: 0}  # what is written has been read
+    takes_over = {0: 0}  # each element is read before it is written
 
     def __init__(self, x: Node, axis: int, reverse: bool, name: str):
         self.axis, self.reverse, self.name = axis, reverse, name
@@ -75,7 +75,7 @@ class Cumulative(Routine):
         self.outer = math.prod(x.shape[:axis])
         self.inner = math.prod(x.shape[axis + 1 :])
         if self.inner > 1:
-            # Whole lines of memory, even where that is more than a vector of the wide type.
+            # Whole cache lines, even if that is more than a vector of the wide type.
             lanes = min(routine.lanes_of(x.elem), 1 << (self.inner - 1).bit_length())
             self.units = self.outer * -(-self.inner // lanes)
         else:
@@ -128,7 +128,7 @@ class Row:
         self.kind, self.lanes, self.reverse = kind, lanes, reverse
 
     def write(self, f: Function, source: Place, target: Place, base: Value, n: int, before: Any):
-        """Scan `n` elements from `base` on, after those whose total is `before`."""
+        """Scan `n` elements from `base` on; `before` is the total of the elements before."""
         kind, lanes = self.kind, self.lanes
         vectors = 0 if kind.in_order or isinstance(before, tuple) else n // lanes
         total = before
@@ -151,7 +151,7 @@ class Row:
             out = ops.convert(f, whole, elem=target.elem)
             routine.write(f, target.pointer, target.elem, position, out)
             last = 0 if self.reverse else lanes - 1
-            # Not the last lane of `whole`: so iterations are linked by one operation only.
+            # Not the last lane of `whole`: the dependency between iterations is one operation.
             return kind.combine(f, carry, f.shuffle(value, [last] * lanes))
 
         if turns:

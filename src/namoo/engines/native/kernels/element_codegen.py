@@ -1,11 +1,12 @@
 """Code for single elements: computes, loads and stores the elements of nodes.
 
-A `Writer` emits into one function. With lanes, the innermost loop variable stands for that many
-consecutive indices, and the values that are loaded, computed and stored are vectors.
+A `Writer` emits into one function. If it has lanes, the vectorised loop variable represents that
+many consecutive indices, and values are vectors.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ from namoo.engines.native.kernels.vector_axis import windows
 
 
 class Place:
-    """A node in memory: a pointer, and how many leading indices it ignores."""
+    """A node in memory: a pointer, its type, and how many leading indices are ignored."""
 
     __slots__ = ("elem", "pointer", "shape", "skip")
 
@@ -49,7 +50,7 @@ class Place:
         self.skip = skip
 
     def position(self, index: Sequence[Index]) -> Index:
-        """The element's number in memory."""
+        """The offset of an element, in elements."""
         return ravel(index[self.skip :], self.shape)
 
 
@@ -115,7 +116,7 @@ class Writer:
                 return constant(
                     "i64", base.constant % n if symbol.remainder else base.constant // n
                 )
-            if low < 0:  # make it positive: the quotient of a shifted number is shifted
+            if low < 0:  # shift it to be nonnegative, and the quotient back
                 shift = -(low // n)
                 base = f.add(base, constant("i64", shift * n))
                 high += shift * n
@@ -137,7 +138,7 @@ class Writer:
         return ops.choose(self.f, condition, x, y)
 
     def start(self, node: Node, last: int) -> Index:
-        """A scalar node as the start of a slice: moved into [0, last]."""
+        """A scalar node as the start of a slice, clamped to [0, last]."""
         if last == 0:
             return Index.of(0)
         value = self.f.convert(self.at(node, []), "i64")
@@ -181,7 +182,7 @@ class Writer:
         return self.symbol(value, low, high)
 
     def _vector_step(self, position: Index) -> int | None:
-        """By how much the position grows from lane to lane; None where that is irregular."""
+        """The stride of the position from lane to lane; None if it is not constant."""
         step = 0
         for symbol, factor in position.terms.items():
             if symbol.vector:
@@ -240,7 +241,7 @@ class Writer:
         return self.mask.count if isinstance(self.mask, Mask) else self.lanes
 
     def _offsets(self, index: Index) -> list[int] | None:
-        """By how much the index of each lane differs from the first one's; None if unknown."""
+        """The index of each lane relative to that of the first lane; None if unknown."""
         out = [0] * self.lanes
         for symbol, factor in index.terms.items():
             if symbol.vector:
@@ -251,7 +252,7 @@ class Writer:
         return out
 
     def _steps(self, symbol: Symbol) -> list[int] | None:
-        """The value of a symbol in each lane, less that in the first one; None if unknown."""
+        """The value of a symbol in each lane relative to the first lane; None if unknown."""
         if isinstance(symbol, Loop):
             return [*range(self.lanes)]
         if not isinstance(symbol, Quotient):
@@ -273,9 +274,9 @@ class Writer:
         return [v - values[0] for v in values]
 
     def _shuffled(self, pointer: Value, elem: str, position: Index, offsets: list[int]):
-        """Elements at known distances, from a few vectors; None if those would be many.
+        """Load elements at known offsets by shuffling a few vectors; None if these were too many.
 
-        Nothing beyond the first and the last element is touched.
+        No memory outside the range from the first to the last element is touched.
         """
         f, n, wide = self.f, self.lanes, tuning.VECTOR_BYTES // size_of(elem)
         pieces: list[Value] = []
@@ -387,7 +388,7 @@ class Writer:
 def _selected(
     f: Function, loaded: list[Value], covers: list[tuple[int, int]], used: list[int], lanes: int
 ) -> Value:
-    """A vector of elements at some offsets, from vectors that cover these."""
+    """Shuffle elements at some offsets out of vectors that cover them."""
     places = [
         next((w, o - at) for w, (at, n) in enumerate(covers) if 0 <= o - at < n) for o in used
     ]
@@ -404,7 +405,7 @@ def _selected(
 
 
 class Ahead(Writer):
-    """Computes addresses, and prefetches those that depend on data."""
+    """Computes addresses, and prefetches the data-dependent ones."""
 
     def _load(self, pointer, elem, position):
         if all(type(s) is not Symbol for s in position.terms):
@@ -439,8 +440,8 @@ def _depth(value: Any) -> int:
     return value.depth
 
 
-class Nowhere(Function):
-    """A function that discards its instructions, for probing which elements a kernel reads."""
+class DiscardedFunction(Function):
+    """A function whose instructions are discarded, for probing which elements a kernel reads."""
 
     def emit(self, elem, lanes, text, operands):
         return Value("%", elem, lanes)
@@ -453,7 +454,7 @@ class Probe(Writer):
     """Records the positions that are loaded."""
 
     def __init__(self, places):
-        super().__init__(Nowhere("probe", ()), places)
+        super().__init__(DiscardedFunction("probe", ()), places)
         self.positions: list[Index] = []
         self.sizes: list[int] = []
         """Bytes of an element, for each of the positions."""
@@ -463,7 +464,7 @@ class Probe(Writer):
         mapped = node.kind is COMPUTE and node.key[0] == "map"
         if not mapped or node in self.registers or node in self.places:
             return super().at(node, index)
-        # Its value does not matter: it reads its operands at its own index.
+        # Only what it reads matters: its operands, at its own index.
         key = (node, *[i.key() for i in index])
         if key not in self.mapped:
             for x in node.operands:
@@ -482,3 +483,12 @@ def _unknown(elem: str) -> Any:
     if is_compound(elem):
         return (Value("%", part_of(elem)),) * parts(elem)
     return Value("%", computed_in(elem))
+
+
+def on_stack(f: Function, elem: str, shape: tuple[int, ...]) -> Place:
+    """Memory on the stack."""
+    part = part_of(elem)
+    count = math.prod(shape) * parts(elem)
+    name = f.fresh()
+    f.line(f"  {name} = alloca [{max(count, 1)} x {storage(part)}], align 64", 0)
+    return Place(Value(name, "ptr"), elem, shape)

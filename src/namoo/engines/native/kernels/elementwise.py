@@ -4,8 +4,8 @@ The space has *outer* axes, whose points are independent, and *inner* ones, alon
 run. Without reductions all axes are outer. With them, a kernel is a sequence of stages for each
 outer point: a value that needs the sum of a row is computed in the stage after that sum.
 
-Loads and stores are analysed first, with one variable for each axis. Axes that are contiguous in
-all of them become one loop; the axis along which most are contiguous becomes the vector.
+Loads and stores are analysed first, with one symbol for each axis. Axes that are contiguous in all
+of them become one loop; `vector_axis` chooses the loop that is vectorised.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class KernelEmitter:
         """Lanes of one register."""
         self.slow = max((n.cost for n in computed), default=0) >= tuning.SLOW_FUNCTION
         self.late = self._late_roots()
-        """Roots that are computed of the sums of many rows at once, if vectors run along rows."""
+        """Roots computed from row sums, for a vector of rows at once, if vectors run along rows."""
         self.registers = 1
         """How many registers a vector takes."""
         self.tiled: int | None = None
@@ -115,8 +115,8 @@ class KernelEmitter:
         axes = node.data.axes
         return [next(i) if d in axes else next(o) for d in range(len(node.operands[0].shape))]
 
-    def _look(self) -> tuple[list[Index], list[int], list[Index], list[Symbol]]:
-        """Positions and sizes of loads, positions of stores, in terms of one symbol an axis."""
+    def _accesses(self) -> tuple[list[Index], list[int], list[Index], list[Symbol]]:
+        """Positions and sizes of loads, positions of stores, and the symbol of each axis."""
         nowhere = Value("%p", "ptr")
         places = {n: Place(nowhere, n.elem, n.shape) for n in self.spec.inputs}
         probe = Probe(places)
@@ -178,10 +178,10 @@ class KernelEmitter:
         return choose(work, groups, self._width)
 
     def _across(self, outer, loads, bytes_loaded, symbols) -> int | None:
-        """The group along which loads are contiguous that are far apart along the vector.
+        """The group along which loads are contiguous whose lanes are far apart in memory.
 
-        The other elements of a cache line that such a load brings belong to other rows of the
-        result. They are computed before the line is evicted: there are loops over tiles.
+        Each such load fetches a cache line whose other elements belong to other rows of the result.
+        Loops over tiles use them before the line is evicted.
         """
         *others, vector = outer
         if self.sizes[vector] < tuning.L1_LINES:
@@ -195,14 +195,14 @@ class KernelEmitter:
                     0 < near < tuning.CACHE_LINE <= far
                     and self.sizes[g] * near >= tuning.CACHE_LINE
                 ):
-                    # Lines that are whole pages apart compete for the same cache set.
+                    # Lines that are a multiple of a page apart map to the same cache set.
                     self.tile_width = 1 if far % tuning.PAGE == 0 else tuning.CACHE_LINE
                     return g
         return None
 
     def emit(self) -> Kernel:
         spec = self.spec
-        loads, bytes_loaded, stores, symbols = self._look()
+        loads, bytes_loaded, stores, symbols = self._accesses()
         groups = self._merge(loads + stores, symbols)
         groups, vector, width, self.copies = self._choose(groups, loads, stores, symbols)
         sizes = [math.prod(spec.space[a] for a in group) for group in groups]
@@ -238,7 +238,7 @@ class KernelEmitter:
         alone = not inner and not self.copies
         if vector is not None and len(outer) > 1 and outer[-1] == vector and alone:
             along = symbols[groups[vector][-1]]
-            if any(_wanders(p) and p.terms.get(along) == 1 for p in loads):
+            if any(_is_random_access(p) and p.terms.get(along) == 1 for p in loads):
                 self.ahead = Ahead(f, self.w.places)
                 self.ahead.lanes = self.lanes
         self.units = 1
@@ -257,11 +257,10 @@ class KernelEmitter:
         return seen
 
     def _width(self, size: int, columns: bool) -> Width:
-        """How wide vectors are, for an axis of this size: several registers where that pays.
+        """The width of vectors along an axis of some size: several registers if that is faster.
 
-        Sums over the leading axes (`columns`) read a short piece of every row, so the pieces should
-        be long; functions of many steps wait for one another, so two vectors should be under way at
-        once.
+        Sums over the leading axes (`columns`) read a piece of every row, which should be long.
+        Functions with long dependency chains are latency-bound, so two vectors should be in flight.
         """
         lanes = self.widest_vector
         while lanes // 2 >= size and lanes > 2:
@@ -330,13 +329,13 @@ class KernelEmitter:
         return {r for r in self.spec.roots if r.kind is REDUCE or r.shape == self.spec.space}
 
     def _late_roots(self) -> list[Node]:
-        """The roots of one value a row that nothing along the row needs."""
+        """The roots with one value per row that nothing along the row reads."""
         swept = self._swept()
         early = _reached(swept, set(self.spec.inputs)) if self.reduces else set()
         return [r for r in self.spec.roots if self.reduces and r not in swept and r not in early]
 
     def _finishes_together(self, g: int) -> bool:
-        """Whether the sums of several rows are kept, and what follows is computed as a vector."""
+        """Whether the sums of several rows are collected, and late roots computed as vectors."""
         needed = {*self.late, *_reached(set(self.late), set(self.spec.inputs))}
         rows = math.prod(self.spec.space[: self.spec.split])
         return (
@@ -349,7 +348,7 @@ class KernelEmitter:
         )
 
     def _blocks(self, g: int, inner: list[int], first: bool) -> None:
-        """A loop over as many rows at a time as a vector has lanes: late roots are vectors."""
+        """A loop over blocks of as many rows as a vector has lanes: late roots are vectors."""
         f, w, n, lanes = self.f, self.w, self.sizes[g], self.widest_vector
         blocks = -(-n // lanes)
         begin, end = constant("i64", 0), constant("i64", blocks)
@@ -381,7 +380,7 @@ class KernelEmitter:
             w.lanes, w.mask = wide, None
 
     def _set_aside(self, value: Any, row: Value, lanes: int) -> Callable[[], Any]:
-        """Store the value of a row on the stack; the result reads those of all rows."""
+        """Store the value of a row on the stack; the returned function loads those of all rows."""
         f = self.f
         if isinstance(value, tuple):
             parts = [self._set_aside(v, row, lanes) for v in value]
@@ -392,7 +391,7 @@ class KernelEmitter:
         return lambda: f.load(Value(name, "ptr", 0, f.depth), value.elem, lanes)
 
     def _joined(self, g: int, first: bool) -> None:
-        """A loop over two joined axes: its body is as many vectors as the pattern takes."""
+        """A loop over two joined axes: its body is one period of the pattern, in vectors."""
         f, n, lanes = self.f, self.sizes[g], self.lanes
         block = lanes * self.copies
         blocks, rest = divmod(n, block)
@@ -424,7 +423,7 @@ class KernelEmitter:
                 vectors(Index.of(n - rest), rest)
 
     def _tiles(self, first: bool) -> None:
-        """The last two loops in tiles, each of which touches a few cache lines."""
+        """The last two loops, tiled so that a tile touches few cache lines."""
         f, g, vector = self.f, self.tiled, self.vector_group
         assert g is not None and vector is not None
         rows, columns, lanes = self.sizes[g], self.sizes[vector], self.lanes
@@ -468,7 +467,7 @@ class KernelEmitter:
         return out
 
     def _row(self, inner: list[int], later: Collection[Node] = ()) -> None:
-        """All stages of one outer point, or of a vector of them, without the roots in `later`."""
+        """All stages of one outer point, or of a vector of points, except the roots in `later`."""
         spec, w = self.spec, self.w
         w.registers = {}
         for node in [n for n in w.places if n not in spec.inputs]:
@@ -486,7 +485,7 @@ class KernelEmitter:
     def _outer_points(self, roots: list[Node]) -> None:
         """Compute and store roots without inner axes.
 
-        Where vectors are several registers wide for the sake of sums, a loop runs over these.
+        If vectors are several registers wide for the sake of sums, a loop runs over the registers.
         """
         g, f, w = self.vector_group, self.f, self.w
 
@@ -507,7 +506,7 @@ class KernelEmitter:
         w.lanes, w.registers, self.symbols[g] = self.lanes, sums, wide
 
     def _on_stack(self, value: Any) -> Callable[[Value], Any]:
-        """Store the lanes of a value; the result reads some of them, from a given one on."""
+        """Store a vector on the stack; the returned function loads lanes from a given one on."""
         f = self.f
         if isinstance(value, tuple):
             parts = [self._on_stack(v) for v in value]
@@ -528,7 +527,7 @@ class KernelEmitter:
     def _points(self, roots: list[tuple[Node, list[Index]]]) -> None:
         """Compute some roots at indices, then store them.
 
-        In this order, since a result may lie in the memory of an operand that is read there.
+        All are computed before the first store, since a result may alias an operand.
         """
         values = [self.w.at(root, at) for root, at in roots]
         for (root, at), value in zip(roots, values, strict=True):
@@ -539,9 +538,9 @@ class KernelEmitter:
         index, split = self._indices(), self.spec.split
         self._points([(r, self._index_of(r, index[:split], index[split:])) for r in roots])
         if self.ahead is not None and self.w.mask is None:
-            self._ask(self.ahead, roots)
+            self._prefetch(self.ahead, roots)
 
-    def _ask(self, ahead: Ahead, roots: list[Node]) -> None:
+    def _prefetch(self, ahead: Ahead, roots: list[Node]) -> None:
         """Prefetch what later iterations of the innermost scalar loop read."""
         f = self.f
         g = max((g for g in self.symbols if g != self.vector_group), key=self._depth)
@@ -559,7 +558,7 @@ class KernelEmitter:
         return self.symbols[g].value.depth
 
     def _sweep(self, roots: list[Node], inner: list[int]) -> None:
-        """Run along the inner axes: sums grow, elementwise roots are stored."""
+        """Loop over the inner axes: accumulate reductions, and store elementwise roots."""
         f, w = self.f, self.w
         reductions = [r for r in roots if r.kind is REDUCE]
         plain = [r for r in roots if r.kind is not REDUCE]
@@ -595,10 +594,10 @@ class KernelEmitter:
             w.places[root] = place
 
     def _unroll(self, roots: list[Node]) -> int:
-        """How often the body of an inner loop is repeated.
+        """The unroll factor of an inner loop.
 
-        Functions of many steps have enough under way where rows are short; those of the sum of a
-        row are not in the loop. Vectors that are shuffled from many others are much code.
+        Short rows of functions with many operations have enough in flight without unrolling;
+        functions of a row's sum are not in the loop. Shuffled loads would be too much code.
         """
         if self.shuffles:
             return 1
@@ -617,7 +616,7 @@ class KernelEmitter:
         return self.vector_group in inner
 
     def _rows_kept(self, plain: list[Node]) -> dict[Node, Place]:
-        """Elementwise roots that later stages read again, and where they are until then."""
+        """Elementwise roots that later stages read again, and where their row is kept."""
         if not plain:
             return {}
         stage = self.levels[plain[0]]
@@ -628,7 +627,7 @@ class KernelEmitter:
             if root not in needed:
                 continue
             place = self.targets[root] if root in self.targets else self._row_buffer(root)
-            # Its values are of this row: reading them is not to be moved out of the outer loops.
+            # The buffer changes from row to row: its loads must not be hoisted out of outer loops.
             pointer = Value(place.pointer.name, "ptr", 0, self.f.depth)
             kept[root] = Place(pointer, place.elem, place.shape, place.skip)
         return kept
@@ -702,7 +701,7 @@ class KernelEmitter:
 
 def _of_loop(symbol: Any) -> Index:
     if isinstance(symbol, Loop) and symbol.vector:
-        # Even if its range is one point, the lanes differ.
+        # A loop of one vector has a single value, but its lanes differ.
         return Index({symbol: 1})
     return Index.of(symbol)
 
@@ -722,7 +721,7 @@ class _Accumulator:
         return tuple(Value(f"splat ({v!r})", v.elem, lanes) if lanes else v for v in out)
 
     def _group(self, flat: tuple) -> tuple:
-        """Flat parts as one value an operand: pairs for complex ones."""
+        """Regroup flat parts as one value for each operand: pairs for complex ones."""
         parts = iter(flat)
         return tuple(
             (next(parts), next(parts)) if is_complex(x.elem) else next(parts)
@@ -741,7 +740,7 @@ class _Accumulator:
         return tuple(f.select(mask, c, t) for c, t in zip(combined, total, strict=True))
 
     def folded(self, f: Function, value: tuple) -> tuple:
-        """One element, from the lanes of a vector: halves with halves."""
+        """Reduce the lanes of a vector to one element: halves with halves."""
         while value[0].lanes > 1:
             half = value[0].lanes // 2
             low = tuple(f.shuffle(v, range(half)) for v in value)
@@ -770,7 +769,7 @@ def _dummy(node: Node) -> Any:
     return Value("%", computed_in(node.elem))
 
 
-def _wanders(position: Index) -> bool:
+def _is_random_access(position: Index) -> bool:
     """Whether addresses depend on data, and are far apart."""
     return any(
         type(s) is Symbol and (s.high - s.low) * abs(factor) >= tuning.UNCACHED_ELEMENTS

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def start_at(k: Any, indices: Node, at: list[Index], last: int) -> tuple[Any, Index, Any]:
-    """A start in memory: its value, the index clamped to [0, last], and whether it was inside.
+    """Load a start: its value, the index clamped to [0, last], and whether it is in bounds.
 
-    The last is None where that is always so.
+    The condition is None if it always holds.
     """
     f = k.f
     raw = k.at(indices, at)
@@ -30,7 +30,7 @@ def start_at(k: Any, indices: Node, at: list[Index], last: int) -> tuple[Any, In
         inside = None if 0 <= number <= last else constant("i1", False)
         return raw, Index.of(min(max(number, 0), last)), inside
     value, elem = raw, "i64"
-    if raw.elem == "u64":  # what does not fit is out of bounds in any case
+    if raw.elem == "u64":  # values that do not fit i64 are out of bounds anyway
         value = f.minimum(raw, constant("u64", np.iinfo(np.int64).max))
     elif is_signed(raw.elem) and bits_of(raw.elem) <= 32 and last < 2**31:
         elem = "i32"  # twice as many lanes
@@ -93,7 +93,7 @@ def scatter(
 
 
 def constant_of(x: Node) -> Node | None:
-    """The literal that all elements of a node are."""
+    """The literal that a node repeats, if it is a broadcast of one."""
     while x.kind == "compute" and len(x.operands) == 1 and x.key and x.key[0] in _MOVES:
         x = x.operands[0]
     return x if x.kind == "literal" else None
@@ -103,7 +103,7 @@ _MOVES = ("broadcast", "broadcast_in_dim", "reshape", "transpose", "slice", "rev
 
 
 def _one_each(emit: Emitter, x, indices, updates, numbers, name, clip) -> Node:
-    """One window for each example: every element tests whether it is inside."""
+    """A scatter of one window per example: every element tests whether it is inside."""
     window, inserted, starts, batching, indices_batching = numbers
     combine = None if name is None else ops.TABLE[name]
     hidden = {*inserted, *batching}
@@ -129,7 +129,7 @@ def _one_each(emit: Emitter, x, indices, updates, numbers, name, clip) -> Node:
             last = x.shape[d] - sizes[d]
             raw, start, inside = start_at(k, indices, [*batch, Index.of(c)], last)
             if sizes[d] == 1 and not clip and bits_of(raw.elem) >= 32 and last < 2**31:
-                # In the narrow type; an element's own index is never out of bounds.
+                # Compared in the narrow type: the element's own index is always in bounds.
                 must(f.compare("eq", k.integer(index[d], raw.elem), raw))
                 places[d] = Index.of(0)
                 continue
@@ -142,7 +142,7 @@ def _one_each(emit: Emitter, x, indices, updates, numbers, name, clip) -> Node:
                 moved = index[d] - start
                 must(k.within(moved, 0, sizes[d]))
                 places[d] = k.clamp(moved, 0, sizes[d] - 1)
-        # Along other axes the window starts with the array.
+        # Along other axes the window starts at 0.
         for d in shown:
             if d not in starts and sizes[d] < x.shape[d]:
                 must(k.within(places[d], 0, sizes[d]))

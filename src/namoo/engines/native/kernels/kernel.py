@@ -12,11 +12,11 @@ class KernelSpec:
     """What a kernel computes.
 
     Attributes:
-      roots: the values, in an order in which they can be computed.
-      stored: the roots that are written to memory.
-      inputs: the nodes that are read from memory.
-      space: the sizes of the loops, the first `split` of which are outer ones.
-      key: equal keys mean equal code.
+        roots: the values, in an order in which they can be computed.
+        stored: the roots that are written to memory.
+        inputs: the nodes that are read from memory.
+        space: the sizes of the loops, the first `split` of which are outer ones.
+        key: equal keys mean equal code.
     """
 
     __slots__ = ("inputs", "key", "roots", "space", "split", "stored")
@@ -35,11 +35,11 @@ class Kernel:
     """The code of a kernel: a function of a table of pointers and a range of its `units`.
 
     Attributes:
-      name: the name of the function.
-      text: its LLVM IR.
-      declarations: the functions that it calls, by name.
-      units: the number of independent pieces of work.
-      work: about how many operations all units are.
+        name: the name of the function.
+        text: its LLVM IR.
+        declarations: the functions that it calls, by name.
+        units: the number of independent pieces of work.
+        work: about how many operations all units take together.
     """
 
     __slots__ = ("declarations", "name", "text", "units", "work")

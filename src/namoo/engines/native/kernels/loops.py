@@ -76,7 +76,7 @@ register(REDUCE, _Reduce())
 
 
 def _has_loops_for(group: FusionGroup, root: Node) -> bool:
-    """Whether the loops of a group are those of a root."""
+    """Whether a root can be computed in the loops of a group."""
     space, split, fixed, _ = group.nest
     if root.kind is REDUCE:
         kept, reduced = reduction_axes(root)
@@ -110,10 +110,10 @@ def _reads_own_index(group: FusionGroup, root: Node, reads: Reads) -> bool:
 def _reads_before_store(
     group: FusionGroup, node: Node, result: Node, reads: dict[Node, Reads]
 ) -> bool:
-    """Whether a kernel reads each element of a node before it stores the result's at its place.
+    """Whether a kernel reads each element of a node before it overwrites it with the result's.
 
-    Points of the outer loops are independent. At one point, each stage reads everything before it
-    stores anything: first along a row, whose sums are stored next, then the values of one a row.
+    Points of the outer loops are independent. At one point, each stage loads everything before it
+    stores anything: first the elements of a row, then its sums, then values computed from these.
     """
     stages = stage_numbers(group.roots, group.inputs)
     space, split = group.space, group.split

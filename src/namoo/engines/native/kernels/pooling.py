@@ -1,7 +1,7 @@
 """Pooling and its derivatives: reductions over sliding windows.
 
-The derivative of a maximum is computed from the side of the operand: every element visits the
-windows that contain it, so nothing is accumulated in memory.
+The derivative of a maximum is computed per element of the operand: each one visits the windows that
+contain it, so nothing is accumulated in memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Window:
-    """The numbers of a sliding window, one of each an axis."""
+    """The parameters of a sliding window, one of each per axis."""
 
     def __init__(
         self, *, window_dimensions, window_strides, padding, base_dilation, window_dilation
@@ -198,7 +198,7 @@ def select_and_scatter(emit: Emitter, source: Node, x: Node, relation: str, wors
         f = k.f
         own = k.integer(ravel(index, x.shape), "i32")
         total = k.at(zero, [])
-        # From the first window that may see this element to the last.
+        # From the first window that may contain this element to the last.
         for back in product(*(range(n - 1, -1, -1) for n in reach)):
             at, inside = [], None
             for d, i in enumerate(index):

@@ -1,4 +1,4 @@
-"""Steps that are loops of their own: one function each, shared by equal steps."""
+"""Steps with loops of their own: each is one function, which equal steps share."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Routine(Step):
 
     units = 1
     work = 0
-    """About how many operations all units are."""
+    """About how many operations all units take together."""
 
     def key(self) -> Any:
-        """What the code depends on, besides the types of operands and results."""
+        """Everything that the code depends on, besides the types of operands and results."""
         raise NotImplementedError
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
         """Emit the body.
 
         Args:
-          f: the function.
-          places: the operands in memory, then the results, then the scratch memory if there is any.
-          begin, end: the range of units.
+            f: the function.
+            places: the operands in memory, then the results, then the scratch memory, if any.
+            begin, end: the range of units.
         """
         raise NotImplementedError
 
@@ -55,7 +55,7 @@ class Routine(Step):
         return Kernel(f.name, f.text(), f.declarations, self.units, self.work)
 
     def emit(self, driver, operands, results, scratch):
-        """Do nothing: the results have no elements."""
+        """Emit nothing: a step without a kernel has empty results."""
 
 
 def integer(x: int) -> Value:
@@ -74,7 +74,7 @@ def lanes_of(elem: str) -> int:
 
 
 def read(f: Function, pointer: Value, elem: str, position: Value, lanes=0, mask=None) -> Any:
-    """Load an element (or `lanes` contiguous ones) in the type that it is computed in."""
+    """Load an element, or `lanes` contiguous ones, and convert it to the type of computation."""
     if not is_compound(elem):
         value = f.load(f.offset(pointer, position, elem), elem, lanes, mask)
         return f.convert(value, computed_in(elem))

@@ -29,7 +29,7 @@ def strides_of(shape: Sequence[int]) -> list[int]:
 
 
 class Axis:
-    """An axis of the loops: its length, and the strides of the arrays that go along."""
+    """An axis of the loops: its length, and its strides in the arrays."""
 
     __slots__ = ("size", "strides")
 
@@ -39,7 +39,7 @@ class Axis:
 
 
 def merged(axes: Sequence[Axis]) -> list[Axis]:
-    """Neighbouring axes that are one axis in all arrays, as one; axes of length 1 left out."""
+    """Merge neighbouring axes that are contiguous in all arrays; drop axes of length 1."""
     out: list[Axis] = []
     for axis in axes:
         if axis.size == 1:
@@ -64,13 +64,13 @@ class Scatter(Routine):
     """Combine windows `updates` with an array at starts that `indices` hold.
 
     `numbers` are `(window, inserted, starts, batching, indices_batching)` axes; `name` is the
-    operation that combines, None to overwrite; `clip` moves windows inside instead of leaving them
-    out.  Where `fill` is a literal, it stands for all elements of the array, which is no operand.
+    operation that combines, None to overwrite; `clip` moves windows into bounds instead of dropping
+    them.  If `fill` is a literal, the array is filled with it, and is not an operand.
     """
 
     def __init__(self, x: Node, indices: Node, updates: Node, numbers, name, clip, fill):
         self.name, self.clip, self.fill = name, clip, fill
-        # Where the windows are read from the array itself, it must not be overwritten.
+        # If the windows are read from the array itself, it must not be overwritten.
         self.takes_over = {} if fill is not None or x in (indices, updates) else {0: 0}
         self.numbers = numbers
         window, inserted, starts, batching, indices_batching = numbers
@@ -98,7 +98,7 @@ class Scatter(Routine):
                     continue
             self.places.append(Axis(updates.shape[e], stride, to_updates[e], to_indices[i]))
         self.first = first
-        """The axis of the places that is the array's first: examples are independent."""
+        """The batch axis of indices that is the array's first axis: examples are independent."""
         rows = x.shape[0] if x.shape else 1
         wide = math.prod(a.size for a in self.window) >= tuning.SCATTER_SHARED_WINDOW
         self.shared = first is None and 0 in starts and self.sizes[0] == 1 and wide
@@ -147,7 +147,7 @@ class Scatter(Routine):
         """One component of a start, and the condition for its window to be written."""
         last = self.last[component]
         value = f.load(f.offset(indices.pointer, position, indices.elem), indices.elem)
-        if value.elem == "u64":  # what does not fit is out of bounds in any case
+        if value.elem == "u64":  # values that do not fit i64 are out of bounds anyway
             value = f.minimum(value, constant("u64", np.iinfo(np.int64).max))
         value = f.convert(value, "i64")
         if self.clip:
@@ -186,7 +186,7 @@ class Scatter(Routine):
         axes, elem = list(self.window), out.elem
         combine = None if self.name is None else ops.TABLE[self.name]
         if is_compound(elem) and self.name in (None, "add", "sub"):
-            # Parts do not meet: they are one more axis.
+            # The parts of elements are combined separately: they are one more axis.
             count = parts(elem)
             axes = [Axis(a.size, *(s * count for s in a.strides)) for a in axes]
             axes.append(Axis(count, 1, 1))

@@ -1,12 +1,12 @@
-"""Which axis of a kernel's loops becomes the vector: the one that costs the fewest instructions.
+"""Which loop of a kernel is vectorised: the one that needs the fewest instructions.
 
-Each load and each store is counted as often as the loops around it run, with what it costs there: a
-contiguous vector is one instruction, an element that all lanes share is one, and elements apart
-from one another are shuffled from a few vectors, or cost an instruction each.
+Each load and store is weighted by how often it runs and by its cost: a contiguous vector is one
+instruction, an element that all lanes share is one, and elements at other offsets are shuffled from
+a few vectors, or take an instruction each.
 
-The last axis may be short, as that of RGB images or points in a plane. It can be joined with the
-one before: the vector runs along both, and what varies along one of them only is a pattern that
-repeats.
+The last axis may be short, such as that of RGB images or of points in a plane. It can be joined
+with the one before: vectors run along both axes, and values that vary along one of them only repeat
+with a period of a few vectors.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Width(NamedTuple):
     """How wide vectors are.
 
     Attributes:
-      lanes: the elements of a vector.
-      narrow: those of one register.
+        lanes: the elements of a vector.
+        narrow: the elements of one register.
     """
 
     lanes: int
@@ -39,11 +39,11 @@ class Choice(NamedTuple):
     """The loops of a kernel.
 
     Attributes:
-      groups: the axes of each loop.
-      vector: the loop whose variable is a vector.
-      width: how wide it is.
-      copies: if it runs along two joined axes, the number of vectors after which a pattern along
-        the second one repeats; else 0.
+        groups: the axes of each loop.
+        vector: the loop whose variable is a vector.
+        width: how wide it is.
+        copies: if it runs along two joined axes, the period of a pattern along the second one, in
+          vectors; else 0.
     """
 
     groups: list[list[int]]
@@ -56,13 +56,13 @@ class Work(NamedTuple):
     """What a kernel computes.
 
     Attributes:
-      space: the sizes of its axes, the first `split` of which are outer ones.
-      loads, stores: the positions that it touches, in terms of one symbol for each axis.
-      symbols: these symbols.
-      operations: the cost of a point, without loads and stores.
-      sums: the number of reductions.
-      per_row: the cost of what is computed once for all inner axes, and needed along them.
-      shares_rows: whether rows of values are shared by the lanes of a vector along an outer axis.
+        space: the sizes of its axes, the first `split` of which are outer ones.
+        loads, stores: the positions that it touches, in terms of one symbol for each axis.
+        symbols: these symbols.
+        operations: the cost of a point, without loads and stores.
+        sums: the number of reductions.
+        per_row: the cost of what is computed once for all inner axes, and needed along them.
+        shares_rows: whether rows of values are shared by the lanes of a vector along an outer axis.
     """
 
     space: tuple[int, ...]
@@ -77,14 +77,18 @@ class Work(NamedTuple):
 
 
 def choose(work: Work, groups: list[list[int]], width: Callable[[int, bool], Width]) -> Choice:
-    """Choose the vector; `width` is that of vectors along an axis of some size.
+    """Choose the loop to vectorise.
 
-    Its second argument says whether sums along other axes read contiguous pieces along this one.
+    Args:
+        work: the kernel.
+        groups: the axes that can be merged into one loop.
+        width: `width(size, columns)` is the width of vectors along an axis of some size; `columns`
+          says whether sums along other axes read contiguous pieces along this one.
     """
     best, chosen = math.inf, Choice(groups, None, Width(0, 0))
     for choice in _choices(work, groups, width):
         cost = _cost(work, choice)
-        # Of equals, the last axis: it has the longest runs.
+        # The last axis breaks ties: it has the longest contiguous runs.
         if cost <= best:
             best, chosen = cost, choice
     return chosen
@@ -120,8 +124,8 @@ def _cost(work: Work, choice: Choice) -> float:
     order = sorted(range(len(groups)), key=lambda g: (groups[g][-1] >= split, g == vector, g))
     partial = 2.0 if sizes[vector] < lanes else 1.0
 
-    def turns(symbols: set[Symbol]) -> int:
-        """How often an instruction runs that depends on some loop variables."""
+    def executions(symbols: set[Symbol]) -> int:
+        """How often an instruction runs that depends on some loop variables, after hoisting."""
         total = count = 1
         for g in order:
             total *= trips[g]
@@ -144,7 +148,7 @@ def _cost(work: Work, choice: Choice) -> float:
             else:
                 pieces = windows(offsets[:narrow], narrow)
                 price = lanes * single if pieces is None else registers * (2.0 * len(pieces) - 1)
-            total += turns(symbols_of(p)) * price
+            total += executions(symbols_of(p)) * price
     if reduces:
         rows = math.prod(space[:split])
         total += rows * work.per_row / (lanes if is_outer else 1)
@@ -154,7 +158,7 @@ def _cost(work: Work, choice: Choice) -> float:
 
 
 def _lanes_apart(work: Work, position: Index, axes: list[int], lanes: int) -> list[int] | None:
-    """By how much the positions of lanes differ from the first one's; None if that is irregular."""
+    """The positions of lanes relative to the first lane; None if they are irregular."""
     along = [work.symbols[a] for a in axes]
     for symbol in position.terms:
         if isinstance(symbol, Quotient) and not symbols_of(symbol.base).isdisjoint(along):
@@ -181,10 +185,10 @@ def symbols_of(index: Index) -> set[Symbol]:
 
 
 def windows(offsets: Sequence[int], lanes: int) -> list[tuple[int, int]] | None:
-    """Contiguous pieces of memory that hold some elements: where they start, and their lengths.
+    """Cover some elements by contiguous pieces of memory; return their starts and lengths.
 
-    A piece is at most `lanes` long, and touches nothing beyond the first and the last element.
-    None if there are so many that elements are loaded one by one.
+    A piece is at most `lanes` long, and stays between the first and the last element.  None if
+    there were so many that loading elements one by one is better.
     """
     needed = sorted(set(offsets))
     low, high = needed[0], needed[-1]
@@ -194,7 +198,7 @@ def windows(offsets: Sequence[int], lanes: int) -> list[tuple[int, int]] | None:
             continue
         start = max(min(o, high - lanes + 1), low)
         last = max(p for p in needed if p < start + lanes)
-        # The elements between are loaded, too, if that makes a whole vector.
+        # The elements in between are loaded, too, if that fills a whole vector.
         whole = start + lanes - 1 <= high
         out.append((start, lanes if whole else last - start + 1))
         if len(out) > max(lanes // 2, 2):

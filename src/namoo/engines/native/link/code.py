@@ -21,15 +21,18 @@ from namoo.engines.native.link import loader, options, signals, threads
 
 Part = tuple[list[str], str]
 
+LAPACK_NAMES = frozenset("geqp3 geqrf gesdd gesvd getrf heevd orgqr potrf syevd ungqr".split())
+"""The functions of LAPACK that programs call, without the letter of their type."""
+
 
 @dataclass
 class ObjectCode:
     """Machine code that is not loaded.
 
     Attributes:
-      name: its name in the disk cache.
-      data: object files, with the names of their functions.
-      ir: the LLVM IR that it was made from; empty if it comes from the disk cache.
+        name: its name in the disk cache.
+        data: object files, with the names of their functions.
+        ir: the LLVM IR that it was made from; empty if it comes from the disk cache.
     """
 
     name: str
@@ -47,9 +50,9 @@ def object_code(text: str, parts: Callable[[int], Sequence[Part]]) -> ObjectCode
     """Compile LLVM IR, unless the disk cache has its machine code.
 
     Args:
-      text: the whole module.
-      parts: `parts(n)` is the module in up to n pieces, which are compiled at the same time; each
-        has the names of its functions, and the last calls those of the others.
+        text: the whole module.
+        parts: `parts(n)` is the module in up to n pieces, which are compiled at the same time; each
+          has the names of its functions, and the last calls those of the others.
     """
     name = disk_cache.key(text, *surroundings())
     data = disk_cache.load(name)
@@ -66,7 +69,7 @@ def object_code(text: str, parts: Callable[[int], Sequence[Part]]) -> ObjectCode
 
 
 def object_files(data: bytes) -> Iterator[tuple[list[str], bytes]]:
-    """The object files that `object_code` gives, with the names of their functions."""
+    """Split the data of `object_code` into object files, each with the names of its functions."""
     end = data.index(b"\n")
     start = end + 1
     for names, size in ast.literal_eval(data[:end].decode()):
@@ -87,7 +90,7 @@ def surroundings() -> tuple[str, ...]:
     )
 
 
-# The lines of /proc/cpuinfo that are about the kind of a processor.
+# The lines of /proc/cpuinfo that describe the model of a processor.
 _KIND = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features",
          "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision",
          "isa", "uarch", "cpu")  # fmt: skip
@@ -116,7 +119,7 @@ def processor() -> str:
 def _compiler() -> str:
     """LLVM's files, by size and time: asking for its version would load it."""
     package = importlib.machinery.PathFinder.find_spec("llvmlite")
-    if package is None:  # it is installed in an unusual way
+    if package is None:  # installed in an unusual way
         from importlib.util import find_spec
 
         package = find_spec("llvmlite")
@@ -130,13 +133,13 @@ def _compiler() -> str:
     return repr(sorted(found))
 
 
-def _cython_blas() -> Any:
-    """SciPy's C interface to BLAS, without the rest of `scipy.linalg`, which is slow to load."""
+def _cython(which: str) -> Any:
+    """SciPy's C interface to BLAS or LAPACK, without the rest of `scipy.linalg`, which is slow."""
     from importlib.util import module_from_spec
 
     import scipy
 
-    name = "scipy.linalg.cython_blas"
+    name = f"scipy.linalg.cython_{which}"
     if name not in sys.modules:
         kinds = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
         for folder in scipy.__path__:
@@ -150,19 +153,43 @@ def _cython_blas() -> Any:
     return importlib.import_module(name)
 
 
+def _set_blas_threads() -> Any:
+    """The function that sets how many threads BLAS and LAPACK use, if it is OpenBLAS."""
+    library = ctypes.CDLL(_cython("blas").__file__)
+    names = ("scipy_openblas_set_num_threads", "openblas_set_num_threads")
+    return next((getattr(library, name) for name in names if hasattr(library, name)), None)
+
+
 @cached("native link: BLAS functions", bound=1, keyed_by="nothing", kept=True)
 def _blas() -> dict[str, int]:
     """The addresses of BLAS functions, by the names that the code uses."""
-    cython_blas = _cython_blas()
-    # Programs distribute the work themselves: one BLAS call is for one thread.
-    library = ctypes.CDLL(cython_blas.__file__)
-    for name in ("scipy_openblas_set_num_threads", "openblas_set_num_threads"):
-        if set_num_threads := getattr(library, name, None):
-            set_num_threads(1)
+    cython_blas = _cython("blas")
+    # Programs distribute the work themselves, so a BLAS call uses one thread.
+    if set_num_threads := _set_blas_threads():
+        set_num_threads(1)
     return {
         f"namoo_{name}": capsule_address(cython_blas.__pyx_capi__[name])
         for name in ("sgemm", "dgemm", "cgemm", "zgemm")
     }
+
+
+@cached("native link: LAPACK functions", bound=1, keyed_by="nothing", kept=True)
+def _lapack() -> dict[str, int]:
+    """The addresses of functions of LAPACK, and of BLAS that solve."""
+    _blas()
+    found = {
+        name: capsule
+        for name, capsule in _cython("lapack").__pyx_capi__.items()
+        if name[1:] in LAPACK_NAMES
+    }
+    solves = _cython("blas").__pyx_capi__
+    found |= {f"{letter}trsm": solves[f"{letter}trsm"] for letter in "sdcz"}
+    out = {f"namoo_lapack_{name}": capsule_address(capsule) for name, capsule in found.items()}
+    # Another library is not asked: the C library's `abs` has the same type, and does nothing.
+    threads = _set_blas_threads() or ctypes.CDLL(None).abs
+    address = ctypes.cast(threads, ctypes.c_void_p).value
+    assert address is not None
+    return out | {"namoo_lapack_threads": address}
 
 
 def capsule_address(capsule: Any) -> int:
@@ -176,7 +203,7 @@ def capsule_address(capsule: Any) -> int:
 
 
 def library(data: bytes, exports: Sequence[str], imports: Mapping[str, int]) -> Any:
-    """Load an object file, by LLVM if `loader` cannot; `addresses` has its functions."""
+    """Load an object file, with LLVM if `loader` cannot; the result has its `addresses`."""
     try:
         return loader.Image(data, imports)
     except loader.Unsupported:
@@ -203,7 +230,7 @@ def _support() -> dict[str, int]:
 
 
 def raised_by_signal() -> BaseException | None:
-    """The exception of a signal handler in a program that just returned; C++ keeps its own."""
+    """The exception that a signal handler raised during the last program; C++ keeps its own."""
     if runtime is not None or not _support.cache_info().currsize:
         return None
     return signals.take_exception(_support()["raised"])
@@ -221,6 +248,8 @@ class Code:
         data = objects.data
         self.name, self.size = objects.name, len(data)
         imports = dict(_blas()) if b"gemm" in data else {}
+        if b"namoo_lapack_" in data:
+            imports |= _lapack()
         if b"namoo_parallel" in data or b"namoo_interrupted" in data:
             with _lock:
                 imports |= _support()

@@ -10,8 +10,9 @@ from typing import Any
 class Job(threading.Thread):
     """A function call on another thread.
 
-    >>> Job(max, 3, 5).result()
-    5
+    Example:
+        >>> Job(max, 3, 5).result()
+        5
     """
 
     # `concurrent.futures` takes longer to import than a cached program takes to load.

@@ -33,18 +33,18 @@ _idle: list[Any] = register(
 )
 """Target machines that no thread is using."""
 _numbers = itertools.count()
-# Sets and not counters: a signal handler may raise between any two steps, so adding or removing
-# twice, or not at all, must do no harm.
+# Sets instead of counters: a signal handler may raise between any two steps, so adding or removing
+# must be idempotent.
 _emitting: set[object] = set()
 """One object for each thread that generates machine code."""
 _working: set[object] = set()
-"""One object for each thread that is in LLVM."""
+"""One object for each thread that is running LLVM."""
 _quiet = threading.Condition()
 
 
 @contextmanager
 def _at_work() -> Iterator[None]:
-    """Mark a thread as being in LLVM: the process does not fork in the meantime."""
+    """Mark the thread as running LLVM, so that the process does not fork in the meantime."""
     own = object()
     try:
         with _quiet:
@@ -57,7 +57,7 @@ def _at_work() -> Iterator[None]:
 
 
 def _before_fork() -> None:
-    """Wait until no thread is in LLVM: a child would inherit locks of threads that it lacks."""
+    """Wait until no thread runs LLVM: a child would inherit locks that no thread of it holds."""
     _quiet.acquire()
     while _working:
         _quiet.wait()
@@ -144,9 +144,9 @@ def processor() -> str:
 
 
 def _unlocked(name: str) -> Any:
-    """A function of LLVM without llvmlite's lock, which lets one thread in at a time.
+    """A function of LLVM without llvmlite's global lock.
 
-    It is for calls that take long, on modules, contexts and machines that belong to one thread.
+    It is for long calls on modules, contexts and machines that belong to one thread.
     """
     function = getattr(ffi.lib, name)
     return getattr(function, "_cfn", function)
@@ -189,7 +189,7 @@ def object_file(text: str) -> bytes:
 
 
 def linkable_object(text: str) -> bytes:
-    """Compile a module, for the linker of a C compiler: the code can be anywhere in memory."""
+    """Compile a module to position-independent code, for the linker of a C compiler."""
     return _emitted(_new_machine(reloc="pic", codemodel="default", jit=False), text)
 
 
@@ -217,12 +217,12 @@ class Library:
     """Code in memory, loaded by LLVM's linker; it is freed with this object.
 
     Args:
-      data: an object file.
-      exports: names of functions in it.
-      imports: addresses of functions that the code calls; others are looked up in the process.
+        data: an object file.
+        exports: names of functions in it.
+        imports: addresses of functions that the code calls; others are looked up in the process.
 
     Attributes:
-      addresses: where the functions are, by name.
+        addresses: where the functions are, by name.
     """
 
     def __init__(self, data: bytes, exports: Sequence[str], imports: Mapping[str, int]):

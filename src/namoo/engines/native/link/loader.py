@@ -1,10 +1,9 @@
-"""Machine code from an object file into memory, without LLVM.
+"""Loads machine code from an object file, without LLVM.
 
-Loading LLVM costs more than all else that a process does to run a program that it finds on disk.
-The code it wrote for this processor needs nearly nothing of it: sections are laid out one after
-another, and addresses are written where the code asks for them.  That is what this module does,
-for the one kind of object files and the one kind of addresses (64 bits, absolute) that the native
-engine has on x86-64; whatever else it meets is `Unsupported`, and left to LLVM's own linker.
+Loading LLVM takes longer than everything else that a process does to run a program from the disk
+cache.  Little of it is needed to load finished code: lay out the sections, and apply relocations.
+This module does that for the object files that the native engine writes on x86-64: ELF, with
+absolute 64-bit relocations.  Anything else is `Unsupported`, and left to LLVM's own linker.
 """
 
 from __future__ import annotations
@@ -55,11 +54,12 @@ class Image:
     """Code in memory; it is freed with this object.
 
     Args:
-      data: an object file.
-      imports: addresses of functions that the code calls; others are looked up in the process.
+        data: an object file.
+        imports: addresses of functions that the code calls; others are looked up in the process.
 
     Attributes:
-      addresses: where the functions of the object file are, by name.
+        addresses: where the functions of the object file are, by name.
+        sizes: their bytes.
     """
 
     def __init__(self, data: bytes, imports: Mapping[str, int]):
@@ -84,7 +84,7 @@ class Image:
             raise Unsupported
 
     def _layout(self, data: bytes, sections: np.ndarray) -> None:
-        """Copy code and constants, and from the next page on writable data."""
+        """Copy code and constants and, from the next page on, writable data."""
         loaded = [
             (number, section)
             for number, section in enumerate(sections)
@@ -115,18 +115,20 @@ class Image:
         """The address of each symbol."""
         process = ctypes.CDLL(None)
         self.addresses: dict[str, int] = {}
+        self.sizes: dict[str, int] = {}
         found = np.zeros(len(symbols), np.uint64)
         # The first symbol is the null symbol.
-        for i, (offset, info, _, section, value, _) in enumerate(symbols.tolist()[1:], 1):
+        for i, (offset, info, _, section, value, size) in enumerate(symbols.tolist()[1:], 1):
             start = names + offset
             name = data[start : data.index(b"\0", start)].decode()
             if section in self.places:
                 found[i] = self._start + self.places[section] + value
                 if info >> 4 != _LOCAL:
                     self.addresses[name] = int(found[i])
+                    self.sizes[name] = size
             elif section == _ABSENT:
                 found[i] = imports[name] if name in imports else _address(process, name)
-            elif section >= _RESERVED and info & 15 != 4:  # a file's name may stand there
+            elif section >= _RESERVED and info & 15 != 4:  # except the name of the source file
                 raise Unsupported(name)
         return found
 

@@ -1,9 +1,9 @@
-"""Signals, where there is no C++ part: Ctrl-C stops a compiled program.
+"""Signals without the C++ part: Ctrl-C stops a compiled program.
 
-Programs call two functions. `namoo_interrupted()` runs the Python handlers of signals that have
-arrived, and returns 1 if one of them raised. `namoo_parallel(fn, table, units, least, most)` calls
-`fn(table, begin, end)` for all units, in pieces of at most `most`, and asks in between.
-`workers.cpp` has both, with threads.
+Programs call two functions. `namoo_interrupted()` runs the Python handlers of pending signals, and
+returns 1 if one of them raised. `namoo_parallel(fn, table, units, least, most)` calls
+`fn(table, begin, end)` for all units, in pieces of at most `most`, and checks for signals in
+between. `workers.cpp` implements both, with threads.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ done:
 
 
 def imports() -> dict[str, int]:
-    """The addresses of the functions of Python's that the code calls."""
+    """The addresses of the functions of CPython that the code calls."""
     names = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyErr_Fetch",
              "PyErr_NormalizeException")  # fmt: skip
     return {n: ctypes.cast(ctypes.pythonapi[n], ctypes.c_void_p).value or 0 for n in names}
 
 
 def take_exception(address: int) -> BaseException | None:
-    """The exception that a handler raised, if there is one; `address` is that of `raised`."""
+    """Take the exception that a handler raised, if any, from the variable at `address`."""
     kept = (ctypes.c_void_p * 3).from_address(address)
     parts: list[Any] = [pointer and ctypes.cast(pointer, ctypes.py_object) for pointer in kept]
     _, value, trace = parts

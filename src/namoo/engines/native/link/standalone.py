@@ -1,9 +1,9 @@
 """Programs as object files for other languages: one C function, which needs nothing of Python.
 
-It runs on one thread. Work is not shared and signals are not looked for, so that these two
-functions of the runtime become functions of the object itself. Products are kernels of our own; for
-those that have none, such as complex ones, there are plain loops in place of BLAS. What remains of
-the outside are functions of the C library: `memcpy`, `fmod`, and `floor` on old processors.
+It runs on one thread and does not check for signals: the object file defines trivial versions of
+the two runtime functions. Products are kernels of our own; those that have none, such as complex
+ones, are plain loops in place of BLAS. The only external functions are from the C library:
+`memcpy`, `fmod`, and `floor` on old processors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from namoo.engines.native.kernels.matmul.matrix_layout import BLAS
 from namoo.engines.native.link import llvm
 
 ALIGNMENT = 64
-"""Of the arena and of the weights, in bytes."""
+"""The alignment of the arena and of the weights, in bytes."""
 
 _ESCAPED = [f"\\{byte:02x}" for byte in range(256)]
 """The bytes in strings of LLVM IR."""
@@ -37,8 +37,8 @@ _ALONE = {
 }""",
 }
 
-# out = left · right by columns, as BLAS is called: with alpha = 1 and beta = 0. `{zero}` to `{put}`
-# depend on the type of the elements.
+# out = left · right in column-major order, with the signature of BLAS, for alpha = 1 and beta = 0.
+# `{zero}` to `{put}` depend on the element type.
 _GEMM = """define internal void @namoo_{name}(
   ptr %ta, ptr %tb, ptr %pm, ptr %pn, ptr %pk, ptr, ptr %a, ptr %plda, ptr %b, ptr %pldb, ptr,
   ptr %c, ptr %pldc
@@ -149,9 +149,9 @@ class Standalone:
     """A program as an object file.
 
     Attributes:
-      data: the object file; its only function is the one with the given name.
-      arena: bytes that a call needs for intermediate values.
-      weights: the constants; empty if they are in the object file.
+        data: the object file; its only function is the one with the given name.
+        arena: bytes that a call needs for intermediate values.
+        weights: the constants; empty if they are in the object file.
     """
 
     data: bytes
@@ -170,8 +170,8 @@ def standalone(
 ) -> Standalone:
     """Compile a program that needs no host.
 
-    The function takes a pointer to each input, to each output, then to the weights, if they are not
-    inside, and to the arena, if it is not static. It returns 0.
+    The function takes a pointer to each input and to each output, then one to the weights, unless
+    they are in the object file, and one to the arena, unless it is static. It returns 0.
     """
     with without_blas():
         module = pipeline.result_of("emit", pipeline.Source(closed))
@@ -190,7 +190,7 @@ def standalone(
 
 
 def _packed(consts: Sequence[np.ndarray]) -> tuple[bytes, list[int]]:
-    """The constants one after another, each aligned, and where each begins."""
+    """Concatenate the constants, each aligned; return the bytes and the offset of each."""
     out, starts = bytearray(), []
     for c in consts:
         out += bytes(-len(out) % ALIGNMENT)

@@ -1,8 +1,7 @@
 """The threads that share the work of kernels.
 
-The pool is in the C++ part (`workers.cpp`); without it programs run on one thread. Which thread
-runs which piece of work changes nothing in what is computed: results are equal in every bit for any
-number of threads.
+The pool is in the C++ part (`workers.cpp`); without it programs run on one thread. Results do not
+depend on which thread runs which piece of work: they are bitwise equal for any number of threads.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ class Pool:
         """Use `count` threads, the caller's included."""
         with self._lock:
             while self._started < count - 1:
-                # Unlike `threading.Thread`, it does not wait until the thread has begun.
+                # Unlike `threading.Thread`, this does not wait for the thread to start.
                 start_new_thread(self._worker, (self._started,))
                 self._started += 1
             self._set_limit(count - 1)
 
     def _forked(self) -> None:
-        """A child process has none of its parent's threads; the next program starts new ones."""
+        """Forget the threads, which a forked child does not have; new ones start on demand."""
         self._lock = allocate_lock()
         self._reset()
         self._set_main_thread(get_ident())
@@ -75,8 +74,9 @@ def compiling_threads() -> int:
 def get_num_threads() -> int:
     """How many threads compiled programs use: one, where the C++ part was not built.
 
-    >>> get_num_threads() >= 1
-    True
+    Example:
+        >>> get_num_threads() >= 1
+        True
     """
     return 1 if runtime is None else _count()[0]
 
@@ -86,11 +86,12 @@ def set_num_threads(count: int) -> None:
 
     Without the C++ part they run on one thread, whatever the count.
 
-    >>> before = get_num_threads()
-    >>> set_num_threads(1)
-    >>> get_num_threads()
-    1
-    >>> set_num_threads(before)
+    Example:
+        >>> before = get_num_threads()
+        >>> set_num_threads(1)
+        >>> get_num_threads()
+        1
+        >>> set_num_threads(before)
     """
     if not isinstance(count, int) or count < 1:
         raise ValueError(f"set_num_threads needs a positive integer, got {count!r}.")

@@ -16,12 +16,12 @@ from namoo.engines.native.memory.arena import Buffer, Plan
 
 
 def aliases(plan: Plan, wanted: Mapping[int, int]) -> list[tuple[int, int]]:
-    """The pairs of an input and an output, of those wanted, that may share memory."""
+    """Of the wanted pairs of an input and an output, those that may share memory."""
     graph = plan.graph
     times = {group: i for i, group in enumerate(plan.steps)}
     last = {node: i for group, i in times.items() for node in group.inputs}
     first: dict[Buffer, Node] = {}
-    """What is written first into each buffer."""
+    """The first node that is written into each buffer."""
     for group in reversed(plan.steps):
         first.update({plan.buffers[node]: node for node in plan.written(group)})
     known: dict[tuple, bool] = {}
@@ -41,7 +41,7 @@ def aliases(plan: Plan, wanted: Mapping[int, int]) -> list[tuple[int, int]]:
 def _overwrites(plan: Plan, group: FusionGroup, node: Node, result: Node, known: dict) -> bool:
     """Whether a step that reads a node may write a result over it.
 
-    Answers hold for all equal kernels: those of layers that are alike are analysed once.
+    The answer depends on the kernel alone and is kept in `known`: equal layers are analysed once.
     """
     first = group.roots[0]
     if first.kind is CALL:

@@ -7,6 +7,7 @@ are used again as soon as nothing reads them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from namoo.engines.native import tuning
@@ -30,9 +31,9 @@ class Arena:
     def __init__(self) -> None:
         self.size = 0
         self.free: dict[int, int] = {}
-        """Lengths of free ranges, by where they start."""
+        """The lengths of the free ranges, by start."""
         self.starts: dict[int, int] = {}
-        """Where they start, by where they end."""
+        """The starts of the free ranges, by end."""
 
     def take(self, size: int) -> int:
         """Return the offset of a free range: the smallest that fits."""
@@ -50,7 +51,7 @@ class Arena:
         return best
 
     def give(self, offset: int, size: int) -> None:
-        """Take a range back, and join it with its neighbours."""
+        """Free a range, and merge it with free neighbours."""
         size = aligned(size)
         if not size:
             return
@@ -62,7 +63,7 @@ class Arena:
         self.starts[offset + size] = offset
 
     def _remove(self, offset: int) -> int:
-        """Remove the free range that starts somewhere; return its length, 0 if there is none."""
+        """Remove the free range that starts at an offset; return its length, 0 if there is none."""
         size = self.free.pop(offset, 0)
         if size:
             del self.starts[offset + size]
@@ -74,13 +75,13 @@ class Plan:
     """The steps of a program in order, and the buffer of each value.
 
     Attributes:
-      fusion: the groups.
-      steps: the groups in the order in which they run.
-      buffers: where each value in memory is.
-      parts: the results of each step of kind `call`.
-      scratch: for each step, the offset of its scratch memory in the arena.
-      arena_size: bytes of the arena.
-      in_place: inputs whose buffer becomes that of the output which replaces them.
+        fusion: the groups.
+        steps: the groups in the order in which they run.
+        buffers: where each value in memory is.
+        parts: the results of each step of kind `call`.
+        scratch: for each step, the offset of its scratch memory in the arena.
+        arena_size: bytes of the arena.
+        in_place: inputs whose buffer the output that replaces them uses.
     """
 
     fusion: Fusion
@@ -100,13 +101,19 @@ class Plan:
         first = group.roots[0]
         return self.parts.get(first, []) if first.kind is CALL else group.stored
 
-    def text(self) -> str:
-        """The steps in order: what each computes, and where its results are."""
+    def text(self, lines_of: Callable[[FusionGroup], str] = lambda group: "") -> str:
+        """The steps in order: what each computes, and where its results are.
+
+        Args:
+            lines_of: the user's lines of a step, as text.
+        """
         lines = []
         for number, group in enumerate(self.steps):
             first = group.roots[0]
             kind = type(first.data).__name__.lower() if first.kind is CALL else "kernel"
-            lines.append(f"{number}: {kind} over {list(group.space)}")
+            where = lines_of(group)
+            at = f"  at {where}" if where else ""
+            lines.append(f"{number}: {kind} over {list(group.space)}{at}")
             for node in group.roots:
                 reads = " ".join(f"%{x.number}" for x in node.operands)
                 buffer = " ".join(map(str, self.buffers.get(node, ("registers",))))
@@ -173,7 +180,7 @@ def _results_of_calls(graph: Graph) -> dict[Node, list[Node]]:
 
 
 def _drop_copies(plan: Plan) -> None:
-    """Leave inputs where they are that are passed on, if the output may take their place."""
+    """Drop the copy of an input that is returned unchanged, if the output may use its buffer."""
     graph, copies = plan.graph, {}
     for i, j in graph.donated.items():
         output = graph.outputs[j]
@@ -188,9 +195,10 @@ def _drop_copies(plan: Plan) -> None:
 
 
 def _place_chains(plan: Plan, last: dict[Node, int]) -> None:
-    """Let steps that each overwrite the result of the one before work in the output's buffer.
+    """Let a chain of steps, each overwriting the result of the last, work in the output's buffer.
 
-    If the first of them overwrites the input that the output replaces, that is where they work.
+    If the first step overwrites the input that the output replaces, they work in the input's
+    buffer.
     """
     graph, outputs = plan.graph, set(plan.graph.outputs)
     for j, output in enumerate(graph.outputs):

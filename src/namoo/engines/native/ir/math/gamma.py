@@ -1,7 +1,8 @@
 """The logarithm of the gamma function and its derivative as straight-line vector code.
 
-Both are computed in f64 lanes for f32 too: near their zeros large numbers cancel.  Coefficients
-of the polynomials: see `math_powers`; those of the series in 1/x are Bernoulli's numbers.
+Both are computed in f64 lanes for f32 too: near their zeros large numbers cancel.  `powers` says
+where the coefficients of the polynomials come from; those of the series in 1/x are Bernoulli
+numbers.
 """
 
 from __future__ import annotations
@@ -90,8 +91,8 @@ _DIGAMMA = (
 )
 
 
-def _sine_of_half_turns(x: Number) -> tuple[Number, Number]:
-    """sin(πx) and cos(πx), but for the sign that the parity of the nearest integer gives both."""
+def _sine_and_cosine_pi(x: Number) -> tuple[Number, Number]:
+    """sin(πx) and cos(πx), up to a common sign: the parity of the nearest integer."""
     r = x - Number(x.f, x.f.intrinsic("rint", x.value))
     return sin_series(r * math.pi), sin_series((0.5 - abs(r)) * math.pi)
 
@@ -107,7 +108,7 @@ def lgamma(x: Number, *, short: bool) -> Number:
     # Γ(x)·Γ(1 - x) = π / sin(πx)
     reflected = x < 0.5
     y = where(reflected, 1.0 - x, x)
-    # Γ(y) = (y - 1)·…·(y - n)·Γ(y - n) leads to [1.5, 2.5), and Stirling's series begins at 8.
+    # Γ(y) = (y - 1)·…·(y - n)·Γ(y - n) reduces y to [1.5, 2.5); Stirling's series serves y ≥ 8.
     factors, rest = y.like(1.0), y
     for i in range(1, 7):
         further = y >= i + 1.5
@@ -121,10 +122,10 @@ def lgamma(x: Number, *, short: bool) -> Number:
     far = horner(inverse * inverse, _STIRLING) * inverse + 0.41893853320467274
     far = fma(y - 0.5, log - 1.0, far)
     out = where(small, near, far)
-    sine, _ = _sine_of_half_turns(x)
+    sine, _ = _sine_and_cosine_pi(x)
     other = where(sine.equals(0.0), _INF, log_of(math.pi / abs(sine)) - out)
     out = where(reflected, other, out)
-    # Adding 0 makes Γ's logarithm at 1 a positive zero.
+    # Adding 0 makes the result at 1 a positive zero.
     return where(abs(x) < _INF, out + 0.0, abs(x))
 
 
@@ -150,7 +151,7 @@ def digamma(x: Number, *, short: bool) -> Number:
     product = z * (z + 6.0) * ((z + 10.0) * (z + 12.0))
     derivative = horner(z, (720.0, 504.0, 84.0, 4.0)) * muladd(low, 2.0, 7.0)
     out = where(small, out - derivative / product, out)
-    sine, cosine = _sine_of_half_turns(x)
+    sine, cosine = _sine_and_cosine_pi(x)
     out = where(reflected, out - math.pi * cosine / sine, out)
     pole = (x <= 0.0) & x.floor().equals(x)
     return where(pole, _NAN, out)

@@ -1,8 +1,8 @@
 """Exponentials, logarithms, powers, roots and hyperbolic functions as straight-line vector code.
 
-Errors are in units of the last place of the exact result; the tests check them.  Coefficients are
-those of weighted minimax polynomials (Remez' exchange in 50 digits) on the reduced interval, the
-lowest power first.
+Error bounds are in units in the last place (ulp) of the exact result; the tests check them.  The
+polynomials are weighted minimax approximations on the reduced interval (Remez exchange in 50
+digits), with the coefficient of the lowest power first.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def exp_closer(x: Number) -> Number:
     x = x.at_least(low).at_most(high)
     k, bits = nearest(x, _LOG2E, 2 * BIAS[x.elem])
     upper, lower, _ = parts_of(x.elem, _LN2)
-    # This difference is exact: the rounding of r is felt by small terms only.
+    # This difference is exact, so the rounding error of r affects small terms only.
     exact = fma(k, -upper, x)
     lost = k * lower
     r = exact - lost
@@ -243,7 +243,7 @@ def expm1(x: Number) -> Number:
     """eˣ - 1 with at most 2 ulp of error."""
     high = _EXP_RANGE[x.elem][1]
     inner = x.at_least({"f32": -18.0, "f64": -38.0}[x.elem]).at_most(high)
-    # With half of 2ᵏ the greatest results do not overflow before their time.
+    # With half of 2ᵏ, the greatest results do not overflow in between.
     k, bits = nearest(inner, _LOG2E, BIAS[x.elem] - 1)
     r = reduced(inner, k, parts_of(x.elem, _LN2)[:2])
     half = power_of_two(bits)
@@ -254,7 +254,7 @@ def expm1(x: Number) -> Number:
 @vector_rule
 def logistic(x: Number) -> Number:
     """1 / (1 + e⁻ˣ) with at most 2 ulp of error."""
-    # Of a number below 0 the exponential can be small, never infinite.
+    # The exponential of a negative number cannot overflow.
     power = exp_closer(-abs(x))
     share = power / (power + 1.0)
     # a/(1 + e) = a - a·e/(1 + e): the rounding of 1 + e matters less.
@@ -265,7 +265,7 @@ def logistic(x: Number) -> Number:
 @vector_rule
 def tanh(x: Number) -> Number:
     """tanh(x) with at most 2 ulp of error."""
-    # With u = (e²ˣ - 1)/2 it is u/(1 + u), whose errors add up to more near 0.
+    # u/(1 + u) with u = (e²ˣ - 1)/2; near 0, where its errors would add up, a polynomial.
     size = abs(x)
     cut = size.at_most({"f32": 10.0, "f64": 20.0}[x.elem])
     k, bits = nearest(cut, 2 * _LOG2E, BIAS[x.elem] - 1)
@@ -278,7 +278,7 @@ def tanh(x: Number) -> Number:
 
 
 def _half_exp(x: Number) -> Number:
-    """eˣ/2 for x ≥ 0, infinite only where that is."""
+    """eˣ/2 for x ≥ 0, without overflow in between."""
     x = x.at_most(_EXP_RANGE[x.elem][1] + 1.0)
     k, bits = nearest(x, _LOG2E, 2 * BIAS[x.elem] - 1)
     r = reduced(x, k, parts_of(x.elem, _LN2)[:2])
@@ -367,7 +367,7 @@ def _log2_f32(r: Number, e: Number) -> Number:
 
 def _log2_f64(r: Number, e: Number) -> Number:
     square, t = _tail(r)
-    # log(1 + r) as a sum whose first number has the error of nothing but its rounding.
+    # log(1 + r) as a sum of two numbers, the first of which is correctly rounded.
     first = r - square
     second = ((r - first) - square) + t
     product = first * _LOG2E
@@ -381,8 +381,8 @@ def log1p_of(x: Number) -> Number:
     """log(1 + x) of a Number: see `log1p`."""
     u = x + 1.0
     m, e, exponent = split(u)
-    # 1 + x = (1 + r)·2ᵉ holds with r = x·2⁻ᵉ + (2⁻ᵉ - 1), of which the last step is rounded alone:
-    # the rounding error of 1 + x does not matter.
+    # 1 + x = (1 + r)·2ᵉ with r = x·2⁻ᵉ + (2⁻ᵉ - 1), where only the addition rounds: the rounding
+    # error of 1 + x does not matter.
     one = BIAS[x.elem] << FRACTION[x.elem]
     inverse = (one - exponent).as_float()
     r = where(x < 2.0**60, fma(x, inverse, inverse - 1.0), m - 1.0)
@@ -447,8 +447,8 @@ def rsqrt(x: Number) -> Number:
     return 1.0 / x.sqrt()
 
 
-# How far to shift the bits of a float to have 21 of them, or 32; what to subtract a third of that
-# from, for the bits of the inverse cube root; and steps until Newton's last one.
+# By type: the shift that leaves 21 or 32 bits of a float; the number that a third of these is
+# subtracted from, which gives the bits of the inverse cube root; the Newton steps before the last.
 _CBRT = {"f32": (10, 0x54A2FA8C >> 10, 2), "f64": (32, 0x553EF0FF, 3)}
 
 
@@ -459,8 +459,8 @@ def cbrt(x: Number) -> Number:
     size = abs(x)
     tiny = size < 2 * LEAST_NORMAL[x.elem]
     y = where(tiny, size * 2.0**54, size)
-    # The bits of a float are nearly a logarithm: y^(-1/3) with 5 good bits comes of a third of
-    # the upper ones, taken in floating point.
+    # The bits of a float are nearly its logarithm, so a third of the upper ones, computed in
+    # floating point, gives y^(-1/3) with 5 good bits.
     anchor = 2.0 ** FRACTION[x.elem]
     upper = ((y.bits() >> shift) | y.like(anchor).bits()).as_float() - anchor
     _, bits = nearest(upper, -1 / 3, start)
@@ -468,8 +468,8 @@ def cbrt(x: Number) -> Number:
     for _ in range(steps):
         inverse = inverse * fma(y * inverse, inverse * inverse * (-1 / 3), 4 / 3)
     root = y * inverse * inverse
-    # One step of Newton's; the remainder y - root³ is right to its last bits.  Of half the numbers
-    # it does not overflow.
+    # One Newton step, whose residual y - root³ is nearly exact.  It is computed on halves, which do
+    # not overflow.
     square = root * root
     lost = fma(root, root, -square)
     rest = fma(root * 0.5, -square, y * 0.5) * 2.0 - lost * root
@@ -505,7 +505,7 @@ def _log2_short(x: Number) -> tuple[Number, Number | None]:
 def _log2_long(x: Number) -> tuple[Number, Number | None]:
     """log₂(x) of positive x as a sum of two numbers, with a relative error below 2⁻⁶⁴."""
     m, e = _normal_split(x)
-    # Pairs of numbers (a, a_): their sum is meant, and a_ is the rounding error of a.
+    # A pair (a, a_) represents the sum a + a_, where a_ is the rounding error of a.
     r, d = m - 1.0, m + 1.0
     s = r / d
     s_ = (fma(s, -d, r) - s * (m - (d - 1.0))) / d
@@ -549,7 +549,7 @@ def _power(x: Number, y: Number, *, short: bool) -> Number:
 
 @vector_rule
 def pow(x: Number, y: Number) -> Number:
-    """xʸ with at most 1 ulp of error in f32, 1.5 in f64; at 0, ∞ and NaN as C has it."""
+    """xʸ with at most 1 ulp of error in f32, 1.5 in f64; at 0, ∞ and NaN as in C."""
     out = _power(abs(x), y)
     half = y * 0.5
     whole = y.floor().equals(y)

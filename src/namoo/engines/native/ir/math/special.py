@@ -1,6 +1,6 @@
 """Error functions as straight-line vector code.
 
-Coefficients: see `math_powers`.
+`powers` says where the coefficients come from.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _erfcx(x: Number) -> Number:
 def _gauss(x: Number) -> Number:
     """exp(-x²) in f64."""
     square = x * x
-    # More bits of x² are needed than a float has.
+    # x² in two parts: the exponential amplifies its rounding error.
     lost = fma(x, x, -square)
     power = exp_closer(-square)
     return fma(power, -lost, power)
@@ -172,7 +172,7 @@ _ERF_INV_TAIL = (
     0.000100950558,
     -0.000200214257,
 )
-# The tail of doubles: √w in [√5, 6.25], around 4; 2⁻²⁰, before the step of Halley's.
+# The tail of doubles: √w in [√5, 6.25], around 4; 2⁻²⁰, before the Halley step.
 _ERF_INV_FAR = (
     3.839781844734059,
     1.0095035489833235,
@@ -208,7 +208,7 @@ def _erf_inv64(x: Number) -> Number:
     centre = horner(w - 2.5, _ERF_INV_CENTRE)
     tail = horner(w.sqrt() - 4.0, _ERF_INV_FAR)
     y = where(w < 5.0, centre, tail) * size
-    # One step of Halley's, of third order: on erf(y) = |x| or, where y > 1, erfc(y) = 1 - |x|.
+    # One Halley step, of third order: on erf(y) = |x| or, where y > 1, erfc(y) = 1 - |x|.
     power = _gauss(y)
     far = rest / power - _erfcx(y)
     near = muladd(y, horner(y * y, _ERF["f64"]), y - size) / power

@@ -1,8 +1,8 @@
 """Trigonometric functions and their inverses as straight-line vector code.
 
-Coefficients: see `math_powers`.  What is subtracted from an argument is a multiple of π in three
-parts, which is right until `_FAR`; beyond it a function of its own is called, for vectors in which
-a lane needs it.
+`powers` says where the coefficients come from.  Arguments are reduced by a multiple of π in three
+parts (Cody and Waite), which is accurate up to `_FAR`.  A vector with a lane beyond that calls a
+function for any argument (Payne and Hanek).
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ _ATAN = {
 
 
 def _far_table() -> str:
-    """1/π·2¹²⁰ in pieces of 26 bits: products with 27 bits are exact."""
+    """1/π·2¹²⁰ in pieces of 26 bits, whose products with numbers of 27 bits are exact."""
     rest = _ONE_OVER_PI
     pieces = []
     for i in reversed(range(_PIECES)):
@@ -179,9 +179,9 @@ def _two_sum(x: Number, y: Number) -> tuple[Number, Number]:
 
 
 def _far_function(outer: Function, name: str, lanes: int, unit: float, phase: float) -> None:
-    """Write the reduction of any double: x/unit - phase = k + r/unit, with k modulo 4.
+    """Emit the reduction of any double: x/unit - phase = k + r/unit, with k modulo 4.
 
-    Every piece of 1/π times x is exact, and loses its multiples of 4 at once.
+    The product of x and each piece of 1/π is exact, and is reduced modulo 4 at once.
     """
     f = Function(name, [])
     x = Value("%x", "f64", lanes)
@@ -230,7 +230,7 @@ def _with_far(
 ) -> tuple[Number, Number]:
     """r and the bits that hold k, corrected in lanes where |x| is beyond `_FAR`.
 
-    A function to be inlined holds the branch, so that here is straight-line code.
+    The branch is in a function that LLVM inlines, so the code here stays straight-line.
     """
     f, elem, lanes = x.f, x.elem, x.value.lanes
     kind_name = suffix(elem, lanes)
@@ -300,7 +300,7 @@ def _branch_to(slow: str, name: str, elem: str, lanes: int) -> str:
 
 
 def _sign_of(bits: Number) -> Number:
-    """A lone sign bit where an integer is odd."""
+    """The sign bit alone, set where an integer is odd."""
     return bits << (31 if bits.elem == "i32" else 63)
 
 

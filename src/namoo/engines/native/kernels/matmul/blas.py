@@ -53,7 +53,7 @@ class _Blocks:
                     for p, s in zip((a, b, c), (left_step, right_step, out_step), strict=True)
                 )
             i, j = at[-2:]
-            # The blocks are of one size but for the last ones.
+            # All blocks have one size, except the last ones.
             for height, some_rows in _kinds(rows, i):
                 for width, some_columns in _kinds(columns, j):
                     self._block(
@@ -92,7 +92,7 @@ class _Blocks:
             write()
 
     def _gemm(self, m, n, k, ldc, left, right, out: Value) -> None:
-        """out = left · right; BLAS has matrices by columns: it computes the transposes."""
+        """out = left · right; BLAS is column-major, so it computes the transposed product."""
         module = self.module
         (a, x), (b, y) = left, right
         name = f"namoo_{BLAS[self.elem]}"
@@ -133,7 +133,7 @@ def _lengths(size: int, block: int) -> list[int]:
 
 
 def _kinds(cuts: list[int], at: Value | None):
-    """The different lengths of blocks, and the comparison by which they are known."""
+    """The different lengths of blocks, and the comparison that selects each."""
     if cuts[0] == cuts[-1]:
         return [(cuts[0], ("", 0))]
     last = len(cuts) - 1
@@ -141,7 +141,7 @@ def _kinds(cuts: list[int], at: Value | None):
 
 
 def _layout(rows: int, columns: int, m: int, n: int) -> tuple[str, int]:
-    """How BLAS reads an m × n matrix with these strides, where 0 is that of an axis of length 1."""
+    """How BLAS reads an m × n matrix with these strides; an axis of length 1 has stride 0."""
     if columns == 1 or columns == 0 and rows > 1:
         return "N", max(rows, n)
     return "T", max(columns, m)

@@ -1,7 +1,7 @@
 """The kind `dot`: contractions as matrix products.
 
-Products of small and medium size are kernels of our own, into which what follows is fused; BLAS
-computes large ones. Contractions of vectors and of integers are reductions.
+Small and medium products are kernels of our own, with their elementwise consumers fused in; large
+ones are left to BLAS. Contractions of vectors and of integers are reductions.
 """
 
 from __future__ import annotations
@@ -125,8 +125,13 @@ def without_blas() -> Iterator[None]:
         _choice.blas = before
 
 
+def blas_allowed() -> bool:
+    """Whether programs may call BLAS and LAPACK."""
+    return _choice.blas
+
+
 def _limits() -> tuple[float, float, Any]:
-    """What `_tile` depends on besides the product."""
+    """Everything that `_tile` depends on besides the product."""
     if not _choice.blas:
         return math.inf, math.inf, machine()
     return tuning.BLAS_WORK, tuning.BLAS_WORK_TRANSPOSED, machine()
@@ -157,7 +162,7 @@ def _kernel(spec: KernelSpec, name: str):
 
 
 def _unrolled(k: Any, node: Node, index) -> Any:
-    """One element of a small product, all terms written out."""
+    """One element of a small product, with its sum unrolled."""
     x, y = node.operands
     (cx, cy), (bx, by) = node.data.contract, node.data.batch
     free = iter(index)
@@ -192,9 +197,9 @@ def _in(k: Any, value: Any, node: Node) -> Any:
 
 
 def fold_output_transposes(graph: Graph) -> Graph:
-    """Let products store their results in the order in which they are read.
+    """Let products store their results in the layout in which they are read.
 
-    A transposition that is the only use of a product becomes that product, with other strides.
+    A product that is only transposed is replaced by one with other output strides.
     """
     transposes = [
         n
@@ -224,7 +229,7 @@ def fold_output_transposes(graph: Graph) -> Graph:
 
 
 def _product_node(operands, data: Product, shape: tuple[int, ...], cost: int = 1) -> Node:
-    """A node of products by the strides of their axes."""
+    """A `dot` node, described by the strides of its axes."""
     key = ("product", data.key)
     return Node(DOT, shape, operands[0].dtype, operands, data=data, key=key, cost=cost)
 
@@ -235,7 +240,7 @@ def _product_node(operands, data: Product, shape: tuple[int, ...], cost: int = 1
     keyed_by="element type, shapes, dimension numbers, permutation",
 )
 def _transposed(elem: str, x, y, contract, batch, permutation) -> tuple[Product, bool]:
-    """A product whose result has its axes in another order, and whether its operands have, too."""
+    """A product whose result is permuted, and whether its operands are swapped."""
     (cx, cy), (bx, by) = contract, batch
     rows = [i for i in range(len(x)) if i not in bx and i not in cx]
     columns = [i for i in range(len(y)) if i not in by and i not in cy]
@@ -249,11 +254,11 @@ def _transposed(elem: str, x, y, contract, batch, permutation) -> tuple[Product,
         [Axis(y[i], 0, ys[i], next(out)) for i in columns],
         [Axis(x[i], xs[i], ys[j]) for i, j in zip(cx, cy, strict=True)],
     ]
-    # Where rows are contiguous in the result, vectors run along them.
+    # Vectors run along columns: swap the operands if the axis of rows is contiguous in the result.
     exchanged = min(a.out for a in groups[1]) < min(a.out for a in groups[2])
     if exchanged:
-        turned = [[Axis(a.size, a.right, a.left, a.out) for a in group] for group in groups]
-        groups = [turned[0], turned[2], turned[1], turned[3]]
+        swapped = [[Axis(a.size, a.right, a.left, a.out) for a in group] for group in groups]
+        groups = [swapped[0], swapped[2], swapped[1], swapped[3]]
     first, second, third, inner = groups
     *others, last = merge(sorted(third, key=lambda a: -a.out))
     product = Product(
@@ -334,8 +339,8 @@ def dot(emit: Emitter, x: Node, y: Node, contract, batch) -> Node:
 
 
 def _seen(emit: Emitter, v: Node, side: matrix_layout.Side) -> Node:
-    """An operand of a product as it is read."""
-    v, order = v.operands[0] if side.unturned else v, side.order
+    """An operand in the layout in which the product reads it."""
+    v, order = v.operands[0] if side.reads_through else v, side.order
     if order is None:
         return v
     places = [order.index(i) for i in range(len(order))]

@@ -48,21 +48,21 @@ def _merged(shape, strides, axes) -> int | None:
 
 @cached("native matrices: operands", bound=1024, keyed_by="shape, batch and contracted axes")
 def operand(shape: tuple[int, ...], batch: tuple[int, ...], contract: tuple[int, ...]) -> Operand:
-    """An operand by its axes; equal layers share it."""
+    """An operand by its axes; cached, since layers of equal shape share it."""
     return Operand(shape, batch, contract)
 
 
 class Side(NamedTuple):
     """How one operand of a contraction is read."""
 
-    unturned: bool
+    reads_through: bool
     """Whether the operand is a transposition, whose own operand is read instead."""
     order: tuple[int, ...] | None
     """A permutation of its axes that makes those of each kind contiguous, if one is needed."""
     contract: tuple[int, ...]
     batch: tuple[int, ...]
     kept: tuple[int, ...]
-    """Lengths of the axes that the result has, the batch's first."""
+    """Lengths of the axes that are in the result, batch axes first."""
     terms: int
 
 
@@ -73,25 +73,25 @@ class Side(NamedTuple):
 )
 def side(
     shape: tuple[int, ...],
-    turned: tuple[int, ...] | None,
+    permutation: tuple[int, ...] | None,
     contract: tuple[int, ...],
     batch: tuple[int, ...],
 ) -> Side:
-    """How an operand is read; `turned` is its permutation, if it is a transposition."""
-    rank, unturned = len(shape), False
+    """How an operand is read; `permutation` is set if it is a transposition of another node."""
+    rank, reads_through = len(shape), False
     free = [i for i in range(rank) if i not in contract + batch]
     sizes = tuple(shape[i] for i in (*batch, *free)), math.prod(shape[i] for i in contract)
-    if turned is not None:
-        places = [turned[i] for i in free]
-        # The order of the free axes is that of the result's.
-        if unturned := places == sorted(places):
-            contract = tuple(turned[i] for i in contract)
-            batch = tuple(turned[i] for i in batch)
-            shape, free = tuple(shape[turned.index(i)] for i in range(rank)), places
+    if permutation is not None:
+        places = [permutation[i] for i in free]
+        # The free axes keep the order that they have in the result.
+        if reads_through := places == sorted(places):
+            contract = tuple(permutation[i] for i in contract)
+            batch = tuple(permutation[i] for i in batch)
+            shape, free = tuple(shape[permutation.index(i)] for i in range(rank)), places
     if operand(shape, batch, contract).usable:
-        return Side(unturned, None, contract, batch, *sizes)
+        return Side(reads_through, None, contract, batch, *sizes)
     first, last = tuple(range(len(batch))), tuple(range(rank - len(contract), rank))
-    return Side(unturned, (*batch, *free, *contract), last, first, *sizes)
+    return Side(reads_through, (*batch, *free, *contract), last, first, *sizes)
 
 
 def sides(node: Any) -> tuple[Operand, Operand]:
@@ -111,7 +111,7 @@ def sizes(node: Any) -> tuple[tuple[int, ...], int, int, int]:
 def extents(
     x: tuple[int, ...], y: tuple[int, ...], contract: tuple[int, ...], batch: tuple[int, ...]
 ) -> tuple[tuple[int, ...], int, int, int]:
-    """The same, by the operands' shapes and the left one's axes."""
+    """As `sizes`, from the operands' shapes and the axes of the left one."""
     shape = tuple(x[i] for i in batch)
     k = math.prod(x[i] for i in contract)
     return shape, math.prod(x) // math.prod(shape) // k, math.prod(y) // math.prod(shape) // k, k
@@ -197,7 +197,7 @@ def length(axes: Sequence[Axis]) -> int:
 
 
 def merge(axes: Sequence[Axis]) -> tuple[Axis, ...]:
-    """Axes without those of length 1, merged where they are contiguous in all arrays."""
+    """Drop axes of length 1, and merge axes that are contiguous in all arrays."""
     out: list[Axis] = []
     for axis in axes:
         if axis.size == 1:
@@ -210,7 +210,7 @@ def merge(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 
 
 def parts(results: int, terms: int, size: int) -> int:
-    """Into how many equal parts the first axis of sums, of length `size`, is cut."""
+    """The number of equal parts into which the first axis of a sum, of length `size`, is split."""
     if terms < tuning.LONG_SUM:
         return 1
     most = min(
@@ -220,7 +220,7 @@ def parts(results: int, terms: int, size: int) -> int:
 
 
 def split(count: int, inner: Sequence[Axis], out: int) -> list[Axis]:
-    """Axes of a sum whose first is cut into `count` parts, which are an axis of the result."""
+    """Split the first axis of a sum into `count` parts, which become an axis of the result."""
     first, *rest = inner
     size = first.size // count
     part = Axis(count, first.left * size, first.right * size, out)

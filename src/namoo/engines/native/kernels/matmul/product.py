@@ -1,12 +1,12 @@
-"""Matrix products in registers: kernels written for one shape.
+"""Matrix products: register-tiled kernels, specialised for one shape.
 
-A tile of the result stays in vector registers while the sum runs: each step multiplies some
-vectors of a row of the right operand with single elements of the left one.  What is computed of the
-result elementwise is computed from the registers, before anything is stored.
+A tile of the result stays in vector registers while the sum runs: each step multiplies a few
+vectors of a row of the right operand by single elements of the left one.  The epilogue, elementwise
+functions of the result, is computed from the registers before anything is stored.
 
-The right operand's columns are cut into *panels*, as wide as a tile.  A panel whose rows lie far
-apart in memory, or whose columns are no neighbours there, is first copied to the stack in the order
-in which it is read.  A *unit* of work is some tiles below one another in one panel.
+The columns of the right operand are divided into *panels*, as wide as a tile.  A panel whose rows
+are far apart in memory, or whose columns are not contiguous, is first packed: copied to the stack
+in the order in which it is read.  A *unit* of work is a run of consecutive tiles of one panel.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def machine() -> Machine:
 
 
 class Tile(NamedTuple):
-    """How a product is cut: `rows` × `vectors` of `lanes`.
+    """How a product is tiled: `rows` × `vectors` of `lanes`.
 
-    A tile's rows are `count` points of the row axis number `axis` and all points of the later ones.
+    The rows of a tile are `count` points of row axis number `axis`, and all points of later axes.
     """
 
     lanes: int
@@ -73,7 +73,10 @@ class Tile(NamedTuple):
 def _best(
     sizes: tuple[int, ...], wide: int, terms: int, registers: int, most_rows: int, most_vectors: int
 ) -> tuple[float, int, int, int]:
-    """The tile of least estimated cycles: (cycles, axis, count, vectors); `wide` vectors a row."""
+    """The tile of least estimated cycles: (cycles, axis, count, vectors).
+
+    `wide` is the number of vectors of a row of the result.
+    """
     out = []
     # The weight of compile time.
     brief = 1 if math.prod(sizes) * wide * terms < tuning.LONG_PRODUCT else 0.2
@@ -100,7 +103,7 @@ def _best(
                 cycles *= math.prod(sizes[:axis])
                 rows = count * after
                 variants = (1 + bool(rest and full)) * (1 + bool(left))
-                # Loads are not free, and few rows a tile read the panel more often.
+                # Loads are not free, and tiles of few rows read the panel more often.
                 cycles *= 1 + 0.1 * (rows + vectors) / (rows * vectors) + 0.1 / rows
                 cycles *= 1 + brief * (0.02 * (variants - 1) + 0.002 * rows * vectors)
                 out.append((cycles, axis, count, vectors))
@@ -108,7 +111,7 @@ def _best(
 
 
 def choose(product: Product, others_can: bool) -> Tile | None:
-    """How to cut a product; None for other types, and for long sums if others do these better."""
+    """How to tile a product; None for other types, and if `others_can` for sums left to BLAS."""
     if product.elem not in ("f32", "f64"):
         return None
     size = bits_of(product.elem) // 8
@@ -127,7 +130,7 @@ def choose(product: Product, others_can: bool) -> Tile | None:
         if scattered or others_can:
             return None
         packed, most_vectors = False, 4
-    # Rows a page apart would evict one another from the first cache.
+    # Rows that are a multiple of a page apart would evict one another from the L1 cache.
     most_rows = 8 if product.rows[-1].left * size % 2048 == 0 else 16
     wide = -(-columns // lanes)
     sizes = tuple(a.size for a in product.rows)
@@ -136,8 +139,8 @@ def choose(product: Product, others_can: bool) -> Tile | None:
     )
     tiles = -(-product.rows[axis].size // count)
     others = rows * length(product.batch) * -(-columns // (vectors * lanes))
-    # Units as large as leaves enough of them to be shared; but copying a panel for each unit must
-    # not cost much.
+    # Units as large as possible while there are enough for all threads; but packing a panel for
+    # each unit must not cost much.
     least = max(64 if packed else 1, min(256, others // tuning.PRODUCT_UNITS))
     block = max(1, -(-least // (count * length(product.rows[axis + 1 :]))))
     return Tile(lanes, axis, count, vectors, packed, min(block, tiles))
@@ -158,9 +161,9 @@ class ProductKernel:
         self.after = length(product.rows[tile.axis + 1 :])
         self.full, self.left = divmod(size, tile.count)
         self.again = 0
-        """So many points of the last tile are in the one before, too."""
+        """How many points of the last tile repeat points of the one before."""
         self.cost = sum(n.cost for n in _between(spec))
-        """Operations that follow the sum of an element."""
+        """The cost of the epilogue of an element."""
         terms = length(product.inner)
         spare = tile.count - self.left if self.left else 0
         looped = self._in_loop(tile.count * self.after * tile.vectors)
@@ -168,7 +171,7 @@ class ProductKernel:
         if 0 < spare <= few and terms >= tuning.REPEATED_ROWS_TERMS:
             self.again, self.left, self.full = spare, 0, self.full + 1
         self.alone = spec.roots == [self.node] and product.columns.out == 1
-        """Sums are all there is to store, in vectors."""
+        """Whether the kernel stores nothing but the sums, as contiguous vectors."""
         long = product.multiplications >= tuning.SHARED_SUMS_WORK * tile.lanes
         self.by_function = self.cost >= tuning.SHARED_SUMS_COST or (
             long and (self.alone or terms >= tuning.SHARED_SUMS_TERMS)
@@ -177,7 +180,7 @@ class ProductKernel:
         self.panels, self.rest = divmod(product.columns.size, self.width)
 
     def _in_loop(self, vectors: int) -> bool:
-        """Whether the epilogue of so many vectors is a loop."""
+        """Whether the epilogue of this many vectors is a loop."""
         return self.cost * vectors > tuning.EPILOGUE_LIMIT
 
     def emit(self) -> Kernel:
@@ -228,7 +231,7 @@ class ProductKernel:
         return Kernel(self.name, f.text(), f.declarations, units, product.multiplications // 4)
 
     def _panel_kinds(self):
-        """Whole panels, and the one that is left: how many, where it starts, its columns."""
+        """The full panels and the last, partial one: how many, the first column, and the width."""
         yield self.panels, None, self.width
         yield bool(self.rest), self.panels * self.width, self.rest
 
@@ -275,7 +278,7 @@ class ProductKernel:
             if self.blocks > 1:
                 stop = f.minimum(f.add(first, constant("i64", tile.block)), stop)
             if together:
-                # Rows that are computed again have the same values.
+                # Recomputed rows have the same values, so it is safe to store them again.
                 out, width, bottom = self._target(place, column), outs[1], end * self.after
                 if source is not None:
                     second, axis = f.add(first, constant("i64", 1)), product.inner[0]
@@ -298,10 +301,11 @@ class ProductKernel:
                 self._tile(a, b, place, at, self.left, column, columns)
 
     def _cut(self, count: int, columns: int) -> tuple[Step, list[int], Sequence[Axis], Mask | None]:
-        """A tile of so many points and columns.
+        """A tile with `count` points of the row axis and `columns` columns.
 
-        Its step, where its rows are in the result, the axes of its terms, and the lanes of its last
-        vectors if that are not all.
+        Returns:
+            Its step, the offsets of its rows in the result, the axes of its sums, and the mask of
+            its last vectors if they are partial.
         """
         product, tile = self.product, self.tile
         lanes, axes, inner = tile.lanes, product.rows[tile.axis :], product.inner
@@ -323,7 +327,7 @@ class ProductKernel:
         return step, outs, inner, mask
 
     def _has_equal_rows(self, step: Step, outs: list[int], inner: Sequence[Axis]) -> bool:
-        """Whether a function can compute and store consecutive tiles of a panel."""
+        """Whether a shared function can compute and store consecutive tiles of a panel."""
         axis, after = self.product.rows[self.tile.axis], self.after
         return (
             self.by_function
@@ -335,7 +339,7 @@ class ProductKernel:
         )
 
     def _copies_rows(self) -> bool:
-        """Whether the first tile of a panel copies the rows that it reads."""
+        """Whether the first tile of a panel packs the rows that it reads."""
         product = self.product
         large = product.multiplications >= tuning.COPY_IN_TILE_WORK
         return self.tile.packed and large and product.columns.right == 1
@@ -351,7 +355,7 @@ class ProductKernel:
     ) -> None:
         """Sum a tile, then compute and store its epilogue.
 
-        `ends` is true in a last tile that repeats rows of the one before.
+        `ends` is true for a last tile that repeats rows of the one before.
         """
         f, axis = self.f, self.product.rows[self.tile.axis]
         step, outs, inner, mask = self._cut(count, columns)
@@ -404,7 +408,7 @@ class ProductKernel:
     def _finish_in_loops(
         self, outs: list[int], place: Index, column: Loop, vectors: int, mask, ends: Value | None
     ) -> None:
-        """Compute and store from sums in memory, row by row."""
+        """Compute and store the epilogue row by row, from sums in memory."""
         f, lanes, buffer = self.f, self.tile.lanes, self._tile_buffer()
         rows, step = len(outs), outs[1] if len(outs) > 1 else 0
         first = constant("i64", 0)
@@ -429,14 +433,14 @@ class ProductKernel:
         self.w.registers = {}
 
     def _reload(self, line: Value, at: Value | int) -> Value:
-        """A vector of sums, from memory that changes."""
+        """Load a vector of sums, without reusing earlier loads: the buffer changes."""
         f, lanes = self.f, self.tile.lanes
         kind, size = vector_type(self.elem, lanes), bits_of(self.elem) // 8
         address = f.offset(line, at, self.elem)
         return f.emit_here(self.elem, lanes, f"load {kind}, ptr {address.name}, align {size}")
 
     def _store(self, value, place: Index, column: Loop, shift: Index, mask) -> None:
-        """Compute and store the roots at some neighbouring elements of the result."""
+        """Compute and store the roots at a vector of elements of the result."""
         w, node = self.w, self.node
         position = place + (Index({column: 1}) + shift) * self.product.columns.out
         w.mask = mask

@@ -1,7 +1,7 @@
-"""Tiles and panels of matrix products: sums in registers, and copies in the order they are read.
+"""Tiles and panels of matrix products: sums in registers, and packing.
 
-Code that does not depend on a product's sizes is in functions that kernels share: LLVM's time goes
-with the length of what it reads.
+Code that does not depend on the sizes of a product is in functions that kernels share, since LLVM's
+time grows with the length of its input.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from namoo.engines.native.ir.function import (
 from namoo.engines.native.ir.index import Index, unravel
 from namoo.engines.native.kernels.matmul.matrix_layout import Axis, Product, length
 
-# Which tiles of some: the first, where to stop, and the row after which none begins.
+# A range of tiles: the first, the end, and the row after which no tile begins.
 Tiles = tuple[Value | int, Value | int, int]
 ONE: Tiles = (0, 1, 0)
 
@@ -39,12 +39,12 @@ class Step:
         self.offsets = offsets
         self.vectors = vectors
         self.last: Mask | None = None
-        """Which lanes of the last vector there are."""
+        """The mask of the last vector."""
 
     def can_call(self, inner: Sequence[Axis]) -> bool:
-        """Whether a function can compute the sums.
+        """Whether a shared function can compute the sums.
 
-        Loops with few sums are unrolled, which is for one number of terms.
+        Loops with few sums are unrolled for one number of terms, which cannot be shared.
         """
         sums = len(self.offsets) * self.vectors
         short = inner[0].size * sums <= tuning.TILE_UNROLLED
@@ -68,16 +68,16 @@ class Step:
         copy: Value | None = None,
         apart: bool = False,
     ) -> None:
-        """Let a function compute the sums of tiles that all products with such tiles share.
+        """Call a function that computes the sums of tiles; products with equal tiles share it.
 
-        It stores them in rows `width` apart, of the last vector of each those that `mask` says.
-        If there is a place for a `copy` of the panel, it also copies what it reads.
+        It stores the sums in rows that are `width` apart, the last vector of each under `mask`. If
+        there is a pointer for a `copy` of the panel, it also packs the rows that it reads.
         """
         rows, step = len(self.offsets), self.offsets[1]
         extra = [] if copy is None else [copy]
         masks = [x.count if x else self.lanes for x in (mask if extra else self.last, mask)]
         function = _summing(self.elem, self.lanes, rows, self.vectors, *masks, bool(extra))
-        # The next tile's elements are as far apart as this one's, or all are one after the other.
+        # Rows of the next tile are spaced as those of this one, or all rows are contiguous.
         following = axis.left if axis.left > step else rows * step // axis.size
         left = step, axis.left, following
         right = axis.right, axis.size
@@ -139,7 +139,7 @@ class Step:
     def term(
         self, rows: Sequence[Value], vectors: Sequence[Value], sums: list[Value]
     ) -> list[Value]:
-        """Add one term to all sums: of an element of each row, and a row of the panel."""
+        """Add one term to all sums: an element of each row times a row of the panel."""
         f, n = self.f, self.vectors
         out = []
         for r, row in enumerate(rows):
@@ -149,7 +149,7 @@ class Step:
 
 
 class Packing:
-    """Copies a panel of the right operand: for each term, `vectors` vectors of its columns."""
+    """Packs a panel of the right operand: for each term, `vectors` vectors of its columns."""
 
     def __init__(self, f: Function, product: Product, lanes: int, columns: int, vectors: int):
         self.f = f
@@ -184,18 +184,18 @@ class Packing:
             )
 
     def _rows(self, source: Value, target: Value, axis: Axis) -> None:
-        """Rows of the panel, which are rows of the operand."""
+        """Pack a panel whose rows are contiguous in the operand."""
         function = _copying(self.elem, self.lanes, self.columns)
         function.call(self.f, source, axis.right, target, axis.size)
 
     def _transposed(self, source: Value, target: Value, axis: Axis) -> None:
-        """Columns of the panel, which are rows of the operand."""
+        """Pack a panel whose columns are contiguous in the operand: transpose it."""
         f, elem, n = self.f, self.elem, self.lanes
         whole, rest = divmod(self.columns, n)
         first = 0
         for vectors, columns in ((whole, n), (1, rest)):
             if vectors and columns:
-                function = _turning(elem, n, columns, min(axis.size, _quarter(elem, n)))
+                function = _transposing(elem, n, columns, min(axis.size, _quarter(elem, n)))
                 row = f.offset(source, first * self.stride, elem)
                 out = f.offset(target, first, elem)
                 width = self.vectors * n
@@ -224,13 +224,13 @@ class Packing:
 
 
 def _masks(columns: int, lanes: int) -> list[Mask | None]:
-    """Which lanes of the vectors that hold so many columns there are."""
+    """The masks of the vectors that hold this many columns; None for full vectors."""
     rest = columns % lanes
     return [*[None] * (columns // lanes), *([mask_of(lanes, rest)] if rest else [])]
 
 
 class Shared:
-    """A function that several kernels may call; it becomes a part of one that is alone."""
+    """A function that several kernels may call; LLVM inlines it if there is only one call."""
 
     def __init__(self, f: Function):
         f.line("  ret void")
@@ -239,7 +239,7 @@ class Shared:
         self.text = f.text("nounwind")
 
     def call(self, f: Function, *arguments: Value | int, apart: bool = False) -> None:
-        """Write a call of it; if `apart`, it becomes no part of the caller."""
+        """Emit a call of it; if `apart`, it is never inlined."""
         values = [constant("i64", x) if isinstance(x, int) else x for x in arguments]
         f.declarations |= self.declarations
         text = self.text
@@ -253,18 +253,17 @@ class Shared:
 def _summing(
     elem: str, lanes: int, count: int, vectors: int, loaded: int, stored: int, copies: bool
 ) -> Shared:
-    """The sums of tiles, of whose last vectors so many lanes are loaded and stored.
+    """A function that computes the sums of the tiles from `first` to `stop`.
 
-    The tiles are `first` to `stop`; none begins after row `end`.  While one is summed, elements of
-    the next are asked for, `following` apart.  If it `copies`, the panel's rows are stored one
-    after the other as they are read.
+    No tile begins after row `end`.  While one is summed, elements of the next are prefetched, which
+    are `following` apart.  If it `copies`, it also packs the rows of the panel as it reads them.
     """
     name = f"summed.{suffix(elem, lanes)}.{count}.{vectors}.{loaded}.{stored}"
     kinds = "ptr i64 i64 i64 ptr i64 i64 ptr i64 i64 i64 i64".split()
     f = Function(name + copies * ".copied", [*kinds, *copies * ["ptr"]], "internal void")
     a, step, left, following, b, right, terms, out, width, first, stop, end, *copy = f.parameters
     steps = [f.mul(step, constant("i64", r)) for r in range(count)]
-    # There are registers for so many addresses.
+    # There are enough registers for this many addresses.
     group = -(-count // 8)
     start = constant("i64", 0)
     zero = Value(f"splat ({constant(elem, 0.0)!r})", elem, lanes)
@@ -305,7 +304,7 @@ def _summing(
 
 @cached("native tiles: copying kernels", bound=256, keyed_by="element type, lanes, columns")
 def _copying(elem: str, lanes: int, columns: int) -> Shared:
-    """Rows, `stride` apart, one after the other."""
+    """A function that copies rows which are `stride` apart to contiguous memory."""
     name = f"copied.{suffix(elem, lanes)}.{columns}"
     f = Function(name, ["ptr", "i64", "ptr", "i64"], "internal void")
     source, stride, target, count = f.parameters
@@ -320,7 +319,7 @@ def _copying(elem: str, lanes: int, columns: int) -> Shared:
 
 
 def _quarter(elem: str, lanes: int) -> int:
-    """Elements that shuffles exchange for which there are instructions LLVM need not look for."""
+    """How many elements a shuffle may exchange and still be a single, cheap instruction."""
     return min(lanes, 128 // bits_of(elem))
 
 
@@ -329,13 +328,13 @@ def _quarter(elem: str, lanes: int) -> int:
     bound=256,
     keyed_by="element type, lanes, columns, terms",
 )
-def _turning(elem: str, lanes: int, columns: int, count: int) -> Shared:
-    """Rows, `stride` apart, to columns of rows `width` apart: `count` terms of them at once.
+def _transposing(elem: str, lanes: int, columns: int, count: int) -> Shared:
+    """A function that transposes rows `stride` apart into rows `width` apart, by `count` terms.
 
-    Quarters of registers are loaded to where they belong, so that elements change places only
-    within these.
+    Quarters of registers are loaded directly into position, so that shuffles exchange elements only
+    within a quarter.
     """
-    name = f"turned.{suffix(elem, lanes)}.{columns}.{count}"
+    name = f"transposed.{suffix(elem, lanes)}.{columns}.{count}"
     f = Function(name, ["ptr", "i64", "ptr", "i64", "i64", "i64"], "internal void")
     source, stride, target, width, terms, vectors = f.parameters
     quarter = _quarter(elem, lanes)
@@ -346,7 +345,7 @@ def _turning(elem: str, lanes: int, columns: int, count: int) -> Shared:
         first = f.offset(source, f.mul(f.mul(v, stride), constant("i64", lanes)), elem)
         out = f.offset(target, f.mul(v, constant("i64", lanes)), elem)
         with f.loop(0, terms, count) as i:
-            # The last terms are some of those before, too, if all are not a multiple.
+            # If `count` does not divide the terms, the last step repeats some of the one before.
             i = f.minimum(i, f.sub(terms, constant("i64", count)))
             row, rows = f.offset(first, i, elem), []
             for r in range(quarter):
@@ -359,24 +358,25 @@ def _turning(elem: str, lanes: int, columns: int, count: int) -> Shared:
                 rows.append(_joined(f, pieces))
                 row = f.offset(row, stride, elem)
             column = f.offset(out, f.mul(i, width), elem)
-            for value in _woven(f, rows)[:count]:
+            for value in _transposed_squares(f, rows)[:count]:
                 f.store(value, column)
                 column = f.offset(column, width, elem)
     return Shared(f)
 
 
 def _joined(f: Function, vectors: list[Value]) -> Value:
-    """Vectors one after another: as many as are a power of two."""
+    """Concatenate vectors; their number is a power of two."""
     while len(vectors) > 1:
         both = range(2 * vectors[0].lanes)
         vectors = [f.shuffle(x, both, y) for x, y in zip(vectors[::2], vectors[1::2], strict=True)]
     return vectors[0]
 
 
-def _woven(f: Function, rows: list[Value]) -> list[Value]:
-    """Squares that lie side by side in vectors, with rows and columns exchanged.
+def _transposed_squares(f: Function, rows: list[Value]) -> list[Value]:
+    """Transpose the squares that are side by side in vectors.
 
-    As often as rows can be halved, elements of one half come between those of the other.
+    Each of log₂(n) steps interleaves the elements of the first half of the rows with those of the
+    second.
     """
     n, lanes = len(rows), rows[0].lanes
     low = [i // n * n + i % n // 2 + i % 2 * lanes for i in range(lanes)]
@@ -388,5 +388,5 @@ def _woven(f: Function, rows: list[Value]) -> list[Value]:
 
 
 def even(offsets: list[int]) -> bool:
-    """Whether all are as far from the one before."""
+    """Whether offsets are evenly spaced."""
     return all(x == i * offsets[1] for i, x in enumerate(offsets) if i)

@@ -1,8 +1,8 @@
-"""Sort short rows by a network: every lane is a row of its own.
+"""Sort short rows by a sorting network: each lane of a vector sorts one row.
 
-What is sorted are *ranks*, integers in the order of the keys, each with its place; the operands are
-then read in the order of the places.  A rank of 32 bits and its place are one integer of 64, of
-which no two are equal: sorting them is stable.
+The network sorts *ranks*, integers in the order of the keys, together with their indices; the
+operands are then gathered by the sorted indices.  A 32-bit rank and its index are packed into a
+64-bit integer; no two of these are equal, so the sort is stable.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from namoo.engines.native.kernels import routine
 from namoo.engines.native.kernels.element_codegen import Place
 from namoo.engines.native.kernels.routine import Routine, integer
 
-# Stands for a result that nothing needs.
+# Marks a result that nothing reads.
 UNUSED = -1
 
 
@@ -59,8 +59,8 @@ def network(n: int) -> tuple[tuple[int, int], ...]:
 def rank(f: Function, x: Value, total: bool) -> Value:
     """A signed integer in the order of `x`.
 
-    If `total`, zeros have an order by their sign, and NaNs too; otherwise zeros are equal, and NaNs
-    are equal and last.
+    If `total`, zeros and NaNs are ordered by their sign and bits; otherwise zeros are equal, and
+    NaNs are equal and last.
     """
     if x.elem == "i1":
         return f.convert(f.convert(x, "u32"), "i32")
@@ -74,7 +74,7 @@ def rank(f: Function, x: Value, total: bool) -> Value:
         x = f.select(f.compare("eq", x, constant(x.elem, 0.0)), constant(x.elem, 0.0), x)
         x = f.select(f.unordered(x), constant(x.elem, math.nan), x)
     bits = f.bitcast(x, signed)
-    # Below zero, larger bits mean smaller numbers.
+    # For negative floats, larger bits mean smaller numbers.
     flip = f.and_(f.ashr(bits, constant(signed, width - 1)), constant(signed, (1 << width - 1) - 1))
     return f.xor(bits, flip)
 
@@ -82,9 +82,9 @@ def rank(f: Function, x: Value, total: bool) -> Value:
 class SortRows(Routine):
     """Sort operands along an axis by the first `keys` of them.
 
-    For each result, `writes` has the number of an operand, None for the places that elements come
-    from, or `UNUSED`.  With `top`, the order is total and decreasing, and of it there are as many
-    elements.
+    For each result, `writes` has the number of an operand, None for the indices of the sorted
+    elements, or `UNUSED`.  With `top`, the order is total and decreasing, and only the first `top`
+    elements are stored.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class SortRows(Routine):
             and key_parts == 1
             and not is_float(part_of(xs[0].elem))
         )
-        """Whether equal elements are indistinguishable: values are sorted then, without indices."""
+        """Whether equal elements are indistinguishable: values are sorted without indices."""
         self.packed = not self.plain and key_parts == 1 and max(key_bits) <= 32
         self.lanes = 8 if max(key_bits) > 32 else 16
         self.units = -(-self.rows // self.lanes)
@@ -123,7 +123,7 @@ class SortRows(Routine):
             self._unit(f, sources, targets, unit)
 
     def _unit(self, f: Function, sources, targets, unit: Value) -> None:
-        """As many rows as there are lanes."""
+        """Sort as many rows as there are lanes."""
         n, lanes = self.count, self.lanes
         elems = self._elems(sources)
         memory = [] if n <= tuning.UNROLLED_NETWORK else [self._scratch(f, e) for e in elems]
@@ -229,7 +229,7 @@ class SortRows(Routine):
         return f.offset(pointer, f.mul(j, integer(self.lanes)), elem)
 
     def _run(self, f: Function, memory: list[Value], elems: list[str]) -> None:
-        """Put pairs in order, as a table of places says."""
+        """Compare and swap the pairs of positions in a table, one after another."""
         pairs = network(self.count)
         name = f"@network{self.count}"
         numbers = ", ".join(f"i32 {i}" for pair in pairs for i in pair)
@@ -270,13 +270,13 @@ class Rows:
         inner = integer(step.inner)
         self.outer = f.idiv(row, inner) if step.inner > 1 else row
         self.rest = f.irem(row, inner) if step.inner > 1 else integer(0)
-        # Lanes that are contiguous in memory.
+        # How many lanes are contiguous in memory.
         self.near = step.inner % lanes == 0
         self.first_outer = f.idiv(first, inner)
         self.first_rest = f.irem(first, inner)
 
     def at(self, j: Value, count: int) -> tuple[Value, Value]:
-        """Place `j` of all rows of a given length; and of the first alone."""
+        """The offsets of element `j` in all rows of a given length; and in the first row."""
         f, inner = self.f, integer(self.step.inner)
 
         def place(outer, rest):
@@ -288,7 +288,7 @@ class Rows:
         return place(self.outer, self.rest), first
 
     def read(self, place: Place, at: tuple[Value, Value], chosen: bool = False) -> Any:
-        """Elements of all rows; `chosen` ones may be anywhere in them."""
+        """Load an element of each row; if `chosen`, at a different index in each."""
         f, many = self.f, self.lanes
         if self.near and not chosen:
             return routine.read(f, place.pointer, place.elem, at[1], many)

@@ -22,7 +22,7 @@ from namoo.engines.native.kernels.sort.radix import Memory, Radix
 
 
 def suits(xs: Sequence[Node], axis: int, keys: int) -> bool:
-    """Whether threads should share the rows of operands: these are few and long."""
+    """Whether several threads should sort each row: rows are few and long."""
     n = xs[0].shape[axis]
     long = n >= tuning.PARALLEL_ROW and xs[0].size // n < tuning.RADIX_PARTS
     return long and Radix(xs, axis, keys, ()).form != "places"
@@ -49,7 +49,7 @@ class Part(Radix):
     """The work of a unit, a part of a row, on digit number `p`; lower digits are sorted."""
 
     cost = 0
-    """About how many operations that is for an element."""
+    """About how many operations an element takes."""
 
     def __init__(self, p: int, *args: Any):
         super().__init__(*args)
@@ -77,7 +77,7 @@ class Part(Radix):
 
 
 class Count(Part):
-    """How often each digit is in the parts of a row; and after that, a zero."""
+    """The histogram of digits of each part of a row, followed by a zero."""
 
     cost = 4
 
@@ -96,7 +96,7 @@ class Count(Part):
 class Move(Part):
     """Move elements to the range of their digit.
 
-    If the operands they come from are given too, they are values then.
+    If the operands are given too, the last pass converts ranks back to values.
     """
 
     cost = 16
@@ -113,7 +113,7 @@ class Move(Part):
             target = None if origin else self.memory(out, row)
             self.move(self.key_parts[0], self.p, source, target, 0, start, stop)
             if origin and is_float(self.key_parts[0].elem):
-                # Who comes last puts zeros in order.
+                # The part that finishes last puts zeros in order.
                 done = f.offset(table.pointer, integer(tuning.RADIX_PARTS << self.digit), "u32")
                 before = f.emit_here("u32", 0, f"atomicrmw add ptr {done.name}, i32 1 acq_rel")
                 with f.branch(f.compare("eq", before, constant("u32", tuning.RADIX_PARTS - 1))):

@@ -32,14 +32,14 @@ from namoo.engines.native.kernels.sort.network import UNUSED, rank
 
 
 class Memory:
-    """Numbers in memory that changes: loads are never reused."""
+    """Integers in memory that is rewritten: loads are never reused."""
 
     def __init__(self, f: Function, pointer: Value, elem: str):
         self.f, self.pointer, self.elem = f, pointer, elem
 
     @staticmethod
     def on_stack(f: Function, count: int, elem: str) -> Memory:
-        """So many numbers, of any value."""
+        """Allocate uninitialised memory for `count` integers on the stack."""
         name = f.fresh()
         f.line(f"  {name} = alloca [{count} x {storage(elem)}], align 64", 0)
         return Memory(f, Value(name, "ptr"), elem)
@@ -59,12 +59,12 @@ class Memory:
 
 
 class Key(NamedTuple):
-    """A number that is compared: a part of an operand's elements."""
+    """A number that is compared: an operand's element, or a part of a complex one."""
 
     operand: int
     part: int
     elem: str
-    """The type that it has while it is computed with."""
+    """The type that it is computed in."""
 
     @property
     def bits(self) -> int:
@@ -138,7 +138,7 @@ class Radix(Routine):
         f, value = self.f, self._read(self.sources[key.operand], j)
         value = value[key.part] if isinstance(value, tuple) else value
         if self.form == "values" and is_float(value.elem):
-            # Zeros of both signs differ here: see `order_zeros`.
+            # Zeros of different sign have different ranks: see `order_zeros`.
             nan = constant(value.elem, math.nan)
             out = rank(f, f.select(f.unordered(value), nan, value), True)
         else:
@@ -149,13 +149,13 @@ class Radix(Routine):
         return f.add(out, constant(out.elem, self._bias(key)))
 
     def _bias(self, key: Key) -> int:
-        """The offset that makes ranks of a type start at zero: only their low bits are sorted."""
+        """The offset that makes the ranks of a type start at zero, so only low bits are sorted."""
         if is_signed(key.elem) or key.bits >= 32:
             return 1 << key.bits - 1
         return 0 if self.top is None else 1 << key.bits
 
     def _value(self, number: Value, key: Key) -> Value:
-        """The value of a rank, for the form of values."""
+        """Convert a rank back to its value, in the form *values*."""
         f, part = self.f, key.elem
         if part == "u32" or not is_float(part) and not is_signed(part):
             return f.convert(number, part)
@@ -208,7 +208,7 @@ class Radix(Routine):
     ) -> None:
         """Move elements to the range of their digit; `slot` is the position of its counts.
 
-        Without a `target` they become values of the result.
+        Without a `target` they are stored in the result, as values.
         """
         f, offset = self.f, integer(slot << self.digit)
         with f.loop(start, stop) as j:
@@ -225,10 +225,10 @@ class Radix(Routine):
                 target.write(where, moved)
 
     def order_zeros(self, place: Place) -> None:
-        """Put zeros of both signs in the order that they have in an operand.
+        """Restore the order that zeros of both signs have in an operand.
 
-        Those with a minus sign come first here, after all that is less: if there are any, there is
-        one at the first place whose element is not.
+        Negative zeros were sorted before positive ones: if there are any, the first element that is
+        not less than zero is one.
         """
         f, (out,), n = self.f, self.targets, self.count
 

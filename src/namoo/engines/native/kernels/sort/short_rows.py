@@ -22,7 +22,7 @@ _SIGN = -(1 << 31)
 
 
 def suits(xs: Sequence[Node], axis: int, writes: Sequence[int | None], top: int | None) -> bool:
-    """Whether this is the way for an array."""
+    """Whether these kernels can sort an array, and are the fastest for it."""
     return (
         tuple(writes) == (0,)
         and top is None
@@ -33,7 +33,7 @@ def suits(xs: Sequence[Node], axis: int, writes: Sequence[int | None], top: int 
 
 
 def transposed(f: Function, rows: list[Value]) -> list[Value]:
-    """The columns of a square: halves change places, then quarters, and so on."""
+    """Transpose a square: exchange halves, then quarters, and so on."""
     step = 1
     while step < LANES:
         for i in range(LANES):
@@ -48,12 +48,12 @@ def transposed(f: Function, rows: list[Value]) -> list[Value]:
 
 
 def any_of(f: Function, mask: Value) -> Value:
-    """Whether one lane holds."""
+    """Whether any lane is true."""
     bits = f.emit("u16", 0, f"bitcast {mask!r} to i16", (mask,))
     return f.compare("ne", bits, constant("u16", 0))
 
 
-class NearRows(SortRows):
+class ShortRows(SortRows):
     """Sort one array along its last axis."""
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
@@ -91,7 +91,7 @@ class NearRows(SortRows):
                 self._sort(f, target, first, starts, columns, memory)
 
     def _read(self, f: Function, source: Place, starts, j: Value, count: int, special: Value):
-        """Ranks of some columns, and in which lanes there was one that ranks do not order."""
+        """Ranks of some columns, and the lanes with an element that bits do not order."""
         mask = None if count == LANES else mask_of(LANES, count)
         elem = source.elem
         vectors = [
@@ -116,15 +116,15 @@ class NearRows(SortRows):
                     f.minimum(columns[a], columns[b]),
                     f.maximum(columns[a], columns[b]),
                 )
-            self._give(f, target, first, starts, integer(0), columns)
+            self._store_columns(f, target, first, starts, integer(0), columns)
             return
         self._run(f, [memory], ["i32"])
         whole = n // LANES * LANES
         with f.loop(0, whole, LANES) as j:
-            self._give(f, target, first, starts, j, self._kept(f, memory, j, LANES))
+            self._store_columns(f, target, first, starts, j, self._kept(f, memory, j, LANES))
         if whole < n:
             at = integer(whole)
-            self._give(f, target, first, starts, at, self._kept(f, memory, at, n - whole))
+            self._store_columns(f, target, first, starts, at, self._kept(f, memory, at, n - whole))
 
     def _kept(self, f: Function, memory: Value, j: Value, count: int) -> list[Value]:
         return [
@@ -134,8 +134,8 @@ class NearRows(SortRows):
             for c in range(count)
         ]
 
-    def _give(self, f: Function, target: Place, first, starts, j: Value, columns) -> None:
-        """Turn sorted columns into pieces of rows, and write these."""
+    def _store_columns(self, f: Function, target: Place, first, starts, j: Value, columns) -> None:
+        """Transpose sorted columns into pieces of rows, and store these."""
         count, elem = len(columns), target.elem
         values = [self._value(f, column, elem) for column in columns]
         values += [values[-1]] * (LANES - count)

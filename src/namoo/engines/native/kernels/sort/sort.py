@@ -24,7 +24,7 @@ def sort(
         raise emit.unsupported()
     writes: list[int | None] = [0, None]
     if top is None:
-        # An operand that counts along the axis need not be read: its values are the indices.
+        # An iota along the axis need not be read: its sorted values are the indices.
         known = [x.key == ("iota", axis) and x.dtype.kind in "iu" for x in xs]
         read = [x for i, x in enumerate(xs) if i < keys or not known[i]]
         writes = [read.index(x) if x in read else None for x in xs]
@@ -51,7 +51,7 @@ def _sorted(
     beside = short_rows.suits(xs, axis, writes, top)
     longest = tuning.LONGEST_SHORT_ROW if beside else tuning.LONGEST_NETWORK
     if n <= tuning.ALWAYS_NETWORK or n <= longest and rows >= 8:
-        step = (short_rows.NearRows if beside else network.SortRows)(xs, axis, keys, writes, top)
+        step = (short_rows.ShortRows if beside else network.SortRows)(xs, axis, keys, writes, top)
     elif top is not None and top_k.suits(xs[0], axis, top):
         step = top_k.TopRows(xs[0], top)
     elif parallel.suits(xs, axis, keys):

@@ -1,7 +1,7 @@
 """The few greatest elements of long rows: one pass that maintains a short sorted list.
 
-Most elements are less than the last of the list, which a vector comparison finds; greater ones are
-inserted.
+A vector comparison skips elements that are less than the last of the list, as most are; the others
+are inserted.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ LANES = 16
 
 
 def suits(x: Node, axis: int, top: int) -> bool:
-    """Whether this is the way for an array."""
+    """Whether this kernel supports an array, and is the fastest for it."""
     n = x.shape[axis]
     narrow = bits_of(computed_in(x.elem)) <= 32
     return narrow and axis == len(x.shape) - 1 and 0 < top <= min(tuning.LONGEST_TOP_K, n // 4)
 
 
 class TopRows(Routine):
-    """The `top` greatest elements of each row in order, and their places.
+    """The `top` greatest elements of each row in order, and their indices.
 
-    An entry of the list is one integer: a rank that grows as elements get less, and the place.
+    An entry of the list is one integer: a rank that increases as elements decrease, and the index.
     """
 
     def __init__(self, x: Node, top: int):
@@ -57,13 +57,13 @@ class TopRows(Routine):
             base = f.mul(row, integer(n))
             with f.loop(0, self.slots) as i:
                 entries.write(i, constant("i64", np.iinfo(np.int64).max))
-            self._look(base, integer(0), integer(start))
+            self._insert_greater(base, integer(0), integer(start))
             if start < stop:
                 with f.loop(start, stop, block) as j:
                     with f.branch(self._any(base, j)):
-                        self._look(base, j, f.add(j, integer(block)))
+                        self._insert_greater(base, j, f.add(j, integer(block)))
             if stop < n:
-                self._look(base, integer(stop), integer(n))
+                self._insert_greater(base, integer(stop), integer(n))
             out = f.mul(row, integer(top))
             with f.loop(0, top) as i:
                 place = f.bitcast(f.convert(entries.read(i), "i32"), "u32")
@@ -96,7 +96,7 @@ class TopRows(Routine):
         bits = f.emit("u16", 0, f"bitcast {found!r} to i16", (found,))
         return f.compare("ne", bits, constant("u16", 0))
 
-    def _look(self, base: Value, start: Value, stop: Value) -> None:
+    def _insert_greater(self, base: Value, start: Value, stop: Value) -> None:
         """Insert the elements that belong into the list."""
         f, entries, top = self.f, self.entries, self.top
         with f.loop(start, stop) as j:
