@@ -24,7 +24,7 @@ def _parts(out):
 def row(label: str, name: str, *shape: int, real: bool = False) -> Row:
     """Return a row for a function of `fft`, which all four libraries have."""
     return Row(
-        f"{label} {shape if len(shape) > 1 else shape[0]}",
+        f"{label} {' x '.join(map(str, shape))}",
         lambda tiny: numbers(tiny, shape, real),
         lambda jax, jnp: jax.jit(getattr(jnp.fft, name)),
         lambda torch, compile, x: partial(getattr(torch.fft, name), x),

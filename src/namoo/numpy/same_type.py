@@ -53,7 +53,7 @@ def to_bool(x: Array) -> Array:
     return x if x.dtype == np.bool_ else ne_p.bind(x, const(x, 0))
 
 
-def choose(condition: Array, x: Any, y: Any) -> Array:
+def choose(condition: Any, x: Any, y: Any) -> Array:
     """`x` where the condition holds, else `y`; operands of one type, scalars repeated."""
     shape = sizes.broadcast_shapes(condition.shape, np.shape(x), np.shape(y))
     if condition.shape and condition.shape != shape:

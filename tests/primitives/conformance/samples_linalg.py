@@ -3,7 +3,7 @@
 import numpy as np
 
 from conformance.harness import Sample
-from namoo.primitives.linalg import qr
+from namoo.primitives.linalg import qr, similar_forms, updates
 from namoo.primitives.linalg import spectral as dec
 from namoo.primitives.linalg import systems as la
 from namoo.primitives.linalg.matrices import symmetrize
@@ -214,14 +214,14 @@ SAMPLES = [
         expected=[[np.nan]] * 3,
     ),
     Sample(
-        la.symmetric_product_p,
+        updates.symmetric_product_p,
         [tall, normal(4, 4)],
         {"alpha": 2.0, "beta": 0.5},
         dtypes=single,
         oracle=lambda a, c: 2 * a @ a.T + 0.5 * c,
     ),
     Sample(
-        la.cholesky_update_p,
+        updates.cholesky_update_p,
         [np.triu(square), normal(3)],
         diff=(),
         dtypes=single,
@@ -316,20 +316,28 @@ SAMPLES = [
         diff=(),
         expected=[np.full(2, np.nan)],
     ),
-    Sample(dec.schur_p, [square], schur(), diff=(), dtypes=["float32"]),
-    Sample(dec.schur_p, [csquare], schur(vectors=False), diff=(), name="complex"),
+    Sample(similar_forms.schur_p, [square], schur(), diff=(), dtypes=["float32"]),
+    Sample(similar_forms.schur_p, [csquare], schur(vectors=False), diff=(), name="complex"),
     Sample(
-        dec.schur_p,
+        similar_forms.schur_p,
         [normal(2, 3, 3)],
         schur(select=np.isreal),
         diff=(),
         name="stack, sorted",
         dtypes=(),
     ),
-    Sample(dec.hessenberg_p, [square], diff=(), dtypes=single),
-    Sample(dec.hessenberg_p, [complex_normal(2, 4, 4)], diff=(), name="stack, complex"),
-    Sample(dec.hessenberg_p, [np.array([[3.0]])], diff=(), name="one element"),
-    Sample(dec.tridiagonal_p, [positive[0]], {"lower": True}, diff=(), dtypes=single),
-    Sample(dec.tridiagonal_p, [chermitian], {"lower": False}, diff=(), name="complex, upper"),
-    Sample(dec.tridiagonal_p, [np.array([[3.0]])], {"lower": True}, diff=(), name="one element"),
+    Sample(similar_forms.hessenberg_p, [square], diff=(), dtypes=single),
+    Sample(similar_forms.hessenberg_p, [complex_normal(2, 4, 4)], diff=(), name="stack, complex"),
+    Sample(similar_forms.hessenberg_p, [np.array([[3.0]])], diff=(), name="one element"),
+    Sample(similar_forms.tridiagonal_p, [positive[0]], {"lower": True}, diff=(), dtypes=single),
+    Sample(
+        similar_forms.tridiagonal_p, [chermitian], {"lower": False}, diff=(), name="complex, upper"
+    ),
+    Sample(
+        similar_forms.tridiagonal_p,
+        [np.array([[3.0]])],
+        {"lower": True},
+        diff=(),
+        name="one element",
+    ),
 ]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from namoo._base.caches import cached
+from namoo._base.lazy import load_module
 from namoo.primitives.elementwise import (
     add,
     exp,
@@ -75,8 +76,8 @@ def program(name: str) -> Rule:
     """Make a rule from a program of `special.programs`, for the engines that compile."""
 
     def rule(hlo, *operands):
-        from namoo.primitives.special import programs
-
+        # The programs are written with the functions of this module, and few programs need them.
+        programs = load_module("namoo.primitives.special.programs")
         return getattr(programs, name)(hlo, *operands)
 
     return rule

@@ -19,6 +19,7 @@ from namoo.core.trace import Trace, Tracer, set_trace
 from namoo.engines.native.graph.node import COMPUTE, Node
 from namoo.engines.native.ir import ops
 from namoo.engines.native.ir.function import Function, Value
+from namoo.engines.native.ir.lane_loops import any_lane
 from namoo.engines.native.ir.types import elem_of
 from namoo.engines.native.kernels.element_codegen import literal_of
 
@@ -116,7 +117,7 @@ class _Elements(Trace):
     def reduce(self, name: str, x: _Element, start: Any, axes: Any) -> _Element:
         """Whether a condition holds in any lane."""
         assert name == "or"
-        return _Element(self, x.aval, self.f.any(x.value))
+        return _Element(self, x.aval, any_lane(self.f, x.value))
 
     def while_loop(
         self,

@@ -14,6 +14,7 @@ import numpy as np
 from namoo.engines.native import tuning
 from namoo.engines.native.ir import ops
 from namoo.engines.native.ir.function import Function, Value, constant
+from namoo.engines.native.ir.lane_loops import repeat_while_any
 from namoo.engines.native.ir.vectors import Number, fma, where
 from namoo.engines.native.kernels import random
 from namoo.engines.native.kernels.random import Words
@@ -95,7 +96,7 @@ class _Sampler:
         """The cube of 1 + c·x for a normal number x that is accepted."""
         # NaN parameters are not drawn for.
         start = [(d * 0.0 <= math.log(2)).value, d.like(1.0).value, *key]
-        with self.f.repeat_while_any(start) as (state, carry):
+        with repeat_while_any(self.f, start) as (state, carry):
             active, cube = (Number(self.f, v) for v in state[:2])
             rest, x_key, u_key = self.new_keys(state[2:], 3)
             x, v = self._positive(active, x_key, c)
@@ -110,7 +111,7 @@ class _Sampler:
     def _positive(self, active: Number, key: Words, c: Number) -> tuple[Number, Number]:
         """Normal numbers x for which v = 1 + c·x is positive, and v."""
         zero = c.like(0.0).value
-        with self.f.repeat_while_any([active.value, zero, zero, *key]) as (state, carry):
+        with repeat_while_any(self.f, [active.value, zero, zero, *key]) as (state, carry):
             active, x, v = (Number(self.f, value) for value in state[:3])
             rest, drawn = self.new_keys(state[3:], 2)
             new = self.normal(drawn)
