@@ -93,7 +93,7 @@ class Scan(ProgramPrimitive):
         while True:
             jaxpr = prune(dce(closed.jaxpr, [*carry, *ys]))
             needed = reads(jaxpr)
-            # A carry that the next iteration reads must be returned by this one.
+            # What the next step reads, this one must return.
             wanted = [c or n for c, n in zip(carry, needed[num_consts:], strict=False)]
             if wanted == carry:
                 break
@@ -256,8 +256,12 @@ class Scan(ProgramPrimitive):
             outs = nonzero_out(nonzeros, force)[:num_carry]
             if outs == carry:
                 return nonzeros, force
-            carry = [a or b for a, b in zip(carry, outs, strict=True)]
-            nonzeros = [*nonzeros[:num_consts], *carry, *nonzeros[num_consts + num_carry :]]
+            settled = [a or b for a, b in zip(carry, outs, strict=True)]
+            nonzeros = [
+                *nonzeros[:num_consts],
+                *settled,
+                *nonzeros[num_consts + num_carry :],
+            ]
 
     def transpose(self, cts, *operands, jaxpr, length, reverse, num_consts, num_carry, unroll):
         rest = {"length": length, "unroll": unroll}
@@ -339,80 +343,6 @@ class Scan(ProgramPrimitive):
 
 
 scan_p = Scan()
-
-
-def one_by_one(
-    prim: ProgramPrimitive,
-    operands: Sequence[Any],
-    dims: Sequence[int | None],
-    axis: Axis,
-    **params,
-) -> tuple[list[Any], list[int]] | None:
-    """The results of an operation for a batch, by a loop over its examples.
-
-    If examples take different branches, or stop after different numbers of iterations, a batched
-    computation also computes values that are discarded. Errors that `config.strict` or a check
-    would find in these are not the user's, so each example is computed by itself.
-
-    Returns:
-        None if the programs in `params` combine examples, so that they must run together.
-    """
-    if axis.name is not None and axis.name in prim.collective_axes(params):
-        return None
-    moved, batched = to_front(operands, dims)
-    fixed = [i for i, b in enumerate(batched) if not b]
-    order = [*fixed, *(i for i, b in enumerate(batched) if b)]
-    avals = [aval_of(moved[i]) for i in order]
-    examples = [
-        a if i in fixed else a.update(shape=a.shape[1:]) for i, a in zip(order, avals, strict=True)
-    ]
-
-    def example(*args):
-        given = dict(zip(order, args, strict=True))
-        return prim.bind(*(given[i] for i in range(len(given))), **params)
-
-    outs = scan_p.bind(
-        *(moved[i] for i in order),
-        jaxpr=stage_closed(example, examples),
-        length=axis.size,
-        reverse=False,
-        num_consts=len(fixed),
-        num_carry=0,
-        unroll=1,
-    )
-    return outs, [0] * len(outs)
-
-
-def cut(items, *sizes):
-    """A sequence cut into parts of given sizes and the rest."""
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(items[start : start + size])
-        start += size
-    return [*parts, items[start:]]
-
-
-def _paired(items, n, nonzeros, sizes):
-    """Groups of [values, their tangents] from values followed by the tangents that exist."""
-    rest = iter(items[n:])
-    values = cut(list(items[:n]), *sizes)
-    flags = cut(list(nonzeros), *sizes)
-    return [
-        [*group, *(next(rest) for nz in own if nz)]
-        for group, own in zip(values, flags, strict=True)
-    ]
-
-
-def _join(groups):
-    return [x for group in groups for x in group]
-
-
-def _unpair(results, nonzero_out, num_carry):
-    """Undo `_paired` for the results of a loop: values, then tangents."""
-    carry_nz = sum(nonzero_out[:num_carry])
-    carry, dcarry, rest = cut(list(results), num_carry, carry_nz)
-    num_ys = len(nonzero_out) - num_carry
-    return [*carry, *rest[:num_ys]], [*dcarry, *rest[num_ys:]]
 
 
 class _Residual(NamedTuple):
@@ -509,6 +439,80 @@ def _transposed_body(jaxpr: ClosedJaxpr, consts, xs, counters, ct_carry, has_ct)
         *(a.tangent() for a, has in zip(y_avals, has_ct, strict=True) if has),
     ]
     return stage_closed(body, avals, jaxpr.jaxpr.name)
+
+
+def one_by_one(
+    prim: ProgramPrimitive,
+    operands: Sequence[Any],
+    dims: Sequence[int | None],
+    axis: Axis,
+    **params,
+) -> tuple[list[Any], list[int]] | None:
+    """The results of an operation for a batch, by a loop over its examples.
+
+    If examples take different branches, or stop after different numbers of iterations, a batched
+    computation also computes values that are discarded. Errors that `config.strict` or a check
+    would find in these are not the user's, so each example is computed by itself.
+
+    Returns:
+        None if the programs in `params` combine examples, so that they must run together.
+    """
+    if axis.name is not None and axis.name in prim.collective_axes(params):
+        return None
+    moved, batched = to_front(operands, dims)
+    fixed = [i for i, b in enumerate(batched) if not b]
+    order = [*fixed, *(i for i, b in enumerate(batched) if b)]
+    avals = [aval_of(moved[i]) for i in order]
+    examples = [
+        a if i in fixed else a.update(shape=a.shape[1:]) for i, a in zip(order, avals, strict=True)
+    ]
+
+    def example(*args):
+        given = dict(zip(order, args, strict=True))
+        return prim.bind(*(given[i] for i in range(len(given))), **params)
+
+    outs = scan_p.bind(
+        *(moved[i] for i in order),
+        jaxpr=stage_closed(example, examples),
+        length=axis.size,
+        reverse=False,
+        num_consts=len(fixed),
+        num_carry=0,
+        unroll=1,
+    )
+    return outs, [0] * len(outs)
+
+
+def cut(items, *sizes):
+    """A sequence cut into parts of given sizes and the rest."""
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(items[start : start + size])
+        start += size
+    return [*parts, items[start:]]
+
+
+def _paired(items, n, nonzeros, sizes):
+    """Groups of [values, their tangents] from values followed by the tangents that exist."""
+    rest = iter(items[n:])
+    values = cut(list(items[:n]), *sizes)
+    flags = cut(list(nonzeros), *sizes)
+    return [
+        [*group, *(next(rest) for nz in own if nz)]
+        for group, own in zip(values, flags, strict=True)
+    ]
+
+
+def _join(groups):
+    return [x for group in groups for x in group]
+
+
+def _unpair(results, nonzero_out, num_carry):
+    """Undo `_paired` for the results of a loop: values, then tangents."""
+    carry_nz = sum(nonzero_out[:num_carry])
+    carry, dcarry, rest = cut(list(results), num_carry, carry_nz)
+    num_ys = len(nonzero_out) - num_carry
+    return [*carry, *rest[:num_ys]], [*dcarry, *rest[num_ys:]]
 
 
 def _dependent_carries(jaxpr: Jaxpr, given: Sequence[bool], num_consts: int, num_carry: int):
