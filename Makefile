@@ -16,7 +16,7 @@ CHECKED := tests/project/test_rooms.py tests/project/test_lessons.py tests/tree/
   tests/numpy/test_numpy_elementwise.py tests/models/test_optim.py tests/models/test_module.py \
   tests/models/test_struct.py
 
-.PHONY: demo check test clients bench docs docs-serve lint format stubs caches-doc sanitize clean
+.PHONY: demo check test clients bench docs docs-serve docs-test lint format stubs caches-doc sanitize clean
 
 # The network's matrices are too small for BLAS threads to pay off.
 demo: .venv/installed-examples
@@ -49,15 +49,26 @@ bench: .venv/installed-bench
 # Build the documentation site, English and Korean, into build/docs, in an environment of its own, and
 # check it: no dead link, a place for every public name, nothing loaded from another machine.
 SPHINX := build/docs-env/bin/python -m sphinx -a -q -W --keep-going -j auto -c docs
-docs: build/docs-env/installed
+docs: build/docs-env/installed docs/browser/node_modules
 	build/docs-env/bin/python tools/reference.py docs/api
 	$(SPHINX) -d build/docs-cache/en docs build/docs
 	$(SPHINX) -d build/docs-cache/ko -D language=ko docs/ko build/docs/ko
 	build/docs-env/bin/python tools/cells.py build/docs/notebooks
+	node docs/browser/build.mjs build/docs/browser
 	build/docs-env/bin/python tools/check_site.py build/docs
 
 docs-serve: docs
-	build/docs-env/bin/python -m http.server --bind 127.0.0.1 --directory build/docs 8000
+	build/docs-env/bin/python -m namoo.lessons --folder build/docs --port 8000
+
+# Run the lessons in Chromium, as readers do: every cell, every exercise. ARGS="--only 09" selects;
+# ARGS="--pictures FOLDER" takes pictures of pages instead.
+docs-test: docs
+	node docs/browser/test.mjs build/docs $(ARGS)
+
+# The scripts of the pages come from npm, by name; nothing of them is kept in the repository.
+docs/browser/node_modules: docs/browser/package-lock.json
+	npm ci --prefix docs/browser --ignore-scripts --no-audit --no-fund
+	touch $@
 
 build/docs-env/installed: pyproject.toml
 	$(PYTHON) -m venv build/docs-env

@@ -1,8 +1,12 @@
-"""Run many train steps and watch memory: `python bench/soak.py 1000000`.
+"""Run many train steps, or many new programs, and watch memory.
+
+    python bench/soak.py 1000000       # train steps
+    python bench/soak.py --new 20000   # functions, numbers, shapes and loops that are new
 
 A leaked reference per call shows as blocks of Python's allocator, a leaked buffer as resident
-memory. Both are read ten times; the last nine readings must not differ by more than what bounded
-caches may use.
+memory. Both are read ten times. The last nine readings of train steps must not differ by more than
+what bounded caches may use. New programs fill the caches up to their bounds (`jit` keeps 4,096
+programs), so only the last five readings of them are compared: ask for 10,000 or more.
 """
 
 import argparse
@@ -16,6 +20,7 @@ import namoo as jax
 import namoo.numpy as jnp
 
 BLOCKS, BYTES = 2000, 4 << 20  # how much two readings may differ
+NEW_BYTES = 1000  # what each new program may add, on average, once the caches are full
 
 
 def steps():
@@ -33,6 +38,25 @@ def steps():
     yield "jit", jax.jit(step)
     yield "donated", jax.jit(step, donate_argnums=0)
     yield "eager", step
+
+
+def new_programs():
+    """Yield pairs of a name and a function of a number that runs something new for each number."""
+    x = jnp.arange(8.0)
+
+    def loop(number):
+        fixed = jnp.full(8, float(number))
+        return jax.lax.scan(lambda c, _: (c + fixed, None), x, length=3)[0]
+
+    def constant(number):
+        fixed = jnp.full(8, float(number))
+        return jax.jit(lambda x: jnp.sin(x) + fixed)(x)
+
+    one = jax.jit(lambda x: jnp.sin(x).sum())
+    yield "loop", loop
+    yield "constant", constant
+    yield "number", lambda number: jax.jit(lambda x: jnp.sin(x) * number)(x)
+    yield "shape", lambda number: one(np.ones((number % 500 + 1, number // 500 + 1), np.float32))
 
 
 def resident() -> int:
@@ -56,6 +80,18 @@ def soak(step, calls: int, show=lambda *moment: None) -> list[tuple[int, int]]:
     return moments
 
 
+def run_new(run, count: int, show=lambda *moment: None) -> list[tuple[int, int]]:
+    """Return blocks and bytes after each tenth of the new programs."""
+    moments = []
+    for tenth in range(10):
+        for number in range(tenth * count // 10, (tenth + 1) * count // 10):
+            run(number)
+        gc.collect()
+        moments.append((sys.getallocatedblocks(), resident()))
+        show(tenth, *moments[-1])
+    return moments
+
+
 def growth(moments: list[tuple[int, int]]) -> tuple[int, int]:
     """Return how many more blocks and bytes there are at the end than after the first tenth."""
     (blocks, size), (last_blocks, last_size) = moments[0], moments[-1]
@@ -65,10 +101,11 @@ def growth(moments: list[tuple[int, int]]) -> tuple[int, int]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("calls", type=int, nargs="?", default=10_000)
-    parser.add_argument("--only", default="", help="jit, donated or eager")
+    parser.add_argument("--new", action="store_true", help="new programs instead of train steps")
+    parser.add_argument("--only", default="", help="jit, donated or eager; loop, constant, …")
     arguments = parser.parse_args()
     bad = 0
-    for name, step in steps():
+    for name, run in new_programs() if arguments.new else steps():
         if arguments.only not in name:
             continue
 
@@ -77,8 +114,14 @@ def main() -> int:
                 f"{name:8} {tenth + 1:2}/10  {blocks:9} blocks  {size / 2**20:7.1f} MiB", flush=True
             )
 
-        blocks, size = growth(soak(step, arguments.calls, show))
-        bad += blocks > BLOCKS or size > BYTES
+        if arguments.new:
+            _, size = growth(run_new(run, arguments.calls, show)[5:])
+            each = size / (arguments.calls * 0.4)
+            print(f"{name:8} {each:.0f} bytes for each new program")
+            bad += each > NEW_BYTES
+        else:
+            blocks, size = growth(soak(run, arguments.calls, show))
+            bad += blocks > BLOCKS or size > BYTES
     return bad
 
 

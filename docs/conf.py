@@ -1,5 +1,6 @@
 """The documentation site, which `make docs` builds: English from docs/, Korean from docs/ko/."""
 
+import json
 import os
 import re
 import sys
@@ -12,6 +13,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
+import cells  # noqa: E402
 from korean_search import words  # noqa: E402
 from reference import addresses  # noqa: E402
 
@@ -19,7 +21,7 @@ project = "namoo"
 language = "en"
 extensions = ["myst_parser", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["ko", "README.md", "pictures/README.md", "_templates", "_static"]
+exclude_patterns = ["ko", "README.md", "pictures/README.md", "_templates", "_static", "browser"]
 templates_path = ["_templates"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -34,7 +36,7 @@ pygments_style = "friendly"
 
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
-html_css_files = ["site.css"]
+html_css_files = ["site.css", "cells.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_title = "namoo"
@@ -120,6 +122,39 @@ def other_language(app, pagename, templatename, context, doctree):
         context["notebook_url"] = f"{root}notebooks/{folder}/{os.path.basename(pagename)}.ipynb"
 
 
+# The lessons that do not run in a browser, with what they need.
+NEEDS = {"12_sharding": "xla"}
+
+
+def add_cells(app, pagename, templatename, context, doctree):
+    """Give lessons and the playground their cells, as data, and the script that runs them."""
+    folder, _, name = pagename.rpartition("/")
+    if pagename == "lessons/index":
+        script = "overview"
+    elif folder == "lessons":
+        script = "lesson"
+    elif pagename == "playground":
+        script = "playground"
+    else:
+        return
+    page = {
+        "lesson": name,
+        "needs": NEEDS.get(name),
+        "notebook": context["notebook_url"],
+        "cells": [
+            {"kind": cell.kind, "code": cell.code, "output": cell.output}
+            for cell in cells.read(Path(app.env.doc2path(pagename)))
+            if cell.kind != "text"
+        ],
+    }
+    root = "../" * (pagename.count("/") + (app.config.language == "ko"))
+    data = json.dumps(page, ensure_ascii=False).replace("</", "<\\/")
+    context["body"] += (
+        f'<script type="application/json" id="namoo-cells">{data}</script>'
+        f'<script type="module" src="{root}browser/{script}.js"></script>'
+    )
+
+
 # Pages of the repository that are pages of the site, too.
 REPOSITORY_PAGES = {
     "contribute/contributing": "CONTRIBUTING.md",
@@ -190,6 +225,7 @@ def setup(app):
     app.connect("source-read", read_repository_page)
     app.add_post_transform(LinkNames)
     app.connect("html-page-context", other_language)
+    app.connect("html-page-context", add_cells)
     if app.srcdir.name == "ko":
         app.connect("source-read", link_english_pages)
         app.connect("builder-inited", translate_theme)

@@ -35,6 +35,7 @@ ON_THE_DEFAULT_ENGINE = {
     "test_examples",
     "test_grad",
     "test_guide",
+    "test_inspect",
     "test_jit",
     "test_layers",
     "test_lessons",
@@ -42,6 +43,7 @@ ON_THE_DEFAULT_ENGINE = {
     "test_random_programs",
     "test_runtime_calls",
     "test_strict",
+    "test_summary_of_layers",
     "test_vmap",
 }
 

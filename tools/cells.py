@@ -9,6 +9,7 @@ A cell is a fenced block of Python. Its output is written below the call, after 
 
 The word after `python` says what kind of cell it is:
 
+    native      the output is that of the native engine, which a browser does not have
     raises      the cell ends with an error, and the lines after `#>` are its message
     exercise    what the reader completes
     check       assertions with messages: they fail for the exercise and hold for the solution
@@ -88,7 +89,7 @@ def run(path: Path) -> None:
         match cell.kind:
             case "text" | "shown":
                 pass
-            case "code":
+            case "code" | "native":
                 same(cell.output, execute(cell.code, name, names), name)
             case "raises":
                 try:

@@ -45,6 +45,7 @@ _TABLE = {
     "api.inspect": (
         "ensure_compile_time_eval eval_shape is_traced make_jaxpr named_call named_scope typeof"
     ),
+    "inspect.report": "inspect",
     "api.jacobians": "hessian jacfwd jacobian jacrev",
     "api.jit": "jit",
     "api.trace_counts": "explain max_traces",

@@ -126,6 +126,7 @@ from namoo.devices.shard_map import smap as smap
 from namoo.engines.base import Device as Device
 from namoo.engines.native.link.threads import get_num_threads as get_num_threads
 from namoo.engines.native.link.threads import set_num_threads as set_num_threads
+from namoo.inspect.report import inspect as inspect
 from namoo.memo.caches import clear_caches as clear_caches
 from namoo.memo.caches import memory_report as memory_report
 from namoo.module.filters import combine as combine

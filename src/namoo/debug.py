@@ -9,18 +9,20 @@ import re
 import string
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
 from namoo import tree_util
-from namoo._base.source_context import entry_point, user_frame
+from namoo._base.source_context import entry_point, is_hidden, user_frame
 from namoo._base.terminal import colors_wanted
 from namoo.control.callback import bind_debug, debug_callback_p, debug_print_p, refuse_arguments
 from namoo.control.callback import debug_callback as callback
 from namoo.core.trace import Tracer
 from namoo.devices.primitives import inspect_sharding_p
 from namoo.engines.registry import home
+from namoo.transforms.stage import stage
 
 __all__ = [
     "breakpoint",
@@ -177,6 +179,40 @@ def _leaves(x: Any) -> list:
         return [x]
 
 
+class _Debugger(pdb.Pdb):
+    """A debugger whose stack has the user's frames only."""
+
+    def get_stack(self, f, t):
+        stack, current = super().get_stack(f, t)
+        shown = [i for i, (frame, _) in enumerate(stack) if not _is_own(frame)]
+        before = sum(i < current for i in shown)
+        return [stack[i] for i in shown], min(before, len(shown) - 1)
+
+
+def _is_own(frame: FrameType) -> bool:
+    return is_hidden(frame.f_code.co_filename)
+
+
+def _frames_of_the_trace() -> list[FrameType]:
+    """The user's frames from the current one to the function that is being traced."""
+    frame = user_frame()
+    found: list[FrameType] = []
+    inside = 1
+    while frame is not None:
+        if not _is_own(frame):
+            found.append(frame)
+        elif frame.f_code is stage.__code__:
+            inside = len(found)
+        frame = frame.f_back
+    return found[:inside]
+
+
+def _at_line_of(frame: FrameType, statement: str) -> CodeType:
+    """Compile a statement at the line of a frame, so that the debugger lists the code around it."""
+    code = compile("\n" * (frame.f_lineno - 1) + statement, frame.f_code.co_filename, "exec")
+    return code.replace(co_name=frame.f_code.co_name, co_qualname=frame.f_code.co_qualname)
+
+
 def breakpoint(
     *,
     backend: str | None = None,
@@ -189,33 +225,41 @@ def breakpoint(
     """Stop the program when it runs, in Python's debugger, with the values of your variables.
 
     The debugger shows the line that calls `breakpoint`; its local variables have the values of
-    this run, where in the function itself they are traced. Type `p x` to see one and `c` to go on.
+    this run, where in the function itself they are traced. Type `p x` to see one, `up` to go to the
+    caller, up to the function under `jit`, and `c` to go on.
 
     Args:
         backend: 'cli' or None, which is the same.
-        filter_frames: has no effect: only your own function is shown.
-        num_frames: has no effect, likewise.
+        filter_frames: leave namoo's own functions out of the stack.
+        num_frames: how many functions to keep at most, from the one that calls `breakpoint`.
         ordered: stop in the order of the program; here it always does.
         token: has no effect.
         **kwargs: passed to `pdb.Pdb`.
 
     Raises:
-        ValueError: the backend is unknown.
+        ValueError: the backend is unknown, or `num_frames` is less than 1.
     """
     if backend not in (None, "cli"):
         raise ValueError(f"debug.breakpoint: the backend must be 'cli' or None, got {backend!r}.")
-    frame = user_frame()
-    assert frame is not None
-    file, line, globals_ = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
-    # A statement at the user's own line, so that the debugger lists the code around it.
-    code = compile("\n" * (line - 1) + "_debugger.set_trace()", file, "exec")
-    traced, static = {}, {}
-    for name, value in frame.f_locals.items():
-        (traced if any(map(_is_live, _leaves(value))) else static)[name] = value
+    if num_frames is not None and num_frames < 1:
+        raise ValueError(f"debug.breakpoint: num_frames must be at least 1, got {num_frames}.")
+    frames = _frames_of_the_trace()[:num_frames]
+    codes = [_at_line_of(frame, "exec(*_inner)") for frame in frames]
+    codes[0] = _at_line_of(frames[0], "_debugger.set_trace()")
+    spaces = [frame.f_globals for frame in frames]
+    traced: list[dict[str, Any]] = [{} for _ in frames]
+    static: list[dict[str, Any]] = [{} for _ in frames]
+    for frame, changing, fixed in zip(frames, traced, static, strict=True):
+        for name, value in frame.f_locals.items():
+            (changing if any(map(_is_live, _leaves(value))) else fixed)[name] = value
 
     def stop(values):
-        debugger = pdb.Pdb(**kwargs)
-        exec(code, globals_, {**static, **values, "_debugger": debugger})
+        inner: Any = {"_debugger": (_Debugger if filter_frames else pdb.Pdb)(**kwargs)}
+        for number, changing in enumerate(values):
+            # Each frame runs the next inner one, so that the debugger has the callers, too.
+            local = {**static[number], **changing, **inner}
+            inner = {"_inner": (codes[number], spaces[number], local)}
+        exec(*inner["_inner"])
 
     bind_debug(debug_callback_p, stop, (traced,), {}, ordered=bool(ordered))
 

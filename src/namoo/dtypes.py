@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ml_dtypes import bfloat16
-
 from namoo._base import dtypes
 from namoo._base.dtypes import (
     TypePromotionError,
@@ -19,6 +17,8 @@ from namoo._base.dtypes import (
     result_type,
     scalar_type_of,
 )
+
+bfloat16: type = dtypes.bfloat16.type
 
 __all__ = [
     "TypePromotionError",

@@ -480,6 +480,43 @@ def test_log_goes_to_the_logger(caplog):
     assert [(r.name, r.getMessage()) for r in caplog.records] == [("namoo.debug", "x is 3")]
 
 
+def stopped_inside(x, commands, out, **options):
+    def inner(h):
+        twice = h * 2
+        namoo.debug.breakpoint(stdin=io.StringIO(commands + "c\n"), stdout=out, **options)
+        return twice
+
+    def middle(x):
+        more = x + 1
+        return inner(more)
+
+    return middle(x)
+
+
+@pytest.mark.parametrize(
+    ("options", "commands", "shown"),
+    [
+        ({}, "p twice\n", "Array([4., 6.], dtype=float32)"),
+        ({}, "up\np more\n", "Array([2., 3.], dtype=float32)"),
+        ({}, "up\nup\np x\n", "Array([1., 2.], dtype=float32)"),
+        ({"num_frames": 1}, "up\np more\n", "NameError"),
+    ],
+)
+def test_a_breakpoint_has_the_frames_of_its_callers(options, commands, shown):
+    out = io.StringIO()
+    namoo.jit(lambda x: stopped_inside(x, commands, out, **options))(jnp.array([1.0, 2.0]))
+    assert shown in out.getvalue()
+
+
+@pytest.mark.parametrize(("filter_frames", "hidden"), [(True, True), (False, False)])
+@pytest.mark.parametrize("transform", [lambda f: f, namoo.jit], ids=["eager", "jit"])
+def test_the_stack_of_a_breakpoint(filter_frames, hidden, transform):
+    out = io.StringIO()
+    transform(lambda x: stopped_inside(x, "w\n", out, filter_frames=filter_frames))(jnp.ones(2))
+    assert ("namoo/debug.py" not in out.getvalue()) is hidden
+    assert "middle()" in out.getvalue()
+
+
 def test_breakpoint_shows_the_values_of_the_run():
     out = io.StringIO()
 

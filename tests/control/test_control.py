@@ -966,3 +966,18 @@ def test_loops_carry_random_keys():
     wanted = [keys[0], keys[0], keys[2]]
     for k, w in zip(chosen, wanted, strict=True):
         assert int(namoo.random.bits(k)) == int(namoo.random.bits(w))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_carry_without_cotangent_does_not_poison_the_gradient(compiled):
+    """Zeros in place of its cotangent would be multiplied by NaN."""
+
+    def last(p):
+        def body(carry, x):
+            return (2 * x, carry[1] * p, carry[2] + p * p), x
+
+        return lax.scan(body, (1.0, jnp.ones(2), jnp.ones(2)), p)[0][0]
+
+    gradient = namoo.grad(last)
+    gradient = namoo.jit(gradient) if compiled else gradient
+    np.testing.assert_array_equal(gradient(jnp.array([-0.1, np.nan])), [0.0, 2.0])

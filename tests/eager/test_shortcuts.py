@@ -34,6 +34,7 @@ c = jnp.array([1 + 2j, -0.5j])
 t = jnp.array([True, False, True])
 s = jnp.asarray(0.75)  # weakly typed
 weak = jnp.broadcast_to(0.5, (3,))
+weak_bool = weak < weak
 empty = jnp.zeros((0, 3))
 v = jnp.array([3.0, 1.0, 2.0])
 at = jnp.array([0, 2])
@@ -109,11 +110,12 @@ SAMPLES = {
             ([f, g],), ((v, v),), ([f, g], 1), ([f, g], -1), ([f, i],), ([v, f],), ([s],), ([],)
         ),
         *plain((f,), ([weak, weak],), ([weak, v],), ([f, g], 2), ([f, g], None)),
+        *plain(([weak_bool, weak_bool],), ([weak_bool, t],)),
         spread([f, g], dtype=int),
     ],
     "numpy.joining.stack": [
         *plain(([f, g],), ((v, v), 1), ([f, g], -1), ([f, i],), ([v, f],), ([],), ([f], 5), (f,)),
-        spread([weak, weak]),
+        *plain(([weak, weak],), ([weak_bool, weak_bool],)),
     ],
     "numpy.linalg.systems.linear_solution": plain(SOLVER),
     "numpy.manipulation.expand_dims": plain((f, 0), (f, -1), (f, 3), (f, (0, 1)), (2.0, 0)),

@@ -264,6 +264,7 @@ def table(lib: Any) -> dict[str, tuple]:
         "round": (lambda x: jnp.round(x), S(b, n)),
         "cumprod": (lambda x: jnp.cumprod(x, 1), S(b, n)),
         "cummax": (lambda x: lax.cummax(x), S(b, n)),
+        "shape_as_value": (lambda x: lax.shape_as_value(x.shape), S(b, 3)),
         "argpartition": (lambda x: jnp.partition(x, 1, axis=1), S(b, 4)),
         "poolgrad": (
             lambda x: J.grad(

@@ -148,3 +148,11 @@ def test_refusals(name):
 def test_shapes_of_terms():
     with pytest.raises(ValueError, match=r"\(3,\).*\(2,\)"):
         jet(jnp.sin, (X,), ((X[:2],),))
+
+
+def test_conditions_are_constant():
+    b, x, y = jnp.array([True, False]), jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0])
+    series = [(jnp.ones(2), jnp.ones(2)), (x, x), (y, y)]
+    value, terms = jet(lambda b, x, y: jnp.where(b, x, y**2), (b, x, y), series)
+    np.testing.assert_array_equal(value, [1.0, 16.0])
+    np.testing.assert_array_equal(terms, [[1.0, 32.0], [1.0, 64.0]])

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,9 +22,10 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # The pages with cells; older pages have interactive sessions, which test_guide.py runs.
 FOLDERS = ("start", "lessons", "how-to", "concepts", "coming-from")
+TOP = ("index.md", "sharp-bits.md", "playground.md")
 PAGES = [
     path
-    for path in [DOCS / "index.md", DOCS / "sharp-bits.md", *sorted(DOCS.glob("*/*.md"))]
+    for path in [*map(DOCS.joinpath, TOP), *sorted(DOCS.glob("*/*.md"))]
     if path.parent.name in (*FOLDERS, DOCS.name) and any(c.kind == "code" for c in cells.read(path))
 ]
 KOREAN = sorted((DOCS / "ko").rglob("*.md"))
@@ -36,8 +38,10 @@ def name(path: Path) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_a_page_prints_what_it_says(page):
     # In its own process, because a page registers classes, counts traces and sets up devices.
+    # Pictures are drawn without a screen.
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
     command = [sys.executable, "-W", "error", ROOT / "tools" / "cells.py", "--run", page]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

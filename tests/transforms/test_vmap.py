@@ -184,3 +184,14 @@ def test_a_class_that_is_no_longer_registered_is_refused():
         namoo.vmap(jnp.sum, in_axes=Along("i"))
     with pytest.raises(TypeError, match="must be integers"):
         batching.register_vmappable(Rows, Along, float, lambda *_: 0, lambda *_: 0, None)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_custom_rule_gets_the_cotangent_of_each_example(compiled):
+    """Even if the function does not use the example: its derivative is what the rule says."""
+    f = namoo.custom_vjp(lambda x: jnp.ones(3))
+    f.defvjp(lambda x: (jnp.ones(3), x), lambda _, ct: (ct * 0.5,))
+    gradient = namoo.grad(lambda x: namoo.vmap(f)(x).sum())
+    x = jnp.arange(6.0).reshape(2, 3)
+    found = namoo.jit(gradient)(x) if compiled else gradient(x)
+    np.testing.assert_array_equal(found, np.stack([namoo.grad(lambda r: f(r).sum())(r) for r in x]))

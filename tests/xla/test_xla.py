@@ -297,3 +297,19 @@ def test_the_host_computes_only_what_xla_cannot():
         if p.stablehlo is None and path.startswith("namoo.primitives")
     }
     assert set(without.values()) == set(ON_THE_HOST)
+
+
+BY_ZERO = {
+    "zero by zero": lambda x: lax.div(x - x, x - x),
+    "remainder": lambda x: lax.rem(x - x, x - x),
+    "unsigned": lambda x: lax.div((x - x).astype("uint8"), (x - x).astype("uint8")),
+    "constants": lambda x: lax.div(lax.full_like(x, 5), lax.full_like(x, 0)) + x,
+    "least by minus one": lambda x: lax.div(x - x + np.int32(-(2**31)), x - x - 1),
+}
+
+
+@pytest.mark.parametrize("name", BY_ZERO)
+def test_constants_that_are_divided_by_zero_do_not_end_the_process(name):
+    """XLA's compiler dies when it folds such a quotient."""
+    x = namoo.numpy.int32(9)
+    assert namoo.jit(BY_ZERO[name], engine="xla")(x) == BY_ZERO[name](x)

@@ -235,6 +235,7 @@ OPTIONS = (
         _boolean,
         "Replay programs that transformations have traced before; results do not depend on it.",
     ),
+    Option("perf_map", False, _boolean, "Name native kernels by the user's lines for `perf`."),
     Option("verify", False, _boolean, "Check a program after each pass of the native compiler."),
     Option(
         "disable_bwd_checks",

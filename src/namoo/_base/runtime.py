@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 import warnings
 from typing import Any
 
@@ -34,6 +35,8 @@ def _load() -> Any:
     except ImportError as error:
         if wanted == "native":
             raise
+        if sys.platform == "emscripten":
+            return None  # in a browser there is no compiler to advise
         warnings.warn(
             f"namoo runs without its C++ part ({error}): results are the same, but trees and calls "
             "of compiled functions take longer. Install namoo again where a C++ compiler is found, "

@@ -35,13 +35,15 @@ class Source:
     """
 
     __slots__ = ("_code", "_instruction")
+    backward = False
+    """Whether the operation belongs to a backward pass."""
 
     def __init__(self, code: CodeType, instruction: int):
         self._code = code
         self._instruction = instruction
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _source, (self.file, self.line, self.function)
+        return _source, (self.file, self.line, self.function, type(self))
 
     @property
     def file(self) -> str:
@@ -85,6 +87,17 @@ class Source:
         return linecache.getline(self.file, self.line).strip()
 
 
+class BackwardSource(Source):
+    """The line of an operation whose derivative a backward pass computes."""
+
+    __slots__ = ()
+    backward = True
+
+    @staticmethod
+    def of(source: Source) -> BackwardSource:
+        return BackwardSource(source._code, source._instruction)
+
+
 def _notebook_cell(file: str) -> str:
     """Return the name that a notebook shows for the file of a cell, or ''."""
     if (ipython := sys.modules.get("IPython")) is None:
@@ -94,11 +107,11 @@ def _notebook_cell(file: str) -> str:
     return " ".join(name) if name else ""  # None for a file that is not a cell
 
 
-def _source(file: str, line: int, function: str) -> Source:
+def _source(file: str, line: int, function: str, kind: type[Source]) -> Source:
     """Rebuild a pickled source; a code object itself cannot be pickled."""
     code = compile("0", file, "eval")
     code = code.replace(co_firstlineno=line, co_name=function, co_qualname=function)
-    return Source(code, len(code.co_code) - 2)  # its first instruction has no line of its own
+    return kind(code, len(code.co_code) - 2)  # its first instruction has no line of its own
 
 
 def hide_frames(*modules: Any) -> None:
@@ -141,12 +154,14 @@ class _SourceContext(_local):
         eqn: The equation that runs, while a traced program is evaluated.
         operation: While only rules of namoo itself run: a list with the line of the operation that
             they belong to. The list is empty until the line is asked for.
+        backward: Whether a backward pass runs.
         withheld: Collects warnings instead of giving them, while a program is made from an earlier
             run.
     """
 
     eqn: Any = None
     operation: list[Source | None] | None = None
+    backward: bool = False
     withheld: list[str] | None = None
 
 
@@ -184,10 +199,14 @@ def user_source(inside: int = 0) -> Source | None:
     """
     known = source_context.operation
     if known is None:
-        return _find_source(inside)
-    if not known:
-        known.append(_find_source(inside))
-    return known[0]
+        source = _find_source(inside)
+    else:
+        if not known:
+            known.append(_find_source(inside))
+        source = known[0]
+    if source_context.backward and source is not None and not source.backward:
+        return BackwardSource.of(source)
+    return source
 
 
 def _find_source(inside: int) -> Source | None:

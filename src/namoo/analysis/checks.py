@@ -17,7 +17,8 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo._base.config import config
-from namoo._base.source_context import Source, at_user_line
+from namoo._base.source_context import Source, at_user_line, source_context
+from namoo.analysis import nans
 from namoo.core.array import to_numpy
 from namoo.core.avals import aval_of
 
@@ -221,20 +222,38 @@ def value_tests() -> list[Test]:
 
 
 def check_value(
-    operation: str, tests: Sequence[Test], value: np.ndarray, source: Source | None = None
+    operation: str,
+    tests: Sequence[Test],
+    value: np.ndarray,
+    source: Source | None = None,
+    operands: Sequence[Any] = (),
 ) -> None:
-    """Raise if a value has elements that are not wanted."""
+    """Raise if a value has elements that are not wanted.
+
+    Args:
+        operation: the name of the operation that computed it.
+        tests: what is not wanted.
+        value: the value.
+        source: the user's line, where it is not the current one.
+        operands: the operands of the operation, for the message.
+    """
     if operation in _REPEATING or not dtypes.issubdtype(value.dtype, np.inexact):
         return
     for name, test in tests:
         found = test(value)
         if found.any():
             kind = f"{value.dtype}[{','.join(map(str, value.shape))}]"
+            backward = source_context.backward if source is None else source.backward
             error = FloatingPointError(
-                f"invalid value ({name}) encountered in {operation}: {int(found.sum())} of "
+                f"invalid value ({name}) encountered in {operation}"
+                f"{', in the backward pass' if backward else ''}: {int(found.sum())} of "
                 f"{value.size} elements of its result {kind}"
+                f"{nans.operands_text(np.asarray(found), operands)}"
             )
-            raise located(error, source)
+            error = located(error, source)
+            # It may come from a `where`; what runs the operation looks for one.
+            error.zero_cotangent = backward and nans.has_zero(found, operands)  # type: ignore[attr-defined]
+            raise error
 
 
 def check_operation(prim: Any, args: Sequence[Any], params: dict, out: Any) -> None:
@@ -248,4 +267,4 @@ def check_operation(prim: Any, args: Sequence[Any], params: dict, out: Any) -> N
     tests = value_tests()
     if tests:
         for result in out if prim.multiple_results else [out]:
-            check_value(prim.name, tests, to_numpy(result))
+            check_value(prim.name, tests, to_numpy(result), operands=args)

@@ -224,14 +224,14 @@ class Compiled:
     def as_text(self, stage: str = "jaxpr") -> str:
         """Return the program at a stage of compilation.
 
-        Native programs have "jaxpr", "fused" (kernels and memory), "llvm" and "assembly"; XLA's
-        have "jaxpr", "stablehlo", and "hlo", which is XLA's optimised program.
+        Native programs have "jaxpr", "fused" (kernels, their lines and memory), "llvm" and
+        "assembly"; XLA's have "jaxpr", "stablehlo", and "hlo", which is XLA's optimised program.
 
         Example:
             >>> import namoo, namoo.numpy as jnp
             >>> compiled = namoo.jit(lambda x: jnp.tanh(x) * 2.0).lower(jnp.ones(8)).compile()
-            >>> print(compiled.as_text("fused"))
-            0: kernel over [8]
+            >>> print(compiled.as_text("fused"))  # doctest: +ELLIPSIS
+            0: kernel over [8]  at <doctest ...>:1
                 %3: float32[8] = ('map', 'mul') %1 %2  [out 0]
         """
         return self._run.as_text(stage)  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import secrets
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -56,7 +57,10 @@ class Saving:
         self._error: BaseException | None = None
         # Not a daemon thread: a program that exits waits for its saves.
         self._thread = threading.Thread(target=self._run, args=(work,), name=f"save {path.name}")
-        self._thread.start()
+        if sys.platform == "emscripten":
+            self._run(work)  # browsers have no threads
+        else:
+            self._thread.start()
 
     def _run(self, work: Callable[[], None]) -> None:
         try:
@@ -75,7 +79,8 @@ class Saving:
         Raises:
             Exception: what went wrong in the background; once.
         """
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
         _pending.pop(self.path, None)
         error, self._error = self._error, None
         if error is not None:

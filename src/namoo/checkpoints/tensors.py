@@ -19,9 +19,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
+from namoo._base import dtypes
 from namoo.checkpoints.errors import CheckpointError
 from namoo.checkpoints.files import MAX_JSON, parse_json
 
@@ -31,13 +31,13 @@ DTYPES: dict[str, np.dtype] = {
         "BOOL": np.bool_,
         "U8": np.uint8,
         "I8": np.int8,
-        "F8_E5M2": ml_dtypes.float8_e5m2,
-        "F8_E4M3": ml_dtypes.float8_e4m3fn,
-        "F8_E8M0": ml_dtypes.float8_e8m0fnu,
+        "F8_E5M2": dtypes.float8_e5m2,
+        "F8_E4M3": dtypes.float8_e4m3fn,
+        "F8_E8M0": dtypes.float8_e8m0fnu,
         "I16": np.int16,
         "U16": np.uint16,
         "F16": np.float16,
-        "BF16": ml_dtypes.bfloat16,
+        "BF16": dtypes.bfloat16,
         "I32": np.int32,
         "U32": np.uint32,
         "F32": np.float32,

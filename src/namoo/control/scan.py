@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from namoo._base.caches import per_program
 from namoo.analysis.checks import in_loop
 from namoo.analysis.dead_code import chosen, dce, dependent, prune, reads
 from namoo.core.avals import aval_of
@@ -87,34 +88,13 @@ class Scan(ProgramPrimitive):
         return [*carry, *dependent(jaxpr, given)[num_carry:]]
 
     def narrowed(self, eqn, used):
-        params, closed = eqn.params, eqn.params["jaxpr"]
-        num_consts, num_carry = params["num_consts"], params["num_carry"]
-        carry, ys = list(used[:num_carry]), used[num_carry:]
-        while True:
-            jaxpr = prune(dce(closed.jaxpr, [*carry, *ys]))
-            needed = reads(jaxpr)
-            # What the next step reads, this one must return.
-            wanted = [c or n for c, n in zip(carry, needed[num_consts:], strict=False)]
-            if wanted == carry:
-                break
-            carry = wanted
-        needed[num_consts : num_consts + num_carry] = carry
-        jaxpr = jaxpr.replace(invars=chosen(jaxpr.invars, needed))
+        needed, kept, params = _narrowed(eqn.params, used)
         outvars = [
             DropVar(v.aval) if not u else v
-            for v, u, keep in zip(eqn.outvars, used, [*carry, *ys], strict=True)
+            for v, u, keep in zip(eqn.outvars, used, kept, strict=True)
             if keep
         ]
-        return eqn.replace(
-            invars=chosen(eqn.invars, needed),
-            outvars=outvars,
-            params={
-                **params,
-                "jaxpr": ClosedJaxpr(jaxpr, closed.consts),
-                "num_consts": sum(needed[:num_consts]),
-                "num_carry": sum(carry),
-            },
-        )
+        return eqn.replace(invars=chosen(eqn.invars, needed), outvars=outvars, params=params)
 
     def split_by_policy(self, eqn, part):
         # Each step's values are stacked as results of one loop, and read as `xs` of the other.
@@ -256,14 +236,22 @@ class Scan(ProgramPrimitive):
             outs = nonzero_out(nonzeros, force)[:num_carry]
             if outs == carry:
                 return nonzeros, force
-            settled = [a or b for a, b in zip(carry, outs, strict=True)]
-            nonzeros = [
-                *nonzeros[:num_consts],
-                *settled,
-                *nonzeros[num_consts + num_carry :],
-            ]
+            carry = [a or b for a, b in zip(carry, outs, strict=True)]
+            nonzeros = [*nonzeros[:num_consts], *carry, *nonzeros[num_consts + num_carry :]]
 
-    def transpose(self, cts, *operands, jaxpr, length, reverse, num_consts, num_carry, unroll):
+    def transpose(self, cts, *operands, **params):
+        # A carry without cotangent that no other one needs is left out: zeros in its place, times
+        # NaN or infinity, are NaN.
+        used = [not is_zero(ct) for ct in cts]
+        if all(used):
+            return self._transpose(cts, *operands, **params)
+        needed, kept, narrow = _narrowed(params, used)
+        if all(kept):
+            return self._transpose(cts, *operands, **params)
+        outs = iter(self._transpose(chosen(cts, kept), *chosen(operands, needed), **narrow))
+        return [next(outs) if n else None for n in needed]
+
+    def _transpose(self, cts, *operands, jaxpr, length, reverse, num_consts, num_carry, unroll):
         rest = {"length": length, "unroll": unroll}
         consts, carry, xs = cut(operands, num_consts, num_carry)
         linear_carry = _dependent_carries(
@@ -343,6 +331,80 @@ class Scan(ProgramPrimitive):
 
 
 scan_p = Scan()
+
+
+def one_by_one(
+    prim: ProgramPrimitive,
+    operands: Sequence[Any],
+    dims: Sequence[int | None],
+    axis: Axis,
+    **params,
+) -> tuple[list[Any], list[int]] | None:
+    """The results of an operation for a batch, by a loop over its examples.
+
+    If examples take different branches, or stop after different numbers of iterations, a batched
+    computation also computes values that are discarded. Errors that `config.strict` or a check
+    would find in these are not the user's, so each example is computed by itself.
+
+    Returns:
+        None if the programs in `params` combine examples, so that they must run together.
+    """
+    if axis.name is not None and axis.name in prim.collective_axes(params):
+        return None
+    moved, batched = to_front(operands, dims)
+    fixed = [i for i, b in enumerate(batched) if not b]
+    order = [*fixed, *(i for i, b in enumerate(batched) if b)]
+    avals = [aval_of(moved[i]) for i in order]
+    examples = [
+        a if i in fixed else a.update(shape=a.shape[1:]) for i, a in zip(order, avals, strict=True)
+    ]
+
+    def example(*args):
+        given = dict(zip(order, args, strict=True))
+        return prim.bind(*(given[i] for i in range(len(given))), **params)
+
+    outs = scan_p.bind(
+        *(moved[i] for i in order),
+        jaxpr=stage_closed(example, examples),
+        length=axis.size,
+        reverse=False,
+        num_consts=len(fixed),
+        num_carry=0,
+        unroll=1,
+    )
+    return outs, [0] * len(outs)
+
+
+def cut(items, *sizes):
+    """A sequence cut into parts of given sizes and the rest."""
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(items[start : start + size])
+        start += size
+    return [*parts, items[start:]]
+
+
+def _paired(items, n, nonzeros, sizes):
+    """Groups of [values, their tangents] from values followed by the tangents that exist."""
+    rest = iter(items[n:])
+    values = cut(list(items[:n]), *sizes)
+    flags = cut(list(nonzeros), *sizes)
+    return [
+        [*group, *(next(rest) for nz in own if nz)]
+        for group, own in zip(values, flags, strict=True)
+    ]
+
+
+def _join(groups):
+    return [x for group in groups for x in group]
+
+
+def _unpair(results, nonzero_out, num_carry):
+    """Undo `_paired` for the results of a loop: values, then tangents."""
+    carry_nz = sum(nonzero_out[:num_carry])
+    carry, dcarry, rest = cut(list(results), num_carry, carry_nz)
+    num_ys = len(nonzero_out) - num_carry
+    return [*carry, *rest[:num_ys]], [*dcarry, *rest[num_ys:]]
 
 
 class _Residual(NamedTuple):
@@ -441,78 +503,33 @@ def _transposed_body(jaxpr: ClosedJaxpr, consts, xs, counters, ct_carry, has_ct)
     return stage_closed(body, avals, jaxpr.jaxpr.name)
 
 
-def one_by_one(
-    prim: ProgramPrimitive,
-    operands: Sequence[Any],
-    dims: Sequence[int | None],
-    axis: Axis,
-    **params,
-) -> tuple[list[Any], list[int]] | None:
-    """The results of an operation for a batch, by a loop over its examples.
+@per_program("scan of used results", keyed_by="used results, numbers of constants and carries")
+def _narrow_program(closed: ClosedJaxpr, used: tuple[bool, ...], num_consts: int, num_carry: int):
+    """Return which operands and results a scan has that computes the used results, and its body.
 
-    If examples take different branches, or stop after different numbers of iterations, a batched
-    computation also computes values that are discarded. Errors that `config.strict` or a check
-    would find in these are not the user's, so each example is computed by itself.
-
-    Returns:
-        None if the programs in `params` combine examples, so that they must run together.
+    Carries that others depend on are among its results.
     """
-    if axis.name is not None and axis.name in prim.collective_axes(params):
-        return None
-    moved, batched = to_front(operands, dims)
-    fixed = [i for i, b in enumerate(batched) if not b]
-    order = [*fixed, *(i for i, b in enumerate(batched) if b)]
-    avals = [aval_of(moved[i]) for i in order]
-    examples = [
-        a if i in fixed else a.update(shape=a.shape[1:]) for i, a in zip(order, avals, strict=True)
-    ]
-
-    def example(*args):
-        given = dict(zip(order, args, strict=True))
-        return prim.bind(*(given[i] for i in range(len(given))), **params)
-
-    outs = scan_p.bind(
-        *(moved[i] for i in order),
-        jaxpr=stage_closed(example, examples),
-        length=axis.size,
-        reverse=False,
-        num_consts=len(fixed),
-        num_carry=0,
-        unroll=1,
-    )
-    return outs, [0] * len(outs)
+    carry, ys = list(used[:num_carry]), used[num_carry:]
+    while True:
+        jaxpr = prune(dce(closed.jaxpr, [*carry, *ys]))
+        needed = reads(jaxpr)
+        # A carry that the next iteration reads must be returned by this one.
+        wanted = [c or n for c, n in zip(carry, needed[num_consts:], strict=False)]
+        if wanted == carry:
+            break
+        carry = wanted
+    needed[num_consts : num_consts + num_carry] = carry
+    jaxpr = jaxpr.replace(invars=chosen(jaxpr.invars, needed))
+    return needed, [*carry, *ys], jaxpr
 
 
-def cut(items, *sizes):
-    """A sequence cut into parts of given sizes and the rest."""
-    parts, start = [], 0
-    for size in sizes:
-        parts.append(items[start : start + size])
-        start += size
-    return [*parts, items[start:]]
-
-
-def _paired(items, n, nonzeros, sizes):
-    """Groups of [values, their tangents] from values followed by the tangents that exist."""
-    rest = iter(items[n:])
-    values = cut(list(items[:n]), *sizes)
-    flags = cut(list(nonzeros), *sizes)
-    return [
-        [*group, *(next(rest) for nz in own if nz)]
-        for group, own in zip(values, flags, strict=True)
-    ]
-
-
-def _join(groups):
-    return [x for group in groups for x in group]
-
-
-def _unpair(results, nonzero_out, num_carry):
-    """Undo `_paired` for the results of a loop: values, then tangents."""
-    carry_nz = sum(nonzero_out[:num_carry])
-    carry, dcarry, rest = cut(list(results), num_carry, carry_nz)
-    num_ys = len(nonzero_out) - num_carry
-    return [*carry, *rest[:num_ys]], [*dcarry, *rest[num_ys:]]
+def _narrowed(params: dict[str, Any], used: Sequence[bool]):
+    """`_narrow_program`, with the parameters of the scan instead of its body."""
+    closed, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
+    needed, kept, jaxpr = _narrow_program(closed, tuple(used), num_consts, num_carry)
+    body = ClosedJaxpr(jaxpr, closed.consts)
+    counts = {"num_consts": sum(needed[:num_consts]), "num_carry": sum(kept[:num_carry])}
+    return needed, kept, {**params, "jaxpr": body, **counts}
 
 
 def _dependent_carries(jaxpr: Jaxpr, given: Sequence[bool], num_consts: int, num_carry: int):

@@ -19,6 +19,7 @@ _TABLE = {
     "data.digits": "digits",
     "data.loader": "Loader",
     "data.order": "permutation weighted",
+    "data.small": "houses tales",
     "data.sources": "mapped stack windows",
 }
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-import ml_dtypes
 import numpy as np
 
 from namoo import tree
+from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.tree.paths import path_string
 
@@ -289,7 +289,7 @@ def as_numpy(x: Any) -> np.ndarray:
         x = x.detach().cpu()
         if (name := str(x.dtype).rpartition(".")[2]) in _NARROW:
             integers = getattr(x.new_empty(0), _NARROW[name])().dtype
-            return np.asarray(x.view(integers)).view(getattr(ml_dtypes, name))
+            return np.asarray(x.view(integers)).view(dtypes.canonicalize_dtype(name))
     array = np.asarray(x)
     if array.dtype == object:
         raise TypeError(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 _UNSENDABLE = (
@@ -39,7 +38,9 @@ def _begin(pickled: bytes) -> None:
 
 def _end_with_parent() -> None:
     """Exit when the main process does: if it was killed, it cannot tell its workers."""
-    parent = multiprocessing.parent_process()
+    from multiprocessing import parent_process
+
+    parent = parent_process()
     assert parent is not None
     parent.join()
     os._exit(1)
@@ -81,7 +82,9 @@ class Workers:
 
     def __init__(self, work: Callable[[Any], Any], count: int, kind: str):
         self.pool: Executor
-        if kind == "thread":
+        if sys.platform == "emscripten":  # neither threads nor processes
+            self.pool, self.function = _AtOnce(), work
+        elif kind == "thread":
             self.pool, self.function = ThreadPoolExecutor(count, "namoo-data"), work
         else:
             try:
@@ -89,7 +92,11 @@ class Workers:
             except (pickle.PicklingError, AttributeError, TypeError) as error:
                 raise TypeError(_UNSENDABLE.format(what="what it works on", error=error)) from error
             # Forking a process with threads can hang, so start a new one.
-            context = multiprocessing.get_context("spawn")
+            # Browsers have no processes: importing these fails there.
+            from concurrent.futures import ProcessPoolExecutor
+            from multiprocessing import get_context
+
+            context = get_context("spawn")
             self.pool = ProcessPoolExecutor(count, context, _begin, (pickled,))
             self.function = _run
         self.close = weakref.finalize(self, _close, self.pool)
@@ -108,7 +115,9 @@ class Workers:
             task = next(tasks, end)
             return None if task is end else self.pool.submit(self.function, task)
 
-        reader = ThreadPoolExecutor(1, "namoo-data-reader") if takes_time else _AtOnce()
+        reader: Executor = _AtOnce()
+        if takes_time and sys.platform != "emscripten":
+            reader = ThreadPoolExecutor(1, "namoo-data-reader")
         waiting: deque[Future] = deque()
         try:
             waiting.extend(reader.submit(submit) for _ in range(ahead))
@@ -116,9 +125,9 @@ class Workers:
                 waiting.append(reader.submit(submit))
                 try:
                     yield made.result()
-                except BrokenProcessPool as error:
+                except BrokenExecutor as error:
                     raise RuntimeError(_DIED) from error
-        except BrokenProcessPool as error:
+        except BrokenExecutor as error:
             raise RuntimeError(_DIED) from error
         finally:
             reader.shutdown(wait=False, cancel_futures=True)

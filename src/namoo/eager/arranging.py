@@ -73,7 +73,9 @@ def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Array | None:
     if values is None:
         return None
     try:
-        return EagerArray(np.concatenate(values, axis), arrays[0]._weak)
+        return EagerArray(
+            np.concatenate(values, axis), arrays[0]._weak and values[0].dtype != np.bool_
+        )
     except ValueError:
         # A bad axis, or shapes that do not fit: the general path says which.
         return None
@@ -86,6 +88,6 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     if values is None or out is not None:
         return None
     try:
-        return EagerArray(np.stack(values, axis), arrays[0]._weak)
+        return EagerArray(np.stack(values, axis), arrays[0]._weak and values[0].dtype != np.bool_)
     except ValueError:
         return None

@@ -15,7 +15,7 @@ from namoo.core.array import Array, EagerArray
 from namoo.eager.shortcuts import Entries, Function
 from namoo.primitives.random.generators import float_form, unit_floats
 from namoo.primitives.random.prng import random_bits_p
-from namoo.primitives.special.functions import BLOCK, erf_inv_into
+from namoo.primitives.special.erf_inverse import BLOCK, erf_inv_into
 
 ENTRIES = Entries()
 

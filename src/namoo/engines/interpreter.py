@@ -9,8 +9,14 @@ import numpy as np
 
 from namoo._base.config import config
 from namoo._base.floating_errors import floating_errors_ignored
-from namoo.analysis.checks import Guard, check_operands, check_value, value_tests
+from namoo.analysis.checks import (
+    Guard,
+    check_operands,
+    check_value,
+    value_tests,
+)
 from namoo.analysis.dead_code import dce
+from namoo.analysis.nans import explain_where, trap_in_program
 from namoo.core.array import to_numpy
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal, last_uses
 from namoo.core.trace import eval_trace, set_trace, unaliased
@@ -64,7 +70,7 @@ class Program:
                 else:
                     env[outs[0]] = out if type(out) is np.ndarray else np.asarray(out)
                 if self.tests:
-                    self._check_values(number, [env[i] for i in outs])
+                    self._check_values(number, [env[i] for i in outs], [env[i] for i in ins])
                 for i in drop:
                     env[i] = None
             if self.tests:
@@ -79,10 +85,16 @@ class Program:
         eqn = self.closed.jaxpr.eqns[number]
         check_operands(eqn.primitive.name, self.guards[number], values, eqn.source)
 
-    def _check_values(self, number: int, values: Sequence[np.ndarray]) -> None:
+    def _check_values(
+        self, number: int, values: Sequence[np.ndarray], operands: Sequence[np.ndarray]
+    ) -> None:
         eqn = self.closed.jaxpr.eqns[number]
-        for value in values:
-            check_value(eqn.primitive.name, self.tests, value, eqn.source)
+        try:
+            for value in values:
+                check_value(eqn.primitive.name, self.tests, value, eqn.source, operands)
+        except FloatingPointError as error:
+            explain_where(error, lambda: trap_in_program(self.closed.jaxpr, eqn))
+            raise
 
     def host_operations(self) -> list[HostOperation]:
         """Return all operations: every one runs on the host."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 import time
 from typing import Any
 
@@ -59,6 +60,8 @@ def _has_llvm() -> bool:
     """Whether native code can be made; warn once if not."""
     if importlib.util.find_spec("llvmlite") is not None:
         return True
+    if sys.platform == "emscripten":
+        return False  # in a browser there is nothing to install
     warn_user(
         "llvmlite is not installed, so compiled functions run operation by operation: results are "
         "the same, but they take longer. Install it with `pip install llvmlite`, or choose the "

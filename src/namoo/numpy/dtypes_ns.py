@@ -8,7 +8,6 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from namoo._base import dtypes
@@ -53,8 +52,8 @@ def _scalar(dtype: Any) -> Any:
 
 bool_ = bool = _scalar(np.bool_)
 # Types of one bit: an older ml_dtypes has none.
-int1 = _scalar(ml_dtypes.int1) if hasattr(ml_dtypes, "int1") else None
-uint1 = _scalar(ml_dtypes.uint1) if hasattr(ml_dtypes, "uint1") else None
+int1 = None if dtypes.int1 is None else _scalar(dtypes.int1)
+uint1 = None if dtypes.uint1 is None else _scalar(dtypes.uint1)
 uint2 = _scalar(dtypes.uint2)
 uint4 = _scalar(dtypes.uint4)
 uint8 = _scalar(np.uint8)

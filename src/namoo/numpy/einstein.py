@@ -1,10 +1,12 @@
 """Einstein's summation: any product of tensors, written with letters.
 
-`opt_einsum` chooses the order of the products; each of them becomes one `dot_general`.
+`opt_einsum` chooses the order of the products, or NumPy where it is not installed; each of them
+becomes one `dot_general`.
 """
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -110,36 +112,55 @@ def _default_einsum(subscripts: Any, *operands: Any, **options: Any) -> Array:
 
 def _parsed(subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, list[Array]]:
     """The formula in full, without '...', and the operands, from lists of integers."""
-    from opt_einsum.parser import parse_einsum_input
-
     items = [subscripts, *operands]
     count = len(items) // 2
     arrays = [array_of("einsum", x) for x in items[: 2 * count : 2]]
-    call: list[Any] = []
-    for x, axes in zip(arrays, items[1 : 2 * count : 2], strict=True):
-        call += [ShapeDtypeStruct(x.shape, "float32"), list(axes)]
-    call += [list(items[-1])] if len(items) % 2 else []
-    inputs, output, _ = parse_einsum_input(call)
-    return f"{inputs}->{output}", arrays
+    lists = items[1 : 2 * count : 2]
+    labels = sorted({n for axes in lists for n in axes if n is not Ellipsis})
+    letters = {label: _letter(i) for i, label in enumerate(labels)} | {Ellipsis: "..."}
+    text = ",".join("".join(letters[n] for n in axes) for axes in lists)
+    if len(items) % 2:
+        text += "->" + "".join(letters[n] for n in items[-1])
+    return _full_formula(text, tuple(x.shape for x in arrays)), arrays
+
+
+def _letter(i: int) -> str:
+    return (string.ascii_letters + "".join(map(chr, range(192, 1000))))[i]
 
 
 @cached("numpy.einstein formulas", bound=512, keyed_by="subscripts, shapes")
 def _full_formula(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> str:
+    """The formula with letters in place of '...', and with the letters of the result."""
     text = subscripts.replace(" ", "")
     inputs, arrow, output = text.partition("->")
-    if (
-        arrow
-        and (inputs.replace(",", "") + output).isalpha()
-        and inputs.count(",") == len(shapes) - 1
-        and len(set(output)) == len(output)
-        and set(output) <= set(inputs)
-    ):
-        return text  # the common form; the parser of all forms takes long to import
-    from opt_einsum.parser import parse_einsum_input
-
-    structs = [ShapeDtypeStruct(shape, "float32") for shape in shapes]
-    inputs, output, _ = parse_einsum_input([subscripts, *structs])
-    return f"{inputs}->{output}"
+    terms = inputs.split(",")
+    if len(terms) != len(shapes):
+        raise ValueError(
+            f"einsum: '{subscripts}' has subscripts for {len(terms)} operands, got {len(shapes)}."
+        )
+    for term in (*terms, output):
+        if not (letters := term.replace("...", "", 1)).isalpha() and letters:
+            raise ValueError(f"einsum: '{term}' has characters that are no letters of axes.")
+    names = [letter for letter in map(_letter, range(200)) if letter not in text]
+    more = [len(s) - len(t) + 3 if "..." in t else 0 for t, s in zip(terms, shapes, strict=True)]
+    if min(more) < 0:
+        i = more.index(min(more))
+        raise ValueError(
+            f"einsum: operand of shape {shapes[i]} has {len(shapes[i])} axes, but its subscripts "
+            f"'{terms[i]}' have {len(terms[i]) - 3} and more."
+        )
+    rest = "".join(names[: max(more)])
+    full = [t.replace("...", rest[len(rest) - n :]) for t, n in zip(terms, more, strict=True)]
+    if arrow:
+        output = output.replace("...", rest)
+    else:
+        letters = inputs.replace(",", "").replace(".", "")
+        output = rest + "".join(n for n in sorted(letters) if letters.count(n) == 1)
+    if len(set(output)) != len(output):
+        raise ValueError(f"einsum: an axis occurs twice in the result '{output}' of '{text}'.")
+    if not set(output) <= set("".join(full)):
+        raise ValueError(f"einsum: a letter of the result '{output}' is in no operand of '{text}'.")
+    return f"{','.join(full)}->{output}"
 
 
 @cached("numpy.einstein plans", bound=512, keyed_by="formula, shapes, optimize")
@@ -152,13 +173,47 @@ def _make_plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) ->
     if len(shapes) < 3 and isinstance(optimize, (str, bool)):
         _check_sizes(text, shapes)
         return [(tuple(range(len(shapes)))[::-1], _flipped(text))]
-    import opt_einsum
-
+    steps: Any
+    try:
+        import opt_einsum
+    except ModuleNotFoundError:
+        _check_sizes(text, shapes)
+        return _numpy_plan(text, shapes, optimize)
     structs = [ShapeDtypeStruct(shape, "float32") for shape in shapes]
-    _, steps = opt_einsum.contract_path(  # type: ignore[misc]
+    _, steps = opt_einsum.contract_path(
         text, *structs, einsum_call=True, use_blas=True, optimize=_optimizer(optimize, len(shapes))
     )
-    return [(tuple(step[0]), step[2]) for step in steps]  # type: ignore[union-attr]
+    return [(tuple(step[0]), step[2]) for step in steps]
+
+
+def _empty(shape: tuple[int, ...]) -> np.ndarray:
+    """An array of a shape that takes no memory."""
+    return np.broadcast_to(np.float32(0), shape)
+
+
+def _numpy_plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> list[Step]:
+    """The plan by the order that NumPy chooses."""
+    order = _numpy_path(text, shapes, optimize)[0][1:]
+    inputs, output = text.split("->")
+    terms, steps = inputs.split(","), []
+    for step, places in enumerate(order, 1):
+        taken = tuple(sorted(places, reverse=True))
+        used = [terms.pop(i) for i in taken]
+        later = output + "".join(terms)
+        kept = "".join(dict.fromkeys(n for n in "".join(used[::-1]) if n in later))
+        kept = output if step == len(order) else kept
+        terms.append(kept)
+        steps.append((taken, f"{','.join(used)}->{kept}"))
+    return steps
+
+
+def _numpy_path(text: str, shapes: Sequence[tuple[int, ...]], optimize: Any) -> Any:
+    optimize = _optimizer(optimize, len(shapes))
+    if isinstance(optimize, list):
+        optimize = ["einsum_path", *optimize]
+    elif optimize not in ("greedy", "optimal"):
+        optimize = "greedy"
+    return np.einsum_path(text, *map(_empty, shapes), optimize=optimize)
 
 
 def _flipped(text: str) -> str:
@@ -293,13 +348,16 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
         >>> jnp.einsum_path("ij,jk,kl->il", a, b, c)[0]
         [(0, 1), (0, 1)]
     """
-    import opt_einsum
-
     if isinstance(subscripts, str):
         arrays = [array_of("einsum_path", x) for x in operands]
         text = _full_formula(subscripts, tuple(x.shape for x in arrays))
     else:
         text, arrays = _parsed(subscripts, operands)
+    try:
+        import opt_einsum
+    except ModuleNotFoundError:
+        path, report = _numpy_path(text, [x.shape for x in arrays], optimize)
+        return path[1:], report
     structs = [ShapeDtypeStruct(x.shape, "float32") for x in arrays]
     return opt_einsum.contract_path(text, *structs, optimize=_optimizer(optimize, len(arrays)))
 

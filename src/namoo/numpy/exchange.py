@@ -9,8 +9,9 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+
+from namoo._base import dtypes
 
 # DLPack's numbers of types that NumPy has not; unsigned integers have the number 1.
 _CODES = {
@@ -70,4 +71,4 @@ def take(x: Any) -> np.ndarray:
     name = str(getattr(x, "dtype", "")).rpartition(".")[2]
     if name not in _CODES:
         return np.from_dlpack(x)
-    return np.from_dlpack(_Unsigned(x)).view(getattr(ml_dtypes, name))
+    return np.from_dlpack(_Unsigned(x)).view(dtypes.canonicalize_dtype(name))

@@ -182,6 +182,24 @@ class Quotient(Elementwise):
         return [checks.Guard(1)] if accepts(y.dtype, integer) else []
 
 
+def _quotient_in_xla(name, by_zero):
+    """Return the lowering of an operation whose integers never meet a zero divisor in XLA.
+
+    XLA defines x / 0, but its compiler dies when it folds such constants. `by_zero` maps x, and
+    what emits constants, to the result for a divisor of zero.
+    """
+
+    def lower(hlo, x, y):
+        x, y = hlo.alike(x, y)
+        if x.dtype not in INTEGERS:
+            return hlo.elementwise(name, x, y)
+        zero = hlo.compare(y, hlo.constant(0, y.dtype, y.shape), "EQ")
+        safe = hlo.select(zero, hlo.constant(1, y.dtype, y.shape), y)
+        return hlo.select(zero, by_zero(hlo, x), hlo.op(name, x, safe))
+
+    return lower
+
+
 class Div(Quotient):
     def transpose(self, ct, x, y):
         return [unbroadcast(div(ct, y), x.aval.shape), None]
@@ -192,7 +210,7 @@ div_p = Div(
     _divide,
     jvp=[lambda t, o, x, y: div(t, y), lambda t, o, x, y: div(mul(neg(t), o), y)],
     dtypes=number,
-    stablehlo="divide",
+    stablehlo=_quotient_in_xla("divide", lambda hlo, x: hlo.constant(-1, x.dtype, x.shape)),
 )
 
 
@@ -219,7 +237,7 @@ rem_p = Quotient(
     _remainder,
     jvp=[lambda t, o, x, y: t, lambda t, o, x, y: mul(neg(t), trunc(div(x, y)))],
     dtypes=real_types,
-    stablehlo="remainder",
+    stablehlo=_quotient_in_xla("remainder", lambda hlo, x: x),
 )
 
 

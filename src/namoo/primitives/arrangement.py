@@ -11,6 +11,8 @@ import numpy as np
 from namoo._base import dtypes
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of, canonical_shape
+from namoo.dimensions.sizes import is_symbolic
+from namoo.primitives.dimensions import size_array
 from namoo.primitives.shape import (
     broadcast,
     broadcast_in_dim,
@@ -147,7 +149,10 @@ def shape_as_value(shape: Sequence[int]) -> Any:
         >>> shape_as_value((2, 3))
         Array([2, 3], dtype=int32)
     """
-    return EagerArray(np.asarray(canonical_shape(shape), dtypes.default_int_dtype()))
+    sizes, dtype = canonical_shape(shape), dtypes.default_int_dtype()
+    if not any(map(is_symbolic, sizes)):
+        return EagerArray(np.asarray(sizes, dtype))
+    return concatenate([expand_dims(size_array(size, dtype), (0,)) for size in sizes], 0)
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:

@@ -100,6 +100,9 @@ class Fft(Primitive):
     def batch(self, xs, dims, **params):
         return self.bind(moveaxis(xs[0], dims[0], 0), **params), 0
 
+    def native(self, emit, x, *, fft_type, fft_lengths):
+        return emit.fft(x, fft_type.name, fft_lengths)
+
     def stablehlo(self, hlo, x, *, fft_type, fft_lengths):
         out = hlo.avals[0]
         if 0 in x.shape or 0 in out.shape:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 from namoo._base import dtypes
@@ -114,7 +113,7 @@ class DotAlgorithmPreset(enum.Enum):
         """The types that the left operand may have; None for any."""
         parts = self.name.split("_")
         if parts[0] == "BF16":
-            return (np.float32,) if len(parts) > 3 else (ml_dtypes.bfloat16, np.float32)
+            return (np.float32,) if len(parts) > 3 else (dtypes.bfloat16.type, np.float32)
         return None if parts[0] not in _TYPES else (_TYPES[parts[0]],)
 
     @property
@@ -131,7 +130,7 @@ class DotAlgorithmPreset(enum.Enum):
 
 _TYPES: dict[str, type] = {
     "F16": np.float16,
-    "BF16": ml_dtypes.bfloat16,
+    "BF16": dtypes.bfloat16.type,
     "TF32": np.float32,
     "F32": np.float32,
     "F64": np.float64,

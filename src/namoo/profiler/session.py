@@ -43,6 +43,8 @@ class Session:
         self.over = False
         self.start = now()
         self._own = threading.local()
+        self._timed: dict[Any, Any] = {}
+        """Native programs, and the same with timers."""
         # For each thread, the functions that were called and have not returned.
         self._listeners: dict[Any, tuple[int, list[tuple[CodeType | None, int]]]] = {}
         self._listens = bool(python_level) and self._listen()
@@ -59,10 +61,16 @@ class Session:
 
     def add(self, name: str, start: int, args: dict[str, str] | None = None) -> None:
         """Record what started at `start` and ends now, unless the trace has ended."""
+        self.add_between(name, start, now(), args)
+
+    def add_between(
+        self, name: str, start: int, end: int, args: dict[str, str] | None = None
+    ) -> None:
+        """Record what started and ended at known times, unless the trace has ended."""
         if self.over:
             return
         if len(self.spans) < self.limit:
-            self.spans.append((self.thread(), start, now(), name, args))
+            self.spans.append((self.thread(), start, end, name, args))
         else:
             self._tell("spans")
 
@@ -82,6 +90,19 @@ class Session:
                 sys.setprofile(listener)
             if self.level > 1:
                 self.add(f"{what}({name})", start)
+
+    def run(self, program: Any, values: Any) -> Any:
+        """Run a native program with timers, and record each of its kernels."""
+        timed = self._timed.get(program)
+        if timed is None:
+            from namoo.engines.native.timed import TimedProgram
+
+            with self.span("compile", program.closed.jaxpr.name):
+                timed = self._timed[program] = TimedProgram(program.closed)
+        outs, found = timed.measure(values)
+        for start, end, name, args in found.events():
+            self.add_between(name, start, end, args)
+        return outs
 
     def stop(self) -> None:
         """Stop recording, and end the open spans."""

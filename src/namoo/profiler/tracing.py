@@ -47,9 +47,13 @@ def start_trace(
     """Start recording what the program does and when, until `stop_trace`.
 
     A trace contains the calls of functions under `jit`, how long each took to be traced and
-    compiled, the spans of `TraceAnnotation` and the like, and Python's functions. Before Python
-    3.12, the functions of threads that already run are missing. It stops growing at a million spans
-    and at a million calls of Python functions.
+    compiled, the kernels of its native code, each named by the user's line, the spans of
+    `TraceAnnotation` and the like, and Python's functions. Before Python 3.12, the functions of
+    threads that already run are missing. It stops growing at a million spans and at a million calls
+    of Python functions.
+
+    While a trace runs, native programs have a timer for each kernel: they are compiled once more,
+    at their first call. Runs of a kernel in several iterations of a loop are one event.
 
     Args:
         log_dir: where `stop_trace` makes a folder `plugins/profile/<time>`. In it are
@@ -92,9 +96,11 @@ def start_trace(
         instrument.session = Session(options.host_tracer_level, options.python_tracer_level)
         if options.host_tracer_level > 1:
             # Only while a trace runs, so that calls need not check whether one does.
-            for kind, name in ((Jitted, "_name"), (Compiled, "_traced.fun_name")):
+            for kind in (Jitted, Compiled):
                 _replaced[kind] = vars(kind).get("__call__")
-                kind.__call__ = _recorded(kind.__call__, attrgetter(name))
+            # The C++ part would call the program itself, without events for its kernels.
+            Jitted.__call__ = _recorded(_general, attrgetter("_name"))
+            Compiled.__call__ = _recorded(Compiled.__call__, attrgetter("_traced.fun_name"))
 
 
 def stop_trace() -> None:
@@ -147,6 +153,10 @@ def trace(
         yield
     finally:
         stop_trace()
+
+
+def _general(function: Jitted, /, *args: Any, **kwargs: Any) -> Any:
+    return function.general(args, kwargs)
 
 
 def _recorded(call: Callable, name: Callable[[Any], str]) -> Callable:

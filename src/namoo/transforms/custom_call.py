@@ -393,6 +393,8 @@ class CustomVJPCall(CustomCall):
 
             outs, dims = mapped.run(flat, primals, mapped.dims)
             residual_dims[:] = dims[:count]
+            # All results get the axis, so that `bwd` gets each example's cotangent, not their sum.
+            mapped.force = mapped.force or any(d is not None for d in mapped.dims)
             return outs[:count], mapped.with_axis(outs[count:], dims[count:])
 
         def batched_bwd(residuals, cts):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from namoo._base.caches import per_program
+from namoo._base.lazy import later
 from namoo._base.source_context import Source, replays_equations, source_context
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, literal_value
@@ -16,6 +17,8 @@ from namoo.core.primitive import Linear, Zero, is_zero
 from namoo.core.trace import context
 from namoo.primitives.families import add_any
 from namoo.transforms.stage import stage_closed
+
+nans = later("namoo.analysis.nans")
 
 
 def sum_over_replicated_axes(ct: Any, aval: ShapedArray) -> Any:
@@ -67,11 +70,16 @@ def transpose_equations(
         source: the user's line of all equations, where they have none of their own.
     """
     location = source_context
-    outer = location.eqn, location.operation
+    outer = location.eqn, location.operation, location.backward
+    location.backward = True
     try:
         return _transpose_equations(jaxpr, consts, inputs, cts, before, source, location)
+    except FloatingPointError as error:
+        eqn = location.eqn
+        nans.explain_where(error, lambda: nans.trap_of_linear(jaxpr, eqn))
+        raise
     finally:
-        location.eqn, location.operation = outer
+        location.eqn, location.operation, location.backward = outer
 
 
 @replays_equations

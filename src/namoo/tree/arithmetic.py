@@ -16,7 +16,7 @@ import numpy as np
 
 from namoo import numpy as jnp
 from namoo import random, tree
-from namoo._base import dtypes
+from namoo._base import dtypes, units
 from namoo._base.source_context import entry_point
 from namoo.core.array import Array
 from namoo.core.avals import ShapeDtypeStruct, aval_of
@@ -359,21 +359,39 @@ def allclose(
 
 
 class Summary(str):
-    """A table; its `repr` is its text."""
+    """A table; its `repr` is its text, and a notebook shows it as a table.
+
+    Attributes:
+        rows: the cells, the heads of the columns first.
+    """
+
+    rows: list[tuple[str, ...]]
 
     def __repr__(self) -> str:
         return str(self)
 
+    def _repr_html_(self) -> str:
+        from namoo._base import html
 
-def summary(of: Any, depth: int | None = None) -> Summary:
-    """Return a table of a tree: one line for each array, and the total.
+        head, *rows = [[html.escape(cell) for cell in row] for row in self.rows]
+        # Depth in a model is written with blanks.
+        rows = [[f"<code>{name}</code>", *rest] for name, *rest in rows]
+        return html.fragment(html.table(head, rows, left=3))
+
+
+def summary(of: Any, *example: Any, depth: int | None = None) -> Summary:
+    """Return a table of a tree: one line for each array; or of a model: one for each layer.
 
     Args:
         of: a tree; its arrays may be `ShapeDtypeStruct`s or traced, which have no norm.
-        depth: merge the arrays whose paths have the same first `depth` keys into one line.
+        *example: arguments of a model. The model is called with them once, and the table has a line
+            for each call of a layer inside it: output, parameters, operations, and the time of the
+            layer by itself under `jit`. Arguments may be `ShapeDtypeStruct`s; then nothing is run.
+        depth: merge the arrays whose paths have the same first `depth` keys into one line; for a
+            model, leave out layers that have more layers around them.
 
     Returns:
-        The text: path, shape, dtype, size, bytes and norm.
+        The text. Without an example: path, shape, dtype, size, bytes and norm.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -388,14 +406,45 @@ def summary(of: Any, depth: int | None = None) -> Summary:
         0            2 arrays    16     64  3.464
         1     (4, 1) float32      4     16  2
         total        3 arrays    20     80  4
+        >>> import namoo
+        >>> model = namoo.nn.MLP(3, 1, 4, 1, key=namoo.random.key(0))
+        >>> summary(model, jnp.ones(3))  # doctest: +ELLIPSIS
+        layer       kind    output  parameters  FLOPs   time
+        model       MLP     f32[1]          21     ...
+          layers/0  Linear  f32[4]          16     ...
+          layers/1  Linear  f32[1]           5     ...
     """
+    if example:
+        return _layers(of, example, depth)
     groups: dict[str, list[Any]] = {}
     for path, leaf in tree.leaves_with_path(of):
         if _is_number(leaf):
             groups.setdefault(path_string(path if depth is None else path[:depth]), []).append(leaf)
     rows = [_row(name, leaves) for name, leaves in groups.items()]
     rows.append(_row("total", [x for leaves in groups.values() for x in leaves], is_total=True))
-    return _table([("path", "shape", "dtype", "size", "bytes", "norm"), *rows])
+    return _table([("path", "shape", "dtype", "size", "bytes", "norm"), *rows], (3, 4))
+
+
+def _layers(model: Any, example: tuple[Any, ...], depth: int | None) -> Summary:
+    """Return the table of a model's layers."""
+    from namoo.module.layers import called_layers  # loads the rest of modules
+
+    rows = [("layer", "kind", "output", "parameters", "FLOPs", "time")]
+    for layer in called_layers(model, example):
+        if depth is not None and layer.depth > depth:
+            continue
+        name = layer.path or ("model" if layer.depth == 0 else "-")
+        rows.append(
+            (
+                "  " * layer.depth + name,
+                layer.kind,
+                layer.output,
+                "(shared)" if layer.repeated else f"{layer.parameters:,}",
+                "" if layer.flops is None else units.count(layer.flops) or "0",
+                "" if layer.seconds is None else units.seconds(layer.seconds),
+            )
+        )
+    return _table(rows, (3, 4, 5))
 
 
 def _row(name: str, leaves: list[Any], is_total: bool = False) -> tuple[str, ...]:
@@ -418,13 +467,16 @@ def _norm_text(leaves: list[Any]) -> str:
     return f"{math.sqrt(total):.4g}"
 
 
-def _table(rows: list[tuple[str, ...]]) -> Summary:
+def _table(rows: list[tuple[str, ...]], right: tuple[int, ...]) -> Summary:
+    """Return a table whose columns `right` are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         cells = [
-            cell.rjust(width) if i in (3, 4) else cell.ljust(width)
+            cell.rjust(width) if i in right else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
-    return Summary("\n".join(lines))
+    found = Summary("\n".join(lines))
+    found.rows = rows
+    return found

@@ -47,6 +47,7 @@ from namoo._base.dtypes.elements import float16 as float16
 from namoo._base.dtypes.elements import float32 as float32
 from namoo._base.dtypes.elements import float64 as float64
 from namoo._base.dtypes.elements import iinfo as iinfo
+from namoo._base.dtypes.elements import int1 as int1
 from namoo._base.dtypes.elements import int2 as int2
 from namoo._base.dtypes.elements import int4 as int4
 from namoo._base.dtypes.elements import int8 as int8
@@ -63,6 +64,7 @@ from namoo._base.dtypes.elements import to_complex_dtype as to_complex_dtype
 from namoo._base.dtypes.elements import to_floating_dtype as to_floating_dtype
 from namoo._base.dtypes.elements import to_inexact_dtype as to_inexact_dtype
 from namoo._base.dtypes.elements import to_numeric_dtype as to_numeric_dtype
+from namoo._base.dtypes.elements import uint1 as uint1
 from namoo._base.dtypes.elements import uint2 as uint2
 from namoo._base.dtypes.elements import uint4 as uint4
 from namoo._base.dtypes.elements import uint8 as uint8

@@ -9,6 +9,7 @@ import numpy as np
 from namoo._base.config import config
 from namoo._base.dtypes.elements import (
     CANONICAL,
+    NUMBERS,
     PYTHON,
     PYTHON_64,
     SUPPORTED,
@@ -26,6 +27,7 @@ from namoo._base.dtypes.elements import (
     uint64,
 )
 from namoo._base.dtypes.keys import DType, ExtendedDType, is_extended, of_numpy
+from namoo._base.dtypes.narrow import advice, is_absent
 from namoo._base.source_context import at_user_line, warn_user
 
 
@@ -65,13 +67,18 @@ _canonical: tuple[dict[Any, DType], dict[Any, DType]] = ({}, {})
 def _numpy_dtype(dtype: Any) -> DType:
     """Return NumPy's data type; a misspelt name is a TypeError that suggests another."""
     try:
-        return np.dtype(dtype)
+        found = np.dtype(dtype)
     except TypeError:
         from namoo._base.hints import near  # needed only for errors
 
+        if dtype in [absent.type.__name__ for absent in NUMBERS if is_absent(absent)]:
+            raise TypeError(advice(dtype)) from None
         found = near(dtype, map(str, SUPPORTED)) if isinstance(dtype, str) else ""
         hint = f"; did you mean {found!r}?" if found else ""
         raise TypeError(f"data type {dtype!r} not understood{hint}") from None
+    if is_absent(found):
+        raise TypeError(advice(found.type.__name__))
+    return found
 
 
 def canonicalize_dtype(dtype: Any, allow_extended: bool = False) -> Any:
@@ -227,7 +234,7 @@ def dtype_of(x: Any) -> Any:
     if x is None:
         raise ValueError("None has no dtype")
     if isinstance(x, str | np.dtype) or (isinstance(x, type) and issubclass(x, np.generic)):
-        named: Any = x if is_extended(x) else np.dtype(x)
+        named: Any = x if is_extended(x) else _numpy_dtype(x)
         return narrow_explicit(named, "") if named in SUPPORTED else _key_dtype(named, x)
     if is_python_type(x):
         return python_scalar_dtype(x)

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from namoo._base.caches import cached
 from namoo._base.dtypes.keys import DType, ExtendedDType
-
-
-def _dtypes_of(*names: str) -> list[DType]:
-    # A name that the installed ml_dtypes does not have yet (int1, uint1) is left out.
-    return [np.dtype(getattr(ml_dtypes, name)) for name in names if hasattr(ml_dtypes, name)]
-
+from namoo._base.dtypes.narrow import finfo as finfo
+from namoo._base.dtypes.narrow import iinfo as iinfo
+from namoo._base.dtypes.narrow import is_absent, ml_dtypes, narrow
 
 bool_: DType = np.dtype(np.bool_)
 int8: DType = np.dtype(np.int8)
@@ -30,27 +26,31 @@ float32: DType = np.dtype(np.float32)
 float64: DType = np.dtype(np.float64)
 complex64: DType = np.dtype(np.complex64)
 complex128: DType = np.dtype(np.complex128)
-bfloat16: DType = np.dtype(ml_dtypes.bfloat16)
-int2: DType = np.dtype(ml_dtypes.int2)
-int4: DType = np.dtype(ml_dtypes.int4)
-uint2: DType = np.dtype(ml_dtypes.uint2)
-uint4: DType = np.dtype(ml_dtypes.uint4)
-float4_e2m1fn: DType = np.dtype(ml_dtypes.float4_e2m1fn)
-float6_e2m3fn: DType = np.dtype(ml_dtypes.float6_e2m3fn)
-float6_e3m2fn: DType = np.dtype(ml_dtypes.float6_e3m2fn)
-float8_e3m4: DType = np.dtype(ml_dtypes.float8_e3m4)
-float8_e4m3: DType = np.dtype(ml_dtypes.float8_e4m3)
-float8_e4m3b11fnuz: DType = np.dtype(ml_dtypes.float8_e4m3b11fnuz)
-float8_e4m3fn: DType = np.dtype(ml_dtypes.float8_e4m3fn)
-float8_e4m3fnuz: DType = np.dtype(ml_dtypes.float8_e4m3fnuz)
-float8_e5m2: DType = np.dtype(ml_dtypes.float8_e5m2)
-float8_e5m2fnuz: DType = np.dtype(ml_dtypes.float8_e5m2fnuz)
-float8_e8m0fnu: DType = np.dtype(ml_dtypes.float8_e8m0fnu)
+bfloat16: DType = narrow("bfloat16")
+int2: DType = narrow("int2")
+int4: DType = narrow("int4")
+uint2: DType = narrow("uint2")
+uint4: DType = narrow("uint4")
+float4_e2m1fn: DType = narrow("float4_e2m1fn")
+float6_e2m3fn: DType = narrow("float6_e2m3fn")
+float6_e3m2fn: DType = narrow("float6_e3m2fn")
+float8_e3m4: DType = narrow("float8_e3m4")
+float8_e4m3: DType = narrow("float8_e4m3")
+float8_e4m3b11fnuz: DType = narrow("float8_e4m3b11fnuz")
+float8_e4m3fn: DType = narrow("float8_e4m3fn")
+float8_e4m3fnuz: DType = narrow("float8_e4m3fnuz")
+float8_e5m2: DType = narrow("float8_e5m2")
+float8_e5m2fnuz: DType = narrow("float8_e5m2fnuz")
+float8_e8m0fnu: DType = narrow("float8_e8m0fnu")
 # The only value of its kind is "no derivative": tangents of integers, booleans and keys.
 float0: DType = np.dtype([("float0", np.void, 0)])
 
-NARROW_SIGNED = _dtypes_of("int1", "int2", "int4")
-NARROW_UNSIGNED = _dtypes_of("uint1", "uint2", "uint4")
+# Types of one bit: an older ml_dtypes has none.
+int1: DType | None = narrow("int1") if hasattr(ml_dtypes, "int1") else None
+uint1: DType | None = narrow("uint1") if hasattr(ml_dtypes, "uint1") else None
+
+NARROW_SIGNED = [d for d in (int1, int2, int4) if d is not None]
+NARROW_UNSIGNED = [d for d in (uint1, uint2, uint4) if d is not None]
 NARROW_FLOATS = [
     float4_e2m1fn,
     float6_e2m3fn,
@@ -71,7 +71,9 @@ COMPLEXES = [complex64, complex128]
 NUMBERS = [*SIGNED, *UNSIGNED, *FLOATS, *COMPLEXES]
 
 # All types an array may have, apart from those of keys.
-SUPPORTED: frozenset[DType] = frozenset([bool_, *NUMBERS, float0])
+SUPPORTED: frozenset[DType] = frozenset(
+    dtype for dtype in [bool_, *NUMBERS, float0] if not is_absent(dtype)
+)
 
 KINDS: dict[str, frozenset[DType]] = {
     "bool": frozenset([bool_]),
@@ -111,8 +113,6 @@ CANONICAL = ({d: TO_32_BITS.get(d, d) for d in SUPPORTED}, {d: d for d in SUPPOR
 # Python types that take the width of what they meet; booleans have one width.
 WEAK_TYPES = (int, float, complex)
 
-finfo = ml_dtypes.finfo
-iinfo = ml_dtypes.iinfo
 can_cast = np.can_cast
 
 

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from namoo._base.source_context import at_user_line
-from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
-from namoo.engines.native.graph.node import CALL, Node
+from namoo._base.source_context import Source, at_user_line
+from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from namoo.engines.native import pipeline
+from namoo.engines.native.attribution import SourcedEmitter, arrays_at_peak, equation_of
+from namoo.engines.native.graph.node import CALL
 from namoo.engines.native.ir.types import numpy_dtype
 from namoo.engines.native.kernels.control_flow import ControlStep
-from namoo.engines.native.kernels.emitter import Emitter
 from namoo.engines.native.memory.arena import Plan
-from namoo.engines.native.pipeline import Source, result_of
 
 
-class MemoryAnalysis(NamedTuple):
+class ArrayInMemory(NamedTuple):
+    """An array that is in memory when a program needs the most.
+
+    Attributes:
+        size: its bytes.
+        role: "argument", "result" or "temporary".
+        what: its type, or what the memory is for.
+        source: the user's line that computes it.
+    """
+
+    size: int
+    role: str
+    what: str
+    source: Source | None = None
+
+    def __str__(self) -> str:
+        where = f" at {self.source}" if self.source else ""
+        return f"{_text(self.size)}: {self.role} {self.what}{where}"
+
+
+@dataclass(frozen=True)
+class MemoryAnalysis:
     """Bytes that a call of a program needs."""
 
     argument_size_in_bytes: int
@@ -23,6 +45,7 @@ class MemoryAnalysis(NamedTuple):
     temp_size_in_bytes: int
     generated_code_size_in_bytes: int
     alias_size_in_bytes: int = 0
+    program: Any = field(default=None, repr=False, compare=False)
 
     @property
     def peak_memory_in_bytes(self) -> int:
@@ -34,24 +57,40 @@ class MemoryAnalysis(NamedTuple):
             - self.alias_size_in_bytes
         )
 
+    def arrays_at_peak(self) -> list[ArrayInMemory]:
+        """Return the arrays that are in memory when the program needs the most, largest first.
+
+        A result that takes the memory of a donated argument is listed once, as the argument.
+        """
+        closed, in_place = self.program.closed, {o for _, o in self.program.made.in_place}
+        jaxpr = closed.jaxpr
+        makers = {v: eqn.source for eqn in jaxpr.eqns for v in eqn.outvars}
+        found = [_whole(v, "argument", None) for v in jaxpr.invars]
+        found += [
+            _whole(v, "result", None if type(v) is Literal else makers.get(v))
+            for i, v in enumerate(jaxpr.outvars)
+            if i not in in_place
+        ]
+        for array in arrays_at_peak(self.program.sourced_plan()):
+            source = array.eqn.source if array.eqn is not None else None
+            found.append(ArrayInMemory(array.size, "temporary", array.what, source))
+        return sorted(found, key=lambda array: -array.size)
+
+    def __str__(self) -> str:
+        peak = _text(self.peak_memory_in_bytes)
+        lines = [f"  {array}" for array in self.arrays_at_peak()[:20]]
+        return "\n".join([f"{peak} at the peak, of which:", *lines])
+
+
+def _whole(atom: Any, role: str, source: Source | None) -> ArrayInMemory:
+    shape, dtype = atom.aval.shape, numpy_dtype(atom.aval.dtype)
+    size = math.prod(shape) * dtype.itemsize
+    return ArrayInMemory(size, role, f"{dtype}{list(shape)}", source)
+
 
 def traffic(plan: Plan) -> int:
     """Bytes that the steps of a plan read and write, without the bodies of its loops."""
     return sum(node.nbytes for step in plan.steps for node in (*step.inputs, *plan.written(step)))
-
-
-class SourcedEmitter(Emitter):
-    """An emitter that records the equation of each node."""
-
-    def equation(self, eqn, operands):
-        before = len(self.graph.nodes)
-        results = super().equation(eqn, operands)
-        for node in self.graph.nodes[before:]:
-            self.graph.equations.setdefault(node, eqn)
-        return results
-
-    def _remember(self, key, eqn, operands, results):
-        """Keep no recipes, so that every equation runs its rule and is recorded."""
 
 
 class _Value(NamedTuple):
@@ -72,7 +111,7 @@ def no_memory(closed: ClosedJaxpr, result: int | None) -> str:
         eqn = next((e for e in closed.jaxpr.eqns if var in e.outvars), None)
         message = f"The compiled {name} could not get {_text(size)} for its result {result}:"
         return message + _line(_Value(size, f"{dtype}{list(shape)}", eqn))
-    plan = result_of("allocate", Source(closed, emitter=SourcedEmitter))
+    plan = pipeline.result_of("allocate", pipeline.Source(closed, emitter=SourcedEmitter))
     largest: dict[Any, _Value] = {}
     for value in sorted(_values(plan), key=lambda value: -value.size):
         largest.setdefault(value.eqn and value.eqn.source, value)
@@ -83,7 +122,7 @@ def no_memory(closed: ClosedJaxpr, result: int | None) -> str:
 def _values(plan: Plan) -> list[_Value]:
     """All values in the arena of a plan."""
     found = [
-        _Value(node.nbytes, f"{node.dtype}{list(node.shape)}", _equation(node, plan))
+        _Value(node.nbytes, f"{node.dtype}{list(node.shape)}", equation_of(node, plan.graph))
         for node, (kind, _) in plan.buffers.items()
         if kind == "arena"
     ]
@@ -97,16 +136,8 @@ def _values(plan: Plan) -> list[_Value]:
             size -= max(body.plan.arena_size for body in node.data.bodies)
             for body in node.data.bodies:
                 found += _values(body.plan)
-        found.append(_Value(size, what, _equation(node, plan)))
+        found.append(_Value(size, what, equation_of(node, plan.graph)))
     return found
-
-
-def _equation(node: Node, plan: Plan) -> JaxprEqn | None:
-    """The equation of a node, or of one of its operands."""
-    eqn = plan.graph.equations.get(node)
-    for operand in () if eqn else node.operands:
-        eqn = eqn or _equation(operand, plan)
-    return eqn
 
 
 def _line(value: _Value) -> str:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from namoo._base import instrument
+from namoo._base.config import config
 from namoo._base.floating_errors import floating_errors_ignored
 from namoo._base.gc_policy import gc_paused
 from namoo._base.runtime import native as runtime
@@ -26,6 +28,7 @@ from namoo.engines.native.link import code as link
 
 if TYPE_CHECKING:
     from namoo.engines.native.analysis import MemoryAnalysis
+    from namoo.engines.native.memory.arena import Plan
     from namoo.engines.native.pipeline import Inspection
 
 _HOST = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_void_p)
@@ -142,6 +145,10 @@ class Program:
         self.consts = [np.ascontiguousarray(c) for c in consts]
         self.outputs = _types(closed.jaxpr.outvars)
         self.runtime_entry = None if runtime is None else self._runtime_entry()
+        if config.perf_map:
+            from namoo.engines.native import perf_map
+
+            perf_map.write(self)
 
     def _compile(self, mark: Fingerprint | None):
         """Compile the program; return it with its equations for the host, loops and constants."""
@@ -175,6 +182,13 @@ class Program:
         )
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        session = instrument.session
+        if session is not None and session.level > 1 and not self.strict:
+            return session.run(self, values)
+        return self.run(values)
+
+    def run(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Run the machine code."""
         if self.runtime_entry is not None:
             return self.runtime_entry(values)
         # Before anything else: the arrays made from the values below add references to them.
@@ -204,9 +218,10 @@ class Program:
     @functools.cached_property
     def _inspection(self) -> Inspection:
         """The results of the passes: computed again, since a program does not keep them to run."""
+        from namoo.engines.native.attribution import SourcedEmitter
         from namoo.engines.native.pipeline import Inspection, Source
 
-        return Inspection(Source(self.closed, self.strict))
+        return Inspection(Source(self.closed, self.strict, SourcedEmitter))
 
     @functools.cached_property
     def costs(self) -> dict[str, float]:
@@ -214,7 +229,7 @@ class Program:
         from namoo.engines.native import analysis
         from namoo.engines.native.fuse.kinds import operations
 
-        plan = self._inspection.after("allocate")
+        plan = self.sourced_plan()
         return {
             "flops": float(operations(plan.graph)),
             "bytes accessed": float(analysis.traffic(plan)),
@@ -232,7 +247,12 @@ class Program:
             self.arena_size,
             self.made.code.size,
             _bytes([self.outputs[o] for o in shared]),
+            self,
         )
+
+    def sourced_plan(self) -> Plan:
+        """The plan of the program, with the equation of each node."""
+        return self._inspection.after("allocate")
 
     def host_operations(self) -> list[HostOperation]:
         """The operations that Python evaluates: their native rule is absent, or raised."""
@@ -259,7 +279,12 @@ class Program:
         if name not in NAMES:
             known = ", ".join(map(repr, ("jaxpr", *_STAGES, *NAMES)))
             raise ValueError(f"A program has the stages {known}, not {stage!r}.")
-        return self._inspection.after(name).text()
+        result = self._inspection.after(name)
+        if name == "allocate":
+            from namoo.engines.native.attribution import lines_of
+
+            return result.text(lambda group: lines_of(result, group))
+        return result.text()
 
 
 _STAGES = {"fused": "allocate", "llvm": "emit", "assembly": "optimise"}

@@ -185,3 +185,16 @@ INLINE_CONCATENATION = 64
 CUMULATIVE_UNROLL = 4
 # The cost of a hash of a random key.
 HASH_COST = 100
+
+# Fourier transforms.
+
+# The largest prime factor that a pass transforms directly; longer ones go through a convolution.
+FFT_LARGEST_PRIME = 31
+# The largest power of two that is the radix of a pass after the first, as its logarithm.
+FFT_LARGEST_POWER = 3
+# From this length on, a line is transformed as a matrix whose rows and columns threads share.
+FFT_LONG_LINE = 1 << 15
+# Bytes of the buffers between passes that are on the stack, at most; larger ones are in the arena,
+# for so many parts of the work.
+FFT_STACK = 1 << 19
+FFT_PARTS = 8

@@ -219,8 +219,13 @@ def check_square(name: str, shape: tuple[int, ...]) -> int:
 @cached("primitives.linalg SciPy module", bound=1, keyed_by="nothing", kept=True)
 def scipy_linalg() -> Any:
     """SciPy's linear algebra, imported at its first use."""
-    import scipy.linalg
-
+    try:
+        import scipy.linalg
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "this factorisation is computed by LAPACK from SciPy, which is not installed. Install "
+            "it with `pip install scipy`."
+        ) from error
     return scipy.linalg
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from namoo.primitives.elementwise import add, div, full_like, integer_pow, mul
 from namoo.primitives.families import Elementwise, floating
-from namoo.primitives.special.functions import in_dtype, scipy
+from namoo.primitives.special.functions import in_dtype
+from namoo.primitives.special.incomplete import scipy
 
 Orders = tuple[int, ...]
 """How often a function is differentiated by each of its parameters."""

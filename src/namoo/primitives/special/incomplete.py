@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo._base.caches import cached
 from namoo.core.avals import aval_of
 from namoo.primitives.elementwise import (
     abs,
@@ -30,7 +31,6 @@ from namoo.primitives.special.functions import (
     in_dtype,
     lgamma,
     no_derivative,
-    scipy,
 )
 
 __all__ = [
@@ -38,6 +38,18 @@ __all__ = [
     "igamma_grad_a", "igamma_grad_a_p", "igamma_p", "igammac", "igammac_p", "random_gamma_grad",
     "regularized_incomplete_beta_p",
 ]  # fmt: skip
+
+
+@cached("primitives.special SciPy module or programs", bound=1, keyed_by="nothing", kept=True)
+def scipy() -> Any:
+    """SciPy's special functions, or those of ours that replace it, programs included."""
+    try:
+        import scipy.special
+    except ModuleNotFoundError:
+        from namoo.primitives.special import programs_on_host
+
+        return programs_on_host
+    return scipy.special
 
 
 def program(name: str) -> Rule:

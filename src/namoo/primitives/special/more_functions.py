@@ -47,8 +47,8 @@ from namoo.primitives.families import (
     unary,
 )
 from namoo.primitives.shape import broadcast_to, convert_element_type, shape_of
-from namoo.primitives.special.functions import digamma, erf, in_dtype, no_derivative, scipy
-from namoo.primitives.special.incomplete import program
+from namoo.primitives.special.functions import digamma, erf, in_dtype, no_derivative
+from namoo.primitives.special.incomplete import program, scipy
 
 complexes = (np.complexfloating,)
 

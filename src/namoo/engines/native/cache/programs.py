@@ -14,11 +14,11 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from namoo._base.caches import cached, register
 from namoo._base.config import OPTIONS, config
+from namoo._base.dtypes import narrow
 from namoo._base.startup import LOADED_AT
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
 from namoo.engines import disk_cache
@@ -131,7 +131,7 @@ def _name(mark: fingerprint.Fingerprint) -> str:
 @cached("native programs: versions", bound=1, keyed_by="nothing", kept=True)
 def _surroundings() -> tuple[str, ...]:
     """The rest of the key: this package, the libraries that compute constants, the machine."""
-    versions = sys.version, np.__version__, ml_dtypes.__version__
+    versions = sys.version, np.__version__, narrow.VERSION
     return (*versions, _sources() or "", *link.surroundings())
 
 

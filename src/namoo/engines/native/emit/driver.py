@@ -14,7 +14,7 @@ from namoo.core.jaxpr import JaxprEqn
 from namoo.engines.native import tuning
 from namoo.engines.native.emit.call_list import PARALLEL, Calls, grain, longest
 from namoo.engines.native.emit.module import Module
-from namoo.engines.native.fuse.kinds import KINDS
+from namoo.engines.native.fuse.kinds import KINDS, FusionGroup
 from namoo.engines.native.graph.node import CALL
 from namoo.engines.native.ir.function import Function, Value, constant
 from namoo.engines.native.kernels.kernel import Kernel
@@ -25,10 +25,14 @@ def emit(plan: Plan) -> Module:
     """Emit a program; its entry takes a table of pointers, the arena and the host's callback."""
     module = Module(plan)
     f = Function("entry", ["ptr", "ptr", "ptr"], "i32")
-    table, arena, host = f.parameters
-    graph = plan.graph
-    driver = Driver(module, f, host)
-    counts = len(graph.inputs), len(graph.consts), len(graph.outputs)
+    return emit_with(Driver(module, f, f.parameters[2]), plan)
+
+
+def emit_with(driver: Driver, plan: Plan, more: int = 0) -> Module:
+    """Emit a program with a driver that has `more` arrays beside the constants of the program."""
+    module, f, graph = driver.module, driver.f, plan.graph
+    table, arena, _ = f.parameters
+    counts = len(graph.inputs), len(graph.consts) + more, len(graph.outputs)
     ends = [0, *itertools.accumulate(counts)]
     inputs, consts, outputs = (Slots(f, table, range(*both)) for both in itertools.pairwise(ends))
     driver.run(plan, inputs, consts, outputs, arena, table)
@@ -75,28 +79,29 @@ class Driver:
             return self.f.offset(arena, i, "i8") if kind == "arena" else banks[kind][i]
 
         calls = Calls(self, at, arena, slots, starts)
-        buffers = plan.buffers
         for group, offset in zip(plan.steps, plan.scratch, strict=True):
-            first = group.roots[0]
-            if first.kind is CALL:
-                step, written = first.data, plan.written(group)
-                kernel = step.kernel(self.module, first.operands, written)
-                if kernel is not None:
-                    places = [buffers[n] for n in (*first.operands, *written)]
-                    calls.add(kernel, [*places, ("arena", offset)] if step.scratch else places)
-                    continue
-                calls.write()
-                operands = [(n, at(buffers[n])) for n in first.operands]
-                results = [(n, at(buffers[n])) for n in written]
-                self.work += tuning.CALL_WORK
-                step.emit(self, operands, results, self.f.offset(arena, offset, "i8"))
-                continue
-            if first.size == 0 or 0 in group.space:
-                continue
-            kernel, nodes = KINDS[first.kind].kernel(self.module, group)
-            calls.add(kernel, [buffers[n] for n in nodes])
+            self.step(plan, group, offset, calls)
         calls.write()
         calls.finish()
+
+    def step(self, plan: Plan, group: FusionGroup, offset: int, calls: Calls) -> None:
+        """Emit a step of a plan, or a call of its kernel; `offset` is that of its scratch."""
+        first, buffers = group.roots[0], plan.buffers
+        if first.kind is CALL:
+            step, written = first.data, plan.written(group)
+            kernel = step.kernel(self.module, first.operands, written)
+            if kernel is not None:
+                places = [buffers[n] for n in (*first.operands, *written)]
+                calls.add(kernel, [*places, ("arena", offset)] if step.scratch else places)
+                return
+            calls.write()
+            operands = [(n, calls.at(buffers[n])) for n in first.operands]
+            results = [(n, calls.at(buffers[n])) for n in written]
+            self.work += tuning.CALL_WORK
+            step.emit(self, operands, results, self.f.offset(calls.arena, offset, "i8"))
+        elif first.size and 0 not in group.space:
+            kernel, nodes = KINDS[first.kind].kernel(self.module, group)
+            calls.add(kernel, [buffers[n] for n in nodes])
 
     def call(self, kernel: Kernel, table: Value) -> None:
         """Run all units of a kernel, on several threads if that is worthwhile."""

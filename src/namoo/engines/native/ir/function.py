@@ -14,17 +14,17 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from namoo._base.caches import cached
+from namoo._base.dtypes import bfloat16
 from namoo.engines.native.ir.target import converts_half, has, has_fma
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 # Narrow floats are integers to LLVM: they are only loaded, stored and converted, by our own code.
 # What LLVM's types `half` and `bfloat` compile to depends on the processor.
 _NAMES = {"f16": "i16", "bf16": "i16", "f32": "float", "f64": "double", "ptr": "ptr"}
-_NARROW = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+_NARROW = {"f16": np.dtype(np.float16), "bf16": bfloat16}
 _BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "ptr": 64}
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from namoo._base.dtypes import KeyDType, of_numpy
+from namoo._base.dtypes import KeyDType, bfloat16, of_numpy
 
 _ELEMS = {np.dtype(np.bool_): "i1"}
 for _bits in (8, 16, 32, 64):
@@ -16,7 +15,7 @@ for _bits in (8, 16, 32, 64):
     _ELEMS[np.dtype(f"uint{_bits}")] = f"u{_bits}"
 _ELEMS |= {
     np.dtype(np.float16): "f16",
-    np.dtype(ml_dtypes.bfloat16): "bf16",
+    bfloat16: "bf16",
     np.dtype(np.float32): "f32",
     np.dtype(np.float64): "f64",
     np.dtype(np.complex64): "c64",

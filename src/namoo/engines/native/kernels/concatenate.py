@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from namoo.core.avals import ShapedArray
 from namoo.engines.native import tuning
 from namoo.engines.native.graph.node import Node, Step
 from namoo.engines.native.ir.function import Function, Value, constant, storage
@@ -124,9 +125,12 @@ def _start(driver: Any, node: Node, pointer: Value, last: int) -> Value | int:
 
 def concatenate(emit: Emitter, xs: Sequence[Node], axis: int) -> Node:
     """Arrays one after another along an axis."""
+    shape, dtype = [*xs[0].shape], xs[0].dtype
+    shape[axis] = sum(x.shape[axis] for x in xs)
+    out = ShapedArray(tuple(shape), dtype)
     xs = [x for x in xs if x.shape[axis]]
     if all(x.elem for x in xs) and sum(x.size for x in xs) > tuning.INLINE_CONCATENATION:
-        return emit.call(Join(axis, xs), xs, emit.avals[:1])[0]
+        return emit.call(Join(axis, xs), xs, [out])[0]
     ends = list(itertools.accumulate(x.shape[axis] for x in xs))
 
     def element(k, index, *xs):
@@ -144,12 +148,16 @@ def concatenate(emit: Emitter, xs: Sequence[Node], axis: int) -> Node:
             out = value if out is None else k.choose(inside, value, out)
         return out
 
-    return emit.compute(xs, element, key=("concatenate", axis), cost=2 * len(xs))
+    key = ("concatenate", axis)
+    return emit.compute(xs, element, shape=out.shape, dtype=dtype, key=key, cost=2 * len(xs))
 
 
 def pad(emit: Emitter, x: Node, value: Node, config: tuple[tuple[int, int, int], ...]) -> Node:
     """An array with `value` around it (low, high) and between its elements (interior)."""
-    shape = tuple(emit.avals[0].shape)
+    spans = (
+        n + max(n - 1, 0) * interior for n, (_, _, interior) in zip(x.shape, config, strict=True)
+    )
+    shape = tuple(low + n + high for n, (low, high, _) in zip(spans, config, strict=True))
     if 0 in x.shape:
         return emit.broadcast(value, shape)
     plain = all(low >= 0 and high >= 0 and not interior for low, high, interior in config)
@@ -171,7 +179,7 @@ def pad(emit: Emitter, x: Node, value: Node, config: tuple[tuple[int, int, int],
             at.append(i)
         return _chosen(k, inside, lambda: k.at(x, at), lambda: k.at(value, []))
 
-    return emit.compute([x, value], element, key=("pad", config))
+    return emit.compute([x, value], element, shape=shape, dtype=x.dtype, key=("pad", config))
 
 
 def update_slice(emit: Emitter, x: Node, update: Node, starts: Sequence[Node]) -> Node:

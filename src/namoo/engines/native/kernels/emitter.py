@@ -71,6 +71,12 @@ class Emitter(GraphBuilder):
 
         return cumulative.cumulative(self, x, axis, reverse, name)
 
+    def fft(self, x: Node, kind: str, lengths: tuple[int, ...]) -> Node:
+        """A discrete Fourier transform over the last axes."""
+        from namoo.engines.native.kernels.fft import transform
+
+        return transform.fft(self, x, kind, lengths)
+
     def scan(self, operands, **params) -> list[Node]:
         """The results of a scan."""
         from namoo.engines.native.kernels import control_flow

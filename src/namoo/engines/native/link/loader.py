@@ -59,6 +59,7 @@ class Image:
 
     Attributes:
         addresses: where the functions of the object file are, by name.
+        sizes: their bytes.
     """
 
     def __init__(self, data: bytes, imports: Mapping[str, int]):
@@ -114,15 +115,17 @@ class Image:
         """The address of each symbol."""
         process = ctypes.CDLL(None)
         self.addresses: dict[str, int] = {}
+        self.sizes: dict[str, int] = {}
         found = np.zeros(len(symbols), np.uint64)
         # The first symbol is the null symbol.
-        for i, (offset, info, _, section, value, _) in enumerate(symbols.tolist()[1:], 1):
+        for i, (offset, info, _, section, value, size) in enumerate(symbols.tolist()[1:], 1):
             start = names + offset
             name = data[start : data.index(b"\0", start)].decode()
             if section in self.places:
                 found[i] = self._start + self.places[section] + value
                 if info >> 4 != _LOCAL:
                     self.addresses[name] = int(found[i])
+                    self.sizes[name] = size
             elif section == _ABSENT:
                 found[i] = imports[name] if name in imports else _address(process, name)
             elif section >= _RESERVED and info & 15 != 4:  # except the name of the source file

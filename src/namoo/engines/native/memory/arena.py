@@ -7,6 +7,7 @@ are used again as soon as nothing reads them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from namoo.engines.native import tuning
@@ -100,13 +101,19 @@ class Plan:
         first = group.roots[0]
         return self.parts.get(first, []) if first.kind is CALL else group.stored
 
-    def text(self) -> str:
-        """The steps in order: what each computes, and where its results are."""
+    def text(self, lines_of: Callable[[FusionGroup], str] = lambda group: "") -> str:
+        """The steps in order: what each computes, and where its results are.
+
+        Args:
+            lines_of: the user's lines of a step, as text.
+        """
         lines = []
         for number, group in enumerate(self.steps):
             first = group.roots[0]
             kind = type(first.data).__name__.lower() if first.kind is CALL else "kernel"
-            lines.append(f"{number}: {kind} over {list(group.space)}")
+            where = lines_of(group)
+            at = f"  at {where}" if where else ""
+            lines.append(f"{number}: {kind} over {list(group.space)}{at}")
             for node in group.roots:
                 reads = " ".join(f"%{x.number}" for x in node.operands)
                 buffer = " ".join(map(str, self.buffers.get(node, ("registers",))))

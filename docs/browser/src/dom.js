@@ -1,0 +1,17 @@
+// Elements in one line.
+export function element(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+export function button(text, onclick, className = "") {
+  return element("button", { type: "button", className: `cell-button ${className}`, textContent: text, onclick });
+}
+
+// Give the reader a file.
+export function download(name, type, text) {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  element("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
