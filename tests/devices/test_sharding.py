@@ -638,7 +638,7 @@ def test_maximal_is_one_device():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{manual}", "does not tell"),
+        ("{manual}", "does not say"),
         ("{devices=[2,4]<=[8] last_tile_dims={manual}}", "inside a shard_map"),
         ("{devices=[2,4]<=[8]}", "1 dimensions"),
     ],
