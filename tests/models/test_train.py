@@ -151,9 +151,9 @@ def test_metrics_of_nothing_and_of_what_is_masked():
     ],
 )
 def test_scores_and_labels_that_do_not_go_together(metric, scores, labels):
-    with pytest.raises(ValueError, match="do not go together"):
+    with pytest.raises(ValueError, match="do not fit together"):
         metric.update(scores, labels)
-    with pytest.raises(ValueError, match="do not go together"):
+    with pytest.raises(ValueError, match="do not fit together"):
         namoo.jit(metric.update)(scores, labels)
 
 
