@@ -109,7 +109,7 @@ def linearize(
     Args:
         fun: a function of flat arguments that returns a list.
         primals: its arguments.
-        nonzeros: which of them to differentiate by.
+        nonzeros: which of them to differentiate with respect to.
         force: results that always have a tangent, possibly of zeros.
 
     Returns:
@@ -181,7 +181,7 @@ def split_jaxpr(
 
     Args:
         closed: the program.
-        nonzeros: which inputs to differentiate by.
+        nonzeros: which inputs to differentiate with respect to.
         force: which results always get a tangent, possibly of zeros.
     """
     tangent: ClosedJaxpr
