@@ -60,9 +60,9 @@ docs: build/docs-env/installed docs/browser/node_modules
 docs-serve: docs
 	build/docs-env/bin/python -m namoo.lessons --folder build/docs --port 8000
 
-# Run the lessons in Chromium, as readers do: every cell, every exercise. ARGS="--only 09" selects;
-# ARGS="--pictures FOLDER" takes pictures of pages instead.
-docs-test: docs
+# Run the lessons of the site that `make docs` built in Chromium, as readers do: every cell, every
+# exercise. ARGS="--only 09" selects; ARGS="--pictures FOLDER" takes pictures of pages instead.
+docs-test: docs/browser/node_modules
 	node docs/browser/test.mjs build/docs $(ARGS)
 
 # The scripts of the pages come from npm, by name; nothing of them is kept in the repository.

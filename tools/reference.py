@@ -28,6 +28,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "namoo.flatten_util",
         "namoo.custom_derivatives",
         "namoo.custom_batching",
+        "namoo.ad",
         "namoo.ad_checkpoint",
     ),
     "Arrays and operations": (
@@ -86,6 +87,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Programs": (
         "namoo.stages",
         "namoo.export",
+        "namoo.ffi",
         "namoo.debug",
         "namoo.errors",
         "namoo.profiler",

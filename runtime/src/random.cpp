@@ -117,7 +117,9 @@ class View {
   View(PyObject* object, char format, bool write) {
     checked(PyObject_GetBuffer(object, &view_,
                                PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (write ? PyBUF_WRITABLE : 0)));
-    if (view_.itemsize != 4 || !view_.format || view_.format[0] != format) {
+    // On Windows uint32 is `unsigned long`, 'L'.
+    char found = !view_.format ? 'B' : view_.format[0] == 'L' ? 'I' : view_.format[0];
+    if (view_.itemsize != 4 || found != format) {
       PyErr_Format(PyExc_TypeError, "an array of type '%c' was expected, not '%s'", format,
                    view_.format ? view_.format : "B");
       PyBuffer_Release(&view_);

@@ -17,6 +17,9 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#else
+#include <condition_variable>
+#include <mutex>
 #endif
 
 namespace namoo {
@@ -78,20 +81,39 @@ inline void pause() {
 #endif
 }
 
-// Wait while `generation` is unchanged; it may return early.
-void sleep(int32_t seen) {
+// `sleep` waits while `generation` is unchanged, and may return early; `wake` ends it.
 #if defined(__linux__)
+void sleep(int32_t seen) {
   syscall(SYS_futex, &generation, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
-#else
-  std::this_thread::sleep_for(std::chrono::microseconds(50));
-#endif
 }
 
 void wake() {
-#if defined(__linux__)
   syscall(SYS_futex, &generation, FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
-#endif
 }
+
+void forget_sleepers() {}
+#else
+// Never destroyed: threads sleep here until the process ends.
+struct Bed {
+  std::mutex mutex;
+  std::condition_variable changed;
+};
+Bed* bed = new Bed;
+
+void sleep(int32_t seen) {
+  std::unique_lock<std::mutex> lock(bed->mutex);
+  bed->changed.wait(lock, [seen] { return generation.load() != seen; });
+}
+
+void wake() {
+  // Taking the lock: a thread between its last look and its sleep would miss the notice.
+  { std::lock_guard<std::mutex> lock(bed->mutex); }
+  bed->changed.notify_all();
+}
+
+// The lock may be held by a thread that the child of a fork does not have.
+void forget_sleepers() { bed = new Bed; }
+#endif
 
 // Python runs signal handlers only in this thread.
 std::atomic<unsigned long> main_thread{0};
@@ -219,6 +241,7 @@ void reset() {
   busy.store(0);
   open.store(0);
   sleepers.store(0);
+  forget_sleepers();
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ _TABLE = {
         "combine filter is_array is_array_like is_inexact_array is_inexact_array_like partition"
     ),
     "module.module": "Module",
+    "ad": ".",
     "ad_checkpoint": ".",
     "devices.available": (
         "cpu_devices default_backend device_count devices host_count=process_count "
@@ -61,6 +62,8 @@ _TABLE = {
     "api_util": ".",
     "checkpoints": ".",
     "control.callback": "pure_callback",
+    "control.check": "check",
+    "control.foreign_call": "native_call",
     "core": ".",
     "core.avals": "ShapeDtypeStruct",
     "custom_batching": ".",
@@ -78,6 +81,7 @@ _TABLE = {
     "experimental": ".",
     "export": ".",
     "extend": ".",
+    "ffi": ".",
     "flatten_util": ".",
     "image": ".",
     "lib": ".",

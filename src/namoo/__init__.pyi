@@ -1,3 +1,4 @@
+from namoo import ad as ad
 from namoo import ad_checkpoint as ad_checkpoint
 from namoo import api_util as api_util
 from namoo import checkpoints as checkpoints
@@ -14,6 +15,7 @@ from namoo import example_libraries as example_libraries
 from namoo import experimental as experimental
 from namoo import export as export
 from namoo import extend as extend
+from namoo import ffi as ffi
 from namoo import flatten_util as flatten_util
 from namoo import image as image
 from namoo import interpreters as interpreters
@@ -92,6 +94,8 @@ from namoo.api.map import vmap as vmap
 from namoo.api.trace_counts import explain as explain
 from namoo.api.trace_counts import max_traces as max_traces
 from namoo.control.callback import pure_callback as pure_callback
+from namoo.control.check import check as check
+from namoo.control.foreign_call import native_call as native_call
 from namoo.core.avals import ShapeDtypeStruct as ShapeDtypeStruct
 from namoo.devices.available import cpu_devices as cpu_devices
 from namoo.devices.available import default_backend as default_backend

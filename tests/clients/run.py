@@ -3,6 +3,7 @@
     python tests/clients/run.py                     all libraries of clients.toml
     python tests/clients/run.py optax chex          some of them
     python tests/clients/run.py --whole optax       all tests of a library, not the chosen part
+    python tests/clients/run.py --keep optax        keep JAX's outcomes, run namoo again
     python tests/clients/run.py --count optax       count the outcomes of the last run again
     python tests/clients/run.py --table             only write the table of docs/clients.md again
 
@@ -34,13 +35,22 @@ BEGIN, END = "<!-- table of libraries: begin -->", "<!-- table of libraries: end
 
 def source(library: str, entry: dict[str, Any], version: str, sources: Path) -> Path:
     """The folder with the library's repository, cloned if it is not there."""
-    folder = sources / library
+    folder = sources / library.partition(".")[0]
     if not folder.exists():
         address = f"https://github.com/{entry['repository']}"
         branch = entry["tag"].format(version=version)
         command = ["git", "clone", "--quiet", "--depth", "1", "--branch", branch]
         subprocess.run([*command, address, str(folder)], check=True)
     return folder
+
+
+def imported_version(entry: dict[str, Any], folder: Path) -> str:
+    """The version that tests in the folder import, which may have the library beside its tests."""
+    code = f"import {entry['import']} as library; print(getattr(library, '__version__', ''))"
+    command = [sys.executable, "-c", code]
+    return subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def run(entry: dict[str, Any], folder: Path, results: Path, options: Any, *, namoo: bool) -> None:
@@ -57,7 +67,8 @@ def run(entry: dict[str, Any], folder: Path, results: Path, options: Any, *, nam
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "sample", "-p", "no:cacheprovider"]
     command += ["-n", str(options.workers), "--timeout", "300", "-W", "ignore", "--tb", "short"]
-    command += ["-o", "xfail_strict=false", "--continue-on-collection-errors"]
+    # Without the options of the library: they ask for plugins that the tests do not need.
+    command += ["-o", "addopts=", "-o", "xfail_strict=false", "--continue-on-collection-errors"]
     command += ["--junitxml", str(results.resolve())]
     if without := entry.get("deselect"):
         command += ["-k", f"not ({' or '.join(without)})"]
@@ -84,12 +95,14 @@ def passed(results: Path) -> set[str]:
 
 def compare(library: str, entry: dict[str, Any], options: Any) -> dict[str, Any]:
     """The entry of the data file for a library whose tests were run both ways."""
-    version = importlib.metadata.version(library)
+    version = importlib.metadata.version(library.partition(".")[0])
     files = [options.results / f"{library}.{name}.xml" for name in ("namoo", "jax")]
     if not options.count:
         folder = source(library, entry, version, options.sources)
+        version = imported_version(entry, folder) or version
         for results, namoo in zip(files, (True, False), strict=True):
-            run(entry, folder, results, options, namoo=namoo)
+            if namoo or not (options.keep and results.exists()):
+                run(entry, folder, results, options, namoo=namoo)
     ours, theirs = map(passed, files)
     for name in sorted(theirs - ours):
         print(f"{library}: passes with JAX only: {name}")
@@ -118,6 +131,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("libraries", nargs="*")
     parser.add_argument("--whole", action="store_true", help="run all tests, not the chosen part")
+    parser.add_argument("--keep", action="store_true", help="keep the outcomes of JAX")
     parser.add_argument("--count", action="store_true", help="use the results that are there")
     parser.add_argument("--table", action="store_true", help="write the table and run nothing")
     parser.add_argument("--sources", type=Path, default=ROOT / "build" / "clients-sources")

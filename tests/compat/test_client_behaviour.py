@@ -1,13 +1,17 @@
 """Behaviour that libraries on top of JAX rely on: each case gives the same in namoo and in JAX."""
 
+import contextlib
 import functools
 import inspect
+import subprocess
+import sys
 
 import jax as real_jax
 import numpy as np
 import pytest
 
 import namoo
+from namoo._base.config import Scope
 
 CASES = {}
 
@@ -311,6 +315,87 @@ def the_arrays_of_a_failed_check(jax):
     return "Array(1.5" in message
 
 
+@case
+def a_zero_tangent_is_a_tree_without_leaves(jax):
+    from importlib import import_module
+
+    zero = import_module(f"{jax.__name__}.interpreters.ad").Zero(jax.typeof(1.0))
+    leaves, structure = jax.tree.flatten((1.0, zero))
+    again = jax.tree.unflatten(structure, leaves)
+    return len(leaves), type(again[1]) is type(zero)
+
+
+@case
+def a_tangent_of_what_has_none(jax):
+    try:
+        jax.jvp(lambda x, _: x, (1.0, "name"), (1.0, "another"))
+    except TypeError as error:
+        return "is not a valid JAX type" in str(error)
+
+
+@case
+def the_place_of_a_result_that_needs_an_axis(jax):
+    texts = []
+    for fun, out_axes in (
+        (lambda x: x, None),
+        (lambda x: {"a": x, "b": (1.0, x)}, {"a": 0, "b": (None, None)}),
+        (lambda x: {"a": x, "b": (x, x)}, {"a": 0, "b": None}),
+    ):
+        try:
+            jax.vmap(fun, out_axes=out_axes)(np.ones(3))
+        except ValueError as error:
+            texts.append(str(error).partition("axis 0")[0])
+    return texts
+
+
+@case
+def names_of_scopes(jax):
+    def f(x):
+        with jax.named_scope("outer"):
+            y = jax.numpy.sin(x)
+            with jax.named_scope("inner"):
+                y = jax.numpy.cos(y)
+        return jax.numpy.tan(y)
+
+    return [str(eqn.source_info.name_stack) for eqn in jax.make_jaxpr(f)(1.0).eqns]
+
+
+@case
+def a_closed_program_shows_its_variables(jax):
+    constant = jax.numpy.arange(3)
+    closed = jax.make_jaxpr(lambda x: x * constant)(1.0)
+    return [len(variables) for variables in (closed.constvars, closed.invars, closed.outvars)]
+
+
+@case
+def a_tracer_of_another_library(jax):
+    class Counted(jax.core.Tracer):
+        def __init__(self, trace, value):
+            super().__init__(trace, jax.typeof(value))
+
+    core = jax.extend.core
+    with core.take_current_trace() as trace:
+        return Counted(trace, np.ones(3, np.float32)).shape
+
+
+@case
+def a_constraint_over_the_abstract_mesh_of_the_current_one(jax):
+    auto = (jax.sharding.AxisType.Auto,)
+    with jax.set_mesh(jax.make_mesh((1,), ("x",), axis_types=auto)):
+        abstract = jax.sharding.get_abstract_mesh()
+        sharding = jax.sharding.NamedSharding(abstract, jax.P("x"))
+        return jax.lax.with_sharding_constraint(np.arange(3.0, dtype=np.float32), sharding)
+
+
+@case
+def known_values_by_the_name_in_core(jax):
+    def f(x):
+        with jax.core.ensure_compile_time_eval():
+            return x + int(jax.numpy.arange(3).sum())
+
+    return jax.jit(f)(1)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_same_as_in_jax(name):
     ours, theirs = CASES[name](namoo), CASES[name](real_jax)
@@ -320,3 +405,60 @@ def test_same_as_in_jax(name):
             np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
         else:
             assert a == b
+
+
+NEW_ARRAYS = {
+    "array": lambda jnp: jnp.array(1.0),
+    "asarray": lambda jnp: jnp.asarray([1, 2]),
+    "of NumPy": lambda jnp: jnp.array(np.ones(3)),
+    "type": lambda jnp: jnp.float32(2.0),
+}
+
+
+@pytest.mark.parametrize("make", NEW_ARRAYS.values(), ids=NEW_ARRAYS)
+@pytest.mark.parametrize("known", [False, True])
+def test_new_arrays_are_traced_as_in_jax(make, known):
+    def scalar(jax):
+        kinds = []
+
+        def f(x):
+            with jax.ensure_compile_time_eval() if known else contextlib.nullcontext():
+                value = make(jax.numpy)
+                kinds.append(isinstance(value, jax.core.Tracer))
+            return jax.numpy.sum(x * value)
+
+        out, slope = jax.jit(jax.value_and_grad(f))(1.5)
+        return kinds, np.asarray(out), np.asarray(slope)
+
+    with Scope("trace_new_arrays", True):
+        ours = scalar(namoo)
+    theirs = scalar(real_jax)
+    assert ours == theirs
+
+
+def test_a_traced_constant_is_a_literal_of_the_program():
+    def f(x):
+        return x * namoo.numpy.array(2.0)
+
+    expected = str(namoo.make_jaxpr(f)(1.0))
+    with Scope("trace_new_arrays", True):
+        assert str(namoo.make_jaxpr(f)(1.0)) == expected
+
+
+def test_no_array_is_alive_after_import():
+    code = "import namoo.numpy as jnp; jnp.var; import namoo; print(len(namoo.live_arrays()))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "0\n"
+
+
+@pytest.mark.parametrize(
+    ("argnums", "argnames"),
+    [(0, None), (None, "b"), (None, ("b", "c")), ((0, 1), "c"), (None, None), (-1, None)],
+)
+def test_parameters_by_position_and_by_name(argnums, argnames):
+    from jax._src.api_util import infer_argnums_and_argnames as theirs
+
+    from namoo.compat.private.api_util import infer_argnums_and_argnames as ours
+
+    signature = inspect.signature(lambda a, b, *, c=1: None)
+    assert ours(signature, argnums, argnames) == theirs(signature, argnums, argnames)

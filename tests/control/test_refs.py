@@ -646,3 +646,28 @@ def test_what_is_a_reference():
     assert str(namoo.typeof(ref)) == str(jax.typeof(jax.new_ref(np.zeros((2, 3), np.float32))))
     assert repr(namoo.new_ref(1.0)) == repr(jax.new_ref(1.0))
     assert namoo.tree.leaves({"a": ref}) == [ref]
+
+
+def test_a_backward_function_shows_the_arguments_that_it_keeps():
+    x, w = jnp.ones((3, 4)), jnp.full((4, 4), 2.0)
+    y, pull = namoo.vjp(lambda x, w, unused: {"y": jnp.sin(x) @ w}, x, w, {"u": 1.0})
+    wanted = pull(y)
+    assert pull.args_res[1] is w
+    assert str([pull.args_res[0], pull.args_res[2]]) == "[NotNeeded(), {'u': NotNeeded()}]"
+    assert len(pull.opaque_residuals) == 2
+    pull.args_res[1] = None
+    with pytest.raises(ValueError, match="args_res is None"):
+        pull(y)
+    assert len(namoo.tree.leaves(pull)) == 2
+    pull.args_res[1] = 2 * w
+    found = pull(y)
+    np.testing.assert_allclose(found[0], 2 * wanted[0])
+    np.testing.assert_allclose(found[1], wanted[1])
+
+
+def test_cotangents_that_are_not_wanted():
+    _, pull = namoo.vjp(lambda x, y, z: x * y * z, 2.0, 3.0, 4.0)
+    total = namoo.new_ref(1.0)
+    found = pull.with_refs(total, namoo.ad.DontWant(), namoo.ad.GradValue())(1.0)
+    assert str(found) == "(GradRef(), DidntWant(), Array(6., dtype=float32, weak_type=True))"
+    assert total[...] == 13.0

@@ -74,6 +74,10 @@ def spread(*args, **options):
 INDICES = [0, -1, 5, slice(0, 1), None, ..., (0, 1), (slice(None), 1), at, np.array([1, 0]), True]
 SOLVER = (lambda x: 2.0 * x, v, lambda b: b / 2.0, lambda b: b / 2.0)
 
+_SYSTEM = np.random.default_rng(0).standard_normal((3, 4, 4)).astype(np.float32)
+SYSTEMS = [jnp.asarray(_SYSTEM[0]), jnp.zeros((4, 4)), jnp.asarray(_SYSTEM)]
+"""A matrix, a singular one, and a stack."""
+
 SAMPLES = {
     "numpy._methods.__iter__": plain((f,), (i,), (s,)),
     "numpy.at.update": [
@@ -118,6 +122,10 @@ SAMPLES = {
         *plain(([weak, weak],), ([weak_bool, weak_bool],)),
     ],
     "numpy.linalg.systems.linear_solution": plain(SOLVER),
+    "numpy.linalg.systems.inv": plain(*((x,) for x in SYSTEMS), (SYSTEMS[0][:2],)),
+    "numpy.linalg.systems.solve": plain(
+        *((x, x[0]) for x in SYSTEMS[:2]), *((x, x[..., :2]) for x in SYSTEMS), (SYSTEMS[0], 1.0)
+    ),
     "numpy.manipulation.expand_dims": plain((f, 0), (f, -1), (f, 3), (f, (0, 1)), (2.0, 0)),
     "numpy.manipulation.reshape": [
         *plain(

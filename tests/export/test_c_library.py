@@ -163,11 +163,20 @@ def disassembled(file: Path) -> bytes:
     return subprocess.run(["objdump", "-d", file], capture_output=True, check=True).stdout
 
 
-def test_another_architecture(tmp_path):
+# The first bytes of object files, and the place and number of their processor, 64-bit ARM.
+FORMATS = {
+    "aarch64-linux": (b"\x7fELF", slice(18, 20), 183),
+    "aarch64-macos": (b"\xcf\xfa\xed\xfe", slice(4, 8), 0x0100000C),
+}
+
+
+@pytest.mark.parametrize("target", FORMATS)
+def test_another_architecture(target, tmp_path):
     fun, args = ode()
-    folder = to_c(fun, *args, path=tmp_path, target="aarch64-linux", name="pendulum")
+    folder = to_c(fun, *args, path=tmp_path, target=target, name="pendulum")
     data = (folder / "pendulum.o").read_bytes()
-    assert data[:4] == b"\x7fELF" and int.from_bytes(data[18:20], "little") == 183  # AArch64
+    magic, place, processor = FORMATS[target]
+    assert data[:4] == magic and int.from_bytes(data[place], "little") == processor
 
 
 def test_names_in_the_header(tmp_path):

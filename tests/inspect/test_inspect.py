@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -320,3 +321,42 @@ def test_symbols_for_perf():
     ranges = sorted((at, at + size) for at, size, _ in symbols)
     assert all(end <= start for (_, end), (start, _) in zip(ranges, ranges[1:], strict=False))
     assert all(size > 0 for _, size, _ in symbols)
+
+
+PEAK = """
+import namoo, namoo.numpy as jnp
+
+def peak(what):
+    with open("/proc/self/status") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith(what))
+
+def product(w, x):
+    return jnp.sum(jnp.tanh(jnp.tanh(x @ w) @ w) ** 2)
+
+def elementwise(w, x):
+    return jnp.cumsum(jnp.sin(w), axis=0) * jnp.cos(w).T + x[0, 0]
+
+fun = {fun}
+f = namoo.jit(fun)
+f(jnp.ones((8, 8)), jnp.ones((8, 8)))  # what is loaded once
+w, x = jnp.ones((2048, 2048)), jnp.ones((4096, 2048))
+compiled = f.lower(w, x).compile()
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")  # the peak begins anew
+before = peak("VmRSS") - w.nbytes - x.nbytes
+results = compiled(w, x)
+print(compiled.memory_analysis().peak_memory_in_bytes / (peak("VmHWM") - before))
+"""
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs Linux")
+@pytest.mark.parametrize("fun", ["namoo.value_and_grad(product)", "elementwise"])
+def test_the_predicted_peak_is_the_measured_one(fun):
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK.replace("{fun}", fun)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert 0.95 <= float(done.stdout) <= 1.05, done.stderr

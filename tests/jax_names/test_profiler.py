@@ -347,7 +347,7 @@ def test_calls_take_their_short_path_before_and_after(tmp_path, monkeypatch):
     with profiler.trace(tmp_path):
         f(x)
     f(x)
-    assert not seen
+    assert seen == [1]  # in the trace, which has an event for each kernel
     assert vars(Compiled)["__call__"] is own
     assert names(tmp_path).count("PjitFunction(<lambda>)") == 1
 

@@ -46,6 +46,8 @@ NOT_CACHES = {
     "COMPLEX": "how operations are emitted",
     "_COSTS": "how operations are emitted",
     "KINDS": "kinds of nodes that declared themselves",
+    "_errors": "errors of foreign functions that are not yet raised",
+    "_targets": "foreign functions that the user registered",
 }
 
 CONTAINERS = {

@@ -4,12 +4,15 @@
 # pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportIndexIssue=false
 
 import csv
+import html
 import io
 import itertools
 import json
 import math
 import re
+import shutil
 import struct as binary
+import subprocess
 import sys
 import warnings
 import xml.etree.ElementTree as ElementTree
@@ -608,8 +611,7 @@ def test_other_plots(tmp_path, monkeypatch):
         with pytest.raises(ImportError, match=r"pip install namoo\[plots\]"):
             train.plot(history, tmp_path / name)
         assert not (tmp_path / name).exists()
-    with pytest.raises(ImportError, match="matplotlib"):
-        train.report(tmp_path / "run.html", history)
+    assert "<svg" in train.report(tmp_path / "run.html", history).read_text()
 
 
 def test_reports(tmp_path):
@@ -628,16 +630,91 @@ def test_reports(tmp_path):
         timings=timings,
     )
     text = path.read_text()
-    assert "<script" not in text and "&lt;script&gt;" in text
-    for part in ("Curves", "Configuration", "Parameters", "Timings", "optimizer.rate", "dense/w"):
+    assert text.count("<script") == 1 and "&lt;script&gt;" in text
+    for part in ("Numbers", "Configuration", "Parameters", "Timings", "optimizer.rate", "dense/w"):
         assert part in text
-    # The last, the least and the most, with their steps; of one that is nowhere a number, nan.
+    # The last, the best with its step, the least and the most; of one that is nan everywhere, nan.
     cells = re.findall(r"<td>([^<]*)</td>", text)
-    assert cells[:7] == ["loss", "0.2", "0.2", "4", "1", "0", "5"]
+    assert cells[:7] == ["loss", "0.2", "0.2", "4", "0.2", "1", "5"]
     assert cells[7:9] == ["bad", "nan"]
+    for part in ("duration", "command", "namoo", "NumPy", "threads"):
+        assert f"<td>{part}</td>" in text or part in text
     # Nothing is loaded from anywhere.
-    assert not re.search(r'(src|href)="(?!#)', text)
-    assert "Curves" not in train.report(tmp_path / "new" / "b.html", []).read_text()
+    assert not re.search(r"""(src|href)=["'](?!#)|https?:|@import|url\(""", text)
+    assert "Numbers" not in train.report(tmp_path / "new" / "b.html", []).read_text()
+
+
+RUN = {
+    "rate": [0.1, 0.1, 0.05],
+    "loss": [3.0, 1.0, 2.0],
+    "val_loss": [3.5, 2.5, 1.5],
+    "accuracy": [0.1, 0.7, 0.6],
+}
+
+
+def figures(text):
+    found = re.findall(r"<figure data-curves='([^']*)'><figcaption><b>([^<]*)</b>", text)
+    return {title: json.loads(html.unescape(data)) for data, title in found}
+
+
+def test_charts_of_a_report(tmp_path):
+    text = train.report(tmp_path / "run.html", RUN).read_text()
+    found = figures(text)
+    assert list(found) == ["loss", "accuracy", "rate"]
+    assert [curve["name"] for curve in found["loss"]["curves"]] == ["loss", "val"]
+    assert found["accuracy"]["curves"][0]["points"] == [[0.0, 0.1], [1.0, 0.7], [2.0, 0.6]]
+    best = re.findall(r"best (\S+) at step (\S+?)<", text)
+    assert best == [("1", "1"), ("1.5", "2"), ("0.7", "1")]
+    assert text.count("<circle") == 2 * len(best)  # on both axes
+    assert text.count("type='checkbox'") == 3
+    assert "prefers-color-scheme:dark" in text
+
+
+def test_runs_are_compared_in_one_report(tmp_path):
+    other = {"loss": [4.0, 3.0], "accuracy": [0.2, 0.3]}
+    text = train.report(
+        tmp_path / "run.html", RUN, title="wide", against={"narrow": other}
+    ).read_text()
+    names = [curve["name"] for curve in figures(text)["loss"]["curves"]]
+    assert names == ["wide: loss", "wide: val", "narrow: loss"]
+    assert text.count("stroke-dasharray") == 4  # two curves, on both axes
+    rows = [row[:2] for row in re.findall(r"<tr><td>([^<]*)</td><td>([^<]*)</td>", text)]
+    assert ("narrow: loss", "3") in rows and ("wide: loss", "2") in rows
+
+
+@pytest.mark.parametrize(
+    "values", [[], [math.nan], [1.0], [0.0, 0.0], [-1.0, -2.0], [1e-300, 1e300], [math.inf, 1.0]]
+)
+def test_curves_of_any_numbers_can_be_drawn(values, tmp_path):
+    text = train.report(tmp_path / "run.html", {"loss": values}).read_text()
+    assert "nan" not in "".join(re.findall(r"<path d='([^']*)'", text))
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs Chromium")
+def test_a_report_in_chromium(tmp_path):
+    page = train.report(tmp_path / "run.html", RUN)
+    probe = """<script>
+    const svg = document.querySelector('figure svg'), box = svg.getBoundingClientRect();
+    svg.dispatchEvent(new MouseEvent('mousemove', {clientX: box.left + box.width * 0.55,
+      clientY: box.top + 20}));
+    const seen = kind => getComputedStyle(document.querySelector('figure .' + kind)).display;
+    const before = seen('linear') + ' ' + seen('log');
+    document.querySelector('figure input').click();
+    document.body.dataset.found = [document.querySelector('.tip').textContent, before,
+      seen('linear') + ' ' + seen('log')].join('|');
+    </script>"""
+    page.write_text(page.read_text().replace("</body>", probe + "</body>"))
+    flags = (
+        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
+        "--disable-background-networking --disable-component-update"
+    )
+    done = subprocess.run(
+        ["chromium", *flags.split(), f"--user-data-dir={tmp_path}/profile", "--dump-dom",
+         f"file://{page}"],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    (found,) = re.findall(r'data-found="([^"]*)"', done.stdout)
+    assert found.split("|") == ["step 1\nloss  1\nval  2.5", "inline none", "none inline"]
 
 
 def test_a_whole_loop_resumes_exactly():

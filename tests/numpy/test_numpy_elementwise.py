@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import namoo
 import namoo.numpy as jnp
 import numpy_oracle as oracle
 from shortcuts import assert_same, outcome, without_shortcuts
@@ -37,6 +38,7 @@ UNARY_ARGUMENTS = [
     "n",
     "s",
     "e",
+    "s < 1",
     "1.5",
     "2",
     "True",
@@ -112,3 +114,10 @@ def test_the_same_without_eager_shortcuts(table):
 def test_two_names(pair):
     alias, name = pair.split("=")
     assert getattr(jnp, alias).__name__ == name
+
+
+@pytest.mark.parametrize("name", ["bitwise_not", "logical_not", "absolute", "real", "sin"])
+def test_weak_booleans_are_weak_in_compiled_programs_as_in_eager_mode(name):
+    x = jnp.asarray(3) < 2
+    fun = getattr(jnp, name)
+    assert namoo.jit(fun)(x).weak_type == fun(x).weak_type

@@ -58,6 +58,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     ),
     "structs": ("module", "tree.arithmetic", "struct"),
     "namespaces": (
+        "ad",
         "ad_checkpoint",
         "api_util",
         "custom_batching",
@@ -68,6 +69,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "example_libraries",
         "experimental",
         "export",
+        "ffi",
         "extend",
         "flatten_util",
         "image",

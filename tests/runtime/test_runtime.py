@@ -25,7 +25,7 @@ from namoo._base.runtime import native
 from namoo.api.jit import Jitted
 from namoo.core.array import EagerArray
 from namoo.primitives.random import generators
-from namoo.primitives.special import functions
+from namoo.primitives.special import erf_inverse
 
 pytestmark = pytest.mark.skipif(native is None, reason="the C++ part was not built")
 
@@ -578,7 +578,7 @@ def test_bits_and_keys_are_those_of_the_reference(keys, n, monkeypatch):
 def test_normal_numbers_are_those_of_the_reference(monkeypatch):
     mine = np.asarray(random.normal(random.key(5), (20_001,)))
     monkeypatch.setattr(generators, "native", None)
-    monkeypatch.setattr(functions, "native", None)
+    monkeypatch.setattr(erf_inverse, "native", None)
     np.testing.assert_array_equal(mine, np.asarray(random.normal(random.key(5), (20_001,))))
 
 
@@ -594,10 +594,10 @@ def test_normal_numbers_are_those_of_the_reference(monkeypatch):
     ],
 )
 def test_a_step_of_a_polynomial_is_rounded_once(monkeypatch, runtime, x, y, z, wanted):
-    monkeypatch.setattr(functions, "native", runtime)
+    monkeypatch.setattr(erf_inverse, "native", runtime)
     out = np.empty(3, np.float32)
     with np.errstate(all="ignore"):
-        functions._polynomial(np.array([x, z], np.float32), np.full(3, y, np.float32), out)
+        erf_inverse._polynomial(np.array([x, z], np.float32), np.full(3, y, np.float32), out)
     assert out.tolist() == [wanted] * 3
 
 

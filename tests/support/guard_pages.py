@@ -138,12 +138,31 @@ def draws(x, i, u):
     ]
 
 
+def factors(x, i, u):
+    square = x[:7] + 5 * jnp.eye(7)
+    stack = jnp.stack([square, square.T, 2 * square])
+    definite = stack @ stack.transpose(0, 2, 1)
+    small, right = stack[:, :3, :3], u[:9].reshape(3, 3, 7)
+    return [
+        lax.linalg.cholesky(definite),
+        lax.linalg.cholesky(definite[:, :3, :3]),
+        *lax.linalg.lu(stack),
+        *lax.linalg.lu(small),
+        *lax.linalg.qr(stack[:, :5]),
+        *lax.linalg.qr(small + 0j),
+        *lax.linalg.eigh(definite),
+        *lax.linalg.svd(small),
+        lax.linalg.triangular_solve(small, right, left_side=True, lower=True),
+        lax.linalg.triangular_solve(stack, right[:, :2], lower=False),
+    ]
+
+
 def main() -> None:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((11, 7)).astype(np.float32)
     i = rng.integers(-13, 13, 11).astype(np.int32)
     u = rng.standard_normal((11, 7)).astype(np.float32)
-    for fun in (places, strides, scans, sorts, windows, draws):
+    for fun in (places, strides, scans, sorts, windows, draws, factors):
         check(fun, x, i, u)
     tuning.PARALLEL_ROW = 50
     check(sorts, x, i, u)

@@ -65,6 +65,9 @@ CASES = {
     "pmap of one result": lambda J, n: J.pmap(
         lambda x: {"a": x + 1, "b": (x * 2, x[None])}, out_axes={"a": None, "b": (0, None)}
     )(a(n, 1, 3)),
+    "pmap without axis": lambda J, n: J.pmap(
+        lambda x: J.lax.psum(x, "d"), axis_name="d", out_axes=None
+    )(a(n, 1, 2)),
     "pmap axes": lambda J, n: J.pmap(lambda x, y: x + y, in_axes=(0, None))(a(n, 1, 2), a(n, 2)),
 }
 

@@ -1,5 +1,5 @@
 // A lesson: its blocks of code become cells that run and can be edited.
-import { button, element } from "./dom.js";
+import { button, element, sign } from "./dom.js";
 import { editor } from "./editor.js";
 import { Kernel } from "./kernel.js";
 import { edited, save } from "./notebook.js";
@@ -29,10 +29,11 @@ class Cell {
       changed: () => this.changed(),
     });
     this.box.append(this.output.box);
-    this.resetButton = button(words.reset, () => this.reset(), "cell-reset");
+    const play = () => this.play();
+    const primary = kind === "exercise" ? button(words.check, play, "cell-primary cell-check") : sign("▶", words.run, play, "cell-primary");
+    this.resetButton = sign("↺", words.reset, () => this.reset(), "cell-reset");
     this.resetButton.hidden = true;
-    const [word, className] = kind === "exercise" ? [words.check, "cell-primary cell-check"] : [words.run, "cell-primary"];
-    tools.append(button(word, () => this.play(), className), this.resetButton);
+    tools.append(primary, this.resetButton);
     this.output.expect(output, words.expected);
     this.box.addEventListener("focusin", () => kernel.start(), { once: true });
   }

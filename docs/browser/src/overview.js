@@ -26,12 +26,11 @@ function show() {
   const progress = read();
   const count = (what) => lessons.filter(({ name }) => progress[name]?.[what]).length;
   for (const { link, name } of lessons) {
-    const cell = link.closest("td");
-    cell.querySelector(".course-mark")?.remove();
+    link.parentElement.querySelector(".course-mark")?.remove();
     const { run, passed } = progress[name] ?? {};
     const text = passed ? "✓" : run ? "◐" : "";
     const mark = element("span", { className: "course-mark", textContent: text, title: passed ? words.passed : run ? words.lessons : "" });
-    cell.prepend(mark);
+    link.before(mark);
   }
   const next = lessons.find(({ name }) => !progress[name]?.passed);
   const going = next

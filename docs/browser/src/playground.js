@@ -6,7 +6,7 @@ import { notebook, save } from "./notebook.js";
 import { Output } from "./output.js";
 import { words } from "./words.js";
 
-const place = document.getElementById("playground");
+const place = document.getElementById("playground-place");
 const examples = JSON.parse(document.getElementById("namoo-cells").textContent).cells.map((cell) => cell.code.trimEnd());
 const kernel = new Kernel();
 const output = new Output();

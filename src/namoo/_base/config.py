@@ -224,6 +224,13 @@ OPTIONS = (
         True,
     ),
     Option(
+        "trace_new_arrays",
+        False,
+        _boolean,
+        "Arrays that `array` and `asarray` make in a traced function are traced, as in JAX.",
+        True,
+    ),
+    Option(
         "eager_shortcuts",
         True,
         _boolean,

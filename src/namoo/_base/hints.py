@@ -17,6 +17,7 @@ from namoo._base.short import short
 
 ARRAY_ATTRIBUTES = {
     "numpy": "write np.asarray(x)",
+    "sharding": "traced values are on no device; their type has one: namoo.typeof(x).sharding",
     "detach": "write lax.stop_gradient(x)",
     "cpu": "write namoo.device_put(x, namoo.devices('cpu')[0])",
     "cuda": "write namoo.device_put(x, device), with a device of namoo.devices()",

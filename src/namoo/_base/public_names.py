@@ -249,15 +249,18 @@ PUBLIC = {
     },
     "primitives.linalg": {
         "primitives.linalg.qr": ("householder_product householder_product_p ormqr ormqr_p qr qr_p"),
+        "primitives.linalg.similar_forms": (
+            "hessenberg hessenberg_p schur schur_p tridiagonal tridiagonal_p"
+        ),
         "primitives.linalg.spectral": (
-            "eig eig_p eigh eigh_p EighImplementation EigImplementation hessenberg hessenberg_p "
-            "schur schur_p svd svd_p SvdAlgorithm tridiagonal tridiagonal_p"
+            "eig eig_p eigh eigh_p EighImplementation EigImplementation svd svd_p SvdAlgorithm"
         ),
         "primitives.linalg.systems": (
-            "cholesky cholesky_p cholesky_update cholesky_update_p lu lu_p "
-            "lu_pivots_to_permutation lu_pivots_to_permutation_p symmetric_product "
-            "symmetric_product_p triangular_solve triangular_solve_p tridiagonal_solve "
-            "tridiagonal_solve_p"
+            "cholesky cholesky_p lu lu_p lu_pivots_to_permutation lu_pivots_to_permutation_p "
+            "triangular_solve triangular_solve_p tridiagonal_solve tridiagonal_solve_p"
+        ),
+        "primitives.linalg.updates": (
+            "cholesky_update cholesky_update_p symmetric_product symmetric_product_p"
         ),
     },
     "primitives.random": {

@@ -12,7 +12,8 @@ import re
 import sys
 import warnings
 from _thread import _local
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
 
@@ -27,6 +28,19 @@ _STANDARD_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _LIBRARIES = re.compile(r"<frozen |.*[/\\](numpy|scipy|opt_einsum|llvmlite)[/\\]")
 
 
+class NameStack(tuple[str, ...]):
+    """The names of the scopes that an operation was traced in, from the outermost one."""
+
+    __slots__ = ()
+
+    def extend(self, name: str) -> NameStack:
+        """The stack with one more name."""
+        return NameStack((*self, name))
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
 class Source:
     """A position in the user's program.
 
@@ -34,16 +48,17 @@ class Source:
     and the instruction; the line is computed on demand.
     """
 
-    __slots__ = ("_code", "_instruction")
+    __slots__ = ("_code", "_instruction", "name_stack")
     backward = False
     """Whether the operation belongs to a backward pass."""
 
-    def __init__(self, code: CodeType, instruction: int):
+    def __init__(self, code: CodeType, instruction: int, name_stack: NameStack):
         self._code = code
         self._instruction = instruction
+        self.name_stack = name_stack
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _source, (self.file, self.line, self.function, type(self))
+        return _source, (self.file, self.line, self.function, self.name_stack, type(self))
 
     @property
     def file(self) -> str:
@@ -95,7 +110,7 @@ class BackwardSource(Source):
 
     @staticmethod
     def of(source: Source) -> BackwardSource:
-        return BackwardSource(source._code, source._instruction)
+        return BackwardSource(source._code, source._instruction, source.name_stack)
 
 
 def _notebook_cell(file: str) -> str:
@@ -107,11 +122,14 @@ def _notebook_cell(file: str) -> str:
     return " ".join(name) if name else ""  # None for a file that is not a cell
 
 
-def _source(file: str, line: int, function: str, kind: type[Source]) -> Source:
+def _source(
+    file: str, line: int, function: str, name_stack: NameStack, kind: type[Source]
+) -> Source:
     """Rebuild a pickled source; a code object itself cannot be pickled."""
     code = compile("0", file, "eval")
     code = code.replace(co_firstlineno=line, co_name=function, co_qualname=function)
-    return kind(code, len(code.co_code) - 2)  # its first instruction has no line of its own
+    # Its first instruction has no line of its own.
+    return kind(code, len(code.co_code) - 2, name_stack)
 
 
 def hide_frames(*modules: Any) -> None:
@@ -154,6 +172,7 @@ class _SourceContext(_local):
         eqn: The equation that runs, while a traced program is evaluated.
         operation: While only rules of namoo itself run: a list with the line of the operation that
             they belong to. The list is empty until the line is asked for.
+        name_stack: The names of the scopes that the thread is in.
         backward: Whether a backward pass runs.
         withheld: Collects warnings instead of giving them, while a program is made from an earlier
             run.
@@ -161,11 +180,23 @@ class _SourceContext(_local):
 
     eqn: Any = None
     operation: list[Source | None] | None = None
+    name_stack: NameStack = NameStack()
     backward: bool = False
     withheld: list[str] | None = None
 
 
 source_context = _SourceContext()
+
+
+@contextmanager
+def set_name_stack(name_stack: NameStack) -> Iterator[None]:
+    """Use these names of scopes for the operations that are traced within the block."""
+    outer, source_context.name_stack = source_context.name_stack, name_stack
+    try:
+        yield
+    finally:
+        source_context.name_stack = outer
+
 
 # The functions that evaluate equations one by one and set `source_context.eqn`, by the id of their
 # code; the files that contain them; and hidden files that are known to contain none.
@@ -215,7 +246,7 @@ def _find_source(inside: int) -> Source | None:
         code = frame.f_code
         if code.co_filename not in _known_hidden:
             if not code.co_filename.startswith(_hidden):
-                return Source(code, frame.f_lasti)
+                return Source(code, frame.f_lasti, source_context.name_stack)
             if code.co_filename not in _replaying_files:
                 _known_hidden.add(code.co_filename)
             elif id(code) in _replaying and source_context.eqn is not None:
@@ -237,7 +268,7 @@ def at_user_line(source: Source | None = None) -> str:
     if source is None:
         return ""
     frame = user_frame()
-    if frame is not None and source == Source(frame.f_code, frame.f_lasti):
+    if frame is not None and source == Source(frame.f_code, frame.f_lasti, source.name_stack):
         return f"\n  at {source}"
     code = source.code
     return f"\n  at {source}" + (f"\n    {code}" if code else "")

@@ -9,7 +9,8 @@ errors.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -172,18 +173,24 @@ class in_loop:
         _loops.running = self.outer
 
 
-def iterations(inner: Sequence[tuple[str, int]] = ()) -> str:
-    """The loops that are running, the innermost first, with those of `inner` inside them."""
-    loops = [*inner, *((loop.name, loop.iteration) for loop in _loops.running)]
-    return "".join(f", in iteration {i} of {name}" for name, i in loops)
+@contextmanager
+def in_loops(names: Sequence[str], numbers: Sequence[Any]) -> Iterator[None]:
+    """Name the iterations of several loops, the outermost first, in errors."""
+    with ExitStack() as stack:
+        for name, number in zip(names, numbers, strict=True):
+            stack.enter_context(in_loop(name)).iteration = int(number)
+        yield
 
 
-def located(
-    error: Exception, source: Source | None, inner: Sequence[tuple[str, int]] = ()
-) -> Exception:
+def iterations() -> str:
+    """The loops that are running, the innermost first."""
+    return "".join(f", in iteration {loop.iteration} of {loop.name}" for loop in _loops.running)
+
+
+def located(error: Exception, source: Source | None) -> Exception:
     """An error whose message also names the iterations of loops and the user's line."""
     advice = "" if type(error) is not IndexError else _ADVICE
-    return type(error)(f"{error}{iterations(inner)}.{advice}{at_user_line(source)}")
+    return type(error)(f"{error}{iterations()}.{advice}{at_user_line(source)}")
 
 
 def check_operands(

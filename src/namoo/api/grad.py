@@ -141,6 +141,13 @@ def jvp(
         ).args[0]
         raise TypeError(message)
     paths = _leaf_paths(tuple(primals))
+    for i, x in flat.static.by_position.items():
+        if t_leaves[i] is not x:
+            raise TypeError(
+                f"primal and tangent arguments to jax.jvp do not match. At primals{paths[i]}, "
+                f"{short(x)} is not a valid JAX type: it holds no numbers and has no tangent. Pass "
+                "it again among the tangents, or leave it out of both."
+            )
     t_leaves = [t for i, t in enumerate(t_leaves) if i not in flat.static.by_position]
     paths = [p for i, p in enumerate(paths) if i not in flat.static.by_position]
     checked = [
@@ -263,7 +270,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
         "vjp", fun, primals, {}, has_aux
     )
     rule = _VJP(jaxpr, flat, nonzeros, nonzero_out, [aval_of(x) for x in outs])
-    f_vjp = VJP(rule, residuals)
+    f_vjp = VJP.of(rule, flat.leaves, residuals)
     out = flat.out(outs)
     return (out, f_vjp, aux) if has_aux else (out, f_vjp)
 

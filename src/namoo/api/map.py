@@ -258,6 +258,9 @@ def batched(
             outs, out_dims = batch(flat, axis, leaves, dims)
         structure = lambda: out_tree.unflatten(range(out_tree.num_leaves))  # noqa: E731
         wanted = out_static.dynamic(_remembered_axes(out_axes, out_tree, structure, "out_axes"))
+        if any(w is None is not d for d, w in zip(out_dims, wanted, strict=True)):
+            paths = [keystr(path) for path, _ in tree_util.tree_leaves_with_path(structure())]
+            _refuse_unmapped(out_dims, wanted, out_static.dynamic(paths), fun)
         results = [_put(axis, x, d, w, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)]
         return out_tree.unflatten(out_static.join(results))
 
@@ -344,18 +347,28 @@ def _batch_with_refs(flat: Callable, axis: Axis, leaves: Sequence[Any], dims: Se
     return outs[:n], out_dims[:n]
 
 
+def _refuse_unmapped(
+    dims: Sequence[int | None],
+    wanted: Sequence[int | None],
+    paths: Sequence[str],
+    fun: Callable,
+) -> None:
+    """Raise if a result has a mapped axis, and `out_axes` says that it has none."""
+    for dim, spec, path in zip(dims, wanted, paths, strict=True):
+        if spec is None is not dim:
+            raise ValueError(
+                f"at vmap out_axes{path}, got axis spec None but output was batched on axis "
+                f"{dim}: this result of {function_name(fun)} differs between examples, so it needs "
+                "an axis."
+            )
+
+
 def _put(axis: Axis, x: Any, dim: int | None, wanted: int | None, fun: Callable) -> Any:
     """Move the mapped axis of a result to its position in `out_axes`."""
     if isinstance(x, Ref):
         refuse_returned(function_name(fun), "vmap", (x,))
     if wanted is None:
-        if dim is not None:
-            named = "" if axis.name is None else f" (axis_name={axis.name})"
-            raise ValueError(
-                f"vmap has mapped output{named} but out_axes is None: a result of "
-                f"{function_name(fun)} differs between examples, so it needs an axis at vmap "
-                "out_axes."
-            )
+        _refuse_unmapped([dim], [wanted], [""], fun)
         return to_array(x)
     if dim == wanted:
         return x

@@ -7,14 +7,13 @@ from typing import Any
 
 from namoo import tree_util
 from namoo._base import dtypes
-from namoo._base.source_context import at_user_line
+from namoo._base.source_context import at_user_line, entry_point
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.trace import context
 from namoo.transforms import jvp as forward
 from namoo.transforms.discharge import is_ref_type, put_back, strong_value, values_of
 from namoo.transforms.refs import Cell, Ref, addupdate
 from namoo.tree import diff
-from namoo.tree_util import Partial
 
 
 def jvp_with_refs(
@@ -64,16 +63,87 @@ class GradRef:
         return "GradRef()"
 
 
-class VJP(Partial):
-    """The backward function that `vjp` returns."""
+class GradValue:
+    """In an argument of `with_refs`: the cotangent is to be returned."""
+
+
+class DontWant:
+    """In an argument of `with_refs`: the cotangent is neither added nor returned."""
+
+
+class DidntWant:
+    """The placeholder for a cotangent that `DontWant` stood for."""
+
+    def __repr__(self) -> str:
+        return "DidntWant()"
+
+
+class NotNeeded:
+    """In `args_res` of a backward function: it does not need the value of this argument."""
+
+    def __repr__(self) -> str:
+        return "NotNeeded()"
+
+
+tree_util.register_pytree_node(NotNeeded, lambda _: ((), None), lambda *_: NotNeeded())
+
+
+class VJP:
+    """The backward function that `vjp` returns: a tree whose leaves are the residuals.
+
+    Attributes:
+        args_res: for each argument of the function a tree of its structure, with the values that
+            the backward pass needs, and `NotNeeded()` elsewhere. It may be changed: an argument
+            that is set to None does not stay in memory, and is set again before the call.
+        opaque_residuals: the other values that the backward pass needs.
+    """
+
+    def __init__(self, rule: Any, args_res: list[Any], opaque_residuals: list[Any]):
+        self.rule, self.args_res, self.opaque_residuals = rule, args_res, opaque_residuals
+
+    @classmethod
+    def of(cls, rule: Any, leaves: Sequence[Any], residuals: Sequence[Any]) -> VJP:
+        """Return the backward function for a rule, arguments, and residuals.
+
+        Args:
+            rule: a function of residuals and a cotangent, with `in_tree`, `static` and `sources`,
+                which is set: for each residual the number of the leaf that it is, or None.
+            leaves: those of the arguments that are arrays.
+            residuals: what the rule takes.
+        """
+        known = {id(x): i for i, x in enumerate(leaves)}
+        rule.sources = [known.get(id(x)) for x in residuals]
+        kept: list[Any] = [NotNeeded() for _ in leaves]
+        for i, x in zip(rule.sources, residuals, strict=True):
+            if i is not None:
+                kept[i] = x
+        whole = rule.static.join(kept)
+        for i in rule.static.by_position:
+            whole[i] = NotNeeded()
+        others = [x for i, x in zip(rule.sources, residuals, strict=True) if i is None]
+        return cls(rule, list(rule.in_tree.unflatten(whole)), others)
+
+    @entry_point
+    def __call__(self, *ct: Any) -> Any:
+        sources, others = self.rule.sources, iter(self.opaque_residuals)
+        if len(self.opaque_residuals) == len(sources):
+            return self.rule(self.opaque_residuals, *ct)
+        leaves = self.rule.static.dynamic(self.rule.in_tree.flatten_up_to(tuple(self.args_res)))
+        residuals = [next(others) if i is None else leaves[i] for i in sources]
+        if any(x is None or type(x) is NotNeeded for x in residuals):
+            raise ValueError(
+                f"The backward function of {self.rule.name} needs an argument whose value in "
+                "args_res is None. Set it again before the call: f_vjp.args_res[i] = value."
+            )
+        return self.rule(residuals, *ct)
 
     def with_refs(self, *refs: Any) -> Callable[[Any], Any]:
         """A backward function that adds cotangents to references.
 
         Args:
             *refs: for each argument of the function a tree of its structure, with a reference
-                where the cotangent is to be added to it, and anything else where it is to be
-                returned.
+                where the cotangent is to be added to it, `ad.DontWant()` where it is not wanted,
+                and anything else where it is to be returned.
 
         Example:
             >>> import namoo
@@ -85,10 +155,10 @@ class VJP(Partial):
             Ref(12., dtype=float32)
         """
         leaves, tree = tree_util.tree_flatten(refs)
-        if tree != self.func.in_tree:
+        if tree != self.rule.in_tree:
             message = tree_util.mismatch(
                 "with_refs takes a tree of the structure of each argument of the function",
-                diff(self.func.in_tree, tree),
+                diff(self.rule.in_tree, tree),
             ).args[0]
             raise ValueError(message)
 
@@ -98,6 +168,8 @@ class VJP(Partial):
                 if isinstance(ref, Ref):
                     addupdate(ref, None, found[i])
                     found[i] = GradRef()
+                elif isinstance(ref, DontWant):
+                    found[i] = DidntWant()
             return tree.unflatten(found)
 
         return backward
@@ -105,6 +177,6 @@ class VJP(Partial):
 
 tree_util.register_pytree_node(
     VJP,
-    lambda node: ((node.args, node.keywords), node.func),
-    lambda func, children: VJP(func, *children[0], **children[1]),
+    lambda node: ((node.args_res, node.opaque_residuals), node.rule),
+    lambda rule, children: VJP(rule, *map(list, children)),
 )

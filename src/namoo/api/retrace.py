@@ -126,6 +126,28 @@ class Explanation(list):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from namoo._base import html
+
+        return html.fragment(self.table())
+
+    def table(self) -> str:
+        """Return the traces as a table of HTML."""
+        from namoo._base import html, units
+
+        rows = [
+            [
+                str(number),
+                html.escape(trace.source or ""),
+                "<br>".join(map(html.escape, (*trace.reasons, *trace.notes))) or "first call",
+                units.seconds(trace.seconds),
+                units.seconds(sum(trace.compiling)),
+            ]
+            for number, trace in enumerate(self, 1)
+        ]
+        head = ["", "call", "reason", "traced in", "compiled in"]
+        return f"<p><b>{html.escape(self.name)}</b></p>" + html.table(head, rows, left=3)
+
 
 Paths = Callable[[], Sequence[str]]
 """A function that returns the names of all leaves."""

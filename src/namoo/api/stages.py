@@ -221,6 +221,16 @@ class Compiled:
     args_info = property(lambda self: self._traced.args_info)
     donate_argnums = property(lambda self: self._traced.donate_argnums)
 
+    def __repr__(self) -> str:
+        program = self._traced.jaxpr
+        types = (
+            ", ".join(aval.str_short() for aval in avals)
+            for avals in (program.in_avals, program.out_avals)
+        )
+        kernels = getattr(self._run, "kernels", None)
+        size = f", {kernels} kernels" if isinstance(kernels, int) else ""
+        return f"<Compiled {self._traced.fun_name}: {' -> '.join(types)}{size}>"
+
     def as_text(self, stage: str = "jaxpr") -> str:
         """Return the program at a stage of compilation.
 

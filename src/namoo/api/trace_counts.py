@@ -18,6 +18,11 @@ class Explanations(list):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from namoo._base import html
+
+        return html.fragment("".join(one.table() for one in self) or html.escape(self))
+
 
 def explain() -> Explanations:
     """Return the traces of every function under `jit` so far, and why each was needed.

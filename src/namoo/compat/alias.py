@@ -53,6 +53,8 @@ class _JaxLoader:
 
     def exec_module(self, module: ModuleType) -> None:
         importlib.import_module("namoo.compat.defaults").use_jax_defaults()
+        # Libraries look in `sys.modules` for what JAX loads with itself.
+        importlib.import_module("jax.tree_util")
 
 
 class _AliasLoader:

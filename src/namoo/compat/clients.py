@@ -15,7 +15,7 @@ class Client(NamedTuple):
     """A library, and how many of its own tests pass.
 
     Attributes:
-        library: The name of its distribution.
+        library: The name of its distribution; `flax.nnx` is the part `nnx` of Flax.
         installed: The version in this environment, or None.
         tested: The version whose tests were run.
         tests: Which of its tests were run.
@@ -81,7 +81,7 @@ def report(*, every: bool = False) -> Report:
     clients = []
     for library, entry in sorted(json.loads(DATA.read_text(encoding="utf-8")).items()):
         try:
-            installed = importlib.metadata.version(library)
+            installed = importlib.metadata.version(library.partition(".")[0])
         except importlib.metadata.PackageNotFoundError:
             installed = None
         if every or installed is not None:

@@ -139,10 +139,8 @@ class PureCallback(ResultCallback):
     def jvp(self, primals, tangents, **params):
         raise ValueError(NO_DERIVATIVE + at_user_line())
 
-    def batch(self, xs, dims, *, axis, callback, result_avals, vmap_method):
-        params: dict[str, Any] = dict(
-            callback=callback, result_avals=result_avals, vmap_method=vmap_method
-        )
+    def batch(self, xs, dims, *, axis, result_avals, vmap_method, **params):
+        params |= {"result_avals": result_avals, "vmap_method": vmap_method}
         if vmap_method is None and not axis.devices:
             raise NotImplementedError(NO_VMAP)
         if axis.devices or vmap_method == "sequential":
@@ -262,7 +260,8 @@ def _operands(what: str, args: tuple, kwargs: dict) -> tuple[list[Any], Any]:
     return tree_util.tree_flatten((args, kwargs))
 
 
-def _result_avals(what: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+def result_avals(what: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+    """The types of results that were announced, and the structure of the tree."""
     leaves, tree = tree_util.tree_flatten(result_shape_dtypes)
     avals = []
     for leaf in leaves:
@@ -327,7 +326,7 @@ def pure_callback(
             f"{vmap_method!r}."
         )
     flat, in_tree = _operands("pure_callback", args, kwargs)
-    avals, out_tree = _result_avals("pure_callback", result_shape_dtypes)
+    avals, out_tree = result_avals("pure_callback", result_shape_dtypes)
     outs = pure_callback_p.bind(
         *flat,
         callback=FlatCallback(callback, in_tree),
@@ -378,7 +377,7 @@ def io_callback(
     if not callable(callback):
         raise TypeError(f"io_callback: callback must be callable, got {callback!r}.")
     flat, in_tree = _operands("io_callback", args, kwargs)
-    avals, out_tree = _result_avals("io_callback", result_shape_dtypes)
+    avals, out_tree = result_avals("io_callback", result_shape_dtypes)
     outs = io_callback_p.bind(
         *flat, callback=FlatCallback(callback, in_tree), ordered=bool(ordered), result_avals=avals
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ from namoo._base.caches import per_program
 from namoo._base.config import config
 from namoo._base.short import short
 from namoo._base.source_context import at_user_line, entry_point
+from namoo.control.bounded_loop import bind_bounded
 from namoo.control.collective_primitives import vary_p
 from namoo.control.scan import scan_p
 from namoo.control.trees import as_arrays, carry_differences, leaf_avals
@@ -304,7 +308,9 @@ def _scan_eagerly(f, init, x_leaves, x_tree, length, reverse):
 
 
 @entry_point
-def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
+def while_loop(
+    cond_fun: Callable, body_fun: Callable, init_val: Any, *, max_steps: int | None = None
+) -> Any:
     """Repeat `body_fun` while `cond_fun` holds.
 
         def while_loop(cond_fun, body_fun, val):
@@ -316,26 +322,59 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         cond_fun: a function of the value that returns a boolean scalar.
         body_fun: a function of the value that returns the next one, of the same type.
         init_val: the first value, a tree of arrays.
+        max_steps: the loop stops after so many iterations, even if the condition still holds. With
+            it, the loop can be differentiated in reverse (`grad`, `vjp`): the backward pass keeps
+            some of the values and computes the others again, so that its memory grows as the
+            logarithm of `max_steps`. None for no bound. JAX does not have this argument.
 
     Returns:
-        the value for which the condition fails first.
+        the value for which the condition fails first, or the one after `max_steps` iterations.
 
     Example:
         >>> while_loop(lambda n: n < 100, lambda n: 2 * n, 3)
         Array(192, dtype=int32, weak_type=True)
+        >>> import namoo
+        >>> double = lambda x: while_loop(lambda x: x < 100.0, lambda x: 2.0 * x, x, max_steps=50)
+        >>> namoo.value_and_grad(double)(3.0)
+        (Array(192., dtype=float32, weak_type=True), Array(64., dtype=float32, weak_type=True))
     """
-    return _while_loop(cond_fun, body_fun, init_val)
+    if max_steps is not None:
+        max_steps = _bound(max_steps)
+    return _while_loop(cond_fun, body_fun, init_val, max_steps=max_steps)
 
 
-def _while_loop(cond_fun, body_fun, init_val, of=None, *variant) -> Any:
+def _bound(max_steps: Any) -> int:
+    """The bound of a loop as a Python integer."""
+    if isinstance(max_steps, Tracer):
+        raise errors.ConcretizationTypeError(
+            "The `max_steps` argument of `while_loop` is a Python integer, but it is traced. "
+            f"{max_steps.origin()}\n{max_steps.static_remedy() or 'Mark its argument static.'} "
+            "A number of iterations that is computed belongs in the condition." + at_user_line()
+        )
+    try:
+        bound = operator.index(max_steps)
+    except TypeError:
+        bound = -1
+    if bound < 0 or max_steps is True or max_steps is False:
+        raise ValueError(
+            "The `max_steps` argument of `while_loop` is a number of iterations, an integer that "
+            f"is not negative; got {short(max_steps)}." + at_user_line()
+        )
+    return bound
+
+
+def _while_loop(cond_fun, body_fun, init_val, of=None, *variant, max_steps=None) -> Any:
     """`while_loop`, of a body that does no more than to call the user's function `of`."""
     if not (callable(cond_fun) and callable(body_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     leaf_avals(init_val, "the initial value of while_loop")
     if config.disable_jit:
         value = as_arrays(init_val)
+        steps = itertools.count() if max_steps is None else range(max_steps)
         try:
-            while cond_fun(value):
+            for _ in steps:
+                if not cond_fun(value):
+                    break
                 value = body_fun(value)
             return value
         except errors.ConcretizationTypeError:
@@ -374,7 +413,8 @@ def _while_loop(cond_fun, body_fun, init_val, of=None, *variant) -> Any:
     cond_consts, body_consts = condition.consts, program.consts
     fixed = _unchanged(program.closed, len(body_consts), len(leaves))
     kept, moving = _parted(leaves, fixed)
-    outs = while_p.bind(
+    bind = while_p.bind if max_steps is None else partial(bind_bounded, max_steps=max_steps)
+    outs = bind(
         *cond_consts,
         *kept,
         *body_consts,

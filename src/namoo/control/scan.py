@@ -124,7 +124,8 @@ class Scan(ProgramPrimitive):
             place = hlo.op("subtract", hlo.constant(length - 1, i.dtype), i, result=i)
             place = place if reverse else i
             carry, ys = state[:num_carry], state[num_carry:]
-            outs = hlo.inline(jaxpr, [*consts, *carry, *(hlo.row(x, place) for x in xs)])
+            with hlo.iteration(self.name, place):
+                outs = hlo.inline(jaxpr, [*consts, *carry, *(hlo.row(x, place) for x in xs)])
             carry, parts = outs[:num_carry], outs[num_carry:]
             ys = [hlo.set_row(y, part, place) for y, part in zip(ys, parts, strict=True)]
             return [hlo.op("add", i, hlo.constant(1, i.dtype), result=i), *carry, *ys]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+
 from namoo._base.config import config
 from namoo._base.source_context import at_user_line
 from namoo.analysis.checks import in_loop
@@ -22,8 +27,8 @@ from namoo.transforms.stage import stage_closed
 REVERSE_MODE = """\
 Reverse-mode differentiation does not work for lax.while_loop, nor for lax.fori_loop with bounds
 that are traced: the number of iterations is not known, so their values cannot be kept.
-Use lax.scan, or lax.fori_loop with Python integers as bounds; where the number of iterations has a
-limit, scan over that limit and stop changing the carry with jnp.where once the condition fails.
+Where the number of iterations has a limit, write lax.while_loop(cond, body, init, max_steps=n);
+where it is known, lax.scan, or lax.fori_loop with Python integers as bounds.
 Forward mode (namoo.jvp, namoo.jacfwd) works as it is."""
 
 
@@ -36,10 +41,10 @@ class While(ProgramPrimitive):
 
     name = "while"
 
-    def evaluate(self, *values, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    def evaluate(self, *values, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts, **rest):
         cond_consts, body_consts, carry = cut(values, cond_nconsts, body_nconsts)
         condition, body = self.executable(cond_jaxpr), self.executable(body_jaxpr)
-        with in_loop(self.name) as loop:
+        with in_loop("while") as loop:
             while condition([*cond_consts, *carry])[0]:
                 carry = body([*body_consts, *carry])
                 loop.iteration += 1
@@ -77,10 +82,13 @@ class While(ProgramPrimitive):
             *(cond_args[i] for i in cond_kept),
             *(body_args[i] for i in (*kept, *carried)),
             *carry,
-            cond_jaxpr=ClosedJaxpr(own.replace(invars=own_invars), condition.consts),
-            body_jaxpr=ClosedJaxpr(jaxpr, body.consts),
-            cond_nconsts=len(cond_kept),
-            body_nconsts=len(kept),
+            **{
+                **params,
+                "cond_jaxpr": ClosedJaxpr(own.replace(invars=own_invars), condition.consts),
+                "body_jaxpr": ClosedJaxpr(jaxpr, body.consts),
+                "cond_nconsts": len(cond_kept),
+                "body_nconsts": len(kept),
+            },
         )
         put_back(refs, outs[: len(refs)])
         return outs[len(refs) :]
@@ -99,19 +107,31 @@ class While(ProgramPrimitive):
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["body_jaxpr"].out_avals]
 
-    def native(self, emit, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    def native(self, emit, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts, **rest):
         return emit.while_loop(operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts)
 
-    def stablehlo(self, hlo, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    def stablehlo(self, hlo, *operands, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts, **rest):
         cond_consts, body_consts, carry = cut(operands, cond_nconsts, body_nconsts)
-        return hlo.while_loop(
-            carry,
-            lambda *carry: hlo.inline(cond_jaxpr, [*cond_consts, *carry])[0],
-            lambda *carry: hlo.inline(body_jaxpr, [*body_consts, *carry]),
-            cond_jaxpr.effectful or body_jaxpr.effectful,
-        )
+        # Errors of checks name the iteration.
+        counts = has_checks(cond_jaxpr.jaxpr) or has_checks(body_jaxpr.jaxpr)
+        start = [hlo.constant(0, np.int32)] * counts
 
-    def jvp(self, primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+        def run(program, consts, state):
+            with hlo.iteration("while", state[0]) if counts else nullcontext():
+                return hlo.inline(program, [*consts, *state[counts:]])
+
+        def step(*state):
+            count = [hlo.op("add", i, hlo.constant(1, i.dtype), result=i) for i in state[:counts]]
+            return [*count, *run(body_jaxpr, body_consts, state)]
+
+        return hlo.while_loop(
+            [*start, *carry],
+            lambda *state: run(cond_jaxpr, cond_consts, state)[0],
+            step,
+            cond_jaxpr.effectful or body_jaxpr.effectful,
+        )[counts:]
+
+    def jvp(self, primals, tangents, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts, **rest):
         cond_consts, body_consts, carry = cut(primals, cond_nconsts, body_nconsts)
         _, body_tangents, carry_tangents = cut(tangents, cond_nconsts, body_nconsts)
         consts_nz = [not is_zero(t) for t in body_tangents]
@@ -140,6 +160,7 @@ class While(ProgramPrimitive):
             body_jaxpr=program,
             cond_nconsts=cond_nconsts,
             body_nconsts=body_nconsts + sum(consts_nz),
+            **rest,
         )
         values = outs[: len(carry)]
         return values, tangents_out(carry_nz, values, outs[len(carry) :])
@@ -152,7 +173,13 @@ class While(ProgramPrimitive):
     def transpose(self, cts, *operands, **params):
         raise ValueError(REVERSE_MODE)
 
-    def batch(self, operands, dims, *, axis, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    def running(self, inputs: list, batched: list[bool], going: Any) -> list:
+        """The inputs of a batch's body, where only the examples in `going` still run."""
+        return inputs
+
+    def batch(
+        self, operands, dims, *, axis, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts, **rest
+    ):
         batched = [d is not None for d in dims]
         c_b, b_b, k_b = cut(batched, cond_nconsts, body_nconsts)
         while True:
@@ -166,41 +193,49 @@ class While(ProgramPrimitive):
             x if not b else batch_to(axis, x, d) if d is None else moveaxis(x, d, 0)
             for x, d, b in zip(operands, dims, [*c_b, *b_b, *k_b], strict=True)
         ]
+        params = {
+            "cond_jaxpr": cond_jaxpr,
+            "body_jaxpr": body_jaxpr,
+            "cond_nconsts": cond_nconsts,
+            "body_nconsts": body_nconsts,
+            **rest,
+        }
+        if stops_apart:
+            alone = self._one_by_one(operands, dims, axis, params)
+            return self._until_all_stop(args, axis, c_b, b_b, params) if alone is None else alone
+        condition, _ = batch_jaxpr(cond_jaxpr, axis, [*c_b, *k_b])
         body, _ = batch_jaxpr(body_jaxpr, axis, [*b_b, *k_b], k_b)
-        if not stops_apart:
-            condition, _ = batch_jaxpr(cond_jaxpr, axis, [*c_b, *k_b])
-            outs = self.bind(
-                *args,
-                cond_jaxpr=condition,
-                body_jaxpr=body,
-                cond_nconsts=cond_nconsts,
-                body_nconsts=body_nconsts,
-            )
-            return outs, [0 if b else None for b in k_b]
+        outs = self.bind(*args, **(params | {"cond_jaxpr": condition, "body_jaxpr": body}))
+        return outs, [0 if b else None for b in k_b]
 
-        # Examples stop at different times: iterate while any of them continues, and update those.
-        programs = cond_jaxpr.jaxpr, body_jaxpr.jaxpr
+    def _one_by_one(self, operands, dims, axis, params):
+        """The results by a loop over the examples, if the body must not run for stopped ones."""
+        programs = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
         apart = axis.devices and any(p.effectful for p in programs)
         if any(map(has_io, programs)) and not apart:
             raise NotImplementedError(
                 "IO effects are not supported in while_loop with batched predicate, under vmap: "
-                "the body is run for all examples until the last one stops. Use lax.map in place "
+                "the body is run for all examples until the last one stops. Use lax.map instead "
                 "of vmap."
             )
         if config.strict or apart or any(map(has_checks, programs)):
-            alone = one_by_one(
-                self,
-                operands,
-                dims,
-                axis,
-                cond_jaxpr=cond_jaxpr,
-                body_jaxpr=body_jaxpr,
-                cond_nconsts=cond_nconsts,
-                body_nconsts=body_nconsts,
-            )
-            if alone is not None:
-                return alone
-        condition, _ = batch_jaxpr(cond_jaxpr, axis, [*c_b, *k_b])
+            return one_by_one(self, operands, dims, axis, **params)
+        return None
+
+    def _until_all_stop(self, args, axis, c_b, b_b, params):
+        """The results by one loop that runs while any example continues, and updates only those.
+
+        Args:
+            args: the operands, with the mapped axis first where they have it.
+            axis: the mapped axis.
+            c_b, b_b: which constants of the condition and of the body have the axis; all carries do.
+            params: the parameters of the loop.
+        """
+        cond_nconsts, body_nconsts = len(c_b), len(b_b)
+        cond_consts, body_consts, carry = cut(args, cond_nconsts, body_nconsts)
+        k_b = [True] * len(carry)
+        condition, _ = batch_jaxpr(params["cond_jaxpr"], axis, [*c_b, *k_b])
+        body, _ = batch_jaxpr(params["body_jaxpr"], axis, [*b_b, *k_b], k_b)
         run_condition, run_body = jaxpr_as_fun(condition), jaxpr_as_fun(body)
 
         def any_goes_on(*xs):
@@ -209,25 +244,22 @@ class While(ProgramPrimitive):
         def step(*xs):
             cond_consts, body_consts, carry = cut(xs, cond_nconsts, body_nconsts)
             (going,) = run_condition(*cond_consts, *carry)
-            new = run_body(*body_consts, *carry)
+            inputs = self.running([*body_consts, *carry], [*b_b, *k_b], going)
+            new = run_body(*inputs)
             return [
                 select(broadcast_in_dim(going, shape_of(a), (0,)), a, b)
                 for a, b in zip(new, carry, strict=True)
             ]
 
-        carry_avals = body.in_avals[body_nconsts:]
-        in_avals = [*condition.in_avals[:cond_nconsts], *body.in_avals]
-        outs = self.bind(
-            *args[:cond_nconsts],
-            *args[: cond_nconsts + body_nconsts],
-            *args[cond_nconsts + body_nconsts :],
-            cond_jaxpr=stage_closed(
-                any_goes_on, [*condition.in_avals[:cond_nconsts], *carry_avals], STOPS_APART
-            ),
-            body_jaxpr=stage_closed(step, in_avals, body_jaxpr.jaxpr.name),
-            cond_nconsts=cond_nconsts,
-            body_nconsts=cond_nconsts + body_nconsts,
-        )
+        # The body needs the constants of the condition, too.
+        cond_avals, carry_avals = condition.in_avals[:cond_nconsts], body.in_avals[body_nconsts:]
+        name = params["body_jaxpr"].jaxpr.name
+        changed = {
+            "cond_jaxpr": stage_closed(any_goes_on, [*cond_avals, *carry_avals], STOPS_APART),
+            "body_jaxpr": stage_closed(step, [*cond_avals, *body.in_avals], name),
+            "body_nconsts": cond_nconsts + body_nconsts,
+        }
+        outs = self.bind(*cond_consts, *cond_consts, *body_consts, *carry, **(params | changed))
         return outs, [0] * len(outs)
 
 

@@ -45,4 +45,5 @@ from namoo.core.trace import Tracer as Tracer
 from namoo.errors import JaxprTypeError as JaxprTypeError
 
 _TABLE: dict[str, str]
+ensure_compile_time_eval = eval_context
 pytype_aval_mappings = aval_handlers

@@ -209,6 +209,9 @@ class ClosedJaxpr:
         self.jaxpr = jaxpr
         self.consts = list(consts)
 
+    constvars = property(lambda self: self.jaxpr.constvars)
+    invars = property(lambda self: self.jaxpr.invars)
+    outvars = property(lambda self: self.jaxpr.outvars)
     eqns = property(lambda self: self.jaxpr.eqns)
     in_avals = property(lambda self: self.jaxpr.in_avals)
     out_avals = property(lambda self: self.jaxpr.out_avals)

@@ -176,6 +176,19 @@ class Loader:
             if is_wrong:
                 raise ValueError(message + ".")
 
+    def __repr__(self) -> str:
+        what = "a stream" if self._stream is not None else f"{self._size} examples"
+        order = "shuffled" if self._shuffles else "weighted" if self._weights is not None else ""
+        count = "" if self._stream is not None else f" of {len(self)}"
+        words = [
+            f"{what} in batches of {self.batch_size}",
+            order,
+            f"shard {self.shard_index} of {self.shard_count}" * (self.shard_count > 1),
+            f"{self._worker_count} {self._worker_kind} workers" * bool(self._worker_count),
+            f"at batch {self._batch}{count} of epoch {self._epoch}",
+        ]
+        return f"<Loader of {', '.join(word for word in words if word)}>"
+
     @property
     def epoch(self) -> int:
         """The number of the epoch that the next batch belongs to."""

@@ -12,6 +12,7 @@ from namoo.core.trace import EvalTrace, context
 from namoo.devices.device_put import device_put
 from namoo.devices.primitives import sharding_constraint_p
 from namoo.devices.sharding.current_mesh import concrete_mesh, get_abstract_mesh
+from namoo.devices.sharding.mesh import AbstractMesh
 from namoo.devices.sharding.partition_spec import PartitionSpec, axes_of
 from namoo.devices.sharding.shardings import NamedSharding, Sharding, require_divisible
 from namoo.transforms.arguments import to_array, wraps
@@ -74,7 +75,14 @@ def is_placement(x: Any) -> bool:
 
 
 def resolve(where: str, place: Any) -> Sharding | None:
-    """Return the sharding that the user asked for; a spec refers to the current mesh."""
+    """Return the sharding that the user asked for; a spec refers to the current mesh.
+
+    A sharding over an abstract mesh is one over the current mesh, if that has the same axes.
+    """
+    if isinstance(place, NamedSharding) and isinstance(place.mesh, AbstractMesh):
+        mesh = concrete_mesh()
+        if not mesh.empty and mesh.abstract_mesh == place.mesh:
+            return NamedSharding(mesh, place.spec)
     if place is None or isinstance(place, Sharding):
         return place
     if isinstance(place, PartitionSpec):

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from namoo._base.lazy import later
 from namoo.core.array import Array, EagerArray
 from namoo.eager.shortcuts import Entries, Function, quiet
 from namoo.primitives.contract import matrix_product
 
 ENTRIES = Entries()
+
+systems = later("namoo.primitives.linalg.systems")
 
 
 def _product(compute: Function, a: Any, b: Any) -> Array | None:
@@ -93,3 +96,39 @@ def linear_solution(
 ) -> Array:
     """Always: nothing is differentiated, so the rule is not needed."""
     return solve(b)
+
+
+def _one_matrix(x: Any) -> bool:
+    """Whether this is a concrete square matrix of floats of 32 bits or more, strongly typed."""
+    if type(x) is not EagerArray or x._weak:
+        return False
+    shape = x._value.shape
+    return len(shape) == 2 and shape[0] == shape[1] > 0 and x._value.dtype.char in "fdFD"
+
+
+def _solution(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    factors, _, order = systems.lu_p.compute(a)
+    x = systems.one_triangular_solve(factors, b[order], True, True, False, False, True)
+    return systems.one_triangular_solve(factors, x, True, False, False, False, False)
+
+
+@ENTRIES.shortcut("numpy.linalg.systems.solve")
+def solve(a: Any, b: Any) -> Array | None:
+    """One concrete matrix, and a right side of its type."""
+    if not _one_matrix(a) or type(b) is not EagerArray or not systems.has_scipy():
+        return None
+    x, y = a._value, b._value
+    fits = y.ndim in (1, 2) and y.size and y.shape[0] == x.shape[0] and y.dtype is x.dtype
+    if not fits or b._weak:
+        return None
+    if y.ndim == 2:
+        return EagerArray(quiet(_solution, x, y))
+    return EagerArray(quiet(_solution, x, y[:, None])[:, 0])
+
+
+@ENTRIES.shortcut("numpy.linalg.systems.inv")
+def inv(a: Any) -> Array | None:
+    """One concrete matrix."""
+    if not _one_matrix(a) or not systems.has_scipy():
+        return None
+    return EagerArray(quiet(_solution, a._value, np.eye(a.shape[0], dtype=a._value.dtype)))

@@ -139,11 +139,11 @@ def _check_solve(avals: Avals, params: dict[str, Any]) -> None:
 
 _CHECKS: dict[str, Callable[[Avals, dict[str, Any]], None]] = {
     **dict.fromkeys(("call", "checkpoint", "closed_call", "jit"), _check_call),
-    "cond": _check_cond,
+    **dict.fromkeys(("cond", "run_if"), _check_cond),
     "custom_linear_solve": _check_solve,
     "linear_call": _check_linear_call,
     "remat_opt": _check_forward,
     **dict.fromkeys(("reduce", "reduce_window"), _check_reduce),
     "scan": _check_scan,
-    "while": _check_while,
+    **dict.fromkeys(("bounded_while", "while"), _check_while),
 }

@@ -13,6 +13,7 @@ from namoo._base.lazy import load_module
 # Module -> names in files; the variable of `name` is `name_p`, with `_` for `-`. Otherwise it is
 # `name=variable`.
 _TABLE = {
+    "control.bounded_loop": "bounded_while run_if",
     "control.call": "call closed_call jit",
     "control.cond": "cond",
     "control.reduce": "reduce reduce_window",

@@ -9,11 +9,51 @@ Example:
 
 from __future__ import annotations
 
-from namoo._base.source_context import Source, hide_frames, user_source
+from contextlib import AbstractContextManager
 
-__all__ = ["SourceInfo", "current", "register_exclusion", "summarize"]
+from namoo._base.source_context import (
+    NameStack,
+    Source,
+    hide_frames,
+    set_name_stack,
+    source_context,
+    user_source,
+)
+
+__all__ = [
+    "NameStack",
+    "SourceInfo",
+    "current",
+    "current_name_stack",
+    "extend_name_stack",
+    "new_name_stack",
+    "register_exclusion",
+    "reset_name_stack",
+    "set_name_stack",
+    "summarize",
+]
 
 SourceInfo = Source
+
+
+def new_name_stack(name: str = "") -> NameStack:
+    """A stack of the name of one scope, or of none."""
+    return NameStack((name,) if name else ())
+
+
+def current_name_stack() -> NameStack:
+    """The names of the scopes that the thread is in."""
+    return source_context.name_stack
+
+
+def extend_name_stack(name: str) -> AbstractContextManager[None]:
+    """Add a name to those of the operations that are traced within the block."""
+    return set_name_stack(source_context.name_stack.extend(name))
+
+
+def reset_name_stack() -> AbstractContextManager[None]:
+    """Trace operations within the block without the names of the scopes around it."""
+    return set_name_stack(NameStack())
 
 
 def current() -> Source | None:

@@ -5,6 +5,12 @@ from namoo.primitives.linalg.qr import ormqr as ormqr
 from namoo.primitives.linalg.qr import ormqr_p as ormqr_p
 from namoo.primitives.linalg.qr import qr as qr
 from namoo.primitives.linalg.qr import qr_p as qr_p
+from namoo.primitives.linalg.similar_forms import hessenberg as hessenberg
+from namoo.primitives.linalg.similar_forms import hessenberg_p as hessenberg_p
+from namoo.primitives.linalg.similar_forms import schur as schur
+from namoo.primitives.linalg.similar_forms import schur_p as schur_p
+from namoo.primitives.linalg.similar_forms import tridiagonal as tridiagonal
+from namoo.primitives.linalg.similar_forms import tridiagonal_p as tridiagonal_p
 from namoo.primitives.linalg.spectral import EighImplementation as EighImplementation
 from namoo.primitives.linalg.spectral import EigImplementation as EigImplementation
 from namoo.primitives.linalg.spectral import SvdAlgorithm as SvdAlgorithm
@@ -12,27 +18,21 @@ from namoo.primitives.linalg.spectral import eig as eig
 from namoo.primitives.linalg.spectral import eig_p as eig_p
 from namoo.primitives.linalg.spectral import eigh as eigh
 from namoo.primitives.linalg.spectral import eigh_p as eigh_p
-from namoo.primitives.linalg.spectral import hessenberg as hessenberg
-from namoo.primitives.linalg.spectral import hessenberg_p as hessenberg_p
-from namoo.primitives.linalg.spectral import schur as schur
-from namoo.primitives.linalg.spectral import schur_p as schur_p
 from namoo.primitives.linalg.spectral import svd as svd
 from namoo.primitives.linalg.spectral import svd_p as svd_p
-from namoo.primitives.linalg.spectral import tridiagonal as tridiagonal
-from namoo.primitives.linalg.spectral import tridiagonal_p as tridiagonal_p
 from namoo.primitives.linalg.systems import cholesky as cholesky
 from namoo.primitives.linalg.systems import cholesky_p as cholesky_p
-from namoo.primitives.linalg.systems import cholesky_update as cholesky_update
-from namoo.primitives.linalg.systems import cholesky_update_p as cholesky_update_p
 from namoo.primitives.linalg.systems import lu as lu
 from namoo.primitives.linalg.systems import lu_p as lu_p
 from namoo.primitives.linalg.systems import lu_pivots_to_permutation as lu_pivots_to_permutation
 from namoo.primitives.linalg.systems import lu_pivots_to_permutation_p as lu_pivots_to_permutation_p
-from namoo.primitives.linalg.systems import symmetric_product as symmetric_product
-from namoo.primitives.linalg.systems import symmetric_product_p as symmetric_product_p
 from namoo.primitives.linalg.systems import triangular_solve as triangular_solve
 from namoo.primitives.linalg.systems import triangular_solve_p as triangular_solve_p
 from namoo.primitives.linalg.systems import tridiagonal_solve as tridiagonal_solve
 from namoo.primitives.linalg.systems import tridiagonal_solve_p as tridiagonal_solve_p
+from namoo.primitives.linalg.updates import cholesky_update as cholesky_update
+from namoo.primitives.linalg.updates import cholesky_update_p as cholesky_update_p
+from namoo.primitives.linalg.updates import symmetric_product as symmetric_product
+from namoo.primitives.linalg.updates import symmetric_product_p as symmetric_product_p
 
 _TABLE: dict[str, str]

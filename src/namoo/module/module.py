@@ -202,6 +202,20 @@ class Module(metaclass=ABCMeta):
     def __repr__(self) -> str:
         return pretty(self)
 
+    def _repr_html_(self) -> str:
+        from namoo.module.notebook import tree_html  # for notebooks only
+
+        return tree_html(self)
+
+    def __rich_repr__(self) -> Any:
+        return ((name, self.__dict__.get(name)) for name in type(self)._fields)
+
+    def __treescope_repr__(self, path: Any, subtree_renderer: Any) -> Any:
+        from treescope.repr_lib import render_object_constructor  # it calls this itself
+
+        fields = {name: self.__dict__.get(name) for name in type(self)._fields}
+        return render_object_constructor(type(self), fields, path, subtree_renderer)
+
     def __getstate__(self) -> tuple[dict[str, Any], Form]:
         return dict(self.__dict__), self._form
 

@@ -42,6 +42,7 @@ from namoo.primitives import shape as lax
 
 exchange = later("namoo.numpy.exchange")
 manipulation = later("namoo.numpy.manipulation")
+notebook = later("namoo.numpy.notebook")
 printing = later("namoo.numpy.printing")
 array_api = later("namoo.numpy.array_api")
 
@@ -577,6 +578,8 @@ _METHODS: dict[str, Any] = {
 
 _EAGER_METHODS: dict[str, Any] = {
     "__repr__": lambda self: printing.array_text(self),
+    "_repr_html_": lambda self: notebook.array_html(self),
+    "__treescope_repr__": lambda self, path, render: render(np.asarray(self), path),
     "__str__": lambda self: str(self._value),
     "__format__": lambda self, spec: format(
         self._value if self._value.ndim else self._value[()], spec

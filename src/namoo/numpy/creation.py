@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from namoo._base import dtypes
+from namoo._base.config import config
 from namoo._base.lazy import later
 from namoo._base.short import short
 from namoo._base.source_context import at_user_line, warn_user
@@ -29,6 +30,7 @@ from namoo.numpy.promote import (
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 from namoo.primitives.shape import convert_element_type
+from namoo.transforms.stage import as_traced
 
 exchange = later("namoo.numpy.exchange")
 
@@ -84,7 +86,7 @@ def array(
         return placed("jnp.array", out, device, out_sharding)
     if order not in (None, "K"):
         raise NotImplementedError(f"array: only order='K' is supported, got {order!r}.")
-    out = _convert(object, user_dtype(dtype, "array"), copy)
+    out = _made(_convert(object, user_dtype(dtype, "array"), copy))
     if out.ndim < ndmin:
         out = shapes.expand_dims(out, range(ndmin - out.ndim))
     return out
@@ -144,7 +146,12 @@ def asarray(
     if copy is False and type(a) is np.ndarray and a.dtype == dtypes.dtype_of(a):
         if dtype is None or dtype == a.dtype:
             return EagerArray(a)
-    return _convert(a, dtype, bool(copy))
+    return _made(_convert(a, dtype, bool(copy)))
+
+
+def _made(x: Array) -> Array:
+    """A new array as the current trace sees it."""
+    return as_traced(x) if type(x) is EagerArray and config.trace_new_arrays else x
 
 
 def _convert(x: Any, dtype: Any, copy: bool) -> Array:

@@ -141,7 +141,9 @@ def promote_types(name: str, *args: Any, to: Callable[[Any], Any] = same) -> lis
         special = special or type(pair[0]) not in _NUMBER_TYPES
     if special:
         _refuse_special(name, [*dict.fromkeys(dtype for dtype, _ in types)])
-    dtype, weak = dtypes.join(*types, name=name)
+    # One operand keeps its type; a boolean that is joined with others or converted is not weak.
+    alone = len(types) == 1 and to is same
+    dtype, weak = types[0] if alone else dtypes.join(*types, name=name)
     wanted = to(dtype), weak
     for i, pair in enumerate(types):
         if pair != wanted or not isinstance(arrays[i], Array):

@@ -13,7 +13,7 @@ from namoo import errors
 from namoo._base import dtypes
 from namoo._base.floating_errors import floating_errors_ignored
 from namoo._base.tracer_advice import INTEGER_ADVICE
-from namoo.core.array import Array, EagerArray
+from namoo.core.array import Array
 from namoo.core.trace import Tracer, axis_size
 from namoo.eager import attach_shortcuts
 from namoo.numpy import arithmetic, elementary, logic
@@ -558,13 +558,10 @@ def var(
         with floating_errors_ignored():
             n = np.asarray(np.subtract(n, square.dtype.type(correction)))
         result = as_type(lax.div(total, n), result_dtype)
-        return result if n > 0 else choose(_no, result, const(result, np.nan))
+        return result if n > 0 else choose(np.asarray(False), result, const(result, np.nan))
     n = lax.sub(n, as_type(correction, square.dtype))
     result = as_type(lax.div(total, n), result_dtype)
     return choose(lax.gt(n, const(n, 0)), result, const(result, np.nan))
-
-
-_no = EagerArray(np.asarray(False))
 
 
 _mean = mean

@@ -74,16 +74,19 @@ class Elementwise(Primitive):
         dtypes: tuple[type, ...] = anything,
         result: Callable[[Any], Any] | None = None,
         stablehlo: Any = None,
+        formula: Any = None,
         same_dtypes: bool = True,
         arity: int | None = None,
     ):
         self.name = name
+        self.formula = formula
+        """A rule in terms of other operations, for the engines that compile."""
         self.arity = arity or len(jvp or ())
         self.rules = jvp
         self.dtypes = dtypes
         self.accepted = accepted(dtypes)
         self.result = result
-        self.stablehlo = stablehlo
+        self.stablehlo = stablehlo or formula
         self.same_dtypes = same_dtypes
         # Operations on bits accept no floats, and know the widths of their integers themselves.
         self.widened = NARROW_INTEGERS if _dtypes.float32 in self.accepted else frozenset()
@@ -171,6 +174,8 @@ class Elementwise(Primitive):
         return self.bind(*xs, **params), d
 
     def native(self, emit, *xs, **params):
+        if self.formula is not None:
+            return emit.formula(self.name, self.formula, *xs)
         return emit.map(self.name, *xs, **params)
 
 

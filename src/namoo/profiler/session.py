@@ -97,7 +97,7 @@ class Session:
         if timed is None:
             from namoo.engines.native.timed import TimedProgram
 
-            with self.span("compile", program.closed.jaxpr.name):
+            with self.span("compile", f"{program.closed.jaxpr.name} with timers"):
                 timed = self._timed[program] = TimedProgram(program.closed)
         outs, found = timed.measure(values)
         for start, end, name, args in found.events():

@@ -62,6 +62,7 @@ class Logger:
         self._lines: list[_Lines] = []
         self._events: EventWriter | None = None
         self.started = time.time()
+        self.folder: Path | None = None
         if folder is None:
             return
         self.folder = Path(folder)
@@ -107,6 +108,17 @@ class Logger:
             lines.close()
         if self._events is not None:
             self._events.close()
+
+    def __repr__(self) -> str:
+        names = list(dict.fromkeys(name for row in self.history for name in row if name != "step"))
+        where = f" in {self.folder}" if self.folder is not None else ""
+        last = f", the last at step {self.history[-1]['step']}" if self.history else ""
+        return f"<Logger of {', '.join(names) or 'nothing'}: {len(self.history)} rows{last}{where}>"
+
+    def _repr_html_(self) -> str:
+        from namoo.train.charts import history_html
+
+        return history_html(self)
 
     def __enter__(self) -> Logger:
         return self

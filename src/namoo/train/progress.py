@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -175,7 +176,10 @@ class _tqdm:
     """A progress bar of tqdm."""
 
     def __init__(self, of: progress):
-        from tqdm import tqdm
+        with warnings.catch_warnings():
+            # Without ipywidgets it warns, and draws a line of text.
+            warnings.simplefilter("ignore")
+            from tqdm.auto import tqdm
 
         self.of = of
         self.bar = tqdm(total=of.total, desc=of.description or None, file=of.file, unit="step")

@@ -20,7 +20,7 @@ from namoo._base.source_context import entry_point
 from namoo.core.array import Array, owned
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import eval_jaxpr
-from namoo.core.primitive import Zero
+from namoo.core.primitive import Zero, is_zero
 from namoo.core.trace import Tracer
 from namoo.eager import attach_shortcuts
 from namoo.primitives.families import add_any
@@ -270,12 +270,11 @@ class custom_jvp(_Custom):
                 if rule is not None
             ]
             total = functools.reduce(
-                lambda a, b: tree_util.tree_map(add_any, a, b),
+                lambda a, b: tree_util.tree_map(add_any, a, b, is_leaf=is_zero),
                 terms,
                 tree_util.tree_map(lambda x: Zero.of(x), out),
             )
-            is_zero_leaf = lambda t: type(t) is Zero  # noqa: E731
-            return out, tree_util.tree_map(instantiate, total, is_leaf=is_zero_leaf)
+            return out, tree_util.tree_map(instantiate, total, is_leaf=is_zero)
 
         self.defjvp(jvp)
 

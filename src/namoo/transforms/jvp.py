@@ -14,6 +14,9 @@ from namoo.core.primitive import Primitive, Zero, is_zero
 from namoo.core.trace import Trace, Tracer, context, rules_on, set_trace
 from namoo.primitives.shape import instantiate
 from namoo.transforms.stage import stage_closed
+from namoo.tree.registry import register_pytree_node
+
+register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
 
 
 class JVPTracer(Tracer):

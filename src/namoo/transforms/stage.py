@@ -24,7 +24,7 @@ from namoo.core.jaxpr import (
     literal_value,
 )
 from namoo.core.primitive import Primitive
-from namoo.core.trace import EvalTrace, Trace, Tracer, context, set_trace
+from namoo.core.trace import Trace, Tracer, context, set_trace
 from namoo.transforms.refs import AbstractRef, Ref, StagedRef
 
 leaks = later("namoo.analysis.leaks")
@@ -38,7 +38,7 @@ class StageTracer(Tracer):
 
     __slots__ = ("_var", "aval")
 
-    def __init__(self, trace: StageTrace, var: Var):
+    def __init__(self, trace: StageTrace, var: Atom):
         self._trace = trace
         self._var = var
         self.aval = var.aval
@@ -213,12 +213,18 @@ def placeholder(x: ShapeDtypeStruct) -> Any:
     Raises:
         TypeError: no program is being staged.
     """
+    traced = as_traced(x)
+    return to_numpy(x) if traced is x else traced  # which refuses it
+
+
+def as_traced(x: Any) -> Any:
+    """A tracer for a constant of the program that is being staged; `x` itself if there is none."""
     trace: Any = context.trace
     while type(trace) is not StageTrace:
-        if isinstance(trace, EvalTrace):
-            to_numpy(x)  # refuses it
+        if trace.kind in ("eval", "fold"):
+            return x
         trace = trace.parent
-    return StageTracer(trace, trace._constant(x, aval_of(x)))
+    return StageTracer(trace, trace.atom(x))
 
 
 def _varying(prim: Primitive, atoms: Sequence[Atom], out: Any, params: dict) -> Any:

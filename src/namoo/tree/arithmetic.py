@@ -366,6 +366,8 @@ class Summary(str):
     """
 
     rows: list[tuple[str, ...]]
+    of: Any = None
+    """The tree, where the table has its arrays."""
 
     def __repr__(self) -> str:
         return str(self)
@@ -373,6 +375,10 @@ class Summary(str):
     def _repr_html_(self) -> str:
         from namoo._base import html
 
+        if self.of is not None:
+            from namoo.module.notebook import tree_html
+
+            return tree_html(self.of)
         head, *rows = [[html.escape(cell) for cell in row] for row in self.rows]
         # Depth in a model is written with blanks.
         rows = [[f"<code>{name}</code>", *rest] for name, *rest in rows]
@@ -422,7 +428,9 @@ def summary(of: Any, *example: Any, depth: int | None = None) -> Summary:
             groups.setdefault(path_string(path if depth is None else path[:depth]), []).append(leaf)
     rows = [_row(name, leaves) for name, leaves in groups.items()]
     rows.append(_row("total", [x for leaves in groups.values() for x in leaves], is_total=True))
-    return _table([("path", "shape", "dtype", "size", "bytes", "norm"), *rows], (3, 4))
+    table = _table([("path", "shape", "dtype", "size", "bytes", "norm"), *rows], (3, 4))
+    table.of = of
+    return table
 
 
 def _layers(model: Any, example: tuple[Any, ...], depth: int | None) -> Summary:

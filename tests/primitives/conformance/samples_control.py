@@ -1,5 +1,6 @@
 """Rows for `namoo.control`: primitives that hold programs, and collectives over a named axis."""
 
+import ctypes
 from functools import partial
 from typing import Any
 
@@ -8,7 +9,9 @@ import numpy as np
 from conformance.harness import Sample
 from namoo import debug
 from namoo._base.config import enable_x64
+from namoo._base.foreign import Arguments, Number, Target
 from namoo.control import collective_primitives as axes
+from namoo.control.bounded_loop import bounded_while_p, run_if_p
 from namoo.control.call import call_p, closed_call_p, jit_p
 from namoo.control.callback import (
     debug_callback,
@@ -19,7 +22,9 @@ from namoo.control.callback import (
     pure_callback,
     pure_callback_p,
 )
+from namoo.control.check import check, require_p
 from namoo.control.cond import cond_of_each_p, cond_p
+from namoo.control.foreign_call import foreign_call_p, foreign_effect_p
 from namoo.control.scan import scan_p
 from namoo.control.solves import custom_linear_solve, linear_solve_p
 from namoo.control.while_loop import while_p
@@ -42,6 +47,12 @@ from namoo.transforms.batch import Axis, batch
 from namoo.transforms.custom_forward import forward_p
 from namoo.transforms.remat import dots_saveable, remat_p
 from namoo.transforms.stage import stage_closed
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+def copy(source, size, target):
+    ctypes.memmove(target, source, size)
+
 
 x = np.array([0.5, -1.25, 2.0])
 y = np.array([1.5, 0.75, -0.5])
@@ -293,6 +304,29 @@ LOOPS += [
         reverse=False,
         dtypes=(),
     ),
+    Sample(
+        bounded_while_p,
+        make=lambda rng: [
+            np.asarray(rng.integers(1, 4), np.int32),
+            np.asarray(rng.uniform(1, 2)),
+            start,
+            rng.standard_normal(3),
+        ],
+        params={
+            "cond_jaxpr": program(below, limit, start, x),
+            "body_jaxpr": program(step, factor, start, x),
+            "cond_nconsts": 1,
+            "body_nconsts": 1,
+            "max_steps": 70,
+        },
+        dtypes=(),
+    ),
+    Sample(
+        run_if_p,
+        make=lambda rng: [np.asarray(rng.integers(0, 2), np.int32), rng.standard_normal(3)],
+        params={"branches": (program(lambda x: [x], x), program(lambda x: [sin(x)], x))},
+        dtypes=(),
+    ),
 ]
 
 # Operands of collectives have the named axis in front.
@@ -476,6 +510,26 @@ SOLVES = [
     Sample(io_callback_p, [x], call=called_with_effects, diff=(), oracle=lambda a: [2 * a]),
     Sample(debug_callback_p, [x], call=lambda a: debug_callback(list, a) or []),
     Sample(debug_print_p, [x], call=lambda a: debug.print("{}", a) or []),
+    *(
+        Sample(
+            prim,
+            [x],
+            {
+                "target": Target(
+                    "copy", ctypes.cast(copy, ctypes.c_void_p).value or 0, False, copy
+                ),
+                "arguments": Arguments({}, [None, Number(24, np.dtype(np.int64))]),
+                "result_avals": (aval_of(x),),
+                "layouts": ((0,), (0,)),
+                "aliases": (),
+                "vmap_method": "sequential",
+            },
+            diff=(),
+            dtypes=(),
+        )
+        for prim in (foreign_call_p, foreign_effect_p)
+    ),
+    Sample(require_p, [x], call=lambda a: check(lt(a, full_like(a, 1e3)), "{}", a) or []),
 ]
 
 SAMPLES = [*CALLS, *BRANCHES, *LOOPS, *COLLECTIVES, *SOLVES]

@@ -535,4 +535,14 @@ outer(2.0, 3)
         "argument n",
         "outer",
     ),
+    "sharding of a traced value": (
+        """
+@jax.jit
+def spread(x):
+    return jax.device_put(2 * x, x.sharding)
+spread(jnp.ones(4))
+""",
+        "sharding",
+        "typeof(x).sharding",
+    ),
 }

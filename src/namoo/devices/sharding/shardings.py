@@ -14,11 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo._base.caches import cached
+from namoo._base.lazy import later
 from namoo._base.source_context import entry_class
 from namoo.devices.sharding.hlo_text import hlo_tiles, hlo_tiles_on, sdy_dims, sdy_mesh
 from namoo.devices.sharding.mesh import EMPTY_ABSTRACT_MESH, AbstractMesh, AxisType, Mesh
 from namoo.devices.sharding.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
 from namoo.engines.base import MEMORY_KINDS, Device
+
+notebook = later("namoo.devices.sharding.notebook")
 
 Shape = Sequence[int]
 Index = tuple[slice, ...]
@@ -90,6 +93,9 @@ class Sharding:
     def _tiling(self, ndim: int) -> Tiling:
         """Return the tiling of an array with `ndim` dimensions."""
         raise NotImplementedError(type(self))
+
+    def _repr_html_(self) -> str:
+        return notebook.sharding_html(self)
 
     def check_compatible_aval(self, aval_shape: Shape) -> None:
         """Refuse arrays with fewer dimensions than the sharding describes."""

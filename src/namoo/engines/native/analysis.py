@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from namoo._base.source_context import Source, at_user_line
-from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
+from namoo.core.jaxpr import ClosedJaxpr, Literal
 from namoo.engines.native import pipeline
-from namoo.engines.native.attribution import SourcedEmitter, arrays_at_peak, equation_of
-from namoo.engines.native.graph.node import CALL
+from namoo.engines.native.attribution import Alive, SourcedEmitter, arrays_at_peak
 from namoo.engines.native.ir.types import numpy_dtype
-from namoo.engines.native.kernels.control_flow import ControlStep
 from namoo.engines.native.memory.arena import Plan
 
 
@@ -93,14 +91,6 @@ def traffic(plan: Plan) -> int:
     return sum(node.nbytes for step in plan.steps for node in (*step.inputs, *plan.written(step)))
 
 
-class _Value(NamedTuple):
-    """A value in the arena, for the message about its size."""
-
-    size: int
-    what: str
-    eqn: JaxprEqn | None
-
-
 def no_memory(closed: ClosedJaxpr, result: int | None) -> str:
     """The message for an allocation that failed: of one result, or of the arena."""
     name = closed.jaxpr.name or "function"
@@ -110,37 +100,16 @@ def no_memory(closed: ClosedJaxpr, result: int | None) -> str:
         size = math.prod(shape) * dtype.itemsize
         eqn = next((e for e in closed.jaxpr.eqns if var in e.outvars), None)
         message = f"The compiled {name} could not get {_text(size)} for its result {result}:"
-        return message + _line(_Value(size, f"{dtype}{list(shape)}", eqn))
+        return message + _line(Alive(size, f"{dtype}{list(shape)}", eqn))
     plan = pipeline.result_of("allocate", pipeline.Source(closed, emitter=SourcedEmitter))
-    largest: dict[Any, _Value] = {}
-    for value in sorted(_values(plan), key=lambda value: -value.size):
+    largest: dict[Any, Alive] = {}
+    for value in arrays_at_peak(plan):
         largest.setdefault(value.eqn and value.eqn.source, value)
     message = f"The compiled {name} could not get {_text(plan.arena_size)} for values in between"
     return message + ", the largest of which are:" + "".join(map(_line, [*largest.values()][:3]))
 
 
-def _values(plan: Plan) -> list[_Value]:
-    """All values in the arena of a plan."""
-    found = [
-        _Value(node.nbytes, f"{node.dtype}{list(node.shape)}", equation_of(node, plan.graph))
-        for node, (kind, _) in plan.buffers.items()
-        if kind == "arena"
-    ]
-    for group in plan.steps:
-        node = group.roots[0]
-        if node.kind is not CALL or not node.data.scratch:
-            continue
-        what, size = "what it works with", node.data.scratch
-        if isinstance(node.data, ControlStep):
-            what = "what it carries"
-            size -= max(body.plan.arena_size for body in node.data.bodies)
-            for body in node.data.bodies:
-                found += _values(body.plan)
-        found.append(_Value(size, what, equation_of(node, plan.graph)))
-    return found
-
-
-def _line(value: _Value) -> str:
+def _line(value: Alive) -> str:
     where = at_user_line(value.eqn.source) if value.eqn and value.eqn.source else ""
     name = value.eqn.primitive.name if value.eqn else "an operation"
     return f"\n  {_text(value.size)}: {value.what}, {name}" + where.replace("\n", "\n  ")

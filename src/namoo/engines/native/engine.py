@@ -18,6 +18,7 @@ from namoo._base.floating_errors import floating_errors_ignored
 from namoo._base.gc_policy import gc_paused
 from namoo._base.runtime import native as runtime
 from namoo._base.source_context import at_user_line
+from namoo.analysis.checks import in_loops
 from namoo.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
 from namoo.core.trace import eval_trace, set_trace
 from namoo.engines.base import HostOperation, sole_owner
@@ -42,14 +43,15 @@ class Host:
         self,
         closed: ClosedJaxpr,
         equations: Sequence[JaxprEqn],
+        around: Sequence[list[str] | None],
         loops: Sequence[JaxprEqn | None],
     ):
         self.closed = closed
         self.loops = loops
         """Equations whose loops a signal can stop; see `Module.loops`."""
         self.equations = [
-            (eqn.primitive, eqn.params, _types(eqn.invars), _types(eqn.outvars))
-            for eqn in equations
+            (eqn.primitive, eqn.params, _types(eqn.invars), _types(eqn.outvars), names)
+            for eqn, names in zip(equations, around, strict=True)
         ]
         self.errors: dict[int, BaseException] = {}
         """The exception that stopped a call, by thread."""
@@ -68,8 +70,8 @@ class Host:
 
     def run(self, number: int, table: int) -> None:
         """Evaluate an equation on a table of pointers; the last one is set when it is done."""
-        primitive, params, operands, results = self.equations[number]
-        count = len(operands) + len(results)
+        primitive, params, operands, results, names = self.equations[number]
+        count = len(operands) + len(results) + (names is not None)
         pointers = (ctypes.c_void_p * (count + 1)).from_address(table)
         arrays = [
             view(pointers[i] or 0, shape, dtype)
@@ -77,7 +79,10 @@ class Host:
         ]
         # The callee may keep its operands beyond the call, so they must not be in the arena.
         values = [a.copy() for a in arrays[: len(operands)]]
-        with set_trace(eval_trace), floating_errors_ignored():
+        turns: Any = ()
+        if names:
+            turns = view(pointers[count - 1] or 0, (len(names),), np.dtype(np.int64))
+        with set_trace(eval_trace), floating_errors_ignored(), in_loops(names or (), turns):
             out = primitive.evaluate(*values, **params)
         out = out if primitive.multiple_results else [out]
         for target, value in zip(arrays[len(operands) :], out, strict=True):
@@ -138,7 +143,7 @@ class Program:
             consts = [mark.arrays[i] for i in made.consts]
         self.made = made
         self.entry = _ENTRY(made.code.entry)
-        self.host = Host(closed, equations, loops)
+        self.host = Host(closed, equations, made.around, loops)
         self.host_equations = equations
         self.arena_size = made.arena
         self.kernels = made.kernels
@@ -159,6 +164,7 @@ class Program:
         code = pipeline.link(pipeline.optimise(module))
         consts = [c for _, c in module.plan.graph.consts]
         made = programs.Compiled(code, module.plan.arena_size, len(module.kernels))
+        made.around = module.around
         if self.aliases:
             from namoo.engines.native.memory import aliasing
 
@@ -256,13 +262,8 @@ class Program:
 
     def host_operations(self) -> list[HostOperation]:
         """The operations that Python evaluates: their native rule is absent, or raised."""
-        from namoo.engines.native.kernels.checks import Failure
-
-        return [
-            HostOperation.of(eqn)
-            for eqn in self.host_equations
-            if not isinstance(eqn.primitive, Failure)
-        ]
+        pairs = zip(self.host_equations, self.made.around, strict=True)
+        return [HostOperation.of(eqn) for eqn, names in pairs if names is None]
 
     def as_text(self, stage: str = "jaxpr") -> str:
         """Print the program after one of the passes.

@@ -172,6 +172,20 @@ SCATTER_IN_PLACE = 64
 # Smaller windows are not shared by threads: writing one costs less than reading its indices again.
 SCATTER_SHARED_WINDOW = 32
 
+# Linear algebra.
+
+# Stacks of matrices with sides up to this length are computed by generated code, a matrix in each
+# lane. Eager mode computes LU and triangular solves of these in the same way.
+SMALL_MATRIX = 32
+# Threads share the LAPACK calls of a stack in this many parts, each with its own workspace.
+LAPACK_PARTS = 16
+# From this much work on, a single call uses LAPACK's own threads.
+LAPACK_SHARED_WORK = 1 << 27
+# Rows that are computed together: independent sums.
+SMALL_MATRIX_ROWS = 4
+# Matrices of at most this many elements are in registers, and their loops are unrolled.
+UNROLLED_MATRIX = 20
+
 # Control flow, windows, concatenation, cumulative operations, random bits.
 
 # Arrays of up to this many elements are kept in registers, in a loop body of at most this work.

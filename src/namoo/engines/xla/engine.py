@@ -102,7 +102,7 @@ class Program(Inspected):
         self.where = pjrt.placement([self.device])
         self.loaded.results([Type(a) for a in closed.out_avals], [self.where] * len(self.results))
         self.call = self.loaded.finish if closed.effectful else self.loaded.call
-        if module.callbacks:
+        if module.callbacks or module.handlers:
             self.call = partial(module.raising, self.call)
         self.buffers: Any = None
         """Calls the program with buffers instead of NumPy arrays; set by `devices.buffers`."""
@@ -114,7 +114,8 @@ class Program(Inspected):
     @property
     def steps(self) -> tuple[Any, ...]:
         """`run` alone, or its steps if all buffers belong to one client."""
-        if self.closed.effectful or self.module.callbacks or clients.were_others():
+        calls = self.module.callbacks or self.module.handlers
+        if self.closed.effectful or calls or clients.were_others():
             return (self.run,)
         return self.loaded.steps
 

@@ -9,13 +9,15 @@ text is in MLIR's generic syntax, which one function can write:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from namoo._base import dtypes
+from namoo._base.foreign import Target
+from namoo.analysis.checks import in_loops
 from namoo.core.avals import ShapedArray
 from namoo.engines.xla.collectives import Collectives
 
@@ -112,7 +114,7 @@ def dense(value: np.ndarray) -> str:
     first = value.reshape(-1)[:1]
     one = value.size == 1 or bool((_bits_of(value) == _bits_of(first)).all())
     if one:
-        return f"dense<{_number(first[0])}> : {tensor(value.shape, value.dtype)}"
+        return f"dense<{number(first[0])}> : {tensor(value.shape, value.dtype)}"
     return f'dense<"0x{np.ascontiguousarray(value).tobytes().hex()}"> : ' + tensor(
         value.shape, value.dtype
     )
@@ -123,12 +125,13 @@ def _bits_of(value: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(value).view(np.uint8).reshape(value.size, value.dtype.itemsize)
 
 
-def _number(x: Any) -> str:
+def number(x: Any) -> str:
+    """Write a number exactly: floats by their bits."""
     dtype = x.dtype
     if dtype.kind == "b":
         return "true" if x else "false"
     if dtype.kind == "c":
-        return f"({_number(x.real)}, {_number(x.imag)})"
+        return f"({number(x.real)}, {number(x.imag)})"
     if dtypes.issubdtype(dtype, np.integer):
         return str(int(x))
     return f"0x{int.from_bytes(x.tobytes(), 'little'):0{2 * dtype.itemsize}X}"
@@ -248,6 +251,8 @@ class Emitter(Collectives):
         self.inputs: list[ShapedArray] = []
         self.token: Value | None = None
         """The token of the last effect."""
+        self.iterations: list[tuple[str, Value]] = []
+        """The loops around, and the numbers of their iterations."""
 
     ints = staticmethod(ints)
     flags = staticmethod(flags)
@@ -584,6 +589,41 @@ class Emitter(Collectives):
             )
         regions = [self.region([], branch) for branch in branches]
         return self.op("case", index, result=[_kind(r) for r in results], regions=regions)
+
+    @contextmanager
+    def iteration(self, loop: str, number: Value) -> Iterator[None]:
+        """Emit a loop's body; errors raised inside name the iteration."""
+        self.iterations.append((loop, number))
+        yield
+        self.iterations.pop()
+
+    def require(
+        self, operands: Sequence[Value], evaluate: Callable[..., Any], holds: Value
+    ) -> list[Value]:
+        """Call a Python function that raises, unless a condition holds."""
+        names, numbers = [name for name, _ in self.iterations], [i for _, i in self.iterations]
+
+        def raising(*arrays):
+            values, turns = arrays[: len(operands)], arrays[len(operands) :]
+            with in_loops(names, turns):
+                return evaluate(*values)
+
+        def fail() -> Sequence[Value]:
+            return self.module.host(self, raising, [*operands, *numbers], result=[], effect=True)
+
+        return self.case(self.convert(holds, np.int32), [fail, list], [], effects=True)
+
+    def foreign(
+        self,
+        target: Target,
+        named: Mapping[str, Any],
+        operands: Sequence[Value],
+        layouts: Sequence[Sequence[int]],
+        aliases: Sequence[tuple[int, int]],
+        effect: bool,
+    ) -> list[Value]:
+        """Call a handler of the typed FFI; `layouts` are of the operands and then the results."""
+        return self.module.foreign(self, target, named, operands, layouts, aliases, effect)
 
     def order(self) -> Value:
         """The token of the last effect."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo import errors
 from namoo._base.config import config, enable_x64
 from namoo._base.floating_errors import floating_errors_ignored
 from namoo.core.array import to_numpy
@@ -15,6 +16,7 @@ from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
 from namoo.engines import base
 from namoo.engines.xla import pjrt
 from namoo.engines.xla.collectives import Manual
+from namoo.engines.xla.foreign import foreign_call
 from namoo.engines.xla.hlo import (
     TOKEN,
     Emitter,
@@ -47,6 +49,8 @@ class Module:
         self.calls: dict[int, tuple[Any, str, list[Kind]]] = {}
         """Id of a program → its function, for programs that were called before."""
         self.callbacks: list[Callable[..., Any]] = []
+        self.handlers: list[str] = []
+        """Names of the handlers of the typed FFI that are called."""
         self.host_equations: list[JaxprEqn] = []
         """The equations that call back into Python."""
         self.inspections: list[Callable[[str], None]] = []
@@ -75,8 +79,11 @@ class Module:
             outs = run(buffers)
             for x in outs:
                 x.block_until_ready()
-        except Exception:
+        except Exception as error:
             if not self.failures:
+                if self.handlers:
+                    message = f"The FFI target {', '.join(self.handlers)} failed: {error}"
+                    raise errors.JaxRuntimeError(message) from None
                 raise
         else:
             if not self.failures:
@@ -251,6 +258,8 @@ class Module:
         if alone:
             values = [self._everywhere(emit, x) for x in values]
         return values if many else values[0]
+
+    foreign = staticmethod(foreign_call)
 
     def inspect(self, emit: Emitter, x: Value, callback: Callable[[Any], None]) -> None:
         """Call a function with the sharding of a value, which XLA decides when it compiles."""

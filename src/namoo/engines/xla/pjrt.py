@@ -99,6 +99,11 @@ def _let_call_back(name: str, library_api: Any) -> None:
         return
 
 
+def register_handler(name: str, capsule: Any) -> None:
+    """Register a handler of the typed FFI for CPUs."""
+    xla_client.register_custom_call_target(name, capsule, platform="cpu", api_version=1)
+
+
 def gpu_options(name: str) -> dict[str, Any]:
     """Return the options of GPU plug-ins, from XLA's environment variables."""
     platform_name = {"rocm": "ROCM"}.get(name, name)

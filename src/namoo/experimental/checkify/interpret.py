@@ -18,9 +18,9 @@ from namoo import numpy as jnp
 from namoo import tree_util
 from namoo._base.config import Scope, config
 from namoo._base.source_context import Source, entry_point
-from namoo.control.cond import cond_p
+from namoo.control.cond import Cond
 from namoo.control.scan import cut, scan_p
-from namoo.control.while_loop import STOPS_APART, while_p
+from namoo.control.while_loop import STOPS_APART, While
 from namoo.core.array import Array
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, literal_value
@@ -110,10 +110,10 @@ class Checker:
             return self.custom(prim, entries, args, **params)
         if prim is scan_p:
             return self.scan(entries, args, **params)
-        if prim is while_p:
-            return self.while_loop(entries, args, **params)
-        if prim is cond_p:
-            return self.cond(entries, args, **params)
+        if isinstance(prim, While):
+            return self.while_loop(prim, entries, args, **params)
+        if isinstance(prim, Cond):
+            return self.cond(prim, entries, args, **params)
         if prim is shard_map_p:
             return self.shard_map(entries, args, **params)
         out = prim.bind(*args, **params)
@@ -217,7 +217,9 @@ class Checker:
         )
         return self.split(kinds, outs)
 
-    def while_loop(self, entries, args, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
+    def while_loop(
+        self, prim, entries, args, *, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts, **params
+    ):
         condition, body = self.runner(cond_jaxpr), self.runner(body_jaxpr)
         count = len(self.templates)
         cond_consts, body_consts, carry = cut(args, cond_nconsts, body_nconsts)
@@ -247,7 +249,7 @@ class Checker:
         count = len(self.templates)
         new_condition, _ = self.checked(test, kinds, cond_jaxpr.in_avals, cond_nconsts)
         del self.templates[count:]
-        outs = while_p.bind(
+        outs = prim.bind(
             *cond_consts,
             *cond_consts,
             *body_consts,
@@ -257,10 +259,11 @@ class Checker:
             body_jaxpr=new_body,
             cond_nconsts=cond_nconsts,
             body_nconsts=num_consts,
+            **params,
         )
         return self.split(kinds, outs)
 
-    def cond(self, entries, args, *, branches, **params):
+    def cond(self, prim, entries, args, *, branches, **params):
         index, *operands = args
         avals = branches[0].in_avals
         start = tuple(entries)
@@ -269,7 +272,7 @@ class Checker:
             entries = self.prepared(entries, found)
         kinds = tuple(entries)
         programs = tuple(self.checked(self.runner(b), kinds, avals)[0] for b in branches)
-        outs = cond_p.bind(index, *leaves_of(entries), *operands, branches=programs, **params)
+        outs = prim.bind(index, *leaves_of(entries), *operands, branches=programs, **params)
         return self.split(kinds, outs)
 
     def shard_map(self, entries, args, *, jaxpr, outs, **params):

@@ -167,6 +167,22 @@ class MatrixPrimitive(Primitive):
         value = {"c": np.nan + 1j * np.nan, "i": 0}.get(aval.dtype.kind, np.nan)
         return np.full(aval.shape, value, aval.dtype)
 
+    def by_lapack(self, emit: Any, *operands: Any, **params: Any) -> list[Any]:
+        """The native rule for matrices that are not small, of single precision or more."""
+        raise emit.unsupported()
+
+    def native(self, emit, *operands, **params):
+        avals = emit.avals
+        if all(0 in a.shape for a in avals):
+            outs = [emit.filled(0, a.dtype, a.shape) for a in avals]
+        else:
+            outs = emit.small_matrices(self.name, operands, params)
+            if outs is None:
+                wide = [emit.convert(x, np.float32) if _is_narrow(x.dtype) else x for x in operands]
+                outs = self.by_lapack(emit, *wide, **params)
+                outs = [emit.convert(x, a.dtype) for x, a in zip(outs, avals, strict=True)]
+        return outs if self.multiple_results else outs[0]
+
     def batch(self, xs, dims, **params):
         size = next(shape_of(x)[d] for x, d in zip(xs, dims, strict=True) if d is not None)
         moved = [
@@ -175,6 +191,18 @@ class MatrixPrimitive(Primitive):
         ]
         outs = self.bind(*moved, **params)
         return (outs, [0] * len(outs)) if self.multiple_results else (outs, 0)
+
+
+def only(info: Any, *xs: Any) -> list[Any]:
+    """Arrays, with NaN in the matrices for which LAPACK found nothing: its `info` is not zero."""
+    good = eq(info, full_like(info, 0))
+
+    def chosen(x):
+        nan = np.nan + 1j * np.nan if is_complex(x) else np.nan
+        mask = broadcast_in_dim(good, shape_of(x), range(len(shape_of(info))))
+        return select(mask, x, broadcast_to(full_like(x, nan), shape_of(x)))
+
+    return [chosen(x) for x in xs]
 
 
 def in_single(rule: Any) -> Any:
@@ -233,6 +261,24 @@ def scipy_linalg() -> Any:
 def has_scipy() -> bool:
     """Whether SciPy is installed; solving linear systems and determinants do without it."""
     return importlib.util.find_spec("scipy") is not None
+
+
+def numpy_lapack(names: Sequence[str], results: str, a: np.ndarray) -> Any:
+    """A function of NumPy's LAPACK on a stack, in the type of the operand; NaN where it fails.
+
+    The functions of `np.linalg` compute in double precision.
+
+    Args:
+        names: the names that it has in different versions of NumPy.
+        results: a letter for each result: "t" is of the type of `a`, "r" of its real part.
+        a: matrices of shape [..., m, n].
+    """
+    functions: Any = np.linalg._umath_linalg  # pyright: ignore[reportAttributeAccessIssue]
+    function = next(getattr(functions, name) for name in names if hasattr(functions, name))
+    kinds = {"t": a.dtype.char, "r": a.dtype.char.lower()}
+    signature = f"{a.dtype.char}->{''.join(map(kinds.__getitem__, results))}"
+    with np.errstate(all="ignore"):
+        return function(a, signature=signature)
 
 
 _PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}

@@ -61,6 +61,35 @@ class QR(MatrixPrimitive):
             return scipy_linalg().qr(a, mode=mode, pivoting=True, check_finite=False)
         return np.linalg.qr(a, mode="complete" if full_matrices else "reduced")
 
+    def by_lapack(self, emit, a, *, pivoting, full_matrices, use_magma):
+        m, n = a.shape[-2:]
+        if not pivoting:
+            packed, taus = _reflectors(emit, a)
+            return emit.apply(lambda p, t: _unpacked(p, t, full_matrices), packed, taus)
+        by_columns, free = emit.apply(
+            lambda a: [mT(a), zeros(ShapedArray((*shape_of(a)[:-2], n), np.dtype(np.int32)))], a
+        )
+        more = [("real", 2 * n)] if a.dtype.kind == "c" else []
+        length = 64 * (n + 1) + 2 * n
+        packed, order, taus, _ = emit.lapack(
+            "geqp3",
+            by_columns,
+            free,
+            result=[((n, m), a.dtype), ((n,), np.int32), ((min(m, n),), a.dtype)],
+            arguments=[
+                m, n, ("out", 0), m, ("out", 1), ("out", 2), ("work", length), length, *more,
+                ("out", 3),
+            ],
+            copies={0: 0, 1: 1},
+            cost=2 * m * n * min(m, n),
+        )  # fmt: skip
+
+        def finish(packed, order, taus):
+            q, r = _unpacked(mT(packed), taus, full_matrices)
+            return [q, r, sub(order, full_like(order, 1))]
+
+        return emit.apply(finish, packed, order, taus)
+
     @in_single
     def stablehlo(self, hlo, a, *, pivoting, full_matrices, use_magma):
         taus = ((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
@@ -81,6 +110,21 @@ class QR(MatrixPrimitive):
             da = mT(take_rows(mT(da), outs[2]))
         dq, dr = _qr_tangents(q, r, da)
         return outs, [dq, dr, *(Zero.of(p) for p in outs[2:])]
+
+
+def _reflectors(emit: Any, a: Any) -> list[Any]:
+    """R with the reflectors below it, and their factors, by LAPACK."""
+    m, n = a.shape[-2:]
+    (by_columns,) = emit.apply(lambda a: [mT(a)], a)
+    packed, taus, _ = emit.lapack(
+        "geqrf",
+        by_columns,
+        result=[((n, m), a.dtype), ((min(m, n),), a.dtype)],
+        arguments=[m, n, ("out", 0), m, ("out", 1), ("work", 64 * n), 64 * n, ("out", 2)],
+        copies={0: 0},
+        cost=2 * m * n * min(m, n),
+    )
+    return [*emit.apply(lambda packed: [mT(packed)], packed), taus]
 
 
 def _unpacked(packed: Any, taus: Any, full_matrices: bool) -> list[Any]:
@@ -186,6 +230,9 @@ class Geqrf(MatrixPrimitive):
         packed, taus = np.linalg.qr(a, mode="raw")
         return [np.swapaxes(packed, -1, -2), taus]
 
+    def by_lapack(self, emit, a):
+        return _reflectors(emit, a)
+
     @in_single
     def stablehlo(self, hlo, a):
         taus = ((*a.shape[:-2], min(a.shape[-2:])), a.dtype)
@@ -232,6 +279,22 @@ class HouseholderProduct(MatrixPrimitive):
     def compute(self, a, taus):
         name = "ungqr" if a.dtype.kind == "c" else "orgqr"
         return [lapack(name, a.dtype)(a, taus, lwork=64 * a.shape[1])[0]]
+
+    def by_lapack(self, emit, a, taus):
+        (m, n), k = a.shape[-2:], taus.shape[-1]
+        (by_columns,) = emit.apply(lambda a: [mT(a)], a)
+        q, _ = emit.lapack(
+            "ungqr" if a.dtype.kind == "c" else "orgqr",
+            by_columns,
+            taus,
+            result=[((n, m), a.dtype)],
+            arguments=[
+                m, n, k, ("out", 0), m, ("in", 1), ("work", 64 * n), 64 * n, ("out", 1),
+            ],
+            copies={0: 0},
+            cost=2 * m * n * n,
+        )  # fmt: skip
+        return emit.apply(lambda q: [mT(q)], q)
 
     @in_single
     def stablehlo(self, hlo, a, taus):

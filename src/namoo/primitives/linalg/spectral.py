@@ -1,10 +1,9 @@
-"""Eigenvalues, singular values, and the forms on the way to them."""
+"""Eigenvalues and singular values."""
 
 from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,8 +38,10 @@ from namoo.primitives.linalg.matrices import (
     identity,
     in_single,
     is_complex,
-    lapack,
     matmul,
+    mT,
+    numpy_lapack,
+    only,
     real_dtype,
     real_part,
     rows,
@@ -55,9 +56,8 @@ from namoo.primitives.reduction import argmax
 from namoo.primitives.shape import broadcast_to, broadcasted_iota, reduce_sum, shape_of, zeros
 
 __all__ = [
-    "eig", "eig_p", "eigh", "eigh_p", "EighImplementation", "EigImplementation", "hessenberg",
-    "hessenberg_p", "schur", "schur_p", "svd", "svd_p", "SvdAlgorithm", "tridiagonal",
-    "tridiagonal_p",
+    "eig", "eig_p", "eigh", "eigh_p", "EighImplementation", "EigImplementation", "svd", "svd_p",
+    "SvdAlgorithm",
 ]  # fmt: skip
 
 
@@ -86,16 +86,41 @@ class Eigh(MatrixPrimitive):
         triangle = np.tril(a) if lower else np.triu(a)
         if np.isnan(triangle).any():  # LAPACK does not always notice
             raise np.linalg.LinAlgError("NaN")
-        w, v = np.linalg.eigh(a, "L" if lower else "U")
+        w, v = numpy_lapack(["eigh_lo" if lower else "eigh_up"], "rt", a)
         kept = slice(*_subset(self.name, subset_by_index, a.shape[-1]))
         return [v[..., kept], w[..., kept]]
+
+    def by_lapack(self, emit, a, *, lower, sort_eigenvalues, subset_by_index, algorithm):
+        n, is_complex = a.shape[-1], a.dtype.kind == "c"
+        (by_columns,) = emit.apply(lambda a: [mT(a)], a)
+        length, reals, integers = 1 + 6 * n + 2 * n * n, 1 + 5 * n + 2 * n * n, 3 + 5 * n
+        more = [("real", reals), reals] if is_complex else []
+        v, w, info = emit.lapack(
+            "heevd" if is_complex else "syevd",
+            by_columns,
+            result=[((n, n), a.dtype), ((n,), real_dtype(a.dtype))],
+            arguments=[
+                "V", "L" if lower else "U", n, ("out", 0), n, ("out", 1), ("work", length), length,
+                *more, ("int", integers), integers, ("out", 2),
+            ],
+            copies={0: 0},
+            cost=9 * n**3,
+        )  # fmt: skip
+        start, stop = _subset(self.name, subset_by_index, n)
+
+        def finish(a, v, w, info):
+            triangle = tril(a) if lower else triu(a)
+            v, w = only(_unless_finite(info, triangle), mT(v), w)
+            return [columns(x, start, stop) for x in (v, w)]
+
+        return emit.apply(finish, a, v, w, info)
 
     @in_single
     def stablehlo(self, hlo, a, *, lower, sort_eigenvalues, subset_by_index, algorithm):
         name = "heevd" if a.dtype.kind == "c" else "syevd"
         values = (a.shape[:-1], real_dtype(a.dtype))
         v, w = hlo.lapack(name, a, result=[a, values], mode="V", uplo="L" if lower else "U")
-        good = _finite(hlo, hlo.apply(tril if lower else triu, a))
+        good = finite(hlo, hlo.apply(tril if lower else triu, a))
         kept = _subset(self.name, subset_by_index, a.shape[-1])
         return [hlo.part(hlo.only(good, x), x.ndim - 1, *kept) for x in (v, w)]
 
@@ -111,7 +136,15 @@ class Eigh(MatrixPrimitive):
         return outs[:2], outs[2:]
 
 
-def _finite(hlo: Any, x: Any) -> Any:
+def _unless_finite(info: Any, x: Any) -> Any:
+    """LAPACK's info, but -1 for a matrix with infinities or NaN, which LAPACK may not notice."""
+    axes = (len(shape_of(x)) - 2, len(shape_of(x)) - 1)
+    size = abs(x)
+    lost = reduce_sum(sub(size, size), axes)  # zero, or NaN
+    return select(eq(lost, lost), info, broadcast_to(full_like(info, -1), shape_of(info)))
+
+
+def finite(hlo: Any, x: Any) -> Any:
     """Whether each matrix has finite numbers only: LAPACK does not always notice others."""
     parts = hlo.parts(x) if x.dtype.kind == "c" else [x]
     finite = [hlo.op("is_finite", part, result=(x.shape, np.bool_)) for part in parts]
@@ -244,7 +277,7 @@ class Eig(MatrixPrimitive):
         )
         w = w[0] if len(w) == 1 else hlo.op("complex", *w, result=(w[0].shape, vectors[1]))
         outs = [w, *(x for x, yes in zip((u, v), wanted, strict=True) if yes)]
-        return [hlo.only(_finite(hlo, a), x) for x in outs]
+        return [hlo.only(finite(hlo, a), x) for x in outs]
 
     def jvp(
         self,
@@ -401,7 +434,10 @@ class SVD(MatrixPrimitive):
                 a, full_matrices, compute_uv, check_finite=False, lapack_driver="gesvd"
             )
         else:
-            found = np.linalg.svd(a, full_matrices, compute_uv)
+            side = "m" if a.shape[-2] < a.shape[-1] else "n"  # in older versions
+            kind = ("_f" if full_matrices else "_s") if compute_uv else ""
+            names = [f"svd{kind}", f"svd_{side}{kind}"]
+            found = numpy_lapack(names, "trt" if compute_uv else "r", a)
         start, stop = _subset(self.name, subset_by_index, min(a.shape[-2:]))
         if not compute_uv:
             return [found[..., start:stop]]
@@ -409,6 +445,46 @@ class SVD(MatrixPrimitive):
         if subset_by_index is None:
             return [s, u, vh]
         return [s[..., start:stop], u[..., start:stop], vh[..., start:stop, :]]
+
+    def by_lapack(self, emit, a, *, full_matrices, compute_uv, subset_by_index, algorithm):
+        m, n = a.shape[-2:]
+        k, most = min(m, n), max(m, n)
+        if not k:
+            raise emit.unsupported()
+        is_complex, by_qr = a.dtype.kind == "c", algorithm is SvdAlgorithm.QR
+        mode = "N" if not compute_uv else "A" if full_matrices else "S"
+        sides = (
+            [(m, m), (n, n)] if mode == "A" else [(m, k), (k, n)] if compute_uv else [(1, 1)] * 2
+        )
+        length = 4 * k * k + 80 * k + 64 * most
+        reals = [("real", max(5 * k * k + 7 * k, 2 * k * (most + k) + k))]
+        (by_columns,) = emit.apply(lambda a: [mT(a)], a)
+        (rows_u, columns_u), (rows_v, columns_v) = sides
+        _, s, u, vh, info = emit.lapack(
+            "gesvd" if by_qr else "gesdd",
+            by_columns,
+            result=[
+                ((n, m), a.dtype), ((k,), real_dtype(a.dtype)),
+                ((columns_u, rows_u), a.dtype), ((columns_v, rows_v), a.dtype),
+            ],
+            arguments=[
+                *([mode] * (1 + by_qr)), m, n, ("out", 0), m, ("out", 1), ("out", 2), rows_u,
+                ("out", 3), rows_v, ("work", length), length, *(reals if is_complex else []),
+                *([] if by_qr else [("int", 8 * k)]), ("out", 4),
+            ],
+            copies={0: 0},
+            cost=20 * most * k * k,
+        )  # fmt: skip
+        start, stop = _subset(self.name, subset_by_index, k)
+
+        def finish(a, s, u, vh, info):
+            s, u, vh = only(_unless_finite(info, a), s, mT(u), mT(vh))
+            if subset_by_index is not None:
+                s = columns(s, start, stop)
+                u, vh = (columns(u, start, stop), rows(vh, start, stop)) if compute_uv else (u, vh)
+            return [s, u, vh] if compute_uv else [s]
+
+        return emit.apply(finish, a, s, u, vh, info)
 
     @in_single
     def stablehlo(self, hlo, a, *, full_matrices, compute_uv, subset_by_index, algorithm):
@@ -433,7 +509,7 @@ class SVD(MatrixPrimitive):
             axis = len(batch)
             s, vh = (hlo.part(x, axis, *kept) for x in (s, vh))
             u = hlo.part(u, axis + 1, *kept)
-        good = _finite(hlo, a)
+        good = finite(hlo, a)
         return [hlo.only(good, x) for x in ([s, u, vh] if compute_uv else [s])]
 
     def jvp(self, primals, tangents, *, full_matrices, compute_uv, subset_by_index, algorithm):
@@ -551,185 +627,3 @@ def svd(
         return out[0]
     s, u, vh = out
     return u, s, vh
-
-
-class Schur(MatrixPrimitive):
-    """A = Q T Qᴴ with unitary Q and (almost) upper triangular T."""
-
-    name = "schur"
-    multiple_results = True
-
-    def results(self, a, *, compute_schur_vectors, sort_eig_vals, select_callable):
-        check_square(self.name, a.shape)
-        return [a, a] if compute_schur_vectors else [a]
-
-    def compute(self, a, *, compute_schur_vectors, sort_eig_vals, select_callable):
-        if not np.isfinite(a).all():
-            raise np.linalg.LinAlgError("not finite")
-        is_real = a.dtype.kind != "c"
-        sort = None
-        if sort_eig_vals:
-            # LAPACK returns the parts of an eigenvalue of a real matrix separately.
-            both = lambda x, y: select_callable(x + 1j * y)  # noqa: E731
-            sort = both if is_real else select_callable
-        output = "real" if is_real else "complex"
-        t, q = scipy_linalg().schur(a, output=output, sort=sort, check_finite=False)[:2]
-        return [t, q] if compute_schur_vectors else [t]
-
-    @in_single
-    def stablehlo(self, hlo, a, *, compute_schur_vectors, sort_eig_vals, select_callable):
-        if sort_eig_vals:  # by a Python function
-            raise hlo.on_the_host()
-        values = [(a.shape[:-1], a.dtype)] * (1 if a.dtype.kind == "c" else 2)
-        count = (a.shape[:-2], np.int32)
-        mode = "V" if compute_schur_vectors else "N"
-        t, q, *_ = hlo.lapack("gees", a, result=[a, a, *values, count], mode=mode, sort="N")
-        good = _finite(hlo, a)
-        return [hlo.only(good, x) for x in ([t, q] if compute_schur_vectors else [t])]
-
-
-schur_p = Schur()
-
-
-def schur(
-    x: Any,
-    *,
-    compute_schur_vectors: bool = True,
-    sort_eig_vals: bool = False,
-    select_callable: Callable[..., Any] | None = None,
-) -> list[Any]:
-    """Schur decomposition, x = Q T Qᴴ with unitary Q and upper triangular T.
-
-    For real matrices T has a block of two rows for each pair of conjugate eigenvalues.
-
-    Args:
-        x: matrices of shape [..., n, n].
-        compute_schur_vectors: return Q too.
-        sort_eig_vals: put the eigenvalues that `select_callable` accepts first.
-        select_callable: a function of a complex number that returns a boolean.
-
-    Returns:
-        `[t, q]`, or `[t]`.
-
-    Raises:
-        TypeError: `x` has fewer than two axes or an integer type.
-        ValueError: the matrices are not square, or there is nothing to sort by.
-
-    Example:
-        >>> import namoo.numpy as jnp
-        >>> t, q = schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))
-        >>> t
-        Array([[1., 2.],
-               [0., 3.]], dtype=float32)
-    """
-    if sort_eig_vals and select_callable is None:
-        raise ValueError(
-            "schur: sort_eig_vals needs select_callable, a function that tells which eigenvalues "
-            "come first: select_callable=lambda w: w.real < 0."
-        )
-    return schur_p.bind(
-        x,
-        compute_schur_vectors=bool(compute_schur_vectors),
-        sort_eig_vals=bool(sort_eig_vals),
-        select_callable=select_callable,
-    )
-
-
-class Hessenberg(MatrixPrimitive):
-    """A = Q H Qᴴ with zeros below the first subdiagonal of H."""
-
-    name = "hessenberg"
-    multiple_results = True
-
-    def results(self, a):
-        n = check_square(self.name, a.shape)
-        return [a, a.update(shape=(max(0, n - 1),))]
-
-    def compute(self, a):
-        if a.shape[0] < 2:
-            return [a, np.empty(0, a.dtype)]
-        packed, taus, _ = lapack("gehrd", a.dtype)(a, lwork=32 * a.shape[0])
-        return [packed, taus]
-
-    @in_single
-    def stablehlo(self, hlo, a):
-        n, taus = a.shape[-1], ((*a.shape[:-2], max(0, a.shape[-1] - 1)), a.dtype)
-        if n < 2:
-            return [a, hlo.constant(0, *reversed(taus))]
-        return hlo.lapack("gehrd", a, result=[a, taus], low=1, high=n)
-
-
-hessenberg_p = Hessenberg()
-
-
-def hessenberg(a: Any) -> list[Any]:
-    """Reduction to Hessenberg form by Householder reflectors, a = Q H Qᴴ.
-
-    Args:
-        a: matrices of shape [..., n, n].
-
-    Returns:
-        `[a, taus]`: H in the upper triangle and the first subdiagonal, the reflectors below; and
-        their factors, [..., n-1].
-
-    Raises:
-        TypeError: `a` has fewer than two axes or an integer type.
-        ValueError: the matrices are not square.
-    """
-    return hessenberg_p.bind(a)
-
-
-class Tridiagonal(MatrixPrimitive):
-    """A = Q T Qᴴ with tridiagonal T, for Hermitian A."""
-
-    name = "tridiagonal"
-    multiple_results = True
-
-    def results(self, a, *, lower):
-        n = check_square(self.name, a.shape)
-        if not n:
-            raise ValueError("The input to tridiagonal must not be empty, got shape (0, 0).")
-        real = real_dtype(a.dtype)
-        return [
-            a,
-            ShapedArray((n,), real),
-            ShapedArray((n - 1,), real),
-            a.update(shape=(n - 1,)),
-        ]
-
-    def compute(self, a, *, lower):
-        if a.shape[0] == 1:
-            empty = np.empty(0, a.dtype)
-            return [a.real, a[0].real, empty.real, empty]
-        name = "hetrd" if a.dtype.kind == "c" else "sytrd"
-        packed, d, e, taus, _ = lapack(name, a.dtype)(a, lower=lower, lwork=32 * a.shape[0])
-        return [packed, d, e, taus]
-
-    @in_single
-    def stablehlo(self, hlo, a, *, lower):
-        *batch, n = a.shape[:-1]
-        real = real_dtype(a.dtype)
-        kinds = [((*batch, n), real), ((*batch, n - 1), real), ((*batch, n - 1), a.dtype)]
-        name = "hetrd" if a.dtype.kind == "c" else "sytrd"
-        return hlo.lapack(name, a, result=[a, *kinds], uplo="L" if lower else "U")
-
-
-tridiagonal_p = Tridiagonal()
-
-
-def tridiagonal(a: Any, *, lower: bool = True) -> list[Any]:
-    """Reduction of Hermitian matrices to tridiagonal form, a = Q T Qᴴ.
-
-    Args:
-        a: matrices of shape [..., n, n].
-        lower: which triangle of `a` is read.
-
-    Returns:
-        `[a, d, e, taus]`: T and the reflectors that make Q; the diagonal of T, [..., n], and its
-        off-diagonal, [..., n-1], both real; the factors of the reflectors, [..., n-1].
-
-    Raises:
-        TypeError: `a` has fewer than two axes or an integer type.
-        ValueError: the matrices are empty or not square.
-    """
-    return tridiagonal_p.bind(a, lower=bool(lower))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Zero, is_linear, is_zero
-from namoo.primitives.arithmetic import nonzero
-from namoo.primitives.elementwise import add, div, eq, full_like, mul, neg, select, sqrt, sub
-from namoo.primitives.families import add_any, floating
+from namoo.primitives.elementwise import add, div, eq, full_like, mul, neg, select, sub
+from namoo.primitives.families import add_any
+from namoo.primitives.linalg import blocked
 from namoo.primitives.linalg.matrices import (
     MatrixPrimitive,
     along_columns,
@@ -26,6 +27,7 @@ from namoo.primitives.linalg.matrices import (
     lapack,
     matmul,
     mT,
+    only,
     symmetrize,
     take_rows,
     tril,
@@ -43,12 +45,24 @@ from namoo.primitives.shape import (
 )
 from namoo.primitives.slicing import pad
 
+LARGE = 768
+"""From this side on, a single matrix is factorised in blocks."""
+
 __all__ = [
-    "cholesky", "cholesky_p", "cholesky_update", "cholesky_update_p", "lu", "lu_p",
-    "lu_pivots_to_permutation", "lu_pivots_to_permutation_p", "symmetric_product",
-    "symmetric_product_p", "triangular_solve", "triangular_solve_p", "tridiagonal_solve",
+    "cholesky", "cholesky_p", "lu", "lu_p",
+    "lu_pivots_to_permutation", "lu_pivots_to_permutation_p",
+    "triangular_solve", "triangular_solve_p", "tridiagonal_solve",
     "tridiagonal_solve_p",
 ]  # fmt: skip
+
+
+SMALL = 32
+"""Up to this side, compiled programs compute the matrices of a stack as eager mode does."""
+
+
+def _is_small(batch: Sequence[int], *matrices: np.ndarray) -> bool:
+    """Whether these are stacks of small matrices, which are computed together."""
+    return math.prod(batch) > 1 and max(max(x.shape[-2:]) for x in matrices) <= SMALL
 
 
 class TriangularSolve(MatrixPrimitive):
@@ -70,16 +84,43 @@ class TriangularSolve(MatrixPrimitive):
     def compute(self, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
         if conjugate_a and not transpose_a:
             a, conjugate_a = np.conj(a), False
-        batch, n = a.shape[:-2], a.shape[-1]
+        batch = a.shape[:-2]
         flags = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
-        if math.prod(batch) > n or not has_scipy():
+        if _is_small(batch, a, b) or not has_scipy():
             return [_substitute(a, b, *flags)]
         if not batch:
-            return [_trsm(a, b, *flags)]
+            return [one_triangular_solve(a, b, *flags)]
         out = np.empty(b.shape, b.dtype)
         for index in np.ndindex(batch):
-            out[index] = _trsm(a[index], b[index], *flags)
+            out[index] = one_triangular_solve(a[index], b[index], *flags)
         return [out]
+
+    def by_lapack(self, emit, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+        # BLAS reads matrices as their transposes, so that X is on the other side.
+        if conjugate_a and not transpose_a:
+            (a,) = emit.apply(lambda a: [conjugate(a)], a)
+        letters = [
+            "R" if left_side else "L",
+            "U" if lower else "L",
+            "N" if not transpose_a else "C" if conjugate_a else "T",
+            "U" if unit_diagonal else "N",
+        ]
+        n, many = a.shape[-1], b.shape[-1 if left_side else -2]
+        parts = math.gcd(many, 16) if len(a.shape) == 2 and many * n >= LARGE**2 // 4 else 1
+        if parts > 1:  # threads share the right sides
+            (b,) = emit.apply(lambda b: [blocked.in_parts(b, left_side, parts)], b)
+        m, k = b.shape[-2:]
+        x, _ = emit.lapack(
+            "trsm",
+            a,
+            b,
+            result=[((m, k), b.dtype)],
+            arguments=[*letters, k, m, 1.0, ("in", 0), n, ("out", 0), k],
+            copies={1: 0},
+            cost=n * m * k,
+            fixed=[0] if parts > 1 else [],
+        )
+        return emit.apply(lambda x: [blocked.joined(x, left_side)], x) if parts > 1 else [x]
 
     @in_single
     def stablehlo(self, hlo, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
@@ -141,7 +182,7 @@ class TriangularSolve(MatrixPrimitive):
         return reshape(self.bind(a, reshape(joined, merged), **params), shape), place
 
 
-def _trsm(a, b, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
+def one_triangular_solve(a, b, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
     """One triangular solve with BLAS, which reads C-ordered matrices as their transposes."""
     trans = 0 if not transpose_a else 2 if conjugate_a else 1
     return blas("trsm", b.dtype)(
@@ -239,6 +280,23 @@ class Cholesky(MatrixPrimitive):
     def failed(self, aval):
         return np.tril(super().failed(aval))
 
+    def by_lapack(self, emit, a):
+        n = a.shape[-1]
+        if n >= LARGE and len(a.shape) == 2:
+            return emit.apply(
+                lambda a: [blocked.cholesky_by_columns(a, self.bind, triangular_solve)], a
+            )
+        # The lower triangle is the upper one of the transpose, as which LAPACK reads it.
+        factor, info = emit.lapack(
+            "potrf",
+            a,
+            result=[((n, n), a.dtype)],
+            arguments=["U", n, ("out", 0), n, ("out", 1)],
+            copies={0: 0},
+            cost=n**3 // 3,
+        )
+        return emit.apply(lambda factor, info: [tril(*only(info, factor))], factor, info)
+
     @in_single
     def stablehlo(self, hlo, a):
         if hlo.platform == "cpu":
@@ -300,7 +358,7 @@ class LU(MatrixPrimitive):
 
     def compute(self, a):
         *batch, m, n = a.shape
-        if math.prod(batch) > 8 * m or not has_scipy():
+        if _is_small(batch, a) or not has_scipy():
             return _factorise_together(a)
         factors = np.empty(a.shape, a.dtype)
         pivots = np.empty((*batch, min(m, n)), np.int32)
@@ -309,6 +367,26 @@ class LU(MatrixPrimitive):
             for index in np.ndindex(*batch):
                 factors[index], pivots[index], _ = factorise(a[index])
         return [factors, pivots, _permutation(pivots, m)]
+
+    def by_lapack(self, emit, a):
+        m, n = a.shape[-2:]
+        if m >= n >= LARGE and len(a.shape) == 2:
+            return emit.apply(lambda a: blocked.lu_by_halves(a, self.bind, triangular_solve), a)
+        (columns,) = emit.apply(lambda a: [mT(a)], a)
+        factors, pivots, _ = emit.lapack(
+            "getrf",
+            columns,
+            result=[((n, m), a.dtype), ((min(m, n),), np.int32)],
+            arguments=[m, n, ("out", 0), m, ("out", 1), ("out", 2)],
+            copies={0: 0},
+            cost=m * n * min(m, n),
+        )
+
+        def finish(factors, pivots):
+            pivots = sub(pivots, full_like(pivots, 1))  # LAPACK counts from 1
+            return [mT(factors), pivots, lu_pivots_to_permutation(pivots, m)]
+
+        return emit.apply(finish, factors, pivots)
 
     @in_single
     def stablehlo(self, hlo, a):
@@ -589,152 +667,3 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
         Array([1., 2., 3.], dtype=float32)
     """
     return tridiagonal_solve_p.bind(dl, d, du, b, perturb_singular=bool(perturb_singular))
-
-
-class SymmetricProduct(MatrixPrimitive):
-    """α A Aᵀ + β C"""
-
-    name = "symmetric_product"
-    ranks = (2, 2)
-    dtypes = floating
-    stacks = True
-
-    def results(self, a, c, *, alpha, beta):
-        m = a.shape[0]
-        if c.shape != (m, m):
-            raise ValueError(
-                "symmetric_product expects matrices of shapes (m, n) and (m, m), got "
-                f"{a.shape} and {c.shape}."
-            )
-        return [c]
-
-    def compute(self, a, c, *, alpha, beta):
-        alpha, beta = a.dtype.type(alpha), a.dtype.type(beta)
-        return [alpha * (a @ np.swapaxes(a, -1, -2)) + beta * c]
-
-    @in_single
-    def stablehlo(self, hlo, a, c, *, alpha, beta):
-        def product(a, c):
-            square = matmul(a, mT(a))
-            return [add(mul(full_like(c, alpha), square), mul(full_like(c, beta), c))]
-
-        return hlo.apply(product, a, c)
-
-    def jvp(self, primals, tangents, *, alpha, beta):
-        (a, c), (da, dc) = primals, tangents
-        out = self.bind(a, c, alpha=alpha, beta=beta)
-        total: Any = Zero.of(out)
-        if not is_zero(da):
-            half = matmul(da, mT(a))
-            total = mul(full_like(half, alpha), add(half, mT(half)))
-        if not is_zero(dc):
-            total = add_any(total, mul(full_like(dc, beta), dc))
-        return out, total
-
-
-symmetric_product_p = SymmetricProduct()
-
-
-def symmetric_product(
-    a_matrix: Any,
-    c_matrix: Any,
-    *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
-    symmetrize_output: bool = False,
-) -> Any:
-    """α A Aᵀ + β C, for a symmetric matrix C.
-
-    Args:
-        a_matrix: matrices of shape [..., m, n].
-        c_matrix: matrices of shape [..., m, m].
-        alpha: the factor α.
-        beta: the factor β.
-        symmetrize_output: copy the lower triangle of the result to the upper one.
-
-    Raises:
-        ValueError: the shapes do not fit together.
-
-    Example:
-        >>> import namoo.numpy as jnp
-        >>> symmetric_product(jnp.array([[1.0], [2.0]]), jnp.eye(2), beta=1.0)
-        Array([[2., 2.],
-               [2., 5.]], dtype=float32)
-    """
-    out = symmetric_product_p.bind(a_matrix, c_matrix, alpha=float(alpha), beta=float(beta))
-    return add(tril(out), mT(tril(out, -1))) if symmetrize_output else out
-
-
-class CholeskyUpdate(MatrixPrimitive):
-    """The upper triangular factor of RᵀR + w wᵀ."""
-
-    name = "cholesky_update"
-    ranks = (2, 1)
-    dtypes = floating
-    stacks = True
-
-    def results(self, r, w):
-        if r.shape != (*w.shape, *w.shape):
-            raise ValueError(
-                "cholesky_update takes a square matrix and a vector of the same size, got shapes "
-                f"{r.shape} and {w.shape}."
-            )
-        return [r]
-
-    def compute(self, r, w):
-        # One rotation for each row eliminates an element of w.
-        r, w = np.array(r), np.array(w)
-        for k in range(w.shape[-1]):
-            length = np.hypot(r[..., k, k], w[..., k])
-            length = np.where(length == 0, 1, length).astype(r.dtype)
-            c, s = (r[..., k, k] / length)[..., None], (w[..., k] / length)[..., None]
-            row = r[..., k, :]
-            r[..., k, :], w = c * row + s * w, c * w - s * row
-        return [r]
-
-    @in_single
-    def stablehlo(self, hlo, r, w):
-        *batch, n = w.shape
-        zeros = [hlo.constant(0, np.int32)] * len(batch)
-        zero, count = hlo.constant(0, np.int32), hlo.constant(n, np.int32)
-
-        def rotate(k, r, w):
-            row = hlo.reshape(hlo.dynamic_slice(r, [*zeros, k, zero], (*batch, 1, n)), w.shape)
-            ends = [hlo.dynamic_slice(v, [*zeros, k], (*batch, 1)) for v in (row, w)]
-            ends = [hlo.broadcast(v, w.shape, range(w.ndim)) for v in ends]
-            row, w = hlo.apply(_rotated, row, w, *ends)
-            r = hlo.dynamic_update_slice(r, hlo.reshape(row, (*batch, 1, n)), [*zeros, k, zero])
-            return hlo.combine("add", k, hlo.constant(1, np.int32)), r, w
-
-        loop = hlo.while_loop([zero, r, w], lambda k, *_: hlo.compare(k, count, "LT"), rotate)
-        return [loop[1]]
-
-
-def _rotated(row: Any, w: Any, x: Any, y: Any) -> list[Any]:
-    """A row and w, turned so that the element y of w goes into the element x of the row."""
-    length = nonzero(sqrt(add(mul(x, x), mul(y, y))))
-    c, s = div(x, length), div(y, length)
-    return [add(mul(c, row), mul(s, w)), sub(mul(c, w), mul(s, row))]
-
-
-cholesky_update_p = CholeskyUpdate()
-
-
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
-    """The Cholesky factor R' of A + w wᵀ, given the upper triangular R with A = RᵀR.
-
-    Raises:
-        TypeError: `r_matrix` is not one matrix; use vmap for several.
-        ValueError: the shapes do not fit together.
-
-    Example:
-        >>> import namoo.numpy as jnp
-        >>> cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
-        Array([[5.]], dtype=float32)
-    """
-    if len(shape_of(r_matrix)) != 2:
-        raise TypeError(
-            "Input 0 to cholesky_update must have a rank of exactly 2, but got "
-            f"shape={shape_of(r_matrix)}: use vmap for several matrices."
-        )
-    return cholesky_update_p.bind(r_matrix, w_vector)

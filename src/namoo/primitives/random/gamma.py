@@ -41,7 +41,7 @@ from namoo.primitives.elementwise import (
 )
 from namoo.primitives.random.generators import Generator, float_form, unit_floats
 from namoo.primitives.random.hashing import HASHED, Streamed
-from namoo.primitives.random.prng import check_keys, use
+from namoo.primitives.random.prng import check_keys, drawn_by, use
 from namoo.primitives.shape import (
     broadcast,
     broadcast_to,
@@ -101,6 +101,9 @@ class RandomGamma(Primitive):
             for x, d in zip(xs, dims, strict=True)
         )
         return self.bind(keys, alpha, log_space=log_space), 0
+
+    def native(self, emit, keys, alpha, *, log_space):
+        return emit.gamma(keys, alpha, drawn_by(emit, keys), log_space)
 
     def stablehlo(self, hlo, keys, alpha, *, log_space):
         generator = HASHED[hlo.inputs[0].dtype.impl]

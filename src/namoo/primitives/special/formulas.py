@@ -94,6 +94,11 @@ exp, log, log1p, sqrt = map(as_function, (ew.exp, ew.log, ew.log1p, ew.sqrt))
 size, square, rounded = map(as_function, (ew.abs, ew.square, ew.round))
 
 
+def power(x: Number, y: Number) -> Number:
+    """xʸ"""
+    return Number(ew.pow(x.x, y.x))
+
+
 def program(compute: Callable[..., Any]) -> Callable[..., Any]:
     """A rule for XLA from `compute(hlo, *values)`, on float64 values of one shape."""
 

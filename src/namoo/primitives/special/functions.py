@@ -72,6 +72,17 @@ def no_derivative(name: str, argument: str, error: type[Exception], advice: str)
     return rule
 
 
+def program(name: str) -> Rule:
+    """Make a rule from a program of `special.programs`, for the engines that compile."""
+
+    def rule(hlo, *operands):
+        from namoo.primitives.special import programs
+
+        return getattr(programs, name)(hlo, *operands)
+
+    return rule
+
+
 def _corrected(name: str, formula: str) -> Rule:
     """Make a rule from an operation that XLA has, and a formula that corrects its results."""
 
@@ -215,6 +226,7 @@ zeta_p = Elementwise(
     ],
     dtypes=floating,
     stablehlo=_corrected("chlo.zeta", "zeta_limits"),
+    formula=program("zeta"),
 )
 polygamma_p = Elementwise(
     "polygamma",
@@ -225,6 +237,7 @@ polygamma_p = Elementwise(
     ],
     dtypes=floating,
     stablehlo=_corrected("chlo.polygamma", "polygamma_limits"),
+    formula=program("polygamma"),
 )
 
 

@@ -26,11 +26,11 @@ from namoo.primitives.elementwise import (
 from namoo.primitives.families import Elementwise, floating, operands, unary
 from namoo.primitives.shape import broadcast_to, shape_of
 from namoo.primitives.special.functions import (
-    Rule,
     digamma,
     in_dtype,
     lgamma,
     no_derivative,
+    program,
 )
 
 __all__ = [
@@ -52,17 +52,6 @@ def scipy() -> Any:
     return scipy.special
 
 
-def program(name: str) -> Rule:
-    """Make a rule from a program of `special.programs`, which only XLA needs."""
-
-    def rule(hlo, *operands):
-        from namoo.primitives.special import programs
-
-        return getattr(programs, name)(hlo, *operands)
-
-    return rule
-
-
 def _gamma_density(a, x):
     """x^(a-1) e⁻ˣ / Γ(a)"""
     power = mul(sub(a, full_like(a, 1)), log(x))
@@ -77,7 +66,7 @@ igamma_p = Elementwise(
         lambda t, o, a, x: mul(t, _gamma_density(a, x)),
     ],
     dtypes=floating,
-    stablehlo=program("igamma"),
+    formula=program("igamma"),
 )
 igammac_p = Elementwise(
     "igammac",
@@ -87,7 +76,7 @@ igammac_p = Elementwise(
         lambda t, o, a, x: neg(mul(t, _gamma_density(a, x))),
     ],
     dtypes=floating,
-    stablehlo=program("igammac"),
+    formula=program("igammac"),
 )
 
 
@@ -206,7 +195,7 @@ igamma_grad_a_p = Elementwise(
         lambda t, o, a, x: mul(t, mul(_gamma_density(a, x), sub(log(x), digamma(a)))),
     ],
     dtypes=floating,
-    stablehlo=program("igamma_grad_a"),
+    formula=program("igamma_grad_a"),
 )
 
 
@@ -234,7 +223,7 @@ random_gamma_grad_p = Elementwise(
         _random_gamma_slope,
     ],
     dtypes=floating,
-    stablehlo=program("random_gamma_grad"),
+    formula=program("random_gamma_grad"),
 )
 
 
@@ -267,7 +256,7 @@ regularized_incomplete_beta_p = Elementwise(
         lambda t, o, a, b, x: mul(t, _beta_density(a, b, x)),
     ],
     dtypes=floating,
-    stablehlo=program("betainc"),
+    formula=program("betainc"),
 )
 
 
@@ -290,7 +279,7 @@ bessel_i0e_p = unary(
     in_dtype(lambda x: scipy().i0e(x)),
     jvp=lambda t, y, x: mul(t, sub(bessel_i1e(x), mul(sign(x), y))),
     dtypes=floating,
-    stablehlo=program("bessel_i0e"),
+    formula=program("bessel_i0e"),
 )
 
 
@@ -309,6 +298,7 @@ bessel_i1e_p = unary(
     jvp=_bessel_i1e_tangent,
     dtypes=floating,
     stablehlo="chlo.bessel_i1e",
+    formula=program("bessel_i1e"),
 )
 
 

@@ -99,7 +99,7 @@ erfcx_p = unary(
     in_dtype(lambda x: scipy().erfcx(x)),
     jvp=_erfcx_tangent,
     dtypes=floating,
-    stablehlo=program("erfcx"),
+    formula=program("erfcx"),
 )
 wofz_p = unary(
     "wofz",
@@ -149,14 +149,14 @@ log_ndtr_p = unary(
         mul(t, _of(x, np.sqrt(2 / np.pi))), erfcx(mul(x, _of(x, -np.sqrt(0.5))))
     ),
     dtypes=floating,
-    stablehlo=program("log_ndtr"),
+    formula=program("log_ndtr"),
 )
 ndtri_p = unary(
     "ndtri",
     in_dtype(lambda p: scipy().ndtri(p)),
     jvp=lambda t, y, p: mul(t, mul(_of(p, np.sqrt(2 * np.pi)), exp(mul(_of(p, 0.5), square(y))))),
     dtypes=floating,
-    stablehlo=program("ndtri"),
+    formula=program("ndtri"),
 )
 
 
@@ -477,7 +477,7 @@ betaln_p = binary(
         lambda t, o, a, b: mul(t, sub(digamma(b), digamma(add(a, b)))),
     ],
     dtypes=floating,
-    stablehlo=program("betaln"),
+    formula=program("betaln"),
 )
 poch_p = binary(
     "poch",

@@ -14,6 +14,7 @@ from namoo.primitives.special.formulas import (
     formula,
     log,
     log1p,
+    power,
     program,
     repeat,
     rounded,
@@ -374,3 +375,141 @@ def _ndtri(p):
 
 
 ndtri = program(formula(_ndtri))
+
+
+# The same series of exp(-x) I₁(x) / x, and of √x times exp(-x) I₁(x).
+_NEAR_1 = (
+    0.12629359322181682,
+    -0.17641651835783403,
+    0.10264365868984708,
+    -0.052945981208094954,
+    0.024726449030626468,
+    -0.010564084894626149,
+    0.004156422944312832,
+    -0.001513572450631191,
+    0.0005122859561684905,
+    -0.0001617608158257912,
+    4.7815651075352454e-05,
+    -1.3273163655881015e-05,
+    3.4702513079473874e-06,
+    -8.568720262908025e-07,
+    2.003294751468054e-07,
+    -4.445059105931941e-08,
+    9.38153708258098e-09,
+    -1.8872494186816445e-09,
+    3.6255861764872095e-10,
+    -6.66345063244528e-11,
+    1.1735744404722625e-11,
+    -1.983529296233391e-12,
+    3.2183188685715044e-13,
+    -4.9869382816806805e-14,
+    6.9639634560761836e-15,
+)
+_FAR_1 = (
+    0.38928811750914,
+    -0.009761097491361469,
+    -0.00011058893876270949,
+    -3.882564808897503e-06,
+    -2.512236238956162e-07,
+    -2.63146884611816e-08,
+    -3.835380474120703e-09,
+    -5.589743359537793e-10,
+    -1.8975177396430144e-11,
+    3.252604276772023e-11,
+    1.4125438473221329e-11,
+    2.035620643241558e-12,
+    -7.203332580624428e-13,
+    -4.0833591652000434e-13,
+    -2.152187892921507e-14,
+    4.273330660524792e-14,
+    9.589037383058759e-15,
+    -3.79840192221292e-15,
+    -2.650574148347824e-15,
+    3.5979449872111557e-16,
+    -2.7549978759216847e-16,
+    -2.6727591333568582e-17,
+    -5.859510407743882e-16,
+    2.05596856412066e-17,
+    -3.8446612149056345e-16,
+    1.3363795666784291e-17,
+    -4.574530055168469e-16,
+)
+
+
+def _bessel_i1e(x):
+    z = size(x)
+    far = where(z <= 8, 8.0, z)
+    near = x * _chebyshev(_NEAR_1, where(z <= 8, z, 8.0) / 4 - 1)
+    tail = _chebyshev(_FAR_1, 16 / far - 1) / sqrt(far)
+    return where(z <= 8, near, where(x < 0, -tail, tail))
+
+
+bessel_i1e = program(formula(_bessel_i1e))
+
+_FARTHEST = 1e7
+"""Below minus this number, zeta is not computed: its sum has as many terms."""
+# (2j)! / B₂ⱼ for j = 1, 2, …, the divisors in Euler's and Maclaurin's formula.
+_BERNOULLI = (
+    12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1892437580.3183791606, 74724249600.0,
+    -2950130727918.1642244, 1.1646782814350067249e14, -4.5979787224074726105e15,
+    1.8152105401943546773e17, -7.1661652561756670113e18,
+)  # fmt: skip
+
+
+def _zeta_step(n, x, q, a, total):
+    """One more term, until there are nine and the last is beyond 9."""
+    a = a + 1
+    return (n < 9) | (a <= 9), a, total + power(a, -x)
+
+
+def _zeta(hlo: Any, x: Any, q: Any) -> Any:
+    def begin(x, q):
+        x, q = Number(x), Number(q)
+        good = (x > 1) & x.finite & q.finite & (q > -_FARTHEST)
+        x, q = where(good, x, 2.0), where(good, q, 1.0)
+        return [x.x, q.x, q.x, power(q, -x).x]
+
+    def finish(x0, q0, x, q, a, total):
+        term = power(a, -x)
+        total = total + term * a / (x - 1) - 0.5 * term
+        factor = x
+        for j, divisor in enumerate(_BERNOULLI):
+            term = term / a
+            total = total + factor * term / divisor
+            term = term / a
+            factor = factor * (x + (2 * j + 1)) * (x + (2 * j + 2))
+        whole, whole_x = rounded(q0).equals(q0), rounded(x0).equals(x0)
+        half = x0 * 0.5
+        even = rounded(half).equals(half)
+        out = where((x0 > 1) & x0.finite & q0.finite & (q0 > -_FARTHEST), total, np.nan)
+        limit = where(q0.equals(1), 1.0, where(q0 < 1, q0 * 0 + np.inf, np.nan))
+        out = where(x0.equals(np.inf), limit, out)
+        out = where(q0.equals(np.inf) & (x0 > 1), 0.0, out)
+        out = where((q0 < 0) & ~whole_x, np.nan, out)  # a complex number
+        out = where((q0 <= 0) & whole, where(even, x0 * 0 + np.inf, np.nan), out)
+        return where(x0.equals(1), np.inf, where(x0 < 1, np.nan, out))
+
+    x1, q1, *state = hlo.apply(begin, x, q)
+    return formula(finish)(hlo, x, q, x1, q1, *repeat(hlo, _zeta_step, [x1, q1], state))
+
+
+zeta = program(_zeta)
+
+
+def _polygamma(hlo: Any, m: Any, x: Any) -> Any:
+    def order(m):
+        return where((m >= 1) & rounded(m).equals(m), m, 1.0)
+
+    def finish(m, x, series):
+        n = order(m)
+        half = n * 0.5
+        sign = where(rounded(half).equals(half), -1.0, n * 0 + 1)
+        out = sign * exp(lgamma(n + 1)) * series
+        out = where(m.equals(0), digamma(x), out)
+        return where((m >= 0) & rounded(m).equals(m), out, np.nan)
+
+    series = _zeta(hlo, formula(lambda m: order(m) + 1)(hlo, m), x)
+    return formula(finish)(hlo, m, x, series)
+
+
+polygamma = program(_polygamma)

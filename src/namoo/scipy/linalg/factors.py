@@ -14,7 +14,7 @@ from namoo.core.array import Array
 from namoo.lax.linalg import qdwh
 from namoo.numpy import linalg
 from namoo.primitives.linalg import qr as householder
-from namoo.primitives.linalg import spectral
+from namoo.primitives.linalg import similar_forms, spectral
 from namoo.primitives.linalg import systems as primitive
 from namoo.primitives.linalg.matrices import adjoint, check_square, matmul, mT, symmetrize
 from namoo.scipy.linalg.arguments import inexact, on_stacks
@@ -284,7 +284,7 @@ def schur(a: Any, output: str = "real") -> list[Array]:
     if output == "complex":
         a = jnp.asarray(a)
         a = a.astype(dtypes.to_complex_dtype(a.dtype))
-    return spectral.schur(a)
+    return similar_forms.schur(a)
 
 
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
@@ -383,7 +383,7 @@ def hessenberg(
     n = a.shape[-1] if a.ndim else 0
     if a.ndim > 1 and n == 0:
         return (jnp.zeros_like(a), jnp.zeros_like(a)) if calc_q else jnp.zeros_like(a)
-    packed, taus = spectral.hessenberg(a)
+    packed, taus = similar_forms.hessenberg(a)
     h = jnp.triu(packed, -1)
     if not calc_q:
         return h

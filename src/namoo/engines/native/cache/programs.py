@@ -25,7 +25,7 @@ from namoo.engines import disk_cache
 from namoo.engines.native.cache import fingerprint
 from namoo.engines.native.link import code as link
 
-FORMAT = 3
+FORMAT = 4
 
 
 class Compiled:
@@ -36,12 +36,15 @@ class Compiled:
         arena: bytes of its arena.
         kernels: how many functions it has.
         host: numbers of the equations that Python evaluates.
+        around: for each of them None, or the loops around a check; see `Module`.
         loops: numbers of the equations whose loops a signal can stop; None if it has no number.
         consts: numbers of the constants.
         in_place: pairs of an input and a result that may share memory.
     """
 
-    __slots__ = ("__weakref__", "arena", "code", "consts", "host", "in_place", "kernels", "loops")
+    __slots__ = (
+        "__weakref__", "arena", "around", "code", "consts", "host", "in_place", "kernels", "loops",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class Compiled:
         arena: int,
         kernels: int,
         host: Sequence[int] = (),
+        around: Sequence[list[str] | None] = (),
         loops: Sequence[int | None] = (),
         consts: Sequence[int] = (),
         in_place: Sequence[tuple[int, int]] = (),
@@ -57,6 +61,7 @@ class Compiled:
         self.arena = arena
         self.kernels = kernels
         self.host = host
+        self.around = around
         self.loops = loops
         self.consts = consts
         self.in_place = in_place
@@ -118,7 +123,7 @@ def keep(
     compiled.consts = [numbers[id(array)] for array in consts]
     name = _name(mark)
     _alive[name] = compiled
-    keys = ("arena", "kernels", "host", "loops", "consts", "in_place")
+    keys = ("arena", "kernels", "host", "around", "loops", "consts", "in_place")
     words = {key: getattr(compiled, key) for key in keys}
     disk_cache.save(name, repr({"code": compiled.code.name, **words}).encode())
 

@@ -141,16 +141,23 @@ class Driver:
         with self.f.branch(self.f.emit_here("i1", 0, apart)):
             self.copy(target, source, size)
 
-    def host_call(self, eqn: JaxprEqn, operands, results) -> None:
-        """Emit the call that lets Python evaluate an equation."""
+    def host_call(self, eqn: JaxprEqn, operands, results, failed: bool = False) -> None:
+        """Emit the call that lets Python evaluate an equation.
+
+        An equation that `failed` only runs to raise an error, and gets the iterations of loops.
+        """
         f = self.f
         number = len(self.module.host)
         self.module.host.append(eqn)
+        self.module.around.append([name for name, _ in self.iterations] if failed else None)
         # The last pointer is null until Python has finished: a signal handler may raise before or
         # after the function that Python calls.
-        table = self.table([*(p for _, p in (*operands, *results)), Value("null", "ptr")])
+        pointers = [p for _, p in (*operands, *results)]
+        if failed:
+            pointers.append(self.stored_iterations())
+        table = self.table([*pointers, Value("null", "ptr")])
         f.line(f"  call void {self.host.name}(i64 {number}, ptr {table.name})")
-        last = f.offset(table, len(operands) + len(results), "ptr")
+        last = f.offset(table, len(pointers), "ptr")
         done = f.emit_here("ptr", 0, f"load ptr, ptr {last.name}, align 8")
         self.check(f.emit_here("i1", 0, f"icmp eq ptr {done.name}, null"))
 

@@ -32,6 +32,7 @@ class Module:
         globals: constants in memory, by name.
         lists: constants that only the other functions read.
         host: equations that Python evaluates.
+        around: for each of them None; or the loops around it, if it only runs to raise an error.
         loops: equations whose loops a signal can stop; loop i then returns i + 2.
     """
 
@@ -42,6 +43,7 @@ class Module:
     globals: dict[str, str] = field(default_factory=dict)
     lists: list[str] = field(default_factory=list)
     host: list[JaxprEqn] = field(default_factory=list)
+    around: list[list[str] | None] = field(default_factory=list)
     loops: list[JaxprEqn | None] = field(default_factory=list)
 
     def kernel(self, key: Any, emit: Callable[[str], Kernel]) -> Kernel:

@@ -27,7 +27,9 @@ import numpy as np
 
 from namoo.analysis.dead_code import needed
 from namoo.core.array import to_numpy
+from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from namoo.engines import base
 from namoo.engines.native.graph.node import (
     COMPUTE,
     INPUT,
@@ -241,6 +243,12 @@ class GraphBuilder:
     def inline(self, closed: ClosedJaxpr, operands: Sequence[Node]) -> list[Node]:
         """Inline a program; return its results."""
         return self.program(closed.jaxpr, closed.consts, operands)
+
+    def apply(self, function: Callable[..., Any], *operands: Node) -> list[Node]:
+        """The results of a function of arrays, traced; for rules in terms of primitives."""
+        avals = [ShapedArray(x.shape, x.dtype) for x in operands]
+        jaxpr, consts = base.stage(function, avals, "apply", None)
+        return self.program(jaxpr, consts, operands)
 
     def program(self, jaxpr: Jaxpr, consts: Sequence[Any], operands: Sequence[Node]) -> list[Node]:
         """The results of a program on operands."""

@@ -125,6 +125,10 @@ class Step:
         """
         return None
 
+    def small(self) -> bool:
+        """Return whether the step runs in registers, inside a loop that does."""
+        return False
+
     def operations(self, operands: Sequence[Node]) -> int:
         """About how many operations the step takes."""
         return sum(x.size for x in operands)

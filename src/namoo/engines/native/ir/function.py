@@ -267,6 +267,36 @@ class Function:
         self.line(f"  br i1 {condition.name}, label %P{number}, label %X{number}")
         self.start_block(f"P{number}")
 
+    @contextmanager
+    def repeat_while_any(self, first: Sequence[Value]):
+        """A loop that runs while its first value, a condition, holds in some lane.
+
+        The block gets a list of the values of an iteration, and a function that takes those of the
+        next one. After the loop, the list has the last values.
+        """
+        outer, lanes = self.depth, max(value.lanes for value in first)
+        if lanes:
+            first = [self.splat(value, lanes) for value in first]
+        with self.repeat() as number:
+            state = [self.carry(value) for value in first]
+            phis = [*state]
+            self.proceed_while(number, self.any(phis[0]))
+
+            def carry(values: Sequence[Value]) -> None:
+                for phi, value in zip(phis, values, strict=True):
+                    self.carried(phi, self.splat(value, lanes) if lanes else value)
+
+            yield state, carry
+        state[:] = [Value(phi.name, phi.elem, phi.lanes, outer) for phi in phis]
+
+    def any(self, condition: Value) -> Value:
+        """Whether a condition holds in some lane."""
+        if not condition.lanes:
+            return condition
+        name = f"llvm.vector.reduce.or.{suffix('i1', condition.lanes)}"
+        self.declarations[name] = f"declare i1 @{name}({condition.type})"
+        return self.emit("i1", 0, f"call i1 @{name}({condition!r})", (condition,))
+
     def leave_if(self, condition: Value, label: str) -> None:
         """Jump to a block at the function's end."""
         number = self.counter = self.counter + 1

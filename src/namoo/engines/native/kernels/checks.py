@@ -1,9 +1,12 @@
-"""The conditions of `config.strict`, checked in native code.
+"""Conditions that native code checks: those of `config.strict`, and those of `namoo.check`.
 
-A condition becomes two nodes: an ordinary reduction that finds the first element which violates it,
-and a step that tests the result. If there is such an element, the step stores the iteration numbers
-of the enclosing loops and calls the host, where `Failure` raises the exception. Without `strict`
-none of this is emitted.
+A condition of `strict` becomes two nodes: an ordinary reduction that finds the first element which
+violates it, and a step that tests the result. If there is such an element, the step stores the
+iteration numbers of the enclosing loops and calls the host, where `Failure` raises the exception.
+Without `strict` none of this is emitted.
+
+A condition of `namoo.check` is reduced to one boolean. If it is false, the host evaluates the
+equation, which raises the user's exception.
 """
 
 from __future__ import annotations
@@ -18,9 +21,10 @@ from namoo.analysis.checks import Guard, Overflow, check_operands, located
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import JaxprEqn, Var
 from namoo.core.primitive import Primitive
-from namoo.engines.native.graph.node import INPUT, HostCall, Node, Step
+from namoo.engines.native.graph.node import HostCall, Node, Step
 from namoo.engines.native.ir.function import constant
-from namoo.engines.native.ir.index import Index, ravel
+from namoo.engines.native.ir.index import Index, ravel, unravel
+from namoo.engines.native.kernels.element_codegen import on_stack
 from namoo.engines.native.kernels.indexing import constant_of
 
 if TYPE_CHECKING:
@@ -30,21 +34,18 @@ if TYPE_CHECKING:
 class Failure(Primitive):
     """Raises the error of a condition that an element violates.
 
-    Its operands are the number of the element, the operands of the checked equation, and the
-    iteration numbers of the loops around it, the outermost first.
+    Its operands are the number of the element and the operands of the checked equation.
     """
 
     name, multiple_results = "failure", True
 
-    def __init__(self, eqn: JaxprEqn, guard: Guard | Overflow, loops: Sequence[str]):
-        self.eqn, self.guard, self.loops = eqn, guard, loops
+    def __init__(self, eqn: JaxprEqn, guard: Guard | Overflow):
+        self.eqn, self.guard = eqn, guard
 
-    def evaluate(self, first, *rest):
-        *operands, turns = rest
+    def evaluate(self, first, *operands):
         operands = _as_operands(self.guard, operands)
         error = self.guard.error(self.eqn.primitive.name, int(first), operands)
-        loops = [(name, int(turn)) for name, turn in zip(self.loops, turns, strict=True)]
-        raise located(error, self.eqn.source, loops[::-1])
+        raise located(error, self.eqn.source)
 
 
 class HostCheck(Primitive):
@@ -155,13 +156,55 @@ class Check(Step):
         self.eqn, self.guard, self.count = eqn, guard, count
 
     def emit(self, driver, operands, results, scratch):
-        f, loops = driver.f, [name for name, _ in driver.iterations]
+        f = driver.f
         first = f.emit_here("i64", 0, f"load i64, ptr {operands[0][1].name}, align 8")
         with f.branch(f.compare("ne", first, constant("i64", self.count))):
-            slot = Node(INPUT, (len(loops),), np.dtype(np.int64))
-            operands = [*operands, (slot, driver.stored_iterations())]
-            failure = Failure(self.eqn, self.guard, loops)
-            driver.host_call(_equation(failure, [n for n, _ in operands], self.eqn), operands, [])
+            failure = Failure(self.eqn, self.guard)
+            eqn = _equation(failure, [n for n, _ in operands], self.eqn)
+            driver.host_call(eqn, operands, [], failed=True)
+
+
+def require(emit: Emitter, operands: Sequence[Node]) -> list[Node]:
+    """Add the check of an equation whose first operand is a condition."""
+    condition = operands[0]
+    holds = emit.fold("and", condition, range(len(condition.shape)), True)
+    assert emit.eqn is not None
+    emit.call(Require(emit.eqn), [holds, *operands], [])
+    return []
+
+
+class Require(Step):
+    """Leave the program unless a condition holds: the first operand, which the others explain."""
+
+    def __init__(self, eqn: JaxprEqn):
+        self.eqn = eqn
+
+    def emit(self, driver, operands, results, scratch):
+        f = driver.f
+        byte = f.emit_here("u8", 0, f"load i8, ptr {operands[0][1].name}")
+        with f.branch(f.compare("eq", byte, constant("u8", 0))):
+            driver.host_call(self.eqn, operands[1:], [], failed=True)
+
+    def small(self) -> bool:
+        return True
+
+    def work(self) -> int:
+        return 1
+
+    def in_registers(self, driver, operands, outer, nodes):
+        f = driver.f
+        ((holds,), *values) = operands
+        places = [
+            outer.places[node] if array is None else on_stack(f, node.elem, node.shape)
+            for node, array in zip(nodes[1:], values, strict=True)
+        ]
+        with f.branch(f.not_(holds)):
+            for place, array in zip(places, values, strict=True):
+                for i, value in enumerate(array or ()):
+                    outer.store(place, unravel(Index.of(i), place.shape), value)
+            pointers = [(n, p.pointer) for n, p in zip(nodes[1:], places, strict=True)]
+            driver.host_call(self.eqn, pointers, [], failed=True)
+        return []
 
 
 def _equation(primitive: Primitive, operands: Sequence[Node], eqn: JaxprEqn) -> JaxprEqn:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from namoo.analysis.dead_code import has_checks
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
 from namoo.engines.native import tuning
 from namoo.engines.native.fuse.groups import fuse
@@ -31,8 +32,7 @@ from namoo.engines.native.graph.node import (
 from namoo.engines.native.graph.simplify import simplify
 from namoo.engines.native.ir.function import Function, Value, constant, storage
 from namoo.engines.native.ir.index import Index, ravel, unravel
-from namoo.engines.native.ir.types import part_of, parts
-from namoo.engines.native.kernels.element_codegen import Place, Writer
+from namoo.engines.native.kernels.element_codegen import Place, Writer, on_stack
 from namoo.engines.native.memory.arena import Plan, aligned, allocate
 from namoo.engines.native.verify import run_passes
 
@@ -54,7 +54,8 @@ class Body:
         given += inputs[len(given) :]
         emitter.graph.outputs = emitter.inline(closed, given)
         self.graph = emitter.graph
-        self.strict = emitter.strict
+        self.counted = emitter.strict or has_checks(closed.jaxpr)
+        """Whether errors inside name the iteration."""
         self.inputs = inputs
         self.consts = [parent.const(value) for _, value in emitter.graph.consts]
         """Constant arrays of the program: operands of the step."""
@@ -100,7 +101,7 @@ class Body:
             if not node.elem or node.size > tuning.REGISTER_ELEMENTS and not _is_view(node):
                 return tuning.REGISTER_WORK + 1
             if node.kind is CALL:
-                if not isinstance(node.data, ControlStep) or not node.data.small():
+                if not node.data.small():
                     return tuning.REGISTER_WORK + 1
                 total += node.data.work()
                 continue
@@ -149,7 +150,7 @@ class Registers(Writer):
     def _spilled(self, node: Node, array: list[Any]) -> Place:
         """Spill an array to the stack, so that elements at computed indices can be loaded."""
         f = self.f
-        place = _on_stack(f, node.elem, node.shape)
+        place = on_stack(f, node.elem, node.shape)
         key = (self, "spilled", node)
         known = f.levels[-1].memo.get(key)
         if known is not None:
@@ -186,15 +187,6 @@ class Registers(Writer):
                     continue
                 self.arrays[node] = self.array(node)
         return [self.array(node) for node in self.graph.outputs]
-
-
-def _on_stack(f: Function, elem: str, shape: tuple[int, ...]) -> Place:
-    """Memory on the stack."""
-    part = part_of(elem)
-    count = math.prod(shape) * parts(elem)
-    name = f.fresh()
-    f.line(f"  {name} = alloca [{max(count, 1)} x {storage(part)}], align 64", 0)
-    return Place(Value(name, "ptr"), elem, shape)
 
 
 def _map(fun, array: list[Any]) -> list[Any]:
@@ -323,7 +315,8 @@ class ScanStep(ControlStep):
                 step = f.mul(i, constant("i64", node.nbytes))
                 pointer = f.offset(place.pointer, step, "i8")
                 w.places[node] = Place(pointer, node.elem, node.shape)
-            outs = w.run()
+            with driver.iteration("scan", i):
+                outs = w.run()
             for (node, place), array in zip(self.stacked(), outs[self.n_carry :], strict=True):
                 step = f.mul(i, constant("i64", node.nbytes))
                 pointer = f.offset(place, step, "i8")
@@ -356,7 +349,8 @@ class ScanStep(ControlStep):
                     w.places[node] = Place(pointer, node.elem, node.shape)
                 else:
                     w.arrays[node] = array[i * node.size : (i + 1) * node.size]
-            outs = w.run()
+            with driver.iteration("scan", constant("i64", i)):
+                outs = w.run()
             carry, turns[i] = outs[: self.n_carry], outs[self.n_carry :]
         stacks = [
             [v for turn in turns for v in turn[j]]
@@ -497,9 +491,14 @@ class WhileStep(ControlStep):
         with f.repeat() as number, driver.stoppable(self.eqn):
             driver.work += self.work()
             phis = [_map(f.carry, array) for array in init]
-            ((go,),) = written(self.condition, cc, cn, phis, cond_arrays, cond_nodes)
-            f.proceed_while(number, go)
-            news = written(self.body, bc, bn, phis, body_arrays, body_nodes)
+            turn = constant("i64", 0)
+            if self.body.counted:
+                turn = f.carry(turn)
+                f.carried(turn, f.add(turn, constant("i64", 1)))
+            with driver.iteration("while", turn):
+                ((go,),) = written(self.condition, cc, cn, phis, cond_arrays, cond_nodes)
+                f.proceed_while(number, go)
+                news = written(self.body, bc, bn, phis, body_arrays, body_nodes)
             for phi, new in zip(phis, news, strict=True):
                 _carried(f, phi, new)
         depth = f.depth
@@ -543,7 +542,7 @@ class WhileStep(ControlStep):
                 f.carried(now[-1], following[-1])
                 f.carried(following[-1], now[-1])
             turn = constant("i64", 0)
-            if self.body.strict:
+            if self.body.counted:
                 turn = f.carry(turn)
                 f.carried(turn, f.add(turn, constant("i64", 1)))
             with driver.iteration("while", turn):
@@ -603,7 +602,7 @@ class CondStep(ControlStep):
         f = driver.f
         n = len(self.bodies[0].inputs)
         ((index,), *_) = operands
-        places = [_on_stack(f, x.elem, x.shape) for x in self.bodies[0].graph.outputs]
+        places = [on_stack(f, x.elem, x.shape) for x in self.bodies[0].graph.outputs]
         for number, (body, holds) in enumerate(
             zip(self.bodies, self._conditions(f, index), strict=True)
         ):

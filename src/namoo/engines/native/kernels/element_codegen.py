@@ -6,6 +6,7 @@ many consecutive indices, and values are vectors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -482,3 +483,12 @@ def _unknown(elem: str) -> Any:
     if is_compound(elem):
         return (Value("%", part_of(elem)),) * parts(elem)
     return Value("%", computed_in(elem))
+
+
+def on_stack(f: Function, elem: str, shape: tuple[int, ...]) -> Place:
+    """Memory on the stack."""
+    part = part_of(elem)
+    count = math.prod(shape) * parts(elem)
+    name = f.fresh()
+    f.line(f"  {name} = alloca [{max(count, 1)} x {storage(part)}], align 64", 0)
+    return Place(Value(name, "ptr"), elem, shape)

@@ -71,6 +71,32 @@ class Emitter(GraphBuilder):
 
         return cumulative.cumulative(self, x, axis, reverse, name)
 
+    def gamma(self, keys: Node, alpha: Node, name: str, log_space: bool) -> Node:
+        """Gamma numbers, drawn with the keys of a generator."""
+        from namoo.engines.native.kernels import gamma
+
+        return gamma.gamma(self, keys, alpha, name, log_space)
+
+    def formula(self, name: str, rule: Any, *xs: Node) -> Node:
+        """An elementwise function by a rule in terms of other operations."""
+        from namoo.engines.native.kernels import formula
+
+        return formula.formula(self, name, rule, *xs)
+
+    def small_matrices(
+        self, name: str, operands: Sequence[Node], params: dict[str, Any]
+    ) -> list[Node] | None:
+        """The results of an operation of linear algebra on small matrices; None for others."""
+        from namoo.engines.native.kernels.linalg import table
+
+        return table.small_matrices(self, name, operands, params)
+
+    def lapack(self, name: str, *operands: Node, **options: Any) -> list[Node]:
+        """The results of a LAPACK routine on stacks of matrices, and its `info`."""
+        from namoo.engines.native.kernels.linalg import lapack
+
+        return lapack.lapack(self, name, *operands, **options)
+
     def fft(self, x: Node, kind: str, lengths: tuple[int, ...]) -> Node:
         """A discrete Fourier transform over the last axes."""
         from namoo.engines.native.kernels.fft import transform
@@ -94,6 +120,18 @@ class Emitter(GraphBuilder):
         from namoo.engines.native.kernels import control_flow
 
         return control_flow.cond(self, index, operands, branches)
+
+    def foreign(self, *args: Any) -> list[Node]:
+        """The results of a compiled function of another library."""
+        from namoo.engines.native.kernels import foreign
+
+        return foreign.foreign(self, *args)
+
+    def require(self, operands: Sequence[Node]) -> list[Node]:
+        """Raise the error of the current equation unless its first operand holds."""
+        from namoo.engines.native.kernels import checks
+
+        return checks.require(self, operands)
 
     def check(self, eqn: JaxprEqn, operands: Sequence[Node]) -> None:
         """Add the checks of an equation's operands, in a strict program."""

@@ -95,13 +95,14 @@ HASHES: dict[str, tuple[Hash, int]] = {
 }
 
 
-def _hash_of(emit: Emitter, name: str) -> tuple[Hash, int]:
+def hash_of(emit: Emitter, name: str) -> tuple[Hash, int]:
+    """The hash of a generator, and the words of its counter."""
     if name not in HASHES:
         raise emit.unsupported()
     return HASHES[name]
 
 
-def _position(k: Any, index: list[Index], shape: tuple[int, ...]) -> tuple[Value, Value]:
+def position(k: Any, index: list[Index], shape: tuple[int, ...]) -> tuple[Value, Value]:
     """The position in an array as two words, the high one first."""
     place = ravel(index, shape)
     high = word(0)
@@ -115,20 +116,12 @@ def bits(emit: Emitter, keys: Node, name: str, width: int, shape: tuple[int, ...
     rank = len(keys.shape)
     if name == "rbg":
         return _stream_bits(emit, keys, width, shape)
-    function, count = _hash_of(emit, name)
+    function, count = hash_of(emit, name)
 
     def element(k, index, keys):
         f = k.f
-        counter = [*_position(k, index[rank:], shape), word(0), word(0)][:count]
-        words = function(f, k.at(keys, index[:rank]), counter)
-        if width == 64:
-            if name == "threefry4x32":
-                words = f.xor(words[0], words[2]), f.xor(words[1], words[3])
-            return _joined(f, words[1], words[0])
-        total = words[0]
-        for w in words[1:]:
-            total = f.xor(total, w)
-        return f.convert(total, f"u{width}")
+        counter = [*position(k, index[rank:], shape), word(0), word(0)][:count]
+        return combined(f, name, function(f, k.at(keys, index[:rank]), counter), width)
 
     return emit.compute(
         [keys],
@@ -138,6 +131,18 @@ def bits(emit: Emitter, keys: Node, name: str, width: int, shape: tuple[int, ...
         key=("random_bits", name, rank, width, shape),
         cost=tuning.HASH_COST,
     )
+
+
+def combined(f: Function, name: str, words: Words, width: int) -> Value:
+    """The words of a hash as an integer of some bits."""
+    if width == 64:
+        if name == "threefry4x32":
+            words = f.xor(words[0], words[2]), f.xor(words[1], words[3])
+        return _joined(f, words[1], words[0])
+    total = words[0]
+    for w in words[1:]:
+        total = f.xor(total, w)
+    return f.convert(total, f"u{width}")
 
 
 def _joined(f: Function, low: Value, high: Value) -> Value:
@@ -151,10 +156,10 @@ def split(emit: Emitter, keys: Node, name: str, shape: tuple[int, ...]) -> Node:
     if name == "rbg":
         function, count, halves = _threefry2x32, 2, 2
     else:
-        (function, count), halves = _hash_of(emit, name), 1
+        (function, count), halves = hash_of(emit, name), 1
 
     def element(k, index, keys):
-        counter = [*[word(0)] * (count - 2), *_position(k, index[rank:], shape)]
+        counter = [*[word(0)] * (count - 2), *position(k, index[rank:], shape)]
         key = k.at(keys, index[:rank])
         out: tuple[Value, ...] = ()
         for h in range(halves):
@@ -178,7 +183,7 @@ def fold_in(emit: Emitter, keys: Node, data: Node, name: str) -> Node:
     if name == "rbg":
         function, count, halves = _threefry2x32, 2, 2
     else:
-        (function, count), halves = _hash_of(emit, name), 1
+        (function, count), halves = hash_of(emit, name), 1
 
     def element(k, index, keys, data):
         given = k.at(data, index if data.shape else [])

@@ -21,6 +21,9 @@ from namoo.engines.native.link import loader, options, signals, threads
 
 Part = tuple[list[str], str]
 
+LAPACK_NAMES = frozenset("geqp3 geqrf gesdd gesvd getrf heevd orgqr potrf syevd ungqr".split())
+"""The functions of LAPACK that programs call, without the letter of their type."""
+
 
 @dataclass
 class ObjectCode:
@@ -130,13 +133,13 @@ def _compiler() -> str:
     return repr(sorted(found))
 
 
-def _cython_blas() -> Any:
-    """SciPy's C interface to BLAS, without the rest of `scipy.linalg`, which is slow to load."""
+def _cython(which: str) -> Any:
+    """SciPy's C interface to BLAS or LAPACK, without the rest of `scipy.linalg`, which is slow."""
     from importlib.util import module_from_spec
 
     import scipy
 
-    name = "scipy.linalg.cython_blas"
+    name = f"scipy.linalg.cython_{which}"
     if name not in sys.modules:
         kinds = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
         for folder in scipy.__path__:
@@ -150,19 +153,43 @@ def _cython_blas() -> Any:
     return importlib.import_module(name)
 
 
+def _set_blas_threads() -> Any:
+    """The function that sets how many threads BLAS and LAPACK use, if it is OpenBLAS."""
+    library = ctypes.CDLL(_cython("blas").__file__)
+    names = ("scipy_openblas_set_num_threads", "openblas_set_num_threads")
+    return next((getattr(library, name) for name in names if hasattr(library, name)), None)
+
+
 @cached("native link: BLAS functions", bound=1, keyed_by="nothing", kept=True)
 def _blas() -> dict[str, int]:
     """The addresses of BLAS functions, by the names that the code uses."""
-    cython_blas = _cython_blas()
+    cython_blas = _cython("blas")
     # Programs distribute the work themselves, so a BLAS call uses one thread.
-    library = ctypes.CDLL(cython_blas.__file__)
-    for name in ("scipy_openblas_set_num_threads", "openblas_set_num_threads"):
-        if set_num_threads := getattr(library, name, None):
-            set_num_threads(1)
+    if set_num_threads := _set_blas_threads():
+        set_num_threads(1)
     return {
         f"namoo_{name}": capsule_address(cython_blas.__pyx_capi__[name])
         for name in ("sgemm", "dgemm", "cgemm", "zgemm")
     }
+
+
+@cached("native link: LAPACK functions", bound=1, keyed_by="nothing", kept=True)
+def _lapack() -> dict[str, int]:
+    """The addresses of functions of LAPACK, and of BLAS that solve."""
+    _blas()
+    found = {
+        name: capsule
+        for name, capsule in _cython("lapack").__pyx_capi__.items()
+        if name[1:] in LAPACK_NAMES
+    }
+    solves = _cython("blas").__pyx_capi__
+    found |= {f"{letter}trsm": solves[f"{letter}trsm"] for letter in "sdcz"}
+    out = {f"namoo_lapack_{name}": capsule_address(capsule) for name, capsule in found.items()}
+    # Another library is not asked: the C library's `abs` has the same type, and does nothing.
+    threads = _set_blas_threads() or ctypes.CDLL(None).abs
+    address = ctypes.cast(threads, ctypes.c_void_p).value
+    assert address is not None
+    return out | {"namoo_lapack_threads": address}
 
 
 def capsule_address(capsule: Any) -> int:
@@ -221,6 +248,8 @@ class Code:
         data = objects.data
         self.name, self.size = objects.name, len(data)
         imports = dict(_blas()) if b"gemm" in data else {}
+        if b"namoo_lapack_" in data:
+            imports |= _lapack()
         if b"namoo_parallel" in data or b"namoo_interrupted" in data:
             with _lock:
                 imports |= _support()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -131,8 +132,10 @@ def target_machine() -> Iterator[Any]:
 
 @cached("native compiler: linker", bound=1, keyed_by="nothing", kept=True)
 def _linker() -> Any:
-    # It takes ownership of its machine.
-    return llvm.create_lljit_compiler(_new_machine(), use_jit_link=False, suppress_errors=False)
+    # It takes ownership of its machine. LLVM's older linker aborts on ARM, where it reaches 4 GB
+    # only; the newer one does not know all that objects for Windows contain.
+    newer = sys.platform != "win32"
+    return llvm.create_lljit_compiler(_new_machine(), use_jit_link=newer, suppress_errors=False)
 
 
 def processor() -> str:

@@ -28,7 +28,8 @@ class Pool:
         self._set_main_thread(threading.main_thread().ident or 0)
         self._started = 0
         self._lock = allocate_lock()
-        os.register_at_fork(after_in_child=self._forked)
+        if hasattr(os, "register_at_fork"):  # Windows has no fork
+            os.register_at_fork(after_in_child=self._forked)
 
     def resize(self, count: int) -> None:
         """Use `count` threads, the caller's included."""

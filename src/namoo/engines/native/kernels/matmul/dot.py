@@ -125,6 +125,11 @@ def without_blas() -> Iterator[None]:
         _choice.blas = before
 
 
+def blas_allowed() -> bool:
+    """Whether programs may call BLAS and LAPACK."""
+    return _choice.blas
+
+
 def _limits() -> tuple[float, float, Any]:
     """Everything that `_tile` depends on besides the product."""
     if not _choice.blas:

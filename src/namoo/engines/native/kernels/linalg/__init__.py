@@ -1,0 +1,1 @@
+"""Linear algebra: small matrices by generated code, large ones by LAPACK."""
