@@ -228,7 +228,7 @@ class While(ProgramPrimitive):
         Args:
             args: the operands, with the mapped axis first where they have it.
             axis: the mapped axis.
-            c_b, b_b: which constants of the condition and of the body have the axis; all carries do.
+            c_b, b_b: which constants of condition and body have the axis; all carries do.
             params: the parameters of the loop.
         """
         cond_nconsts, body_nconsts = len(c_b), len(b_b)
