@@ -177,8 +177,8 @@ def test_gradients_of_another_structure():
     ("history", "error", "message"),
     [
         ({"loss": 1.0}, TypeError, "'loss' is 1.0"),
-        ([1.0, 2.0], TypeError, "not of 1.0"),
-        ({"step": [1, 2], "loss": [1.0, 2.0, 3.0]}, ValueError, "3 numbers of 'loss', and 2"),
+        ([1.0, 2.0], TypeError, "not 1.0"),
+        ({"step": [1, 2], "loss": [1.0, 2.0, 3.0]}, ValueError, "3 numbers of 'loss', but 2"),
     ],
 )
 def test_histories_that_are_none(history, error, message, tmp_path):
