@@ -519,7 +519,7 @@ class TestClasses:
         class Settings:
             scale = 2.0
 
-        with pytest.raises(TypeError, match=r"Dense.activation holds .* Settings is not a registered"):
+        with pytest.raises(TypeError, match=r"activation holds .* Settings is not a registered"):
             Dense(1.0, 2.0, wrap(Settings()))
 
         class Declared(namoo.Module):
