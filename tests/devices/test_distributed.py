@@ -220,7 +220,7 @@ def test_the_absent_are_named(group):
     errors = together(lambda n: g.join(n, timeout=1.0), [0, 3])
     for error in errors.values():
         assert isinstance(error, TimeoutError)
-        assert re.search(r"after 1 s process 1, 2 of 4 has not come to .*127.0.0.1", str(error))
+        assert re.search(r"after 1 s process 1, 2 of 4 has not reached .*127.0.0.1", str(error))
 
 
 def test_an_absent_coordinator_is_named():
