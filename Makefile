@@ -16,7 +16,7 @@ CHECKED := tests/project/test_rooms.py tests/project/test_lessons.py tests/tree/
   tests/numpy/test_numpy_elementwise.py tests/models/test_optim.py tests/models/test_module.py \
   tests/models/test_struct.py
 
-.PHONY: demo check test clients bench docs docs-serve docs-test lint format stubs caches-doc sanitize clean
+.PHONY: demo check test clients platforms bench docs docs-serve docs-test lint format stubs caches-doc sanitize clean
 
 # The network's matrices are too small for BLAS threads to pay off.
 demo: .venv/installed-examples
@@ -41,6 +41,11 @@ build/clients/installed: pyproject.toml
 	$(PYTHON) -m venv build/clients
 	PIP_COMPILE=0 build/clients/bin/python -m pip install --quiet --editable '.[clients]'
 	touch $@
+
+# Run the same programs on the platforms at hand, the browser included, and compare their values;
+# ARGS="--python python3.13" adds an interpreter.
+platforms: .venv/installed-test
+	$(BIN)/python tools/platforms.py $(ARGS)
 
 # Measure namoo beside JAX, PyTorch and NumPy; ARGS="--only MLP --k 3" selects rows and rounds.
 bench: .venv/installed-bench

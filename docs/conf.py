@@ -54,7 +54,10 @@ html_theme_options = {
 }
 project_copyright = "namoo, Apache-2.0"
 # The tables of the reference would only repeat the list of names at their side.
-html_sidebars = {"index": [], "api/*": ["sidebar-nav-bs"]}
+html_sidebars = {
+    **dict.fromkeys(("index", "playground", "gallery", "faq"), []),
+    "api/*": ["sidebar-nav-bs"],
+}
 
 # How programs abbreviate namespaces.
 ABBREVIATIONS = {
@@ -189,6 +192,7 @@ KOREAN_WORDS = {
     "Back to top": "맨 위로",
     "Collapse Sidebar": "사이드바 접기",
     "Expand Sidebar": "사이드바 펼치기",
+    "More": "더 보기",
     "On this page": "이 페이지의 내용",
     "Section Navigation": "목차",
     "Skip to main content": "본문으로 건너뛰기",

@@ -50,6 +50,12 @@ CASES = {
     "solve": lambda x, p, b: jnp.linalg.solve(p, b),
     "inv": lambda x, p, b: jnp.linalg.inv(p),
     "det": lambda x, p, b: jnp.linalg.slogdet(p),
+    "eigh": lambda x, p, b: lax.linalg.eigh(p)[1],
+    "svd": lambda x, p, b: lax.linalg.svd(x, compute_uv=False),
+    "pivoted qr": lambda x, p, b: lax.linalg.qr(x, pivoting=True)[1:],
+    "hessenberg": lambda x, p, b: lax.linalg.hessenberg(x),
+    "ormqr": lambda x, p, b: lax.linalg.ormqr(x, b[..., 0] / 9, b, transpose=True),
+    "symmetric_product": lambda x, p, b: lax.linalg.symmetric_product(b.real, p.real),
 }
 
 
@@ -64,7 +70,7 @@ def test_values(name, dtype):
             found = compiled(CASES[name], *args)
             wanted = namoo.tree_util.tree_leaves(CASES[name](*map(jnp.asarray, args)))
             for y, z in zip(found, map(to_numpy, wanted), strict=True):
-                atol = TOLERANCES[dtype] * max(np.abs(z).max(), 1)
+                atol = TOLERANCES[dtype] * np.abs(z).max(initial=1)
                 np.testing.assert_allclose(y, z, rtol=0, atol=atol, err_msg=f"{count} of {n}")
 
 

@@ -24,6 +24,7 @@ STYLE = f"""
 .namoo th{{color:var(--quiet);font-weight:500;border-bottom:1px solid var(--line)}}
 .namoo .left{{text-align:left}}
 .namoo .quiet{{color:var(--quiet)}}
+.namoo a{{color:var(--one)}}
 .namoo code,.namoo pre,.namoo .code{{font:12px/1.45 ui-monospace,Menlo,Consolas,monospace;
 color:inherit;background:none;white-space:pre;margin:0;padding:0}}
 .namoo summary{{cursor:pointer}}

@@ -260,7 +260,7 @@ def batched(
         wanted = out_static.dynamic(_remembered_axes(out_axes, out_tree, structure, "out_axes"))
         if any(w is None is not d for d, w in zip(out_dims, wanted, strict=True)):
             paths = [keystr(path) for path, _ in tree_util.tree_leaves_with_path(structure())]
-            _refuse_unmapped(out_dims, wanted, out_static.dynamic(paths), fun)
+            _refuse_unmapped(axis, out_dims, wanted, out_static.dynamic(paths), fun)
         results = [_put(axis, x, d, w, fun) for x, d, w in zip(outs, out_dims, wanted, strict=True)]
         return out_tree.unflatten(out_static.join(results))
 
@@ -348,6 +348,7 @@ def _batch_with_refs(flat: Callable, axis: Axis, leaves: Sequence[Any], dims: Se
 
 
 def _refuse_unmapped(
+    axis: Axis,
     dims: Sequence[int | None],
     wanted: Sequence[int | None],
     paths: Sequence[str],
@@ -356,10 +357,11 @@ def _refuse_unmapped(
     """Raise if a result has a mapped axis, and `out_axes` says that it has none."""
     for dim, spec, path in zip(dims, wanted, paths, strict=True):
         if spec is None is not dim:
+            named = f"vmap has mapped output (axis_name={axis.name}) but out_axes is None: "
             raise ValueError(
-                f"at vmap out_axes{path}, got axis spec None but output was batched on axis "
-                f"{dim}: this result of {function_name(fun)} differs between examples, so it needs "
-                "an axis."
+                f"{'' if axis.name is None else named}at vmap out_axes{path}, got axis spec None "
+                f"but output was batched on axis {dim}: this result of {function_name(fun)} "
+                "differs between examples, so it needs an axis."
             )
 
 
@@ -368,7 +370,7 @@ def _put(axis: Axis, x: Any, dim: int | None, wanted: int | None, fun: Callable)
     if isinstance(x, Ref):
         refuse_returned(function_name(fun), "vmap", (x,))
     if wanted is None:
-        _refuse_unmapped([dim], [wanted], [""], fun)
+        _refuse_unmapped(axis, [dim], [wanted], [""], fun)
         return to_array(x)
     if dim == wanted:
         return x

@@ -119,6 +119,7 @@ class TimedProgram(Program):
         self.timers = [_step(timer) for timer in timers]
         linked = pipeline.link(pipeline.optimise(module))
         made = programs.Compiled(linked, self.plan.arena_size, len(module.kernels))
+        made.around = module.around
         consts = [c for _, c in self.plan.graph.consts]
         return made, module.host, module.loops, [*consts, self.words]
 

@@ -9,14 +9,13 @@ text is in MLIR's generic syntax, which one function can write:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from namoo._base import dtypes
-from namoo._base.foreign import Target
 from namoo.analysis.checks import in_loops
 from namoo.core.avals import ShapedArray
 from namoo.engines.xla.collectives import Collectives
@@ -613,17 +612,9 @@ class Emitter(Collectives):
 
         return self.case(self.convert(holds, np.int32), [fail, list], [], effects=True)
 
-    def foreign(
-        self,
-        target: Target,
-        named: Mapping[str, Any],
-        operands: Sequence[Value],
-        layouts: Sequence[Sequence[int]],
-        aliases: Sequence[tuple[int, int]],
-        effect: bool,
-    ) -> list[Value]:
-        """Call a handler of the typed FFI; `layouts` are of the operands and then the results."""
-        return self.module.foreign(self, target, named, operands, layouts, aliases, effect)
+    def foreign(self, *args: Any) -> list[Value]:
+        """Call a handler of the typed FFI; see `foreign_call`."""
+        return self.module.foreign(self, *args)
 
     def order(self) -> Value:
         """The token of the last effect."""

@@ -356,6 +356,28 @@ class Ormqr(MatrixPrimitive):
         lwork = 64 * (c.shape[1] if left else c.shape[0])
         return [lapack(name, a.dtype)(side, trans, a[:, :k], taus, c, lwork)[0]]
 
+    def by_lapack(self, emit, a, taus, c, *, left, transpose):
+        (m, n), k = c.shape[-2:], taus.shape[-1]
+        if not k:
+            return [c]
+        name, letter = ("unmqr", "C") if a.dtype.kind == "c" else ("ormqr", "T")
+        reflectors, by_columns = emit.apply(lambda a, c: [mT(columns(a, 0, k)), mT(c)], a, c)
+        length = 64 * (n if left else m) + 65 * 64
+        out, _ = emit.lapack(
+            name,
+            reflectors,
+            taus,
+            by_columns,
+            result=[((n, m), c.dtype)],
+            arguments=[
+                "L" if left else "R", letter if transpose else "N", m, n, k, ("in", 0),
+                a.shape[-2], ("in", 1), ("out", 0), m, ("work", length), length, ("out", 1),
+            ],
+            copies={2: 0},
+            cost=2 * m * n * k,
+        )  # fmt: skip
+        return emit.apply(lambda out: [mT(out)], out)
+
     @in_single
     def stablehlo(self, hlo, a, taus, c, *, left, transpose):
         if not taus.shape[-1]:

@@ -13,6 +13,7 @@ from namoo.primitives.linalg.matrices import (
     check_square,
     in_single,
     lapack,
+    mT,
     real_dtype,
     scipy_linalg,
 )
@@ -126,6 +127,23 @@ class Hessenberg(MatrixPrimitive):
         packed, taus, _ = lapack("gehrd", a.dtype)(a, lwork=32 * a.shape[0])
         return [packed, taus]
 
+    def by_lapack(self, emit, a):
+        n = a.shape[-1]
+        if n < 2:
+            return [a, emit.filled(0, a.dtype, (*a.shape[:-2], 0))]
+        (by_columns,) = emit.apply(lambda a: [mT(a)], a)
+        packed, taus, _ = emit.lapack(
+            "gehrd",
+            by_columns,
+            result=[((n, n), a.dtype), ((n - 1,), a.dtype)],
+            arguments=[
+                n, 1, n, ("out", 0), n, ("out", 1), ("work", 32 * n), 32 * n, ("out", 2),
+            ],
+            copies={0: 0},
+            cost=10 * n**3 // 3,
+        )  # fmt: skip
+        return [*emit.apply(lambda packed: [mT(packed)], packed), taus]
+
     @in_single
     def stablehlo(self, hlo, a):
         n, taus = a.shape[-1], ((*a.shape[:-2], max(0, a.shape[-1] - 1)), a.dtype)
@@ -179,6 +197,24 @@ class Tridiagonal(MatrixPrimitive):
         name = "hetrd" if a.dtype.kind == "c" else "sytrd"
         packed, d, e, taus, _ = lapack(name, a.dtype)(a, lower=lower, lwork=32 * a.shape[0])
         return [packed, d, e, taus]
+
+    def by_lapack(self, emit, a, *, lower):
+        n, real = a.shape[-1], real_dtype(a.dtype)
+        if n == 1:
+            raise emit.unsupported()
+        (by_columns,) = emit.apply(lambda a: [mT(a)], a)
+        packed, d, e, taus, _ = emit.lapack(
+            "hetrd" if a.dtype.kind == "c" else "sytrd",
+            by_columns,
+            result=[((n, n), a.dtype), ((n,), real), ((n - 1,), real), ((n - 1,), a.dtype)],
+            arguments=[
+                "L" if lower else "U", n, ("out", 0), n, ("out", 1), ("out", 2), ("out", 3),
+                ("work", 32 * n), 32 * n, ("out", 4),
+            ],
+            copies={0: 0},
+            cost=4 * n**3 // 3,
+        )  # fmt: skip
+        return [*emit.apply(lambda packed: [mT(packed)], packed), d, e, taus]
 
     @in_single
     def stablehlo(self, hlo, a, *, lower):

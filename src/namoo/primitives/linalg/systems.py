@@ -420,7 +420,7 @@ class LU(MatrixPrimitive):
 def _factorise_together(a: np.ndarray) -> list[np.ndarray]:
     """The LU factors of many small matrices at once, column by column."""
     *batch, m, n = a.shape
-    x: Any = np.array(a).reshape(-1, m, n)
+    x: Any = np.array(a).reshape(math.prod(batch), m, n)
     every = np.arange(len(x))
     pivots = np.empty((len(x), min(m, n)), np.int32)
     order = np.tile(np.arange(m, dtype=np.int32), (len(x), 1))
@@ -437,7 +437,7 @@ def _factorise_together(a: np.ndarray) -> list[np.ndarray]:
         pivot = x[:, i, i]
         x[:, i + 1 :, i] /= np.where(pivot == 0, 1, pivot)[:, None]
         x[:, i + 1 :, i + 1 :] -= x[:, i + 1 :, i, None] * x[:, i, None, i + 1 :]
-    return [x.reshape(a.shape), pivots.reshape(*batch, -1), order.reshape(*batch, m)]
+    return [x.reshape(a.shape), pivots.reshape(*batch, min(m, n)), order.reshape(*batch, m)]
 
 
 def _pad_matrix(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:

@@ -21,7 +21,10 @@ from namoo.engines.native.link import loader, options, signals, threads
 
 Part = tuple[list[str], str]
 
-LAPACK_NAMES = frozenset("geqp3 geqrf gesdd gesvd getrf heevd orgqr potrf syevd ungqr".split())
+LAPACK_NAMES = frozenset(
+    "gehrd geqp3 geqrf gesdd gesvd getrf heevd hetrd orgqr ormqr potrf syevd sytrd ungqr "
+    "unmqr".split()
+)
 """The functions of LAPACK that programs call, without the letter of their type."""
 
 
