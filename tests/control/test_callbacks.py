@@ -115,10 +115,10 @@ def test_vmap_methods(method, shapes, axis):
 @pytest.mark.parametrize(
     ("host", "message"),
     [
-        (lambda x: np.zeros(3, np.float32), r"f32\[3\].*announces f32\[2\]"),
-        (lambda x: np.zeros(2, np.int32), r"i32\[2\].*announces f32\[2\]"),
-        (lambda x: 1.0, r"f32\[\].*announces f32\[2\]"),
-        (lambda x: (x, x), "returned 2 arrays.*announces 1"),
+        (lambda x: np.zeros(3, np.float32), r"f32\[3\].*specifies f32\[2\]"),
+        (lambda x: np.zeros(2, np.int32), r"i32\[2\].*specifies f32\[2\]"),
+        (lambda x: 1.0, r"f32\[\].*specifies f32\[2\]"),
+        (lambda x: (x, x), "returned 2 arrays.*specifies 1"),
         (lambda x: None, "returned 0 arrays"),
         (lambda x: {}["missing"], "raised KeyError: 'missing'"),
     ],

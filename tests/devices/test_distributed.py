@@ -220,20 +220,20 @@ def test_the_absent_are_named(group):
     errors = together(lambda n: g.join(n, timeout=1.0), [0, 3])
     for error in errors.values():
         assert isinstance(error, TimeoutError)
-        assert re.search(r"after 1 s process 1, 2 of 4 has not come to .*127.0.0.1", str(error))
+        assert re.search(r"after 1 s process 1, 2 of 4 has not reached .*127.0.0.1", str(error))
 
 
 def test_an_absent_coordinator_is_named():
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    with pytest.raises(TimeoutError, match=f"process 0 does not listen at 127.0.0.1:{port}"):
+    with pytest.raises(TimeoutError, match=f"process 0 is not listening at 127.0.0.1:{port}"):
         Member(("127.0.0.1", port), 1, 2, SECRET, timeout=0.3, beat=0.1, silence=1)
 
 
 def test_contradictions_are_refused(group):
     g = group(2)
     found = together(lambda case: g.join(*case, timeout=1.0), [(0, 2), (1, 3)])
-    assert "process 1 was told of 3 processes, process 0 of 2" in str(found[1, 3])
+    assert "process 1 expects 3 processes, process 0 expects 2" in str(found[1, 3])
     g = group(3)
     first = threading.Thread(target=lambda: together(lambda n: g.join(n, timeout=1.0), [1]))
     first.start()
@@ -249,7 +249,7 @@ def test_who_is_not_at_a_barrier_is_named(group):
     errors = together(lambda n: g.members[n].barrier("epoch", 0.5), [0, 2])
     for error in errors.values():
         assert isinstance(error, TimeoutError)
-        assert re.search(r"'epoch'\): after 0.5 s there did not arrive: process 1 \(", str(error))
+        assert re.search(r"'epoch'\): after 0.5 s these did not arrive: process 1 \(", str(error))
 
 
 def test_an_ended_connection_is_known_at_once(group):
@@ -575,7 +575,7 @@ def test_a_process_that_does_not_come_is_named(tmp_path):
     """
     code, _, err = launch(tmp_path, code, head=HEAD)
     assert code == 1
-    assert re.search(r"TimeoutError: .*after 2 s process 1 of 3 has not come to the coordin", err)
+    assert re.search(r"TimeoutError: .*after 2 s process 1 of 3 has not reached the coordin", err)
     assert "health.py" not in err
 
 

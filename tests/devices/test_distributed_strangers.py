@@ -175,7 +175,7 @@ def test_before_it_joined_a_mistake_ends_a_connection_alone(group, message):
 
 @pytest.mark.parametrize(
     ("number", "count", "answer"),
-    [(1, 3, "was told of 3"), (-1, 2, "no process -1"), (2, 2, "no process 2"), (0, 2, "already")],
+    [(1, 3, "expects 3"), (-1, 2, "no process -1"), (2, 2, "no process 2"), (0, 2, "already")],
 )
 def test_contradictions_are_refused(group, number, count, answer):
     g = group(2)
@@ -275,7 +275,7 @@ def test_a_changed_or_repeated_message_ends_the_connection(group, change):
 
 def test_a_member_with_another_secret_is_told(group):
     g = group(2)
-    with pytest.raises(RuntimeError, match=f"another secret than this process.*{VARIABLE}"):
+    with pytest.raises(RuntimeError, match=f"a different secret than this process.*{VARIABLE}"):
         g.join(1, secret=b"the secret of another job")
     assert not g.server._peers
 
@@ -283,8 +283,8 @@ def test_a_member_with_another_secret_is_told(group):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not process 0 of this job: it speaks another"),
-        (MAGIC + bytes(32) + b"x" * 32, "another secret than this process.*it gave no proof"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is not process 0 of this job: it uses another"),
+        (MAGIC + bytes(32) + b"x" * 32, "a different secret than this process.*it gave no proof"),
     ],
 )
 def test_a_member_knows_its_coordinator(answer, message):

@@ -404,7 +404,7 @@ def test_the_argument_is_named():
             r"Resource axis: z of P\('z',\) is not found in mesh: \('x', 'y'\)",
         ),
         ("Mesh([1, 2], 'x')", TypeError, "devices must be devices.*got 1 of type int"),
-        ("Mesh(mesh.devices, ('x', 'x'))", ValueError, "name of its own"),
+        ("Mesh(mesh.devices, ('x', 'x'))", ValueError, "its own name"),
         ("AbstractMesh((2, 2), ('x',))", ValueError, "one name for each size"),
         ("make_mesh((64,), 'x')", ValueError, r"needs 64 .* there are 1\. .*64"),
         ("make_mesh((2.5,), 'x')", TypeError, "sequence of integers"),
@@ -638,7 +638,7 @@ def test_maximal_is_one_device():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{manual}", "does not tell"),
+        ("{manual}", "does not say"),
         ("{devices=[2,4]<=[8] last_tile_dims={manual}}", "inside a shard_map"),
         ("{devices=[2,4]<=[8]}", "1 dimensions"),
     ],

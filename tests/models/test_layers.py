@@ -352,7 +352,7 @@ X = jnp.ones
         (lambda k: nn.ConvTranspose1d(2, 2, 3, output_padding=1, key=k), "less than the stride"),
         (lambda k: nn.LayerNorm(3)(X((5, 3))), r"vmap\(layernorm\)"),
         (lambda k: nn.GroupNorm(2, 3), "do not divide"),
-        (lambda k: nn.GroupNorm(2, 4)(X((3, 4))), "channels stand first"),
+        (lambda k: nn.GroupNorm(2, 4)(X((3, 4))), "channels come first"),
         (lambda k: nn.Embedding(3, 2), "key"),
         (lambda k: nn.Embedding(3, 2, key=k)(X(2, int)), "vmap"),
         (lambda k: nn.Embedding(3, 2, weight=X((2, 2))), "num_embeddings"),

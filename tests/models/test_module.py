@@ -323,9 +323,9 @@ class TestAt:
 
     def test_refused(self):
         model = net()
-        with pytest.raises(ValueError, match="no part of it"):
+        with pytest.raises(ValueError, match="not a part of it"):
             _ = model.at[lambda m: m.scale.shape + (1,)]
-        with pytest.raises(ValueError, match="3 values for 2 places"):
+        with pytest.raises(ValueError, match="3 values for 2 positions"):
             model.at[lambda m: (m.scale, m.depth)].set((1, 2, 3))
         with pytest.raises(TypeError, match="takes a function"):
             _ = model.at[0]
@@ -519,7 +519,7 @@ class TestClasses:
         class Settings:
             scale = 2.0
 
-        with pytest.raises(TypeError, match=r"Dense.activation holds .* Settings is no registered"):
+        with pytest.raises(TypeError, match=r"activation holds .* Settings is not a registered"):
             Dense(1.0, 2.0, wrap(Settings()))
 
         class Declared(namoo.Module):

@@ -154,9 +154,9 @@ def test_metrics_of_nothing_and_of_what_is_masked():
     ],
 )
 def test_scores_and_labels_that_do_not_go_together(metric, scores, labels):
-    with pytest.raises(ValueError, match="do not go together"):
+    with pytest.raises(ValueError, match="do not fit together"):
         metric.update(scores, labels)
-    with pytest.raises(ValueError, match="do not go together"):
+    with pytest.raises(ValueError, match="do not fit together"):
         namoo.jit(metric.update)(scores, labels)
 
 
@@ -177,8 +177,8 @@ def test_gradients_of_another_structure():
     ("history", "error", "message"),
     [
         ({"loss": 1.0}, TypeError, "'loss' is 1.0"),
-        ([1.0, 2.0], TypeError, "not of 1.0"),
-        ({"step": [1, 2], "loss": [1.0, 2.0, 3.0]}, ValueError, "3 numbers of 'loss', and 2"),
+        ([1.0, 2.0], TypeError, "not 1.0"),
+        ({"step": [1, 2], "loss": [1.0, 2.0, 3.0]}, ValueError, "3 numbers of 'loss', but 2"),
     ],
 )
 def test_histories_that_are_none(history, error, message, tmp_path):

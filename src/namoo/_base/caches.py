@@ -4,9 +4,9 @@ Everything the library remembers is declared here: a name, a bound, and what dec
 `clear_caches` and `memory_report` (see `namoo.memo.caches`) walk the register, and the page
 `docs/caches.md` is generated from the declarations, so their arguments are literals.
 
-A function declares its cache with `cached`, a module-level table with `register`.  What belongs to
-one program and dies with it is stored in `Jaxpr.cache`: a function declares it with `per_program`,
-other code declares the key with `program_key`.
+A function declares its cache with `cached`, a module-level table with `register`.  State that
+belongs to one program and dies with it is stored in `Jaxpr.cache`: a function declares it with
+`per_program`, other code declares the key with `program_key`.
 """
 
 from __future__ import annotations

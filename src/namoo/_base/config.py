@@ -175,15 +175,15 @@ OPTIONS = (
         "default_matmul_precision",
         None,
         _PRECISION,
-        "Precision of matrix products and convolutions that name none.",
+        "Precision of matrix products and convolutions that specify none.",
         True,
     ),
-    Option("default_device", None, _device, "Device of values that are put nowhere.", True),
+    Option("default_device", None, _device, "Device of values without a placement.", True),
     Option(
         "default_prng_impl",
         "threefry2x32",
         _choice("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32"),
-        "Random generator of keys that name none.",
+        "Random generator of keys that specify none.",
         True,
     ),
     Option("enable_custom_prng", False, _boolean, "PRNGKey makes typed keys.", True),
@@ -220,7 +220,7 @@ OPTIONS = (
         "check_static_indices",
         True,
         _boolean,
-        "Raise where a Python integer indexes out of bounds; else it is clamped or dropped.",
+        "Raise where a Python integer indexes out of bounds; otherwise it is clamped or dropped.",
         True,
     ),
     Option(
@@ -234,7 +234,7 @@ OPTIONS = (
         "eager_shortcuts",
         True,
         _boolean,
-        "Eager operations may go straight to NumPy; off, each one is bound as under a transform.",
+        "Let eager operations call NumPy directly; if off, each is bound as under a transform.",
     ),
     Option(
         "memo",
@@ -270,7 +270,7 @@ OPTIONS = (
     Option("pprint_use_color", True, _boolean, "Print programs in colour on a terminal."),
     Option("platforms", None, _text, "Engines to use, in order of preference, with commas."),
     Option("platform_name", "", _text, "The older way to say `platforms`, for one platform."),
-    Option("num_cpu_devices", -1, _integer, "How many devices a CPU shows; -1 leaves it open."),
+    Option("num_cpu_devices", -1, _integer, "Number of devices a CPU presents; -1: unset."),
     Option("compilation_cache_dir", None, _text, "Directory of compiled programs."),
     Option("enable_compilation_cache", True, _boolean, "Keep compiled programs on disk."),
 )
@@ -402,8 +402,8 @@ _BARE = {
 for _name, _value in _BARE.items():
     _BY_NAME[_name] = Option(_name, _value, _CHECK_BY_TYPE[type(_value)], _NO_EFFECT)
 
-# Beside the options: the meshes that `sharding.set_mesh` and `use_abstract_mesh` make current, and
-# the values of `make_user_context`.
+# In addition to the options: the meshes that `sharding.set_mesh` and `use_abstract_mesh` make
+# current, and the values of `make_user_context`.
 TRACED = (
     *(option.name for option in OPTIONS if option.traced),
     "mesh",
@@ -420,7 +420,7 @@ _notified: list[Callable[[], None]] = []
 
 
 def on_checks(notify: Callable[[], None]) -> None:
-    """Call a function now, and whenever the bottom trace of this thread may be another one."""
+    """Call a function now, and whenever the bottom trace of this thread may have changed."""
     _notified.append(notify)
     notify()
 
@@ -497,7 +497,7 @@ class Config(_local):
     """The settings, as the current thread sees them.
 
     `config.enable_x64` and `config.jax_enable_x64` both read a setting; `update` changes one for
-    the whole process; the context managers of this module change one for a thread and a while.
+    the whole process; the context managers of this module change one temporarily, for one thread.
     """
 
     if TYPE_CHECKING:
@@ -695,7 +695,7 @@ class Setting:
         return getattr(config, self._option.name)
 
     def __bool__(self) -> bool:
-        # `if enable_x64:` would always be true; the value is meant.
+        # `if enable_x64:` would always be true, where the value is meant.
         raise TypeError(
             f"{self._option.name} is a context manager; "
             f"read the option as config.{self.name} or {self._option.name}.value"

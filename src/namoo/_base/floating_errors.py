@@ -8,7 +8,7 @@ import numpy as np
 
 
 def _guards() -> tuple[Any, Any, Any]:
-    """Functions that switch NumPy's floating-point warnings, and the setting that has none.
+    """Functions that switch NumPy's floating-point warnings, and the setting without warnings.
 
     Entering `np.errstate` costs more than a small operation; its context variable does not.
     """

@@ -265,7 +265,7 @@ def _hash_hint(frame: FrameType) -> str:
 
 
 def _explain_call(error: TypeError, message: str) -> None:
-    """Say how a function is called, which is found in the frame of the call, the last one."""
+    """Say how to call a function. The function is found in the last frame, that of the call."""
     name = message.partition("()")[0]
     if error.__traceback__ is None or len(name) == len(message):
         return
@@ -281,8 +281,8 @@ def _explain_call(error: TypeError, message: str) -> None:
 
 # How the functions that take functions call them.
 CALLS = {
-    "scan": "scan calls it as f(carry, x), and wants the pair (carry, y)",
-    "fori_loop": "fori_loop calls it as body(i, value), and wants the next value",
+    "scan": "scan calls it as f(carry, x), and expects the pair (carry, y)",
+    "fori_loop": "fori_loop calls it as body(i, value), and expects the next value",
     "while_loop": "while_loop calls both functions as f(value)",
     "cond": "cond calls its functions with the operands: cond(pred, f, g, *operands)",
     "switch": "switch calls its functions with the operands: switch(index, functions, *operands)",

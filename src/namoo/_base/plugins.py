@@ -84,7 +84,7 @@ def plugins() -> tuple[Plugin, ...]:
 
 
 _INSTALL = {
-    "gpu": 'pip install "jax-cuda12-plugin[with-cuda]" for GPUs of NVIDIA',
+    "gpu": 'pip install "jax-cuda12-plugin[with-cuda]" for NVIDIA GPUs',
     "cuda": 'pip install "jax-cuda12-plugin[with-cuda]"',
     "rocm": "pip install jax-rocm7-plugin jax-rocm7-pjrt",
     "tpu": "pip install libtpu",
@@ -115,9 +115,9 @@ def selected_plugins() -> list[Plugin]:
         raise RuntimeError(
             f"Unable to initialize backend {names[0]!r}: Backend {names[0]!r} is not in the list "
             f"of known backends: {known}. JAX_PLATFORMS or NAMOO_PLATFORMS ({','.join(names)}) "
-            "asks for it, and no plug-in brings it.\n"
+            "asks for it, and no plug-in provides it.\n"
             + "".join(f"{line}\n" for line in advice)
             + "Install its package, beside namoo[xla], or set JAX_PLATFORMS='' to choose among the "
-            "devices there are."
+            "available devices."
         )
     return chosen

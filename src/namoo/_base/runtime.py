@@ -30,7 +30,7 @@ def _load() -> Any:
     try:
         module = importlib.import_module("namoo._runtime")
         if getattr(module, "INTERFACE", 1) != INTERFACE:
-            raise ImportError("it was built from other sources than namoo's: build it again")
+            raise ImportError("it was built from other sources than these: build it again")
         return module
     except ImportError as error:
         if wanted == "native":

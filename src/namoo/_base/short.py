@@ -11,7 +11,7 @@ _PLAIN = (bool, int, float, complex, bytes, type(None), type(Ellipsis), slice)
 def short(value: Any, width: int = 80) -> str:
     """Describe a value in at most `width` characters.
 
-    Small Python values are shown as they are, arrays by type and shape, and containers by their
+    Small Python values are shown literally, arrays by type and shape, and containers by their
     first elements.
 
     Example:
@@ -48,7 +48,7 @@ def _words(value: Any, depth: int) -> str:
 
 
 def _attribute(value: Any, name: str) -> Any:
-    """An attribute of any object, None where it has none or cannot say."""
+    """An attribute of any object, None if it has none or reading it fails."""
     try:
         return getattr(value, name, None)
     except Exception:

@@ -313,7 +313,7 @@ def called_by_user(name: str = "") -> bool:
     """Whether the operands of an operation come from the user, not from a library function.
 
     The settings that refuse to mix ranks or dtypes are about the user's own operands; what a
-    library function does with intermediate values is its own affair. The two are told apart only
+    library function does with intermediate values is its own affair. The distinction is made only
     where an error would be raised, so nothing else pays for it. An operation belongs to the user if
     all library functions between it and the user's line are in one file, that of the function that
     the user called, or if that function has the name of the operation.
@@ -336,7 +336,7 @@ def called_by_user(name: str = "") -> bool:
     if outer.f_code.co_name == name.rpartition(".")[2]:
         return True
     if source_context.withheld is not None:
-        # A remembered program would let the same operands of a user pass.
+        # Otherwise a remembered program would accept the same operands from a user.
         source_context.withheld.append(name)
     return False
 
@@ -367,7 +367,7 @@ def _visible(tb: TracebackType | None) -> TracebackType | None:
     frames, inside = [], False
     while tb is not None:
         file = tb.tb_frame.f_code.co_filename
-        # What namoo calls in NumPy and the standard library is its own affair, too.
+        # Frames of NumPy and the standard library that namoo calls are hidden, too.
         inside = is_hidden(file) or inside and _is_library(file)
         if not inside:
             frames.append(tb)

@@ -1,4 +1,4 @@
-"""Parts of JAX that libraries import at their top: they can be imported, and not be used."""
+"""Parts of JAX that libraries import at their top: they can be imported, but not used."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any, NoReturn
 
 
 def stand_in(name: str, why: str) -> Any:
-    """Make a class that stands for something that namoo does not have.
+    """Make a placeholder class for something that namoo does not have.
 
     Args:
         name: JAX's full name of it.
-        why: why it is not there, and what to use instead; a sentence.
+        why: why namoo does not have it, and what to use instead; a sentence.
 
     Returns:
-        a class; making an instance of it, or calling it as the function that it stands for, raises
+        a class; making an instance of it, or calling it like the function that it replaces, raises
         `NotImplementedError`.
 
     Example:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from namoo._base.gc_policy import gc_paused, mark_old
 
 LOADED_AT = time.time_ns()
-"""When this process began to load the package: a file that is newer is not what runs."""
+"""When this process began to load the package: a file that is newer is not the one that runs."""
 
 # Threads of OpenBLAS that find no work sleep after 2**n clock ticks. The default is 26: each thread
 # occupies a core for as long as a whole first training step takes. With 20, half a millisecond,

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def colors_wanted(stream: Any) -> bool:
-    """Whether a stream is a terminal whose user did not refuse colours.
+    """Whether a stream is a terminal whose user did not disable colours.
 
     Example:
         >>> import io

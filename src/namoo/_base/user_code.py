@@ -36,7 +36,7 @@ def nodes_at(frame: FrameType) -> list[ast.AST]:
             if start > (line, column) or end < (end_line, end_column):
                 continue
             found.append(node)
-            todo.clear()  # what contains the place is one child
+            todo.clear()  # one child contains the instruction
         todo += ast.iter_child_nodes(node)
     found.reverse()
     statement = next((i for i, node in enumerate(found) if isinstance(node, ast.stmt)), len(found))
@@ -69,7 +69,7 @@ def advice_for_code() -> str:
 
 
 def _call(node: ast.Call, child: ast.AST | None, frame: FrameType) -> str:
-    if child is not None:  # the place is one argument of the call, not the call
+    if child is not None:  # it is in an argument, not the call itself
         return ""
     fun, args = node.func, ", ".join(_text(a) for a in node.args)
     if isinstance(fun, ast.Name):

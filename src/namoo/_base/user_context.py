@@ -1,4 +1,4 @@
-"""Contexts of a user's own: values that compiled functions depend on beside their arguments."""
+"""User-defined contexts: values besides its arguments that a compiled function depends on."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _changed(pairs: tuple[Any, ...], context: UserContext, value: Any) -> tuple[
 
 
 def make_user_context(default_value: Any = None) -> UserContext:
-    """Create a context that functions under `jit` are traced anew for.
+    """Create a context; functions under `jit` are traced again when its value changes.
 
     Args:
         default_value: The value outside of the context; values need a hash.

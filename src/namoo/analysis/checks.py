@@ -1,8 +1,8 @@
-"""What settings look at while operations run: operands (`strict`), and values (`debug_nans`, …).
+"""Checks of running operations, by setting: operands (`strict`), and values (`debug_nans`, …).
 
-An operation says in its rule `guards` what must hold for its operands: indices are inside their
+A primitive declares in its rule `guards` what must hold for its operands: indices are inside their
 axis, integers are not divided by zero, and their sums and products fit their type.  Eager mode and
-the interpreter look at them here, native code in `engines.native.checks`; all raise the same
+the interpreter check them here, native code in `engines.native.checks`; all raise the same
 errors.
 """
 
@@ -27,13 +27,13 @@ INTEGERS = dtypes.MEMBERS[np.integer]
 
 
 class Guard(NamedTuple):
-    """A condition on an operand: its elements are divisors, or places along an axis.
+    """A condition on an operand: its elements are divisors, or positions along an axis.
 
     Attributes:
         operand: the number of the operand.
-        axis: the axis that its elements are places of; None for divisors, which must not be 0.
+        axis: the axis that its elements index; None for divisors, which must not be 0.
         size: the length of that axis.
-        window: how many elements are read or written from a place on.
+        window: how many elements are read or written from each position on.
         component: which elements of the operand's last axis are meant; None for all elements.
     """
 
@@ -77,7 +77,7 @@ class Guard(NamedTuple):
                 f"{self.axis} with size {self.size}"
             )
         if value < 0:
-            what += f" (of x[i] with a negative i, this is {self.size} + i)"
+            what += f" (for x[i] with a negative i, this is {self.size} + i)"
         return IndexError(f"{what}, {where}")
 
 
@@ -199,7 +199,7 @@ def check_operands(
     operands: Sequence[np.ndarray] | Mapping[int, np.ndarray],
     source: Source | None = None,
 ) -> None:
-    """Raise unless all conditions on operands, which are found by their numbers, hold."""
+    """Raise unless all conditions hold; they refer to operands by their numbers."""
     for guard in guards:
         number = guard.first(operands)  # type: ignore[arg-type]
         if number is not None:
@@ -239,7 +239,7 @@ def check_value(
 
     Args:
         operation: the name of the operation that computed it.
-        tests: what is not wanted.
+        tests: the tests for such elements.
         value: the value.
         source: the user's line, where it is not the current one.
         operands: the operands of the operation, for the message.
@@ -258,14 +258,14 @@ def check_value(
                 f"{nans.operands_text(np.asarray(found), operands)}"
             )
             error = located(error, source)
-            # It may come from a `where`; what runs the operation looks for one.
+            # It may come from a `where`; the caller looks for one.
             error.zero_cotangent = backward and nans.has_zero(found, operands)  # type: ignore[attr-defined]
             raise error
 
 
 def check_operation(prim: Any, args: Sequence[Any], params: dict, out: Any) -> None:
     """Check an eager operation, as the settings require."""
-    # The operations of programs that it holds are checked themselves, the constants that such
+    # Operations of nested programs are checked one by one, but the constants that such
     # programs return are not.
     if config.strict and not (prim.higher_order or prim.holds_program):
         guards = prim.guards(*map(aval_of, args), **params)

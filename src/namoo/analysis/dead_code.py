@@ -49,7 +49,7 @@ def reads(jaxpr: Jaxpr) -> list[bool]:
 
 
 def chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    """Those whose flag is set."""
+    """The items whose flag is set."""
     return [x for x, flag in zip(items, flags, strict=True) if flag]
 
 
@@ -86,7 +86,7 @@ def _live(eqns: list[JaxprEqn], read: set[Atom]) -> list[JaxprEqn]:
 
 
 def _unread(eqns: list[JaxprEqn], used: set[Atom]) -> list[int]:
-    """Where equations with unused results are; adds to `used` what equations read."""
+    """The positions of equations with unused results; adds to `used` what equations read."""
     used.update(*[eqn.invars for eqn in eqns])
     return [i for i, eqn in enumerate(eqns) if not used.issuperset(eqn.outvars)]
 

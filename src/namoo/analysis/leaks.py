@@ -11,7 +11,7 @@ from namoo import errors
 from namoo._base.source_context import at_user_line
 from namoo.core.trace import Trace, Tracer
 
-# How many things, each inside the next, are followed from a value towards a module.
+# How many references are followed from a value towards a module.
 _DEPTH = 6
 
 
@@ -47,7 +47,7 @@ def _values(trace: Trace) -> list[Tracer]:
 
 
 def _whereabouts(x: Any, known: list[Any]) -> str:
-    """An expression that leads to an object from a module, or from as far as one is found."""
+    """An expression that leads to an object from a module, or from the farthest holder found."""
     path = ""
     for _ in range(_DEPTH):
         for holder in gc.get_referrers(x):
@@ -66,7 +66,7 @@ def _whereabouts(x: Any, known: list[Any]) -> str:
 
 
 def _owner(holder: Any) -> Any:
-    """The object whose attributes are in a dict; anything else is its own."""
+    """The object whose attributes a dict holds; any other holder is returned unchanged."""
     if type(holder) is dict:
         for owner in gc.get_referrers(holder):
             if getattr(owner, "__dict__", None) is holder:
@@ -75,7 +75,7 @@ def _owner(holder: Any) -> Any:
 
 
 def _step(holder: Any, x: Any) -> str:
-    """How to come from what holds an object to the object; empty if that is not known."""
+    """The expression that leads from a holder to the object; empty if it is not known."""
     if isinstance(holder, CellType):
         return "a closure"
     if isinstance(holder, (list, tuple)):

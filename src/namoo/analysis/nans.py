@@ -48,14 +48,14 @@ def _arrays(operands: Sequence[Any]) -> list[np.ndarray]:
 
 
 def has_zero(bad: np.ndarray, operands: Sequence[Any]) -> bool:
-    """Whether an operand of the first bad element is 0, as the cotangent of a value not chosen."""
+    """Whether an operand of the first bad element is 0, like a cotangent of an unselected value."""
     place = np.unravel_index(int(np.argmax(bad)), bad.shape)
     arrays = _arrays(operands)
     return any(x.shape == bad.shape and x[place] == 0 for x in arrays if x.dtype.kind in "fcV")
 
 
 def explain_where(error: FloatingPointError, find: Callable[[], str]) -> None:
-    """Add a note to the error of a NaN, if it is that of a value which a `where` did not choose.
+    """Add a note to the error of a NaN, if its value is one that a `where` did not select.
 
     Args:
         error: from `checks.check_value`.
@@ -115,7 +115,7 @@ def _is_backward(eqn: JaxprEqn) -> bool:
 
 
 def _is_zero(atom: Atom, makers: dict[Any, JaxprEqn]) -> bool:
-    """Whether an atom is a zero that a program writes down."""
+    """Whether an atom is a literal zero, or a broadcast of one."""
     while type(atom) is not Literal:
         maker = makers.get(atom)
         if maker is None or maker.primitive.name != "broadcast_in_dim":

@@ -53,7 +53,7 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
     """A concrete value, passed through `force`.
 
     Args:
-        force: `int`, `np.asarray` or the like; None for the value as it is.
+        force: `int`, `np.asarray` or the like; None returns the value unchanged.
         val: the value.
         context: a sentence for the message, which says why the numbers are needed.
 
@@ -69,7 +69,7 @@ def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str
 
 
 def gensym() -> Callable[[ShapedArray], Var]:
-    """A function that makes a new variable of a type, each time another one.
+    """A function that makes a new variable of a type at each call.
 
     Example:
         >>> new = gensym()
@@ -97,7 +97,7 @@ def new_jaxpr_eqn(
         params: its parameters.
         effects: JAX's parameter; here the primitive itself says whether it has any.
         source_info: the `source_info` of another equation, to name the same line.
-        ctx: JAX's parameter, which nothing here depends on.
+        ctx: JAX's parameter; ignored here.
 
     Example:
         >>> from namoo.primitives.elementwise import sin_p
@@ -208,7 +208,7 @@ set_current_trace = set_trace
 
 @contextmanager
 def take_current_trace() -> Iterator[Trace]:
-    """Give the current interpreter, and compute at once within the block.
+    """Yield the current interpreter, and compute at once within the block.
 
     Example:
         >>> with take_current_trace() as trace:

@@ -109,7 +109,7 @@ def remember(
         fixed_out: the leaves of the result that are not arrays, by position.
         unused: the positions of leaves that the executable does not take.
     """
-    # Programs that work on device buffers know how to make a buffer of each input.
+    # Programs that work on device buffers make a buffer of each input in their own way.
     buffers = getattr(run, "buffers", None)
     described = [_describe(x, buffers is not None) for x in leaves]
     if None in described:

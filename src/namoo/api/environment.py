@@ -41,7 +41,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 def overview() -> str:
     """Return what `python -m namoo` prints: version, engines, devices, cache and settings."""
-    # An engine is there if the package that it needs is.
+    # An engine is available if the package that it needs is installed.
     needs = {"native": "llvmlite", "xla": "jaxlib", "interpreter": "numpy"}
     engines = [
         f"{name} ({package} {metadata.version(package)})"

@@ -421,7 +421,7 @@ def check_input(x: Any, path: str, what: str, holomorphic: bool, allow_int: bool
         raise TypeError(
             f"{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
             f"np.inexact), but got {dtype}: {path}. Convert it with .astype('float32') (or "
-            f"write {_as_float(x)}), take derivatives by other arguments with argnums, or, for "
+            f"write {_as_float(x)}), choose other arguments with argnums, or, for "
             f"trees that hold {kind}s beside parameters, pass allow_int=True." + at_user_line()
         )
 
@@ -505,7 +505,7 @@ def value_and_grad(
 
     Args:
         fun: a function of trees of arrays that returns a scalar.
-        argnums: the argument, or arguments, to differentiate by.
+        argnums: the argument, or arguments, to differentiate with respect to.
         has_aux: the function returns a pair `(value, aux)`.
         holomorphic: the function is holomorphic, and its inputs and output are complex.
         allow_int: allow integer inputs; their gradients have dtype float0.
@@ -562,7 +562,7 @@ def grad(
 
     Args:
         fun: a function of trees of arrays that returns a scalar.
-        argnums: the argument, or arguments, to differentiate by.
+        argnums: the argument, or arguments, to differentiate with respect to.
         has_aux: the function returns a pair `(value, aux)`.
         holomorphic: the function is holomorphic, and its inputs and output are complex.
         allow_int: allow integer inputs; their gradients have dtype float0.
@@ -616,7 +616,7 @@ def fwd_and_bwd(
 
     Args:
         fun: a function of trees of arrays.
-        argnums: the argument, or arguments, to differentiate by.
+        argnums: the argument, or arguments, to differentiate with respect to.
         has_aux: the function returns a pair `(value, aux)`.
         jitted: has no effect on results.
 

@@ -61,7 +61,7 @@ def jacfwd(
 
     Args:
         fun: a function of trees of arrays.
-        argnums: the argument, or arguments, to differentiate by.
+        argnums: the argument, or arguments, to differentiate with respect to.
         has_aux: the function returns a pair `(value, aux)`.
         holomorphic: the function is holomorphic, and its inputs are complex.
 
@@ -88,7 +88,7 @@ def jacfwd(
                 raise TypeError(
                     "jacfwd requires real-valued inputs (input dtype that is a sub-dtype of "
                     f"np.floating), but got {aval_of(leaf).dtype}: argument{keystr(path)}. For "
-                    " holomorphic functions pass holomorphic=True; else use jvp."
+                    " holomorphic functions pass holomorphic=True; otherwise use jvp."
                 )
         run = functools.partial(of_selected, **kwargs)
         push = lambda t: jvp(run, selected, t, has_aux)  # noqa: E731
@@ -113,7 +113,7 @@ def jacrev(
 
     Args:
         fun: a function of trees of arrays.
-        argnums: the argument, or arguments, to differentiate by.
+        argnums: the argument, or arguments, to differentiate with respect to.
         has_aux: the function returns a pair `(value, aux)`.
         holomorphic: the function is holomorphic, and its outputs are complex.
         allow_int: allow integer inputs; their derivatives have dtype float0.
@@ -169,7 +169,7 @@ def hessian(
 
     Args:
         fun: a function of trees of arrays.
-        argnums: the argument, or arguments, to differentiate by.
+        argnums: the argument, or arguments, to differentiate with respect to.
         has_aux: the function returns a pair `(value, aux)`.
         holomorphic: the function is holomorphic.
 

@@ -77,8 +77,8 @@ class Shardings:
         count = tree_util.tree_structure(kwargs).num_leaves
         if count and not self.moves and any(leaf is not None for leaf in _leaves(self.ins)):
             raise ValueError(
-                "jit does not support keyword arguments where in_shardings is given, as it says "
-                f"nothing of them: pass {', '.join(sorted(kwargs))} by position."
+                "jit does not support keyword arguments where in_shardings is given, since it does "
+                f"not cover them: pass {', '.join(sorted(kwargs))} by position."
             )
         given = self._prefix("in_shardings", self.ins, args)
         given += [self.ins if self.moves else None] * count

@@ -1,4 +1,4 @@
-"""Eager operations on arrays that are on devices of their own: each is a compiled program."""
+"""Eager operations on arrays with an explicit placement: each is a compiled program."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def apply(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
                 _operations.clear()
             _operations[key] = known
     if config.disable_jit:
-        # Devices run nothing but programs.
+        # Devices run only compiled programs.
         with disable_jit(False):
             return known(*args)
     return known(*args)

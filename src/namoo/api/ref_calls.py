@@ -29,7 +29,7 @@ _OPTIONS: dict[str, Any] = dict(
     engine=None,
     shardings=(None, None, None, None),
 )
-"""Those of `jit` without arguments: arrays on devices say where the program runs."""
+"""The shardings of a `jit` without such options: its arrays decide where the program runs."""
 
 
 def of(closed: ClosedJaxpr) -> RefCall | None:

@@ -83,7 +83,7 @@ class Retrace:
         compiling: how long each compilation of the program took, in seconds; empty until it runs.
         notes: what makes the program large, by the user's lines.
         number: how many functions of one definition were traced, if it is the first trace of a
-            further one; else 0.
+            further one; otherwise 0.
     """
 
     __slots__ = ("compiling", "notes", "number", "reasons", "seconds", "source")
@@ -290,11 +290,11 @@ _lines: OrderedDict[CodeType, _Line] = register(
 
 
 def new_function_reasons(fun: Any, owner: Any) -> tuple[int, tuple[str, ...]]:
-    """Return why a function is traced for the first time although its line was traced before.
+    """Return why a function is traced for the first time although another of its definition was.
 
     Args:
         fun: the function.
-        owner: what equal functions share; not kept alive.
+        owner: the object that equal functions share; it is not kept alive.
 
     Returns:
         How many functions of this definition were traced, and the reasons; 0 and none for the
@@ -341,7 +341,7 @@ _WARNED_AFTER = 5
 
 
 def warn_of_retraces(name: str, records: Sequence[Retrace]) -> None:
-    """Log a warning when one line has made a function be traced for the fifth time.
+    """Log a warning when one line has caused five traces of a function after its first.
 
     It is logged, not raised as a Python warning: a program that turns those into errors must not
     fail because of its speed.

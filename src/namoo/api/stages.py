@@ -48,7 +48,7 @@ class Traced:
         self._donated = donated
 
     def __getstate__(self) -> dict[str, Any]:
-        # Arguments are pickled as types, and the plan is made anew.
+        # Arguments are pickled as types, and the plan is made again.
         state = {name: value for name, value in vars(self).items() if name != "_plan"}
         state["_leaves"] = [_type_of(x) for x in self._leaves]
         return state

@@ -1,4 +1,4 @@
-"""Late attachments: what lower rooms are given by higher ones. All of them are in this file.
+"""Late attachments: attributes of lower rooms that higher rooms set. All of them are in this file.
 
 A room imports only from the rooms below it. A few classes need something that is written above
 them; they declare an attribute for it, and this module fills it in. Importing it does so: `api.jit`
@@ -63,7 +63,7 @@ ProgramPrimitive.on_devices = staticmethod(_apply)
 #    transforms.
 base.stage = stage
 
-# 4. An eager operation on an array that is on devices of its own runs there, as a compiled program.
+# 4. An eager operation on an array with an explicit placement runs on its devices, compiled.
 PlacedArray.apply = staticmethod(_apply)
 
 # 5. Such an array knows its values, shards and devices. The core does not know devices.
@@ -93,7 +93,7 @@ for _name in (
 #    Transforms do not know collectives.
 transpose.sum_over = _sum_over
 
-# 7. A symbolic dimension in a computation is an array. Dimensions know no operations.
+# 7. A symbolic dimension in a computation is an array. Dimensions do not know operations.
 DimExpr.as_array = staticmethod(dim_as_value)
 
 # 8. A `ShapeDtypeStruct` may be the type of a reference. The core does not know references.

@@ -9,8 +9,8 @@ Example:
     {'key': Array((), dtype=key<fry>) overlaying: [0 0], 'name': 'tiny', 'w': Array([1., 1.], ...)}
 
 `save` and `load` hold one tree; `Checkpoints` those of a run. `load_safetensors` reads the files of
-PyTorch and Hugging Face. A file is never trusted: what it says is checked before anything is
-allocated, and nothing is imported or called because of it.
+PyTorch and Hugging Face. A file is never trusted: its content is checked before anything is
+allocated, and nothing is imported or called because of its content.
 
 (`namoo.checkpoint`, without the s, is JAX's rematerialisation.)
 """

@@ -50,7 +50,7 @@ def locked(folder: Path, exclusive: bool) -> Iterator[None]:
         try:
             yield
         finally:
-            # Closing is not enough: a process forked meanwhile would keep the lock.
+            # Closing is not enough: a process forked in the meantime would keep the lock.
             fcntl.flock(fd, fcntl.LOCK_UN)
     finally:
         os.close(fd)
@@ -79,7 +79,7 @@ def opened(path: Path, follow: bool = False) -> Iterator[tuple[BinaryIO, int]]:
         if error.errno in (errno.ELOOP, errno.EMLINK):
             raise CheckpointError(
                 f"{path} is a symbolic link, which a checkpoint may not hold: it could name any "
-                "file of the machine. Copy the file itself into its place."
+                "file of the machine. Replace the link by a copy of the file."
             ) from None
         raise
     status = os.fstat(fd)
@@ -93,7 +93,7 @@ def opened(path: Path, follow: bool = False) -> Iterator[tuple[BinaryIO, int]]:
 def parse_json(data: bytes, where: str) -> Any:
     """Parse JSON defensively: no repeated names, no deep nesting, a limited number of parts."""
     if sum(map(data.count, (b"[", b"{", b","))) > MAX_PARTS:
-        raise CheckpointError(f"{where} has more than {MAX_PARTS} parts: it describes no tree")
+        raise CheckpointError(f"{where} has more than {MAX_PARTS} parts: it cannot describe a tree")
     try:
         return json.loads(data, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
     except RecursionError:
@@ -107,7 +107,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(out) != len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {repeated!r} is there twice")
+        raise ValueError(f"the name {repeated!r} occurs twice")
     return out
 
 

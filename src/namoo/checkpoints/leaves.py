@@ -121,7 +121,7 @@ def write_leaf(path: KeyPath, leaf: Any, add: Callable[..., str]) -> list[Any]:
         add: takes the leaf and the array to store for it, returns the name of the array.
 
     Raises:
-        TypeError: if a file cannot hold it.
+        TypeError: if it cannot be stored in a file.
     """
     if type(leaf) in _PYTHON:
         return ["value", write_value(leaf)]
@@ -194,7 +194,7 @@ def read_leaf(entry: Any) -> Any:
             # Never allocate more than the files contain.
             if len(kinds) == 1 and sum(sizes) == math.prod(shape):
                 return found
-    raise CheckpointError(f"no leaf is {entry!r:.80}")
+    raise CheckpointError(f"{entry!r:.80} does not describe a leaf")
 
 
 def _read_part(part: Any, shape: list[int]) -> tuple[tuple[int, ...], Tensor]:
@@ -206,7 +206,7 @@ def _read_part(part: Any, shape: list[int]) -> tuple[tuple[int, ...], Tensor]:
                 ends = (a + n for a, n in zip(starts, tensor.shape, strict=True))
                 if all(end <= n for end, n in zip(ends, shape, strict=True)):
                     return tuple(starts), tensor
-    raise CheckpointError(f"no part of a leaf is {part!r:.80}")
+    raise CheckpointError(f"{part!r:.80} does not describe a part of a leaf")
 
 
 def _is_shape(shape: list[Any]) -> bool:
@@ -214,7 +214,7 @@ def _is_shape(shape: list[Any]) -> bool:
 
 
 def spec_of(stored: Any) -> Any:
-    """Return what is known of a leaf without reading its array."""
+    """Describe a leaf without reading its array."""
     return stored.spec if isinstance(stored, Tensor | Parts) else stored
 
 

@@ -40,7 +40,7 @@ class Checkpoints:
         max_file_bytes: as in `save`.
 
     Raises:
-        ValueError: if an option has no meaning.
+        ValueError: if an option is invalid.
 
     Example:
         >>> import tempfile, namoo.numpy as jnp
@@ -99,10 +99,10 @@ class Checkpoints:
         """The step with the best metric (the later of equals), or None if none has a metric.
 
         Raises:
-            ValueError: if it was not said whether the least or the greatest is the best.
+            ValueError: if `best` was not given.
         """
         if self._best is None:
-            raise ValueError("what is best? Make it with Checkpoints(folder, best='min') or 'max'")
+            raise ValueError("which metric is best? Write Checkpoints(folder, best='min') or 'max'")
         return next(iter(self._ranked(self.steps)), None)
 
     def _ranked(self, steps: list[int]) -> list[int]:
@@ -134,7 +134,7 @@ class Checkpoints:
         self.wait()
         step = int(step)
         if step < 0:
-            raise ValueError(f"a step is not negative, but {step} is")
+            raise ValueError(f"a step must not be negative, got {step}")
         number = None if metric is None else float(metric)
         # As text, because JSON has no infinity, and a loss may be infinite.
         metadata = {"step": step, "metric": None if number is None else repr(number)}

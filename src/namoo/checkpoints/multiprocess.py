@@ -72,13 +72,13 @@ def _require_whole(name: str, leaf: list[Any]) -> None:
     found = sum(int(np.prod(entry[3])) for _, entry in leaf[2])
     if found != int(np.prod(leaf[1])):
         raise CheckpointError(
-            f"the processes have {found} of the {int(np.prod(leaf[1]))} elements of {name!r} "
-            "together: they saved different trees"
+            f"together, the processes have {found} of the {int(np.prod(leaf[1]))} elements of "
+            f"{name!r} in their trees: they saved different ones"
         )
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove the lists once they are merged or useless."""
+    """Remove the lists once they are merged or no longer needed."""
     for name in os.listdir(folder):
         if PART_FILE.fullmatch(name):
             os.unlink(folder / name)

@@ -39,9 +39,9 @@ def save_safetensors(
         metadata: strings to put into the header; some programs want `{"format": "pt"}`.
 
     Raises:
-        TypeError: if a leaf is no array, or of a type that the format does not have. `save` has all
-            types.
-        ValueError: if two arrays would have one name.
+        TypeError: if a leaf is not an array, or of a type that the format does not have. `save` has
+            all types.
+        ValueError: if two arrays would have the same name.
 
     Example:
         >>> import tempfile, namoo.numpy as jnp
@@ -158,7 +158,7 @@ def load_safetensors(
         return nest({words_of(name): value for name, value in values.items()})
     except ValueError as error:
         raise CheckpointError(
-            f"{path} is no tree with {separator!r} between keys: {error}. Load it without a "
+            f"{path} is not a tree with {separator!r} between keys: {error}. Load it without a "
             "separator."
         ) from None
 
@@ -176,7 +176,7 @@ def _files_of(path: Path) -> list[Path]:
         index = files.parse_json(file.read(size), str(path))
     table = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(table, dict) or not table:
-        raise CheckpointError(f"{path} has no weight_map, so it is no index of safetensors files")
+        raise CheckpointError(f"{path} has no weight_map: it is not an index of safetensors files")
     names = dict.fromkeys(name if isinstance(name, str) else repr(name) for name in table.values())
     for name in names:
         # A file name, not a path: files outside of the folder do not belong to the model.

@@ -118,7 +118,7 @@ def save(
             `load` takes others from a template.
         metadata: what JSON can hold, to be found by `info`.
         background: copy the arrays and return; a thread does the rest.
-        max_file_bytes: start another file where the arrays of one would exceed this.
+        max_file_bytes: start another file when the arrays of one would exceed this.
 
     Returns:
         None, or with `background` a `Saving`, whose `wait()` returns when all is on the disk. An
@@ -207,7 +207,7 @@ def _write_together(
     files.make_folder(folder)
     with files.locked(folder, exclusive=True) if number == 0 else contextlib.nullcontext():
         token = multiprocess.next_token(folder, _digest)
-        barrier(f"save {token}: the way is clear")
+        barrier(f"save {token}: old files are removed")
         if number == 0:
             _clean(folder)
             multiprocess.remove_parts(folder)
@@ -304,7 +304,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (RecursionError, ValueError):
         is_whole = False
     if not is_whole:
-        raise CheckpointError(f"{path} is damaged: its checksum is not that of its contents")
+        raise CheckpointError(f"{path} is damaged: its checksum does not match its contents")
     kinds = {"structure": list, "leaves": list, "metadata": dict, "files": dict, "sha256": dict}
     for key, kind in kinds.items():
         if not isinstance(body.get(key), kind):
@@ -314,10 +314,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path} has leaves without a path")
     body["leaves"] = {name: read_leaf(entry) for name, entry in leaves}
     if len(body["leaves"]) != len(leaves):
-        raise CheckpointError(f"{path} has two leaves of one path")
+        raise CheckpointError(f"{path} has two leaves with the same path")
     for name, names in body["files"].items():
         if not _DATA_FILE.fullmatch(name):
-            raise CheckpointError(f"{path} names a file that no checkpoint has: {name!r:.80}")
+            raise CheckpointError(f"{path} names a file that no checkpoint can have: {name!r:.80}")
         if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
             raise CheckpointError(f"{path} does not say which arrays are in {name}")
     return body
@@ -380,7 +380,7 @@ class Opened:
                 array = tensors.read_tensor(file, extent, leaf.name, path)
                 if tensors.digest(array) != self.body["sha256"].get(leaf.name):
                     raise CheckpointError(
-                        f"{path} is damaged: the checksum of {leaf.name!r:.80} is not that of its "
+                        f"{path} is damaged: the checksum of {leaf.name!r:.80} does not match its "
                         "bytes"
                     )
                 out[leaf] = leaf.make(array)
@@ -428,7 +428,7 @@ def load(
         path: the folder.
         like: a template.
         only: a pattern, or a `namoo.paths`, of the leaves to load; no other array is read. The
-            others stay as the template has them; without a template they are None.
+            others keep the template's values; without a template they are None.
         rename: from paths in the file to paths in the template, of leaves or whole subtrees; or a
             function of a path.
         missing: 'error', or 'keep' the template's leaves that the file does not have.
@@ -479,7 +479,7 @@ def load(
             raise ValueError("rename needs a template: load(path, like=tree, rename=…)")
         treedef = read_structure(checkpoint.body["structure"], types)
         if treedef.num_leaves != len(checkpoint.leaves):
-            raise CheckpointError(f"{folder / MANIFEST} has other leaves than its structure has")
+            raise CheckpointError(f"{folder / MANIFEST} has other leaves than its structure")
         flags = chosen(only, pairs_of(checkpoint.leaves))
         kept = [name for name, flag in zip(checkpoint.leaves, flags, strict=True) if flag]
         for name in kept:

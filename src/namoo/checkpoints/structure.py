@@ -45,7 +45,7 @@ _FACTORIES: dict[str, type] = {
 }
 # The modules that a checkpoint may import for their classes.
 _OWN = re.compile(r"namoo\.(nn|optim|train|mixed|scipy)(\.[a-z_0-9]+)*")
-# Where classes are that older files name by another module.
+# The current modules of classes that older files name by another module.
 _MOVED = {
     "namoo.optim.accumulation": "namoo.optim.transforms.accumulation",
     "namoo.optim.adams": "namoo.optim.transforms.adam",
@@ -160,7 +160,7 @@ def _node_data(
         try:
             hash(value)
         except TypeError as error:
-            raise CheckpointError(f"a {kind} has a key that cannot be one: {error}") from None
+            raise CheckpointError(f"a {kind} has an invalid key: {error}") from None
         return cls, list(value) if kind == "dict" else value
     cls = _find_class(name, known)
     entry = node_type(cls)
@@ -302,7 +302,7 @@ def read_value(value: Any, known: dict[str, type]) -> Any:
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as error:
         if isinstance(error, CheckpointError):
             raise
-        raise CheckpointError(f"no static value is {value!r:.80} ({error})") from error
+        raise CheckpointError(f"{value!r:.80} is not a static value ({error})") from error
     except RecursionError:
         raise CheckpointError("a static value is nested too deeply") from None
 
@@ -356,13 +356,13 @@ def _read_value(value: Any, known: dict[str, type]) -> Any:
             if ties is not None:
                 ties = Ties(read(ties[0]), read(ties[1]), tuple(ties[2]))
             if len(fields) != len(values):
-                raise ValueError("a module has a value for each field")
+                raise ValueError("a module needs a value for each field")
             return Form(fields, [read(v) for v in values], mixed, ties)
         case ["opaque", str(what)]:
             raise CheckpointError(
                 f"the tree has a static value that a file cannot hold: {what!r:.200}. {_TEMPLATE}."
             )
-    raise ValueError("it has no such form")
+    raise ValueError("its form is unknown")
 
 
 _SCALAR_TYPES: dict[str, Any] = {

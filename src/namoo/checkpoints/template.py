@@ -102,7 +102,7 @@ def fit(
                 f"rename gives {source[new]!r} and {name!r} of {where} the same path, {new!r}"
             )
         source[new] = name
-    # Functions are not in files, so a template misses them only where it wants a value.
+    # Functions are not in files, so they are missing only where the template needs a value.
     found = {
         new: stored[name] for new, name in source.items() if not isinstance(stored[name], Missing)
     }
@@ -169,7 +169,7 @@ def nest(leaves: dict[tuple[str, ...], Any]) -> dict[str, Any]:
         for word in words[:-1]:
             node = node.setdefault(word, {})
             if not isinstance(node, dict):
-                raise ValueError(f"{'/'.join(words)!r} goes through another array's name")
+                raise ValueError(f"{'/'.join(words)!r} has another array's name as a prefix")
         if words[-1] in node:
             raise ValueError(f"{'/'.join(words)!r} is an array, and others have names below it")
         node[words[-1]] = leaf

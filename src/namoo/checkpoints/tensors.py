@@ -113,7 +113,7 @@ def read_header(file: BinaryIO, size: int, where: Path) -> tuple[dict[str, Exten
             f"{where} is a file of torch.save, which can run any program when it is read. Convert "
             "it: safetensors.torch.save_file(torch.load(path, weights_only=True), new_path)"
             if start.startswith(_OF_PYTORCH)
-            else f"{where} is no safetensors file, or is cut short: it has {size} bytes"
+            else f"{where} is not a safetensors file, or is truncated: it has {size} bytes"
             + (f", and its header would need {length + 8}" if length >= 0 else "")
         )
     if length > MAX_JSON:
@@ -135,7 +135,7 @@ def read_header(file: BinaryIO, size: int, where: Path) -> tuple[dict[str, Exten
     if reached != size:
         raise CheckpointError(
             f"{where}: its arrays end at byte {reached}, but it has {size} bytes"
-            + (": it is cut short" if reached > size else "")
+            + (": it is truncated" if reached > size else "")
         )
     return extents, metadata
 
@@ -148,9 +148,9 @@ def _extent(name: str, entry: Any, start: int, where: Path) -> Extent:
     if not isinstance(kind, str) or kind not in DTYPES:
         raise CheckpointError(f"{wrong} has elements {kind!r:.40}; known are {', '.join(DTYPES)}")
     if not _are_sizes(shape) or len(shape) > _MAX_RANK:
-        raise CheckpointError(f"{wrong} has no possible shape: {shape!r:.80}")
+        raise CheckpointError(f"{wrong} has an impossible shape: {shape!r:.80}")
     if not _are_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise CheckpointError(f"{wrong} has no possible data_offsets: {offsets!r:.80}")
+        raise CheckpointError(f"{wrong} has impossible data_offsets: {offsets!r:.80}")
     dtype = DTYPES[kind]
     needed = math.prod(shape) * dtype.itemsize
     if offsets[1] - offsets[0] != needed:
@@ -190,7 +190,7 @@ def read_tensor(file: BinaryIO, extent: Extent, name: str, where: Path) -> np.nd
     little = extent.dtype.newbyteorder("<")
     try:
         return data.view(little).astype(extent.dtype, copy=False).reshape(extent.shape)
-    except ValueError as error:  # a size too large for NumPy, next to a size of zero
+    except ValueError as error:  # one size is too large for NumPy, another is zero
         raise CheckpointError(f"{where}: the array {name!r} cannot be made: {error}") from None
 
 

@@ -20,7 +20,7 @@ jit_p = Jit()
 
 
 class ClosedCall(Call):
-    """A call of a program, which JAX's name `call_jaxpr` gives."""
+    """A call of a program, under JAX's parameter name `call_jaxpr`."""
 
     name = "closed_call"
 
@@ -31,7 +31,7 @@ class ClosedCall(Call):
 
 
 class CallPrimitive(Call):
-    """An operation of one's own that calls a function: `bind(fun, *args)`.
+    """A user-defined operation that calls a function: `bind(fun, *args)`.
 
     Args:
         name: what it is called in programs.

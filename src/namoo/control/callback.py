@@ -92,7 +92,7 @@ class ResultCallback(Primitive):
         if len(leaves) != len(result_avals):
             raise errors.JaxRuntimeError(
                 f"{self.name}: the function {name} returned {len(leaves)} arrays, but "
-                f"result_shape_dtypes announces {len(result_avals)}."
+                f"result_shape_dtypes specifies {len(result_avals)}."
             )
         return [
             self.checked(name, i, leaf, aval)
@@ -107,7 +107,7 @@ class ResultCallback(Primitive):
             found = ShapedArray(value.shape, dtype).str_short()
             raise errors.JaxRuntimeError(
                 f"{self.name}: result {i} of the function {name} has the type {found}, but "
-                f"result_shape_dtypes announces {aval.str_short()}. Return an array of that shape "
+                f"result_shape_dtypes specifies {aval.str_short()}. Return an array of that shape "
                 "and dtype."
             )
         return np.array(value, aval.dtype)
@@ -119,7 +119,7 @@ class ResultCallback(Primitive):
         return [False] * count
 
     def in_turn(self, xs, dims, **params):
-        """A batch, one example after another, as a loop."""
+        """Process a batch example by example, in a loop."""
         xs, batched = to_front(xs, dims)
 
         def one(_, slices):
@@ -169,7 +169,7 @@ class PureCallback(ResultCallback):
 
 
 def _refuse_order(axis: Axis) -> None:
-    """Raise if there are several devices: nothing says which of them goes first."""
+    """Raise if there are several devices: their order is not defined."""
     if axis.size > 1:
         raise ValueError(
             "The following ordered effects are not supported for more than 1 device: callbacks "
@@ -206,13 +206,13 @@ class IOCallback(ResultCallback):
         elif ordered:
             raise ValueError(
                 "Cannot `vmap` ordered IO callback: the examples of a batch have no order. "
-                "Use ordered=False, or lax.map in place of vmap."
+                "Use ordered=False, or lax.map instead of vmap."
             )
         return self.in_turn(xs, dims, ordered=ordered, **params)
 
 
 class DebugCallback(Primitive):
-    """A call for its effects alone, which leaves the program's values as they are."""
+    """A call for its effects alone, which does not change the program's values."""
 
     name, effectful, multiple_results, takes_axis = "debug_callback", True, True, True
 
@@ -307,7 +307,7 @@ def pure_callback(
         what the function returns.
 
     Raises:
-        JaxRuntimeError: the function raises, or returns something else than announced.
+        JaxRuntimeError: the function raises, or returns something other than `result_shape_dtypes`.
 
     Example:
         >>> import namoo
@@ -362,7 +362,7 @@ def io_callback(
         what the function returns.
 
     Raises:
-        JaxRuntimeError: the function raises, or returns something else than announced.
+        JaxRuntimeError: the function raises, or returns something other than `result_shape_dtypes`.
 
     Example:
         >>> import namoo
@@ -385,7 +385,7 @@ def io_callback(
 
 
 class _WithStatic(NamedTuple):
-    """A function called with array leaves, and with the others, which are known."""
+    """A function to be called with the array leaves; it holds the other leaves itself."""
 
     callback_func: Callable
     in_tree: Any

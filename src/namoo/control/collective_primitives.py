@@ -38,7 +38,7 @@ Groups = tuple[tuple[int, ...], ...] | None
 
 
 def check_groups(name: str, groups: Groups, size: int, equal: bool = True) -> None:
-    """Refuse groups that are no partition of the indices along the axis."""
+    """Refuse groups that do not partition the indices along the axis."""
     if groups is None:
         return
     if sorted(i for group in groups for i in group) != list(range(size)):
@@ -100,7 +100,7 @@ class Collective(Primitive):
         )
 
     def batch_collective(self, axis, xs, dims, *, axis_index_groups=None, **params):
-        """The results where the axis with our name is the one that is mapped over."""
+        """The results if the axis of this name is the one that is mapped over."""
         x = _stacked(xs[0], dims[0], axis.size)
         return _by_groups(lambda part: self.among(part, **params), x, axis_index_groups), 0
 
@@ -180,7 +180,7 @@ pmin_p = Extreme("pmin", reduce_min)
 
 
 class Permute(Collective):
-    """Send each example's value to another; those that get none have zeros."""
+    """Send each example's value to another; those that receive none get zeros."""
 
     name, linear = "ppermute", True
 
@@ -340,7 +340,7 @@ reduce_scatter_p = ReduceScatter()
 
 
 class AllToAll(Collective):
-    """Each example sends one slice along `split_axis` to each, and stacks what it gets along
+    """Each example sends one slice along `split_axis` to each, and stacks those it receives along
     `concat_axis`; `tiled` splits and joins axes instead of removing and making them."""
 
     name, linear, bare_name = "all_to_all", True, True
@@ -388,7 +388,7 @@ all_to_all_p = AllToAll()
 
 
 class Vary(Primitive):
-    """The identity, of a value that from now on counts as different along mesh axes."""
+    """The identity; its result counts as varying along mesh axes."""
 
     name, linear = "pvary", True
 
@@ -402,7 +402,7 @@ class Vary(Primitive):
         return vma | (context.checked & set(params["axes"]))
 
     def transpose(self, ct, x, *, axes):
-        # Only where differences are kept track of is one value meant, which all devices share.
+        # A value that all devices share exists only where varying axes are tracked.
         tracked = tuple(name for name in axes if name in context.checked)
         return [psum_p.bind(ct, axes=tracked, axis_index_groups=None) if tracked else ct]
 

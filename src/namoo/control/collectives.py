@@ -60,7 +60,7 @@ def _names(axis_name: Any) -> tuple:
 
 
 def _groups(name: str, groups: Any, names: Sequence[Hashable]) -> Groups:
-    """The argument `axis_index_groups`, as tuples; it speaks of the indices along one axis."""
+    """The argument `axis_index_groups`, as tuples; it refers to the indices along one axis."""
     if groups is None:
         return None
     if len(names) != 1:
@@ -104,7 +104,7 @@ def _reduce(prim: Reduce, x: Any, axis_name: Any, axis_index_groups: Any) -> Any
         if not names:
             return leaf
         if _is_constant(leaf) and (groups is None or len({len(g) for g in groups}) == 1):
-            # All examples hold the same, so the result is known while the program is traced.
+            # All examples hold the same value, so the result is known while the program is traced.
             count = size if groups is None else len(groups[0])
             if dtypes.is_python_scalar(leaf):
                 return leaf * count if prim is psum_p else leaf
@@ -118,7 +118,7 @@ def _reduce(prim: Reduce, x: Any, axis_name: Any, axis_index_groups: Any) -> Any
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """Add the values of all examples along a named axis; each of them gets the sum.
 
-    Of a constant the sum is a constant: `psum(1, axis_name)` is the size of the axis, as a Python
+    The sum of a constant is a constant: `psum(1, axis_name)` is the size of the axis, as a Python
     integer.
 
     Args:
@@ -457,7 +457,7 @@ def psum_scatter(
 
 
 def _check_length(name: str, what: str, shape: tuple, axis: int, size: int, tiled: bool) -> None:
-    """The axis that is distributed must fit the examples."""
+    """Check that the distributed axis fits the number of examples."""
     if tiled and shape[axis] % size:
         raise ValueError(
             f"{name}: the axis {axis} ({what}) of an operand of shape {shape} must be divisible by "
@@ -480,14 +480,14 @@ def all_to_all(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """Send slice `j` along `split_axis` to example `j`, and stack what comes along `concat_axis`.
+    """Send slice `j` along `split_axis` to example `j`, stack those received along `concat_axis`.
 
     Args:
         x: a tree of arrays, whose axis `split_axis` is as long as the named axis (or, if `tiled`, a
           multiple of that).
         axis_name: the name of an axis, or a tuple of names.
-        split_axis: the axis that is sent away.
-        concat_axis: the axis along which what comes is stacked (or, if `tiled`, joined).
+        split_axis: the axis whose slices are sent.
+        concat_axis: the axis along which received slices are stacked (or, if `tiled`, joined).
         axis_index_groups: lists of indices along the axis, of equal length, among which slices are
           exchanged.
         tiled: divide `split_axis` and lengthen `concat_axis`, instead of removing and making them.
@@ -603,7 +603,7 @@ def axis_size(axis_name: Any) -> int:
 
 @entry_point
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """Mark a value as the same, or not, for all examples along named axes; the value stays.
+    """Mark a value as the same, or not, for all examples along named axes; the value is unchanged.
 
     Args:
         x: a tree of arrays.
@@ -648,11 +648,11 @@ def ragged_all_to_all(
 
     Args:
         operand: the array to send from.
-        output: the array to write to; rows that nothing is written to stay.
+        output: the array to write to; rows that nothing is written to stay unchanged.
         input_offsets: for each receiver, where its piece starts in `operand`.
         send_sizes: for each receiver, the length of its piece.
         output_offsets: for each receiver, where the piece goes in the receiver's `output`.
-        recv_sizes: for each sender, the length of its piece; known from the others, too.
+        recv_sizes: for each sender, the length of its piece; it also follows from the others.
         axis_name: the name of an axis, or a tuple of names.
         axis_index_groups: must be None.
 
@@ -688,7 +688,7 @@ def ragged_all_to_all(
                 f"ragged_all_to_all: {name} must hold one integer for each of the {size} examples, "
                 f"got {aval_of(x).str_short()}."
             )
-    # Row s of each: what sender s says of the piece for this example.
+    # Row s of each: what sender s specifies for the piece of this example.
     starts, lengths, places = (
         convert_element_type(all_to_all(x, axis_name, 0, 0), np.int32)
         for x in (input_offsets, send_sizes, output_offsets)

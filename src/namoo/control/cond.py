@@ -174,7 +174,7 @@ class Cond(ProgramPrimitive):
                 raise NotImplementedError(
                     "IO effect not supported in vmap-of-cond. The index of cond or switch is "
                     "batched: all branches are run, so an io_callback in one of them would "
-                    "happen too often. Use lax.map in place of vmap."
+                    "happen too often. Use lax.map instead of vmap."
                 )
             if config.strict or apart or any(has_checks(b.jaxpr) for b in branches):
                 alone = one_by_one(
@@ -202,7 +202,7 @@ class CondOfEach(Call):
     none; `rebatch` gives the branches for another choice of these operands.
 
     A branch may have no finite derivative at the operands of examples that take another branch.
-    There its tangents are zero on both sides, else 0 * inf would reach the operands as NaN.
+    There its tangents are zero on both sides; otherwise 0 * inf would give NaN operands.
     """
 
     name = "cond_of_each"
@@ -241,7 +241,7 @@ class CondOfEach(Call):
         index = batch_to(axis, index, index_dim)
         moved = []
         for x, dim, old in zip(xs, dims, batched, strict=True):
-            if not old and dim is not None:  # of the index's axes it has the new one alone
+            if not old and dim is not None:  # it has only the new one of the index's axes
                 x, dim = (
                     broadcast(moveaxis(x, dim, 0), shape_of(index)[1:]),
                     len(shape_of(index)) - 1,
@@ -285,7 +285,7 @@ def _each_program(first, others, *avals):
 def _differentiate_each(run, primals, tangents, batched, rebatch):
     """Results and tangents of `cond_of_each`; `run` differentiates one branch.
 
-    Operands that have a tangent get the axes of the index, for the tangent differs by example.
+    Operands that have a tangent get the axes of the index, because the tangent differs by example.
     """
     (index, *xs), tangents = primals, tangents[1:]
     sizes = shape_of(index)
@@ -321,9 +321,9 @@ def _where(taken, t):
 
 
 def _slots(groups):
-    """Places for values of which each branch has some; and which places each branch's values take.
+    """Shared slots for values of the branches, and which slots each branch's values take.
 
-    Only one branch is run, so values of different branches share a place where they have one type.
+    Only one branch is run, so values of different branches share a slot if they have the same type.
     """
     slots, places = [], []
     for avals in groups:
@@ -423,8 +423,8 @@ def _choose(name: str, index: Any, funs: Sequence[Callable], operands: tuple) ->
 
 @per_program("cond forwarded operands", keyed_by="the other branches")
 def _forwarded(first: ClosedJaxpr, others: Sequence[ClosedJaxpr]):
-    """For each result the operand that it is in all branches, or None; and the branches without
-    such results."""
+    """For each result the operand that all branches return for it, or None; and the branches
+    without such results."""
     branches = (first, *others)
     given: list[int | None] = []
     for results in zip(*(b.jaxpr.outvars for b in branches), strict=True):
@@ -438,9 +438,9 @@ def _forwarded(first: ClosedJaxpr, others: Sequence[ClosedJaxpr]):
 
 
 def _varying(programs: list[ClosedJaxpr], args: list[Any], chosen_by: frozenset):
-    """Branches and operands that agree in the mesh axes along which values differ.
+    """Make branches and operands agree on the mesh axes along which values vary.
 
-    Devices may take different branches: what those compute differs as the choice does, and so must
+    Devices may take different branches: their results vary as the choice does, and so must
     their operands; otherwise a branch that only some devices take would sum gradients over all.
     """
     kinds = [[a.vma for a in p.out_avals] for p in programs]
@@ -459,7 +459,7 @@ def _varying(programs: list[ClosedJaxpr], args: list[Any], chosen_by: frozenset)
 
 
 def _vary(x: Any, axes: frozenset) -> Any:
-    """A value that counts as different along these mesh axes."""
+    """Mark a value as varying along these mesh axes."""
     missing = tuple(sorted(axes - aval_of(x).vma, key=str))
     return vary_p.bind(x, axes=missing) if missing else x
 
@@ -486,7 +486,7 @@ def cond(
         true_fun: a function of the operands.
         false_fun: a function of the operands.
         *operands: trees of arrays.
-        operand: the one operand, in an older spelling.
+        operand: the only operand, in JAX's older signature.
         linear: has no effect.
 
     Returns:
@@ -505,7 +505,7 @@ def cond(
             raise TypeError("cond: give operands by position or by the keyword operand=, not both.")
         operands = (operand,)
     if len(operands) == 2 and not callable(true_fun) and callable(operands[1]):
-        # An older spelling: cond(pred, true_operand, true_fun, false_operand, false_fun).
+        # JAX's older signature: cond(pred, true_operand, true_fun, false_operand, false_fun).
         pair = (true_fun, operands[0])
         on_true, on_false = false_fun, operands[1]
         return cond(pred, lambda p: on_true(p[0]), lambda p: on_false(p[1]), pair)
@@ -542,13 +542,13 @@ def cond(
 def switch(
     index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _NO_OPERAND
 ) -> Any:
-    """Run `branches[index](*operands)`, with `index` clamped to the branches there are.
+    """Run `branches[index](*operands)`, with `index` clamped to the valid range.
 
     Args:
         index: an integer scalar.
         branches: functions of the operands, which return the same types.
         *operands: trees of arrays.
-        operand: the one operand, in an older spelling.
+        operand: the only operand, in JAX's older signature.
 
     Returns:
         what the chosen function returns.

@@ -59,7 +59,7 @@ class FoldPrimitive(ProgramPrimitive):
         raise NotImplementedError(type(self))
 
     def attributes(self, hlo: Any, **params: Any) -> dict[str, str]:
-        """The parameters in StableHLO's words."""
+        """The parameters as StableHLO names them."""
         raise NotImplementedError(type(self))
 
     def with_axis(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class FoldPrimitive(ProgramPrimitive):
 
     def stablehlo(self, hlo, *operands, jaxpr, **params):
         consts, xs, inits = _split(jaxpr, operands)
-        if consts:  # XLA's functions of scalars see nothing but their arguments
+        if consts:  # XLA's scalar functions cannot close over values
             return hlo.apply(lambda *xs: self.expand(*xs, jaxpr=jaxpr, **params), *operands)
         scalars = [((), x.dtype) for x in (*xs, *xs)]
         body = hlo.region(scalars, lambda *pairs: hlo.inline(jaxpr, pairs))
@@ -119,7 +119,7 @@ def _split(jaxpr: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list, list, lis
 
 
 def _fold(jaxpr: ClosedJaxpr, consts: list, xs: list, inits: list) -> list[Any]:
-    """Fold arrays (n, m) along their first axis, to arrays (m,)."""
+    """Fold arrays of shape (n, m) along their first axis, giving shape (m,)."""
     n, m = shape_of(xs[0])
 
     def combine(left: list, right: list, size: int) -> list:
@@ -293,7 +293,7 @@ class _Computation:
         return staged
 
     def usual(self) -> Usual | None:
-        """The built-in reduction that the function is, if there is one."""
+        """The built-in reduction that is equivalent to the function, if there is one."""
         if len(self.operands) > 1:
             return None
         for usual in _USUAL.values():
@@ -344,7 +344,7 @@ def reduce(
 
     Args:
         operands: an array, or a tree of arrays of one shape.
-        init_values: a scalar for each array, that changes nothing; it may be used many times.
+        init_values: a neutral scalar for each array; it may be used many times.
         computation: an associative function of two such trees of scalars.
         dimensions: the axes.
         out_sharding: the sharding of the result.
@@ -390,7 +390,7 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Combine the elements in each place of a sliding window by an associative function.
+    """Combine the elements at each position of a sliding window by an associative function.
 
     Args:
         operand: an array, or a tree of arrays of one shape.
@@ -403,7 +403,7 @@ def reduce_window(
         window_dilation: how far apart the elements of a window are.
 
     Returns:
-        An array, or a tree of arrays, with one element for each place of the window.
+        An array, or a tree of arrays, with one element for each position of the window.
 
     Raises:
         TypeError, ValueError: structures, shapes or windows do not fit.

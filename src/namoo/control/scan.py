@@ -241,7 +241,7 @@ class Scan(ProgramPrimitive):
             nonzeros = [*nonzeros[:num_consts], *carry, *nonzeros[num_consts + num_carry :]]
 
     def transpose(self, cts, *operands, **params):
-        # A carry without cotangent that no other one needs is left out: zeros in its place, times
+        # A carry without cotangent that no other one needs is left out: zeros instead of it, times
         # NaN or infinity, are NaN.
         used = [not is_zero(ct) for ct in cts]
         if all(used):

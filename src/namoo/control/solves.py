@@ -30,7 +30,7 @@ from namoo.transforms.transpose import transpose_jaxpr
 
 
 class Solve(NamedTuple):
-    """One thing for each program of a linear solve: the product with the matrix and with its
+    """One item for each program of a linear solve: the product with the matrix and with its
     transpose, and the solution with each; the transposed ones may be missing."""
 
     matvec: Any
@@ -167,7 +167,7 @@ def custom_linear_solve(
         solve: a function `(matvec, b) -> x`.
         transpose_solve: a function `(vecmat, b) -> x` that solves with the transpose; needed for
           reverse mode.
-        symmetric: the matrix is its own transpose, so `solve` does for both.
+        symmetric: the matrix is its own transpose, so `solve` serves for both.
         has_aux: `solve` and `transpose_solve` return pairs `(x, auxiliary data)`.
 
     Returns:
@@ -175,8 +175,8 @@ def custom_linear_solve(
 
     Raises:
         ValueError: `matvec` or `solve` returns other shapes than those of `b`.
-        TypeError: one of them returns another tree than `b`; or, in reverse mode, there is no
-          `transpose_solve`.
+        TypeError: one of them returns a tree of another structure than `b`; or, in reverse mode,
+          there is no `transpose_solve`.
 
     Example:
         >>> import namoo
@@ -310,7 +310,7 @@ def custom_root(
     else:
         check("solve", out_tree)
 
-    # Only values that can move do: the derivative by integers is float0.
+    # Only inexact values have tangents: derivatives with respect to integers are float0.
     moves = [a.tangent().dtype == a.dtype for a in avals]
 
     def linear_solution(x, y):
@@ -326,7 +326,7 @@ def custom_root(
 
         return tangent_solve(g, y)
 
-    # It may close over values that are being differentiated: as operands the rule can have them.
+    # It may close over values that are being differentiated, so those are made operands.
     tangent = Staged(
         linear_solution,
         tree_util.treedef_tuple([tree, tree]),

@@ -30,7 +30,7 @@ def leaf_avals(tree: Any, what: str) -> list[ShapedArray]:
 
 
 def as_arrays(tree: Any) -> Any:
-    """A tree with Python numbers and NumPy arrays made arrays of ours, as tracing makes them."""
+    """A tree with Python numbers and NumPy arrays converted to our arrays, as in tracing."""
 
     def convert(x):
         aval = aval_of(x)
@@ -84,7 +84,7 @@ def type_differences(expected: Any, found: Any) -> list:
 
 
 def carry_differences(expected: Any, found: Any) -> list:
-    """The same, where values inside `shard_map` must also differ along the same mesh axes."""
+    """The same, but values inside `shard_map` must also vary along the same mesh axes."""
     return diff(expected, found, compare_leaves=_carry_words)
 
 

@@ -193,43 +193,49 @@ class While(ProgramPrimitive):
             x if not b else batch_to(axis, x, d) if d is None else moveaxis(x, d, 0)
             for x, d, b in zip(operands, dims, [*c_b, *b_b, *k_b], strict=True)
         ]
+        params = {
+            "cond_jaxpr": cond_jaxpr,
+            "body_jaxpr": body_jaxpr,
+            "cond_nconsts": cond_nconsts,
+            "body_nconsts": body_nconsts,
+            **rest,
+        }
+        if stops_apart:
+            alone = self._one_by_one(operands, dims, axis, params)
+            return self._until_all_stop(args, axis, c_b, b_b, params) if alone is None else alone
+        condition, _ = batch_jaxpr(cond_jaxpr, axis, [*c_b, *k_b])
         body, _ = batch_jaxpr(body_jaxpr, axis, [*b_b, *k_b], k_b)
-        if not stops_apart:
-            condition, _ = batch_jaxpr(cond_jaxpr, axis, [*c_b, *k_b])
-            outs = self.bind(
-                *args,
-                cond_jaxpr=condition,
-                body_jaxpr=body,
-                cond_nconsts=cond_nconsts,
-                body_nconsts=body_nconsts,
-                **rest,
-            )
-            return outs, [0 if b else None for b in k_b]
+        outs = self.bind(*args, **(params | {"cond_jaxpr": condition, "body_jaxpr": body}))
+        return outs, [0 if b else None for b in k_b]
 
-        # Examples stop at different times: iterate while any of them continues, and update those.
-        programs = cond_jaxpr.jaxpr, body_jaxpr.jaxpr
+    def _one_by_one(self, operands, dims, axis, params):
+        """The results by a loop over the examples, if the body must not run for stopped ones."""
+        programs = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
         apart = axis.devices and any(p.effectful for p in programs)
         if any(map(has_io, programs)) and not apart:
             raise NotImplementedError(
                 "IO effects are not supported in while_loop with batched predicate, under vmap: "
-                "the body is run for all examples until the last one stops. Use lax.map in place "
+                "the body is run for all examples until the last one stops. Use lax.map instead "
                 "of vmap."
             )
         if config.strict or apart or any(map(has_checks, programs)):
-            alone = one_by_one(
-                self,
-                operands,
-                dims,
-                axis,
-                cond_jaxpr=cond_jaxpr,
-                body_jaxpr=body_jaxpr,
-                cond_nconsts=cond_nconsts,
-                body_nconsts=body_nconsts,
-                **rest,
-            )
-            if alone is not None:
-                return alone
-        condition, _ = batch_jaxpr(cond_jaxpr, axis, [*c_b, *k_b])
+            return one_by_one(self, operands, dims, axis, **params)
+        return None
+
+    def _until_all_stop(self, args, axis, c_b, b_b, params):
+        """The results by one loop that runs while any example continues, and updates only those.
+
+        Args:
+            args: the operands, with the mapped axis first where they have it.
+            axis: the mapped axis.
+            c_b, b_b: which constants of condition and body have the axis; all carries do.
+            params: the parameters of the loop.
+        """
+        cond_nconsts, body_nconsts = len(c_b), len(b_b)
+        cond_consts, body_consts, carry = cut(args, cond_nconsts, body_nconsts)
+        k_b = [True] * len(carry)
+        condition, _ = batch_jaxpr(params["cond_jaxpr"], axis, [*c_b, *k_b])
+        body, _ = batch_jaxpr(params["body_jaxpr"], axis, [*b_b, *k_b], k_b)
         run_condition, run_body = jaxpr_as_fun(condition), jaxpr_as_fun(body)
 
         def any_goes_on(*xs):
@@ -245,20 +251,15 @@ class While(ProgramPrimitive):
                 for a, b in zip(new, carry, strict=True)
             ]
 
-        carry_avals = body.in_avals[body_nconsts:]
-        in_avals = [*condition.in_avals[:cond_nconsts], *body.in_avals]
-        outs = self.bind(
-            *args[:cond_nconsts],
-            *args[: cond_nconsts + body_nconsts],
-            *args[cond_nconsts + body_nconsts :],
-            cond_jaxpr=stage_closed(
-                any_goes_on, [*condition.in_avals[:cond_nconsts], *carry_avals], STOPS_APART
-            ),
-            body_jaxpr=stage_closed(step, in_avals, body_jaxpr.jaxpr.name),
-            cond_nconsts=cond_nconsts,
-            body_nconsts=cond_nconsts + body_nconsts,
-            **rest,
-        )
+        # The body needs the constants of the condition, too.
+        cond_avals, carry_avals = condition.in_avals[:cond_nconsts], body.in_avals[body_nconsts:]
+        name = params["body_jaxpr"].jaxpr.name
+        changed = {
+            "cond_jaxpr": stage_closed(any_goes_on, [*cond_avals, *carry_avals], STOPS_APART),
+            "body_jaxpr": stage_closed(step, [*cond_avals, *body.in_avals], name),
+            "body_nconsts": cond_nconsts + body_nconsts,
+        }
+        outs = self.bind(*cond_consts, *cond_consts, *body_consts, *carry, **(params | changed))
         return outs, [0] * len(outs)
 
 

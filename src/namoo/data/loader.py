@@ -18,7 +18,7 @@ from namoo.data.workers import Workers
 
 _STALE = (
     "this loop over the loader cannot go on: another one was begun, or `restore` was called. A "
-    "loader has one position; make a second loader to read at two places."
+    "loader has one position; use a second loader to read at two positions."
 )
 
 
@@ -35,11 +35,11 @@ class Loader:
             mapped files, HDF5 and Zarr), anything with `len` and `[i]` (lists, datasets of Hugging
             Face, PyTorch and Grain), an iterable, or a function that returns one.
         batch_size: the number of examples in a batch.
-        key: a key, for all that is random.
+        key: a key, for everything that is random.
         shuffle: whether to shuffle each epoch; by default, if there is a key. The order is
             `data.permutation(key, epoch, len(source))`.
-        last: what to do with an incomplete last batch: "drop" it, "keep" it as it is, or "pad" it
-            by repeating an example. With "pad", every batch is a pair `(batch, mask)`, whose mask
+        last: what to do with an incomplete last batch: "drop" it, "keep" it unchanged, or "pad" it
+            by repeating one example. With "pad", every batch is a pair `(batch, mask)`, whose mask
             is False for the padding. By default the batch is dropped in a shuffled order, as in
             training, where each epoch drops different examples. In a fixed order it is kept, so
             that an evaluation sees every example.
@@ -152,7 +152,7 @@ class Loader:
             ),
             (
                 is_stream and bool(shuffle) and not self._buffer,
-                "a stream is shuffled in a buffer: say how large, as shuffle_buffer=10_000",
+                "a stream is shuffled in a buffer: give its size, as in shuffle_buffer=10_000",
             ),
             (not is_stream and bool(self._buffer), "shuffle_buffer is for streams only"),
             (
@@ -202,7 +202,7 @@ class Loader:
     def __len__(self) -> int:
         """The number of batches in an epoch."""
         if self._stream is not None:
-            raise TypeError("a stream has no length: it is known when it ends.")
+            raise TypeError("a stream has no length: it is known only when it ends.")
         size, count = self._drawn(), self.shard_count
         if self.last == "drop":
             return size // count // self.batch_size
@@ -246,8 +246,8 @@ class Loader:
         """
         if missing := self.state().keys() - state.keys():
             raise ValueError(
-                f"this is no position of a loader, from `state()`: it lacks {sorted(missing)} and "
-                f"has {sorted(state)!r:.100}."
+                "this is not a position of a loader, as `state()` returns it: it lacks "
+                f"{sorted(missing)} and has {sorted(state)!r:.100}."
             )
         for name, ours in (("batch_size", self.batch_size), ("shards", self.shard_count)):
             if int(state[name]) != ours:
@@ -326,7 +326,7 @@ class Loader:
                 batches.close()  # type: ignore[attr-defined]
 
     def _next(self, batches: Iterator[Any], epoch: int, at: int) -> Any:
-        """Return the next batch, the end marker, or the error to raise in its place."""
+        """Return the next batch, the end marker, or the error to raise instead."""
         try:
             return next(batches, _END)
         except Exception as error:
@@ -354,7 +354,7 @@ class Loader:
         base = None
         if self._takes_key:
             base = random.fold_in(order.typed(self._key), epoch)
-            # No other use of the epoch's key, in any shard, starts with this number.
+            # No other use of the epoch's key, in any shard, folds in this number first.
             base = random.fold_in(random.fold_in(base, 0x6D6170), self.shard_index)
         for number, (part, real) in enumerate(parts, at):
             keys = None
@@ -368,7 +368,8 @@ class Loader:
         index, count, size = self.shard_index, self.shard_count, self.batch_size
         ours, end = len(range(index, self._drawn(), count)), len(self) * size
         order_of = self._order(epoch)
-        # Several batches at a time: the order of a single one would cost more than the batch.
+        # Several batches at a time: computing the order of one batch would cost more than the
+        # batch.
         block = max(1, _BLOCK // size) * size
         for begin in range(at * size, end, block):
             last = min(begin + block, end)
@@ -429,7 +430,7 @@ _BLOCK = 4096
 
 
 class _Failed:
-    """An error in place of a batch."""
+    """An error instead of a batch."""
 
     def __init__(self, error: Exception):
         self.error = error

@@ -13,12 +13,12 @@ import numpy as np
 
 
 class Table(NamedTuple):
-    """Rows of features with what is to be predicted.
+    """Rows of features, and the values to predict.
 
     Attributes:
         features: float32 of shape (n, 5).
         target: float32 of shape (n,).
-        names: what the columns of `features` are.
+        names: the names of the columns of `features`.
     """
 
     features: np.ndarray
@@ -66,7 +66,7 @@ def houses() -> Table:
 
 
 def tales() -> str:
-    """Load a short text about an oak and its neighbours, to train models of language with.
+    """Load a short text about an oak and its neighbours, to train language models with.
 
     Returns:
         The text: about 2,600 characters of plain English.

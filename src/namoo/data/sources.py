@@ -156,7 +156,7 @@ def windows(array: Any, length: int, stride: int = 1) -> Windows:
     Args:
         array: an array, a mapped one too, or a tree of them.
         length: the length of a piece. Predicting the next token needs one more than the context.
-        stride: how far from one piece to the next.
+        stride: the distance from one piece to the next.
 
     Returns:
         A source for `Loader`.
@@ -218,9 +218,9 @@ def mapped(
 
 
 _OF_ONE_STRUCTURE = (
-    "The examples of a batch must have one structure; make them alike with `map`, or give a "
-    "`collate`. A dataset that leaves out examples by None, as Grain's MapDataset.filter does, is "
-    "read as a stream: Loader(dataset.to_iter_dataset(), ...)."
+    "The examples of a batch must have one structure; convert them with `map`, or give a "
+    "`collate`. A dataset that marks examples to skip with None, as Grain's MapDataset.filter "
+    "does, is read as a stream: Loader(dataset.to_iter_dataset(), ...)."
 )
 
 
@@ -294,17 +294,17 @@ def as_numpy(x: Any) -> np.ndarray:
     if array.dtype == object:
         raise TypeError(
             f"a {type(x).__name__} cannot be part of a batch: {x!r:.60} is no array of numbers or "
-            "texts. Make one with `map`; of a table, give the columns as arrays: "
+            "texts. Make one with `map`; for a table, give the columns as arrays: "
             "{name: table[name].to_numpy() for name in table.columns}."
         )
     return array
 
 
 def source_of(given: Any) -> Any:
-    """Return the source of what a user passed; for a stream, a function that restarts it.
+    """Make a source of the user's argument; for a stream, a function that restarts it.
 
     Raises:
-        TypeError: if it is nothing that examples can be read from.
+        TypeError: if examples cannot be read from it.
     """
     if isinstance(given, (Arrays, Items, Windows)):
         return given
@@ -329,7 +329,7 @@ def source_of(given: Any) -> Any:
         return given
     raise TypeError(
         f"a loader cannot read from {type(given).__name__}: it has neither `len` and `[i]`, nor "
-        "`iter`, and is no function that returns an iterable."
+        "`iter`, and is not a function that returns an iterable."
     )
 
 
@@ -352,8 +352,8 @@ def _again(given: Iterable[Any]) -> Callable[[], Iterable[Any]]:
         items = iter(given)
         if used and items is given:
             raise ValueError(
-                "an iterator can be read only once, and this one was. Give the loader a list, an "
-                "iterable that starts anew, or a function that returns one: "
+                "an iterator can be read only once, and this one has been. Give the loader a list, "
+                "an iterable that can start again, or a function that returns one: "
                 "Loader(lambda: read(path), ...)."
             )
         used = True

@@ -91,7 +91,7 @@ class Workers:
                 pickled = pickle.dumps(work)
             except (pickle.PicklingError, AttributeError, TypeError) as error:
                 raise TypeError(_UNSENDABLE.format(what="what it works on", error=error)) from error
-            # Forking a process with threads can hang, so start a new one.
+            # Forking a process with threads can hang, so a new one is started.
             # Browsers have no processes: importing these fails there.
             from concurrent.futures import ProcessPoolExecutor
             from multiprocessing import get_context

@@ -12,7 +12,7 @@ def devices(backend: str | None = None) -> list[Device]:
     """Return all devices, including those of other processes.
 
     Args:
-        backend: A platform such as "cpu" or "gpu"; by default the best one there is.
+        backend: A platform such as "cpu" or "gpu"; by default the best one available.
 
     Raises:
         RuntimeError: There are no devices of that platform.

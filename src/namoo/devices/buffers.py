@@ -88,7 +88,7 @@ class Buffers:
                 return x._buffer
             if type(x) is not EagerArray:
                 return program.put(number, to_numpy(x))
-            # An array that was passed before has its buffer already.
+            # An array that was passed before already has a buffer.
             buffer = buffer_of(x, sharding)
             if buffer is None:
                 buffer = program.put(number, x._value)

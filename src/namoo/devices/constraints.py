@@ -65,8 +65,8 @@ def _refuse_manual(where: str, sharding: Sharding) -> None:
     if manual := sorted(map(str, named.intersection(context.mesh.axis_names, context.axes))):
         raise ValueError(
             f"{where}: {sharding.spec} contains a manual axes {manual} of mesh "
-            f"{sharding.mesh.axis_names}: the shard_map around it divides its function over them "
-            "already. Name only axes that are not in its axis_names."
+            f"{sharding.mesh.axis_names}: the enclosing shard_map already divides its function "
+            "over them. Name only axes that are not in its axis_names."
         )
 
 

@@ -235,7 +235,7 @@ class Launcher:
         self._asked = number
 
     def _environment(self, place: int) -> dict[str, str]:
-        # Processes share the cores: each gets its part of the threads.
+        # Processes share the cores: each gets its share of the threads.
         share = str(max(1, (os.cpu_count() or 1) // self._count))
         made = {
             "PYTHONUNBUFFERED": "1",
@@ -364,7 +364,7 @@ class Launcher:
         names = ", ".join(str(process.number) for process in late)
         self._say(
             f"the deadline of {self._deadline:g} s is over; still running: process {names}. "
-            "Where each of them stood:"
+            "The stack of each:"
         )
         # Python's fault handler writes the stacks of all threads on this signal.
         self._stop(signal.SIGABRT)

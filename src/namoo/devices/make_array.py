@@ -76,7 +76,7 @@ def make_array_from_single_device_arrays(
 
     Raises:
         TypeError: the parts are not a list or a tuple.
-        ValueError: the parts do not fit the shape, the sharding, the type or one another.
+        ValueError: the parts do not match the shape, the sharding, the type or one another.
     """
     name = "make_array_from_single_device_arrays"
     shape = tuple(shape)

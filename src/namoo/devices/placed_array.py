@@ -1,4 +1,4 @@
-"""Members of arrays that are on devices of their own: their values, shards and devices.
+"""Members of arrays with an explicit placement: their values, shards and devices.
 
 The core does not know devices: `api.wiring` makes these functions members of `PlacedArray`.
 """
@@ -23,7 +23,7 @@ def fetch(x: PlacedArray) -> np.ndarray:
     aval, where = aval_of(x), x._sharding
     if not where.is_fully_addressable and not where.is_fully_replicated:
         raise RuntimeError(
-            f"{aval.str_short()} lies on devices of several processes, so this process cannot read "
+            f"{aval.str_short()} is on devices of several processes, so this process cannot read "
             "all of it. Use x.addressable_shards for its part, or first gather it: "
             "namoo.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))(x)."
         )

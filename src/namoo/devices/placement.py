@@ -1,8 +1,8 @@
 """Computation follows data: programs run on the devices of their arguments.
 
 `put` moves an array to devices. `plan` finds the devices of a program from its arguments and from
-the shardings that the program itself names; the plan compiles the program for them, moves the other
-arguments there, and wraps the results.
+the shardings that the program itself specifies; the plan compiles the program for them, moves the
+other arguments there, and wraps the results.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def put(x: Any, place: Any) -> Any:
             return run(_identity(aval), [x], [None], [sharding])[0]
         if not x._sharding.is_fully_addressable:
             raise ValueError(
-                f"device_put: {aval.str_short()} lies on devices of several processes, with "
-                f"{x._sharding}, and cannot go to other devices, {sharding}."
+                f"device_put: {aval.str_short()} is on devices of several processes, with "
+                f"{x._sharding}, and cannot be moved to other devices, {sharding}."
             )
     if not needs_placing(sharding):
         return owned(x, aval.weak_type)
@@ -152,8 +152,8 @@ def plan(
     Args:
         closed: The program.
         operands: Arrays, or types of arrays.
-        given: The sharding asked for each argument; None for those that stay where they are.
-        wanted: The sharding asked for each result; None where XLA may choose.
+        given: The sharding requested for each argument; None for those that stay where they are.
+        wanted: The sharding requested for each result; None where XLA may choose.
         donated: Input → result that may take its memory.
         names: The names of the arguments, for messages.
 
@@ -247,7 +247,7 @@ def has_devices(sharding: Sharding) -> bool:
 
 
 def donatable(x: Any) -> Any:
-    """An array that can be donated instead: a copy, where the host reads a device's memory."""
+    """An array that can be donated instead: a copy, if the host reads the device's memory."""
     if isinstance(x, PlacedArray) and x._host is not None:
         return EagerArray(x._host.copy(), x._weak)
     return x
@@ -333,7 +333,7 @@ def require_given(
 
     Args:
         operands: The arguments.
-        given: The sharding asked for each argument, or None.
+        given: The sharding requested for each argument, or None.
         paths: The names of the arguments.
         moves: Whether arguments that are committed to other devices are moved.
 
@@ -350,6 +350,6 @@ def require_given(
         if own.device_set != s.device_set or own.num_devices > 1:
             raise ValueError(
                 "Sharding passed to jit does not match the sharding on the respective arg: "
-                f"{path}, {aval_of(x).str_short()}, lies with {own}, but in_shardings asks "
+                f"{path}, {aval_of(x).str_short()}, has {own}, but in_shardings asks "
                 f"for {s}. Move it first: namoo.device_put(x, sharding)."
             )

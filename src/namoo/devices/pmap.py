@@ -131,7 +131,7 @@ class _Programs:
             axes = tuple(a for i, a in enumerate(axes) if i not in static)
         _check_devices(axes, data, self.fun, self.devices)
         placed = self._runs_on_devices(data)
-        # Each device has errors of its own; an equation distinguishes them from those of a batch.
+        # Each device has its own errors; an equation distinguishes them from those of a batch.
         apart = placed or getattr(context.trace, "how", None) == "checkify"
         where = placed and tuple(self.devices or all_devices())
         key = (len(args), tuple(static.values()), apart, where)

@@ -36,7 +36,7 @@ from namoo.transforms.stage import close, stage
 
 
 class _Infer:
-    """Stands for specs that were not given: those of the arguments are used."""
+    """The default of specs that were not given: those of the arguments are used."""
 
     def __repr__(self) -> str:
         return "Infer"
@@ -234,7 +234,7 @@ class _Task:
         mesh = self.given_mesh or around or concrete_mesh()
         if around is not None and mesh != around:
             raise ValueError(
-                f"shard_map of {self.name}: it stands within a shard_map over {around}, and must "
+                f"shard_map of {self.name}: it is nested in a shard_map over {around}, and must "
                 f"have the same mesh; got {mesh}. Leave mesh= out."
             )
         if mesh.empty:
@@ -253,8 +253,8 @@ class _Task:
         taken = context.axes if context.mesh is not None else ()
         if twice := [a for a in self.axis_names if a in taken]:
             raise ValueError(
-                f"shard_map of {self.name}: axis_names has {twice}, which the shard_map around it "
-                "divides its function over already."
+                f"shard_map of {self.name}: axis_names has {twice}, which the enclosing "
+                "shard_map already divides its function over."
             )
         chosen = self.axis_names or mesh.axis_names
         return tuple(a for a in mesh.axis_names if a in chosen and a not in taken)
@@ -267,8 +267,8 @@ class _Task:
             if isinstance(x, Tracer):
                 raise TypeError(
                     f"shard_map of {self.name}: in_specs was not specified, and inside of jit and "
-                    "other transformations nothing says how an argument is divided. Give in_specs, "
-                    "as in in_specs=P('x')." + at_user_line()
+                    "other transformations the division of an argument is not known. Give "
+                    "in_specs, as in in_specs=P('x')." + at_user_line()
                 )
             sharding = getattr(x, "sharding", None)
             if not isinstance(sharding, NamedSharding):

@@ -2,7 +2,7 @@
 
 A *layout* describes how an array is split: for each of its dimensions the mesh axes that it is
 split over. Along other axes all devices have the same values. On one device the program is mapped
-over the parts (`expand`), which defines its meaning; several devices run it as it is.
+over the parts (`expand`), which defines its meaning; several devices run it unchanged.
 """
 
 from __future__ import annotations

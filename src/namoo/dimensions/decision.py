@@ -1,7 +1,7 @@
 """Bounds of expressions: linear programming over their terms, in exact arithmetic.
 
-Each term is taken for a variable of a linear program. What is known about it (a size is at least 1,
-`mod(x, 4)` is between 0 and 3, `max(x, y)` is at least `x`) and the constraints of the scope are
+Each term is treated as a variable of a linear program. What is known about it (a size is at least
+1, `mod(x, 4)` is between 0 and 3, `max(x, y)` is at least `x`) and the constraints of the scope are
 its inequalities. Bounds hold for all sizes, but better ones may exist.
 """
 
@@ -20,7 +20,7 @@ Bounds = tuple[Any, Any]
 
 
 def lower_bound(e: DimExpr, constraints: Sequence[DimExpr]) -> Any:
-    """The largest number that `e` is known to reach, given expressions that are not negative.
+    """The best known lower bound of `e`, given expressions that are not negative.
 
     By duality it is the largest k with e - k = Σ λᵢ cᵢ for some λᵢ ≥ 0.
 
@@ -138,7 +138,7 @@ def known_facts(e: DimExpr, explicit: Sequence[DimExpr], bounds: Callable[[Any],
 
 
 def _facts_of(factor: Factor, value: DimExpr, bounds: Callable, present: set[Term]) -> list[Any]:
-    """What an operation says about its value."""
+    """The inequalities that hold for the value of an operation."""
     x, y = (_plain(v) for v in factor.operands)
     if factor.name == "max":
         return [value - x, value - y]

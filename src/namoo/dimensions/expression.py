@@ -57,7 +57,7 @@ class Term:
         return hash(self.key)
 
     def times(self, other: Term, power: int = 1) -> Term | None:
-        """The product with another term or, with power -1, the quotient; None if it is no term."""
+        """The product with another term, or the quotient for power -1; None if it is not a term."""
         exponents = dict(self.factors)
         for factor, n in other.factors:
             exponents[factor] = exponents.get(factor, 0) + power * n
@@ -79,9 +79,9 @@ def add_terms(into: dict[Term, int], terms: Iterable[tuple[Term, int]], scale: i
 
 
 def normal(coefficients: dict[Term, int], scope: SymbolicScope) -> Any:
-    """The expression with these coefficients, simplified by the equations of its scope.
+    """Make the expression with these coefficients, simplified by its scope's equations.
 
-    It is an `int` where nothing else is left.
+    The result is an `int` if only a constant is left.
     """
     for _ in range(100):
         rules = (scope.rewrite(t, n) for t, n in coefficients.items() if n)
@@ -102,7 +102,7 @@ def _order(pair: tuple[Term, int]) -> Any:
 
 
 def as_integer(x: Any) -> int | None:
-    """A Python integer from whatever is one; None for other values."""
+    """Convert anything that is an integer to a Python integer; None for other values."""
     if isinstance(x, (bool, np.bool_)):
         return int(x)
     try:
@@ -161,7 +161,7 @@ def scope_of(*values: Any) -> SymbolicScope:
 
 
 _STEPS = 16
-"""How long a polynomial division may take: where it does not end, the quotient is no polynomial."""
+"""How long a polynomial division may take: if it does not end, the quotient is not a polynomial."""
 
 
 def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
@@ -206,8 +206,8 @@ def _mod(x: Any, y: Any) -> Any:
 def _pow(x: Any, y: Any) -> Any:
     if not isinstance(y, int) or y < 0:
         raise InconclusiveDimensionOperation(
-            f"the power '{x}' ** '{y}' is no dimension: the exponent must be an integer, and not "
-            "negative"
+            f"the power '{x}' ** '{y}' is not a dimension: the exponent must be an integer, and "
+            "not negative"
         )
     result: Any = 1
     for _ in range(y):
@@ -316,7 +316,7 @@ class DimExpr:
     is_dimension = True
     __array_ufunc__ = None  # so that NumPy's scalars leave arithmetic to this class
     as_array: Callable[[DimExpr], Any]
-    """Makes an array of the value; `api.wiring` puts it here."""
+    """Makes an array of the value; `api.wiring` sets it."""
 
     def __init__(self, terms: Terms, scope: SymbolicScope):
         self.terms = terms
@@ -455,5 +455,5 @@ def operation(name: str, x: Any, y: Any) -> Any:
 
 
 def variable(name: str, scope: SymbolicScope) -> Any:
-    """The dimension that is a variable, or what the equations of its scope say that it is."""
+    """The dimension that is a variable, or the expression that its scope replaces it by."""
     return normal({Term({Factor(name): 1}): 1}, scope)

@@ -141,7 +141,7 @@ class Parser:
         total = self._product() if sign == "+" else -self._product()
         while self._peek() in ("+", "-"):
             add = self._next() == "+"
-            # A sign may stand before a number: `a + -1`.
+            # A sign may precede a number: `a + -1`.
             negative = self._peek() in ("+", "-") and self._next() == "-"
             total = total + self._product() * (1 if add != negative else -1)
         self.depth -= 1

@@ -36,7 +36,7 @@ class SymbolicScope:
         self._rules: dict[Term, tuple[int, Any]] = {}
         self._known: dict[DimExpr, Bounds] = {}
         self._in_progress: set[DimExpr] = set()
-        # Short constraints first: what they say simplifies the longer ones.
+        # Short constraints first: they simplify the longer ones.
         for text in sorted(self.constraints, key=len):
             self._constrain(text)
 
@@ -82,7 +82,7 @@ class SymbolicScope:
             x, y = factor.operands  # x is a multiple of y
             if (by := dict(y.terms).get(ONE)) is not None and len(y.terms) == 1:
                 quotient = Term({Factor("floordiv", factor.operands): 1})
-                rest = x - normal({quotient: by}, self)  # a fact, before it is a rule
+                rest = x - normal({quotient: by}, self)  # it holds, but is not applied yet
                 self._explicit += [rest, -rest] if isinstance(rest, DimExpr) else []
                 self._rules[quotient] = (by, x) if by > 0 else (-by, -x)
 
@@ -177,7 +177,7 @@ def symbolic_shape(
         a tuple of integers and symbolic dimensions.
 
     Raises:
-        ValueError: the text is no shape, or does not fit `like`.
+        ValueError: the text is not a shape, or does not fit `like`.
 
     Example:
         >>> import namoo, namoo.numpy as jnp

@@ -1,6 +1,6 @@
-"""What library functions do with sizes that may be symbolic: as fast as before for integers.
+"""Functions of sizes that may be symbolic, fast for plain integers.
 
-Nothing here loads the expressions before one is met.
+The module of expressions is loaded only when one is used.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def is_symbolic(size: Any) -> bool:
 
 
 def as_value(size: Any) -> Any:
-    """A size for a computation: a symbolic dimension as an array, other values as they are."""
+    """A size for a computation: a symbolic dimension as an array, other values unchanged."""
     return size.__jax_array__() if is_symbolic(size) else size
 
 
@@ -75,7 +75,7 @@ def smaller(x: int, y: int) -> int:
 
 
 def exceeds(size: int, limit: int) -> bool:
-    """Whether a size is larger than a limit of the machine; a symbolic one is taken not to be."""
+    """Whether a size is larger than a limit of the machine; a symbolic one is assumed not to be."""
     try:
         return size > limit
     except InconclusiveDimensionOperation:
@@ -134,7 +134,7 @@ def slice_of(entry: slice, n: int) -> tuple[int, int, int]:
 
 
 def _place(index: Any, n: int, low: int, high: int, default: int) -> int:
-    """An end of a slice as a place between `low` and `high`."""
+    """An end of a slice as a position between `low` and `high`."""
     if index is None:
         return default
     index = dimension(index)

@@ -12,7 +12,7 @@ _PAGE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
 
 
 class Equation(NamedTuple):
-    """A symbolic size of an argument, the size at hand, and what to call it in messages."""
+    """A symbolic size of an argument, its actual size, and its name in messages."""
 
     expression: DimExpr
     size: Any
@@ -115,7 +115,7 @@ class _Solver:
     def _check_constraint(self, text: str, sign: str, difference: Any) -> None:
         found = difference
         if isinstance(found, DimExpr) and not found.variables() <= self.sizes.keys():
-            # An equation says what a variable is, which is then in no shape.
+            # A variable that an equation defines occurs in no shape.
             found = normal(dict(found.terms), found.scope)
         if isinstance(found, DimExpr):
             found = found.evaluate(self.sizes)
@@ -144,7 +144,7 @@ class _Solver:
 
 
 def _holds(sign: str, difference: Any) -> bool:
-    """Whether a difference is zero, or is not negative; what is not known does not hold."""
+    """Whether a difference is zero, or is not negative; unknown counts as False."""
     if sign == "==":
         return difference == 0
     try:

@@ -213,8 +213,8 @@ def _counts_of_temporary() -> tuple[int, ...]:
     """The reference counts in `update_at` where nothing else refers to the array.
 
     Versions of Python differ in how many references a call holds, so they are measured, once, when
-    the first array is changed.  If an array, its memory or the reference that has a name gives the
-    same counts, they mean nothing, and nothing is changed in place.
+    the first array is changed.  If binding the array, its memory or the reference to a name gives
+    the same counts, they prove nothing, and nothing is changed in place.
     """
     from namoo.numpy.at import IndexUpdateRef
 

@@ -45,7 +45,7 @@ def all_devices() -> list[Device]:
     if not out and requested_platforms() and "cpu" not in requested_platforms():
         raise RuntimeError(
             f"Unable to initialize backend {requested_platforms()[0]!r}: its plug-in "
-            "finds no device. Set JAX_PLATFORMS='' to choose among the devices there are."
+            "finds no device. Set JAX_PLATFORMS='' to choose among the available devices."
         )
     return out
 

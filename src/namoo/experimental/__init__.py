@@ -27,12 +27,12 @@ _LAZY = (
 
 
 def cur_qdd(x: Any) -> Any:
-    """What a value that can be changed currently consists of; see `namoo.experimental.hijax`."""
+    """The arrays that a mutable value currently consists of; see `namoo.experimental.hijax`."""
     return x.cur_qdd()
 
 
 def disable_x64() -> Any:
-    """Context manager: use 32-bit types, whatever the setting is outside.
+    """Context manager: use 32-bit types, whatever the outer setting is.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -1,4 +1,4 @@
-"""`namoo.experimental.hijax`: operations that are defined by others, with rules of their own.
+"""`namoo.experimental.hijax`: operations that are defined by other ones, with their own rules.
 
 An operation on arrays is a `HiPrimitive`: it is one equation in a program, has its own derivative,
 and is compiled as the operations that `to_lojax` consists of. Values that are not arrays
@@ -85,7 +85,7 @@ class HiPrimitive(Primitive):
 
 
 class HiType(AbstractValue):
-    """The type of values that consist of arrays; a subclass defines of which."""
+    """The type of values that consist of arrays; a subclass defines which ones."""
 
     is_high = True
     has_qdd = False
@@ -99,18 +99,18 @@ class MutableHiType(AbstractValue):
 
 
 class AvalQDD(NamedTuple):
-    """A type, and what the value with this type currently consists of."""
+    """A type, and the arrays that a value of this type currently consists of."""
 
     aval: Any
     qdd: Any
 
 
 class AvalMutableQDD:
-    """A type, and what the value consists of at this point of a program.
+    """A type, and the arrays that the value consists of at this point of a program.
 
     Attributes:
         aval: the type.
-        mutable_qdd: what the value consists of.
+        mutable_qdd: the arrays that the value consists of.
     """
 
     def __init__(self, aval: Any, mutable_qdd: Any):

@@ -47,7 +47,7 @@ def jet(
         fun: a function of arrays.
         primals: the arguments; one of booleans is constant, whatever its series.
         series: for each argument its derivatives along the curve, the first one first; all
-            arguments have as many.
+            arguments have the same number.
         factorial_scaled: False leaves out the factorials: x(t) = Σₖ cₖ·tᵏ, in and out.
 
     Returns:
@@ -69,13 +69,13 @@ def jet(
     for i, x in enumerate(primals):
         if not is_array(x):
             raise ValueError(
-                f"jet: argument {i} is {type(x).__name__}, which is no array. Pass each array of a "
-                "tree as an argument of its own."
+                f"jet: argument {i} is {type(x).__name__}, which is not an array. Pass each array "
+                "of a tree as an argument of its own."
             )
         if aval_of(x).tangent().dtype != aval_of(x).dtype and aval_of(x).dtype != np.bool_:
             raise TypeError(
-                f"jet: argument {i} has type {aval_of(x).str_short()}; derivatives are by floats "
-                "or complex numbers. Close over integers instead."
+                f"jet: argument {i} has type {aval_of(x).str_short()}; only floats and complex "
+                "numbers have derivatives. Close over integers instead."
             )
     lengths = {len(terms) for terms in series}
     if len(lengths) > 1:
@@ -86,7 +86,7 @@ def jet(
     order = lengths.pop() if lengths else 0
     factors = [1 if factorial_scaled else math.factorial(k) for k in range(1, order + 1)]
     curves = [
-        None  # conditions do not move
+        None  # booleans have no derivative
         if aval_of(x).dtype == np.bool_
         else [_term(x, term, factor, i) for term, factor in zip(terms, factors, strict=True)]
         for i, (x, terms) in enumerate(zip(primals, series, strict=True))

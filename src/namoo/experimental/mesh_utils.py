@@ -19,7 +19,7 @@ def create_device_mesh(
     Args:
         mesh_shape: the shape; its product is the number of devices.
         devices: the devices; all by default.
-        options: hints for networks of certain accelerators, which have no effect.
+        options: hints about the networks of certain accelerators; they have no effect.
 
     Raises:
         ValueError: the shape does not fit the number of devices.

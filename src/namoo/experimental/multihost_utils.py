@@ -57,7 +57,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
         in_tree: a tree of arrays and numbers, of the same shapes in all processes; or of arrays
             over the devices of several processes.
         tiled: join the values along their first axis; by default along a new one. Arrays over the
-            devices of several processes are gathered as they are, and need True.
+            devices of several processes are gathered whole, and need True.
 
     Returns:
         the tree of NumPy arrays.
@@ -70,7 +70,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
         if _is_global(x):
             if not tiled:
                 raise ValueError(
-                    f"process_allgather: {aval_of(x).str_short()} lies on devices of several "
+                    f"process_allgather: {aval_of(x).str_short()} is on devices of several "
                     "processes, so each has a part and not a value; pass tiled=True."
                 )
             return _everywhere(x)
@@ -90,7 +90,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
     Args:
         in_tree: a tree of arrays and numbers, of the same shapes in all processes.
-        is_source: whether this process' values are meant; by default those of process 0.
+        is_source: whether this process is the source; by default process 0 is.
 
     Returns:
         the tree of NumPy arrays.
@@ -114,14 +114,14 @@ def sync_global_devices(name: str) -> None:
 
     Raises:
         AssertionError: if processes reached points with different names.
-        TimeoutError: not all came; the message names those who did not.
+        TimeoutError: not all arrived; the message names the missing ones.
     """
     distributed.barrier("sync_global_devices")
     letters = np.frombuffer(name.encode()[:200].ljust(200), np.uint8)
     names = {bytes(row).decode(errors="replace").rstrip() for row in process_allgather(letters)}
     if len(names) > 1:
         raise AssertionError(
-            f"sync_global_devices name mismatch: this process came to {name!r}, and all came to "
+            f"sync_global_devices name mismatch: this process reached {name!r}, and all reached "
             f"{sorted(names)}."
         )
 

@@ -229,7 +229,7 @@ def odeint(
     Args:
         func: the derivative of the state, a tree like it.
         y0: the state at the first time, an array or a tree of arrays.
-        t: increasing times to have the solution at, an array of floats.
+        t: increasing times at which to return the solution, an array of floats.
         *args: more arguments of `func`, trees of arrays; derivatives with respect to them are
             known.
         rtol: the tolerance relative to the state.
@@ -241,7 +241,7 @@ def odeint(
         the states at the times, a tree like `y0` with one more leading axis.
 
     Raises:
-        TypeError: the times are no floats, or an argument is not an array.
+        TypeError: the times are not floats, or an argument is not an array.
 
     Example:
         >>> decay = lambda y, t, rate: -rate * y
@@ -255,7 +255,8 @@ def odeint(
         except TypeError:
             raise TypeError(
                 "The contents of odeint *args must be arrays or scalars, but at "
-                f"args{tree_util.keystr(path)} there is {leaf!r}. Close over what is no array."
+                f"args{tree_util.keystr(path)} there is {leaf!r}. Close over values that are not "
+                "arrays."
             ) from None
     if not jnp.issubdtype(t.dtype, jnp.floating):
         raise TypeError(

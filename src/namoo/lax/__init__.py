@@ -1,6 +1,6 @@
 """`namoo.lax`: the primitive operations by their public names.
 
-What a module in `primitives/` offers here is its `__all__`.
+The names that come from a module in `primitives/` are its `__all__`.
 """
 
 from namoo._base.lazy import lazy as _lazily

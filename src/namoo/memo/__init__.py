@@ -1,7 +1,7 @@
 """Everything the library remembers.
 
-The rooms below know nothing of memory: with `config.memo` off (`NAMOO_MEMO=0`) every result is the
-same, and only slower.
+The rooms below know nothing about it: with `config.memo` off (`NAMOO_MEMO=0`) results are the
+same, and only computing them is slower.
 
 There is one seam, `core.trace.Memory`.  Importing this package replaces `Trace.memory` by a
 `TraceMemory`, which transformations ask in three places: `Primitive.bind` for the result of an

@@ -59,7 +59,7 @@ def program_of(function: Any, key: Any, make: Callable[[], Any]) -> Any:
 
 
 def _weakly(x: Any) -> Any:
-    """A weak reference where there can be one: objects may refer to the function themselves."""
+    """A weak reference, if the object supports one: it may itself refer to the function."""
     try:
         return ref(x)
     except TypeError:

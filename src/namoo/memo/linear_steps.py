@@ -34,7 +34,7 @@ _EAGER = program_key("eager derivative", keyed_by="inputs with tangents")
 _STAGED = program_key("staged derivative", keyed_by="inputs with tangents")
 _DISTINCT = program_key("step on distinct tangents", keyed_by="which tangents are equal")
 _TRANSPOSED = program_key(
-    "transposed step", keyed_by="settings, operands and cotangents that are there, weak types"
+    "transposed step", keyed_by="settings, which operands and cotangents exist, weak types"
 )
 
 
@@ -131,7 +131,7 @@ class _StagedSplit(NamedTuple):
         step: maps residuals and tangents of inputs to the tangents that are not among these.
         form: `step` as one equation.
         moves: whether `step` has equations.
-        residuals: numbers among the inputs and what `primal` computes.
+        residuals: their numbers among the inputs and the results of `primal`.
         outs: for each result its number among these, and the number of its tangent among those of
           inputs and of `step`; None where it is zero.
     """

@@ -95,7 +95,7 @@ def filter(tree_: Any, spec: Spec, inverse: bool = False, replace: Any = None) -
         spec: a function of a leaf, a pattern or `Paths`, or a tree of booleans (or functions) that
             may end before `tree_` does.
         inverse: keep the others instead.
-        replace: the value in place of the leaves that are not kept.
+        replace: the value that replaces the leaves that are not kept.
 
     Returns:
         A tree of the same nodes.
@@ -116,7 +116,7 @@ def partition(tree_: Any, spec: Spec, replace: Any = None) -> tuple[Any, Any]:
         tree_: a tree.
         spec: a function of a leaf, a pattern or `Paths`, or a tree of booleans (or functions) that
             may end before `tree_` does.
-        replace: the value that each part has in place of the other part's leaves.
+        replace: the value that each part has instead of the other part's leaves.
 
     Returns:
         `(chosen, rest)`; `combine` is the inverse.

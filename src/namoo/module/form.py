@@ -244,8 +244,8 @@ def _check_fixed(owner: type, name: str, value: Any, why: str) -> None:
         cls = type(value).__name__
         raise TypeError(
             f"the field {owner.__name__}.{name} {why}, but was given {describe(value)}. {cls} is "
-            f"no registered tree and its instances can change, which a compiled program would not "
-            f"notice. Make {cls} a namoo.struct.dataclass or a namoo.Module, register it with "
+            "not a registered tree and its instances can change, which a compiled program would "
+            f"not notice. Make {cls} a namoo.struct.dataclass or a namoo.Module, register it with "
             f"namoo.tree_util.register_dataclass, give it __hash__ and __eq__, or declare "
             f"{name} = namoo.struct.field(static=True) if it never changes."
         )
@@ -306,7 +306,7 @@ def _find_mixed(owner: type, name: str, value: Any, old: Form | None) -> Mixed |
         flags = [now and then for now, then in zip(flags, was_fixed, strict=True)]
     for x, flag in zip(parts, flags, strict=True):
         if flag:
-            _check_fixed(owner, name, x, "holds a value that is no array, so it is static")
+            _check_fixed(owner, name, x, "holds a value that is not an array, so it is static")
     return Mixed(outline, tuple(flags)) if any(flags) else None
 
 

@@ -33,8 +33,8 @@ class Layer:
         depth: how many layers are around it.
         output: the types of its result, as programs print them.
         parameters: how many numbers it holds, those of inner layers included.
-        repeated: whether it was called before, so that its parameters are counted already.
-        flops: about how many operations it is; None where the engine does not know.
+        repeated: whether it was called before, so that its parameters are already counted.
+        flops: the approximate number of operations; None where the engine does not know.
         seconds: the fastest call of the layer by itself, compiled; None where the values of its
             arguments were not known.
     """
@@ -136,7 +136,7 @@ def _size(module: Any) -> int:
 
 
 class _Call:
-    """Calls a layer. Each is traced once: it is no function that is traced again and again."""
+    """Calls a layer. Each is traced once, so warnings about repeated tracing do not apply."""
 
     def __call__(self, layer: Any, args: Any, options: Any) -> Any:
         return layer(*args, **options)

@@ -40,7 +40,7 @@ class Module(metaclass=ABCMeta):
 
     The value of a field decides its role. Arrays, modules and containers of them are children.
     Everything else (functions, strings, numbers, None) is configuration, part of the structure, so
-    that `jit`, `grad`, `vmap`, `scan` and `checkpoint` accept a model as it is, and a gradient has
+    that `jit`, `grad`, `vmap`, `scan` and `checkpoint` accept a model directly, and a gradient has
     the structure of the model. Numbers are configuration, too; parameters are arrays.
 
     A class without `__init__` gets that of a dataclass. Instances are immutable: `replace` and `at`
@@ -154,8 +154,8 @@ class Module(metaclass=ABCMeta):
             model.at["**/bias"].apply(jnp.zeros_like)
 
         Returns:
-            What is indexed by a function of the model, or a pattern as in `namoo.paths`, and then
-            has the methods `set(value)`, `apply(function)` and `get()`.
+            An object to index with a function of the model, or a pattern as in `namoo.paths`; it
+            then has the methods `set(value)`, `apply(function)` and `get()`.
         """
         return At(self)
 
@@ -163,7 +163,7 @@ class Module(metaclass=ABCMeta):
         """Return a copy of the module with other values for some of its fields.
 
         Args:
-            **changes: new values by name. They are taken as they are: `__init__` is not called.
+            **changes: new values by name. They are used unchanged: `__init__` is not called.
 
         Returns:
             The new module.

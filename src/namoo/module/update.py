@@ -28,8 +28,9 @@ def at(tree: T) -> At[T]:
         tree: a tree.
 
     Returns:
-        What is indexed by a function of the tree, or by a pattern as in `namoo.paths`, and then has
-        the methods `set(value)`, `apply(function)` and `get()`. Each makes a new tree.
+        An object to index with a function of the tree, or a pattern as in `namoo.paths`; it then
+        has the methods `set(value)`, `apply(function)` and `get()`. `set` and `apply` return a new
+        tree.
 
     Example:
         >>> at([1, {"w": 2, "b": 3}])[lambda t: t[1]["w"]].set(5)
@@ -111,8 +112,8 @@ class Selection(Generic[T]):
         if self._many is not None and isinstance(value, (tuple, list)):
             if len(value) != count:
                 raise ValueError(
-                    f"at[…].set got {len(value)} values for {count} places; give one for each, or "
-                    "one that is not a tuple or list for all"
+                    f"at[…].set got {len(value)} values for {count} positions; give one for each, "
+                    "or one that is not a tuple or list for all"
                 )
             return self._put(list(value))
         return self._put([value] * count)
@@ -183,8 +184,8 @@ def _position_of(of: Any, copy: Any, found: Any, nodes: dict, where: Callable, w
             return path
     raise ValueError(
         f"at[…]: the function must return a part of the tree that it is given, but its result"
-        f"{which} is {found!r}, which is no part of it. It may not compute a new value: to change "
-        "what is there, write at[lambda m: m.weight].apply(f)."
+        f"{which} is {found!r}, which is not a part of it. It may not compute a new value: to "
+        "change a value, write at[lambda m: m.weight].apply(f)."
     )
 
 

@@ -361,5 +361,5 @@ def tanh(x: Any, /) -> Array:
     return jnp.tanh(x)
 
 
-# Here rather than in `namoo.nn`: layers hold these functions, and each must be one object.
+# Defined here, not in `namoo.nn`: layers hold these functions, so each must be one object.
 make_entry_points(globals())

@@ -38,7 +38,7 @@ class Conv(Module):
         padding_mode: how the padding is filled: `"ZEROS"`, `"REFLECT"`, `"REPLICATE"` or
             `"CIRCULAR"`.
         dtype: of W and b.
-        key: for the start.
+        key: for the initial parameters.
 
     Example:
         >>> import namoo, namoo.numpy as jnp

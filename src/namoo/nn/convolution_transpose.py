@@ -33,7 +33,7 @@ class ConvTranspose(Module):
         use_bias: whether the layer has b.
         padding_mode: `"ZEROS"`, or `"CIRCULAR"` with padding `"SAME"` or `"SAME_LOWER"`.
         dtype: of W and b.
-        key: for the start.
+        key: for the initial parameters.
 
     Example:
         >>> import namoo, namoo.numpy as jnp

@@ -43,7 +43,7 @@ class Dropout(Module):
 
         Args:
             x: an array.
-            key: says which are dropped; not needed in inference.
+            key: decides which are dropped; not needed in inference.
             inference: whether to drop nothing, overriding the layer's own setting.
 
         Returns:

@@ -21,7 +21,7 @@ class Embedding(Module):
         embedding_size: the length of the vectors.
         weight: the table, instead of a random one.
         dtype: of the table.
-        key: for the start; not needed with a table.
+        key: for the initial table; not needed with a given one.
 
     Example:
         >>> import namoo, namoo.numpy as jnp

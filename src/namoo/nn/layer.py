@@ -63,7 +63,7 @@ def per_axis(value: Any, count: int, name: str) -> tuple[int, ...]:
 
 
 def pads(padding: Any, count: int) -> str | tuple[tuple[int, int], ...]:
-    """Return the padding as a word, or as pairs (before, after) for each spatial axis."""
+    """Return the padding as a string, or as pairs (before, after) for each spatial axis."""
     if isinstance(padding, str):
         word = padding.upper()
         if word not in ("SAME", "SAME_LOWER", "VALID"):

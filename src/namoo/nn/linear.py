@@ -23,7 +23,7 @@ class Linear(Module):
         out_features: the length of the result; `"scalar"` for a number without axes.
         use_bias: whether the layer has b.
         dtype: of W and b.
-        key: for the start.
+        key: for the initial parameters.
 
     Example:
         >>> import namoo, namoo.numpy as jnp

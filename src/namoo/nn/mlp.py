@@ -26,7 +26,7 @@ class MLP(Module):
         use_bias: whether the hidden layers have b.
         use_final_bias: whether the last has b.
         dtype: of weights and biases.
-        key: for the start.
+        key: for the initial parameters.
 
     Example:
         >>> import namoo, namoo.numpy as jnp

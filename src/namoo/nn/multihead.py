@@ -43,7 +43,7 @@ class MultiheadAttention(Module):
         num_kv_heads: the number of key and value heads, a divisor of num_heads.
         rotary: rotate queries and keys by their positions: True, or a `RotaryPositionalEmbedding`.
         dtype: of the projections.
-        key: for the start.
+        key: for the initial parameters.
 
     Example:
         >>> import namoo, namoo.numpy as jnp
@@ -130,7 +130,8 @@ class MultiheadAttention(Module):
             query: of shape (S, query_size).
             key_: of shape (T, key_size).
             value: of shape (T, value_size).
-            mask: booleans of shape (S, T), or (num_heads, S, T); what is False is not attended to.
+            mask: booleans of shape (S, T), or (num_heads, S, T); positions with False are not
+                attended to.
             is_causal: whether each position sees only those up to itself.
             process_heads: takes and returns queries of shape (S, num_heads, qk_size), keys of shape
                 (T, num_kv_heads, qk_size) and values of shape (T, num_kv_heads, vo_size).
@@ -148,7 +149,7 @@ class MultiheadAttention(Module):
         s, t = query.shape[0], key_.shape[0]
         if value.shape[0] != t:
             raise ValueError(
-                f"keys and values must be equally many, but there are {t} and {value.shape[0]}"
+                f"there must be as many keys as values, but there are {t} and {value.shape[0]}"
             )
         heads = (
             vmap(self.query_proj)(query).reshape(s, self.num_heads, self.qk_size),

@@ -33,7 +33,7 @@ class LayerNorm(Module):
 
     Args:
         shape: the shape of an example.
-        eps: keeps the division from zero.
+        eps: added to avoid division by zero.
         use_weight: whether the layer has w, which starts at one.
         use_bias: whether the layer has b, which starts at zero.
         dtype: of w and b.
@@ -82,7 +82,7 @@ class RMSNorm(Module):
 
     Args:
         shape: the shape of an example.
-        eps: keeps the division from zero.
+        eps: added to avoid division by zero.
         use_weight: whether the layer has w, which starts at one.
         use_bias: whether the layer has b, which starts at zero.
         dtype: of w and b.
@@ -132,7 +132,7 @@ class GroupNorm(Module):
     Args:
         groups: the number of groups.
         channels: the number of channels; needed for w and b.
-        eps: keeps the division from zero.
+        eps: added to avoid division by zero.
         channelwise_affine: whether the layer has w and b, one of each per channel.
         dtype: of w and b.
 
@@ -174,7 +174,7 @@ class GroupNorm(Module):
             raise ValueError(
                 f"GroupNorm with {self.groups} groups of "
                 f"{self.channels or 'any number of'} channels got an array of shape {x.shape}; the "
-                "channels stand first. For a batch, write vmap(groupnorm)(x)."
+                "channels come first. For a batch, write vmap(groupnorm)(x)."
             )
         wide = at_least_float32(x).reshape(self.groups, -1)
         mean = jnp.mean(wide, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Pooling: the maximum or mean of windows, of a given size or of a given number."""
+"""Pooling: the maximum or mean of windows, of a given size or in a given number."""
 
 from __future__ import annotations
 

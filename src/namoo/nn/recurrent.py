@@ -37,7 +37,7 @@ class RNNCell(Module):
         use_bias: whether the layer has b.
         activation: the activation.
         dtype: of weights and bias.
-        key: for the start.
+        key: for the initial parameters.
 
     Example:
         >>> import namoo, namoo.numpy as jnp
@@ -95,7 +95,7 @@ class LSTMCell(Module):
         hidden_size: the length of the hidden state h and the cell c.
         use_bias: whether the layer has b.
         dtype: of weights and bias.
-        key: for the start.
+        key: for the initial parameters.
 
     Example:
         >>> import namoo, namoo.numpy as jnp
@@ -157,7 +157,7 @@ class GRUCell(Module):
         hidden_size: the length of the hidden state h.
         use_bias: whether the layer has biases.
         dtype: of weights and biases.
-        key: for the start.
+        key: for the initial parameters.
 
     Example:
         >>> import namoo, namoo.numpy as jnp

@@ -65,9 +65,9 @@ class SpectralNorm(StatefulLayer):
         layer: a layer with a weight.
         weight_name: the name of its field.
         num_power_iterations: how many steps each call makes.
-        eps: keeps divisions from zero.
+        eps: the smallest norm to divide by.
         inference: whether u and v stay unchanged; `nn.inference_mode` sets it.
-        key: for the start.
+        key: for the initial u and v.
 
     Example:
         >>> import namoo, namoo.numpy as jnp

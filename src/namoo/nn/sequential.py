@@ -96,7 +96,7 @@ def _takes_key(cls: type) -> bool:
 
 
 class Lambda(Module):
-    """A function as a layer that accepts a key and ignores it.
+    """A layer that applies a function, and ignores its key.
 
     Args:
         fn: a function of one argument.

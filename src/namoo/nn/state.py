@@ -101,7 +101,7 @@ class State:
     def _check(self, index: StateIndex) -> str:
         if index.name is None:
             raise ValueError(
-                "this model has no place in a state yet. Make it with "
+                "this model has no state yet. Make it with "
                 "`model, state = nn.make_with_state(Model)(…)`."
             )
         if index.name not in self._values:

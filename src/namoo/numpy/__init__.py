@@ -1,4 +1,4 @@
-"""Arrays and functions of arrays, with NumPy's names: what JAX has as `jax.numpy`.
+"""Arrays and functions of arrays, with NumPy's names: JAX's `jax.numpy`.
 
 Example:
     >>> import namoo.numpy as jnp

@@ -50,8 +50,8 @@ Method = Callable[..., Any]
 
 
 def _operator(symbol: str, fun: Method, swap: bool = False) -> Method:
-    """The operator that calls `fun`; foreign types may answer with an operator of their own."""
-    fun = without_shortcut(fun)  # operators have shortcuts of their own
+    """The operator that calls `fun`; foreign types may provide their own operator."""
+    fun = without_shortcut(fun)  # operators have their own shortcuts
 
     @entry_point
     def method(self: Array, other: Any, /) -> Any:
@@ -307,7 +307,7 @@ def _delitem(self: Array, index: Any) -> None:
 
 
 def _reshape(self: Array, *shape: Any, order: str = "C", out_sharding: Any = None) -> Array:
-    """The same elements under another shape; one length may be -1."""
+    """The same elements with another shape; one length may be -1."""
     return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
 
 
@@ -440,7 +440,7 @@ def _sharding(self: Array) -> Any:
     if isinstance(self, Tracer):
         raise AttributeError(
             "The 'sharding' attribute is not available on traced array with shape "
-            f"{self.aval.str_short(short_dtypes=False)}: where it will be is not known yet. "
+            f"{self.aval.str_short(short_dtypes=False)}: its placement is not known yet. "
             "namoo.typeof(x) has its type."
         )
     # Imported here because few programs need it.

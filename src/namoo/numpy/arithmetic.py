@@ -108,7 +108,7 @@ def _floor_divide_integers(x: Array, y: Array) -> Array:
         return quotient
     uneven = lax.ne(lax.rem(x, y), const(x, 0))
     down = bits.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), uneven)
-    # Not `where(down, quotient - 1, quotient)`, which strict mode would see overflow.
+    # Not `where(down, quotient - 1, quotient)`, which would overflow in strict mode.
     return lax.sub(quotient, lax.convert_element_type(down, x.dtype, quotient.weak_type))
 
 

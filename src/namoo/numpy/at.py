@@ -39,7 +39,7 @@ windows = later("namoo.primitives.gather_dimensions")
 
 
 class IndexUpdateHelper:
-    """The property `at` of arrays: index it, and call a method of what you get.
+    """The property `at` of arrays: index it, and call a method of the result.
 
     | expression | the same, if arrays could be changed |
     |---|---|
@@ -52,7 +52,7 @@ class IndexUpdateHelper:
     | `x = x.at[i].min(y)` | `x[i] = minimum(x[i], y)` |
     | `x = x.at[i].max(y)` | `x[i] = maximum(x[i], y)` |
     | `x = x.at[i].apply(f)` | `x[i] = f(x[i])`, for a function of one number |
-    | `y = x.at[i].get(...)` | `y = x[i]`, with a choice of what is out of bounds |
+    | `y = x.at[i].get(...)` | `y = x[i]`, with a choice for indices out of bounds |
 
     Unlike NumPy's `x[i] += y`, an element that is indexed twice is changed twice.
 
@@ -191,13 +191,13 @@ def update_at(ref: IndexUpdateRef, kind: str, values: Any, *flags: Any) -> Any:
 
 
 def divide_at(ref: IndexUpdateRef, kind: str, values: Any, *flags: Any) -> Any:
-    """The array divided by ones in which the elements are multiplied by `values`."""
+    """The array divided by an array of ones whose selected elements are multiplied by `values`."""
     divisor = update(kind, ones(ref.array.aval), ref.index, values, *flags)
     return true_divide(ref.array, divisor)
 
 
 def power_at(ref: IndexUpdateRef, kind: str, values: Any, *flags: Any) -> Any:
-    """The array to the power of ones in which the elements are multiplied by `values`."""
+    """The array to the power of an array of ones, selected elements multiplied by `values`."""
     exponent = update(kind, ones(ref.array.aval), ref.index, values, *flags)
     return power(ref.array, exponent)
 
@@ -230,7 +230,7 @@ class Target:
         indices, numbers: its operand and its dimension numbers.
         result_shape: the shape of `x[index]`, to which the values are broadcast.
         shape: the same without the axes that None adds: the shape of `scatter`'s updates.
-        distinct: whether no element can be meant twice, and the indices are in order.
+        distinct: whether no element can be selected twice, and the indices are in order.
     """
 
     def __init__(self, shape: Shape, items: list[Item], wrap: bool):

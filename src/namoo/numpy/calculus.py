@@ -82,7 +82,7 @@ def gradient(
         An array of the shape of `f`, or a list with one for each axis.
 
     Raises:
-        TypeError: as many distances as neither axes nor one.
+        TypeError: the number of distances is neither 1 nor the number of axes.
         ValueError: an axis is too short, or coordinates do not fit; another `edge_order`.
 
     Example:
@@ -147,7 +147,8 @@ def _slope(f: Array, spacing: Array | None, axis: int, edge_order: int) -> Array
     first = (f[..., 1:2] - f[..., :1]) / before
     last = (f[..., -1:] - f[..., -2:-1]) / after
     if edge_order == 2:
-        # The same parabola at its outer points: its slope changes by as much on the other side.
+        # The same parabola at its outer points: its slope changes by the same amount on the other
+        # side.
         next_step = before if steps is None else steps[1]
         last_step = after if steps is None else steps[-2]
         second = (f[..., 2:3] - f[..., 1:2]) / next_step
@@ -159,7 +160,7 @@ def _slope(f: Array, spacing: Array | None, axis: int, edge_order: int) -> Array
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * math.pi) -> Array:
     """Angles without jumps: where neighbours differ by more than half a period, whole periods are
-    added to what follows.
+    added to the following elements.
 
     Args:
         p: the array.
@@ -208,15 +209,16 @@ def interp(
     """Values between given points, on the straight lines that join them.
 
     Args:
-        x: where values are wanted.
-        xp: the places of the points, ascending (any, with a period).
+        x: the coordinates at which to interpolate.
+        xp: the coordinates of the points, ascending (in any order, with a period).
         fp: their values.
         left, right: the values before the first and after the last point: a number, None for the
-            value of that point, or 'extrapolate' to go on in a straight line.
-        period: the places are modulo this; `left` and `right` have no effect then.
+            value of that point, or 'extrapolate' to continue in a straight line.
+        period: the coordinates are modulo this; `left` and `right` have no effect then.
 
     Raises:
-        ValueError: `xp` and `fp` are not vectors of one length; complex places; another string.
+        ValueError: `xp` and `fp` are not vectors of one length; complex coordinates; another
+            string.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -236,7 +238,7 @@ def interp(
     if not xp.size:
         raise TypeError("interp: xp and fp are empty; there is nothing to interpolate between.")
     if is_complex(x) or is_complex(xp):
-        raise ValueError("interp does not support complex places x and xp.")
+        raise ValueError("interp does not support complex x and xp.")
     place_dtype = dtypes.to_inexact_dtype(dtypes.result_type(x, xp))
     x, xp = x.astype(place_dtype), xp.astype(place_dtype)
     fp = fp.astype(dtypes.to_inexact_dtype(dtypes.result_type(fp, place_dtype)))
@@ -258,7 +260,7 @@ def interp(
 
 
 def _periodic(x: Array, xp: Array, fp: Array, period: Array) -> tuple[Array, Array, Array]:
-    """All places in one period, and a point of the neighbouring periods on either side."""
+    """All coordinates in one period, and a point of the neighbouring periods on either side."""
     if period.ndim:
         raise ValueError(f"interp: period must be a number, got shape {period.shape}.")
     period = absolute(period.astype(xp.dtype))
@@ -310,12 +312,12 @@ def convolve(
 
     Args:
         a, v: the vectors.
-        mode: 'full' for all n where they meet; 'same' for as many as the longer vector has;
+        mode: 'full' for all n where they overlap; 'same' for as many as the longer vector has;
             'valid' for those where the shorter one is inside the longer one.
         precision, preferred_element_type: as for `dot`.
 
     Raises:
-        ValueError: arrays that are empty or no vectors, or another mode.
+        ValueError: arrays that are empty or not vectors, or another mode.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -344,7 +346,7 @@ def correlate(
         precision, preferred_element_type: as for `dot`.
 
     Raises:
-        ValueError: arrays that are empty or no vectors, or another mode.
+        ValueError: arrays that are empty or not vectors, or another mode.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -99,7 +99,7 @@ def matmul(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """The product of matrices: what the operator `@` means.
+    """The product of matrices, as the operator `@` computes it.
 
     Args:
         a, b: matrices, stacks of matrices whose leading axes broadcast, or vectors.
@@ -137,8 +137,8 @@ def _batch_axes(x: Shape, y: Shape) -> _BatchAxes:
 class _BatchAxes:
     """How the leading axes of two stacks of matrices pair up.
 
-    An axis of length 1 beside a longer one is dropped, so that the longer one stays free: the
-    product then needs no repeated copies.
+    An axis of length 1 that is paired with a longer one is dropped, so that the longer one stays
+    free: the product then needs no repeated copies.
     """
 
     def __init__(self, x: Shape, y: Shape):

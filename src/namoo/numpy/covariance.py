@@ -52,7 +52,7 @@ def cov(
     Raises:
         ValueError: more than two axes.
         TypeError: `fweights` are not integers.
-        RuntimeError: weights that are no vector, or of another length.
+        RuntimeError: weights that are not a vector, or of another length.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -63,13 +63,13 @@ def array(
         object: what to convert; lists may hold arrays and traced values.
         dtype: type of the elements; found from the object by default.
         args: `copy`, `order` and `ndmin` by position, which is deprecated.
-        copy: whether the result must have memory of its own.
-        order: only 'K', the order in memory as it is.
+        copy: whether the result must have its own memory.
+        order: only 'K', which keeps the order in memory.
         ndmin: the least number of axes; axes of length 1 are put in front.
         device, out_sharding: the device or the sharding of the array.
 
     Raises:
-        TypeError: something that holds no numbers.
+        TypeError: an object that does not hold numbers.
         ValueError: None, or lists of unequal length.
         OverflowError: a Python integer that does not fit the type.
 
@@ -85,7 +85,7 @@ def array(
         out = array(object, dtype, copy=copy, order=order, ndmin=ndmin)
         return placed("jnp.array", out, device, out_sharding)
     if order not in (None, "K"):
-        raise NotImplementedError(f"array: only order='K' has a meaning here, got {order!r}.")
+        raise NotImplementedError(f"array: only order='K' is supported, got {order!r}.")
     out = _made(_convert(object, user_dtype(dtype, "array"), copy))
     if out.ndim < ndmin:
         out = shapes.expand_dims(out, range(ndmin - out.ndim))
@@ -141,7 +141,7 @@ def asarray(
     if device is not None or out_sharding is not None:
         return placed("jnp.asarray", asarray(a, dtype, order, copy=copy), device, out_sharding)
     if order not in (None, "K"):
-        raise NotImplementedError(f"asarray: only order='K' has a meaning here, got {order!r}.")
+        raise NotImplementedError(f"asarray: only order='K' is supported, got {order!r}.")
     dtype = user_dtype(dtype, "asarray")
     if copy is False and type(a) is np.ndarray and a.dtype == dtypes.dtype_of(a):
         if dtype is None or dtype == a.dtype:
@@ -182,7 +182,7 @@ def _convert(x: Any, dtype: Any, copy: bool) -> Array:
 
 
 def _numpy_array(x: Any, dtype: Any) -> np.ndarray:
-    """NumPy's own conversion to a type, without warnings about what is lost."""
+    """NumPy's own conversion to a type, without warnings about lost values."""
     with np.errstate(all="ignore"):
         try:
             return np.array(x, dtype)
@@ -287,7 +287,7 @@ def _filled(name: str, shape: Any, dtype: Any, value: int) -> Array:
 def constant(shape: tuple[int, ...], value: Any, dtype: Any, weak: bool = False) -> Array:
     """An array of one value; a program computes it instead of holding it.
 
-    Of random keys, every word has the value.
+    For random keys, every word has the value.
     """
     dtype = getattr(dtype, "numpy", dtype)
     if dtype == dtypes.float0:
@@ -508,7 +508,7 @@ def _full_like(a: Any, fill_value: Any, dtype: Any, shape: Any) -> Array:
 
 
 def concrete(x: Any, what: str, advice: str = "") -> Any:
-    """A number that must be known while a program is made; arrays become NumPy scalars."""
+    """A number that must be known while a program is traced; arrays become NumPy scalars."""
     if isinstance(x, Tracer):
         x = to_array(x.concrete(f"a concrete value for {what}", advice))
     return x._value[()] if isinstance(x, EagerArray) and not x.ndim else x

@@ -11,7 +11,7 @@ from namoo.engines.base import asks_for_nothing, require_device
 def placed(
     what: str, x: Array, device: Any = None, out_sharding: Any = None, like: Any = None
 ) -> Array:
-    """A new array where it was asked for; else where the array `like` was put.
+    """Place a new array as requested; otherwise where the array `like` is.
 
     Args:
         what: the name of the function that makes it.

@@ -42,7 +42,7 @@ RAISE_ADVICE = (
 
 
 def known_values(x: Any, what: str, advice: str) -> np.ndarray:
-    """The values of an array that decide a shape; refused where they are not known."""
+    """The values of an array that decide a shape; an error if they are not known."""
     if isinstance(x, Tracer):
         x = x.concrete(f"a concrete array for {what}", advice)
     return np.asarray(x)
@@ -63,7 +63,7 @@ def repeat(
         repeats: how often: a number, or one for each element along the axis.
         axis: the axis; None for the flattened array.
         total_repeat_length: length of the result along the axis. With it `repeats` may be traced;
-            what is too long is cut off, and what is missing repeats the last element.
+            a longer result is cut off, a shorter one repeats the last element.
         out_sharding: the sharding of the result; it has no effect on one device.
 
     Raises:
@@ -96,7 +96,7 @@ def repeat(
         return zeros_like(x, shape=(*x.shape[:axis], 0, *x.shape[axis + 1 :]))
     if not n:
         return x
-    # Element k of the result comes from the first place whose running count is above k.
+    # Element k of the result comes from the first position whose running count is above k.
     ends = cumulative.cumsum(as_type(counts, np.dtype(np.int32)), 0)
     from namoo.numpy.searching import searchsorted
 
@@ -112,7 +112,7 @@ def _spread(x: Array, axis: int, count: int) -> Array:
 
 
 def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array:
-    """For each element, the value at that place in the array that an index chooses.
+    """For each position, the element of the array that an index selects.
 
     Args:
         a: an array of integers.
@@ -314,7 +314,7 @@ def _delete_traced(x: Array, index: Array, axis: int) -> Array:
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
-    """The array with values inserted before some places along an axis.
+    """The array with values inserted before some indices along an axis.
 
     Args:
         arr: the array.
@@ -353,7 +353,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     index = clip(where(index < 0, index + n, index), 0, n)
     from namoo.primitives.sorting import sort_key_val
 
-    # Values go after those that are inserted before them; equal places keep their order.
+    # Values go after those that are inserted before them; equal indices keep their order.
     _, order = sort_key_val(index, np.arange(count, dtype=index.dtype))
     index = index.at[order].add(np.arange(count, dtype=index.dtype))
     old = array(np.ones(n + count, bool)).at[index].set(False)
@@ -421,7 +421,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
 
 
 def builtin_any(values: Any) -> bool:
-    """Python's `any`, whose name is the reduction in this module."""
+    """Python's `any`; in this module that name is the reduction."""
     return True in map(bool, values)
 
 

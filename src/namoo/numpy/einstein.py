@@ -130,17 +130,18 @@ def _letter(i: int) -> str:
 
 @cached("numpy.einstein formulas", bound=512, keyed_by="subscripts, shapes")
 def _full_formula(subscripts: str, shapes: tuple[tuple[int, ...], ...]) -> str:
-    """The formula with letters in place of '...', and with the letters of the result."""
+    """The formula with letters instead of '...', and with the letters of the result."""
     text = subscripts.replace(" ", "")
     inputs, arrow, output = text.partition("->")
     terms = inputs.split(",")
     if len(terms) != len(shapes):
         raise ValueError(
-            f"einsum: '{subscripts}' has subscripts for {len(terms)} operands, got {len(shapes)}."
+            f"Number of einsum subscripts, {len(terms)}, must be equal to the number of operands, "
+            f"{len(shapes)}."
         )
     for term in (*terms, output):
         if not (letters := term.replace("...", "", 1)).isalpha() and letters:
-            raise ValueError(f"einsum: '{term}' has characters that are no letters of axes.")
+            raise ValueError(f"einsum: '{term}' has characters that are not letters.")
     names = [letter for letter in map(_letter, range(200)) if letter not in text]
     more = [len(s) - len(t) + 3 if "..." in t else 0 for t, s in zip(terms, shapes, strict=True)]
     if min(more) < 0:
@@ -217,7 +218,7 @@ def _numpy_path(text: str, shapes: Sequence[tuple[int, ...]], optimize: Any) -> 
 
 
 def _flipped(text: str) -> str:
-    """The formula with its operands in the order in which they are taken: the last one first."""
+    """The formula with its operands in the order of multiplication: the last one first."""
     inputs, output = text.split("->")
     return f"{','.join(inputs.split(',')[::-1])}->{output}"
 
@@ -315,7 +316,7 @@ def _summed(x: Array, names: str, needed: str, dtype: Any) -> tuple[Array, str]:
 
 
 def _without_ones(x, x_names, y, y_names):
-    """An axis of length 1 beside a longer one of the same letter is dropped."""
+    """Drop an axis of length 1 if a longer one has the same letter."""
 
     def dropped(v, names, w, others):
         axes = [
@@ -340,7 +341,7 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
         subscripts, operands, optimize: as for `einsum`.
 
     Returns:
-        A list of tuples of the operands' places, and an object that prints as a report.
+        A list of tuples of the operands' positions, and an object that prints as a report.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -81,7 +81,7 @@ def log2(x: Any, /) -> Array:
     (x,) = promote_inexact("log2", x)
     if is_complex(x):
         return _scaled_log(x, 1 / np.log(2))
-    # Divided by the rounded log 2, powers of two come out exact.
+    # Dividing by the rounded log 2 gives exact results for powers of two.
     return lax.div(lax.log(x), strong(x, np.log(2)))
 
 
@@ -374,7 +374,7 @@ def _log1p_base2(x: Array) -> Array:
     return lax.mul(y, const(y, 1 / np.log(2)))
 
 
-# Functions with a rule of their own may be given plain numbers: a transformation hands on what
+# Functions with a custom rule may get plain numbers: a transformation passes on what
 # the user passed.
 @custom_jvp
 def _logaddexp(x, y):
@@ -404,7 +404,7 @@ _logaddexp2.defjvp(partial(_log_add_jvp, _logaddexp2, lax.exp2))
 def logaddexp(x1: Any, x2: Any, /) -> Array:
     """log(exp(x1) + exp(x2)), without overflow.
 
-    Its derivative is right where an operand is infinite, too.
+    Its derivative is also correct where an operand is infinite.
 
     Args:
         x1, x2: arrays or numbers, broadcast against one another.
@@ -441,7 +441,7 @@ def _same_shape(arrays: list[Array]) -> list[Array]:
 def sinc(x: Any, /) -> Array:
     """The normalised sinc function sin(πx) / (πx), which is 1 at 0.
 
-    Derivatives of every order are right at 0, where the quotient itself has none.
+    Derivatives of every order are correct at 0, where the quotient itself has none.
 
     Example:
         >>> import namoo.numpy as jnp

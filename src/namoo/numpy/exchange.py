@@ -1,6 +1,6 @@
 """Memory shared with other libraries by DLPack, also in types that NumPy does not share.
 
-NumPy gives and takes arrays of its own types only.  Elements of other types travel as unsigned
+NumPy exchanges only arrays of its own types.  Elements of other types travel as unsigned
 integers of the same width, and the name of the type in the capsule is changed on the way.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from namoo._base import dtypes
 
-# DLPack's numbers of types that NumPy has not; unsigned integers have the number 1.
+# DLPack's numbers of types that NumPy lacks; unsigned integers have the number 1.
 _CODES = {
     "bfloat16": 4,
     "float8_e3m4": 7,
@@ -39,7 +39,7 @@ _get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_cha
 
 
 def _retyped(capsule: Any, code: int) -> Any:
-    """The capsule, with another type of the same width in it."""
+    """The capsule, relabelled with another type of the same width."""
     name = _get_name(capsule)
     ctypes.c_uint8.from_address(_get_pointer(capsule, name) + _PLACES[name]).value = code
     return capsule

@@ -66,7 +66,7 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got {N} and {M}")
     if isinstance(k, int):
-        k = max(-rows, min(k, columns))  # further out there is no diagonal either
+        k = max(-rows, min(k, columns))  # beyond that there is no diagonal
     return _band((rows, columns), "eq", k, dtype)
 
 
@@ -534,7 +534,7 @@ def fromfunction(
 
 
 def _line(s: slice, name: str) -> Array:
-    """The numbers that a slice in brackets means; an imaginary step counts them."""
+    """The numbers that a slice in brackets denotes; an imaginary step is their count."""
     start, stop, step = (
         concrete(getattr(s, part), f"the slice {part} of jnp.{name}")
         for part in ("start", "stop", "step")

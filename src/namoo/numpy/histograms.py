@@ -41,7 +41,7 @@ def bincount(
         out_sharding: the sharding of the result; it has no effect on one device.
 
     Raises:
-        TypeError: `x` holds no integers.
+        TypeError: `x` does not hold integers.
         ValueError: `x` is not a vector, or `weights` has another shape.
         ConcretizationTypeError: under `jit` without `length`.
 
@@ -138,7 +138,7 @@ def histogram(
     Bins contain their lower edge, and the last one its upper edge too.
 
     Args:
-        a: the values, taken as flat.
+        a: the values, flattened.
         bins: how many bins of equal width, or a vector of ascending edges.
         range: the first and the last edge; the extreme values by default.
         weights: what each value adds, instead of 1.

@@ -57,7 +57,7 @@ def getitem(x: Any, index: Any) -> Any:
         index: an integer, slice, None, Ellipsis, integer array or boolean mask, or a tuple of them.
 
     Returns:
-        The elements, placed as NumPy places them.  Integer arrays and traced integers that are out
+        The elements, arranged as in NumPy.  Integer arrays and traced integers that are out
         of bounds are moved inside; negative ones count from the end.
 
     Raises:
@@ -78,7 +78,7 @@ def getitem(x: Any, index: Any) -> Any:
 
 class Item(NamedTuple):
     """One entry of an index: an "int", a "slice", a "new" axis or an "array" of integers; or a
-    "gap", an Ellipsis that stands for no axis but separates its neighbours.
+    "gap", an Ellipsis that matches no axis but separates its neighbours.
 
     `axis` is the operand's axis, -1 where there is none.  `value` is the integer in [0, length);
     the start, length and step of the slice; or the array.
@@ -153,7 +153,7 @@ def read_index(shape: Shape, index: Any, strict: bool = True, wrap: bool = True)
 
 
 def _entries(shape: Shape, index: Any) -> list[Any]:
-    """The entries of an index in normal form; Ellipsis becomes the slices it stands for, if any."""
+    """The entries of an index in normal form; Ellipsis becomes the slices it represents, if any."""
     if isinstance(index, (list, range)):
         raise TypeError(
             "Using a non-tuple sequence for multidimensional indexing is not allowed: got "
@@ -310,7 +310,7 @@ def get(
     unique_indices: bool = False,
     wrap: bool = True,
 ) -> Any:
-    """`x.at[index].get(...)`: `x[index]` with a choice of what is out of bounds."""
+    """`x.at[index].get(...)`: `x[index]` with a choice for indices out of bounds."""
     items, inserted, _ = read_index(
         x.shape, index, strict=mode is None and config.check_static_indices, wrap=wrap
     )
@@ -511,7 +511,7 @@ def _at_scalars(x: Any, arrays: Sequence[Item], wrap: bool) -> Any:
 
 
 def component(value: Any, n: int, wrap: bool) -> Any:
-    """An array of places on an axis of length n, as non-negative integers where it is inside."""
+    """An array of indices into an axis of length n, non-negative where they are in bounds."""
     # Just outside the axis is as good as far outside, and fits the type; but errors name the value.
     kind = np.dtype(np.int64 if exceeds(n, 2**31 - 1) else np.int32)
     if is_symbolic(n) and not isinstance(value, Tracer):
@@ -541,7 +541,7 @@ def component(value: Any, n: int, wrap: bool) -> Any:
 
 
 def _converted(value: Any, dtype: np.dtype) -> Any:
-    """Places as another type of integers: long axes need 64 bits, even if users have none."""
+    """Indices as another type of integers: long axes need 64 bits, even if users have none."""
     if value.dtype == dtype:
         return value
     return convert_element_type_p.bind(value, new_dtype=dtype, weak_type=False)

@@ -60,7 +60,7 @@ def new_shape(x: Array, shape: Any) -> tuple[int, ...]:
 def reshape(
     a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
 ) -> Array:
-    """The same elements under another shape.
+    """The same elements with another shape.
 
     Args:
         a: the array.
@@ -173,12 +173,12 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Array:
-    """The array with axes moved to other places; the rest keep their order.
+    """The array with axes moved to other positions; the rest keep their order.
 
     Args:
         a: the array.
         source: one axis or several.
-        destination: as many places.
+        destination: as many positions.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -241,7 +241,7 @@ def expand_dims(a: Any, axis: Any) -> Array:
 
     Args:
         a: the array.
-        axis: places of the new axes in the result.
+        axis: positions of the new axes in the result.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -293,7 +293,7 @@ def flipud(m: Any) -> Array:
 
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """The array turned by 90° in the plane of two axes.
+    """The array rotated by 90° in the plane of two axes.
 
     Args:
         m: an array of at least two axes.
@@ -326,7 +326,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Array:
-    """The array with its elements moved along axes; what falls out comes in at the other end.
+    """The array with its elements moved along axes; elements that leave one end enter at the other.
 
     Args:
         a: the array.
@@ -389,7 +389,7 @@ def _parts(name: str, ary: Any, indices_or_sections: Any, axis: Any) -> list[Arr
         sizes = [high - low for low, high in zip(bounds, bounds[1:], strict=False)]
         if min(sizes) < 0:
             raise ValueError(
-                f"jnp.{name}: the indices {places} do not rise within an axis of length {n}."
+                f"jnp.{name}: the indices {places} do not increase within an axis of length {n}."
             )
         return list(splitting.split(x, sizes, axis=axis))
     count = int(concrete(given, f"the number of sections of jnp.{name}"))
@@ -594,7 +594,7 @@ def _warn_of_list(name: str, x: Any) -> None:
     if not is_arraylike(x):
         warn_user(
             f"{name} requires ndarray or scalar arguments, got {type(x)} at position 0. It is "
-            f"taken for an array as NumPy does; write jnp.{name}(jnp.asarray(x)) instead.",
+            f"converted, as in NumPy; write jnp.{name}(jnp.asarray(x)) instead.",
             DeprecationWarning,
         )
 

@@ -55,7 +55,7 @@ def _note_sizes(
 def _fix(
     fun: Callable[..., Any], places: Collection[Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
-    """A function of the other arguments: those at `places`, by number or name, are fixed."""
+    """A function of the other arguments; those in `places`, by number or name, are fixed."""
     fixed = {i: x for i, x in enumerate(args) if i in places}
     named = {name: x for name, x in kwargs.items() if name in places}
 

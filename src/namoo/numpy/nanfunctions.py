@@ -157,7 +157,7 @@ def nanmean(
     keepdims: bool = False,
     where: Any = None,
 ) -> Array:
-    """The mean over axes of what is not NaN.
+    """The mean over axes of the elements that are not NaN.
 
     Args:
         a, axis, dtype, out, keepdims, where: as for `mean`.
@@ -188,7 +188,7 @@ def nanvar(
     where: Any = None,
     mean: Any = None,
 ) -> Array:
-    """The variance over axes of what is not NaN.
+    """The variance over axes of the elements that are not NaN.
 
     Args:
         a, axis, dtype, out, ddof, keepdims, where, mean: as for `var`.
@@ -228,7 +228,7 @@ def nanstd(
     where: Any = None,
     mean: Any = None,
 ) -> Array:
-    """The standard deviation over axes of what is not NaN.
+    """The standard deviation over axes of the elements that are not NaN.
 
     Args:
         a, axis, dtype, out, ddof, keepdims, where, mean: as for `var`.

@@ -139,7 +139,7 @@ def _constant(x: Array, widths: Any, values: Any) -> Array:
 
 
 def _by_axis(x: Array, widths: Any, mode: str, options: dict[str, Any]) -> Array:
-    """Modes that treat one axis after another, so that corners come out right."""
+    """Modes that pad one axis after another, so that corners are correct."""
     ends = _pairs(options.get("end_values", 0), x.ndim, "end_values")
     lengths = options.get("stat_length")
     lengths = None if lengths is None else _pairs(lengths, x.ndim, "stat_length")
@@ -230,7 +230,7 @@ def _wrap(x: Array, axis: int, low: int, high: int) -> Array:
 
 
 def _mirror(x: Array, axis: int, count: int, skip_edge: bool, odd: bool, before: bool) -> Array:
-    """Reflect at one end, again and again while more elements are wanted."""
+    """Reflect at one end, repeatedly, until there are enough elements."""
     size = x.shape[axis]
     offset = int(skip_edge and size > 1)
     place = 0 if before else size - 1

@@ -1,6 +1,6 @@
 """Polynomials, as vectors of coefficients with the highest power first.
 
-Polynomials of different length are added at their ends, where the constants are.
+Polynomials of different length are aligned at their ends, the constants.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _check_vectors(name: str, *polynomials: Array, error: type[Exception] = Type
 
 
 def _leading_zeros(p: Array) -> Array:
-    """How many coefficients before the first one that is not zero; all of them if there is none."""
+    """How many coefficients before the first one that is not zero; all of them if all are zero."""
     nonzero = lax.ne(p, lax.full_like(p, 0))
     first = argmax(nonzero.astype(np.int32), 0, np.int32)
     return where(reductions.any(nonzero), first, p.size)
@@ -119,7 +119,7 @@ def polyfit(
     """The polynomial of a degree that fits points best, by least squares.
 
     Args:
-        x: the places of the points, a vector.
+        x: the coordinates of the points, a vector.
         y: their values, a vector, or a matrix with one column for each of several fits.
         deg: the degree.
         rcond: as for `linalg.lstsq`; the number of points times the precision by default.
@@ -151,7 +151,7 @@ def polyfit(
         raise TypeError("polyfit: x must not be empty.")
     if y.ndim not in (1, 2) or y.shape[0] != x.size:
         raise TypeError(
-            f"polyfit: y must be a vector of {x.size} elements, as x, or a matrix of so many rows; "
+            f"polyfit: y must be a vector of {x.size} elements, as x, or a matrix of as many rows; "
             f"got shape {y.shape}."
         )
     if rcond is None:
@@ -298,7 +298,7 @@ def polyder(p: Any, m: int = 1) -> Array:
 
     Raises:
         ValueError: `m` is negative.
-        TypeError: `p` is not a vector, or `m` no integer.
+        TypeError: `p` is not a vector, or `m` is not an integer.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -325,7 +325,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
 
     Raises:
         ValueError: `m` is negative, or `k` has another length.
-        TypeError: `p` is not a vector, or `m` no integer.
+        TypeError: `p` is not a vector, or `m` is not an integer.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -25,7 +25,7 @@ from namoo.transforms.stage import placeholder
 
 NUMPY = (np.ndarray, np.generic)
 OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
-"""What operators take; a foreign type may have an operator of its own."""
+"""The operand types of operators; a foreign type may have its own operator."""
 
 
 def is_arraylike(x: Any) -> bool:
@@ -57,7 +57,7 @@ def check_arraylike(name: str, *args: Any) -> None:
 def to_array(x: Any) -> Array:
     """An array for anything that `is_arraylike`: Python numbers become weak.
 
-    Arrays of float0 stay NumPy's: they can be compared, and nothing else is done with them.
+    Arrays of float0 stay NumPy's: they can be compared, but support nothing else.
     """
     if isinstance(x, Array):
         return x
@@ -159,13 +159,13 @@ def _refuse_special(name: str, types: list[Any]) -> None:
     if dtypes.float0 in types:
         raise TypeError(
             f"Called {name} with a float0 array. float0s do not support any operations by design: "
-            "they are derivatives by integer or boolean arguments, and have no values. Make it an "
-            "ordinary array of zeros with np.zeros(x.shape, float), or differentiate by floating "
-            "arguments only." + at_user_line()
+            "they are derivatives with respect to integer or boolean arguments, and have no "
+            "values. Make it an ordinary array of zeros with np.zeros(x.shape, float), or "
+            "differentiate only floating arguments." + at_user_line()
         )
     if len(types) > 1:
         hint = (
-            " Keys are no numbers: random.split(key) and random.fold_in(key, i) make new ones."
+            " Keys are not numbers: random.split(key) and random.fold_in(key, i) make new ones."
             if any(map(dtypes.is_extended, types))
             else ""
         )
@@ -267,7 +267,7 @@ def check_ranks(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
 
 
 def check_mixing(name: str, *args: Any) -> None:
-    """Refuse operands whose types or ranks the settings do not let mix; nothing is converted.
+    """Refuse operands whose types or ranks may not be mixed, by the settings; convert nothing.
 
     For functions that pass their operands on to others.
     """

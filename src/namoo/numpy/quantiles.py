@@ -106,7 +106,7 @@ def _nan_first(values: Array) -> Array:
 
 
 def _by_position(values: Array, q: Array, method: str, skip_nan: bool) -> Array:
-    """Interpolate between the neighbours of place q · (n - 1) in sorted values.
+    """Interpolate between the neighbours of position q · (n - 1) in sorted values.
 
     Returns an array whose first axis is that of `q`, if it has one.
     """
@@ -140,7 +140,7 @@ def _by_position(values: Array, q: Array, method: str, skip_nan: bool) -> Array:
 
 
 def _at_places(values: Array, places: Array, last: Array) -> Array:
-    """The elements of sorted rows at places in the shape of the rows, with or without q's axis."""
+    """The elements of sorted rows at given positions, with or without q's axis."""
     zero = strong(places, 0)
     places = lax.max(zero, lax.min(places, last))
     index = as_type(places, np.dtype(np.int32))
@@ -318,7 +318,7 @@ def median(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:
-    """The middle one of the elements over axes, or the mean of the two in the middle.
+    """The middle element over axes, or the mean of the two middle ones.
 
     Args:
         a, axis, out, overwrite_input, keepdims: as for `quantile`.

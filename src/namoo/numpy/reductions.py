@@ -529,7 +529,7 @@ def var(
         a, axis, out, keepdims, where: as for `sum`.
         dtype: type to compute in; a float type by default.
         ddof: what is subtracted from the count.
-        mean: the mean, if it is known already, with the axes kept.
+        mean: the mean, if it is already known, with the axes kept.
         correction: another name of `ddof`.
 
     Returns:

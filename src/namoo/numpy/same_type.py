@@ -17,7 +17,7 @@ from namoo.primitives.shape import broadcast_to
 
 
 def const(x: Array, value: Any) -> EagerArray:
-    """A scalar of the type of `x`, as weak as a number beside it: arrays make it strong."""
+    """A scalar of the type of `x`, weak only if `x` is a weak scalar."""
     if sizes.is_symbolic(value):
         return size_array(value, x.dtype)
     return EagerArray(np.asarray(value, x.dtype), x.weak_type and not x.ndim)
@@ -29,7 +29,7 @@ def strong(x: Array, value: Any) -> np.ndarray:
 
 
 def weak(x: Array, value: Any) -> EagerArray:
-    """A scalar of the dtype of `x` that leaves an operand as weak or strong as it is."""
+    """A scalar of the dtype of `x` that does not change whether an operand is weak."""
     return EagerArray(np.asarray(value, x.dtype), True)
 
 
@@ -43,7 +43,7 @@ def is_complex(x: Array) -> bool:
 
 
 def refuse_complex(name: str, x: Array, error: type[Exception], advice: str = "") -> None:
-    """Raise where a function has no meaning for complex numbers."""
+    """Raise if a function is not defined for complex numbers."""
     if is_complex(x):
         raise error(f"jnp.{name} does not support complex inputs, got {x.dtype}.{advice}")
 

@@ -135,7 +135,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     Args:
         a: an array of at least one axis.
         size: how many indices to return. Needed under `jit`, where it cannot depend on values:
-            indices that are too many are cut off, missing ones filled.
+            surplus indices are cut off, missing ones filled.
         fill_value: what missing indices are filled with; a number, or one for each axis.
 
     Raises:
@@ -163,7 +163,7 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if not x.size or not size:
         return tuple(zeros(size, default) for _ in x.shape)
     flat = shapes.reshape(mask, (mask.size,))
-    # The k-th index is how many elements come before the k-th true one: the running count of true
+    # The k-th index is the number of elements before the k-th true one: the running count of true
     # elements is at most k there.
     counts = cumulative.cumsum(as_type(flat, default), 0)
     places = as_type(searchsorted(counts, np.arange(1, size + 1, dtype=default)), default)

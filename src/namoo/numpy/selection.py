@@ -63,7 +63,7 @@ def where(
     if x is None or y is None:
         raise TypeError(
             "jnp.where got one of x and y. Write jnp.where(condition, x, y) to choose between two "
-            "values, jnp.where(condition) for the places where it holds."
+            "values, jnp.where(condition) for the indices where it holds."
         )
     check_arraylike("where", condition, x, y)
     if size is not None or fill_value is not None:
@@ -114,7 +114,7 @@ def piecewise(
     Args:
         x: the argument.
         condlist: boolean arrays of the shape of `x`.
-        funclist: a function or constant for each condition, and perhaps one more for where none
+        funclist: a function or constant for each condition, and optionally one more for where none
             holds (else 0).
         args, kw: passed on to the functions.
 

@@ -1,8 +1,8 @@
 """Arrays as sets: unique elements, intersections, unions, differences.
 
 Everything follows from one sort.  Equal elements are neighbours in the sorted array, as *groups*;
-what a function returns is one element, place or count for some of the groups.  How many groups
-there are depends on the values, so compiled programs name the number: `size=`.
+a function returns one element, index or count for some of the groups.  How many groups
+there are depends on the values, so compiled programs must give the number: `size=`.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ def _size(size: Any) -> int | None:
 
 
 def _chosen(mask: Array, size: int | None) -> tuple[Array, Array]:
-    """The places where a mask holds (len(mask) beyond the last one), and which are really there."""
+    """The indices where a mask holds (len(mask) beyond the last one), and which are valid."""
     (places,) = nonzero(mask, size=size, fill_value=mask.shape[0])
     return places, places < mask.shape[0]
 
 
 def _filled(values: Array, there: Array, fill: Any) -> Array:
-    """Rows where they are there, else a fill value."""
+    """Rows where they are valid, else a fill value."""
     there = reshape(there, (*there.shape, *(1,) * (values.ndim - 1)))
     fill = array_of("fill_value", fill).astype(values.dtype)
     return lax.select(
@@ -121,7 +121,7 @@ def unique(
         return_inverse: also return, for every element, its index in the result.
         return_counts: also return how often each is found.
         axis: compare slices along this axis; elements of the flat array by default.
-        equal_nan: whether all NaN are one.
+        equal_nan: whether all NaN count as equal.
         size: length of the result, needed under `jit`: cut, or filled up.
         fill_value: what it is filled up with; the least element by default.
         sorted: whether the order matters; it is ascending in any case.
@@ -203,10 +203,10 @@ def _flags(n: int) -> ShapedArray:
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> _UniqueAllResult:
     """The different elements of an array, where each is first, the inverse, and the counts.
 
-    Each NaN is an element of its own.
+    Each NaN is a separate element.
 
     Args:
-        x: the array, taken as flat.
+        x: the array, flattened.
         size, fill_value: as for `unique`.
 
     Returns:
@@ -246,7 +246,7 @@ def unique_counts(
 def unique_inverse(
     x: Any, /, *, size: int | None = None, fill_value: Any = None
 ) -> _UniqueInverseResult:
-    """The different elements of an array, and the place among them of every element.
+    """The different elements of an array, and the index among them of every element.
 
     Args:
         x, size, fill_value: as for `unique_all`.
@@ -309,7 +309,7 @@ def _merge(a: Array, b: Array) -> Merged:
 def _members(
     merged: Merged, mask: Array, size: int | None, fill_value: Any
 ) -> tuple[Array, Array, Array]:
-    """One element of each chosen group; the numbers of the groups; and which are really there."""
+    """One element of each chosen group; the numbers of the groups; and which are valid."""
     chosen, there = _chosen(mask, size)
     total = mask.shape[0]
     # Where each group begins in the sorted order.
@@ -338,7 +338,7 @@ def intersect1d(
 
     Args:
         ar1, ar2: the arrays, taken as flat.
-        assume_unique: says that neither has equal elements; it changes nothing then.
+        assume_unique: promise that neither has equal elements; it has no effect.
         return_indices: also return where each is found first in `ar1`, and in `ar2`.
         size: length of the result, needed under `jit`: cut, or filled up.
         fill_value: what it is filled up with; the least common element by default.
@@ -448,7 +448,7 @@ def setxor1d(
 
     Args:
         ar1, ar2: the arrays, taken as flat.
-        assume_unique: says that neither has equal elements; those that occur once in both
+        assume_unique: promise that neither has equal elements; those that occur once in both
             together are returned then.
         size: length of the result, needed under `jit`: cut, or filled up.
         fill_value: what it is filled up with; the least element of the result by default.
@@ -484,7 +484,7 @@ def isin(
     Args:
         element: the array.
         test_elements: what is looked for, of any shape.
-        assume_unique: says that neither has equal elements; it changes nothing.
+        assume_unique: promise that neither has equal elements; it has no effect.
         invert: whether it is none of them.
         method: 'compare_all' compares each with each; 'binary_search' and 'sort' sort first;
             'auto' chooses.

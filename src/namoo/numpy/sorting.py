@@ -116,7 +116,7 @@ def argsort(
 
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
-    """The indices that sort by several keys, of which the last is the most important.
+    """The indices that sort by several keys; the last one is the primary key.
 
     Args:
         keys: arrays of one shape, or one array of which each row is a key.
@@ -173,14 +173,14 @@ def _split(x: Array, place: int, axis: int) -> tuple[Array, Array]:
 
 
 def partition(a: Any, kth: int, axis: int = -1) -> Array:
-    """The elements along an axis, with the k-th smallest at its place.
+    """The elements along an axis, with the k-th smallest at index k.
 
     Those before it are not larger, those after it not smaller. (The first are ascending and the
     last descending, but do not rely on it.)
 
     Args:
         a: a real array.
-        kth: the place; negative ones count from the end.
+        kth: the index; negative ones count from the end.
         axis: the axis.
 
     Raises:
@@ -215,5 +215,5 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     x, place, axis = _partition("argpartition", a, kth, axis)
     first, last = _split(argsort(x, axis), place, axis)
     places = concatenate([first, primitive.sort(last, axis)], axis)
-    # Unlike argsort's, these places are 32 bits wide also with enable_x64.
+    # Unlike argsort's, these indices are 32 bits wide even with enable_x64.
     return places.astype(np.int32)

@@ -113,7 +113,7 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """Elements along an axis, with other indices at each place of the other axes.
+    """Elements along an axis, with separate indices at each position of the other axes.
 
     With `axis` the last of two: `out[i, j] = arr[i, indices[i, j]]`.
 
@@ -167,7 +167,7 @@ def _take_along(
 ) -> Any:
     """The gather of `take_along_axis`.
 
-    On each other axis the two arrays go together; or one of them has length 1 there: then the
+    On each other axis the two arrays are paired; or one of them has length 1 there: then the
     operand's axis is dropped, or the index's axis, and the operand's is in the window.
     """
     both, window, x_gone, index_gone = [], [], [], []
@@ -230,7 +230,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 
     Args:
         a: the array.
-        ind: integers, places in the flattened array.
+        ind: integers, indices into the flattened array.
         v: the new values, repeated or cut to the number of indices.
         mode: what indices out of bounds mean: None leaves them out, 'clip' or 'wrap'.
         inplace: must be False: arrays cannot be changed.
@@ -274,7 +274,7 @@ def put_along_axis(
     *,
     mode: Mode = None,
 ) -> Array:
-    """An array with elements along an axis replaced, at other indices for each place.
+    """An array with elements along an axis replaced, at separate indices for each position.
 
     With `axis` the last of two: `out[i, indices[i, j]] = values[i, j]`.
 

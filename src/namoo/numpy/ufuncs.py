@@ -1,4 +1,5 @@
-"""Universal functions: elementwise functions that also reduce, accumulate and make tables.
+"""Universal functions: elementwise functions that also reduce, accumulate and compute outer
+products.
 
 Example:
     >>> import namoo.numpy as jnp
@@ -41,7 +42,7 @@ class ufunc:
         nin, nout: how many operands and results.
         name: its name; that of `func` by default.
         nargs: how many arguments it takes; `nin` by default.
-        identity: what leaves the other operand unchanged, for reductions of nothing.
+        identity: the value that leaves the other operand unchanged, for empty reductions.
         call: the same function on whole arrays, where it exists; else `func` is mapped.
         reduce, accumulate, at, reduceat: faster implementations of these methods.
 
@@ -151,7 +152,7 @@ class ufunc:
             dtype: type to compute in.
             out: not supported.
             keepdims: keep the axis, with length 1.
-            initial: what to begin with.
+            initial: the value to start with.
             where: boolean array; elements where it is false are left out.
 
         Example:
@@ -353,7 +354,7 @@ def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) 
     Args:
         func: function of `nin` scalars that returns `nout` scalars, made of namoo's functions.
         nin, nout: how many operands and results.
-        identity: what leaves the other operand unchanged.
+        identity: the value that leaves the other operand unchanged.
 
     Example:
         >>> import namoo.numpy as jnp

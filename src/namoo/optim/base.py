@@ -44,7 +44,7 @@ class TransformInitFn(Protocol):
 
 
 class TransformUpdateFn(Protocol):
-    """Turns updates and a state into new updates and the next state."""
+    """Maps updates and a state into new updates and the next state."""
 
     def __call__(
         self, updates: Updates, state: OptState, params: Params | None = None
@@ -223,7 +223,7 @@ def require_params(name: str, params: Params) -> None:
 def map_updates(f: Callable[..., Any], updates: Updates, *rest: Any) -> Any:
     """`f` of every update and what belongs to it; where an update is None the result is None.
 
-    A gradient of None says that a parameter is not trained, whatever `rest` holds there.
+    A gradient of None means that a parameter is not trained, whatever `rest` holds there.
 
     Example:
         >>> map_updates(lambda g, m: g + m, {"w": 1, "b": None}, {"w": 10, "b": 20})

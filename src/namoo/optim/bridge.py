@@ -1,7 +1,7 @@
 """Transformations of another array library: values cross over as NumPy arrays.
 
-A pair `(init, update)` of Optax calls `jax.numpy`, which knows no arrays of this package, and a
-pair of this package knows none of JAX's. NumPy's arrays are known to both.
+A pair `(init, update)` of Optax calls `jax.numpy`, which does not accept arrays of this package,
+and a pair of this package does not accept JAX's. Both accept NumPy's arrays.
 """
 
 from __future__ import annotations

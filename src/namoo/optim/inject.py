@@ -80,7 +80,7 @@ class WrappedSchedule:
 
 
 def _as_float(x: Any, dtype: Any) -> Any:
-    """Numbers without a type, as `dtype`; integers and typed arrays as they are."""
+    """Numbers without a type, as `dtype`; integers and typed arrays unchanged."""
     if isinstance(x, Array) and not getattr(x, "weak_type", False):
         return x
     if jnp.issubdtype(getattr(x, "dtype", type(x)), jnp.floating):

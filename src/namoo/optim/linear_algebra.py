@@ -132,7 +132,7 @@ def matrix_inverse_pth_root(
     _, m, root, before, _, improves = lax.while_loop(
         going, step, (jnp.asarray(0), m, root, root, error, jnp.asarray(True))
     )
-    # The last iteration can have made it worse.
+    # The last iteration may have increased the error.
     root = jnp.where(improves, root, before).astype(matrix.dtype)
     return root, jnp.max(jnp.abs(m - eye))
 

@@ -23,7 +23,7 @@ __all__ = [
     "value_and_grad_from_state", "ZoomLinesearchInfo",
 ]  # fmt: skip
 
-# Most optimisers do without a line search, and need not load what it calls.
+# Most optimisers have no line search, and need not load the modules it uses.
 debug = later("namoo.debug")
 gradients = later("namoo.api.grad")
 
@@ -54,12 +54,12 @@ class BacktrackingLineSearchState(NamedTuple):
 
 
 def bind_extra_args(name: str, fn: Callable[..., Any], extra_args: dict[str, Any]) -> Any:
-    """`fn` with those keyword arguments of `update` that are its own."""
+    """`fn` with those keyword arguments of `update` that it takes."""
     unknown = set(extra_args) - set(inspect.signature(fn).parameters)
     if unknown:
         raise TypeError(
             f"{name}: update got the keyword arguments {sorted(unknown)}, which value_fn does not "
-            "take. Everything beside value, grad and value_fn is for value_fn."
+            "take. All but value, grad and value_fn are passed to value_fn."
         )
     return functools.partial(fn, **extra_args)
 
@@ -84,7 +84,7 @@ def scale_by_backtracking_linesearch(
 
         f(p + η·u) ≤ (1 + rtol)·f(p) + η·c·⟨u, ∇f(p)⟩ + atol
 
-    Put it last in a `chain`, after the sign was changed.
+    Put it last in a `chain`, after the change of sign.
 
     Args:
         max_backtracking_steps: the largest number of reductions of the step size.
@@ -175,7 +175,7 @@ def scale_by_backtracking_linesearch(
         if store_grad:
             point = otu.tree_add_scale(params, search.learning_rate, updates)
             new_grad = gradients.value_and_grad(fn)(point)[1]
-        # No finite loss was found: stay where it is.
+        # No finite loss was found: do not move.
         rate = jnp.where(jnp.isinf(search.decrease_error), 0.0, search.learning_rate)
         new_state = ScaleByBacktrackingLinesearchState(
             rate,
@@ -386,7 +386,7 @@ def scale_by_zoom_linesearch(
 
         f(p + η·u) ≤ f(p) + c₁·η·⟨u, ∇f(p)⟩,   |⟨u, ∇f(p + η·u)⟩| ≤ c₂·|⟨u, ∇f(p)⟩|
 
-    Put it last in a `chain`, after the sign was changed.
+    Put it last in a `chain`, after the change of sign.
 
     Args:
         max_linesearch_steps: the largest number of step sizes to try.

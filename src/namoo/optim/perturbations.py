@@ -57,7 +57,7 @@ def make_perturbed_fun(
     noise: Any = _GUMBEL,
     use_baseline: bool = True,
 ) -> Callable[[Any, Any], Any]:
-    """The mean of a function under noise on its input, which has a derivative.
+    """The mean of a function under noise on its input, which is differentiable.
 
         F(x) = E[f(x + σ·Z)],   ∇F(x) = E[f(x + σ·Z)·∇ₓ log p(Z)]
 

@@ -36,7 +36,7 @@ def polynomial_schedule(
     transition_steps: int,
     transition_begin: int = 0,
 ) -> Schedule:
-    """From one value to another along a power of the steps that are left.
+    """From one value to another along a power of the remaining steps.
 
         s(t) = (init - end)·(1 - (t - begin) / steps)^power + end    for begin ≤ t ≤ begin + steps
 
@@ -92,7 +92,7 @@ def piecewise_constant_schedule(
 
     Args:
         init_value: the first value.
-        boundaries_and_scales: for each step from which on the value is another, the factor.
+        boundaries_and_scales: for each step at which the value changes, the factor.
 
     Example:
         >>> schedule = piecewise_constant_schedule(1.0, {10: 0.5, 20: 0.1})
@@ -126,7 +126,7 @@ def exponential_decay(
 
     Args:
         init_value: the value until `transition_begin`.
-        transition_steps: after how many steps the rate has its whole effect.
+        transition_steps: the number of steps over which the rate applies once.
         decay_rate: the rate; 0 leaves the value unchanged.
         transition_begin: the step at which it begins.
         staircase: change only at whole multiples of `transition_steps`.
@@ -156,14 +156,14 @@ def exponential_decay(
 def cosine_decay_schedule(
     init_value: Any, decay_steps: int, alpha: Any = 0.0, exponent: Any = 1.0
 ) -> Schedule:
-    """Down along half a wave of the cosine.
+    """Decay along half a period of the cosine.
 
         s(t) = init·((1 - α)·(½ + ½·cos(π·t / steps))^exponent + α),   t ≤ steps
 
     Args:
         init_value: the value at step 0.
         decay_steps: the number of steps.
-        alpha: the last value, as a part of the first.
+        alpha: the last value, as a fraction of the first.
         exponent: the exponent of the wave.
 
     Raises:
@@ -197,7 +197,7 @@ _BETWEEN: dict[str, Callable[[Any, Any, Any], Any]] = {
 def piecewise_interpolate_schedule(
     interpolate_type: str, init_value: Any, boundaries_and_scales: dict[int, float] | None = None
 ) -> Schedule:
-    """From value to value along lines or waves.
+    """From value to value along lines or cosines.
 
     Args:
         interpolate_type: 'linear' or 'cosine'.
@@ -239,13 +239,13 @@ def linear_onecycle_schedule(
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
 ) -> Schedule:
-    """One cycle: up along a line, down along a line, and on to almost nothing.
+    """One cycle: up along a line, down along a line, then further down to almost zero.
 
     Args:
         transition_steps: the length of the cycle.
         peak_value: the largest value.
-        pct_start: the part of the cycle that goes up.
-        pct_final: the part of the cycle after which the last piece begins.
+        pct_start: the fraction of the cycle that goes up.
+        pct_final: the fraction of the cycle after which the last piece begins.
         div_factor: how much smaller the first value is.
         final_div_factor: how much smaller than the first the last value is.
 
@@ -275,12 +275,12 @@ def cosine_onecycle_schedule(
     div_factor: float = 25.0,
     final_div_factor: float = 1e4,
 ) -> Schedule:
-    """One cycle: up and down along waves of the cosine.
+    """One cycle: up and down along half periods of the cosine.
 
     Args:
         transition_steps: the length of the cycle.
         peak_value: the largest value.
-        pct_start: the part of the cycle that goes up.
+        pct_start: the fraction of the cycle that goes up.
         div_factor: how much smaller the first value is.
         final_div_factor: how much smaller than the first the last value is.
 
@@ -342,7 +342,7 @@ def warmup_cosine_decay_schedule(
     end_value: Any = 0.0,
     exponent: Any = 1.0,
 ) -> Schedule:
-    """Up along a line, then down along half a wave of the cosine.
+    """Up along a line, then down along half a period of the cosine.
 
     Args:
         init_value: the value at step 0.
@@ -379,9 +379,9 @@ def warmup_exponential_decay_schedule(
         init_value: the value at step 0.
         peak_value: the value at the end of the line.
         warmup_steps: the length of the line.
-        transition_steps: after how many steps the rate has its whole effect.
+        transition_steps: the number of steps over which the rate applies once.
         decay_rate: the rate.
-        transition_begin: how many steps after the line the fall begins.
+        transition_begin: how many steps after the line the decay begins.
         staircase: change only at whole multiples of `transition_steps`.
         end_value: a bound of the value.
 

@@ -183,10 +183,10 @@ class Quotient(Elementwise):
 
 
 def _quotient_in_xla(name, by_zero):
-    """Return the lowering of an operation whose integers never meet a zero divisor in XLA.
+    """Return a lowering in which XLA never divides integers by zero.
 
-    XLA defines x / 0, but its compiler dies when it folds such constants. `by_zero` maps x, and
-    what emits constants, to the result for a divisor of zero.
+    XLA defines x / 0, but its compiler crashes when it folds such constants. `by_zero` maps x, and
+    the emitter of constants, to the result for a divisor of zero.
     """
 
     def lower(hlo, x, y):
@@ -497,7 +497,7 @@ class RoundingMethod(IntEnum):
 def _round(x, *, rounding_method):
     if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
         return np.rint(x)
-    # Some 8-bit types have no zero.
+    # Some 8-bit types cannot represent zero.
     wide = x.astype(np.float32) if x.dtype.itemsize == 1 else x
     whole = np.trunc(wide)
     return np.where(np.abs(wide - whole) >= 0.5, whole + np.sign(wide), whole).astype(x.dtype)
@@ -550,7 +550,7 @@ class NextAfter(Elementwise):
 
 def _next_after_in_xla(hlo, x, y):
     x, y = hlo.alike(x, y)
-    if x.dtype == dtypes.float8_e8m0fnu:  # XLA takes its highest bit for a sign
+    if x.dtype == dtypes.float8_e8m0fnu:  # XLA reads its highest bit as a sign
         return hlo.host(np.nextafter, x, y)
     return hlo.op("chlo.next_after", x, y)
 

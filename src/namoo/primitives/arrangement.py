@@ -1,4 +1,4 @@
-"""Functions that arrange arrays, made of the operations on shapes and slices."""
+"""Functions that arrange arrays, composed of operations on shapes and slices."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
     if not places:
         raise ValueError(
             f"Cannot collapse dimensions of shape {shape} with start_dimension "
-            f"{start_dimension} and stop_dimension {stop_dimension}: it names no axis."
+            f"{start_dimension} and stop_dimension {stop_dimension}: that range has no axis."
         )
     size = int(np.prod([shape[i] for i in places]))
     return reshape(operand, (*shape[: places[0]], size, *shape[places[-1] + 1 :]))

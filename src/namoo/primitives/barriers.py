@@ -21,7 +21,7 @@ __all__ = [
 
 
 class OptimizationBarrier(Primitive):
-    """All operands, unchanged; compilers move nothing across."""
+    """All operands, unchanged; compilers move no operation across it."""
 
     name = "optimization_barrier"
     multiple_results = True
@@ -157,7 +157,7 @@ dce_sink_p = DceSink()
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Keep the operations that compute a tree of arrays, though nothing uses it.
+    """Keep the operations that compute a tree of arrays, even if nothing uses it.
 
     Example:
         >>> dce_sink(1.0)

@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _narrow(ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function of integers accept the 2- and 4-bit ones, which NumPy cannot compute."""
+    """Make a function of integers accept 2- and 4-bit types, which NumPy cannot compute with."""
 
     def run(x, *others):
         if x.dtype.kind != "V":
@@ -142,7 +142,7 @@ def _shift_right_logical(x, y):
 
 def _shift_right_arithmetic(x, y):
     if x.dtype.kind == "V":
-        # Shifted up, the sign is at the top of the wider type.
+        # After the shift, the sign is the top bit of the wider type.
         width = dtypes.itemsize_bits(x.dtype)
         up = (_codes(x.astype(np.int8), x.dtype) << np.uint8(8 - width)).view(np.int8)
         down = _shift_right_arithmetic(up, _limited(y, width).view(np.int8)) >> np.int8(8 - width)
@@ -226,7 +226,7 @@ def _leading_zeros(x):
 def _population_count_in_xla(hlo, x):
     if (width := dtypes.itemsize_bits(x.dtype)) >= 8:
         return hlo.op("popcnt", x)
-    # XLA would count the copies of the sign in the byte, too.
+    # XLA would also count the copies of the sign bit in the byte.
     mask = hlo.constant((1 << width) - 1, np.uint8, x.shape)
     code = hlo.combine("and", hlo.convert(x, np.uint8), mask)
     return hlo.convert(hlo.op("popcnt", code, result=code), x.dtype)
@@ -306,7 +306,7 @@ def mulhi(x: Any, y: Any) -> Any:
 
 
 class BitcastConvertType(Primitive):
-    """The same bits, read as another type; the last axis changes where the widths differ."""
+    """The same bits, read as another type; the last axis changes if the widths differ."""
 
     name = "bitcast_convert_type"
     sets_weak = True

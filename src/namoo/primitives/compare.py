@@ -1,6 +1,6 @@
 """Comparison, and selection between arrays by its results.
 
-They are a module of their own because derivatives of other elementwise operations use them.
+They have their own module because derivatives of other elementwise operations use them.
 """
 
 from __future__ import annotations

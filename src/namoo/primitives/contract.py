@@ -1,4 +1,4 @@
-"""Products of arrays summed over shared axes: `dot_general`, and what is made of it."""
+"""Products of arrays summed over shared axes: `dot_general`, and functions based on it."""
 
 from __future__ import annotations
 
@@ -183,12 +183,12 @@ def _others(ndim: int, *taken: Sequence[int]) -> tuple[int, ...]:
 
 
 def _after(axes: tuple[int, ...], d: int) -> tuple[int, ...]:
-    """Axes of an array that got one more axis, at `d`."""
+    """Axes of an array after a new axis was inserted at `d`."""
     return tuple(i + (i >= d) for i in axes)
 
 
 def _as_operand(out: Any, axes: Sequence[int], aval: ShapedArray) -> Any:
-    """A cotangent whose axes are those of the operand in another order, and of another type."""
+    """Give a cotangent the operand's order of axes and dtype."""
     out = transpose(out, argsort(axes))
     if aval_of(out).dtype == aval.dtype:
         return out

@@ -43,7 +43,8 @@ from namoo.primitives.shape import (
 
 __all__ = ["conv_general_dilated", "conv_general_dilated_p"]
 
-# Windows are copied side by side for one large product of matrices; no more than this at a time.
+# Windows are copied side by side for one large product of matrices; at most this many bytes at a
+# time.
 _CHUNK_BYTES = 1 << 26
 
 
@@ -230,7 +231,7 @@ class ConvGeneralDilated(Primitive):
         groups = max(feature_group_count, batch_group_count)
         out_axis = out_spec[1]
         if not size:
-            # Without examples only the shape of their results is left.
+            # In an empty batch only the shape of the results matters.
             one = (
                 aval_of(v).update(shape=tuple(n for i, n in enumerate(shape_of(v)) if i != d))
                 for v, d in zip(xs, dims, strict=True)
@@ -394,10 +395,10 @@ def _convolve(x: np.ndarray, w: np.ndarray, strides: Shape, steps: Shape) -> np.
 
 
 def _convolve_gaps(x, w, padding: Pads, gaps: Shape, steps: Shape) -> np.ndarray:
-    """Convolution of an input with gaps, without ever multiplying by the zeros in them.
+    """Convolution of an input with gaps, without multiplying by the zeros in the gaps.
 
-    Results `gap` apart use the same elements of the kernel; the other elements meet zeros:
-    each such set is a convolution of the input itself with a part of the kernel.
+    Results `gap` apart use the same elements of the kernel; the other elements would multiply
+    zeros: each such set is a convolution of the input itself with a part of the kernel.
     """
     kernel = w.shape[1:-2]
     places = [
@@ -424,7 +425,7 @@ def _convolve_gaps(x, w, padding: Pads, gaps: Shape, steps: Shape) -> np.ndarray
 
 
 def _one_set(first, size, k, places, gap, step, pads) -> tuple[slice, tuple[int, int], int] | None:
-    """Along one axis: which kernel elements the results first, first + gap, … see, how the input
+    """Along one axis: which kernel elements the results first, first + gap, … use, how the input
     is then padded, and how far apart those elements are in it; None if there are none."""
     common = math.gcd(step, gap)
     period = gap // common
@@ -455,7 +456,7 @@ def _check_preferred(dtype: Any, preferred: Any) -> None:
     to_float = accepts(dtype, (np.integer,)) and accepts(preferred, (np.floating,))
     if not to_float and any(accepts(dtype, (k,)) and not accepts(preferred, (k,)) for k in kinds):
         raise TypeError(
-            f"preferred_element_type {preferred} does not go with operands of type {dtype}: "
+            f"preferred_element_type {preferred} is not possible for operands of type {dtype}: "
             "integers give integers or floats, floats give floats, complex numbers complex ones."
         )
     if (

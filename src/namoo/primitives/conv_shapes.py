@@ -120,8 +120,8 @@ def padtype_to_pads(
 ) -> list[tuple[int, int]]:
     """Padding before and after each axis, from "SAME", "SAME_LOWER" or "VALID".
 
-    With "SAME" there are ⌈size / stride⌉ windows along each axis, and of an odd padding the larger
-    part comes after; with "SAME_LOWER" it comes before.
+    With "SAME" there are ⌈size / stride⌉ windows along each axis, and if the padding is odd, the
+    larger part comes after; with "SAME_LOWER" it comes before.
 
     Raises:
         RuntimeError: an unknown string.
@@ -202,8 +202,8 @@ def conv_shape_tuple(
     padded = [size + low + high for size, (low, high) in zip(spatial, pads, strict=True)]
     if any(size < 0 for size in padded):
         raise ValueError(
-            f"Negative padding {tuple(map(tuple, pads))} takes away more than there is of the "
-            f"spatial axes {spatial}."
+            f"Negative padding {tuple(map(tuple, pads))} removes more elements than there are on "
+            f"the spatial axes {spatial}."
         )
     windows = map(window_count, padded, rhs_shape[2:], strides)
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *windows)

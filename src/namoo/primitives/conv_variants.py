@@ -1,4 +1,4 @@
-"""Convolutions by other names: with fewer arguments, transposed, as patches, or unshared."""
+"""Variants of convolution: with fewer arguments, transposed, as patches, or unshared."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def conv_transpose(
         transpose_kernel: reverse the kernel, and exchange its features: then this is the
             derivative of a convolution with the same kernel.
         precision, preferred_element_type: as for `dot_general`.
-        use_consistent_padding: pairs of integers are of the convolution that is undone, too.
+        use_consistent_padding: pairs of integers also refer to the convolution that is undone.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -1,7 +1,7 @@
 """Running sums, products, extremes and log-sums along an axis.
 
 The derivative of a running product, extreme or log-sum is itself a scan, of pairs (value,
-tangent), so that no element has to be divided by: zeros, infinities and ties are safe.
+tangent), so that nothing is divided by an element: zeros, infinities and ties are safe.
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The largest element up to each position, or NaN after the first one.
+    """The largest element up to each position, or NaN from the first NaN on.
 
     Args:
         operand: an array of numbers.
@@ -316,7 +316,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 
 def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
-    """The smallest element up to each position, or NaN after the first one.
+    """The smallest element up to each position, or NaN from the first NaN on.
 
     Args:
         operand: an array of numbers.

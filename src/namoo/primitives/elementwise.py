@@ -1,6 +1,6 @@
 """Elementary functions, extremes and limits, element by element.
 
-Arithmetic and comparison, on which they are written, are exported here, too.
+Arithmetic and comparison, which they are built on, are exported here, too.
 
 The argument `accuracy` of some functions has no effect: results are as exact as NumPy's.
 """
@@ -379,7 +379,7 @@ def _like(x, value):
 
 
 def _pow_tangent_exponent(t, out, x, y):
-    # At x = 0 the derivative is 0 where y > 0: log is taken of 1 there.
+    # At x = 0 the derivative is 0 where y > 0: there log is evaluated at 1 instead.
     return mul(t, mul(log(nonzero(x)), out))
 
 
@@ -396,7 +396,7 @@ def _power(x, y):
 
 
 def root_by_power(x: np.ndarray) -> np.ndarray:
-    """x ** 0.5: NumPy, if it sees a single exponent, takes the root, which differs at -∞ and -0."""
+    """x ** 0.5: For a single exponent NumPy takes the square root, which differs at -∞ and -0."""
     return np.sqrt(np.where(x == -np.inf, np.inf, x + 0).astype(x.dtype, copy=False))
 
 
@@ -654,7 +654,7 @@ def atan2(x: Any, y: Any) -> Any:
 
 
 def _share(t, out, x, y):
-    """The tangent where x is the extreme one; half of it where both are."""
+    """The tangent where x is the extreme; half of it where x and y are equal."""
     one, half, zero = (_like(out, full_like(out, v)) for v in (1, 0.5, 0))
     return mul(t, select(eq(x, y), half, select(eq(x, out), one, zero)))
 

@@ -103,7 +103,7 @@ class Elementwise(Primitive):
             return evaluate(x, **params)
 
         def two(x, y, **params):
-            # Identity is cheap, and decides nearly always.
+            # Comparing by identity is cheap and nearly always sufficient.
             if x.dtype not in direct or x.dtype is not y.dtype and x.dtype != y.dtype:
                 return careful(x, y, **params)
             return evaluate(x, y, **params)
@@ -127,7 +127,7 @@ class Elementwise(Primitive):
         if dtype not in self.accepted and not accepts(dtype, self.dtypes):
             self._refuse_dtypes(avals)
         for aval in avals:
-            # Identity is cheap, and decides nearly always.
+            # Comparing by identity is cheap and nearly always sufficient.
             if aval.dtype is not dtype and (
                 aval.dtype not in self.accepted or self.same_dtypes and aval.dtype != dtype
             ):
@@ -142,8 +142,8 @@ class Elementwise(Primitive):
             if aval.dtype == _dtypes.float0:
                 raise TypeError(
                     f"Called {self.name} with a float0 at position {i}. float0s do not support "
-                    "any operations by design: they are the derivatives by integers and booleans, "
-                    "which are always zero."
+                    "any operations by design: they are the derivatives with respect to integers "
+                    "and booleans, which are always zero."
                 )
             if aval.dtype not in self.accepted:
                 kinds = ", ".join(kind.__name__.rstrip("_") for kind in self.dtypes)

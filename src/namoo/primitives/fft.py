@@ -86,8 +86,8 @@ class Fft(Primitive):
 
     def transpose(self, ct, x, *, fft_type, fft_lengths):
         if fft_type == FftType.RFFT:
-            # conj(ct) turns the sum over frequencies into an inverse transform, which counts each
-            # frequency twice that represents its mirror image, too.
+            # conj(ct) turns the sum over frequencies into an inverse transform, in which each
+            # frequency that also represents its mirror image counts twice.
             weights = _multiplicity(fft_lengths[-1], aval_of(ct))
             out = fft(div(conj(ct), weights), FftType.IRFFT, fft_lengths)
             return [mul(out, np.asarray(math.prod(fft_lengths), aval_of(out).dtype))]
@@ -126,7 +126,7 @@ def _by_axes(x: Any, fft_type: FftType, lengths: tuple[int, ...]) -> Any:
                 fft(moveaxis(x, axis, n - 1), whole, (size,)), n - 1, axis
             )
         )
-    # The half of a spectrum is only of real numbers: taken first, and undone last.
+    # Only the spectrum of real numbers is halved: that axis comes first, or last in the inverse.
     for step in reversed(steps) if fft_type == FftType.IRFFT else steps:
         x = step(x)
     return x

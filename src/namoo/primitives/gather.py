@@ -427,7 +427,7 @@ class Scatter(Primitive):
         return [dx, None, du]
 
     def _stayed(self, x, indices, updates_shape, params):
-        """Which elements of the updates are in the result, not overwritten by a later one."""
+        """Which elements of the updates are not overwritten by a later one."""
         number = reshape(iota(np.int32, math.prod(updates_shape)), updates_shape)
         untouched = broadcast(np.int32(-1), shape_of(x))
         holder = self.bind(untouched, indices, number, **params)
@@ -523,7 +523,7 @@ _OPERATIONS = {
 
 
 def _are_distinct(plan: Any, index: tuple[np.ndarray, ...]) -> bool:
-    """Whether no two windows overlap; checked only where it pays, for long whole rows."""
+    """Whether no two windows overlap; checked only where it is worthwhile, for long whole rows."""
     if not plan.is_transpose or math.prod(plan.window) < 8:
         return False
     places = np.sort(np.ravel_multi_index(index, plan.places))
@@ -608,7 +608,7 @@ class ScatterExtreme(Scatter):
         found = read_back(out, indices, shape_of(updates), **params)
         mine = add(*(convert_element_type(b, dtype) for b in (eq(x, out), ne(x, x))))
         theirs = convert_element_type(eq(updates, found), dtype)
-        # A NaN is equal to nothing: its tangent is 0, unless no window touches it.
+        # A NaN equals nothing: its tangent is 0, unless no window touches it.
         counted = select(ne(found, found), full(shape_of(theirs), -np.inf, dtype), theirs)
         count = scatter_add_p.bind(mine, indices, counted, **params)
         total = scatter_add_p.bind(mul(dx, mine), indices, mul(du, theirs), **params)

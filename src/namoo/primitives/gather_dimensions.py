@@ -49,7 +49,7 @@ class ScatterDimensionNumbers(NamedTuple):
     Attributes:
         update_window_dims: the updates' axes that run inside a window, in increasing order.
         inserted_window_dims: operand axes of window length 1 that the updates do not have.
-        scatter_dims_to_operand_dims: for each component of an index, the operand axis it is on.
+        scatter_dims_to_operand_dims: for each component of an index, the operand axis it indexes.
         operand_batching_dims: operand axes paired with axes of the indices.
         scatter_indices_batching_dims: those axes of the indices, in the same order.
     """
@@ -83,7 +83,7 @@ class GatherScatterMode(enum.Enum):
     def from_any(mode: str | GatherScatterMode | None) -> GatherScatterMode:
         """The mode of that name: 'clip', 'fill', 'drop', 'promise_in_bounds' or 'one_hot'.
 
-        None fills and drops; where `config.strict` checks promises, it is one.
+        None fills and drops; if `config.strict` checks promises, it is a promise.
         """
         if isinstance(mode, GatherScatterMode):
             return mode

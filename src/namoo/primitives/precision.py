@@ -23,7 +23,7 @@ __all__ = [
 class Precision(enum.Enum):
     """The precision of matrix products and convolutions of float32 on accelerators.
 
-    Its values have aliases that name what the hardware computes.
+    Its values have aliases named after the arithmetic of the hardware.
 
     Example:
         >>> Precision("bfloat16"), Precision("tensorfloat32"), Precision("float32")
@@ -187,7 +187,7 @@ def canonicalize_precision(precision: Any) -> Any:
 
 
 def is_algorithm(precision: Any) -> bool:
-    """Whether a canonical precision says how operands are rounded."""
+    """Whether a canonical precision prescribes how operands are rounded."""
     return isinstance(precision, (DotAlgorithm, DotAlgorithmPreset))
 
 

@@ -106,14 +106,14 @@ def ragged_dot_general(
 ) -> Any:
     """`dot_general` with an axis of the left operand that is divided into groups.
 
-    Where the ragged axis is a free one, each element meets the right operand of its group.
-    Where it is a contracting one, there is a sum for each group, along a new first axis.  Where it
-    is a batch axis, the groups change nothing.
+    Where the ragged axis is a free one, each element is multiplied by the right operand of its
+    group. Where it is a contracting one, there is a sum for each group, along a new first axis.
+    Where it is a batch axis, the groups change nothing.
 
     Args:
         lhs, rhs: the operands.
         group_sizes: integers (…, g), the sizes of the groups; the axes before the last are the
-            batch axes and the axes of the same kind that stand before the ragged one, or none.
+            batch axes and the axes of the same kind that precede the ragged one, or none.
         ragged_dot_dimension_numbers: which axes are which.
         precision, preferred_element_type, out_sharding: as for `dot_general`.
         group_offset: an array (1,): groups before this one give zero.

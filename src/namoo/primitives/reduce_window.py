@@ -1,7 +1,7 @@
 """Reductions over a sliding window: pooling and its derivatives.
 
-A window is separated by axes: a sum or a maximum over a box is one over its rows, and then one
-over the columns of those.
+Windows are reduced axis by axis: a sum or a maximum over a box is one over its rows, then one
+over the columns of the results.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _axes(
 
 
 def _pad(x: np.ndarray, axis: int, pads: tuple[int, int], gap: int, fill: Any) -> np.ndarray:
-    """Elements of one value around an axis, and between its elements; negative padding cuts."""
+    """Pad an axis with one value, around and between elements; negative padding removes some."""
     low, high = pads
     size = x.shape[axis]
     if gap > 1 or low > 0 or high > 0:

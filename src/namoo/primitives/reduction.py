@@ -61,7 +61,7 @@ class Reduction(Primitive):
         self.accepted = accepted(self.dtypes)
 
     def evaluate(self, x, *, axes):
-        if x.dtype not in self.accepted:  # some of which NumPy reduces in other types
+        if x.dtype not in self.accepted:  # NumPy would reduce some of them in other types
             self.abstract(EagerArray(x).aval, axes=axes)
         return self.reduce(x, axes)
 
@@ -111,7 +111,7 @@ class Choose(Reduction):
 
     def reduce(self, x, axes):
         if x.size:
-            # NumPy takes the narrow integers of ml_dtypes for int8.
+            # NumPy treats the narrow integers of ml_dtypes as int8.
             return self.ufunc.reduce(x, axis=axes).astype(x.dtype, copy=False)
         return np.full(reduced_shape(self.name, x.shape, axes), identity(self.kind, x.dtype))
 

@@ -150,7 +150,7 @@ def convert_element_type(x: Any, new_dtype: Any, weak_type: bool = False) -> Any
             np.exceptions.ComplexWarning,
         )
     if not isinstance(x, (EagerArray, Tracer)):
-        # A number is converted now, so that programs hold the result.
+        # A number is converted immediately, so that programs contain the result.
         params = {"new_dtype": new_dtype, "weak_type": weak_type}
         return eval_trace.process(convert_element_type_p, (x,), params)
     return convert_element_type_p.bind(x, new_dtype=new_dtype, weak_type=weak_type)
@@ -377,7 +377,7 @@ def ones(aval: ShapedArray) -> Any:
 
 
 def instantiate(t: Any) -> Any:
-    """A real array in place of a symbolic zero."""
+    """An actual array instead of a symbolic zero."""
     return zeros(t.aval) if type(t) is Zero else t
 
 
@@ -458,7 +458,7 @@ def reduce_sum(x: Any, axes: Axes) -> Any:
 
 
 class Reshape(Primitive):
-    """The same elements in the same order, under another shape."""
+    """The same elements in the same order, with another shape."""
 
     name, linear = "reshape", True
     quiet_params = ("sharding",)
@@ -746,7 +746,7 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
 
 
 class _Identity(Primitive):
-    """The values as they are."""
+    """The values unchanged."""
 
     def evaluate(self, x):
         return x

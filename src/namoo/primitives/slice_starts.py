@@ -56,7 +56,7 @@ def normal_starts(
             f"{name}: allow_negative_indices must be one boolean or one for each axis, got "
             f"{negative} for an operand of shape {shape}."
         )
-    # Python integers take the type of the arrays beside them.
+    # Python integers take the type of the other starts.
     dtype = next((aval_of(s).dtype for s in starts if not isinstance(s, int)), None)
     out = []
     for start, n, from_end in zip(starts, shape, allowed, strict=True):

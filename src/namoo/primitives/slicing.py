@@ -139,7 +139,7 @@ def slice(
         operand: an array.
         start_indices: where the box begins on each axis.
         limit_indices: where it ends on each axis; the limit is not part of it.
-        strides: take every so many elements on each axis; all of them by default.
+        strides: the step between elements on each axis; 1 by default.
 
     Raises:
         TypeError: the box is not inside the array.

@@ -36,7 +36,7 @@ __all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "sort_p", "to
 
 
 def _sortable(x: np.ndarray) -> list[np.ndarray]:
-    """Arrays of types that NumPy sorts well, whose order one after the other is that of `x`."""
+    """Arrays of types that NumPy sorts well, which, as successive keys, sort like `x`."""
     if x.dtype.kind == "c":
         return [np.real(x), np.imag(x)]
     if x.dtype.isbuiltin != 1:
@@ -65,7 +65,7 @@ def _take_along(x: np.ndarray, order: np.ndarray, axis: int) -> np.ndarray:
 
 
 class Sort(Primitive):
-    """Sort along one axis by the first `num_keys` operands, and the others with them."""
+    """Sort along one axis by the first `num_keys` operands, and reorder the others with them."""
 
     name = "sort"
     multiple_results = True
@@ -104,7 +104,7 @@ class Sort(Primitive):
         *outs, order = self.bind(
             *primals, places, dimension=dimension, is_stable=is_stable, num_keys=num_keys
         )
-        if all(aval_of(x).weak_type for x in primals):  # unlike the indices
+        if all(aval_of(x).weak_type for x in primals):  # the indices are never weak
             outs = [convert_element_type(x, aval_of(x).dtype, weak_type=True) for x in outs]
         out_tangents = [
             Zero.of(out) if is_zero(t) else take_along(t, order, dimension, unique=True)
@@ -181,8 +181,8 @@ def take_along(x: Any, indices: Any, axis: int, unique: bool = False) -> Any:
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
     """Sort one array, or several arrays in the same way, along an axis.
 
-    NaN comes last; -0 and 0 are equal; complex numbers are ordered by their real part, and then
-    by their imaginary part.
+    NaN comes last; -0 and 0 are treated as equal; complex numbers are ordered by their real part,
+    and then by their imaginary part.
 
     Args:
         operand: an array, or a sequence of arrays of one shape.
@@ -369,7 +369,7 @@ def _approximate(x, k, dimension, recall, size, aggregate) -> list[Any]:
             f"reduction_input_size_override must be at least the size of the axis, {n}, got {size}"
         )
     if not aggregate:
-        # Of a part of a larger array there may be more places for candidates than elements.
+        # A part of a larger array may have more slots for candidates than elements.
         k = min(n, _approximate_size(n, aval.ndim, k, recall, size))
     return top_k(x, k, axis=dimension)
 

@@ -143,7 +143,7 @@ def shape_tuple(shape: Any) -> tuple[int, ...]:
 
 
 def sample_shape(name: str, shape: Any, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of a sample: the one asked for, which parameters must fit, or the parameters'."""
+    """The shape of a sample: the requested one, which parameters must fit, or the parameters'."""
     if shape is None:
         return _broadcast(name, list(shapes))
     wanted = shape_tuple(shape)

@@ -28,7 +28,7 @@ from namoo.random.uniforms import Shape, between, signs, unit
 
 
 class _Constants:
-    """Numbers of a floating type, as Python floats: they take the type of the other operand."""
+    """Constants of a floating type, as Python floats, which take the type of the other operand."""
 
     def __init__(self, dtype: np.dtype):
         def number(x: Any) -> float:
@@ -111,8 +111,8 @@ def truncated_normal(
 
     Args:
         key: a key.
-        lower: the bound below.
-        upper: the bound above.
+        lower: the lower bound.
+        upper: the upper bound.
         shape: shape of the sample; that of the bounds by default.
         dtype: a floating type; `float32` by default.
         out_sharding: how the result is divided over devices: a `NamedSharding`, or a
@@ -134,7 +134,7 @@ def truncated_normal(
     root = _constants(dtype).root
     low, high = (spread(lax.erf(x / root), shape) for x in (lower, upper))
     out = lax.erf_inv(between(one, shape, dtype, low, high)) * root
-    # Rounding must not lead to or beyond the bounds.
+    # Rounding must not reach or exceed the bounds.
     inside = lax.stop_gradient(lower), lax.stop_gradient(upper)
     least = lax.nextafter(inside[0], jnp.full_like(inside[0], np.inf))
     greatest = lax.nextafter(inside[1], jnp.full_like(inside[1], -np.inf))
@@ -274,7 +274,7 @@ def _gumbels_of_64_bits(high: Array, low: Array) -> Array:
 
 
 def _fraction(high: Array, low: Array) -> Array:
-    """(2³²·high + low) / 2⁶⁴ in float32, rounded towards zero; 2⁻⁶⁵ in place of zero."""
+    """(2³²·high + low) / 2⁶⁴ in float32, rounded towards zero; 2⁻⁶⁵ instead of zero."""
     zeros, later = lax.clz(high), lax.clz(low)
     top = jnp.where(high == 0, low << later, high << zeros | low >> (np.uint32(32) - zeros))
     exponent = np.uint32(126) - jnp.where(high == 0, zeros + later, zeros)
@@ -386,7 +386,7 @@ def double_sided_maxwell(
 
     Args:
         key: a key.
-        loc: the middle.
+        loc: the centre.
         scale: the scale.
         shape: shape of the sample, before the axes of `loc` and `scale`.
         dtype: a floating type; `float32` by default.

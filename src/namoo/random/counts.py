@@ -34,7 +34,7 @@ Step = Callable[..., tuple]
 
 
 def _repeat(body: Step, going: Callable[..., Array], most: int, *state: Any) -> tuple:
-    """Repeat `body` while any element goes on, `most` times at the most."""
+    """Repeat `body` while any element continues, at most `most` times."""
     limit = np.int32(min(most, 2**31 - 1))
     return lax.while_loop(
         lambda carry: jnp.any(going(*carry[1:])) & (carry[0] < limit),
@@ -71,7 +71,7 @@ def poisson(
 
     Raises:
         TypeError: `lam` is not an array.
-        ValueError: no integer type, or `lam` does not fit the shape.
+        ValueError: the type is not an integer type, or `lam` does not fit the shape.
 
     Example:
         >>> from namoo import random
@@ -85,7 +85,7 @@ def poisson(
     lam = broadcast_to(lam.astype(np.float32), shape)
     number, most = lam.dtype.type, dtypes.iinfo(dtype).max
     small = jnp.isnan(lam) | (lam < number(10))
-    # Each method gets a mean for which it stops soon where the other one is used.
+    # Where one method is not used, it gets a mean for which it stops soon.
     count = _either(
         small,
         lambda: _poisson_by_times(one, jnp.where(small, lam, number(0)), dtype, most),
@@ -176,7 +176,7 @@ def _binomials(key: Any, n: Array, p: Array, info: Any) -> Array:
     q = jnp.where(bad_q, number(0.01), q)
     small = bad_n | (n * q <= 10)
     whole = jnp.floor(n)
-    # Each method gets parameters for which it stops soon where the other one is used.
+    # Where one method is not used, it gets parameters for which it stops soon.
     out = _either(
         small,
         lambda: _binomial_by_trials(key, jnp.where(small, whole, number(0)), q, most),
@@ -276,7 +276,7 @@ def multinomial(
 ) -> Array:
     """How many of n draws fall into each category.
 
-    A binomial number of each category, of the draws and the probability that are left.
+    The count of each category is binomial, given the remaining draws and probability.
 
     Args:
         key: a key.
@@ -284,7 +284,7 @@ def multinomial(
         p: the probability of each category, along the last axis.
         shape: shape of the sample, with the axis of categories; that of `p` by default.
         dtype: its type; that of the parameters by default.
-        unroll: how many categories are written out in one step of a compiled loop.
+        unroll: how many categories one iteration of a compiled loop handles.
 
     Raises:
         TypeError: `n` or `p` is not an array.

@@ -34,7 +34,7 @@ def categorical(
 ) -> Array:
     """Categories, with probabilities proportional to exp(logits).
 
-    The place of the largest of logits plus Gumbel noise; without replacement, the places of the
+    The index of the largest of logits plus Gumbel noise; without replacement, the indices of the
     largest ones.
 
     Args:
@@ -43,12 +43,12 @@ def categorical(
         axis: the axis of the categories.
         shape: shape of the sample: any axes, and then those of `logits` without `axis`.
         replace: whether a category may be drawn again.
-        mode: as of `gumbel`.
+        mode: as for `gumbel`.
         out_sharding: how the result is divided over devices: a `NamedSharding`, or a
             `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Returns:
-        An integer array of places along `axis`.
+        An integer array of indices along `axis`.
 
     Raises:
         TypeError: `logits` is not an array.
@@ -99,13 +99,13 @@ def permutation(
     Args:
         key: a key.
         x: an array, or an integer n for the order of 0…n-1.
-        axis: the axis whose elements change places.
-        independent: whether each line along `axis` has an order of its own.
+        axis: the axis whose elements are permuted.
+        independent: whether each line along `axis` is permuted independently.
         out_sharding: how the result is divided over devices: a `NamedSharding`, or a
             `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
     Raises:
-        TypeError: `x` is not an array and no integer.
+        TypeError: `x` is neither an array nor an integer.
         ValueError: `axis` is out of range.
 
     Example:
@@ -130,7 +130,7 @@ def permutation(
 def _shuffle(key: Any, x: Array, axis: int) -> Array:
     """Lines along an axis in random orders: sort by random words.
 
-    Equal words keep the order they have, so sort often enough that this hardly shows: the chance
+    Equal words keep their order, so sort often enough that this hardly matters: the chance
     falls below 1/n³.
     """
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
@@ -145,9 +145,9 @@ def _shuffle(key: Any, x: Array, axis: int) -> Array:
 
 
 def _order(words: np.ndarray) -> np.ndarray:
-    """The places of 32-bit words in increasing order, the first one first among equal words.
+    """The indices that sort 32-bit words in increasing order; equal words keep their order.
 
-    Word and place in one number: NumPy sorts numbers much faster than it finds places.
+    Word and index in one number: NumPy sorts numbers much faster than it computes `argsort`.
     """
     codes = words.astype(np.uint64) << np.uint64(32) | np.arange(words.size, dtype=np.uint64)
     codes.sort()
@@ -169,11 +169,11 @@ def choice(
     Args:
         key: a key.
         a: an array, or an integer n for 0…n-1.
-        shape: shape of the sample, which takes the place of `axis`.
+        shape: shape of the sample, which replaces `axis`.
         replace: whether an element may be drawn again.
         p: the probability of each element along `axis`; equal ones by default.
         axis: the axis along which elements are drawn.
-        mode: as of `gumbel`, for draws by `p` without replacement.
+        mode: as for `gumbel`, for draws by `p` without replacement.
 
     Raises:
         TypeError: `shape` is not a sequence; `a` or `p` is not an array.
@@ -203,7 +203,7 @@ def choice(
         )
     if p is None:
         if replace:
-            # A second axis of `a` does not matter: places are drawn, and then taken.
+            # A second axis of `a` does not matter: indices are drawn, and then taken.
             return _taken(a, randint(one, shape, 0, size), axis)
         if not draws:
             return _taken(a, jnp.zeros(shape, dtypes.default_int_dtype()), axis)
@@ -248,7 +248,7 @@ def geometric(
 
     Raises:
         TypeError: `p` is not an array.
-        ValueError: no integer type, or `p` does not fit the shape.
+        ValueError: the type is not an integer type, or `p` does not fit the shape.
 
     Example:
         >>> from namoo import random

@@ -37,7 +37,7 @@ def gamma(
 ) -> Array:
     """Gamma numbers with density x^(a-1)·exp(-x)/Γ(a) on x ≥ 0.
 
-    Differentiable by `a`: the derivative is that of the sample at fixed probability.
+    Differentiable with respect to `a`: the derivative keeps the sample's probability fixed.
 
     Args:
         key: a key.
@@ -205,12 +205,13 @@ def f(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Numbers of the F distribution: the ratio of two chi-square numbers, each by its degrees.
+    """Numbers of the F distribution: the ratio of two chi-square numbers, each divided by its
+    degrees.
 
     Args:
         key: a key.
-        dfnum: degrees of freedom above.
-        dfden: degrees of freedom below.
+        dfnum: degrees of freedom of the numerator.
+        dfden: degrees of freedom of the denominator.
         shape: shape of the sample; that of the parameters by default.
         dtype: a floating type; `float32` by default.
         out_sharding: how the result is divided over devices: a `NamedSharding`, or a

@@ -191,7 +191,7 @@ def split(key: Any, num: Any = 2) -> Array:
         An array of keys, of shape `(num,)` or `num`; words, where the key came as words.
 
     Raises:
-        TypeError: `key` is not a key, or `num` no integer.
+        TypeError: `key` is not a key, or `num` is not an integer.
         ValueError: `key` is an array of keys.
 
     Example:
@@ -208,7 +208,7 @@ def split(key: Any, num: Any = 2) -> Array:
 
 @entry_point
 def fold_in(key: Any, data: Any) -> Array:
-    """A new key from a key and an integer: another one for each integer.
+    """A new key from a key and an integer, different for each integer.
 
     Args:
         key: a key.
@@ -281,7 +281,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
 
 @entry_point
 def clone(key: Any) -> Array:
-    """The same key, as one that has not been used: for checks of key reuse.
+    """The same key, marked as unused for checks of key reuse.
 
     Example:
         >>> from namoo import random
@@ -325,7 +325,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
         dtype: a key type, instead of `impl`.
 
     Raises:
-        TypeError: the words are not of such a type or shape.
+        TypeError: the words have another type or shape.
         ValueError: no such generator; or both `impl` and `dtype`.
 
     Example:

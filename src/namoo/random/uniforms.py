@@ -38,7 +38,7 @@ def unit(key: Any, shape: Shape, dtype: np.dtype) -> Array:
 
 
 def between(key: Any, shape: Shape, dtype: np.dtype, low: Any, high: Any) -> Array:
-    """Uniform floats in [low, high): arrays of the sample's type, or Python numbers that it has."""
+    """Uniform floats in [low, high): arrays of the sample's type, or Python numbers."""
     u = unit(key, shape, dtype)
     if type(low) is float and type(high) is float:
         width: Any = float(dtype.type(high) - dtype.type(low))
@@ -64,7 +64,7 @@ def uniform(
         shape: shape of the sample.
         dtype: a floating type; `float32` by default.
         minval: the least value, broadcast to `shape`.
-        maxval: the bound above, broadcast to `shape`.
+        maxval: the upper bound, broadcast to `shape`.
         out_sharding: how the result is divided over devices: a `NamedSharding`, or a
             `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
 
@@ -115,7 +115,7 @@ def randint(
         key: a key.
         shape: shape of the sample.
         minval: the least value, broadcast to `shape`.
-        maxval: the bound above, broadcast to `shape`.
+        maxval: the upper bound, broadcast to `shape`.
         dtype: an integer type; `int32` by default.
         out_sharding: how the result is divided over devices: a `NamedSharding`, or a
             `PartitionSpec` for the mesh of `set_mesh`, over axes of type Explicit.
@@ -139,7 +139,7 @@ def randint(
     low = array_of("randint", "minval", minval)
     high = array_of("randint", "maxval", maxval)
     shape = sample_shape("randint", shape_tuple(shape), low.shape, high.shape)
-    # Narrow types are drawn as int32: their upper bound may be outside the type.
+    # Narrow types are drawn as int32: their upper bound may not fit the type.
     wide = wanted if wanted.itemsize >= 4 else np.dtype(np.int32)
     keys = split(one)
     if type(minval) is int and type(maxval) is int:
@@ -163,16 +163,16 @@ def _integers(
 
 
 def _modulo(words: Any, span: Any) -> Any:
-    """Words modulo a span; the words themselves where it is 0, which means all of them."""
+    """Words modulo a span; the words themselves where it is 0, which stands for the full range."""
     if not config.strict:
-        return lax.rem(words, span)  # which is that
+        return lax.rem(words, span)  # x mod 0 is x
     whole = span == 0
     return jnp.where(whole, words, lax.rem(words, jnp.where(whole, span.dtype.type(1), span)))
 
 
 # Integers in a span are one random word modulo the span, where the word has twice the bits:
 # (high·2^width + low) mod span.  The factor is 2^width mod span, as the square of
-# 2^(width/2) mod span; the square runs over to 0 for spans beyond 2^(width/2), where the low word
+# 2^(width/2) mod span; the square overflows to 0 for spans beyond 2^(width/2), where the low word
 # alone decides, as in JAX.  A span of 0 means all 2^width values: x mod 0 is x.
 
 
@@ -194,7 +194,7 @@ def _span_of_arrays(
     """Least value, span and factor for bounds that are arrays."""
     info, wide_info = dtypes.iinfo(dtype), dtypes.iinfo(wide)
     low, high = _as_integers(low), _as_integers(high)
-    # A bound above the widest type's greatest value means that this value is drawn, too.
+    # If a bound exceeds the greatest value of the widest type, that value is drawn, too.
     whole = high > high.dtype.type(min(info.max, dtypes.iinfo(high.dtype).max))
     whole = whole if dtype == wide else whole & False
     low = _clip(low, info.min, info.max).astype(wide)

@@ -1,4 +1,4 @@
-"""Discrete cosine transforms: what JAX has as `jax.scipy.fft`.
+"""Discrete cosine transforms: JAX's `jax.scipy.fft`.
 
 Each transform is the Fourier transform of a real signal that is extended to an even one.  For the
 types 2 and 3 the signal's even elements, followed by its odd ones reversed, are enough.
@@ -25,7 +25,7 @@ __all__ = ["dct", "dctn", "idct", "idctn"]
 
 _NORMS = (None, "backward", "ortho", "forward")
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}
-"""The type whose transform undoes each type, but for a factor."""
+"""The type whose transform inverts each type, up to a factor."""
 
 
 def _rotated(x: Array, step: float, start: float = 0.0) -> Array:

@@ -1,4 +1,4 @@
-"""Integrals of samples: what JAX has as `jax.scipy.integrate`."""
+"""Integrals of samples: JAX's `jax.scipy.integrate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Interpolation on grids: what JAX has as `jax.scipy.interpolate`."""
+"""Interpolation on grids: JAX's `jax.scipy.interpolate`."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class RegularGridInterpolator:
         for x, grid in zip(columns, self.grid, strict=True):
             outside = outside | (x < grid[0]) | (x > grid[-1])
         if self.bounds_error and jnp.any(outside):
-            raise ValueError("RegularGridInterpolator: a point lies outside of the grid.")
+            raise ValueError("RegularGridInterpolator: a point is outside of the grid.")
         out = self._linear(cells) if method == "linear" else self._nearest(cells)
         if self.fill_value is not None:
             outside = outside.reshape(-1, *(1,) * (out.ndim - 1))

@@ -1,4 +1,4 @@
-"""Values of an array between its elements: what JAX has as `jax.scipy.ndimage`."""
+"""Values of an array between its elements: JAX's `jax.scipy.ndimage`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FIXES: dict[str, Callable[[Array, int], Array]] = {
     "mirror": _mirror,
     "reflect": _reflect,
 }
-"""What each mode makes of indices outside of the array."""
+"""How each mode maps indices outside of the array."""
 
 
 def _is_integer(x: Array) -> bool:

@@ -23,7 +23,7 @@ def accumulate(value_and_grad: Callable[..., Any], parts: int) -> Callable[..., 
 
     Returns:
         A function of the same arguments with the same results: numbers of the value are averaged
-        over the parts, metrics are merged, and of integers the last is kept. To split over calls
+        over the parts, metrics are merged, and integers keep their last value. To split over calls
         instead, use `namoo.optim.MultiSteps`.
 
     Raises:

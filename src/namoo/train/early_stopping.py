@@ -16,7 +16,7 @@ class EarlyStopping:
 
     Args:
         best: the best value so far.
-        waited: how many values came since it without being better.
+        waited: how many values have come since then without an improvement.
         patience: how many such values to wait for.
         min_delta: by how much a value must be better to count.
         mode: "min" or "max".

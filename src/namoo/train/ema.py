@@ -17,7 +17,7 @@ class EMA:
 
     Args:
         biased: the sum before it is corrected for its start at zero.
-        count: how many trees went into it.
+        count: how many trees it averages.
         decay: d.
         debias: whether it starts at zero and is corrected, or starts at the first parameters.
 

@@ -42,8 +42,8 @@ def evaluate(step: Callable[[Any, Any], Any], params: Any, loader: Iterable[Any]
         total = found if total is None else merge(total, found)
     if total is None:
         raise ValueError(
-            "there was no batch to evaluate on. Was the loader read to its end, or is the batch "
-            "size larger than the data? last='pad' or last='keep' give all examples."
+            "there was no batch to evaluate on. Was the loader already read to its end, or is the "
+            "batch size larger than the data? last='pad' or last='keep' give all examples."
         )
     return compute(total)
 

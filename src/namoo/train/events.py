@@ -80,7 +80,7 @@ class EventWriter:
     """A writer of a new event file in a folder.
 
     Args:
-        folder: where the file is made; TensorBoard is given this folder or one around it.
+        folder: where the file is made; point TensorBoard at this folder or one above it.
     """
 
     def __init__(self, folder: str | os.PathLike[str]):
@@ -121,7 +121,7 @@ def read_events(path: str | os.PathLike[str]) -> Iterator[Event]:
         path: the file.
 
     Returns:
-        The events in their order; one that was not written to its end is left out, if it is the
+        The events in their order; an incomplete one is left out if it is the
         last.
 
     Raises:

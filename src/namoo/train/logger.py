@@ -29,7 +29,7 @@ class Logger:
     Args:
         folder: where the files are: `log.csv`, `log.jsonl`, and those of TensorBoard.
         kinds: which of "console", "csv", "jsonl", "tensorboard" to write.
-        file: where the console is; the standard output by default.
+        file: the stream for "console"; the standard output by default.
 
     Raises:
         ValueError: if a kind is unknown, or needs a folder and there is none.
@@ -133,7 +133,7 @@ def _plain(name: str, value: Any) -> Any:
         if math.prod(value.shape) != 1:
             raise ValueError(
                 f"{name} has shape {tuple(value.shape)}: a logger takes single numbers. Log its "
-                "mean, or each of its parts under a name."
+                "mean, or each of its elements under a name."
             )
         value = value.item()
     if isinstance(value, (str, int, float)):

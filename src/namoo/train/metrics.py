@@ -33,7 +33,7 @@ class Metric:
 
     def compute(self) -> Any:
         """Return the value."""
-        raise TypeError(f"{type(self).__name__} does not say how it is computed.")
+        raise TypeError(f"{type(self).__name__} does not define compute().")
 
 
 def _count(mask: Any, like: Any) -> Any:
@@ -57,10 +57,10 @@ def _guesses(scores: Any, labels: Any) -> Any:
         not are_scores and labels.ndim and jnp.issubdtype(scores.dtype, jnp.inexact)
     ):
         raise ValueError(
-            f"scores of shape {scores.shape} and labels of shape {labels.shape} do not go "
+            f"scores of shape {scores.shape} and labels of shape {labels.shape} do not fit "
             "together: labels are the numbers of classes; scores have one axis more, or are "
-            "predicted classes as the labels are. Of one-hot labels take jnp.argmax(labels, -1); "
-            "of probabilities of a single class take scores > 0.5."
+            "predicted classes like the labels. For one-hot labels take jnp.argmax(labels, -1); "
+            "for probabilities of a single class take scores > 0.5."
         )
     return guesses
 
@@ -168,7 +168,7 @@ class Accuracy(Metric):
             mask: which examples count.
 
         Raises:
-            ValueError: if the shapes do not go together.
+            ValueError: if the shapes do not fit together.
         """
         labels = jnp.asarray(labels)
         counted = _count(mask, labels)
@@ -247,7 +247,7 @@ class Confusion(Metric):
             mask: which examples count.
 
         Raises:
-            ValueError: if the shapes do not go together.
+            ValueError: if the shapes do not fit together.
         """
         labels = jnp.asarray(labels)
         guess = _guesses(scores, labels)

@@ -12,7 +12,7 @@ class every:
 
     Args:
         steps: due at each step that this number divides, but not at step 0.
-        seconds: due when so much time has passed since it was due last, or since this was made.
+        seconds: due when this much time has passed since it was last due, or since the start.
         action: a function to call when it is due, with what is given after the step.
 
     Raises:

@@ -43,7 +43,7 @@ def series_of(history: Any, x: str = "step") -> dict[str, Points]:
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise TypeError(
-                f"a history is rows of numbers by name, not of {row!r:.40}: "
+                f"a history has rows of numbers by name, not {row!r:.40}: "
                 "[{'step': 1, 'loss': 0.5}, ...], or lists by name: {'loss': [0.5, ...]}."
             )
         for name, value in row.items():
@@ -55,11 +55,11 @@ def series_of(history: Any, x: str = "step") -> dict[str, Points]:
 def _column(name: str, values: Any, x: str, across: Any) -> Points:
     """The points of a list of numbers, with the given horizontal coordinates or 0, 1, 2, …"""
     if not hasattr(values, "__len__") or isinstance(values, str):
-        raise TypeError(f"a history has lists by name, and {name!r} is {values!r:.40}.")
+        raise TypeError(f"a history has lists by name, but {name!r} is {values!r:.40}.")
     if across is not None and len(values) > len(across):
         raise ValueError(
-            f"the history has {len(values)} numbers of {name!r}, and {len(across)} of {x!r} to "
-            "draw them at."
+            f"the history has {len(values)} numbers of {name!r}, but {len(across)} of {x!r} to "
+            "plot them against."
         )
     at = range(len(values)) if across is None else across
     return [(float(a), float(value)) for a, value in zip(at, values, strict=False)]
@@ -70,7 +70,7 @@ _OF_A_SPLIT = re.compile(rf"(?:({_SPLIT})[_ .-](.+))|(?:(.+)[_ .-]({_SPLIT}))", 
 
 
 def _quantity(name: str) -> tuple[str, str]:
-    """What a name measures, and of what: `("loss", "val")` for `val_loss`."""
+    """The quantity and the data that a name refers to: `("loss", "val")` for `val_loss`."""
     of, slash, what = name.rpartition("/")
     if slash and of and what:
         return (of, what) if re.fullmatch(_SPLIT, what, re.IGNORECASE) else (what, of)
@@ -196,7 +196,7 @@ def svg(series: dict[str, Points], x: str = "step", title: str = "", log: bool =
 def figure(series: dict[str, Points], x: str, title: str, log: bool) -> Any:
     """The curves as a matplotlib figure, one panel below the other with one horizontal axis."""
     try:
-        # Without pyplot there is no window and nothing global to close.
+        # Without pyplot there is no window, and no global state to close.
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(

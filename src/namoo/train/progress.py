@@ -20,9 +20,9 @@ class progress:
     Args:
         iterable: what to loop over.
         total: the number of items; by default the length of the iterable, if it has one.
-        description: words in front.
+        description: the text in front.
         file: where to draw; the standard error by default.
-        interval: how many seconds between two drawings, at least.
+        interval: the minimum number of seconds between two updates.
 
     Example:
         >>> shown = progress(range(3), description="epoch 1")

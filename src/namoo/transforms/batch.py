@@ -1,4 +1,4 @@
-"""Batching: each value may carry one more axis, and each operation takes it along."""
+"""Batching: values may have an additional, mapped axis, and each operation propagates it."""
 
 from __future__ import annotations
 

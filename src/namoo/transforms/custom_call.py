@@ -39,7 +39,7 @@ class SymbolicZero:
 
 
 class CustomVJPPrimal:
-    """What a `fwd` rule with `symbolic_zeros=True` gets: a value, and whether it is perturbed."""
+    """An argument of a `fwd` rule with `symbolic_zeros=True`: a value, and if it is perturbed."""
 
     def __init__(self, value: Any, perturbed: bool):
         self.value = value

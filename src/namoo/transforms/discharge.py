@@ -1,4 +1,4 @@
-"""Programs without references: what is read becomes an input, what is written a result.
+"""Programs without references: values that are read become inputs, values written become results.
 
 Primitives that hold programs have a rule `discharge`, which takes the values out of cells, runs
 programs on values, and puts the last values back.
@@ -108,9 +108,9 @@ def has_refs(args: Sequence[Any], params: dict[str, Any]) -> bool:
 def bind_with_refs(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Apply an operation that holds programs, where these read, write or make references.
 
-    Under a trace that stages programs it is an equation like others. Else the references of the
-    current trace become values, and the operation is applied without them. References from outside
-    stay operands, and the rules of the operation take them along.
+    Under a trace that stages programs it becomes an ordinary equation. Otherwise the references of
+    the current trace become values, and the operation is applied to these. References from outside
+    the trace stay operands, which the rules of the operation pass on.
     """
     trace = home(context.trace)
     which = tuple([owns(trace, x) for x in args])
@@ -133,7 +133,7 @@ def _eqn_uses(eqn: JaxprEqn, var: Any) -> bool:
     if isinstance(eqn.primitive, RefPrimitive):
         return True
     for sub in subjaxprs(eqn.params):
-        # The operands of a program come last: those before belong to others, as an index does.
+        # The operands of the program come last; the others, such as an index, come first.
         operands = eqn.invars[len(eqn.invars) - len(sub.invars) :]
         if any(a is var and uses(sub, v) for a, v in zip(operands, sub.invars, strict=True)):
             return True

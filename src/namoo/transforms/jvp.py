@@ -101,7 +101,7 @@ class JVPTrace(Trace):
         """Call a flat function under this trace; return its results and their tangents.
 
         A Python number gets its dtype here, because the function may switch 64-bit types on or off.
-        If the function returns its argument, this is the argument's tangent itself.
+        It is returned as the Python number that it was, if the function returns its argument.
         """
         numbers: dict[int, Any] = {}
 

@@ -49,8 +49,8 @@ class TangentTrace(StageTrace):
         """Split a program that computes both values and tangents: the values are computed on the
         parent, the tangents by a linear program.
 
-        Rules for forward mode bind such programs. They are linear in the tangents, and a linear
-        function is its own derivative, at zero as elsewhere.
+        JVP rules bind such programs. They are linear in the tangents, so the program of tangents is
+        their derivative at any point, such as zero.
         """
         if (program := prim.inlined(params)) is not None:
             return bind_each(self, program, args)
@@ -109,7 +109,7 @@ def linearize(
     Args:
         fun: a function of flat arguments that returns a list.
         primals: its arguments.
-        nonzeros: which of them to differentiate by.
+        nonzeros: which of them to differentiate with respect to.
         force: results that always have a tangent, possibly of zeros.
 
     Returns:
@@ -143,7 +143,8 @@ class LinearizedProgram(NamedTuple):
         primal: computes the results, and then the residuals that are not inputs.
         tangent: maps the residuals, and then tangents of inputs, to tangents of results.
         nonzero_out: which results have a tangent that is not zero.
-        forwarded: for each residual the input that it is, or None where `primal` computes it.
+        forwarded: for each residual, the number of the input that it is, or None if `primal`
+          computes it.
     """
 
     primal: ClosedJaxpr
@@ -180,7 +181,7 @@ def split_jaxpr(
 
     Args:
         closed: the program.
-        nonzeros: which inputs to differentiate by.
+        nonzeros: which inputs to differentiate with respect to.
         force: which results always get a tangent, possibly of zeros.
     """
     tangent: ClosedJaxpr

@@ -119,7 +119,7 @@ def _box(index: Index, operands: Sequence[Any]) -> tuple[list[Any], list[int]] |
 
 
 def select(value: Any, index: Index, operands: Sequence[Any]) -> Any:
-    """What an index selects of a value."""
+    """The part of a value that an index selects."""
     if not index:
         return value
     box = _box(index, operands) if operands else None
@@ -129,7 +129,7 @@ def select(value: Any, index: Index, operands: Sequence[Any]) -> Any:
 
 
 def replace(value: Any, index: Index, operands: Sequence[Any], part: Any) -> Any:
-    """A value with another part where the index points to."""
+    """A value with the part that an index selects replaced."""
     if not index:
         return part
     box = _box(index, operands)

@@ -55,7 +55,7 @@ class Ref:
     """
 
     __slots__ = ("__weakref__", "_freed", "_trace", "aval")
-    # NumPy leaves operators to ours, which are not there: a mistake is noticed.
+    # NumPy defers to our operators; there are none, so using a reference as an array is an error.
     __array_ufunc__ = None
 
     aval: AbstractRef
@@ -105,7 +105,7 @@ class Ref:
 
     @property
     def sharding(self) -> Any:
-        """Where the value is."""
+        """The devices and layout of the value."""
         return self[...].sharding
 
     @property
@@ -474,7 +474,7 @@ class NewRef(MakesRef):
 
 
 class EmptyRef(MakesRef):
-    """A reference that holds nothing yet: here, zeros."""
+    """A reference without a first value: it holds zeros."""
 
     name = "empty_ref"
 

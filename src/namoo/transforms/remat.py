@@ -65,8 +65,8 @@ remat_p = Remat()
 def _split(closed: ClosedJaxpr, nonzeros: tuple[bool, ...], policy: Policy | None):
     """Programs `inputs -> results, saved` and `inputs, saved, tangents -> tangents`.
 
-    The second one computes again what it needs, from the inputs and the values that the policy
-    saves.  It takes only the operands that it reads, which are returned as flags.
+    The second one recomputes what it needs from the inputs and from the values that the policy
+    saves.  It takes only the operands that it reads; flags say which.
     """
     if policy is not None:
         closed = _inline_calls(closed)

@@ -30,8 +30,8 @@ def staged(
         fun: the function.
         in_tree, avals: the structure and the types of its arguments.
         how: what traces it, for messages.
-        of: the user's function, where `fun` does no more than to call it.
-        variant: what else decides what `fun` does.
+        of: the user's function, if `fun` only calls it.
+        variant: everything else that `fun` depends on.
         arg_names: the names of the leaves, for messages; by default those of the parameters.
     """
     key = how, variant, in_tree, tuple(avals)

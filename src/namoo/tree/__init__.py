@@ -80,7 +80,7 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
         The tree.
 
     Raises:
-        ValueError: if there are more leaves or fewer.
+        ValueError: if the number of leaves differs.
 
     Example:
         >>> unflatten(structure({"a": (0, None), "b": [0, 0]}), [3, 1, 2])
@@ -136,7 +136,7 @@ def map(
         is_leaf: takes each subtree of `tree`, from the root; True makes it a leaf.
 
     Returns:
-        The tree of the structure of `tree` that has the results for leaves.
+        A tree of the same structure as `tree`, with the results as leaves.
 
     Raises:
         ValueError: if the nodes of a tree in `rest` differ. Its `differences` lists where.
@@ -307,7 +307,7 @@ def broadcast(
         is_leaf: takes each subtree of `prefix_tree`, from the root; True makes it a leaf.
 
     Returns:
-        The tree of the structure of `full_tree` whose leaves are those of `prefix_tree`.
+        A tree of the same structure as `full_tree`, whose leaves are those of `prefix_tree`.
 
     Raises:
         ValueError: if `prefix_tree` is not a prefix. Its `differences` lists where.
@@ -380,7 +380,7 @@ def map_with_path(
         is_leaf_takes_path: call `is_leaf` with the path and the subtree.
 
     Returns:
-        The tree of the structure of `tree` that has the results for leaves.
+        A tree of the same structure as `tree`, with the results as leaves.
 
     Raises:
         ValueError: if the nodes of a tree in `rest` differ. Its `differences` lists where.
@@ -397,7 +397,7 @@ def map_with_path(
     )
 
 
-# Type checkers accept `dataclasses.field` itself, and no wrapper of it, as a value of any type.
+# Type checkers accept `dataclasses.field` itself, but no wrapper of it, as a value of any type.
 if TYPE_CHECKING:
     from dataclasses import field as static
 else:

@@ -132,7 +132,7 @@ def zeros_like(of: Any, dtype: Any = None) -> Any:
 
     Args:
         of: a tree; its arrays may be `ShapeDtypeStruct`s.
-        dtype: of the arrays; that of each, if None.
+        dtype: of the new arrays; None keeps the dtype of each.
 
     Returns:
         A tree of the same structure.
@@ -150,7 +150,7 @@ def ones_like(of: Any, dtype: Any = None) -> Any:
 
     Args:
         of: a tree; its arrays may be `ShapeDtypeStruct`s.
-        dtype: of the arrays; that of each, if None.
+        dtype: of the new arrays; None keeps the dtype of each.
 
     Returns:
         A tree of the same structure.
@@ -169,7 +169,7 @@ def full_like(of: Any, value: Any, dtype: Any = None) -> Any:
     Args:
         of: a tree; its arrays may be `ShapeDtypeStruct`s.
         value: a number.
-        dtype: of the arrays; that of each, if None.
+        dtype: of the new arrays; None keeps the dtype of each.
 
     Returns:
         A tree of the same structure.
@@ -192,7 +192,7 @@ def random_like(
         of: a tree; its arrays may be `ShapeDtypeStruct`s.
         sampler: a function `(key, shape, dtype)`: `random.normal`, `random.uniform`, or an
             initialiser of `namoo.nn.initializers`.
-        dtype: of the arrays; that of each, if None.
+        dtype: of the new arrays; None keeps the dtype of each.
 
     Returns:
         A tree of the same structure.
@@ -394,7 +394,7 @@ def summary(of: Any, *example: Any, depth: int | None = None) -> Summary:
             for each call of a layer inside it: output, parameters, operations, and the time of the
             layer by itself under `jit`. Arguments may be `ShapeDtypeStruct`s; then nothing is run.
         depth: merge the arrays whose paths have the same first `depth` keys into one line; for a
-            model, leave out layers that have more layers around them.
+            model, leave out layers that are nested more deeply.
 
     Returns:
         The text. Without an example: path, shape, dtype, size, bytes and norm.

@@ -41,13 +41,13 @@ class Difference(NamedTuple):
     """One place where the structures of two trees differ.
 
     Attributes:
-        path: the key path of the place; of a missing or unexpected key, with that key.
+        path: the key path of the difference, including the missing or unexpected key, if any.
         kind: 'type' (other kinds of node, or a node against a leaf), 'length' (of sequences),
             'missing' or 'unexpected' (a key), 'order' (of the keys of an OrderedDict), 'metadata'
             (aux data, static fields) or 'leaf' (where a function to compare leaves was given).
         expected: what one tree has there, in words.
         found: what the other has there, in words.
-        message: the difference as a clause without its place.
+        message: the difference as a clause without its path.
         hint: what to know or to write instead; often empty.
         node: the name of the class of the node, where both trees have one of that class.
         summary: the difference in the words of `PyTreeDef.flatten_up_to` of JAX.
@@ -64,7 +64,7 @@ class Difference(NamedTuple):
 
     @property
     def node_path(self) -> KeyPath:
-        """The path of the node that differs; of a missing or unexpected key, where it is not."""
+        """The path of the node that differs: for a missing or unexpected key, its parent."""
         return self.path[:-1] if self.kind in ("missing", "unexpected") else self.path
 
     def __str__(self) -> str:

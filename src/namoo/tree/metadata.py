@@ -38,7 +38,7 @@ _CONSTANT = (
 
 
 def is_immutable(value: Any) -> bool:
-    """Return whether nothing that a program can read from a value can change unnoticed.
+    """Return whether a value is immutable for a program: no change of it can go unnoticed.
 
     True of functions and classes, of values whose class defines its own `__hash__` (strings, enums,
     dtypes, frozen dataclasses, a user's class with `__hash__` and `__eq__`), and of objects without

@@ -8,7 +8,7 @@ a dict, an index or an attribute. A pattern is such a path with wildcards:
     ?        one character
     [ab]     one of these characters; `[!ab]` any other
     {a,b}    either: `**/{bias,scale}`
-    \        takes the next character as it is: `a\/b` is one key with a slash in it
+    \        takes the next character literally: `a\/b` is one key with a slash in it
 
 `paths("**/b")` is a mask: called with a tree, it returns a tree of booleans. It can be used where a
 mask, or a function that makes one, is accepted. Masks are combined with `~`, `&` and `|`.

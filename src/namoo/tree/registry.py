@@ -83,8 +83,8 @@ nodes: dict[type, NodeType] = {}
 # leaf classes below are evicted.
 _REMEMBERED = 4096
 
-# Classes known to be leaves. It saves a flatten the test whether a class is a named tuple, and
-# lets a node whose children are all leaves be recognised by one set operation.
+# Classes known to be leaves. They need not be tested for being named tuples again, and a node whose
+# children are all leaves is recognised by one set operation.
 leaf_types: set[type] = register(
     "tree.registry leaf classes", set(), bound=_REMEMBERED, keyed_by="class"
 )

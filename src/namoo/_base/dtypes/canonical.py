@@ -146,7 +146,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
         fun_name: name of the public function, for messages.
 
     Returns:
-        A `numpy.dtype`, or an extended type as it is.
+        A `numpy.dtype`, or an extended type, unchanged.
 
     Raises:
         TypeError: not a dtype, or not one of arrays, such as `object` or `str`.
@@ -206,7 +206,7 @@ def is_weak(x: Any) -> bool:
 
 
 def dtype_of(x: Any) -> Any:
-    """The canonical dtype of a value, or of a dtype given in its place.
+    """The canonical dtype of a value, or of a dtype passed instead of one.
 
     An array that was made while `enable_x64` was on keeps its dtype.
 
@@ -245,7 +245,7 @@ def dtype_of(x: Any) -> Any:
         if hasattr(x, "__jax_array__"):
             return dtype_of(x.__jax_array__())
         try:
-            # Subclasses of Python's numbers, and what else NumPy takes for a number.
+            # Subclasses of Python's numbers, and anything else that NumPy accepts as a number.
             dtype = np.result_type(x)
         except TypeError as error:
             raise TypeError(
@@ -261,13 +261,13 @@ def _refuse_mask(x: np.ndarray) -> None:
     if isinstance(x, np.ma.MaskedArray):
         raise ValueError(
             "numpy masked arrays are not supported as direct inputs to functions of arrays, which "
-            "know no masks. Use x.filled() to give masked elements a value, or jnp.asarray(x) to "
-            "take the array without its mask." + at_user_line()
+            "do not support masks. Use x.filled() to give masked elements a value, or "
+            "jnp.asarray(x) to take the array without its mask." + at_user_line()
         )
 
 
 def _key_dtype(dtype: Any, x: Any) -> Any:
-    """What else elements may be, where they are not numbers."""
+    """Return the dtype of random keys; refuse all others that are not of numbers."""
     if is_extended(dtype):
         return dtype
     raise TypeError(
@@ -290,7 +290,7 @@ _PYTHON_PAIRS = tuple(
 
 
 def scalar_type_of(x: Any) -> type:
-    """Python's type that stands for the elements of a value: bool, int, float or complex.
+    """The Python type that corresponds to the elements of a value: bool, int, float or complex.
 
     Example:
         >>> scalar_type_of(np.float32(1)), scalar_type_of(np.arange(3))
@@ -306,11 +306,11 @@ def scalar_type_of(x: Any) -> type:
     ):
         if issubdtype(dtype, abstract):
             return python
-    raise TypeError(f"elements of dtype {dtype} are no numbers: {x!r}")
+    raise TypeError(f"elements of dtype {dtype} are not numbers: {x!r}")
 
 
 def check_fits(x: Any, dtype: Any) -> None:
-    """In strict mode, refuse integers of NumPy's that a narrower type would change.
+    """In strict mode, refuse NumPy integers that do not fit a narrower type.
 
     Args:
         x: a NumPy array or scalar.

@@ -1,4 +1,4 @@
-"""The types an array may have: their hierarchy, and the ways from one to a related one."""
+"""The types an array may have: their hierarchy, and conversions between related types."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ KINDS: dict[str, frozenset[DType]] = {
     "complex floating": frozenset(COMPLEXES),
     "numeric": frozenset(NUMBERS),
 }
-# The same by NumPy's abstract types: what `issubdtype` says of each type, at once.
+# The same by NumPy's abstract types: precomputed answers of `issubdtype`.
 MEMBERS: dict[type, frozenset[DType]] = {
     np.bool_: KINDS["bool"],
     np.signedinteger: KINDS["signed integer"],
@@ -97,7 +97,7 @@ MEMBERS: dict[type, frozenset[DType]] = {
 }
 TO_32_BITS = {int64: int32, uint64: uint32, float64: float32, complex128: complex64}
 
-# ml_dtypes' scalar types stand outside NumPy's hierarchy of abstract types; this places them.
+# ml_dtypes' scalar types are not in NumPy's hierarchy of abstract types; this adds them.
 _ABSTRACT: dict[type, type] = {
     **{dtype.type: np.signedinteger for dtype in NARROW_SIGNED},
     **{dtype.type: np.unsignedinteger for dtype in NARROW_UNSIGNED},
@@ -110,7 +110,7 @@ PYTHON_32: dict[type, DType] = {bool: bool_, int: int32, float: float32, complex
 PYTHON = (PYTHON_32, PYTHON_64)
 CANONICAL = ({d: TO_32_BITS.get(d, d) for d in SUPPORTED}, {d: d for d in SUPPORTED})
 
-# Python types that take the width of what they meet; booleans have one width.
+# Python types that take the width of the other operand; booleans have one width.
 WEAK_TYPES = (int, float, complex)
 
 can_cast = np.can_cast
@@ -126,7 +126,7 @@ def issubdtype(a: Any, b: Any) -> bool:
         >>> issubdtype("bfloat16", np.floating), issubdtype(np.int32, np.floating)
         (True, False)
     """
-    # What is not hashable for certain is made a dtype first.
+    # Anything that may not be hashable is converted to a dtype first.
     return _issubdtype(
         a if isinstance(a, _HASHABLE) else np.dtype(a),
         b if isinstance(b, _HASHABLE) else np.dtype(b),
@@ -202,7 +202,7 @@ def itemsize_bits(dtype: Any) -> int:
         return finfo(dtype).bits
     if issubdtype(dtype, np.complexfloating):
         return 2 * finfo(dtype).bits
-    raise ValueError(f"elements of dtype {dtype} are no numbers and have no width")
+    raise ValueError(f"elements of dtype {dtype} are not numbers and have no width")
 
 
 def supports_inf(dtype: Any) -> bool:

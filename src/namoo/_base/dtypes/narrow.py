@@ -1,4 +1,4 @@
-"""The types of `ml_dtypes`, which is not needed until one of them is.
+"""The types of `ml_dtypes`, which is imported when one of them is first used.
 
 Where it is not installed, as in a browser, each of its types is a placeholder: it can be named and
 compared, but no array can have it.
@@ -43,7 +43,7 @@ def is_absent(dtype: Any) -> bool:
 
 
 def advice(name: str) -> str:
-    """What to say where a type is asked for that is not installed."""
+    """The message for a type that is not installed."""
     return (
         f"dtype {name} needs the package ml_dtypes, which is not installed. Install it with "
         "`pip install ml_dtypes`, or use float16 or float32 instead."

@@ -103,7 +103,7 @@ def _least_upper_bound(mode: str, x64: bool, nodes: frozenset[Node]) -> Node:
     for node in nodes:
         if node not in above:
             raise ValueError(
-                f"values of dtype {node} are not promoted: they meet only their own type"
+                f"values of dtype {node} are not promoted: they combine only with their own type"
             )
     common = frozenset.intersection(*(above[node] for node in nodes))
     for node in common:

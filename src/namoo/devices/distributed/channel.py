@@ -81,9 +81,9 @@ class Channel:
         """Challenge the other end, and answer its challenge."""
         mine = secrets.token_bytes(_CHALLENGE)
         self.socket.sendall(MAGIC + mine)
-        # The first bytes alone are enough to recognise another protocol, however short it is.
+        # The first bytes alone are enough to recognise another protocol, even if it sends little.
         if (yield len(MAGIC)) != MAGIC:
-            raise ProtocolError("it speaks another protocol")
+            raise ProtocolError("it uses another protocol")
         theirs = yield _CHALLENGE
         proof = yield _TAG
         if not hmac.compare_digest(proof, _hmac(secret, b"member", mine, theirs)):
@@ -96,7 +96,7 @@ class Channel:
     def as_member(self, secret: bytes) -> Reader:
         """Answer the coordinator's challenge, and challenge it."""
         if (yield len(MAGIC)) != MAGIC:
-            raise ProtocolError("it speaks another protocol")
+            raise ProtocolError("it uses another protocol")
         theirs = yield _CHALLENGE
         mine = secrets.token_bytes(_CHALLENGE)
         self.socket.sendall(MAGIC + mine + _hmac(secret, b"member", theirs, mine))
@@ -121,7 +121,7 @@ class Channel:
             self._arrived.append(_decoded(text))
 
     def send(self, **message: Any) -> None:
-        """Send a message; `receive` reports whether the other end is still there."""
+        """Send a message; `receive` reports whether the other end is still connected."""
         text = json.dumps(message).encode()
         with self._lock:
             tag = _hmac(self._key, self._sent.to_bytes(8, "big"), text)

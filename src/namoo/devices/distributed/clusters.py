@@ -15,7 +15,7 @@ _FIRST_PORT = 65536 - 4096
 
 
 class Cluster(Protocol):
-    """The description of a group of processes in the environment."""
+    """A launcher's description of a group of processes, read from the environment."""
 
     name: str
 
@@ -161,8 +161,9 @@ class OpenMPI:
         found = OpenMPI._ADDRESS.match(uri)
         if found is None:
             raise RuntimeError(
-                "distributed.initialize: no address can be read from what Open MPI left in the "
-                f"environment, OMPI_MCA_orte_hnp_uri={uri!r}; give coordinator_address='host:port'."
+                "distributed.initialize: no address can be read from Open MPI's "
+                f"environment variable OMPI_MCA_orte_hnp_uri={uri!r}; give "
+                "coordinator_address='host:port'."
             )
         # Its job numbers are multiples of 4096.
         port = _port(int(found[1]) // 4096)

@@ -98,7 +98,7 @@ def initialize(
         >>> namoo.distributed.shutdown()
     """
     if is_initialized():
-        raise RuntimeError("distributed.initialize was called already; it is called once.")
+        raise RuntimeError("distributed.initialize was called already; call it only once.")
     address, count, number, local = _settled(
         coordinator_address,
         num_processes,
@@ -111,9 +111,9 @@ def initialize(
         for option in ("jax_cuda_visible_devices", "jax_rocm_visible_devices"):
             config.update(option, visible)
     where = parse_address(address)
-    # One process has no other to share a secret with.
+    # A single process needs no secret.
     secret = new_secret().encode() if count == 1 else find_secret(os.environ)
-    # Several heartbeats fit into the time after which silence means death.
+    # A process counts as dead only after several missed heartbeats.
     times: dict[str, Any] = {
         "beat": min(1.0, heartbeat_timeout_seconds / 4),
         "silence": heartbeat_timeout_seconds,
@@ -174,8 +174,8 @@ def _settled(
     if missing := [name for name, value in given.items() if value is None]:
         raise ValueError(
             f"distributed.initialize: {', '.join(missing)} must be given, since this process was "
-            "started by none of `python -m namoo.launch`, Slurm's srun and Open MPI's mpirun. As "
-            "in initialize('10.0.0.1:1234', num_processes=2, process_id=0)."
+            "started by none of `python -m namoo.launch`, Slurm's srun and Open MPI's mpirun. "
+            "Write initialize('10.0.0.1:1234', num_processes=2, process_id=0)."
         )
     assert address is not None and count is not None and number is not None
     for name, value in (("num_processes", count), ("process_id", number)):
@@ -201,7 +201,7 @@ class _Runtime:
         if clients.in_use():
             raise RuntimeError(
                 "distributed.initialize must be called before anything runs on XLA or is put on a "
-                "device: the devices of all processes are counted anew. Call it first."
+                "device: the devices of all processes are numbered again. Call it first."
             )
         self._xla = processes
         self._init = max(1, round(initialization_timeout))
@@ -253,8 +253,8 @@ def shutdown() -> None:
         return
     if not member.leave(_state.shutdown_timeout):
         sys.stderr.write(
-            f"namoo.distributed, process {member.number}: the others did not end within "
-            f"{_state.shutdown_timeout:g} s; this one does now.\n"
+            f"namoo.distributed, process {member.number}: the others did not finish within "
+            f"{_state.shutdown_timeout:g} s; this one exits now.\n"
         )
     if runtime is not None:
         runtime.stop()
@@ -294,7 +294,7 @@ def _watch_errors() -> None:
             return
         if kind.__name__ in ("JaxRuntimeError", "XlaRuntimeError"):
             # Most likely a collective failed because another process died: the report is on its
-            # way, and this process ends with it.
+            # way, and ends this process.
             member.await_verdict(_NEWS)
         before(kind, error, traceback)
         _state.failed = True

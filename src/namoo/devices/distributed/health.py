@@ -3,8 +3,8 @@
 Process 0 runs a `Server`. Every process, including process 0, is a `Member` with one connection to
 it, on which it sends something at least once per heartbeat. A process that is killed is noticed at
 once, because its connection ends; one that is stopped, or whose machine is gone, after the
-heartbeat timeout; one that falls behind the others after the stall timeout. Each time the process
-is named. jaxlib's own service knows less, and reacts by aborting the process.
+heartbeat timeout; one that falls behind the others after the stall timeout. In each case the
+process is named. jaxlib's own service reports less, and aborts the process.
 
 `channel` defines the format of messages and the authentication. These are the messages:
 
@@ -41,7 +41,7 @@ FAREWELL = 0.5
 """Seconds that process 0 keeps running to tell the others why it ends."""
 
 _LEFT_BEHIND = 5.0
-"""Seconds that processes may wait for one that has ended before them."""
+"""Seconds that processes may wait for one that has already ended."""
 
 _STRANGER_SECONDS = 10.0
 """Seconds that a connection may take to authenticate and join."""
@@ -288,7 +288,7 @@ class Server(threading.Thread):
     def _objection(self, number: int, count: int) -> str | None:
         """Return why a process may not join, or None."""
         if count != self._count:
-            return f"process {number} was told of {count} processes, process 0 of {self._count}"
+            return f"process {number} expects {count} processes, process 0 expects {self._count}"
         if number in self._peers:
             return f"{self._peers[number].who} is process {number} already"
         return None if 0 <= number < count else f"there is no process {number} among {count}"
@@ -346,7 +346,7 @@ class Server(threading.Thread):
         self._condemn(peer, why)
 
     def _tick(self, now: float) -> None:
-        """Send a heartbeat, and check for members that do not."""
+        """Send a heartbeat, and check for members that send none."""
         if not self._greeted:
             absent = [i for i in range(self._count) if i not in self._peers]
             if absent or self._welcome is None:
@@ -526,7 +526,7 @@ class Member:
             absent = ", ".join(map(str, self._told.get("absent", [])))
             raise TimeoutError(
                 f"distributed.initialize: after {timeout:g} s process {absent} of {count} has not "
-                f"come to the coordinator at {address[0]}:{address[1]}. Is it started, with the "
+                f"reached the coordinator at {address[0]}:{address[1]}. Was it started with the "
                 "same coordinator_address, and can it reach it?"
             )
         self.welcome: dict[str, Any] = self._told["welcome"]
@@ -552,8 +552,8 @@ class Member:
                 time.sleep(min(0.1, left))
             except WrongSecret as failure:
                 raise RuntimeError(
-                    f"distributed.initialize: process 0 at {name} has another secret than this "
-                    f"process, or is one of another job: {failure}. Set {VARIABLE} to the same "
+                    f"distributed.initialize: process 0 at {name} has a different secret than this "
+                    f"process, or belongs to another job: {failure}. Set {VARIABLE} to the same "
                     f"text in all processes, or {FILE_VARIABLE} to the path of a file with it."
                 ) from None
             except ProtocolError as failure:
@@ -562,8 +562,8 @@ class Member:
                     f"job: {failure}. Is coordinator_address right?"
                 ) from None
         raise TimeoutError(
-            f"distributed.initialize: after {timeout:g} s process 0 does not listen at "
-            f"{name} ({error}). Is it started, is the address that of its "
+            f"distributed.initialize: after {timeout:g} s process 0 is not listening at "
+            f"{name} ({error}). Was it started, is the address that of its "
             "machine, and can it be reached from here?"
         )
 
@@ -664,7 +664,7 @@ class Member:
                 return
             missing = self._told.get(f"missing {name}", [])
         raise TimeoutError(
-            f"distributed.barrier({name!r}): after {timeout:g} s there did not arrive: "
+            f"distributed.barrier({name!r}): after {timeout:g} s these did not arrive: "
             f"{', '.join(missing)}."
         )
 

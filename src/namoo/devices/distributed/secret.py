@@ -103,6 +103,6 @@ def _create(path: Path) -> None:
             file.write(new_secret() + "\n")
         os.link(temporary, path)
     except FileExistsError:
-        pass  # Another process was first, and its secret is the one to use.
+        pass  # Another process was first; its secret is used.
     finally:
         temporary.unlink()

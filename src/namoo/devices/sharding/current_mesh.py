@@ -84,7 +84,7 @@ class use_abstract_mesh:
         mesh: an `AbstractMesh`; inside another one, of the same size.
 
     Raises:
-        ValueError: something else, or of another size than the one around it.
+        ValueError: not an AbstractMesh, or of another size than the enclosing one.
 
     Example:
         >>> with use_abstract_mesh(AbstractMesh((4,), ("x",))):

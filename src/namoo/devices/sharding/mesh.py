@@ -56,7 +56,7 @@ def _checked_names(what: str, names: Any) -> tuple[Hashable, ...]:
     if None in names:
         raise ValueError(f"{what}: a name of an axis cannot be None, got {names}.")
     if len(set(names)) < len(names):
-        raise ValueError(f"{what}: each axis needs a name of its own, got {names}.")
+        raise ValueError(f"{what}: each axis needs its own name, got {names}.")
     return names
 
 
@@ -263,7 +263,7 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
         if not local[box].all():
             raise ValueError(
                 f"local_mesh: this process' devices are not a contiguous box within {self}; their "
-                f"places are {places.tolist()}."
+                f"positions are {places.tolist()}."
             )
         return self.update(devices=self.devices[box])
 

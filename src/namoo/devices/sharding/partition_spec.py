@@ -41,7 +41,7 @@ def _axes_set(what: str, axes: Any) -> frozenset:
             f"type {type(axes).__name__}."
         )
     if None in axes:
-        raise ValueError(f"PartitionSpec: {what} names mesh axes, and None is none of them.")
+        raise ValueError(f"PartitionSpec: {what} names mesh axes, and None is not one.")
     return frozenset(axes)
 
 
@@ -127,7 +127,7 @@ class PartitionSpec:
         return self._hash
 
     def _plain(self) -> tuple:
-        """Return the entries; refuse a spec that has more than entries."""
+        """Return the entries; refuse a spec that has other parts than entries."""
         if self.unreduced or self.reduced:
             raise ValueError(
                 f"{self} has more than its entries, which would be lost; use spec.partitions."

@@ -50,7 +50,7 @@ def from_hlo_text(text: str, mesh: Mesh, ndim: int) -> Sharding:
         return SingleDeviceSharding(mesh.flat_devices[int(found[1])])
     tiled = _TILED.match(text)
     if tiled is None:
-        raise ValueError(f"{text} does not tell which part of an array lies on which device.")
+        raise ValueError(f"{text} does not say which part of an array is on which device.")
     dims = _numbers(tiled["dims"])
     if tiled["listed"]:
         order = np.array(_numbers(tiled["listed"]))
@@ -61,10 +61,10 @@ def from_hlo_text(text: str, mesh: Mesh, ndim: int) -> Sharding:
     last = tiled["last"] or ""
     kinds = re.findall(r"\w+", last.partition("=")[2]) if "=" in last else [last] if last else []
     if any(kind not in ("replicated", "last_tile_dim_replicate") for kind in kinds):
-        raise ValueError(f"{text} is of a value inside a shard_map, which is no whole array.")
+        raise ValueError(f"{text} describes a value inside a shard_map, not a whole array.")
     parts, order = tuple(dims[:ndim]), order.ravel()
     if len(dims) != ndim + len(kinds):
-        raise ValueError(f"{text} is not of an array with {ndim} dimensions.")
+        raise ValueError(f"{text} does not describe an array with {ndim} dimensions.")
     spec = _named_spec(mesh, _inverted(parts, order))
     if spec is not None:
         return NamedSharding(mesh, spec)

@@ -1,6 +1,6 @@
 """JAX's older interface to save arrays of several processes.
 
-Libraries name the classes at their top. To save arrays use Orbax, or `namoo.checkpoints`.
+Libraries import the classes when they are loaded. To save arrays use Orbax, or `namoo.checkpoints`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _WHY = "Save arrays with Orbax, or with namoo.checkpoints."
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
-    """What an object that saves arrays while a program goes on can do."""
+    """The interface of objects that save arrays while a program continues."""
 
     @abc.abstractmethod
     def check_for_errors(self) -> None:

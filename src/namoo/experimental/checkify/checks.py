@@ -28,7 +28,7 @@ def _check(name: str, debug: bool, pred: Any, msg: str, args: tuple, kwargs: dic
     )
     if not (isinstance(pred, bool) or is_flag):
         raise TypeError(
-            f"{name} takes a scalar pred, got {pred!r}, and no scalar boolean. Reduce "
+            f"{name} takes a scalar pred, got {pred!r}, which is not a scalar boolean. Reduce "
             "an array first, with jnp.all or jnp.any."
         )
     leaves, tree = tree_util.tree_flatten((args, kwargs))
@@ -61,7 +61,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
     Raises:
         JaxRuntimeError: the condition does not hold; it is a ValueError.
-        TypeError: `pred` is no boolean scalar, or a value to show is not an array.
+        TypeError: `pred` is not a boolean scalar, or a value to show is not an array.
 
     Example:
         >>> check(True, "always holds")

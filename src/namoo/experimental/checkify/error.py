@@ -215,7 +215,7 @@ class JaxRuntimeError(ValueError):
 
 
 class Check(Primitive):
-    """Raise the error among the operands, if there is one; `checkify` removes the operation.
+    """Raise the error among the operands, if there is one; `checkify` removes this operation.
 
     A `debug` check does nothing unless `checkify` finds it.
     """
@@ -292,11 +292,11 @@ def check_error(error: Error) -> None:
     """Raise if an error value says that a check failed: the inverse of `checkify`.
 
     Args:
-        error: what a function under `checkify` returned first.
+        error: the first result of a function under `checkify`.
 
     Raises:
         JaxRuntimeError: a check had failed.
-        TypeError: the argument is no `Error`.
+        TypeError: the argument is not an `Error`.
 
     Example:
         >>> from namoo.experimental import checkify

@@ -50,7 +50,7 @@ from namoo.transforms.stage import stage
 
 Entries = Mapping[Kind, Entry]
 
-# Primitives that can return NaN though no operand is NaN.
+# Primitives that can return NaN although no operand is NaN.
 MAY_GIVE_NAN = frozenset(
     """acos acosh add asin asinh atan2 atan atanh bessel_i0e bessel_i1e cbrt conv_general_dilated
     cos cosh cumlogsumexp cummax cummin cumprod cumsum digamma div dot_general erf_inv erf erfc exp
@@ -240,7 +240,7 @@ class Checker:
             raise ValueError(
                 "Checkify does not support batched while-loops (checkify-of-vmap-of-while) with "
                 "automatic checks: the body also runs for examples that have stopped, and what "
-                "fails there is no error. Write vmap(checkify(f)) in place of checkify(vmap(f))."
+                "fails there is no error. Write vmap(checkify(f)) instead of checkify(vmap(f))."
             )
 
         def test(entries, values):

@@ -1,4 +1,4 @@
-"""Functions that run on the hosts of remote devices; they can be imported and not called."""
+"""Functions that run on the hosts of remote devices; they can be imported, but not called."""
 
 from namoo._base.stand_in import stand_in
 
@@ -10,5 +10,5 @@ colocated_python = stand_in(_PLACE + "colocated_python", _WHY)
 
 
 def colocated_python_class(cls: type) -> type:
-    """Stand for a class whose instances live on remote hosts: making an instance is refused."""
+    """The placeholder of a class whose instances live on remote hosts; it has no instances."""
     return stand_in(f"{_PLACE}colocated_python_class({cls.__name__})", _WHY)

@@ -1,2 +1,2 @@
-"""Pallas, JAX's kernel language, is not part of namoo. Libraries that name some of its kernels for
-TPUs at their top can be imported; see `namoo.experimental.pallas.ops`."""
+"""Pallas, JAX's kernel language, is not part of namoo. Libraries that import some of its kernels
+for TPUs can still be loaded; see `namoo.experimental.pallas.ops`."""

@@ -107,7 +107,7 @@ def bcoo_slice(
         mat: the array.
         start_indices: where the part begins, for each axis.
         limit_indices: where it ends.
-        strides: every how many elements are taken; 1 by default.
+        strides: the step between elements; 1 by default.
 
     Returns:
         a `BCOO` of as many stored elements; those outside are zeros out of bounds.
@@ -151,7 +151,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
 
     Args:
         mat: the array.
-        start_indices: where the part begins, for each axis; moved so that it fits.
+        start_indices: where the part begins, for each axis; clamped so that it fits.
         slice_sizes: its shape.
 
     Example:
@@ -283,7 +283,7 @@ def bcoo_broadcast_in_dim(
     ):
         raise ValueError(
             f"bcoo_broadcast_in_dim: broadcast_dimensions {positions} must give each axis of shape "
-            f"{mat.shape} a place in {sizes}, in order."
+            f"{mat.shape} a position in {sizes}, in order."
         )
     if any(n not in (1, sizes[p]) for n, p in zip(mat.shape, positions, strict=True)):
         raise ValueError(
@@ -381,7 +381,7 @@ def random_bcoo(
         shape: the shape.
         dtype: the type of the elements.
         indices_dtype: the type of the indices.
-        nse: how many elements are stored; below 1 it is a part of all.
+        nse: how many elements are stored; below 1 it is a fraction of all.
         n_batch: how many leading axes are batch axes.
         n_dense: how many trailing axes are dense.
         unique_indices: whether all indices must differ.

@@ -201,7 +201,7 @@ class BCOO(JAXSparse):
     def __truediv__(self, other: Any) -> BCOO:
         if isinstance(other, BCOO):
             raise NotImplementedError(
-                "Division by a sparse array divides by its zeros: use .todense() on it."
+                "Division by a sparse array divides by its zeros: call .todense() on it."
             )
         return self * (1 / jnp.asarray(other))
 
@@ -276,7 +276,8 @@ def bcoo_fromdense(
 
     Args:
         mat: the dense array.
-        nse: how many elements to store (for each example); counted by default, which `jit` cannot.
+        nse: how many elements to store (for each example); counted by default, which is not
+            possible under `jit`.
         n_batch: the number of leading axes that are stored separately.
         n_dense: the number of trailing axes that are stored densely.
         index_dtype: the type of the indices.
@@ -366,7 +367,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
             axes cannot be mixed.
 
     Raises:
-        TypeError: it is no permutation.
+        TypeError: it is not a permutation.
         NotImplementedError: it mixes batch, sparse and dense axes.
 
     Example:
@@ -417,7 +418,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
     Args:
         mat: the array.
-        nse: how many elements to keep; counted by default, which `jit` cannot.
+        nse: how many elements to keep; counted by default, which is not possible under `jit`.
 
     Raises:
         ValueError: `nse` is needed under `jit`.
@@ -563,7 +564,8 @@ def bcoo_dot_general(
         rhs: a `BCOO` or a dense array.
         dimension_numbers: `((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))`, as in
             `lax.dot_general`.
-        precision: accepted for likeness; sums of stored elements are always exact to their type.
+        precision: accepted for compatibility; sums of stored elements are always exact to their
+            type.
         preferred_element_type: the type of the result.
 
     Returns:
@@ -694,7 +696,7 @@ def eye(
 
     Args:
         N: the number of rows.
-        M: the number of columns; as many by default.
+        M: the number of columns; the same by default.
         k: which diagonal; above the main one where it is positive.
         dtype: the type of the elements.
         index_dtype: the type of the indices.

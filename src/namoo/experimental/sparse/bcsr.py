@@ -225,7 +225,7 @@ def bcsr_fromdense(
 
     Args:
         mat: the dense array, with two axes besides batch and dense ones.
-        nse: how many elements to store; counted by default, which `jit` cannot.
+        nse: how many elements to store; counted by default, which is not possible under `jit`.
         n_batch: how many leading axes are batch axes.
         n_dense: the number of trailing axes that are stored densely.
         index_dtype: the type of the indices.

@@ -48,7 +48,7 @@ def columns(indices: Any) -> tuple[Any, ...]:
 
 
 def inside(indices: Any, sparse_shape: Shape) -> Any:
-    """Return which elements are in bounds, and so no padding."""
+    """Return which elements are in bounds, and so are not padding."""
     bounds = np.asarray(sparse_shape, indices.dtype).reshape((1,) * (indices.ndim - 1) + (-1,))
     return jnp.all(indices < jnp.asarray(bounds), axis=-1)
 

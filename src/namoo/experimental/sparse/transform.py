@@ -46,7 +46,8 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
 
     Args:
         f: a function of trees of arrays. It may use sums and differences, products with dense and
-            sparse arrays, functions that are 0 at 0, sums over axes, and what moves elements.
+            sparse arrays, functions that are 0 at 0, sums over axes, and operations that move
+            elements.
         use_tracer: has no effect.
 
     Returns:
@@ -103,7 +104,7 @@ def _run(jaxpr: Jaxpr, consts: Any, args: Any) -> list[Any]:
             if rule is None:
                 where = f"\n  at {eqn.source}" if eqn.source is not None else at_user_line()
                 raise NotImplementedError(
-                    f"sparse rule for {eqn.primitive.name} is not implemented: its result of a "
+                    f"sparse rule for {eqn.primitive.name} is not implemented: its result for a "
                     "sparse array is not sparse, or not known to be. Use .todense() before it."
                     + where
                 )
@@ -151,7 +152,7 @@ def _mul(x: Any, y: Any) -> Any:
 def _div(x: Any, y: Any) -> Any:
     if isinstance(y, BCOO):
         raise NotImplementedError(
-            "Division by a sparse array divides by its zeros: use .todense() on it."
+            "Division by a sparse array divides by its zeros: call .todense() on it."
         )
     return divided(x, y)
 
@@ -159,7 +160,7 @@ def _div(x: Any, y: Any) -> Any:
 def _integer_pow(x: BCOO, *, y: int) -> BCOO:
     if y <= 0:
         raise NotImplementedError(
-            f"x ** {y} of a sparse array is not sparse: use .todense() on it."
+            f"x ** {y} of a sparse array is not sparse: call .todense() on it."
         )
     x = _unique(x)
     return x._with(lax.integer_pow(x.data, y))
@@ -227,7 +228,7 @@ def value_and_grad(
 
     Args:
         fun: a function of trees that may hold `BCOO` and `BCSR`, with a scalar result.
-        argnums: the arguments to differentiate by.
+        argnums: the arguments to differentiate with respect to.
         has_aux: whether `fun` returns a pair of the scalar and something else.
         options: `holomorphic`, `allow_int` and the like.
 

@@ -1,4 +1,4 @@
-"""Linear algebra on stacks of matrices: the last two axes are the matrix, those before them count.
+"""Linear algebra on stacks of matrices: the last two axes are the matrix, the others the stack.
 
 Example:
     >>> import namoo.numpy as jnp

@@ -158,7 +158,7 @@ def _ones_for_zeros(s):
 
 
 def _nonzero_product(s):
-    """The product of what is not zero, and how many are."""
+    """The product of the nonzero elements, and the number of zeros."""
     return prod(_ones_for_zeros(s), axis=-1), sum(_is_zero(s), axis=-1)
 
 

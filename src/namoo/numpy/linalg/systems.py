@@ -1,7 +1,7 @@
 """Linear systems: solving them, inverses, and least squares.
 
-A solution is differentiated as what it is, not as what LU or SVD do: the factors are constants of
-the computation, and the rule says how the solution follows the matrix.
+A solution is differentiated implicitly, not through LU or SVD: the factors are constants of
+the computation, and the rule gives the derivative of the solution.
 """
 
 from __future__ import annotations

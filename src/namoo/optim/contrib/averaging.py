@@ -65,7 +65,7 @@ def schedule_free_eval_params(state: Any, params: Params) -> Params:
     found = otu.tree_get(state, "ScheduleFreeState")
     if found is None:
         raise ValueError(
-            "schedule_free_eval_params: the state holds no ScheduleFreeState. Give it the state of "
+            "schedule_free_eval_params: the state holds no ScheduleFreeState. Pass the state of "
             "schedule_free, schedule_free_sgd or schedule_free_adamw."
         )
     return _average(params, found.z, found.b1)
@@ -88,7 +88,7 @@ def schedule_free(
     Args:
         base_optimizer: the optimiser, without momentum.
         learning_rate: its learning rate, for the weights of the average.
-        b1: how near the parameters are to the average.
+        b1: how close the parameters are to the average.
         weight_lr_power: the exponent of the weights.
         state_dtype: the type of z; that of the parameters by default.
 

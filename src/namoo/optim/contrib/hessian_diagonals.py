@@ -111,7 +111,7 @@ def scale_by_sophia(
         update_interval: every how many steps the diagonal is estimated.
         hessian_diagonal_fn: a transformation whose updates are the estimate.
         mu_dtype: the type of the average of gradients.
-        verbose: print the part of elements that are not clipped.
+        verbose: print the fraction of elements that are not clipped.
         print_win_rate_every_n_steps: how often.
 
     Example:

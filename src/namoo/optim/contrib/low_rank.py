@@ -40,7 +40,7 @@ class GaLoreState(NamedTuple):
 
 
 class _Layout:
-    """How an array is read as a matrix."""
+    """How an array is interpreted as a matrix."""
 
     def __init__(self, shape: tuple[int, ...], numbers: GaLoreDimensionNumbers):
         def positive(axes):

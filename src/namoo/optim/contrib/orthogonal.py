@@ -31,7 +31,7 @@ __all__ = [
     "scale_by_muon", "scale_by_shape",
 ]  # fmt: skip
 
-# Coefficients (a, b, c) of the polynomial a·x + b·x³ + c·x⁵ that takes singular values to 1:
+# Coefficients (a, b, c) of the polynomial a·x + b·x³ + c·x⁵ that maps singular values to about 1:
 # one polynomial for all steps, or one for each step.
 _STANDARD = (3.4445, -4.7750, 2.0315)
 _PRESETS: dict[str, Any] = {
@@ -137,8 +137,8 @@ def orthogonalize_via_newton_schulz(
     """
     if x.ndim != 2 and not _is_numbers(dimension_numbers):
         raise ValueError(
-            f"orthogonalize_via_newton_schulz: x has shape {x.shape}; for other than matrices say "
-            "with dimension_numbers=MuonDimensionNumbers(...) which axes make the matrix."
+            f"orthogonalize_via_newton_schulz: x has shape {x.shape}; if it is not a matrix, say "
+            "with dimension_numbers=MuonDimensionNumbers(...) which axes form the matrix."
         )
     if preconditioning not in _PRECONDITIONERS:
         raise ValueError(
@@ -217,7 +217,7 @@ def scale_by_muon(
         eps: added to the norm.
         mu_dtype: the type of the average; that of the parameters by default.
         nesterov: use Nesterov momentum.
-        adaptive: updates as long as the average's projection on them.
+        adaptive: scale updates to the length of the average's projection on them.
         preconditioning: what divides the matrix first.
         weight_dimension_numbers: a tree of `MuonDimensionNumbers`, or a function that makes one.
 
@@ -324,15 +324,15 @@ def muon(
         weight_decay_mask: which parameters decay.
         mu_dtype: the type of the averages.
         nesterov: use Nesterov momentum.
-        adaptive: updates as long as the average's projection on them.
+        adaptive: scale updates to the length of the average's projection on them.
         preconditioning: what divides the matrix first.
         adam_b1: b1 of AdamW.
         adam_b2: b2 of AdamW.
         adam_eps_root: ε_root of AdamW.
         adam_weight_decay: λ of AdamW.
         adam_learning_rate: the learning rate of AdamW; the same by default.
-        muon_weight_dimension_numbers: a tree of `MuonDimensionNumbers`, with None for what goes to
-          AdamW, or a function that makes one; by default all arrays of rank 2.
+        muon_weight_dimension_numbers: a tree of `MuonDimensionNumbers`, with None for arrays that
+          go to AdamW, or a function that makes one; by default all arrays of rank 2.
         consistent_rms: see `scale_by_shape`.
 
     Example:

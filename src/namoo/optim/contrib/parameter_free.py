@@ -334,7 +334,7 @@ def dowg(
 
 
 class MomoState(NamedTuple):
-    """Averages of gradients, of losses and of ⟨g, p⟩, and the bound below the loss."""
+    """Averages of gradients, of losses and of ⟨g, p⟩, and the lower bound of the loss."""
 
     exp_avg: Updates
     barf: Any
@@ -374,9 +374,9 @@ def momo(
     Args:
         learning_rate: the largest step size, a number or a schedule.
         beta: decay rate of the averages.
-        lower_bound: a bound below the loss.
+        lower_bound: a lower bound of the loss.
         weight_decay: the factor λ.
-        adapt_lower_bound: estimate a higher bound along the way.
+        adapt_lower_bound: improve the bound by estimates during the run.
 
     Example:
         >>> opt = momo()
@@ -436,9 +436,9 @@ def momo_adam(
         b1: decay rate of the averages of gradients and losses.
         b2: decay rate of the average of squares.
         eps: added to the root.
-        lower_bound: a bound below the loss.
+        lower_bound: a lower bound of the loss.
         weight_decay: the factor λ.
-        adapt_lower_bound: estimate a higher bound along the way.
+        adapt_lower_bound: improve the bound by estimates during the run.
 
     Example:
         >>> opt = momo_adam(0.1)

@@ -67,9 +67,9 @@ def sam(
 
     Args:
         optimizer: the optimiser.
-        adv_optimizer: the way uphill, such as `chain(normalize(), sgd(0.05))`.
+        adv_optimizer: makes the steps uphill, such as `chain(normalize(), sgd(0.05))`.
         sync_period: the number of gradients in a round.
-        reset_state: begin `adv_optimizer` anew in each round.
+        reset_state: reset the state of `adv_optimizer` in each round.
         opaque_mode: `update` takes `grad_fn(params, i)` and makes the round itself.
         batch_axis_name: a mapped axis over which these gradients are averaged.
 

@@ -1,4 +1,4 @@
-"""Losses of embeddings and of rankings: what belongs together is near, what matters is first."""
+"""Losses of embeddings and of rankings: related items are near, relevant ones come first."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def triplet_margin_loss(
 
     Args:
         anchors: vectors along `axis`.
-        positives: vectors that are to be near.
-        negatives: vectors that are to be far.
+        positives: vectors that should be near.
+        negatives: vectors that should be far.
         axis: the axis of the vectors.
         norm_degree: the degree k.
         margin: by how much.
@@ -102,7 +102,7 @@ def ranking_softmax_loss(
         labels: relevances.
         where: which items are present.
         weights: weights of the items.
-        reduce_fn: how the losses of lists are joined, `jnp.mean` or `jnp.sum`; None keeps them.
+        reduce_fn: how the losses of lists are combined, `jnp.mean` or `jnp.sum`; None keeps them.
 
     Example:
         >>> ranking_softmax_loss(jnp.array([1.0, 2.0, 0.0]), jnp.array([0.0, 1.0, 0.0]))

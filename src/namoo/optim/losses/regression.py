@@ -54,7 +54,7 @@ def l2_loss(predictions: Array, targets: Array | None = None) -> Array:
 
 
 def huber_loss(predictions: Array, targets: Array | None = None, *, delta: Any = 1.0) -> Array:
-    """Squared near zero, linear from `delta` on.
+    """The Huber loss: squared near zero, linear from `delta` on.
 
         ½·e²   for |e| ≤ δ,   else   δ·(|e| - ½·δ),    e = p - t
 

@@ -25,8 +25,8 @@ def ctc_loss_with_forward_probs(
     """`ctc_loss`, and the logarithms of the probabilities it was computed from.
 
     Returns:
-        the loss of each sequence; for each time and each number of labels done the logarithm of the
-        probability of a blank, or of the last of these labels, at that time: shapes (times,
+        the loss of each sequence; for each time and each number of emitted labels the logarithm of
+        the probability of a blank, or of the last of these labels, at that time: shapes (times,
         examples, labels + 1) and (times, examples, labels).
 
     Example:
@@ -51,7 +51,7 @@ def ctc_loss_with_forward_probs(
     lengths = most - jnp.sum(label_paddings, axis=1).astype(jnp.int32)
     log_p = nn.log_softmax(logits)
 
-    # Between equal labels there has to be a blank.
+    # Between equal labels there must be a blank.
     repeats = (labels[:, :-1] == labels[:, 1:]).astype(jnp.float32)
     repeats = jnp.pad(repeats, ((0, 0), (0, 1)))
 

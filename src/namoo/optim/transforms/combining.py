@@ -79,7 +79,7 @@ def named_chain(*args: tuple[str, Any]) -> GradientTransformationExtraArgs:
     """
     names = [name for name, _ in args]
     if len(set(names)) != len(names):
-        raise ValueError(f"named_chain: every name can stand only once, got {names}.")
+        raise ValueError(f"named_chain: every name may occur only once, got {names}.")
     transforms = [(name, with_extra_args_support(tx)) for name, tx in args]
 
     def init(params):

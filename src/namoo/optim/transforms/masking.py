@@ -17,7 +17,7 @@ __all__ = ["masked", "MaskedNode", "MaskedState"]
 
 
 class MaskedState(NamedTuple):
-    """The state of what is inside the mask."""
+    """The state of the transformation inside the mask."""
 
     inner_state: Any
 
@@ -27,7 +27,7 @@ class MaskedNode(NamedTuple):
 
 
 def resolve_mask(mask: MaskOrFn, example: Any) -> Any:
-    """The tree of bools of a mask: the mask itself, or what it makes of the example."""
+    """The tree of bools of a mask: the mask itself, or its result for the example."""
     # A model whose leaves are bools is a tree, also where the model can be called.
     leaves = tree.leaves(mask)
     is_function = bool(leaves) and all(callable(leaf) for leaf in leaves)

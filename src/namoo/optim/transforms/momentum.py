@@ -69,7 +69,7 @@ def ema(decay: Any, debias: bool = True, accumulator_dtype: Any = None) -> Gradi
 
     Args:
         decay: decay rate of the average.
-        debias: correct for the bias of its start at zero at zero.
+        debias: correct for the bias of its start at zero.
         accumulator_dtype: the type of the average; that of the parameters by default.
 
     Example:

@@ -51,7 +51,7 @@ def snapshot(measure_name: str, measure: Callable[[Updates], Any]) -> GradientTr
 
 
 class MonitorState(NamedTuple):
-    """The last measurements by name, and the states of what measures."""
+    """The last measurements by name, and the states of the measuring transformations."""
 
     measurements: dict[str, Any]
     measure_states: tuple[Any, ...]
@@ -104,7 +104,7 @@ def measure_with_ema(
     Args:
         measure: a function of the updates.
         decay: decay rate of the average.
-        debias: correct for the bias of its start at zero at zero.
+        debias: correct for the bias of its start at zero.
         accumulator_dtype: the type of the average.
 
     Example:

@@ -251,7 +251,7 @@ class ScaleByOptimisticGradientState(NamedTuple):
 
 
 def scale_by_optimistic_gradient(alpha: Any = 1.0, beta: Any = 1.0) -> GradientTransformation:
-    """Updates that expect the gradient to go on changing as it did.
+    """Updates that expect the gradient to keep changing in the same way.
 
         u = (α + β)·gₜ - β·gₜ₋₁
 

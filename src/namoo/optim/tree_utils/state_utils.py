@@ -87,7 +87,7 @@ def tree_get(tree_: Tree, key: Any, default: Any = None, filtering: Filter | Non
     Args:
         tree_: any tree, most often the state of an optimiser.
         key: a field of a NamedTuple, a key of a dict, or the class of a NamedTuple.
-        default: what is returned where there is no such name.
+        default: the result if there is no such name.
         filtering: looks only at values for which `filtering(path, value)` holds.
 
     Raises:
@@ -124,7 +124,7 @@ def tree_set(tree_: Tree, filtering: Filter | None = None, /, **kwargs: Any) -> 
     """
     for key in kwargs:
         if not tree_get_all_with_path(tree_, key, filtering):
-            kept = "" if filtering is None else " that the filter lets through"
+            kept = "" if filtering is None else " that the filter accepts"
             names = sorted({str(n) for n in _names(tree_)})
             raise KeyError(
                 f"tree_set: there is no value called {key!r}{kept}. The tree has: "
@@ -167,7 +167,7 @@ def _names(node: Any) -> Iterator[Any]:
 
 @tree_util.register_pytree_node_class
 class ParamsPlaceholder:
-    """Stands for all parameters, to find where a state follows them: a tree without leaves."""
+    """A placeholder for all parameters, to find where a state mirrors them: it has no leaves."""
 
     def tree_flatten(self):
         return (), None
@@ -187,7 +187,7 @@ def tree_map_params(
     transform_non_params: Callable[..., Any] | None = None,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Tree:
-    """`f` of every part of a state that follows the parameters, such as Adam's `mu` and `nu`.
+    """`f` of every part of a state that mirrors the parameters, such as Adam's `mu` and `nu`.
 
     Args:
         initable: the transformation the state belongs to, or its `init`.

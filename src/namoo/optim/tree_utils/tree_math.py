@@ -168,7 +168,7 @@ def tree_real(tree_: Tree) -> Tree:
 
 
 def tree_norm(tree_: Tree, ord: Any = None, squared: bool = False) -> Array:
-    """The norm of a tree as of one long vector.
+    """The norm of a tree as one long vector.
 
         ord 2:  √(Σ |x|²)      ord 1:  Σ |x|      ord inf:  max |x|
 

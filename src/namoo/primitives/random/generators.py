@@ -126,7 +126,7 @@ def _xor_all(words: Words, out: np.ndarray) -> None:
     total = words[0]
     for word in words[1:]:
         total = total ^ word
-    # Narrow types take the low bits.
+    # Narrow types use the low bits.
     np.copyto(out, total, casting="unsafe")
 
 
@@ -173,7 +173,7 @@ class Generator:
         """`n` words of `width` bits of each key."""
         raise NotImplementedError
 
-    # What a batch of keys gives under `vmap`: the same, except where XLA has one stream for all.
+    # The bits of a batch of keys under `vmap`: the same, unless XLA has one stream for all.
 
     def batch_split(self, keys: np.ndarray, n: int) -> np.ndarray:
         return self.split(keys, n)
@@ -218,7 +218,7 @@ class CounterGenerator(Generator):
         return self._generate(keys, n, self.bit_counter, finish, (), dtype)
 
     def bit_counter(self, start: int, stop: int) -> list[np.ndarray]:
-        """Counters of elements; start and stop are between two multiples of the block size."""
+        """Counters of elements; start and stop do not cross a multiple of the block size."""
         low = np.arange(start & MASK, (start & MASK) + stop - start, dtype=np.uint32)
         high = np.full_like(low, start >> 32)
         return [high, low, *(np.zeros_like(low) for _ in range(self.counter_words - 2))]
@@ -253,7 +253,7 @@ class CounterGenerator(Generator):
 
 
 class Threefry2x32(CounterGenerator):
-    """JAX's default: the seed is the key, and there is an older way to use the counter."""
+    """JAX's default: the seed is the key, and an older scheme for the counters is supported."""
 
     def __init__(self):
         super().__init__("threefry2x32", threefry2x32, 2, 2)
@@ -297,7 +297,7 @@ class Threefry2x32(CounterGenerator):
         """`n` words of each key, both words of every hash: the counters are 0…n-1 in two halves."""
         if n > MASK:
             raise ValueError(
-                f"{n} random words cannot be numbered by 32 bits; set jax_threefry_partitionable."
+                f"{n} random words cannot be numbered with 32 bits; set jax_threefry_partitionable."
             )
         half = (n + 1) // 2
 

@@ -53,7 +53,7 @@ def _xor(*words: Any) -> Any:
 
 
 def _mix(x: Any, y: Any, by: int) -> tuple[Any, Any]:
-    """x + y, and y, rotated to the left, ⊕ that."""
+    """Return s = x + y, and (y rotated left) ⊕ s."""
     x = add(x, y)
     turned = bitwise_or(shift_left(y, _word(by)), shift_right_logical(y, _word(32 - by)))
     return x, bitwise_xor(turned, x)
@@ -163,7 +163,7 @@ class Hashed:
             ]
         key, place = _repeated(key, n), _places(key, n)
         zero = _zeros(shape_of(place))
-        # The other half of a wide counter than that of bits, so that they never coincide.
+        # The half of a wide counter that bits do not use, so that they never coincide.
         return self.hash(key, ([zero] * self.counter_words)[:-1] + [place])[: self.key_words]
 
     def bits(self, key: Words, n: int, width: int, stream: Stream) -> Any:
@@ -222,7 +222,7 @@ def _places(key: Words, n: int) -> Any:
 class Streamed:
     """Keys of two Threefry keys, and bits from a long stream that begins at the key.
 
-    Of many keys at once, the stream of the first gives the bits of all.
+    For many keys at once, the stream of the first one supplies the bits of all.
     """
 
     def __init__(self, name: str):

@@ -268,7 +268,7 @@ class RandomUnwrap(KeyPrimitive):
 
 
 class RandomClone(KeyPrimitive):
-    """The same keys, to be used once more."""
+    """The same keys, marked as unused."""
 
     name = "random_clone"
 

@@ -17,7 +17,7 @@ from namoo.primitives.shape import broadcast_to, shape_of
 
 
 class Number:
-    """An array in a formula: Python's operators stand for those of `elementwise`."""
+    """An array in a formula: Python's operators call those of `elementwise`."""
 
     def __init__(self, x: Any):
         self.x = x
@@ -120,8 +120,8 @@ def repeat(
     """The state after steps 1, 2, … until no element moves.
 
     Args:
-        step: a function of the number of the step, the fixed values and the state, which returns
-          where there is something left to do, and the new state.
+        step: a function of the number of the step, the fixed values and the state, that returns
+          which elements are not done, and the new state.
     """
     shape = fixed[0].shape
     start = hlo.constant(0.0), hlo.constant(True, np.bool_, shape)

@@ -33,7 +33,7 @@ Rule = Callable[..., Any]
 
 @cached("primitives.special SciPy module", bound=1, keyed_by="nothing", kept=True)
 def scipy() -> Any:
-    """SciPy's special functions, or those of ours that replace it."""
+    """SciPy's special functions, or our replacements."""
     try:
         import scipy.special
     except ModuleNotFoundError:
@@ -51,7 +51,8 @@ def in_dtype(compute: Rule, single: bool = True) -> Rule:
 
     def evaluate(*xs):
         dtype = xs[0].dtype
-        # SciPy would convert integers and mixed types by itself; the abstract rule explains them.
+        # SciPy would convert integers and mixed types by itself; the abstract rule raises the
+        # error.
         is_floating = dtype.kind == "f" or dtype.kind == "V" and accepts(dtype, floating)
         if not is_floating or any(x.dtype != dtype for x in xs):
             raise TypeError("special functions take operands of one floating type")

@@ -36,7 +36,8 @@ def _series(
     R⁽ⁱ⁾ = (T⁽ⁱ⁾ - i·R⁽ⁱ⁻¹⁾) / (l+k).
 
     Returns:
-        The derivatives by their orders, divided by exp(s), and s. NaN where the sum does not end.
+        The derivatives by their orders, divided by exp(s), and s. NaN where the sum does not
+        converge.
     """
     grid = list(itertools.product(*(range(n + 1) for n in orders)))
     zero = np.zeros_like(x)

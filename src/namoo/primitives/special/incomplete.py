@@ -42,7 +42,7 @@ __all__ = [
 
 @cached("primitives.special SciPy module or programs", bound=1, keyed_by="nothing", kept=True)
 def scipy() -> Any:
-    """SciPy's special functions, or those of ours that replace it, programs included."""
+    """SciPy's special functions, or our replacements, including programs."""
     try:
         import scipy.special
     except ModuleNotFoundError:

@@ -244,7 +244,7 @@ betainc = program(_betainc)
 def _betaln(a, b):
     low, high = where(a < b, a, b), where(a < b, b, a)
     total = low + high
-    # log Γ(high) - log Γ(high + low), of which both are large.
+    # log Γ(high) - log Γ(high + low), both of which are large.
     change = _stirling(high) - _stirling(total) + low - low * log(high)
     change = change - (total - 0.5) * log1p(low / high)
     plain = lgamma(low) + (lgamma(high) - lgamma(total))

@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 
 
 class _Host:
-    """What a program of `programs` asks an engine for, computed at once in double precision."""
+    """The emitter that `programs` are written for, computing immediately in double precision."""
 
     avals = [ShapeDtypeStruct((), np.float64)]
 

@@ -1,6 +1,6 @@
 """Special functions under SciPy's names, for machines on which SciPy is not installed.
 
-Python's own `math` has the error functions and gamma. Digamma, zeta and the inverse error function
+Python's own `math` has the error functions and gamma. Digamma, zeta, the inverse error function
 and others are written with NumPy. All are computed in double precision, and take longer than
 SciPy's.
 """
@@ -18,7 +18,7 @@ from namoo.primitives.special.erf_inverse import erf_inv_into
 Function = Callable[..., np.ndarray]
 
 
-# Functions for which there is nothing but SciPy.
+# Functions that only SciPy computes.
 _NEED_SCIPY = frozenset(
     "dawsn expi expn fresnel hyp1f1 hyp2f1 jv loggamma owens_t sici spence sph_harm_y wofz".split()
 )

@@ -1,3 +1,3 @@
-"""Clusters of points: what JAX has as `jax.scipy.cluster`."""
+"""Clusters of points: JAX's `jax.scipy.cluster`."""
 
 from namoo.scipy.cluster import vq as vq

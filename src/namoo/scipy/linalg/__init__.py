@@ -1,4 +1,4 @@
-"""Linear algebra with SciPy's names: what JAX has as `jax.scipy.linalg`.
+"""Linear algebra with SciPy's names: JAX's `jax.scipy.linalg`.
 
 Example:
     >>> import namoo.numpy as jnp

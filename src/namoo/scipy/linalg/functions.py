@@ -174,8 +174,8 @@ def _by_columns(t: Array, diagonal: Array, system: Callable[..., Any]) -> Array:
     on_diagonal = np.eye(n, dtype=bool)
 
     def column(j, out):
-        # Rows from j on do not belong to the system: they say x = 0.  A row whose own factor is
-        # zero has a solution only if its right side is zero, too; then x = 0 will do.
+        # Rows from j on do not belong to the system: there x = 0.  A row whose own factor is
+        # zero has a solution only if its right side is zero, too; then x = 0 is a solution.
         inside = places < j
         above = jnp.where(inside, jnp.take(t, j, axis=1), 0)
         matrix, right = system(out, j, above)

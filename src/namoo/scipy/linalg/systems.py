@@ -202,7 +202,7 @@ def solve(
         a: matrices of shape [..., n, n].
         b: one vector of shape [n], or matrices of shape [..., n, k].
         lower: which triangle of positive definite matrices is read.
-        assume_a: what is known of the matrices: 'gen' nothing, 'sym' symmetric, 'her' Hermitian,
+        assume_a: what is known about the matrices: 'gen' nothing, 'sym' symmetric, 'her' Hermitian,
             'pos' positive definite, which is faster.
         overwrite_a, overwrite_b, debug, check_finite: not used.
 
@@ -353,7 +353,7 @@ def _sylvester(a: Array, b: Array, c: Array, *, method: str, tol: float) -> Arra
         lambda x: matmul(a, x) + matmul(x, b),
         c,
         lambda c: solution(form.a, form.b, c),
-        # Aᵀ Y + Y Bᵀ = C says B Yᵀ + Yᵀ A = Cᵀ.
+        # Aᵀ Y + Y Bᵀ = C is equivalent to B Yᵀ + Yᵀ A = Cᵀ.
         lambda c: mT(solution(form.b, form.a, mT(c))),
     )
     wa, wb = form.eigenvalues()

@@ -9,7 +9,7 @@ from namoo.primitives.linalg import tridiagonal_eigen as primitive
 
 
 def _indices(select: str, select_range: Any, n: int) -> tuple[int, int] | None:
-    """The eigenvalues that are asked for by index, as a range; None for all."""
+    """The eigenvalues that are selected by index, as a range; None for all."""
     if select not in ("a", "i", "v"):
         raise ValueError(f"eigh_tridiagonal: select must be 'a', 'i' or 'v', got {select!r}.")
     if select == "a":

@@ -1,4 +1,4 @@
-"""Minimisation: what JAX has as `jax.scipy.optimize`.
+"""Minimisation: JAX's `jax.scipy.optimize`.
 
 Example:
     >>> import namoo.numpy as jnp

@@ -15,9 +15,9 @@ from namoo.api.grad import value_and_grad
 from namoo.core.array import Array
 
 SUFFICIENT = 1e-4
-"""The part of the first slope by which the value must fall."""
+"""The fraction of the first slope by which the value must fall."""
 CURVATURE = 0.9
-"""The part of the first slope that may be left at the end."""
+"""The fraction of the first slope that may remain at the end."""
 ZOOMS = 30
 
 
@@ -187,7 +187,7 @@ def line_search(
     _, best, done, failed, count, evaluations = lax.while_loop(goes_on, step, state)
     status = jnp.where(failed, 1, jnp.where(count > maxiter, 3, 0))
     if dtypes.finfo(slope.dtype).bits != 64:
-        # A step too short to change anything would never end.
+        # With a step that is too short to change anything, the search would never end.
         tiny = jnp.abs(best.step) < 1e-8
         best = best._replace(step=jnp.where(tiny, jnp.sign(best.step) * 1e-8, best.step))
     return Search(best, failed | ~done, status, evaluations)

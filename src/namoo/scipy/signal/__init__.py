@@ -1,4 +1,4 @@
-"""Signals: convolution, spectra, trends; what JAX has as `jax.scipy.signal`.
+"""Signals: convolution, spectra, trends; JAX's `jax.scipy.signal`.
 
 Example:
     >>> import namoo.numpy as jnp

@@ -56,7 +56,7 @@ def _window(window: Any, nperseg: int | None, length: int, dtype: Any) -> tuple[
 
 
 def _odd(x: Array, n: int) -> Array:
-    """Extend at both ends by the signal turned by 180 degrees about its end points."""
+    """Extend at both ends by the signal rotated by 180 degrees about its end points."""
     first, last = x[..., :1], x[..., -1:]
     left = 2 * first - jnp.flip(x[..., 1 : n + 1], -1)
     right = 2 * last - jnp.flip(x[..., -n - 1 : -1], -1)
@@ -415,7 +415,7 @@ def istft(
         freq_axis: the axis of frequencies.
 
     Returns:
-        Times, and the signals, with the time at `time_axis` of what is left of the axes.
+        Times, and the signals, with the time at `time_axis` of the remaining axes.
 
     Raises:
         ValueError: an option out of range.

@@ -55,7 +55,7 @@ def detrend(
     length = x.shape[axis]
     ends = np.unique([0, *np.atleast_1d(bp), length])
     if ends[0] < 0 or ends[-1] > length:
-        raise ValueError(f"detrend: break points {bp} must lie within 0 and {length}.")
+        raise ValueError(f"detrend: break points {bp} must be between 0 and {length}.")
     x = jnp.moveaxis(x, axis, -1)
     parts = []
     for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):

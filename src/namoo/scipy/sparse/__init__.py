@@ -1,3 +1,3 @@
-"""Linear systems given by functions: what JAX has as `jax.scipy.sparse`."""
+"""Linear systems given by functions: JAX's `jax.scipy.sparse`."""
 
 from namoo.scipy.sparse import linalg as linalg

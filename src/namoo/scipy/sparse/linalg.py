@@ -242,7 +242,7 @@ def bicgstab(
 class _Krylov:
     """An orthonormal basis of the space of r, MA r, (MA)² r, …, as rows of V.
 
-    In H[:, k] are the coordinates of M A V[k]; columns not computed yet are those of the identity.
+    H[:, k] holds the coordinates of M A V[k]; columns not computed yet are the identity's.
     """
 
     def __init__(self, a: Operator, m: Operator, restart: int, dtype: Any):
@@ -319,7 +319,7 @@ def _rotation(a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _rotate(x: Array, k: Any, c: Array, s: Array) -> Array:
-    """Turn the elements k and k + 1 of a vector."""
+    """Rotate the elements k and k + 1 of a vector."""
     a, b = x[k], x[k + 1]
     first = jnp.conj(c) * a + jnp.conj(s) * b
     return x.at[k].set(first).at[k + 1].set(c * b - s * a)

@@ -1,3 +1,3 @@
-"""Geometry: what JAX has as `jax.scipy.spatial`."""
+"""Geometry: JAX's `jax.scipy.spatial`."""
 
 from namoo.scipy.spatial import transform as transform

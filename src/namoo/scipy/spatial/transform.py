@@ -20,7 +20,7 @@ from namoo.random import normal
 __all__ = ["Rotation", "Slerp"]
 
 _SMALL = 1e-3
-"""The angle below which series take the place of quotients that tend to 0 / 0."""
+"""The angle below which series replace quotients that tend to 0 / 0."""
 
 
 def _floats(x: Any) -> Array:
@@ -88,7 +88,7 @@ class Rotation(NamedTuple):
         """Rotations about one to three axes, one after another.
 
         Args:
-            seq: the axes: lower case for those of space, upper case for those of the body.
+            seq: the axes: lower case for fixed axes, upper case for those of the body.
             angles: the angles, of shape [..., number of axes].
             degrees: the angles are in degrees, not in radians.
 
@@ -289,7 +289,7 @@ class Rotation(NamedTuple):
         return jnp.roll(quat, 1, axis=-1) if scalar_first else quat
 
     def inv(self) -> Rotation:
-        """The rotations back."""
+        """The inverse rotations."""
         return Rotation(self.quat * jnp.array([-1, -1, -1, 1], dtype=self.quat.dtype))
 
     def magnitude(self) -> Array:
@@ -324,12 +324,12 @@ class Rotation(NamedTuple):
 
 
 def _turned(quat: Array, where: Array) -> Array:
-    """-q in place of q, where it is said."""
+    """Replace q by -q where the condition holds."""
     return jnp.where(where, -quat, quat)
 
 
 class Slerp(NamedTuple):
-    """Rotations at given times, with a constant speed of turning in between.
+    """Rotations at given times, with a constant angular velocity in between.
 
     Make one with `Slerp.init(times, rotations)`, and call it with times.
 
@@ -350,7 +350,7 @@ class Slerp(NamedTuple):
         """Interpolate between rotations.
 
         Args:
-            times: when, in ascending order.
+            times: the times, in ascending order.
             rotations: a stack of rotations, one for each time, two at least.
 
         Raises:

@@ -129,8 +129,8 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Array:
 
     Args:
         a, b, c: parameters; c is not an integer below 1.
-        x: real numbers below 1. Derivatives by a, b and c are NaN where their series takes too
-            many terms: for x within about 0.01 of 1, and below about -100.
+        x: real numbers below 1. Derivatives with respect to a, b and c are NaN where their series
+            takes too many terms: for x within about 0.01 of 1, and below about -100.
 
     Example:
         >>> hyp2f1(1.0, 1.0, 2.0, 0.5).round(4)

@@ -136,11 +136,11 @@ def betainc(a: Any, b: Any, x: Any) -> Array:
         betainc(a, b, x) = 1/B(a, b) · ∫ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt, t from 0 to x
 
     Args:
-        a, b: parameters above 0; there is no derivative by them.
+        a, b: parameters above 0; there is no derivative with respect to them.
         x: the upper limit, between 0 and 1.
 
     Raises:
-        ValueError: complex numbers, or a derivative by a or b.
+        ValueError: complex numbers, or a derivative with respect to a or b.
 
     Example:
         >>> betainc(1.0, 1.0, 0.25)
@@ -347,7 +347,7 @@ _SUMMED = 16
 
 
 def _hurwitz(s: Array, q: Array) -> Array:
-    """ζ(s, q) by the formula of Euler and Maclaurin: which is differentiable by s.
+    """ζ(s, q) by the formula of Euler and Maclaurin: which is differentiable with respect to s.
 
     Σ (q+k)⁻ˢ, k < N; then with a = q+N: a¹⁻ˢ/(s-1) + a⁻ˢ/2 + Σ B₂ₖ/(2k)! (s)₂ₖ₋₁ a⁻ˢ⁻²ᵏ⁺¹.
     """

@@ -38,7 +38,7 @@ def expn(n: Any, x: Any) -> Array:
         expn(n, x) = ∫ e⁻ˣᵗ / tⁿ dt, t from 1 to ∞
 
     Args:
-        n: orders; there is no derivative by them.
+        n: orders; there is no derivative with respect to them.
         x: real numbers, not below 0.
 
     Raises:

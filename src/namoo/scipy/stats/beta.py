@@ -55,7 +55,7 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
 def _up_to(y: Array, a: Array, b: Array) -> Array:
     """The probability of values up to y in the standard distribution."""
     below, above = y <= 0, y >= 1
-    # At and beyond its ends the density may be infinite: there the integral is not asked.
+    # At and beyond its ends the density may be infinite: there the integral is not evaluated.
     inner = betainc(a, b, jnp.where(below | above, 0.5, y))
     return jnp.where((a > 0) & (b > 0), jnp.where(below, 0, jnp.where(above, 1, inner)), jnp.nan)
 
@@ -65,7 +65,7 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
     Args:
         x: the upper limit.
-        a, b: parameters above 0; there is no derivative by them.
+        a, b: parameters above 0; there is no derivative with respect to them.
         loc: the start of the support.
         scale: the length of the support.
 
@@ -82,7 +82,7 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
     Args:
         x: the upper limit.
-        a, b: parameters above 0; there is no derivative by them.
+        a, b: parameters above 0; there is no derivative with respect to them.
         loc: the start of the support.
         scale: the length of the support.
 
@@ -98,7 +98,7 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
     Args:
         x: the lower limit.
-        a, b: parameters above 0; there is no derivative by them.
+        a, b: parameters above 0; there is no derivative with respect to them.
         loc: the start of the support.
         scale: the length of the support.
 
@@ -115,7 +115,7 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
 
     Args:
         x: the lower limit.
-        a, b: parameters above 0; there is no derivative by them.
+        a, b: parameters above 0; there is no derivative with respect to them.
         loc: the start of the support.
         scale: the length of the support.
 

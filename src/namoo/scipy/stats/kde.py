@@ -102,7 +102,7 @@ class gaussian_kde:
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(
-            f"cannot assign to field {name!r}: a gaussian_kde does not change; make another one."
+            f"cannot assign to field {name!r}: a gaussian_kde is immutable; make another one."
         )
 
     def __repr__(self) -> str:

@@ -72,7 +72,7 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Array:
 
 
 _SUMMED = 250
-"""Counts that can occur for μ < 100: what is left out is less than a rounding."""
+"""Counts that can occur for μ < 100: the omitted terms are below the rounding error."""
 
 
 def entropy(mu: Any, loc: Any = 0) -> Array:

@@ -59,7 +59,7 @@ def mode(
         The values and their counts; NaN and 0 without elements.
 
     Raises:
-        ValueError: an unknown `nan_policy`, or an axis that is not there.
+        ValueError: an unknown `nan_policy`, or an axis that does not exist.
         NotImplementedError: another `nan_policy`.
 
     Example:

@@ -1,4 +1,4 @@
-"""The truncated normal distribution: the normal one, given that values lie between a and b.
+"""The truncated normal distribution: the normal one, given that values are between a and b.
 
 f(x) = φ(x) / (Φ(b) - Φ(a)) for a ≤ x ≤ b, shifted by `loc` and scaled by `scale`
 """

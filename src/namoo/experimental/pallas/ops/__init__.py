@@ -1,1 +1,1 @@
-"""Kernels of Pallas that can be imported and not called."""
+"""Kernels of Pallas that can be imported, but not called."""

@@ -1,4 +1,4 @@
-"""Attention kernels for TPUs, which can be imported and not called."""
+"""Attention kernels for TPUs, which can be imported, but not called."""
 
 from namoo.experimental.pallas.ops.tpu.splash_attention import (
     splash_attention_kernel as splash_attention_kernel,

@@ -1,4 +1,4 @@
-"""Names of attention kernels for TPUs, which can be imported and not called."""
+"""Names of attention kernels for TPUs, which can be imported, but not called."""
 
 from namoo._base.stand_in import stand_in
 

@@ -1,4 +1,4 @@
-"""Names of masks of attention kernels for TPUs, which can be imported and not used."""
+"""Names of masks of attention kernels for TPUs, which can be imported, but not used."""
 
 from namoo._base.stand_in import stand_in
 
