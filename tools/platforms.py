@@ -54,10 +54,10 @@ def browser() -> tuple[str, str]:
             (archive,) = WORK.glob(pattern)
             with tarfile.open(archive) as files:
                 files.extractall(WORK, filter="data")
-    mounts = {"/numpy": numpy, "/namoo": ROOT / "src", "/tests": PROGRAMS.parent, "/work": WORK}
+    mounts = {"/numpy": numpy, "/namoo": ROOT / "src", "/tests": PROGRAMS.parent, "/scratch": WORK}
     command = ["node", str(ROOT / "tools/run_in_pyodide.mjs"), str(home), str(PROGRAMS)]
     command += [f"{mount}={folder}" for mount, folder in mounts.items()]
-    return compare(name, [*command, "--", "/work/browser.npz", "/work/reference.npz"])
+    return compare(name, [*command, "--", "/scratch/browser.npz", "/scratch/reference.npz"])
 
 
 def main() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from namoo._base.caches import cached
-from namoo._base.lazy import load_module
 from namoo.primitives.elementwise import (
     add,
     exp,
@@ -69,17 +68,6 @@ def no_derivative(name: str, argument: str, error: type[Exception], advice: str)
 
     def rule(*_):
         raise error(f"The derivative of {name} by its argument {argument!r} is not known: {advice}")
-
-    return rule
-
-
-def program(name: str) -> Rule:
-    """Make a rule from a program of `special.programs`, for the engines that compile."""
-
-    def rule(hlo, *operands):
-        # The programs are written with the functions of this module, and few programs need them.
-        programs = load_module("namoo.primitives.special.programs")
-        return getattr(programs, name)(hlo, *operands)
 
     return rule
 
@@ -218,6 +206,18 @@ def _polygamma(m, x):
     return np.where(known, np.where(m == 0, _digamma(x), series), np.nan)
 
 
+def _zeta_rule(hlo, x, q):
+    from namoo.primitives.special import zeta_programs  # few programs need it
+
+    return zeta_programs.zeta(hlo, x, q)
+
+
+def _polygamma_rule(hlo, m, x):
+    from namoo.primitives.special import zeta_programs
+
+    return zeta_programs.polygamma(hlo, m, x, lgamma_p.bind, digamma_p.bind)
+
+
 zeta_p = Elementwise(
     "zeta",
     in_dtype(_zeta, single=False),
@@ -227,7 +227,7 @@ zeta_p = Elementwise(
     ],
     dtypes=floating,
     stablehlo=_corrected("chlo.zeta", "zeta_limits"),
-    formula=program("zeta"),
+    formula=_zeta_rule,
 )
 polygamma_p = Elementwise(
     "polygamma",
@@ -238,7 +238,7 @@ polygamma_p = Elementwise(
     ],
     dtypes=floating,
     stablehlo=_corrected("chlo.polygamma", "polygamma_limits"),
-    formula=program("polygamma"),
+    formula=_polygamma_rule,
 )
 
 

@@ -26,11 +26,11 @@ from namoo.primitives.elementwise import (
 from namoo.primitives.families import Elementwise, floating, operands, unary
 from namoo.primitives.shape import broadcast_to, shape_of
 from namoo.primitives.special.functions import (
+    Rule,
     digamma,
     in_dtype,
     lgamma,
     no_derivative,
-    program,
 )
 
 __all__ = [
@@ -50,6 +50,17 @@ def scipy() -> Any:
 
         return programs_on_host
     return scipy.special
+
+
+def program(name: str) -> Rule:
+    """Make a rule from a program of `special.programs`, for the engines that compile."""
+
+    def rule(hlo, *operands):
+        from namoo.primitives.special import programs
+
+        return getattr(programs, name)(hlo, *operands)
+
+    return rule
 
 
 def _gamma_density(a, x):
