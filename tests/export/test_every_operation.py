@@ -17,9 +17,10 @@ from namoo.transforms.stage import stage
 STAYS = {
     "addupdate", "all_gather", "all_to_all", "axis_index", "cond_of_each", "custom_jvp_call",
     "custom_lin", "custom_vjp_call", "custom_vmap_call", "debug_callback", "debug_print",
-    "device_put", "empty_ref", "free_ref", "freeze", "get", "inspect_sharding", "io_callback",
+    "device_put", "empty_ref", "ffi_call", "ffi_call_with_effects", "free_ref", "freeze", "get",
+    "inspect_sharding", "io_callback",
     "new_ref", "pbroadcast", "pmax", "pmin", "ppermute", "psum", "pure_callback", "pvary",
-    "reduce_scatter", "shard_map", "sharding_constraint", "swap",
+    "reduce_scatter", "require", "shard_map", "sharding_constraint", "swap",
 }  # fmt: skip
 SAMPLES = [s for s in load()[0] if s.primitive.name not in STAYS and s.axis is None]
 

@@ -288,7 +288,7 @@ class Tracer(Array):
     _trace: Trace
 
     def __init__(self, trace: Trace, aval: Any):  # for tracers of other libraries
-        self._trace, self.aval = trace, aval
+        self._trace, self.aval = trace, aval  # type: ignore[misc]
 
     def concrete(self, wanted: str = "a concrete value", advice: str = "") -> EagerArray:
         """The value itself where the transformation knows it (as `grad` does, without `jit`)."""

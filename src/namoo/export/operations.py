@@ -37,10 +37,12 @@ _TABLE = {
     "primitives.gather": """gather scatter scatter-add scatter-max scatter-min scatter-mul
         scatter-sub""",
     "primitives.linalg.qr": "geqrf householder_product ormqr qr",
-    "primitives.linalg.spectral": "eig eigh hessenberg schur svd tridiagonal",
-    "primitives.linalg.systems": """cholesky cholesky_update lu lu_pivots_to_permutation
-        symmetric_product triangular_solve tridiagonal_solve""",
+    "primitives.linalg.spectral": "eig eigh svd",
+    "primitives.linalg.similar_forms": "hessenberg schur tridiagonal",
+    "primitives.linalg.systems": """cholesky lu lu_pivots_to_permutation triangular_solve
+        tridiagonal_solve""",
     "primitives.linalg.tridiagonal_eigen": "eigh_tridiagonal",
+    "primitives.linalg.updates": "cholesky_update symmetric_product",
     "primitives.random.gamma": "erf_inv random_gamma",
     "primitives.random.prng": """random_bits random_clone random_fold_in random_seed random_split
         random_unwrap random_wrap rng_bit_generator""",
