@@ -35,7 +35,7 @@ SMALL = {
     "svd": lambda lib: lambda x, p, b: lib.linalg.svd(x),
 }
 SEEN = {
-    "eigh": lambda out: out[0],  # the signs of vectors are nobody's
+    "eigh": lambda out: out[0],  # vectors may have either sign
     "svd": lambda out: out[1],
 }
 

@@ -163,7 +163,7 @@ def _integers(
 
 
 def _modulo(words: Any, span: Any) -> Any:
-    """Words modulo a span; the words themselves where it is 0, which stands for the full range."""
+    """Words modulo a span; a span of 0 means the full range: the words themselves."""
     if not config.strict:
         return lax.rem(words, span)  # x mod 0 is x
     whole = span == 0

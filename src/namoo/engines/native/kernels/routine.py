@@ -107,6 +107,20 @@ def write(f: Function, pointer: Value, elem: str, position: Value, value: Any, m
     f.store(f.shuffle(value[0], order, value[1]), f.offset(pointer, first, part), wide)
 
 
+def transposed(f: Function, rows: Sequence[Value]) -> list[Value]:
+    """Transpose a square of lanes: exchange neighbours, then pairs, and so on."""
+    rows, n, step = list(rows), len(rows), 1
+    while step < n:
+        low = [lane if not lane & step else n + lane - step for lane in range(n)]
+        high = [lane + step if not lane & step else n + lane for lane in range(n)]
+        for i in range(n):
+            if not i & step:
+                a, b = rows[i], rows[i + step]
+                rows[i], rows[i + step] = f.shuffle(a, low, b), f.shuffle(a, high, b)
+        step *= 2
+    return rows
+
+
 def along(f: Function, count: int, lanes: int, body) -> None:
     """Run `body(start, lanes, mask)` over `count` elements in vectors; the last may be partial."""
     if lanes == 1:

@@ -370,7 +370,7 @@ class Lines(Routine):
                 # The last element of each line.
                 write(i, 0, (f.pack([v[0] for v in values]), f.pack([v[1] for v in values])), None)
                 return
-            real, imag = (_transpose(f, [v[c] for v in values]) for c in (0, 1))
+            real, imag = (routine.transposed(f, [v[c] for v in values]) for c in (0, 1))
             for j in range(mask.count if mask else lanes):
                 write(i, j, (real[j], imag[j]), None)
 
@@ -395,7 +395,7 @@ class Lines(Routine):
                     routine.write(f, rows[row], self.elem, i, out)
                 return
             values += values[-1:] * (width - count)
-            real, imag = (_transpose(f, [v[c] for v in values]) for c in (0, 1))
+            real, imag = (routine.transposed(f, [v[c] for v in values]) for c in (0, 1))
             for row, value in zip(rows, zip(real, imag, strict=True), strict=True):
                 out = value[::-1] if self.inverse else value
                 routine.write(f, row, self.elem, i, out, mask)
@@ -490,18 +490,3 @@ def _interleave(f: Function, vectors: Sequence[Value]) -> list[Value]:
             vector = f.shuffle(vector, order, other)
         out.append(vector)
     return out
-
-
-def _transpose(f: Function, rows: Sequence[Value]) -> list[Value]:
-    """A square matrix of lanes, transposed: blocks off the diagonal are exchanged."""
-    rows, n = list(rows), len(rows)
-    block = n // 2
-    while block:
-        upper = [lane if not lane & block else n + (lane ^ block) for lane in range(n)]
-        lower = [lane | block if not lane & block else n + lane for lane in range(n)]
-        for i in range(n):
-            if not i & block:
-                x, y = rows[i], rows[i | block]
-                rows[i], rows[i | block] = f.shuffle(x, upper, y), f.shuffle(x, lower, y)
-        block //= 2
-    return rows

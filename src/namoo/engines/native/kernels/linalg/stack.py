@@ -359,7 +359,7 @@ class StackRoutine(Routine):
                 rows.append(
                     w.split(routine.read(f, _now(f, place), place.elem, position, w.vector, mask))
                 )
-            parts = [transposed(f, list(part)) for part in zip(*rows, strict=True)]
+            parts = [routine.transposed(f, part) for part in zip(*rows, strict=True)]
             for c in range(count):
                 value = w.joined([part[c] for part in parts])
                 tile.set_element(w.plus(at, c), value)
@@ -376,7 +376,7 @@ class StackRoutine(Routine):
             values = [w.split(tile.element(w.plus(at, c))) for c in range(count)]
             values = [tuple(map(w.wide, value)) for value in values]
             values += [values[-1]] * (lanes - count)
-            parts = [transposed(f, list(part)) for part in zip(*values, strict=True)]
+            parts = [routine.transposed(f, part) for part in zip(*values, strict=True)]
             mask = None if count == lanes else mask_of(lanes, count)
             for r, start in enumerate(starts):
                 value = w.joined([part[r] for part in parts])
@@ -414,18 +414,3 @@ class StackRoutine(Routine):
 def _now(f: Function, place: Place) -> Value:
     """The pointer of a place, for loads that stay where they are written."""
     return routine.here(f, place.pointer)
-
-
-def transposed(f: Function, rows: list[Value]) -> list[Value]:
-    """The columns of a square of vectors: halves change places, then quarters, and so on."""
-    n, step = len(rows), 1
-    while step < n:
-        for i in range(n):
-            if i & step:
-                continue
-            a, b = rows[i], rows[i + step]
-            low = [j if not j & step else n + j - step for j in range(n)]
-            high = [j + step if not j & step else n + j for j in range(n)]
-            rows[i], rows[i + step] = f.shuffle(a, low, b), f.shuffle(a, high, b)
-        step *= 2
-    return rows

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from namoo.engines.native import tuning
 from namoo.engines.native.graph.node import Node
 from namoo.engines.native.ir.function import Function, Value, constant, is_float, mask_of
+from namoo.engines.native.ir.lane_loops import any_lane
 from namoo.engines.native.kernels import routine
 from namoo.engines.native.kernels.element_codegen import Place
 from namoo.engines.native.kernels.routine import integer
@@ -30,27 +31,6 @@ def suits(xs: Sequence[Node], axis: int, writes: Sequence[int | None], top: int 
         and xs[0].elem in ("i32", "u32", "f32")
         and xs[0].size >= tuning.SHORT_ROWS_ELEMENTS
     )
-
-
-def transposed(f: Function, rows: list[Value]) -> list[Value]:
-    """Transpose a square: exchange halves, then quarters, and so on."""
-    step = 1
-    while step < LANES:
-        for i in range(LANES):
-            if i & step:
-                continue
-            a, b = rows[i], rows[i + step]
-            low = [j if not j & step else LANES + j - step for j in range(LANES)]
-            high = [j + step if not j & step else LANES + j for j in range(LANES)]
-            rows[i], rows[i + step] = f.shuffle(a, low, b), f.shuffle(a, high, b)
-        step *= 2
-    return rows
-
-
-def any_of(f: Function, mask: Value) -> Value:
-    """Whether any lane is true."""
-    bits = f.emit("u16", 0, f"bitcast {mask!r} to i16", (mask,))
-    return f.compare("ne", bits, constant("u16", 0))
 
 
 class ShortRows(SortRows):
@@ -82,7 +62,7 @@ class ShortRows(SortRows):
                     found, special = self._read(f, source, starts, at, n - whole, special)
                     self._keep(f, memory, found, at)
             if is_float(source.elem):
-                hard = any_of(f, special)
+                hard = any_lane(f, special)
                 with f.branch(f.not_(hard)):
                     self._sort(f, target, first, starts, columns, memory)
                 with f.branch(hard):
@@ -97,7 +77,7 @@ class ShortRows(SortRows):
         vectors = [
             routine.read(f, source.pointer, elem, f.add(start, j), LANES, mask) for start in starts
         ]
-        columns = transposed(f, vectors)[:count]
+        columns = routine.transposed(f, vectors)[:count]
         for column in columns if is_float(elem) else []:
             minus = f.compare("eq", f.bitcast(column, "i32"), constant("i32", _SIGN))
             special = f.or_(special, f.or_(minus, f.unordered(column)))
@@ -140,7 +120,7 @@ class ShortRows(SortRows):
         values = [self._value(f, column, elem) for column in columns]
         values += [values[-1]] * (LANES - count)
         mask = None if count == LANES else mask_of(LANES, count)
-        for r, (start, piece) in enumerate(zip(starts, transposed(f, values), strict=True)):
+        for r, (start, piece) in enumerate(zip(starts, routine.transposed(f, values), strict=True)):
             if not self.rows % LANES:
                 routine.write(f, target.pointer, elem, f.add(start, j), piece, mask)
                 continue
