@@ -65,7 +65,7 @@ def percent(client: Client) -> str:
 
 
 def report(*, every: bool = False) -> Report:
-    """Tell which libraries of this environment are known to run, and how well.
+    """Return which libraries of this environment are known to run, and how many tests pass.
 
     Args:
         every: Also list the libraries that are not installed here.

@@ -55,8 +55,8 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
         `OptimizerState`.
 
     Raises:
-        TypeError: (by `update`) the tree of gradients is not like that of the parameters, or the
-            state of an array changed its structure.
+        TypeError: raised by `update` if the tree of gradients does not match the parameters, or if
+            the state of an array changed its structure.
 
     Example:
         >>> @optimizer
@@ -88,8 +88,8 @@ def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
             for old, now in zip(state.subtree_defs, packed.subtree_defs, strict=True):
                 if old != now:
                     raise TypeError(
-                        "The optimizer update function produced a state of another structure than "
-                        f"it was given: it got {old} and returned {now}."
+                        "The optimizer update function changed the structure of its state: it was "
+                        f"given {old} and returned {now}."
                     )
             return packed
 
@@ -286,7 +286,7 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8, mome
 
 @optimizer
 def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8):
-    """Adam: steps by the mean gradient over the root of the mean square, both unbiased.
+    """Adam: steps of the mean gradient over the root of the mean square, both bias-corrected.
 
         m ← (1 - β₁)·g + β₁·m,   v ← (1 - β₂)·g² + β₂·v
         x ← x - α · m/(1 - β₁ᵗ) / (√(v/(1 - β₂ᵗ)) + ε),   t = i + 1
@@ -320,14 +320,14 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8):
 
 @optimizer
 def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8):
-    """AdaMax: Adam by the largest gradient instead of the mean square.
+    """AdaMax: Adam with a decaying maximum of the gradient instead of the mean square.
 
         m ← (1 - β₁)·g + β₁·m,   u ← max(β₂·u, |g|),   x ← x - α/(1 - β₁ᵗ) · m/(u + ε)
 
     Args:
         step_size: α, a number or a schedule.
         b1: β₁, the decay rate of the mean gradient.
-        b2: β₂, how slowly the largest gradient is forgotten.
+        b2: β₂, the decay rate of the maximum.
         eps: ε, keeps the division finite.
 
     Returns:
@@ -472,14 +472,14 @@ def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
     """Return a step size that changes after given steps.
 
     Args:
-        boundaries: the last step of each value but the last.
-        values: the step sizes, one more than boundaries.
+        boundaries: the last step of each value except the last value.
+        values: the step sizes, one more than there are boundaries.
 
     Returns:
         the step size as a function of the step's number.
 
     Raises:
-        ValueError: an argument is not a sequence, or their lengths do not fit.
+        ValueError: an argument is not a sequence, or the lengths do not match.
 
     Example:
         >>> piecewise_constant([10], [1.0, 0.1])(11)
@@ -569,7 +569,7 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
     """Return the optimiser's state, given a tree of `JoinPoint`s.
 
     Raises:
-        AssertionError: a leaf of the tree is no JoinPoint.
+        AssertionError: a leaf of the tree is not a JoinPoint.
 
     Example:
         >>> pack_optimizer_state({"w": JoinPoint((1.0, 2.0))}).packed_state

@@ -23,9 +23,9 @@ def main() -> None:
     parser.add_argument("--target", choices=[*targets.PROCESSORS], help="the processor")
     parser.add_argument("--weights", choices=["inside", "file"], default="inside")
     parser.add_argument("--arena", choices=["caller", "static"], default="caller")
-    parser.add_argument("--sizes", type=_sizes, help="of symbolic dimensions, such as b=8,n=128")
-    parser.add_argument("--inputs", help="names of the inputs in C, with commas")
-    parser.add_argument("--outputs", help="names of the outputs in C, with commas")
+    parser.add_argument("--sizes", type=_sizes, help="sizes of symbolic dimensions: b=8,n=128")
+    parser.add_argument("--inputs", help="names of the inputs in C, comma-separated")
+    parser.add_argument("--outputs", help="names of the outputs in C, comma-separated")
     options = parser.parse_args()
     exported = deserialize(options.file.read_bytes())
     if options.sizes:

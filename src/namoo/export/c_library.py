@@ -1,4 +1,4 @@
-"""Programs that leave Python: an object file with a C header, for programs in other languages."""
+"""Programs without Python: an object file with a C header, to call from other languages."""
 
 from __future__ import annotations
 
@@ -45,28 +45,29 @@ def to_c(
 ) -> Path:
     """Compile a function to an object file that needs no Python, with a C header.
 
-    The folder gets `name.o`, `name.h`, `main.c`, `CMakeLists.txt` and, with `weights="file"`,
-    `name.weights`. The code is the native engine's, runs on one thread, allocates nothing, and
-    calls nothing but a few functions of the C library, `memcpy` and `fmod`.
+    Writes `name.o`, `name.h`, `main.c`, `CMakeLists.txt` and, with `weights="file"`,
+    `name.weights`. The code comes from the native engine. It runs on one thread, allocates no
+    memory, and calls only a few functions of the C library, such as `memcpy` and `fmod`.
 
     Args:
         fun: a function, the result of `jit`, or an `Exported`.
         args: its arguments, or `ShapeDtypeStruct`s in place of arrays; an `Exported` needs them
             only if it has symbolic dimensions.
-        path: the folder, which is made.
+        path: the directory to write to; it is created if it does not exist.
         name: the name of the C function; by default that of `fun`.
-        target: the processor, such as "x86-64-v3" or "aarch64-linux"; by default the one at hand.
-        weights: "inside" puts the constants of the program into the object file; "file" into a file
-            of their own, which the caller loads and passes.
-        arena: memory for intermediate values: "caller" passes it; "static" has it in the library,
-            which then runs one call at a time.
+        target: the processor, such as "x86-64-v3" or "aarch64-linux"; by default that of this
+            machine.
+        weights: "inside" puts the program's constants into the object file; "file" puts them into
+            a separate file, which the caller loads and passes.
+        arena: where intermediate values are stored: "caller" takes memory from the caller;
+            "static" reserves it in the library, which then runs one call at a time.
 
     Returns:
-        The folder.
+        The directory.
 
     Raises:
-        ValueError: the program has operations that only Python can run; the message has their
-            lines.
+        ValueError: the program has operations that only Python can run; the message lists their
+            source lines.
 
     Example:
         >>> import tempfile, namoo.numpy as jnp
@@ -97,7 +98,7 @@ def compile_to_c(
     inputs: Sequence[str] | None,
     outputs: Sequence[str] | None,
 ) -> Path:
-    """`to_c` of an exported function, with names for its inputs and outputs."""
+    """Like `to_c`, for an exported function, with names for its inputs and outputs."""
     _require_no_host(exported)
     name = _identifier(name or exported.fun_name)
     inputs = inputs or _argument_names(exported, None)
@@ -119,7 +120,7 @@ def _write(
     weights: str,
     arena: str,
 ) -> Path:
-    """Write the files of a program without symbolic dimensions, for the target of this process."""
+    """Write the files of a program without symbolic dimensions, for this process's target."""
     made = standalone.standalone(
         exported.jaxpr, name, weights_inside=weights == "inside", static_arena=arena == "static"
     )
@@ -142,7 +143,7 @@ def _write(
 
 
 def _program(fun: Any, args: tuple) -> Exported:
-    """The function as a program without symbolic dimensions."""
+    """Export a function for given arguments, without symbolic dimensions."""
     if not isinstance(fun, Exported):
         fun = fun if isinstance(fun, Jitted) else jit(fun)
         return export(fun)(*args)
@@ -159,7 +160,7 @@ def _program(fun: Any, args: tuple) -> Exported:
 
 
 def at_sizes(exported: Exported, sizes: dict[str, int]) -> Exported:
-    """An exported function with sizes in place of its symbolic dimensions."""
+    """Replace the symbolic dimensions of an exported function by sizes."""
 
     def replaced(avals: Sequence[ShapedArray]) -> tuple[ShapedArray, ...]:
         return tuple(sized(a, sizes) for a in avals)
@@ -175,13 +176,13 @@ def at_sizes(exported: Exported, sizes: dict[str, int]) -> Exported:
 
 def _require_no_host(exported: Exported) -> None:
     if any(is_symbolic_dim(n) for a in exported.in_avals for n in a.shape):
-        raise ValueError("The shapes have symbolic dimensions: a C library has fixed sizes.")
+        raise ValueError("The shapes have symbolic dimensions, but a C library has fixed sizes.")
     found = standalone.host_equations(exported.jaxpr)
     if found:
         listed = "".join(f"\n'{e.primitive.name}'{at_user_line(e.source)}" for e in found[:10])
         raise ValueError(
-            f"'{exported.fun_name}' has {len(found)} operations that the native engine leaves to "
-            f"Python, so that it cannot leave Python:{listed}"
+            f"'{exported.fun_name}' cannot be compiled to C: {len(found)} of its operations have "
+            f"no native code and run in Python:{listed}"
         )
 
 
@@ -193,7 +194,7 @@ def _in_another_process(
     outputs: Sequence[str],
     options: dict[str, str],
 ) -> Path:
-    """Write the files for another processor: what a process emits depends on its processor."""
+    """Write the files for another processor, in a process that generates code for it."""
     if target not in targets.PROCESSORS:
         known = ", ".join(targets.PROCESSORS)
         raise ValueError(f"target={target!r} is not a known processor: use one of {known}")
@@ -217,7 +218,7 @@ def _in_another_process(
 
 
 def _identifier(text: str) -> str:
-    """A text as a name in C."""
+    """Make a C identifier from a text."""
     found = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     if not found or found[0].isdigit():
         found = f"f_{found}".rstrip("_")
@@ -225,7 +226,7 @@ def _identifier(text: str) -> str:
 
 
 def _distinct(names: Sequence[str], function: str) -> list[str]:
-    """Names with numbers where they, or the macros that they are in, would be equal."""
+    """Append numbers to names that would be equal, or whose macros would be."""
     taken, out = {function.lower()}, []
     for name in map(_identifier, names):
         number, free = 1, name
@@ -237,7 +238,7 @@ def _distinct(names: Sequence[str], function: str) -> list[str]:
 
 
 def _argument_names(exported: Exported, fun: Any) -> list[str]:
-    """The names of the inputs of the program: those of the function's parameters, with paths."""
+    """Return a name for each input of the program: the parameter's name and the path in it."""
     names = calling.argument_names(exported, fun)
     kept = zip(names, exported.in_avals, strict=True)
     return [name for name, aval in kept if aval.dtype != dtypes.float0]

@@ -1,4 +1,4 @@
-"""The texts beside an object file: C header, a program that calls it, and a build file."""
+"""The text files next to an object file: a C header, a program that calls it, a build file."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Entry(NamedTuple):
     """The C function, and what its caller has to know.
 
     Attributes:
-        name: of the function, and of the files.
+        name: the name of the function and of the files.
         inputs: names and types.
         outputs: names and types.
         arena_bytes: memory for intermediate values.
-        static_arena: whether the library has that memory.
-        weight_bytes: the size of the file of weights; None if they are inside.
+        static_arena: whether the library reserves that memory itself.
+        weight_bytes: the size of the weights file; None if the object file contains the weights.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Entry(NamedTuple):
 
 
 class _Array(NamedTuple):
-    """An array in C: the type of a number, how many there are, and the words of a comment."""
+    """An array in C: the type of its numbers, how many there are, and a comment about it."""
 
     kind: str
     count: int
@@ -58,7 +58,7 @@ def _array(aval: ShapedArray) -> _Array:
         return _Array("uint32_t", math.prod(aval.shape) * words, f"random keys{shape}")
     name = np.dtype(dtype).name
     pairs = 2 if name.startswith("complex") else 1
-    about = f"{name}{shape}" + (", real and imaginary part in turn" if pairs == 2 else "")
+    about = f"{name}{shape}" + (", real and imaginary parts interleaved" if pairs == 2 else "")
     if name in ("float16", "bfloat16"):
         about += ", as bits"
     return _Array(_TYPES.get(name, "uint8_t"), math.prod(aval.shape) * pairs, about)
@@ -69,7 +69,7 @@ def _prefix(entry: Entry) -> str:
 
 
 def _parameters(entry: Entry) -> list[tuple[str, str]]:
-    """The parameters of the function, with what they are."""
+    """Return the parameters of the function, each with a description."""
     out = []
     for qualifier, arrays in (("const ", entry.inputs), ("", entry.outputs)):
         for name, aval in arrays:
@@ -101,9 +101,9 @@ def header(entry: Entry) -> str:
     lines = [
         f"/* {entry.name}: written by namoo.export.to_c.",
         " *",
-        " * All arrays are contiguous, the last index is the fastest; inputs are not changed, and",
-        " * outputs must not overlap anything else. The function allocates nothing, keeps nothing,",
-        f" * returns 0, and may be called {once}.",
+        " * All arrays are contiguous in row-major order. Inputs are not modified. Outputs must not",
+        " * overlap other arguments. The function allocates no memory, keeps no state, returns 0,",
+        f" * and may be called {once}.",
         " *",
         *about,
         " */",
@@ -133,7 +133,7 @@ def header(entry: Entry) -> str:
 
 _MAIN = """/* Calls {name} once: ./{name}_main [inputs [outputs]]
  *
- * The file of inputs has all input arrays, one after the other; without it they are zeros. The
+ * The inputs file contains all input arrays, one after the other; without it they are zeros. The
  * outputs are written to a file in the same way, and the first number of each is printed.
  */
 #include <stdio.h>
@@ -146,7 +146,7 @@ static void *aligned(size_t bytes) {{
     size_t rounded = (bytes / {alignment} + 1) * {alignment};
     void *memory = aligned_alloc({alignment}, rounded);
     if (memory == NULL) {{
-        fprintf(stderr, "no memory\\n");
+        fprintf(stderr, "out of memory\\n");
         exit(1);
     }}
     memset(memory, 0, rounded);
@@ -164,7 +164,7 @@ static FILE *opened(const char *path, const char *mode) {{
 
 static void read_all(FILE *file, void *memory, size_t bytes) {{
     if (fread(memory, 1, bytes, file) != bytes) {{
-        fprintf(stderr, "a file is too short\\n");
+        fprintf(stderr, "an input file is too short\\n");
         exit(1);
     }}
 }}
@@ -210,7 +210,7 @@ def main(entry: Entry) -> str:
 
 
 def cmake(entry: Entry) -> str:
-    """A build file: the library, static or with BUILD_SHARED_LIBS shared, and the program."""
+    """The CMake file: the library (shared with BUILD_SHARED_LIBS, else static) and the program."""
     name = entry.name
     return f"""cmake_minimum_required(VERSION 3.16)
 project({name} C)

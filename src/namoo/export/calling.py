@@ -35,13 +35,13 @@ def _names(exported: Exported) -> list[str]:
 
 
 def argument_names(exported: Exported, fun: Any) -> list[str]:
-    """The names of the arguments, with those of the function's parameters if it is at hand."""
+    """Return the names of the arguments, using the parameter names of `fun` if it is known."""
     args, kwargs = exported.in_tree.unflatten([0] * exported.in_tree.num_leaves)
     return argument_paths(fun, args, kwargs) if callable(fun) else _names(exported)
 
 
 def call(exported: Exported, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """The result of an exported function."""
+    """Call an exported function."""
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     if tree != exported.in_tree:
         differences = find_differences(exported.in_tree, tree, Structures(), Structures())
@@ -66,7 +66,7 @@ def _require_platform(exported: Exported) -> None:
 
 
 def _flat(exported: Exported) -> Any:
-    """The function of flat arguments, with its derivative."""
+    """Return the function of flat arguments, with a custom derivative."""
 
     @custom_vjp
     def run(*leaves: Any) -> list[Any]:
@@ -105,10 +105,10 @@ def _run(exported: Exported, leaves: Sequence[Any]) -> list[Any]:
 
 
 def sizes_of(exported: Exported, avals: Sequence[ShapedArray]) -> dict[str, Any]:
-    """The sizes of the dimension variables, for arguments of given types.
+    """Find the sizes of the dimension variables for arguments of given types.
 
     Raises:
-        ValueError: an argument has another type, or the sizes contradict one another.
+        ValueError: an argument has the wrong type, or the sizes contradict one another.
     """
     equations, shapes = [], []
     for i, (wanted, found) in enumerate(zip(exported.in_avals, avals, strict=True)):
@@ -139,7 +139,8 @@ def sizes_of(exported: Exported, avals: Sequence[ShapedArray]) -> dict[str, Any]
 
 
 def require_solvable(exported: Exported) -> None:
-    """Refuse symbolic shapes that do not determine their variables, and results with others."""
+    """Raise an error if the argument shapes do not determine all variables, or if a result has
+    other variables."""
     sizes = sizes_of(exported, exported.in_avals)
     for aval in exported.out_avals:
         sized(aval.shape, sizes)

@@ -1,4 +1,4 @@
-"""Which checks an export makes, where it may be called, and its calling convention."""
+"""The checks, platforms and calling conventions of exported functions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ maximum_supported_calling_convention_version = 10
 
 
 def require_version(version: int) -> int:
-    """A calling convention that is supported.
+    """Return a calling convention version if it is supported.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it is not supported.
     """
     low = minimum_supported_calling_convention_version
     high = maximum_supported_calling_convention_version
@@ -50,16 +50,16 @@ class DisabledSafetyCheck:
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
-        """Let the function be called on another platform than it was exported for."""
+        """Allow calls on platforms that the function was not exported for."""
         return cls("platform")
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Let a function be exported, for calls in this process, that has such an operation."""
+        """Allow a function with this operation to be exported, for calls in this process."""
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """The operation that is allowed, if it is one of `custom_call`."""
+        """Return the operation that is allowed, or None if this is not a `custom_call`."""
         kind, _, name = self._impl.partition(":")
         return name if kind == "custom_call" and name else None
 

@@ -1,15 +1,15 @@
-"""The layout of a file: a fixed start, JSON, and the bytes of arrays.
+"""The layout of a file: a fixed header, JSON, and the bytes of arrays.
 
     8 bytes   b"NAMOOEXP"
     4 bytes   version of the format
-    4 bytes   CRC-32 of all that follows
+    4 bytes   CRC-32 of everything that follows
     8 bytes   length of the JSON text
-    JSON      a document; its entry "arrays" has [type of elements, shape, whether it is weak] each
-    data      the arrays in this order, C order, without gaps
+    JSON      a document; "arrays" lists [dtype, shape, whether it is weak] of each array
+    data      the arrays in this order, row-major, without gaps
 
-All numbers are little endian. A newer version of the library reads all older versions of the
-format. A file is checked before anything is made of it, and no more memory is used than a small
-multiple of its length.
+All numbers are little endian. Newer versions of the library read all older versions of the format.
+A file is checked before it is used, and reading it takes at most a small multiple of its length in
+memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _START = 24
 
 
 def pack(document: dict[str, Any], arrays: Sequence[Any]) -> bytearray:
-    """A document and its arrays as bytes."""
+    """Write a document and its arrays as bytes."""
     avals = [aval_of(x) for x in arrays]
     described = [[dtype_name(a.dtype), list(a.shape), bool(a.weak_type)] for a in avals]
     text = json.dumps({**document, "arrays": described}, separators=(",", ":"), allow_nan=False)
@@ -39,22 +39,22 @@ def pack(document: dict[str, Any], arrays: Sequence[Any]) -> bytearray:
 
 
 def unpack(data: Any) -> tuple[dict[str, Any], list[Any]]:
-    """The document and the arrays in a file.
+    """Read the document and the arrays of a file.
 
     Raises:
-        ValueError: the bytes are no such file, or one of a newer version, or are damaged.
+        ValueError: the bytes are not such a file, are of a newer version, or are damaged.
     """
     view = memoryview(data).cast("B")
     if len(view) < _START or view[:8] != _MAGIC:
-        raise ValueError("this is no file of namoo.export: it does not begin with NAMOOEXP")
+        raise ValueError("this is not a file of namoo.export: it does not begin with NAMOOEXP")
     version, checksum = (int.from_bytes(view[i : i + 4], "little") for i in (8, 12))
     if not 1 <= version <= VERSION:
         raise ValueError(
-            f"the exported program has version {version} of the format, and this version of namoo "
+            f"the exported program has version {version} of the format, but this version of namoo "
             f"reads versions up to {VERSION}"
         )
     if zlib.crc32(view[16:]) != checksum:
-        raise ValueError("the exported program is damaged or cut short: its checksum is wrong")
+        raise ValueError("the exported program is damaged or truncated: its checksum is wrong")
     length = int.from_bytes(view[16:_START], "little")
     if length > len(view) - _START:
         raise ValueError("the exported program is damaged: its JSON is longer than the file")
@@ -68,12 +68,14 @@ def _document(text: bytes) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("the exported program is nested too deeply") from None
     if not isinstance(document, dict):
-        raise ValueError("the exported program is no JSON object")
+        raise ValueError("the exported program is not a JSON object")
     return document
 
 
 def _no_number(text: str) -> Any:
-    raise ValueError(f"the exported program has a number {text:.40}; floats are hexadecimal texts")
+    raise ValueError(
+        f"the exported program has the number {text:.40}, but floats must be hexadecimal strings"
+    )
 
 
 def _arrays(described: Any, data: memoryview) -> list[Any]:
@@ -87,10 +89,10 @@ def _arrays(described: Any, data: memoryview) -> list[Any]:
             ):
                 dtype = read_dtype(name)
             case _:
-                raise ValueError(f"the exported program has no array {entry!r:.80}")
+                raise ValueError(f"the exported program has an invalid array entry {entry!r:.80}")
         end = at + size_in_bytes(dtype, tuple(shape))
         if end > len(data):
-            raise ValueError("the exported program is cut short: an array lies outside of it")
+            raise ValueError("the exported program is truncated: an array ends beyond the file")
         out.append(read_array(data[at:end], dtype, tuple(shape), weak))
         at = end
     if at != len(data):

@@ -1,4 +1,4 @@
-"""Types of elements and arrays of them, as a file has them."""
+"""How dtypes and arrays are written in a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DTYPES: dict[str, Any] = {
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name of a type: NumPy's, or `key:` and the name of a random generator.
+    """Return the name of a dtype: NumPy's, or `key:` and the name of a random generator.
 
     Example:
         >>> dtype_name(np.dtype("float32"))
@@ -28,27 +28,27 @@ def dtype_name(dtype: Any) -> str:
 
 
 def read_dtype(name: Any) -> Any:
-    """The type of a name.
+    """Return the dtype with a name.
 
     Raises:
-        ValueError: there is no such type.
+        ValueError: there is no such dtype.
     """
     if isinstance(name, str) and name.startswith("key:"):
         return dtypes.KeyDType(name.removeprefix("key:"))
     if not isinstance(name, str) or name not in _DTYPES:
-        raise ValueError(f"there is no type of elements {name!r:.40}")
+        raise ValueError(f"unknown dtype {name!r:.40}")
     return _DTYPES[name]
 
 
 def _stored(dtype: Any) -> tuple[np.dtype, tuple[int, ...]]:
-    """The type of the numbers that an element is stored as, little endian, and their shape."""
+    """Return the little-endian dtype that an element is stored as, and the shape of one element."""
     if isinstance(dtype, dtypes.KeyDType):
         return np.dtype("<u4"), dtype.key_shape
     return dtype.newbyteorder("<"), ()
 
 
 def array_bytes(x: Any) -> bytes:
-    """The elements in C order, little endian."""
+    """Return the elements in row-major order, little endian."""
     value = np.asarray(to_numpy(x))
     dtype = dtypes.of_numpy(value.dtype)
     if isinstance(dtype, dtypes.KeyDType):
@@ -60,7 +60,7 @@ def array_bytes(x: Any) -> bytes:
 
 
 def size_in_bytes(dtype: Any, shape: tuple[int, ...]) -> int:
-    """How many bytes an array has in a file."""
+    """Return how many bytes an array takes in a file."""
     if dtype == dtypes.float0:
         return 0
     stored, inner = _stored(dtype)
@@ -68,10 +68,10 @@ def size_in_bytes(dtype: Any, shape: tuple[int, ...]) -> int:
 
 
 def read_array(data: Any, dtype: Any, shape: tuple[int, ...], weak: bool = False) -> EagerArray:
-    """The array that `array_bytes` wrote.
+    """Read an array that `array_bytes` wrote.
 
     Raises:
-        ValueError: there are more or fewer bytes.
+        ValueError: the number of bytes does not match.
     """
     if len(data) != size_in_bytes(dtype, shape):
         raise ValueError(
@@ -79,7 +79,7 @@ def read_array(data: Any, dtype: Any, shape: tuple[int, ...], weak: bool = False
             f"bytes, not {len(data)}"
         )
     if dtype == dtypes.float0:
-        # Arrays of it have no memory, so that any shape would be accepted.
+        # Arrays of this dtype take no memory, so any shape would be accepted.
         if math.prod(shape) > 1 << 40:
             raise ValueError(f"an array of shape {shape!r:.80} is too large")
         return EagerArray(np.zeros(shape, dtypes.float0))
@@ -87,5 +87,5 @@ def read_array(data: Any, dtype: Any, shape: tuple[int, ...], weak: bool = False
     numbers = np.frombuffer(data, stored).reshape((*shape, *inner))
     if isinstance(dtype, dtypes.KeyDType):
         return EagerArray(dtype.from_words(numbers.astype(np.uint32)))
-    # A copy: it is aligned, and no larger file is kept alive.
+    # A copy: it is aligned, and does not keep the whole file alive.
     return EagerArray(numbers.astype(dtype), weak)

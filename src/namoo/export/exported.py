@@ -30,7 +30,7 @@ from namoo.transforms.discharge import discharged, makes_refs
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Exported:
-    """A function as a program: its types, its structures, and how to call it.
+    """An exported function: its program, types and tree structures.
 
     Attributes:
         fun_name: the name of the function.
@@ -42,7 +42,7 @@ class Exported:
         disabled_safety_checks: the checks that were turned off.
         calling_convention_version: how arguments are passed, in JAX's numbering.
         module_kept_var_idx: the positions of the arguments that the program uses.
-        jaxpr: the program; arguments and results of type float0 have no place in it.
+        jaxpr: the program; it has no arguments or results of type float0.
     """
 
     fun_name: str
@@ -69,11 +69,11 @@ class Exported:
         return any(is_symbolic_dim(n) for aval in self.in_avals for n in aval.shape)
 
     def in_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
-        """The shardings of the arguments: none, as the program is one of a single device."""
+        """Return the shardings of the arguments: None, because programs are for one device."""
         return (None,) * len(self.in_avals)
 
     def out_shardings_jax(self, mesh: Any) -> tuple[None, ...]:
-        """The shardings of the results: none, as the program is one of a single device."""
+        """Return the shardings of the results: None, because programs are for one device."""
         return (None,) * len(self.out_avals)
 
     def mlir_module(self) -> str:
@@ -88,7 +88,7 @@ class Exported:
         return self.mlir_module().encode()
 
     def has_vjp(self) -> bool:
-        """Whether the derivative is known: a file may be without it.
+        """Return whether the derivative is available: a file may have been written without it.
 
         Example:
             >>> import namoo, namoo.numpy as jnp
@@ -99,10 +99,10 @@ class Exported:
         return self._get_vjp is not None
 
     def vjp(self) -> Exported:
-        """The exported derivative.
+        """Return the exported derivative.
 
         Returns:
-            A function of the flat arguments and a cotangent for each result, which returns a
+            A function that takes the flat arguments and a cotangent for each result, and returns a
             cotangent for each argument.
 
         Raises:
@@ -119,11 +119,11 @@ class Exported:
         """Write the function as bytes, for `deserialize`.
 
         Args:
-            vjp_order: how many derivatives to write with it.
+            vjp_order: how many orders of derivatives to include.
 
         Raises:
-            ValueError: the program has an operation that only this process can run, or a tree has a
-                class that is not registered for files.
+            ValueError: the program has an operation that only this process can run, or a tree
+                contains a class without a registered serialization.
 
         Example:
             >>> import namoo, namoo.numpy as jnp
@@ -147,15 +147,15 @@ class Exported:
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function.
 
-        It can be called under `jit`, `vmap` and, if the derivative is known, `grad`. Symbolic
-        dimensions are those of the arguments at hand.
+        It can be called under `jit`, `vmap` and, if the derivative is available, `grad`. Symbolic
+        dimensions take the sizes of the arguments.
 
         Args:
             args: trees of arrays with the structures, types and shapes of the export.
             kwargs: the keyword arguments.
 
         Raises:
-            ValueError: the arguments are others.
+            ValueError: the arguments do not match the export.
 
         Example:
             >>> import namoo, namoo.numpy as jnp
@@ -182,7 +182,7 @@ def export(
     Args:
         fun_jit: the result of `jit`, or a function of namoo such as `jnp.sin`.
         platforms: where the program may be called: some of "cpu", "cuda", "rocm", "tpu". The
-            default is the platform at hand. The program is the same for all.
+            default is the current platform. The program is the same for all.
         disabled_checks: the checks to turn off; see `DisabledSafetyCheck`.
 
     Returns:
@@ -262,7 +262,7 @@ def _exported(
         ),
         program.consts,
     )
-    if makes_refs(jaxpr):  # references of the function's own become values
+    if makes_refs(jaxpr):  # discharge the references that the function creates
         closed, _ = discharged(closed, (False,) * len(closed.in_avals))
     in_avals = tuple(v.aval for v in inputs)
     _, read = needed(jaxpr)
@@ -299,7 +299,7 @@ def _derivative(exported: Exported) -> Exported:
     in_tangents = tuple(a.tangent() for a in exported.in_avals)
     out_tangents = tuple(a.tangent() for a in exported.out_avals)
     run = jaxpr_as_fun(exported.jaxpr)
-    # Only floats are differentiated: tangents of other types have no place in a program.
+    # Only floats are differentiated: tangents of other types are not part of a program.
     chosen = [a.dtype != dtypes.float0 for a in in_tangents]
     taken = [a.dtype != dtypes.float0 for a in exported.in_avals]
     given = [a.dtype != dtypes.float0 for a in out_tangents]
@@ -355,14 +355,14 @@ def _write(exported: Exported, writer: ProgramWriter, vjp_order: int) -> dict[st
 def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
     """Read a function that `Exported.serialize` wrote.
 
-    Nothing in a file is run or imported: it has operations of namoo by name, numbers and text. The
-    types of all values are checked.
+    Reading a file imports and executes no code from it: a file contains names of namoo's
+    operations, numbers and text. The types of all values are checked.
 
     Args:
         blob: the bytes.
 
     Raises:
-        ValueError: the bytes are no exported function, or are damaged, or have a class of trees
+        ValueError: the bytes are not an exported function, are damaged, or contain a tree class
             that is not registered.
 
     Example:
@@ -372,7 +372,7 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
         (ShapedArray(float32[2]),)
         >>> deserialize(blob[:100])
         Traceback (most recent call last):
-        ValueError: the exported program is damaged or cut short: its checksum is wrong
+        ValueError: the exported program is damaged or truncated: its checksum is wrong
     """
     document, arrays = container.unpack(blob)
     try:
@@ -380,14 +380,14 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
             return _read(document, arrays)
     except ValueError:
         raise
-    except Exception as error:  # JSON of another form than the one that is expected
+    except Exception as error:  # the JSON does not have the expected form
         raise ValueError(f"the exported program is damaged: {error!r:.200}") from error
 
 
 def _read(document: dict[str, Any], arrays: list[Any]) -> Exported:
     constraints = document["constraints"]
     if len(constraints) > 64 or any(len(text) > 200 for text in constraints):
-        raise ValueError("the exported program has too many, or too long, constraints")
+        raise ValueError("the exported program has too many constraints, or too long ones")
     reader = ProgramReader(document["types"], arrays, SymbolicScope(constraints))
     for program in document["programs"]:
         reader.read(program)
@@ -409,7 +409,9 @@ def _read_exported(written: dict[str, Any], reader: ProgramReader) -> Exported:
         or type(example) is not tuple
         or [*map(type, example)] != [tuple, dict]
     ):
-        raise ValueError("the exported program does not take and return what its file says")
+        raise ValueError(
+            "the types of the exported program do not match those that its file declares"
+        )
     derivative = None
     if written["vjp"] is not None:
         found = _read_exported(written["vjp"], reader)
@@ -417,12 +419,12 @@ def _read_exported(written: dict[str, Any], reader: ProgramReader) -> Exported:
         if not _same_types(found.in_avals, tangents) or not _same_types(
             found.out_avals, [a.tangent() for a in in_avals]
         ):
-            raise ValueError("the derivative of the exported program has other types")
+            raise ValueError("the derivative of the exported program has the wrong types")
         derivative = lambda _: found  # noqa: E731
     texts = [written["fun_name"], *written["platforms"], *written["disabled_checks"]]
     numbers = [written["calling_convention_version"], *written["kept"]]
     if any(type(x) is not str for x in texts) or any(type(x) is not int for x in numbers):
-        raise ValueError("the exported program is damaged: a name or a number is something else")
+        raise ValueError("the exported program is damaged: a name or a number has the wrong type")
     exported = Exported(
         fun_name=written["fun_name"],
         in_tree=in_tree,

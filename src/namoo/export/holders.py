@@ -1,6 +1,6 @@
-"""Operations that hold programs: whether the programs fit the operands and one another.
+"""Check operations that hold programs: do the programs match the operands and one another?
 
-Their rules trust the functions that make them; a file is not trusted.
+The rules of these operations trust their callers, but a file is not trusted.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ Avals = Sequence[ShapedArray]
 
 
 def check_programs(name: str, avals: Avals, params: dict[str, Any]) -> None:
-    """Check the operands of an operation that holds programs; others are fine.
+    """Check the operands of an operation that holds programs; accept all other operations.
 
     Raises:
-        ValueError: a program does not fit.
+        ValueError: a program does not match.
     """
     if name in _CHECKS:
         _CHECKS[name](avals, params)
@@ -31,7 +31,7 @@ def _same(found: Avals, wanted: Avals, what: str) -> None:
 
 def _program(params: dict[str, Any], name: str) -> ClosedJaxpr:
     if type(params.get(name)) is not ClosedJaxpr:
-        raise ValueError(f"the parameter {name} is no program")
+        raise ValueError(f"the parameter {name} is not a program")
     return params[name]
 
 
@@ -86,7 +86,7 @@ def _check_while(avals: Avals, params: dict[str, Any]) -> None:
     _same([*avals[n : n + m], *carry], body.in_avals, "the operands of the body are")
     _same(body.out_avals, carry, "the results of the body are")
     if len(test.out_avals) != 1 or test.out_avals[0].shape or test.out_avals[0].dtype != bool:
-        raise ValueError(f"the condition returns {test.out_avals}, and not one boolean")
+        raise ValueError(f"the condition returns {test.out_avals} instead of one boolean")
 
 
 def _check_cond(avals: Avals, params: dict[str, Any]) -> None:
@@ -97,7 +97,7 @@ def _check_cond(avals: Avals, params: dict[str, Any]) -> None:
         raise ValueError("the first operand is not the number of a branch")
     for branch in branches:
         if type(branch) is not ClosedJaxpr:
-            raise ValueError("a branch is no program")
+            raise ValueError("a branch is not a program")
         _same(avals[1:], branch.in_avals, "the operands are")
         _same(branch.out_avals, branches[0].out_avals, "the results of a branch are")
 
@@ -116,7 +116,7 @@ def _check_reduce(avals: Avals, params: dict[str, Any]) -> None:
 def _check_solve(avals: Avals, params: dict[str, Any]) -> None:
     lengths, programs = params["const_lengths"], params["jaxprs"]
     if len(lengths) != 4 or len(programs) != 4:
-        raise ValueError("a linear solve has four programs")
+        raise ValueError("a linear solve must have four programs")
     groups, start = [], 0
     for n in lengths:
         count = n if type(n) is int and 0 <= n <= len(avals) - start else -1
@@ -129,12 +129,12 @@ def _check_solve(avals: Avals, params: dict[str, Any]) -> None:
         if program is None and i:
             continue
         if type(program) is not ClosedJaxpr:
-            raise ValueError("a linear solve holds programs")
+            raise ValueError("a parameter of a linear solve is not a program")
         _same([*consts, *b], program.in_avals, "the operands are")
-        # A solution may come with further results.
+        # A solver may return auxiliary results after the solution.
         _same(program.out_avals[: len(b)], b, "the results are")
     if programs[2] is None:
-        raise ValueError("a linear solve has a solution")
+        raise ValueError("a linear solve must have a solution")
 
 
 _CHECKS: dict[str, Callable[[Avals, dict[str, Any]], None]] = {

@@ -1,7 +1,7 @@
-"""The operations that a file may have, by their names there.
+"""The operations that a file may contain, by name.
 
-This list is part of the format: a name that was written once is read for ever. If an operation of
-the package gets another name, the old one stays here and means what it meant.
+This list is part of the format: names are never removed. If an operation of the package is renamed,
+its old name stays here with the same meaning.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 from namoo._base.lazy import load_module
 
-# Module -> names in files; the variable of `name` is `name_p`, with `_` for `-`. Otherwise it is
-# `name=variable`.
+# Module -> names in files. The variable of `name` is `name_p`, with `_` for `-`; exceptions are
+# written as `name=variable`.
 _TABLE = {
     "control.bounded_loop": "bounded_while run_if",
     "control.call": "call closed_call jit",
@@ -76,7 +76,7 @@ NAMES = frozenset(_PLACES)
 
 
 def operation(name: str) -> Any:
-    """The primitive that a file calls `name`.
+    """Return the primitive that files call `name`.
 
     Raises:
         ValueError: there is none.
@@ -86,6 +86,6 @@ def operation(name: str) -> Any:
         sin
     """
     if name not in _PLACES:
-        raise ValueError(f"there is no operation {name!r:.80}")
+        raise ValueError(f"unknown operation {name!r:.80}")
     module, variable = _PLACES[name]
     return getattr(load_module(module), variable)

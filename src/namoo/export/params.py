@@ -1,18 +1,18 @@
-"""The parameters of operations as JSON: a closed set of kinds of values.
+"""The parameters of operations as JSON. Only these kinds of values are supported.
 
 | value | JSON |
 |---|---|
 | None, a bool, an integer, a string | itself |
 | a float | `{"float": "0x1.8p+1"}`, in hexadecimal; or `"nan"`, `"inf"`, `"-inf"` |
-| a complex number | `{"complex": [real, imaginary]}`, two such texts |
+| a complex number | `{"complex": [real, imaginary]}`, two such strings |
 | a tuple | a list |
 | a list | `{"list": [...]}` |
-| a type of elements | `{"dtype": "float32"}` |
+| a dtype | `{"dtype": "float32"}` |
 | a symbolic dimension | `{"dim": "2*n + 1"}` |
-| a choice among names | `{"enum": ["FftType", "RFFT"]}` |
-| a tuple with named entries | `{"record": ["GatherDimensionNumbers", {"offset_dims": [1], ...}]}` |
+| an enum member | `{"enum": ["FftType", "RFFT"]}` |
+| a named tuple | `{"record": ["GatherDimensionNumbers", {"offset_dims": [1], ...}]}` |
 | an operation | `{"operation": "ge"}` |
-| a number of NumPy's | `{"number": ["float32", "0000803f"]}`, its bytes in hexadecimal |
+| a NumPy scalar | `{"number": ["float32", "0000803f"]}`, its bytes in hexadecimal |
 | a program | `{"program": 3}`, its number |
 """
 
@@ -66,25 +66,25 @@ _RECORDS: dict[str, Any] = {
     )
 }  # fmt: skip
 
-# What `str` of a dimension may be: no parentheses but those of functions, and small exponents, so
-# that the text is as long as the expression.
+# The form of `str(dimension)`: parentheses only in function calls, and small exponents, so that a
+# short text cannot expand to a long expression.
 _DIMENSION = re.compile(r"(?:(?:floordiv|mod|max|min)\(|\^[1-9](?!\d)|[\w \-+*,)])+")
 _LONGEST_DIMENSION = 400
 
 
 class Unwritable(Exception):
-    """A value that the format does not have."""
+    """The format cannot represent a value."""
 
 
 def write_param(value: Any, number_of: Callable[[ClosedJaxpr], int]) -> Any:
-    """A parameter as JSON.
+    """Write a parameter as JSON.
 
     Args:
         value: the parameter.
-        number_of: gives the number of a program, and writes it if it is new.
+        number_of: returns the number of a program, and writes the program if it is new.
 
     Raises:
-        Unwritable: there is no form for it.
+        Unwritable: the format cannot represent it.
     """
     write = lambda x: write_param(x, number_of)  # noqa: E731
     kind: Any = type(value)
@@ -119,15 +119,15 @@ def write_param(value: Any, number_of: Callable[[ClosedJaxpr], int]) -> Any:
 
 
 def read_param(value: Any, scope: Any, program: Callable[[Any], ClosedJaxpr]) -> Any:
-    """The parameter that `write_param` wrote.
+    """Read a parameter that `write_param` wrote.
 
     Args:
         value: JSON.
         scope: the scope of symbolic dimensions.
-        program: gives the program of a number.
+        program: returns the program with a number.
 
     Raises:
-        ValueError: it is nothing that `write_param` writes.
+        ValueError: `write_param` does not write such JSON.
     """
     read = lambda x: read_param(x, scope, program)  # noqa: E731
     if value is None or type(value) in (bool, int, str):
@@ -155,15 +155,15 @@ def read_param(value: Any, scope: Any, program: Callable[[Any], ClosedJaxpr]) ->
             return operation(name)
         case {"program": number}:
             return program(number)
-    raise ValueError(f"there is no parameter {value!r:.80}")
+    raise ValueError(f"invalid parameter {value!r:.80}")
 
 
 def read_dimension(text: str, scope: Any) -> Any:
-    """A symbolic dimension from text.
+    """Read a symbolic dimension from text.
 
     Raises:
-        ValueError: it is no expression in its normal form.
+        ValueError: it is not an expression in normal form.
     """
     if len(text) > _LONGEST_DIMENSION or not _DIMENSION.fullmatch(text):
-        raise ValueError(f"there is no dimension {text!r:.80}")
+        raise ValueError(f"invalid dimension {text!r:.80}")
     return Parser(text, scope).expression_only()

@@ -4,11 +4,11 @@ A program is `{"name", "constants", "inputs", "equations", "outputs"}`. Constant
 arrays, and inputs are numbers of types. Variables have numbers: first the constants, then the
 inputs, then the results of the equations in their order. An equation is
 `[operation, parameters, operands, types of the results]`; an operand, and an output, is the number
-of a variable or a literal, `[type of elements, bytes in hexadecimal, whether it is weak]`. A
-program comes after those that its parameters refer to.
+of a variable or a literal, `[dtype, bytes in hexadecimal, whether it is weak]`. A program comes
+after those that its parameters refer to.
 
-The types of results are written and, when a file is read, computed again by the rules of the
-operations: programs whose types do not follow from their operands are refused.
+The types of results are written, and computed again by the operations' rules when a file is read: a
+program whose types do not follow from its operands is rejected.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _MAX_SIZE = 1 << 62
 
 
 def plain(eqn: JaxprEqn) -> tuple[str, dict[str, Any]]:
-    """The operation and the parameters of an equation without rules for transformations.
+    """Return the operation and parameters of an equation, without custom derivatives.
 
-    An exported program is differentiated by the program of its derivative, so that what custom
-    derivatives and `checkpoint` say is not needed any more.
+    The derivative of an exported program is exported as a program, so custom derivatives and
+    `checkpoint` are not needed in it.
     """
     program = eqn.primitive.inlined(eqn.params)
     if program is not None:
@@ -50,13 +50,13 @@ def plain(eqn: JaxprEqn) -> tuple[str, dict[str, Any]]:
 
 
 class ProgramWriter:
-    """Writes programs, each one once.
+    """Writes programs, each of them once.
 
     Attributes:
-        types: of the variables.
+        types: the types of the variables.
         arrays: the constants.
-        programs: as JSON, those that others refer to first.
-        scope: of the symbolic dimensions; None if there are none.
+        programs: the programs as JSON; a program comes after those that it refers to.
+        scope: the scope of the symbolic dimensions; None if there are none.
     """
 
     def __init__(self) -> None:
@@ -69,10 +69,10 @@ class ProgramWriter:
         self._numbers: dict[tuple[int, ...], int] = {}
 
     def type_of(self, aval: ShapedArray) -> int:
-        """The number of a type.
+        """Return the number of a type.
 
         Raises:
-            ValueError: it is one of a `shard_map`, or has symbolic dimensions of another scope.
+            ValueError: it belongs to a `shard_map`, or has symbolic dimensions of another scope.
         """
         if type(aval) is VaryingArray:
             raise ValueError(
@@ -103,7 +103,7 @@ class ProgramWriter:
         return self._arrays[id(x)]
 
     def number_of(self, closed: ClosedJaxpr) -> int:
-        """The number of a program, which is written if it is new."""
+        """Return the number of a program, which is written if it is new."""
         key = (id(closed.jaxpr), *map(id, closed.consts))
         if key not in self._numbers:
             written = self._program(closed)
@@ -143,9 +143,9 @@ class ProgramWriter:
         name, params = plain(eqn)
         if name not in NAMES or (name == eqn.primitive.name and operation(name) != eqn.primitive):
             raise ValueError(
-                f"Cannot serialize the operation '{name}': it is a function of this process "
-                "(a callback, an operation of one's own), or names several devices. An exported "
-                f"program has operations of namoo on one device only.{at_user_line(eqn.source)}"
+                f"Cannot serialize the operation '{name}': it depends on this process (a callback "
+                "or a user-defined primitive) or on several devices. An exported program can only "
+                f"have namoo's operations on one device.{at_user_line(eqn.source)}"
             )
         try:
             return name, {k: write_param(v, self.number_of) for k, v in params.items()}
@@ -160,9 +160,9 @@ class ProgramReader:
     """Reads programs in their order, and checks them.
 
     Args:
-        types: of the file.
-        arrays: the constants of the file.
-        scope: of the symbolic dimensions.
+        types: the types in the file.
+        arrays: the constants in the file.
+        scope: the scope of the symbolic dimensions.
     """
 
     def __init__(self, types: Any, arrays: Sequence[Any], scope: Any):
@@ -175,28 +175,28 @@ class ProgramReader:
         match written:
             case [name, list(shape), bool(weak)] if len(shape) <= _MAX_RANK:
                 return ShapedArray(tuple(map(self._size, shape)), read_dtype(name), weak)
-        raise ValueError(f"there is no type {written!r:.80}")
+        raise ValueError(f"invalid type {written!r:.80}")
 
     def _size(self, size: Any) -> Any:
         if type(size) is str:
             return read_dimension(size, self.scope)
         if type(size) is not int or not 0 <= size < _MAX_SIZE:
-            raise ValueError(f"there is no size {size!r:.80}")
+            raise ValueError(f"invalid size {size!r:.80}")
         return size
 
     def type_of(self, number: Any) -> ShapedArray:
-        """The type of a number."""
+        """Return the type with a number."""
         return _entry(self.types, number, "type")
 
     def program(self, number: Any) -> ClosedJaxpr:
-        """The program of a number, among those that were read."""
+        """Return the program with a number, among those that have been read."""
         return _entry(self.programs, number, "program")
 
     def read(self, written: Any) -> None:
         """Read the next program.
 
         Raises:
-            ValueError: it is no program, or its types do not follow from the operations.
+            ValueError: it is not a program, or its types do not follow from its operations.
         """
         match written:
             case {
@@ -208,7 +208,7 @@ class ProgramReader:
             }:
                 pass
             case _:
-                raise ValueError(f"there is no program {written!r:.80}")
+                raise ValueError(f"invalid program {written!r:.80}")
         consts = [_entry(self.arrays, n, "array") for n in constants]
         variables = [Var(aval_of(x)) for x in consts]
         variables += [Var(self.type_of(n)) for n in inputs]
@@ -241,7 +241,7 @@ class ProgramReader:
             case [str(name), dict(params), list(operands), list(types)]:
                 pass
             case _:
-                raise ValueError("it is not operation, parameters, operands and types")
+                raise ValueError("it must be a list of operation, parameters, operands and types")
         primitive = operation(name)
         read = {k: read_param(v, self.scope, self.program) for k, v in params.items()}
         atoms = [self._atom(a, variables) for a in operands]
@@ -251,7 +251,7 @@ class ProgramReader:
         found = list(found) if primitive.multiple_results else [found]
         wanted = [self.type_of(n) for n in types]
         if found != wanted:
-            raise ValueError(f"its results are {found}, and the file says {wanted}")
+            raise ValueError(f"its results are {found}, but the file says {wanted}")
         return JaxprEqn(atoms, [Var(aval) for aval in wanted], primitive, read)
 
 

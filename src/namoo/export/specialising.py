@@ -1,4 +1,4 @@
-"""Programs with symbolic dimensions, for the sizes of a call."""
+"""Specialise programs with symbolic dimensions to the sizes of a call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from namoo.primitives.dimensions import dim_as_value_p
 
 
 def sized(value: Any, sizes: Mapping[str, Any]) -> Any:
-    """A type or a parameter with sizes in place of dimension variables.
+    """Replace the dimension variables in a type or a parameter by sizes.
 
     Example:
         >>> from namoo.export import symbolic_shape
@@ -38,7 +38,7 @@ def sized(value: Any, sizes: Mapping[str, Any]) -> Any:
 
 @per_program("specialised to sizes", keyed_by="the sizes of dimension variables")
 def specialised(closed: ClosedJaxpr, sizes: tuple[tuple[str, Any], ...]) -> ClosedJaxpr:
-    """A program for given sizes, which may be dimensions of another scope."""
+    """Specialise a program to given sizes, which may be dimensions of another scope."""
     known = dict(sizes)
     jaxpr = closed.jaxpr
     atoms: dict[Any, Any] = {}

@@ -16,7 +16,7 @@ def symbolic_args_specs(
     constraints: Sequence[str] = (),
     scope: SymbolicScope | None = None,
 ) -> Any:
-    """The types of arguments with symbolic shapes, for `export`.
+    """Return types of arguments with symbolic shapes, for `export`.
 
     Args:
         args: a tree of arrays or `ShapeDtypeStruct`s.

@@ -1,4 +1,4 @@
-"""The structures of arguments and results in a file, and the classes that may be nodes there."""
+"""The tree structures of arguments and results in a file, and the node classes it may contain."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def register_pytree_node_serialization(
     Args:
         nodetype: a class that is registered as a node of trees.
         serialized_name: its name in files.
-        serialize_auxdata: writes the auxiliary data of a node as bytes.
-        deserialize_auxdata: reads them again.
-        from_children: makes a node from its auxiliary data and its children; by default the
-            function that the class is registered with.
+        serialize_auxdata: converts the aux data of a node to bytes.
+        deserialize_auxdata: the inverse of `serialize_auxdata`.
+        from_children: makes a node from its aux data and its children; by default the function that
+            the class is registered with.
 
     Returns:
         The class, so that this can be a decorator.
 
     Raises:
-        ValueError: the class or the name is taken, or the class is no node.
+        ValueError: the class or the name is already registered, or the class is not a pytree node.
 
     Example:
         >>> import namoo
@@ -105,7 +105,7 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
         The class, so that this can be a decorator.
 
     Raises:
-        ValueError: it is no named tuple, or the class or the name is taken.
+        ValueError: it is not a named tuple, or the class or the name is already registered.
 
     Example:
         >>> from collections import namedtuple
@@ -151,12 +151,14 @@ register_pytree_node_serialization(
 
 
 def write_tree(treedef: PyTreeDef) -> list[Any]:
-    """The nodes of a structure, parents first: `"*"` for a leaf, else a list whose first entry is
-    the kind and whose last is the number of children.
+    """Write a structure as a list of its nodes, parents first.
+
+    A leaf is `"*"`; another node is a list that begins with its kind and ends with its number of
+    children.
 
     Raises:
-        ValueError: a class is not registered for files.
-        TypeError: a key of a dictionary is no string.
+        ValueError: a class has no registered serialization.
+        TypeError: a key of a dictionary is not a string.
     """
     out: list[Any] = []
     todo = [treedef]
@@ -197,13 +199,13 @@ def write_tree(treedef: PyTreeDef) -> list[Any]:
 
 
 def read_tree(nodes: Any) -> PyTreeDef:
-    """The structure that `write_tree` wrote.
+    """Read a structure that `write_tree` wrote.
 
     Raises:
-        ValueError: it is no structure, or a class is not registered.
+        ValueError: it is not a structure, or a class is not registered.
     """
     if not isinstance(nodes, list):
-        raise ValueError("the structure of a tree is a list of nodes")
+        raise ValueError("the structure of a tree must be a list of nodes")
     stack: list[tuple[Any, int]] = []  # example trees, and how deep they are
     for node in reversed(nodes):
         if node == "*":

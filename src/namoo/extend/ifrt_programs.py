@@ -1,4 +1,4 @@
-"""Programs of IFRT, JAX's runtime for remote devices; they can be imported and not called."""
+"""Names of IFRT, JAX's runtime for remote devices: they can be imported, but not called."""
 
 from namoo._base.stand_in import stand_in
 

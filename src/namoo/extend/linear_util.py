@@ -1,7 +1,7 @@
 """`namoo.extend.linear_util`: functions that carry the transformations they are called through.
 
-A transformation is a function of the function to call, then of its own parameters, then of the
-arguments.  It may keep an auxiliary value that is known once the function has run.
+A transformation takes the function to call, then its own parameters, then the arguments of the
+call. It may store an auxiliary value, which is known once the function has run.
 
 Example:
     >>> from namoo.extend import linear_util as lu
@@ -187,7 +187,7 @@ def transformation_with_aux2(
 
 
 def _drive(generator: Any, f: Callable[..., Any]) -> Any:
-    """Run a generator that yields the arguments of `f` and then, given its result, the outcome."""
+    """Run a generator that yields the arguments of `f`, is sent its result, and yields its own."""
     args, kwargs = next(generator)
     outcome = generator.send(f(*args, **kwargs))
     generator.close()
@@ -232,7 +232,7 @@ def transformation_with_aux(
 
 
 def merge_linear_aux(first: Callable[[], Any], second: Callable[[], Any]) -> tuple[bool, Any]:
-    """Which of two auxiliary values is set: True and the first, or False and the second.
+    """Return the auxiliary value that is set: True and the first one, or False and the second.
 
     Raises:
         StoreException: both are set, or neither is.
@@ -261,8 +261,8 @@ _caches: weakref.WeakKeyDictionary[Any, weakref.WeakKeyDictionary] = register(
 def cache(call: Callable[..., Any], *, explain: Any = None) -> Callable[..., Any]:
     """Cache the results of `call(fun: WrappedFun, *args)` by function, arguments and settings.
 
-    A result lives as long as its function.  On a hit the auxiliary values of
-    the cached call are stored again.
+    A result lives as long as its function. On a hit, the auxiliary values of the cached call are
+    stored again.
 
     Args:
         call: a function of a `WrappedFun` and hashable arguments.

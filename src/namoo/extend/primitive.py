@@ -1,7 +1,7 @@
-"""Operations that a user defines: rules are given one by one, in JAX's conventions.
+"""User-defined primitives: rules are set one by one, in JAX's conventions.
 
-Each kind of rule is an attribute of the operation, or None.  `namoo.interpreters` sets them through
-JAX's tables; nothing else stores rules.
+Each kind of rule is an attribute of the primitive, or None. `namoo.interpreters` sets them through
+JAX's tables; rules are stored nowhere else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from namoo.transforms.stage import stage_closed
 Rule = Callable[..., Any]
 
 GPUS = {"cuda": "gpu", "rocm": "gpu"}
-"""Platforms that have one name here."""
+"""JAX's names for GPUs, which are one platform here."""
 
 # JAX's names of the rules that are not "X rule".
 _TITLES = {
@@ -73,7 +73,7 @@ class LoweringContext(NamedTuple):
 
 
 class _Operations(type(own.Primitive)):
-    """All operations are instances of `Primitive`, whoever defined them."""
+    """Make built-in primitives instances of `Primitive`, too."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if cls is Primitive:
@@ -123,7 +123,7 @@ class Primitive(own.Primitive, metaclass=_Operations):
         return rule
 
     def def_effectful_abstract_eval(self, rule: Rule) -> Rule:
-        """As `def_abstract_eval`, with a function that returns the type and a set of effects."""
+        """Like `def_abstract_eval`, for a function that returns the type and a set of effects."""
         self.abstract_eval = rule
         self.effectful = True
         return rule
@@ -158,7 +158,7 @@ class Primitive(own.Primitive, metaclass=_Operations):
     def _fitted(
         self, outs: Sequence[np.ndarray], avals: Sequence[ShapedArray], params: dict
     ) -> list[np.ndarray]:
-        """The computed values in the types of the abstract rule, which programs rely on."""
+        """Convert computed values to the types of the abstract rule, which programs rely on."""
         wanted = self._out_avals(avals, params)
         found = [ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype)) for x in outs]
         plain = [a.update(dtype=getattr(a.dtype, "numpy", a.dtype)).strong() for a in wanted]
@@ -209,7 +209,7 @@ class Primitive(own.Primitive, metaclass=_Operations):
         return LoweringContext(self, avals, self._out_avals(avals, params), (platform,))
 
     def lowered(self, platform: str, avals: Sequence[ShapedArray], params: dict) -> ClosedJaxpr:
-        """The program that the operation is on a platform, for operands of some types."""
+        """Trace the lowering rule of a platform for operands of given types."""
         rule = self.lowering(platform)
         assert rule is not None
         context = self._context(platform, avals, params)
@@ -256,7 +256,7 @@ class Primitive(own.Primitive, metaclass=_Operations):
         return outs if self.multiple_results else outs[0]
 
     def without(self, rule: str) -> NotImplementedError:
-        """The error of an operation that lacks a rule."""
+        """Return the error for a missing rule."""
         return NotImplementedError(
             f"{_TITLES.get(rule, f'{rule} rule')} for '{self.name}' not implemented. Define it: "
             f"{ADVICE[rule].format(self.name)}."

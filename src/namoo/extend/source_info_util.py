@@ -37,22 +37,22 @@ SourceInfo = Source
 
 
 def new_name_stack(name: str = "") -> NameStack:
-    """A stack of the name of one scope, or of none."""
+    """Return a stack with one scope's name, or an empty one."""
     return NameStack((name,) if name else ())
 
 
 def current_name_stack() -> NameStack:
-    """The names of the scopes that the thread is in."""
+    """Return the names of the scopes that the current thread is in."""
     return source_context.name_stack
 
 
 def extend_name_stack(name: str) -> AbstractContextManager[None]:
-    """Add a name to those of the operations that are traced within the block."""
+    """Context manager: add a name to the scopes of operations that are traced in the block."""
     return set_name_stack(source_context.name_stack.extend(name))
 
 
 def reset_name_stack() -> AbstractContextManager[None]:
-    """Trace operations within the block without the names of the scopes around it."""
+    """Context manager: trace the block without the names of the scopes around it."""
     return set_name_stack(NameStack())
 
 
@@ -67,5 +67,5 @@ def register_exclusion(path: str) -> None:
 
 
 def summarize(source_info: Source | None, num_frames: int = 1) -> str:
-    """A line of a user's program as text: file, line and function."""
+    """Format a source line of the user's program: file, line and function."""
     return "unknown" if source_info is None else str(source_info)
