@@ -1,7 +1,7 @@
-"""`python -m namoo.inspect script.py::f`: what each line of a function of a script costs.
+"""`python -m namoo.inspect script.py::f`: what each line of a script's function costs.
 
-The script runs first, as it would by itself. Then `f` is inspected for the arguments of its first
-call, or for those that `--args` computes.
+The script runs first, as usual. Then `f` is inspected with the arguments of its first call, or
+with those that `--args` computes.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def main(words: list[str] | None = None) -> None:
         "--args",
         default="",
         metavar="CODE",
-        help="the arguments, as Python code that uses the names of the script: 'params, x'; by "
-        "default those of the first call that the script makes",
+        help="the arguments, as a Python expression of the script's names: 'params, x'; by "
+        "default those of the first call in the script",
     )
     parser.add_argument("--html", metavar="FILE", help="write a page instead of text")
     parser.add_argument("--json", metavar="FILE", help="write the numbers instead of text")
@@ -86,7 +86,7 @@ class Recorded:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.call is None:
-            # Copies: the call may be given the arrays to keep.
+            # Copies: the call may donate its arguments.
             self.call = tree.map(_copied, (args, kwargs))
         return self.fun(*args, **kwargs)
 
@@ -98,7 +98,7 @@ def _copied(x: Any) -> Any:
 
 
 def _recording(file: str, name: str) -> Any:
-    """Compile a script in which the function of a name keeps the arguments of its first call."""
+    """Compile a script in which the function `name` keeps the arguments of its first call."""
     module = ast.parse(Path(file).read_text(encoding="utf-8"), file)
     body: list[ast.stmt] = []
     for statement in module.body:

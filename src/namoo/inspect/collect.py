@@ -1,4 +1,4 @@
-"""Measure a function, and add up what its kernels cost by the line of the user's source."""
+"""Measure a function, and add up the cost of its kernels by source line."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Cost:
     Attributes:
         seconds: how long its kernels run. A kernel that several lines share is divided between them
             by operations and memory traffic.
-        flops: about how many operations it is.
-        bytes: how much its kernels read from memory and write to it.
+        flops: the approximate number of operations.
+        bytes: how many bytes its kernels read and write.
     """
 
     seconds: float = 0.0
@@ -43,7 +43,7 @@ class Cost:
 
 @dataclass
 class Equation:
-    """An operation that a line became.
+    """An operation that was traced from a line.
 
     Attributes:
         name: the operation.
@@ -62,15 +62,15 @@ class Equation:
 
 @dataclass
 class Line:
-    """A line of the user's source that became operations.
+    """A line of the user's source that traced operations.
 
     Attributes:
         file, number, function: where it is; an empty file for operations that have no line.
         code: its text.
-        forward, backward: what it costs, apart from the backward pass and in it.
-        equations: the operations that it became.
+        forward, backward: its cost outside of the backward pass, and in it.
+        equations: the operations that were traced from it.
         kernels: the numbers of the kernels that compute them.
-        alive: bytes of its arrays that are in memory when the program needs the most.
+        alive: bytes of its arrays that are in memory when the program's memory use peaks.
     """
 
     file: str
@@ -85,7 +85,7 @@ class Line:
 
     @property
     def total(self) -> Cost:
-        """What it costs in both directions."""
+        """The cost of both directions."""
         return self.forward + self.backward
 
 
@@ -94,14 +94,14 @@ class Kernel:
     """A step of the compiled program.
 
     Attributes:
-        number: its place in the program.
-        name: its function in the machine code, "" where it has none of its own.
-        kind: what it is, in a word.
+        number: its position in the program.
+        name: its function in the machine code, or "" if it has none.
+        kind: one word for what it does.
         space: the sizes of its loops.
-        seconds: how long all its runs took in a call.
-        runs: how often it ran in a call: more than once in the body of a loop.
+        seconds: the total time of its runs in one call.
+        runs: how often it ran in one call: more than once in the body of a loop.
         flops, bytes: operations and memory traffic of all runs.
-        lines: the lines that it computes, as pairs of a file and a number.
+        lines: the source lines that it computes, as pairs of a file and a number.
     """
 
     number: int
@@ -117,7 +117,7 @@ class Kernel:
 
 @dataclass
 class Collected:
-    """All that was found out about a function for some arguments."""
+    """Everything that was measured of a function for some arguments."""
 
     name: str
     lines: list[Line]
@@ -180,28 +180,28 @@ def collect(fun: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Collected:
 
 
 def _require_plain(jitted: Jitted, program: Any, leaves: Sequence[Any]) -> None:
-    """Refuse programs that do not run as native code on the host's CPU."""
+    """Raise an error for programs that do not run as native code on the host's CPU."""
     if program.refs is not None:
         raise TypeError(
-            f"namoo.inspect: {jitted._name} takes or closes over mutable references, whose "
+            f"namoo.inspect: {jitted._name} takes or closes over mutable references, and such "
             "programs cannot be inspected. Pass the values, ref[...], and return new ones."
         )
     arrays = [x for x in leaves if is_array(x)]
     if jitted._is_placed(program, program.used(arrays)):
         raise TypeError(
-            f"namoo.inspect: {jitted._name} runs on devices of its own. inspect measures native "
-            "code on the host: call it with arrays that are on no device, such as numpy.asarray(x)."
+            f"namoo.inspect: {jitted._name} runs on other devices. inspect measures native code on "
+            "the host: call it with arrays that are not placed, such as numpy.asarray(x)."
         )
 
 
 def _measure(
     timed: Any, program: ClosedJaxpr, values: list[np.ndarray]
 ) -> tuple[list[Any], tuple[float, float], int]:
-    """Run a program without timers and with them, by turns.
+    """Run a program alternately without and with timers.
 
     Returns:
-        The steps of the fastest run: the one that other processes disturbed the least. Its wall
-        time without timers and with them, and the number of runs.
+        The steps of the fastest timed run, which other processes disturbed the least; the best wall
+        time without timers; the wall time of that timed run; and the number of runs.
     """
     from namoo.engines.native.engine import native
 
@@ -220,7 +220,7 @@ def _measure(
 
 
 def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """Yield all equations, those of inner programs after the one that holds them."""
+    """Yield all equations; those of an inner program follow the equation that holds it."""
     for eqn in jaxpr.eqns:
         inner = list(subjaxprs(eqn.params))
         if not (inner and eqn.primitive.name == "jit"):

@@ -1,4 +1,4 @@
-"""A report as HTML: a page of its own, or a piece of a notebook."""
+"""A report as HTML: a complete page, or a fragment for a notebook."""
 
 from __future__ import annotations
 
@@ -60,9 +60,8 @@ def _body(report: Inspection) -> str:
     rows += [_row("", "(no line)", line, most) for line in report.lines if not line.file]
     legend = (
         "<p class='quiet'><span class='bar one' style='width:9px'></span> forward "
-        "<span class='bar two' style='width:9px'></span> backward. Memory is that of the arrays "
-        "of a line that are alive when the program needs the most. Click on a line to see the "
-        "operations that it became.</p>"
+        "<span class='bar two' style='width:9px'></span> backward. Memory counts the arrays of a "
+        "line that are alive when memory use peaks. Click on a line to see its operations.</p>"
     )
     return (
         f"<p>{escape(headline(report))}.</p>{legend}<div class='scroll'><table><thead>{_HEAD}"

@@ -15,22 +15,23 @@ from namoo.transforms.arguments import require_callable
 def inspect(fun: Callable, *args: Any, **kwargs: Any) -> Inspection:
     """Show what each line of a function costs: operations, memory and measured time.
 
-    The function is traced and compiled for the arguments, and run for about half a second
-    with a timer around each kernel. The native engine is used, whatever `namoo.config.engine` is.
+    The function is traced and compiled for the arguments, and run for about half a second with a
+    timer around each kernel. It always uses the native engine, regardless of
+    `namoo.config.engine`.
 
     Args:
         fun: a function of trees of arrays, under `jit` or not. To see forward and backward passes,
             inspect `namoo.grad(loss)` or a whole training step.
-        *args: arguments. Where one is a `ShapeDtypeStruct`, nothing is run, and times are zero.
-        **kwargs: likewise.
+        *args: its arguments. If one is a `ShapeDtypeStruct`, nothing is run, and times are zero.
+        **kwargs: its keyword arguments, likewise.
 
     Returns:
         A report. `print(report)` shows it in a terminal; a notebook shows it as a table;
         `report.save("report.html")` writes a page that needs no network; `report.lines` and
-        `report.kernels` are the numbers, `report.as_dict()` all of them.
+        `report.kernels` have the numbers, and `report.as_dict()` returns all of them.
 
     Raises:
-        TypeError: the program runs on other devices, or uses mutable references.
+        TypeError: the program runs on other devices or uses mutable references.
 
     Example:
         >>> import namoo, namoo.numpy as jnp
@@ -47,14 +48,14 @@ def inspect(fun: Callable, *args: Any, **kwargs: Any) -> Inspection:
 
 
 class Inspection:
-    """What each line of a function costs, for arguments of some types.
+    """What each line of a function costs, for arguments of given types.
 
     Attributes:
         name: the name of the function.
-        lines: the lines that became operations, by file and number.
+        lines: the lines that traced operations, by file and number.
         kernels: the steps of the compiled program, in order.
         wall: seconds of a call without timers, the fastest of `rounds`; None if nothing was run.
-        timed_wall: seconds of the call in which the lines were measured, from its start to its end.
+        timed_wall: wall time in seconds of the call in which the lines were measured.
         rounds: how often it was measured.
         threads: how many threads the program may use.
         memory: the bytes that a call needs, as `Compiled.memory_analysis` returns them.
@@ -78,9 +79,9 @@ class Inspection:
 
     @property
     def covered(self) -> float | None:
-        """The part of the measured call that the lines are; None if nothing was run.
+        """The share of the measured call that the lines take; None if nothing was run.
 
-        The rest is the call itself: arguments are unwrapped, results and memory are allocated.
+        The rest is the overhead of the call: unwrapping arguments, allocating results and memory.
         """
         return self.seconds / self.timed_wall if self.timed_wall else None
 

@@ -19,7 +19,7 @@ _LONGEST = 60
 def listings(report: Inspection) -> Iterator[tuple[str, list[tuple[int, str, Line | None] | None]]]:
     """Yield for each file the lines to show: number, text, and the line of the report if it is one.
 
-    Functions are shown whole unless they are long; None is where lines are left out.
+    Functions are shown whole unless they are long; None marks lines that are left out.
     """
     by_file: dict[str, dict[int, Line]] = {}
     for line in report.lines:
@@ -51,7 +51,8 @@ def _around(source: Source) -> set[int]:
 
 
 def equations(line: Line) -> Iterator[tuple[bool, str]]:
-    """Yield the operations of a line with their types, equal ones once, and whether backward."""
+    """Yield the distinct operations of a line: whether each is of the backward pass, and its text
+    with types."""
     counts: dict[tuple[bool, str], int] = {}
     for eqn in line.equations:
         key = eqn.backward, f"{eqn.name} {', '.join(eqn.results)}".strip()

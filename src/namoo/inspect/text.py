@@ -41,11 +41,11 @@ def text(report: Inspection) -> str:
 
 
 def headline(report: Inspection) -> str:
-    """What a call costs in all."""
+    """The total cost of a call, in one sentence."""
     peak = units.size(report.memory.peak_memory_in_bytes) or "0 B"
     start = f"{report.name}: {len(report.kernels)} kernels, {peak} of memory"
     if report.wall is None or report.covered is None:
-        return f"{start}; not run, since an argument is a type"
+        return f"{start}; not run, because an argument is a ShapeDtypeStruct"
     several = "s" * (report.threads != 1)
     return (
         f"{start}, {units.seconds(report.wall)} a call (fastest of {report.rounds}, "

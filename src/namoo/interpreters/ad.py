@@ -1,4 +1,4 @@
-"""Rules of differentiation: forward for tangents, and transposes of linear operations.
+"""Differentiation rules: JVPs, and transposes of linear operations.
 
 A rule in `primitive_jvps` is a function of `(primals, tangents, **params)` that returns the result
 and its tangent; tangents may be `Zero`. A rule in `primitive_transposes` is a function of
@@ -107,8 +107,8 @@ def defjvp(primitive: Any, *jvprules: Rule | None) -> None:
 
     Args:
         primitive: an operation with one result.
-        *jvprules: for each operand a function of `(tangent, *primals, **params)` that returns what
-            it adds to the result's tangent; None where that is zero.
+        *jvprules: for each operand, a function of `(tangent, *primals, **params)` that returns its
+            contribution to the result's tangent; None if that is zero.
 
     Example:
         >>> import namoo

@@ -1,4 +1,4 @@
-"""Rules of batching: a primitive with one more axis.
+"""Batching rules: how a primitive handles one more axis.
 
 A rule in `primitive_batchers` is a function of `(operands, dims, **params)`, where a dim is the
 index of the mapped axis in an operand, or None; it returns the result and the index of its axis.
@@ -148,7 +148,7 @@ def defreducer(prim: Any, ident: Any = None) -> None:
 
     Args:
         prim: the operation.
-        ident: JAX's parameter, which nothing here depends on.
+        ident: accepted for compatibility with JAX, and ignored.
 
     Example:
         >>> import namoo

@@ -23,7 +23,7 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Rule:
 
     Args:
         fun: a function of arrays, and of the operation's parameters by name.
-        multiple_results: whether it returns a list.
+        multiple_results: whether `fun` returns a list.
 
     Example:
         >>> lower_fun(lambda x: x + 1, multiple_results=False)(None, 2)
@@ -50,11 +50,11 @@ def register_lowering(
         prim: a user-defined primitive.
         rule: what `lower_fun` returns, or a function of `(ctx, *arrays, **params)` that calls that.
         platform: "cpu", "gpu" or "tpu"; None for all platforms without their own rule.
-        inline: JAX's parameter: engines decide what they inline.
-        cacheable: JAX's parameter: rules are asked once for each program.
+        inline: accepted for compatibility with JAX; engines decide what they inline.
+        cacheable: accepted for compatibility with JAX; a rule is called once for each program.
 
     Raises:
-        TypeError: the operation is one of namoo's own, or the rule is not a function.
+        TypeError: the primitive is built in, or the rule is not a function.
 
     Example:
         >>> import namoo
@@ -87,19 +87,19 @@ def emit_python_callback(
     partitioned: bool = False,
     sharding: Any = None,
 ) -> tuple[list[Any], Any, Any]:
-    """Call a Python function when the program runs, in a lowering rule.
+    """Within a lowering rule, call a Python function when the program runs.
 
     Args:
-        ctx, operand_avals, returns_token, partitioned, sharding: JAX's parameters; the operands
-            know their types.
-        callback: the function of NumPy arrays; it returns a list.
-        token: what orders calls; it is handed back.
+        ctx, operand_avals, returns_token, partitioned, sharding: accepted for compatibility with
+            JAX; the operands have types.
+        callback: a function of NumPy arrays that returns a list.
+        token: orders calls in JAX; it is returned unchanged.
         operands: the arrays.
         result_avals: the types of the results.
-        has_side_effect: whether the call must not be left out.
+        has_side_effect: whether the call must not be removed.
 
     Returns:
-        the results, the token, and what JAX needs to keep the function alive, here None.
+        The results, the token, and None, where JAX returns an object that keeps `callback` alive.
 
     Example:
         >>> aval = ShapedArray((), "float32")

@@ -29,11 +29,11 @@ JaxprTracer = StageTracer
 Val = Any
 
 custom_partial_eval_rules: dict[Any, Callable[..., Any]] = {}
-"""A table for JAX's rules; namoo needs none, because it splits programs without rules."""
+"""Accepts JAX's rules; namoo does not use them, because it can split any program without rules."""
 partial_eval_jaxpr_custom_rules: dict[Any, Callable[..., Any]] = {}
 """Like `custom_partial_eval_rules`, for programs."""
 dce_rules: dict[Any, Callable[..., Any]] = {}
-"""A table for JAX's rules; primitives that hold programs narrow themselves."""
+"""Accepts JAX's rules; namoo's primitives that hold programs remove dead code themselves."""
 
 
 class PartialVal(tuple[ShapedArray | None, Any]):
@@ -72,17 +72,17 @@ class PartialVal(tuple[ShapedArray | None, Any]):
 def trace_to_jaxpr_nounits(
     fun: lu.WrappedFun, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
-    """Run a function of values of which some are unknown, and stage what depends on them.
+    """Run a function some of whose arguments are unknown, and stage what depends on those.
 
     Args:
         fun: a function of flat arguments that returns a list.
         pvals: its arguments.
-        instantiate: whether results are made part of the program though they are known; one answer
-            for all of them or one for each.
+        instantiate: whether known results are staged as well; one boolean for all of them, or one
+            for each.
 
     Returns:
-        The program of what depends on unknown arguments, whose inputs are the constants and then
-        the unknown arguments; the results; and the constants.
+        The staged program, whose inputs are the constants and then the unknown arguments; the
+        results; and the constants.
     """
     trace = TangentTrace(context.trace)
     try:
@@ -123,15 +123,15 @@ def trace_to_jaxpr_dynamic(
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """Return the program of some results, without the equations and inputs they do not need.
+    """Dead code elimination: remove the equations and inputs that the used outputs do not need.
 
     Args:
         jaxpr: a program.
-        used_outputs: which results are needed.
-        instantiate: which inputs stay though nothing needs them.
+        used_outputs: which outputs are needed.
+        instantiate: which inputs to keep even if they are not needed.
 
     Returns:
-        The program, and which inputs it has.
+        The program, and for each input whether it was kept.
 
     Example:
         >>> import namoo

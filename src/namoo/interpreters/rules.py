@@ -18,8 +18,8 @@ class Rules(MutableMapping[Any, Callable[..., Any]]):
     Args:
         kind: the name of the method of `core.primitive.Primitive`.
 
-    Operations of namoo itself are in it with their own rules, which may be replaced.  Iteration
-    goes over those of `namoo.extend.core.primitives` and those that were given a rule here.
+    Built-in primitives appear with their own rules, which can be replaced. Iteration visits the
+    primitives of `namoo.extend.core.primitives` and those that were given a rule here.
     """
 
     def __init__(self, kind: str):
@@ -44,7 +44,7 @@ class Rules(MutableMapping[Any, Callable[..., Any]]):
             raise TypeError(f"'{prim}' holds a program: its {self.kind} rule cannot be replaced.")
         else:
             setattr(prim, self.kind, rule)
-            trace_cache.programs.clear()  # programs that were made by the rule before
+            trace_cache.programs.clear()  # they were traced with the previous rule
         self.given.add(prim)
 
     def __delitem__(self, prim: Any) -> None:
@@ -78,7 +78,7 @@ class Rules(MutableMapping[Any, Callable[..., Any]]):
         return prim.higher_order or self.kind == "batch" and prim.takes_axis
 
     def _has(self, prim: Any) -> bool:
-        """Return whether one of namoo's own operations has the rule, with JAX's signature."""
+        """Return whether a built-in primitive has the rule, with JAX's signature."""
         if self._is_special(prim):
             return False
         if self.kind in vars(prim) or self.kind == "jvp" and prim.linear:

@@ -1,4 +1,4 @@
-"""Values of other classes as arrays, and calls of single operations."""
+"""Conversion of Python values to arrays, and calls of single primitives."""
 
 from __future__ import annotations
 
