@@ -327,7 +327,7 @@ def test_a_trace_that_was_forgotten_stops_growing(tmp_path, monkeypatch, caplog)
                 helper(1)
     assert len(events(tmp_path)) <= 2 * 20 + 5
     assert names(tmp_path).count("label") == 20
-    told = [r.getMessage() for r in caplog.records if "takes no more" in r.getMessage()]
+    told = [r.getMessage() for r in caplog.records if "records no more" in r.getMessage()]
     assert len(told) == 2 and all("20" in message for message in told)
     with gzip.open(files(tmp_path)[0], "rt") as text:
         labels = [e["args"]["labels"] for e in json.load(text)["traceEvents"] if "labels" in str(e)]

@@ -15,7 +15,7 @@ class TraceAnnotation:
 
     Args:
         name: the name of the span.
-        **kwargs: what is shown with it, as text.
+        **kwargs: values to show with the span, as text.
 
     Example:
         >>> with TraceAnnotation("load", epoch=3):
@@ -73,7 +73,7 @@ class StepTraceAnnotation(TraceAnnotation):
 
     Args:
         name: the name of the span.
-        **kwargs: what is shown with it, as text; `step_num` is the number of the step.
+        **kwargs: values to show with the span, as text; `step_num` is the number of the step.
 
     Example:
         >>> for step in range(2):
@@ -94,7 +94,7 @@ def annotate_function(func: Callable, name: str | None = None, **decorator_kwarg
     Args:
         func: the function.
         name: the name of the span, instead of the function's.
-        **decorator_kwargs: what is shown with it, as text.
+        **decorator_kwargs: values to show with the span, as text.
 
     Example:
         >>> @annotate_function

@@ -21,10 +21,10 @@ _DEFAULTS: dict[str, Any] = {
 class ProfileOptions:
     """What a trace records, and where it is written.
 
-    - `host_tracer_level`: 0 for no spans, 1 for annotations only, 2 (the default) for calls of
-      functions under `jit`, tracing and compiling, too.
-    - `python_tracer_level`: 0 for a trace without Python's functions, which is smaller and slows
-      the program down less; 1 is the default.
+    - `host_tracer_level`: 0 for no spans, 1 for annotations only, 2 (the default) also for calls
+      of functions under `jit`, tracing and compiling.
+    - `python_tracer_level`: 1 (the default) records calls of Python functions; 0 does not, which
+      makes the trace smaller and slows the program down less.
     - `session_id`: the name of the trace's folder, instead of the time.
 
     The other options control JAX's accelerators and server, and have no effect here.
@@ -51,6 +51,6 @@ class ProfileOptions:
     def __setattr__(self, name: str, value: Any) -> None:
         kind = type(_DEFAULTS.get(name, value))
         if not isinstance(value, kind) or (kind is int and value < 0):
-            wanted = "an int that is not negative" if kind is int else f"a {kind.__name__}"
+            wanted = "a non-negative int" if kind is int else f"a {kind.__name__}"
             raise TypeError(f"ProfileOptions.{name} must be {wanted}, got {value!r}.")
         super().__setattr__(name, value)

@@ -32,7 +32,7 @@ class Session:
 
     limit = 1_000_000
     """The maximum number of spans, and of calls of Python functions, so that a trace that is never
-    stopped does not use up all memory. It is about a hundred megabytes each."""
+    stopped does not use up all memory. Either takes about a hundred megabytes."""
 
     def __init__(self, host_level: int, python_level: int):
         self.level = host_level
@@ -44,7 +44,7 @@ class Session:
         self.start = now()
         self._own = threading.local()
         self._timed: dict[Any, Any] = {}
-        """Native programs, and the same with timers."""
+        """Native programs, each with its version that has timers."""
         # For each thread, the functions that were called and have not returned.
         self._listeners: dict[Any, tuple[int, list[tuple[CodeType | None, int]]]] = {}
         self._listens = bool(python_level) and self._listen()
@@ -60,26 +60,26 @@ class Session:
             return number
 
     def add(self, name: str, start: int, args: dict[str, str] | None = None) -> None:
-        """Record what started at `start` and ends now, unless the trace has ended."""
+        """Record a span from `start` until now, unless the trace has ended."""
         self.add_between(name, start, now(), args)
 
     def add_between(
         self, name: str, start: int, end: int, args: dict[str, str] | None = None
     ) -> None:
-        """Record what started and ended at known times, unless the trace has ended."""
+        """Record a span with a given start and end, unless the trace has ended."""
         if self.over:
             return
         if len(self.spans) < self.limit:
             self.spans.append((self.thread(), start, end, name, args))
         else:
-            self._tell("spans")
+            self._warn_full("spans")
 
     @contextmanager
     def span(self, what: str, name: str) -> Iterator[None]:
-        """Context manager: record what the library does for a function."""
+        """Context manager: record work of the library, such as tracing or compiling a function."""
         start = now()
         listener = sys.getprofile()
-        # The hundreds of thousands of calls in a compiler say nothing about the user's program.
+        # The compiler makes hundreds of thousands of calls, which do not concern the user.
         pauses = what == "compile" and listener in self._listeners
         if pauses:
             sys.setprofile(None)
@@ -121,32 +121,32 @@ class Session:
         for thread, start, end, what, args in itertools.chain(self.spans, self.functions):
             yield thread, start - self.start, end - self.start, name(what), args
 
-    def _tell(self, what: str) -> None:
+    def _warn_full(self, what: str) -> None:
         if what not in self.full:
             self.full.append(what)
             logging.getLogger("namoo").warning(
-                "namoo.profiler: the trace has %d %s, and takes no more of them. Call stop_trace() "
-                "sooner%s.",
+                "namoo.profiler: the trace has reached its limit of %d %s and records no more of "
+                "them. Call stop_trace() sooner%s.",
                 self.limit,
                 what,
                 ", or set ProfileOptions.python_tracer_level = 0" if what != "spans" else "",
             )
 
     def _listen(self) -> bool:
-        """Listen to Python's function calls, unless another profiler does."""
+        """Register with `sys.setprofile` unless another profiler has; return whether it did."""
         if sys.getprofile() is not None or threading.getprofile() is not None:
             warnings.warn(
-                "namoo.profiler: another profiler listens already (sys.setprofile), so the "
-                "trace has no Python functions. Set ProfileOptions.python_tracer_level = 0 if it "
-                "need not have them.",
+                "namoo.profiler: another profiler is already active (sys.setprofile), so the "
+                "trace has no Python functions. Set ProfileOptions.python_tracer_level = 0 if you "
+                "do not need them.",
                 stacklevel=4,
             )
             return False
 
         def first(frame: FrameType, event: str, arg: Any) -> None:
-            hear = self._listener()
-            sys.setprofile(hear)
-            hear(frame, event, arg)
+            record = self._listener()
+            sys.setprofile(record)
+            record(frame, event, arg)
 
         if sys.version_info >= (3, 12):
             threading.setprofile_all_threads(first)
@@ -161,11 +161,11 @@ class Session:
         # The code of functions that were called and have not returned, None for C functions.
         stack: list[tuple[CodeType | None, int]] = []
 
-        def hear(frame: FrameType, event: str, arg: Any) -> None:
+        def record(frame: FrameType, event: str, arg: Any) -> None:
             if self.over or len(done) >= limit:
                 sys.setprofile(None)
                 if not self.over:
-                    self._tell("calls of Python functions")
+                    self._warn_full("calls of Python functions")
                 return
             if frame.f_code.co_filename in _OWN:
                 return
@@ -177,19 +177,19 @@ class Session:
                 return
             end = now()
             code = frame.f_code if event == "return" else None
-            # Nearly always the last one. Others remain if the listener was paused, so that it
-            # missed a return or a call.
-            place = len(stack) - 1
-            while place >= 0 and stack[place][0] is not code:
-                place -= 1
-            if place >= 0:
-                start = stack[place][1]
-                del stack[place:]
-                # Keeping the function itself would keep the object it is a method of alive.
-                done.append((thread, start, end, code or _of_c(arg), None))
+            # Nearly always the last entry; others remain if the listener was paused and missed a
+            # return.
+            depth = len(stack) - 1
+            while depth >= 0 and stack[depth][0] is not code:
+                depth -= 1
+            if depth >= 0:
+                start = stack[depth][1]
+                del stack[depth:]
+                # A bound method would keep its object alive, so only the name is stored.
+                done.append((thread, start, end, code or _c_function_name(arg), None))
 
-        self._listeners[hear] = thread, stack
-        return hear
+        self._listeners[record] = thread, stack
+        return record
 
 
 def _name(what: str | CodeType) -> str:
@@ -198,6 +198,6 @@ def _name(what: str | CodeType) -> str:
     return f"${os.path.basename(what.co_filename)}:{what.co_firstlineno} {what.co_name}"
 
 
-def _of_c(function: Any) -> str:
+def _c_function_name(function: Any) -> str:
     module, name = getattr(function, "__module__", None), function.__qualname__
     return f"${module} {name}" if module else f"${name}"

@@ -46,26 +46,26 @@ def start_trace(
 ) -> None:
     """Start recording what the program does and when, until `stop_trace`.
 
-    A trace contains the calls of functions under `jit`, how long each took to be traced and
-    compiled, the kernels of its native code, each named by the user's line, the spans of
-    `TraceAnnotation` and the like, and Python's functions. Before Python 3.12, the functions of
-    threads that already run are missing. It stops growing at a million spans and at a million calls
-    of Python functions.
+    A trace contains calls of functions under `jit`, the time it took to trace and compile each of
+    them, the kernels of their native code (named by the user's source line), the spans of
+    `TraceAnnotation` and its relatives, and calls of Python functions. Before Python 3.12, Python
+    functions are only recorded in the current thread and in threads started later. A trace holds
+    at most a million spans and a million calls of Python functions.
 
-    While a trace runs, native programs have a timer for each kernel: they are compiled once more,
-    at their first call. Runs of a kernel in several iterations of a loop are one event.
+    While a trace is running, native programs have a timer for each kernel, so each program is
+    compiled once more at its first call. All runs of a kernel in a loop are one event.
 
     Args:
-        log_dir: where `stop_trace` makes a folder `plugins/profile/<time>`. In it are
+        log_dir: the directory in which `stop_trace` creates `plugins/profile/<time>`. It contains
             `<host>.trace.json.gz`, which https://ui.perfetto.dev and chrome://tracing open, and
             `<host>.xplane.pb`, for TensorBoard.
         create_perfetto_link: have `stop_trace` print a link that shows the trace in a browser, and
-            wait until it was opened.
-        create_perfetto_trace: also write a `perfetto_trace.json.gz`.
-        profiler_options: what the trace has.
+            wait until it has been opened.
+        create_perfetto_trace: also write `perfetto_trace.json.gz`.
+        profiler_options: what to record.
 
     Raises:
-        RuntimeError: a trace runs already.
+        RuntimeError: a trace is already running.
 
     Example:
         >>> import tempfile
@@ -98,7 +98,7 @@ def start_trace(
             # Only while a trace runs, so that calls need not check whether one does.
             for kind in (Jitted, Compiled):
                 _replaced[kind] = vars(kind).get("__call__")
-            # The C++ part would call the program itself, without events for its kernels.
+            # The C++ fast path calls programs directly, which records no kernels.
             Jitted.__call__ = _recorded(_general, attrgetter("_name"))
             Compiled.__call__ = _recorded(Compiled.__call__, attrgetter("_traced.fun_name"))
 
@@ -107,7 +107,7 @@ def stop_trace() -> None:
     """Stop the running trace, and write it to the `log_dir` of `start_trace`.
 
     Raises:
-        RuntimeError: no trace runs.
+        RuntimeError: no trace is running.
     """
     with _lock:
         session, finish = instrument.session, _finish
@@ -176,7 +176,7 @@ def _recorded(call: Callable, name: Callable[[Any], str]) -> Callable:
     return recorded
 
 
-def _forget() -> None:
+def _drop_after_fork() -> None:
     """Drop the parent's trace in a forked process."""
     global _lock
     _lock = threading.Lock()
@@ -185,7 +185,7 @@ def _forget() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_drop_after_fork)
 
 
 def _export(runs: Path, name: str, perfetto: bool, link: bool, session: Session) -> None:
@@ -194,14 +194,14 @@ def _export(runs: Path, name: str, perfetto: bool, link: bool, session: Session)
         host += f"_{process_index()}"
     file = _file(runs, name, f"{host}.trace.json.gz")
     file.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(file, lambda target: _dump(target, session))
+    replace_file(file, lambda target: _write_chrome_trace(target, session))
     planes = xplane.space(session.threads, session.collected())
     replace_file(file.parent / f"{host}.xplane.pb", lambda target: target.write(planes))
     if perfetto:
-        twin = file.parent / "perfetto_trace.json.gz"
-        replace_file(twin, lambda target: target.write(file.read_bytes()))
+        copy = file.parent / "perfetto_trace.json.gz"
+        replace_file(copy, lambda target: target.write(file.read_bytes()))
         if link:
-            _offer(twin)
+            _serve_once(copy)
 
 
 def _file(runs: Path, name: str, file: str) -> Path:
@@ -213,7 +213,7 @@ def _file(runs: Path, name: str, file: str) -> Path:
     return next(runs / n / file for n in names if not (runs / n / file).exists())
 
 
-def _dump(target: BinaryIO, session: Session) -> None:
+def _write_chrome_trace(target: BinaryIO, session: Session) -> None:
     """Write a trace in Chrome's format."""
     with gzip.open(target, "wt", compresslevel=6, encoding="utf-8") as file:
         file.write('{"displayTimeUnit":"ns","traceEvents":[\n')
@@ -235,9 +235,9 @@ def _events(session: Session) -> Iterator[str]:
     yield label("process_name", name="/host:CPU")
     for what in session.full:
         yield label("process_labels", labels=f"only the first {session.limit} {what}")
-    for place, (tid, name) in enumerate(list(session.threads.items()), 1):
+    for number, (tid, name) in enumerate(list(session.threads.items()), 1):
         yield label("thread_name", tid, name=name)
-        yield label("thread_sort_index", tid, sort_index=place)
+        yield label("thread_sort_index", tid, sort_index=number)
     for tid, start, end, name, args in session.collected():
         shown = {key: text for key, text in args.items() if key != "_r"} if args else {}
         more = f',"args":{json.dumps(shown)}' if shown else ""
@@ -247,7 +247,7 @@ def _events(session: Session) -> Iterator[str]:
         )
 
 
-def _offer(file: Path) -> None:
+def _serve_once(file: Path) -> None:
     """Print a link to Perfetto's page, and serve the file to it once."""
 
     class Handler(http.server.BaseHTTPRequestHandler):

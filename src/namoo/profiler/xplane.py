@@ -19,8 +19,8 @@ def space(
     """Return the bytes of the file.
 
     Args:
-        threads: the numbers of threads, and their names.
-        spans: the thread, start and end in nanoseconds, name, and what is shown with it.
+        threads: the names of threads by number.
+        spans: the thread, start and end in nanoseconds, name, and values to show.
     """
     # Indices into the plane's tables, encoded as the fields that refer to them.
     names: dict[str, bytes] = {}
@@ -40,7 +40,7 @@ def space(
         shown = b"".join(stat(*arg) for arg in args.items()) if args else b""
         return content(4, key(names, name), times, shown)
 
-    # Of spans that start together, the outer one comes first.
+    # If two spans start at the same time, the outer one comes first.
     ordered = sorted(spans, key=lambda span: (span[0], span[1], -span[2]))
     lines = [
         content(3, number(1, thread), content(2, threads[thread].encode()), *starmap(event, own))
