@@ -101,9 +101,9 @@ def header(entry: Entry) -> str:
     lines = [
         f"/* {entry.name}: written by namoo.export.to_c.",
         " *",
-        " * All arrays are contiguous in row-major order. Inputs are not modified. Outputs must not",
-        " * overlap other arguments. The function allocates no memory, keeps no state, returns 0,",
-        f" * and may be called {once}.",
+        " * All arrays are contiguous in row-major order. Inputs are not modified. Outputs must",
+        " * not overlap other arguments. The function allocates no memory, keeps no state,",
+        f" * returns 0, and may be called {once}.",
         " *",
         *about,
         " */",

@@ -409,9 +409,7 @@ def _read_exported(written: dict[str, Any], reader: ProgramReader) -> Exported:
         or type(example) is not tuple
         or [*map(type, example)] != [tuple, dict]
     ):
-        raise ValueError(
-            "the types of the exported program do not match those that its file declares"
-        )
+        raise ValueError("the exported program does not match the types in its file")
     derivative = None
     if written["vjp"] is not None:
         found = _read_exported(written["vjp"], reader)
