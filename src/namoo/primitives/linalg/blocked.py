@@ -1,7 +1,7 @@
 """Factorisations of large matrices in blocks: most of the work is matrix products.
 
-Products and solves are shared by the threads of a compiled program; the results do not depend on
-how many there are. The functions take what factorises and solves the blocks.
+The threads of a compiled program share the products and solves; the results do not depend on the
+number of threads. The functions that factorise and solve a block are arguments.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def cholesky_by_columns(a: Any, cholesky: Function, triangular_solve: Function) 
     n, ndim = shape_of(a)[-1], len(shape_of(a))
     width = -(-n // 128) * 32
     blocks = [(start, min(start + width, n)) for start in range(0, n, width)]
-    # From the diagonal down; those that follow a block are updated by it.
+    # Blocks of columns, from the diagonal down. Each updates those that follow it.
     lower = [rows(columns(a, start, stop), start, n) for start, stop in blocks]
     found = []
     for j, (start, stop) in enumerate(blocks):
@@ -64,7 +64,7 @@ def cholesky_by_columns(a: Any, cholesky: Function, triangular_solve: Function) 
                 lower[k] = sub(lower[k], change)
         found.append(concatenate(pieces, ndim - 2))
     whole = concatenate(found, ndim - 1)
-    # A block without a factor makes all that follow NaN, and with them the last element.
+    # A block that is not positive definite makes all later blocks NaN, and so the last element.
     last = real_part(rows(columns(whole, n - 1, n), n - 1, n))
     good = broadcast_to(eq(last, last), shape_of(whole))
     nan = np.nan + 1j * np.nan if is_complex(a) else np.nan
@@ -72,7 +72,7 @@ def cholesky_by_columns(a: Any, cholesky: Function, triangular_solve: Function) 
 
 
 def in_parts(b: Any, left_side: bool, parts: int) -> Any:
-    """The right sides of one triangular system as a stack."""
+    """Split the right-hand sides of one triangular system into a stack."""
     height, width = shape_of(b)
     if left_side:
         return moveaxis(reshape(b, (height, parts, width // parts)), 1, 0)
@@ -80,7 +80,7 @@ def in_parts(b: Any, left_side: bool, parts: int) -> Any:
 
 
 def joined(x: Any, left_side: bool) -> Any:
-    """The solutions of a stack of right sides as those of one system."""
+    """Join the solutions of a stack of right-hand sides: the inverse of `in_parts`."""
     parts, height, width = shape_of(x)
     if left_side:
         return reshape(moveaxis(x, 0, 1), (height, parts * width))
@@ -88,7 +88,7 @@ def joined(x: Any, left_side: bool) -> Any:
 
 
 def lu_by_halves(a: Any, lu: Function, triangular_solve: Function) -> list[Any]:
-    """The results of LU, from those of the left half of the columns."""
+    """LU by recursion: factorise the left half of the columns, update and factorise the right."""
     m, n = shape_of(a)[-2:]
     axis, h = len(shape_of(a)) - 1, -(-n // 64) * 32
     left, pivots, order = lu(columns(a, 0, h))

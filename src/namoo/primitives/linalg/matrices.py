@@ -1,5 +1,5 @@
-"""Shared by the operations of linear algebra: stacks of matrices, their types, and the small
-algebra that derivative rules are written in.
+"""What the operations of linear algebra share: stacks of matrices, their types, and the matrix
+functions that derivative rules are written with.
 
 An operation works on the last one or two axes of each operand; the axes before them are *batch*
 axes, equal in all operands.
@@ -55,8 +55,8 @@ from namoo.primitives.slicing import slice_in_dim
 class MatrixPrimitive(Primitive):
     """An operation on stacks of matrices and vectors.
 
-    A subclass writes `results`, the types for one matrix, and `compute`, the values with NumPy or
-    SciPy.  `compute` may raise `LinAlgError`: then the results for that matrix are NaN.
+    A subclass defines `results`, the types for one matrix, and `compute`, the values by NumPy or
+    SciPy. If `compute` raises `LinAlgError`, the results for that matrix are NaN.
     """
 
     ranks: tuple[int, ...] = (2,)
@@ -168,7 +168,7 @@ class MatrixPrimitive(Primitive):
         return np.full(aval.shape, value, aval.dtype)
 
     def by_lapack(self, emit: Any, *operands: Any, **params: Any) -> list[Any]:
-        """The native rule for matrices that are not small, of single precision or more."""
+        """The native rule for matrices that are not small, in single or double precision."""
         raise emit.unsupported()
 
     def native(self, emit, *operands, **params):
@@ -193,8 +193,8 @@ class MatrixPrimitive(Primitive):
         return (outs, [0] * len(outs)) if self.multiple_results else (outs, 0)
 
 
-def only(info: Any, *xs: Any) -> list[Any]:
-    """Arrays, with NaN in the matrices for which LAPACK found nothing: its `info` is not zero."""
+def nan_where_failed(info: Any, *xs: Any) -> list[Any]:
+    """Replace the matrices for which LAPACK failed (its `info` is not zero) by NaN."""
     good = eq(info, full_like(info, 0))
 
     def chosen(x):
@@ -206,7 +206,7 @@ def only(info: Any, *xs: Any) -> list[Any]:
 
 
 def in_single(rule: Any) -> Any:
-    """A rule for XLA with narrow floats in single precision, and without empty arrays."""
+    """Wrap a rule for XLA: compute narrow floats in single precision, and skip empty arrays."""
 
     def stablehlo(self, hlo, *operands, **params):
         if all(0 in a.shape for a in hlo.avals):
@@ -223,7 +223,7 @@ def in_single(rule: Any) -> Any:
     "primitives.linalg result types", bound=4096, keyed_by="primitive, operand types, parameters"
 )
 def _result_types(prim: MatrixPrimitive, types: tuple, params: tuple) -> list[ShapedArray]:
-    """The abstract rule, cached: it takes longer than a small matrix."""
+    """The abstract rule, cached: it takes longer than computing with a small matrix."""
     outs: Any = prim.abstract(*(ShapedArray(*t) for t in types), **dict(params))
     return outs if prim.multiple_results else [outs]
 
@@ -238,7 +238,7 @@ def real_dtype(dtype: Any) -> Any:
 
 
 def check_square(name: str, shape: tuple[int, ...]) -> int:
-    """The size of a square matrix, or a ValueError."""
+    """Return the size of a square matrix; raise ValueError if it is not square."""
     if shape[0] != shape[1]:
         raise ValueError(f"The input to {name} must be a square matrix, got shape {shape}.")
     return shape[0]
@@ -259,18 +259,18 @@ def scipy_linalg() -> Any:
 
 @cached("primitives.linalg SciPy is installed", bound=1, keyed_by="nothing", kept=True)
 def has_scipy() -> bool:
-    """Whether SciPy is installed; solving linear systems and determinants do without it."""
+    """Whether SciPy is installed; linear systems and determinants do not need it."""
     return importlib.util.find_spec("scipy") is not None
 
 
 def numpy_lapack(names: Sequence[str], results: str, a: np.ndarray) -> Any:
-    """A function of NumPy's LAPACK on a stack, in the type of the operand; NaN where it fails.
+    """Call a function of NumPy's LAPACK on a stack, in the operand's dtype; NaN where it fails.
 
-    The functions of `np.linalg` compute in double precision.
+    The functions of `np.linalg` would compute in double precision.
 
     Args:
-        names: the names that it has in different versions of NumPy.
-        results: a letter for each result: "t" is of the type of `a`, "r" of its real part.
+        names: the names of the function in different versions of NumPy.
+        results: a letter for each result: "t" has the dtype of `a`, "r" that of its real part.
         a: matrices of shape [..., m, n].
     """
     functions: Any = np.linalg._umath_linalg  # pyright: ignore[reportAttributeAccessIssue]
@@ -285,12 +285,12 @@ _PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 def lapack(name: str, dtype: np.dtype) -> Any:
-    """The LAPACK routine of a name without its type letter: "getrf" of float32 is sgetrf."""
+    """Return a LAPACK routine by its name without the type letter: "getrf" of float32 is sgetrf."""
     return getattr(scipy_linalg().lapack, _PREFIX[dtype.char] + name)
 
 
 def blas(name: str, dtype: np.dtype) -> Any:
-    """The BLAS routine of a name without its type letter."""
+    """Return a BLAS routine by its name without the type letter."""
     return getattr(scipy_linalg().blas, _PREFIX[dtype.char] + name)
 
 
@@ -323,7 +323,7 @@ def matmul(x: Any, *others: Any) -> Any:
 
 
 def symmetrize(name: str, x: Any) -> Any:
-    """(x + xᴴ) / 2, for the function of that name."""
+    """(x + xᴴ) / 2; `name` is the function that error messages mention."""
     shape = shape_of(x)
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise TypeError(f"{name} takes square matrices of shape [..., n, n], got shape {shape}.")
@@ -338,12 +338,12 @@ def _places(x: Any, compare: Any, k: int) -> Any:
 
 
 def tril(x: Any, k: int = 0) -> Any:
-    """Each matrix with zeros above its diagonal number k."""
+    """Each matrix with zeros above its k-th diagonal."""
     return select(_places(x, ge, k), x, zeros(aval_of(x)))
 
 
 def triu(x: Any, k: int = 0) -> Any:
-    """Each matrix with zeros below its diagonal number k."""
+    """Each matrix with zeros below its k-th diagonal."""
     return select(_places(x, le, k), x, zeros(aval_of(x)))
 
 
@@ -359,13 +359,13 @@ def diagonal(x: Any) -> Any:
 
 
 def along_rows(v: Any, rows: int) -> Any:
-    """The matrices all of whose `rows` rows are the vector `v`."""
+    """Repeat the vector `v` as each of `rows` rows."""
     *batch, n = shape_of(v)
     return broadcast_in_dim(v, (*batch, rows, n), (*range(len(batch)), len(batch) + 1))
 
 
 def along_columns(v: Any, columns: int) -> Any:
-    """The matrices all of whose `columns` columns are the vector `v`."""
+    """Repeat the vector `v` as each of `columns` columns."""
     *batch, n = shape_of(v)
     return broadcast_in_dim(v, (*batch, n, columns), range(len(batch) + 1))
 

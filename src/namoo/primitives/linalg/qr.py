@@ -113,7 +113,7 @@ class QR(MatrixPrimitive):
 
 
 def _reflectors(emit: Any, a: Any) -> list[Any]:
-    """R with the reflectors below it, and their factors, by LAPACK."""
+    """R with the reflectors below it, and their factors τ, by LAPACK."""
     m, n = a.shape[-2:]
     (by_columns,) = emit.apply(lambda a: [mT(a)], a)
     packed, taus, _ = emit.lapack(
@@ -128,7 +128,7 @@ def _reflectors(emit: Any, a: Any) -> list[Any]:
 
 
 def _unpacked(packed: Any, taus: Any, full_matrices: bool) -> list[Any]:
-    """Q and R of reflectors as LAPACK keeps them."""
+    """Compute Q and R from reflectors in LAPACK's packed form."""
     m, n = shape_of(packed)[-2:]
     k = m if full_matrices else min(m, n)
     reflectors = columns(packed, 0, min(k, n))
@@ -217,7 +217,7 @@ def qr(
 
 
 class Geqrf(MatrixPrimitive):
-    """QR as LAPACK keeps it: Householder's reflectors below R, and their factors."""
+    """QR in LAPACK's packed form: Householder reflectors below R, and their factors τ."""
 
     name = "geqrf"
     multiple_results = True
@@ -316,7 +316,7 @@ def householder_product(a: Any, taus: Any) -> Any:
         Matrices of the shape of `a` with orthonormal columns.
 
     Raises:
-        ValueError: the shapes do not fit together.
+        ValueError: the shapes do not match.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -328,7 +328,7 @@ def householder_product(a: Any, taus: Any) -> Any:
 
 
 class Ormqr(MatrixPrimitive):
-    """The product of a matrix with Householder's Q, without making Q."""
+    """The product of a matrix with the Q of Householder reflectors, without forming Q."""
 
     name = "ormqr"
     ranks = (2, 1, 2)
@@ -402,7 +402,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
         transpose: use Qᴴ instead of Q.
 
     Raises:
-        ValueError: the shapes do not fit together.
+        ValueError: the shapes do not match.
 
     Example:
         >>> import namoo.numpy as jnp

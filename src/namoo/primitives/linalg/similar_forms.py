@@ -1,4 +1,4 @@
-"""The forms on the way to eigenvalues: Schur's, Hessenberg's and tridiagonal ones."""
+"""Forms of a matrix with the same eigenvalues: Schur, Hessenberg and tridiagonal."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def schur(
 
     Raises:
         TypeError: `x` has fewer than two axes or an integer type.
-        ValueError: the matrices are not square, or there is nothing to sort by.
+        ValueError: the matrices are not square, or `select_callable` is missing.
 
     Example:
         >>> import namoo.numpy as jnp
@@ -100,8 +100,8 @@ def schur(
     """
     if sort_eig_vals and select_callable is None:
         raise ValueError(
-            "schur: sort_eig_vals needs select_callable, a function that tells which eigenvalues "
-            "come first: select_callable=lambda w: w.real < 0."
+            "schur: sort_eig_vals needs select_callable, a function that selects the eigenvalues "
+            "that come first: select_callable=lambda w: w.real < 0."
         )
     return schur_p.bind(
         x,

@@ -40,8 +40,8 @@ from namoo.primitives.linalg.matrices import (
     is_complex,
     matmul,
     mT,
+    nan_where_failed,
     numpy_lapack,
-    only,
     real_dtype,
     real_part,
     rows,
@@ -110,7 +110,7 @@ class Eigh(MatrixPrimitive):
 
         def finish(a, v, w, info):
             triangle = tril(a) if lower else triu(a)
-            v, w = only(_unless_finite(info, triangle), mT(v), w)
+            v, w = nan_where_failed(_unless_finite(info, triangle), mT(v), w)
             return [columns(x, start, stop) for x in (v, w)]
 
         return emit.apply(finish, a, v, w, info)
@@ -145,7 +145,7 @@ def _unless_finite(info: Any, x: Any) -> Any:
 
 
 def finite(hlo: Any, x: Any) -> Any:
-    """Whether each matrix has finite numbers only: LAPACK does not always notice others."""
+    """Whether all elements of each matrix are finite: LAPACK does not always check."""
     parts = hlo.parts(x) if x.dtype.kind == "c" else [x]
     finite = [hlo.op("is_finite", part, result=(x.shape, np.bool_)) for part in parts]
     both = functools.reduce(lambda a, b: hlo.combine("and", a, b), finite)
@@ -197,7 +197,7 @@ def eigh(
         `(v, w)`: eigenvectors in the columns, and eigenvalues in ascending order.
 
     Raises:
-        TypeError: the matrices are not square, and are to be symmetrised.
+        TypeError: the matrices are not square, with `symmetrize_input`.
         ValueError: the matrices are not square, or the subset is out of range.
 
     Example:
@@ -326,8 +326,8 @@ class Eig(MatrixPrimitive):
 def _eigenvector_tangents(w, v, m):
     """The tangent of eigenvectors of length 1 whose largest components are real.
 
-    `m` is V⁻¹ dA V.  V·(F ∘ M) changes each vector up to a multiple of itself; the multiple is
-    what keeps the length and the phase.
+    `m` is V⁻¹ dA V. V·(F ∘ M) is the change of each vector up to a multiple of the vector itself;
+    the multiple is chosen so that length and phase do not change.
     """
     n = shape_of(w)[-1]
     dv = matmul(v, mul(_inverse_gaps(w, identity(m)), m))
@@ -367,11 +367,11 @@ def eig(
         enable_eigvec_derivs: allow derivatives of eigenvectors.  They are right only where all
           eigenvalues differ and no eigenvector has two components of largest magnitude.
         implementation: None or `EigImplementation.LAPACK`.
-        use_magma: the former way to say `implementation`.
+        use_magma: the older form of `implementation`.
 
     Returns:
-        `[w, u, v]` without those not asked for, all complex.  Eigenvectors have length 1, and
-        their largest component is real.  NaN where the iteration fails.
+        `[w, u, v]`, complex, without the eigenvectors that were not requested. Eigenvectors have
+        length 1, and their largest component is real. NaN where the iteration fails.
 
     Raises:
         TypeError: `x` has fewer than two axes or an integer type.
@@ -478,7 +478,7 @@ class SVD(MatrixPrimitive):
         start, stop = _subset(self.name, subset_by_index, k)
 
         def finish(a, s, u, vh, info):
-            s, u, vh = only(_unless_finite(info, a), s, mT(u), mT(vh))
+            s, u, vh = nan_where_failed(_unless_finite(info, a), s, mT(u), mT(vh))
             if subset_by_index is not None:
                 s = columns(s, start, stop)
                 u, vh = (columns(u, start, stop), rows(vh, start, stop)) if compute_uv else (u, vh)
@@ -537,8 +537,8 @@ def _svd_tangents(s, u, vh, da):
     """The tangents of s, U and Vᴴ with orthonormal columns of U and V.
 
     With M = Uᴴ dA V: ds is the real part of its diagonal.  UᴴdU and VᴴdV are anti-Hermitian, and
-    M + Mᴴ determines them off the diagonal.  On the diagonal only their difference is known; it is
-    given to U whole.
+    M + Mᴴ determines them off the diagonal. On the diagonal only their difference is determined;
+    all of it is assigned to U.
     """
     m, n, k = shape_of(u)[-2], shape_of(vh)[-1], shape_of(s)[-1]
     v, uh = adjoint(vh), adjoint(u)
@@ -555,7 +555,7 @@ def _svd_tangents(s, u, vh, da):
     du = matmul(u, add(mul(weights, add(right, adjoint(right))), phase))
     dv = matmul(v, mul(weights, add(left, adjoint(left))))
     inverse = as_type_of(inverse, inner)
-    if m > k:  # what leaves the space of the columns of U
+    if m > k:  # the part outside of the column space of U
         image = matmul(da, v)
         du = add(du, scale_columns(sub(image, matmul(u, matmul(uh, image))), inverse))
     if n > k:
@@ -596,7 +596,7 @@ def svd(
 
     Raises:
         TypeError: `x` has fewer than two axes or an integer type.
-        ValueError: a subset is asked for together with full matrices.
+        ValueError: `subset_by_index` is combined with `full_matrices`.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -27,7 +27,7 @@ from namoo.primitives.linalg.matrices import (
     lapack,
     matmul,
     mT,
-    only,
+    nan_where_failed,
     symmetrize,
     take_rows,
     tril,
@@ -46,7 +46,7 @@ from namoo.primitives.shape import (
 from namoo.primitives.slicing import pad
 
 LARGE = 768
-"""From this side on, a single matrix is factorised in blocks."""
+"""A single matrix of at least this size is factorised in blocks."""
 
 __all__ = [
     "cholesky", "cholesky_p", "lu", "lu_p",
@@ -57,11 +57,11 @@ __all__ = [
 
 
 SMALL = 32
-"""Up to this side, compiled programs compute the matrices of a stack as eager mode does."""
+"""Up to this size, compiled programs compute the matrices of a stack as eager mode does."""
 
 
 def _is_small(batch: Sequence[int], *matrices: np.ndarray) -> bool:
-    """Whether these are stacks of small matrices, which are computed together."""
+    """Whether these are stacks of small matrices, which are computed all at once."""
     return math.prod(batch) > 1 and max(max(x.shape[-2:]) for x in matrices) <= SMALL
 
 
@@ -96,7 +96,7 @@ class TriangularSolve(MatrixPrimitive):
         return [out]
 
     def by_lapack(self, emit, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
-        # BLAS reads matrices as their transposes, so that X is on the other side.
+        # BLAS reads row-major matrices as their transposes, so X is on the other side.
         if conjugate_a and not transpose_a:
             (a,) = emit.apply(lambda a: [conjugate(a)], a)
         letters = [
@@ -107,7 +107,7 @@ class TriangularSolve(MatrixPrimitive):
         ]
         n, many = a.shape[-1], b.shape[-1 if left_side else -2]
         parts = math.gcd(many, 16) if len(a.shape) == 2 and many * n >= LARGE**2 // 4 else 1
-        if parts > 1:  # threads share the right sides
+        if parts > 1:  # threads share the right-hand sides
             (b,) = emit.apply(lambda b: [blocked.in_parts(b, left_side, parts)], b)
         m, k = b.shape[-2:]
         x, _ = emit.lapack(
@@ -174,7 +174,7 @@ class TriangularSolve(MatrixPrimitive):
         (a, b), (da, db) = xs, dims
         if da is not None or db is None:
             return super().batch(xs, dims, **params)
-        # One matrix for all examples: they become columns (or rows) of a single right side.
+        # One matrix for all examples: they become columns (or rows) of one right-hand side.
         place = len(shape_of(b)) - (2 if params["left_side"] else 3)
         joined = moveaxis(b, db, place)
         shape = shape_of(joined)
@@ -286,7 +286,7 @@ class Cholesky(MatrixPrimitive):
             return emit.apply(
                 lambda a: [blocked.cholesky_by_columns(a, self.bind, triangular_solve)], a
             )
-        # The lower triangle is the upper one of the transpose, as which LAPACK reads it.
+        # LAPACK reads the transpose, whose upper triangle is our lower one.
         factor, info = emit.lapack(
             "potrf",
             a,
@@ -295,7 +295,9 @@ class Cholesky(MatrixPrimitive):
             copies={0: 0},
             cost=n**3 // 3,
         )
-        return emit.apply(lambda factor, info: [tril(*only(info, factor))], factor, info)
+        return emit.apply(
+            lambda factor, info: [tril(*nan_where_failed(info, factor))], factor, info
+        )
 
     @in_single
     def stablehlo(self, hlo, a):
@@ -331,7 +333,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
         L; NaN in the lower triangle for matrices that are not positive definite.
 
     Raises:
-        TypeError: the matrices are not square, and are to be symmetrised.
+        TypeError: the matrices are not square, with `symmetrize_input`.
         ValueError: the matrices are not square.
 
     Example:
@@ -345,7 +347,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
 
 
 class LU(MatrixPrimitive):
-    """P A = L U with row exchanges: both factors in one matrix, the exchanges in two forms."""
+    """P A = L U: both factors in one matrix, the row exchanges as pivots and as a permutation."""
 
     name = "lu"
     multiple_results = True
@@ -441,7 +443,7 @@ def _factorise_together(a: np.ndarray) -> list[np.ndarray]:
 
 
 def _pad_matrix(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
-    """Add zeros around each matrix; negative numbers cut."""
+    """Add zeros around each matrix; negative numbers crop."""
     config = [(0, 0, 0)] * (len(shape_of(x)) - 2) + [(*rows, 0), (*columns, 0)]
     return pad(x, full_like(x, 0), config)
 
@@ -574,7 +576,7 @@ class TridiagonalSolve(MatrixPrimitive):
         if not dl.shape == d.shape == du.shape:
             raise TypeError(
                 "tridiagonal_solve requires that all diagonal arguments have the same shape, got "
-                f"{dl.shape}, {d.shape} and {du.shape}: dl[0] and du[-1] are there, but not read."
+                f"{dl.shape}, {d.shape} and {du.shape}: dl[0] and du[-1] are not read."
             )
         if b.shape[:1] != d.shape:
             raise TypeError(
@@ -649,9 +651,9 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
         dl: the diagonal below the main one, [..., n]: `dl[i]` is A[i, i-1]; `dl[0]` is not read.
         d: the main diagonal, [..., n].
         du: the diagonal above, [..., n]: `du[i]` is A[i, i+1]; `du[n-1]` is not read.
-        b: the right side, [..., n, k].
-        perturb_singular: replace pivots that vanish by small ones, for a finite result; otherwise
-          the result of a singular system is NaN.
+        b: the right-hand side, [..., n, k].
+        perturb_singular: replace zero pivots by small numbers, for a finite result; otherwise the
+          result of a singular system is NaN.
 
     Returns:
         X, of the shape and type of `b`.

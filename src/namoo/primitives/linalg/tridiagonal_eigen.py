@@ -36,7 +36,7 @@ class EighTridiagonal(MatrixPrimitive):
         n = d.shape[0]
         if e.shape != (max(n - 1, 0),):
             raise TypeError(
-                f"{self.name} takes a diagonal of n elements and n - 1 beside it, got shapes "
+                f"{self.name} takes n diagonal and n - 1 off-diagonal elements, got shapes "
                 f"{d.shape} and {e.shape}."
             )
         start, stop = self._range(n, subset_by_index)
@@ -85,7 +85,7 @@ class EighTridiagonal(MatrixPrimitive):
 
 
 def _product(v: Any, d: Any, e: Any) -> Any:
-    """T V for matrices V, and T with the diagonal d and e on both sides of it."""
+    """T V, where T has the diagonal d and the off-diagonals e."""
     *_, n, k = shape_of(v)
     out = None if is_zero(d) else mul(along_columns(d, k), v)
     if is_zero(e) or n < 2:
@@ -123,8 +123,8 @@ def eigh_tridiagonal(
         `[w, v]`, or `[w]`; NaN where a matrix is not finite.
 
     Raises:
-        TypeError: lengths that do not fit, or types that are not floating.
-        ValueError: a subset out of range.
+        TypeError: the lengths do not match, or the dtypes are not floating.
+        ValueError: the subset is out of range.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -1,4 +1,4 @@
-"""Symmetric products, and the Cholesky factor of a matrix that changes by one."""
+"""Symmetric products, and rank-one updates of Cholesky factors."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class CholeskyUpdate(MatrixPrimitive):
 
 
 def _rotated(row: Any, w: Any, x: Any, y: Any) -> list[Any]:
-    """A row and w, turned so that the element y of w goes into the element x of the row."""
+    """Apply the Givens rotation to a row and w that eliminates y, an element of w, against x."""
     length = nonzero(sqrt(add(mul(x, x), mul(y, y))))
     c, s = div(x, length), div(y, length)
     return [add(mul(c, row), mul(s, w)), sub(mul(c, w), mul(s, row))]
