@@ -1,7 +1,7 @@
-"""Formulas and loops on arrays in XLA programs, from which `programs` is written.
+"""Formulas and loops on arrays in compiled programs, which `programs` is written with.
 
-Values are computed in double precision and rounded once. A loop runs until no element changes; an
-element stops when it has converged, so that it does not depend on its neighbours.
+Values are computed in double precision and rounded once. A loop runs until no element changes. Each
+element stops when it has converged, so its value does not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -117,11 +117,11 @@ def formula(compute: Callable[..., Number]) -> Callable[..., Any]:
 def repeat(
     hlo: Any, step: Callable[..., Sequence[Number]], fixed: Sequence[Any], state: Sequence[Any]
 ) -> list[Any]:
-    """The state after steps 1, 2, … until no element moves.
+    """Repeat steps 1, 2, … until all elements have converged, and return the state.
 
     Args:
-        step: a function of the number of the step, the fixed values and the state, that returns
-          which elements are not done, and the new state.
+        step: a function of the step's number, the fixed values and the state that returns which
+          elements have not converged, and the new state.
     """
     shape = fixed[0].shape
     start = hlo.constant(0.0), hlo.constant(True, np.bool_, shape)
@@ -144,7 +144,7 @@ def repeat(
 
 
 def corrected(name: str, correct: Callable[..., Number]) -> Callable[..., Any]:
-    """Make a rule from an operation that XLA has, except at some ends of its range."""
+    """Make a rule from an operation of XLA, correcting its results at the limits of its domain."""
     return program(lambda hlo, *xs: formula(correct)(hlo, *xs, hlo.op(name, *xs, result=xs[0])))
 
 

@@ -45,7 +45,8 @@ def scipy() -> Any:
 def in_dtype(compute: Rule, single: bool = True) -> Rule:
     """Evaluate in single or double precision, and round to the operands' type.
 
-    With `single` false, single precision is computed in double: where it would lose digits.
+    With `single` false, single precision is computed in double, for functions that would lose
+    digits.
     """
 
     def evaluate(*xs):

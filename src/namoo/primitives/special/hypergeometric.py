@@ -1,7 +1,7 @@
 """Hypergeometric functions, with derivatives of every order by every argument.
 
-SciPy computes the functions. Their derivatives by x are again hypergeometric; those by the
-parameters are series of their own, which are summed here.
+SciPy computes the functions. Their derivatives with respect to x are again hypergeometric; those
+with respect to the parameters are other series, which are summed here.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _series(
     term = {i: zero + (not any(i)) for i in grid}
     total = dict(term)
     shift = np.zeros_like(x)
-    # Before these steps a factor can still change its sign, and a term be small by chance.
+    # Until then, a factor can still change its sign, and a small term does not mean convergence.
     settled = np.maximum.reduce([np.maximum(-p, 0) for p in (*upper, *lower)])
     moving = np.isfinite(x) & np.all([np.isfinite(p) for p in (*upper, *lower)], 0)
     lost = ~moving

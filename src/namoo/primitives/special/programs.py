@@ -1,4 +1,4 @@
-"""Special functions as programs of their own, for engines that have no SciPy."""
+"""Special functions as programs of elementary operations, for engines without SciPy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ erfc, erf_inv, lgamma, digamma = (
 )
 
 _MANY = 1e8
-"""Series and fraction take about √a steps; above this, the limit of large a is taken."""
+"""Series and fraction take about √a steps; above this, the limit for large a is used."""
 
 
 def _series_step(n, a, x, term, slope, total, derivative):
@@ -70,7 +70,7 @@ def _below(a, x):
 
 
 def _lower_and_upper(hlo: Any, a: Any, x: Any) -> tuple[list[Any], list[Any]]:
-    """S and dS/da where the series is good, and F and dF/da where the fraction is."""
+    """S and dS/da where the series is accurate, and F and dF/da where the fraction is."""
 
     def chosen(here, a0, x0):
         # Elsewhere, values for which the loop ends quickly.
@@ -112,7 +112,7 @@ def _stirling(a):
 
 
 def _weight(a, x):
-    """xᵃ e⁻ˣ / Γ(a+1); for large a by Stirling's series, where the powers would lose digits."""
+    """xᵃ e⁻ˣ / Γ(a+1); by Stirling's series for large a, where the powers would lose digits."""
     large = exp(-(a * _divergence(a, x)) - _stirling(a)) / sqrt(2 * np.pi * a)
     return where(a > 20, large, exp(a * log(x) - x - lgamma(a + 1)))
 

@@ -1,4 +1,4 @@
-"""More special functions under SciPy's names, by the programs that XLA runs, computed at once."""
+"""More special functions under SciPy's names: NumPy runs the programs that are written for XLA."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Special functions under SciPy's names, for machines on which SciPy is not installed.
 
-Python's own `math` has the error functions and gamma. Digamma, zeta, the inverse error function
-and others are written with NumPy. All are computed in double precision, and take longer than
-SciPy's.
+Python's `math` has the error functions and gamma. Digamma, zeta, the inverse error function and
+others are written with NumPy. All compute in double precision and are slower than SciPy's.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def gammaln(x: float) -> float:
 
 @_each
 def gamma(x: float) -> float:
-    """Γ(x), not a number at the poles but 0."""
+    """Γ(x); NaN at its poles, except at 0."""
     try:
         return math.gamma(x)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Zeta and polygamma as programs, for engines that have no SciPy."""
+"""Zeta and polygamma as programs, for engines without SciPy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from namoo.primitives.special.formulas import (
 Operation = Callable[[Any], Any]
 
 _FARTHEST = 1e7
-"""Below minus this number, zeta is not computed: its sum has as many terms."""
+"""Zeta is not computed below minus this number, because its sum would have as many terms."""
 # (2j)! / B₂ⱼ for j = 1, 2, …, the divisors in Euler's and Maclaurin's formula.
 _BERNOULLI = (
     12.0, -720.0, 30240.0, -1209600.0, 47900160.0, -1892437580.3183791606, 74724249600.0,
@@ -72,7 +72,7 @@ zeta = program(_zeta)
 
 
 def polygamma(hlo: Any, m: Any, x: Any, lgamma: Operation, digamma: Operation) -> Any:
-    """The rule of polygamma, (-1)ᵐ⁺¹ m! ζ(m+1, x); the functions are those of the primitives."""
+    """The rule of polygamma, (-1)ᵐ⁺¹ m! ζ(m+1, x), given the primitives lgamma and digamma."""
     log_gamma, psi = as_function(lgamma), as_function(digamma)
 
     def order(m):
