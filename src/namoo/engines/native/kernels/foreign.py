@@ -43,11 +43,11 @@ def foreign(
     orders: Sequence[Sequence[int]],
     aliases: Sequence[tuple[int, int]],
 ) -> list[Node]:
-    """The results of a call.
+    """Emit a call and return its results.
 
     Args:
-        operands: the operands, by whose shapes the function knows them.
-        moved: the same with their axes in the order in memory.
+        operands: the operands, in the shapes that the function expects.
+        moved: the operands with their axes in memory order.
         orders: the order of the axes of each result.
         aliases: pairs of an operand and a result that are one buffer.
     """
@@ -131,7 +131,7 @@ class ForeignStep(Step):
 
 
 def _by_value(value: Any, dtype: np.dtype) -> str:
-    """A number as an argument: C's conventions for narrow integers extend them."""
+    """A number as an argument; C's calling convention extends narrow integers."""
     if dtype.kind == "f":
         bits = int(np.asarray(value, np.float64).view(np.uint64))
         return f"{'double' if dtype.itemsize == 8 else 'float'} 0x{bits:016X}"

@@ -1,8 +1,8 @@
 """Elementwise functions that are written in terms of other operations, with loops in registers.
 
-Such a function is a rule that engines share: it asks an engine to apply functions of arrays to
+Engines share these functions: each is a rule that calls an engine to apply functions of arrays to
 values, and to repeat steps until no element changes. Here an array is one element, or a vector of
-them, and the operations that a function binds are written into the kernel at once.
+them, and the operations that a function binds are emitted into the kernel directly.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from namoo.engines.native.kernels.emitter import Emitter
 
 _COST = 256
-"""About how many operations such a function is."""
+"""The approximate number of operations of such a function."""
 
 
 def formula(emit: Emitter, name: str, rule: Callable[..., Any], *xs: Node) -> Node:
-    """Each element by a rule, from the elements of the operands at the same index."""
+    """Compute each element by a rule from the operands' elements at the same index."""
     (out,) = emit.avals
     if not all(x.elem for x in xs):
         raise emit.unsupported()
@@ -55,7 +55,7 @@ class _Element(Tracer):
 
 
 class _Elements(Trace):
-    """Writes operations on elements into a function; also the engine that a rule asks.
+    """Emits operations on elements into a function; it is also the engine that a rule calls.
 
     Args:
         f: the function.
@@ -70,7 +70,7 @@ class _Elements(Trace):
         self.avals = [ShapedArray((), dtype)]
 
     def run(self, rule: Callable[..., Any], xs: Sequence[Node], values: Sequence[Value]) -> Value:
-        """The result of a rule on values."""
+        """Run a rule on values and return its result."""
         arrays = [
             _Element(self, ShapedArray((), x.dtype), v) for x, v in zip(xs, values, strict=True)
         ]

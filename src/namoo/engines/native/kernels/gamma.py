@@ -1,4 +1,4 @@
-"""Gamma numbers by rejection: each element draws in registers until it is accepted.
+"""Gamma samples by rejection: each element is drawn in registers until one is accepted.
 
 The same sampler as `primitives.random.gamma`; Marsaglia and Tsang (2000), "A simple method for
 generating gamma variables".
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 
 def gamma(emit: Emitter, keys: Node, alpha: Node, name: str, log_space: bool) -> Node:
-    """Numbers, or their logarithms, of given shape parameters; `alpha` has the keys' axes first."""
+    """Draw samples, or their logarithms, for shape parameters `alpha`, whose first axes are those
+    of the keys."""
     if alpha.elem not in ("f32", "f64"):
         raise emit.unsupported()
     random.hash_of(emit, name)
@@ -43,7 +44,7 @@ def gamma(emit: Emitter, keys: Node, alpha: Node, name: str, log_space: bool) ->
 
 
 class _Sampler:
-    """Draws numbers of an element type with keys of a generator."""
+    """Draws samples of one element type with one random generator."""
 
     def __init__(self, f: Function, name: str, elem: str):
         self.f, self.name, self.elem = f, name, elem
@@ -51,7 +52,7 @@ class _Sampler:
         self.dtype = np.dtype(np.float32 if elem == "f32" else np.float64)
 
     def new_key(self, key: Words, high: Value, low: Value) -> Words:
-        """The key number `low` of those that a key is split into."""
+        """The `low`-th of the keys that a key is split into."""
         counter = [*[random.word(0)] * (self.count - 2), high, low]
         return self.function(self.f, key, counter)[: len(key)]
 
@@ -60,7 +61,7 @@ class _Sampler:
         return [self.new_key(key, random.word(0), random.word(i)) for i in range(n)]
 
     def uniform(self, key: Words) -> Number:
-        """A number in [0, 1): random bits are the fraction of one in [1, 2)."""
+        """A uniform number in [0, 1): random bits become the fraction of a number in [1, 2)."""
         f, wide = self.f, self.elem == "f64"
         words = self.function(f, key, [random.word(0)] * self.count)
         bits = random.combined(f, self.name, words, 64 if wide else 32)
@@ -93,8 +94,8 @@ class _Sampler:
         return self._apply("log", d) + self._apply("log", cube) + factor
 
     def _accepted(self, key: Words, d: Number, c: Number) -> Number:
-        """The cube of 1 + c·x for a normal number x that is accepted."""
-        # NaN parameters are not drawn for.
+        """The cube of 1 + c·x for the first normal number x that is accepted."""
+        # For NaN parameters nothing is drawn.
         start = [(d * 0.0 <= math.log(2)).value, d.like(1.0).value, *key]
         with repeat_while_any(self.f, start) as (state, carry):
             active, cube = (Number(self.f, v) for v in state[:2])

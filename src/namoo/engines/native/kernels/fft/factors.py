@@ -23,12 +23,12 @@ def primes(n: int) -> tuple[int, ...]:
 
 
 def is_smooth(n: int) -> bool:
-    """Whether passes over the data transform a length: no prime factor is large."""
+    """Whether a length has only small prime factors, so that passes can transform it."""
     return primes(n)[-1:] <= (tuning.FFT_LARGEST_PRIME,)
 
 
 def smooth_length(n: int) -> int:
-    """The first length from `n` on that is a power of two, or three or five times one."""
+    """The smallest length of at least `n` that is a power of two, or three or five times one."""
     power = 1 << (n - 1).bit_length()
     return min(m for m in (power, power // 8 * 5, power // 4 * 3) if m >= n)
 
@@ -39,8 +39,8 @@ def radices(n: int, lanes: int) -> tuple[int, ...]:
 
     Args:
         n: the length.
-        lanes: the first radix is a power of two up to this many, if there is one. The passes after
-          it work on runs of at least so many contiguous elements.
+        lanes: the first radix is a power of two up to this number, if possible, so that later
+          passes work on runs of at least as many contiguous elements.
     """
     found = primes(n)
     twos, odd = found.count(2), [p for p in found if p > 2]
@@ -67,7 +67,7 @@ def roots(n: int, exponents: np.ndarray) -> np.ndarray:
 
 
 def balanced(n: int) -> tuple[int, int]:
-    """Two factors of a number, the first not less than the second and as near to it as possible."""
+    """Split a number into two factors that are as close as possible, the larger one first."""
     best = 1
     for d in range(1, math.isqrt(n) + 1):
         if n % d == 0:

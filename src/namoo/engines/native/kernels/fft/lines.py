@@ -5,9 +5,10 @@ A pass of radix r takes positions (j, p, q) of sizes r, m, s, transforms the r n
 s·r in place of s. So the result is in order without a permutation, and all reads and writes are
 runs of s contiguous elements.
 
-Between two passes, the data are on the stack, real and imaginary parts apart. Lanes of vectors are
-either neighbouring lines (*wide*), which all passes transform alike, or neighbouring elements of
-one line (*single*); there, the first pass has s = 1, and interleaves what it writes.
+Between passes, the data are on the stack, with separate real and imaginary parts. The lanes of a
+vector are either neighbouring lines (*wide*), which all passes transform in the same way, or
+neighbouring elements of one line (*single*); then the first pass has s = 1 and interleaves its
+results.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from namoo.engines.native.kernels.fft.factors import radices, roots
 from namoo.engines.native.kernels.routine import Routine, here, integer
 
 _PHASES = 16
-"""A phase is the product of one of the first so many, and of one of each so many."""
+"""A phase is the product of two: that of its exponent modulo this number, and that of the rest."""
 
 
 class Layout(NamedTuple):
@@ -55,8 +56,8 @@ class Lines(Routine):
         source, target: where the elements are. The elements, or the lines, are contiguous.
         inverse: whether the sign of the exponent is +.
         scale: a factor of the results.
-        total: 0; or the length of a transform of which this is the first half: results are
-          multiplied with exp(-2πi k·line/total).
+        total: 0; or the length of a transform of which this is the first step: results are then
+          multiplied by exp(-2πi k·line/total).
         closed: whether the first result is written once more, after the last.
     """
 
@@ -79,7 +80,7 @@ class Lines(Routine):
         self.inverse, self.scale, self.total, self.closed = inverse, scale, total, closed
         self.lanes = lanes = tuning.VECTOR_BYTES * 8 // bits_of(self.part)
         rows = source.element == target.element == 1
-        # A line by itself wants runs of whole vectors after the first pass.
+        # A single line needs runs of whole vectors after the first pass.
         self.wide = not rows or (lines > 1 and (n % lanes != 0 or n < 2 * lanes * lanes))
         self.width = min(lanes, 1 << (lines - 1).bit_length()) if self.wide else 1
         self.radices = radices(n, 1 if self.wide else lanes)
@@ -103,7 +104,7 @@ class Lines(Routine):
         )  # fmt: skip
 
     def table(self) -> np.ndarray:
-        """The twiddle factors of all passes, and after them those of `total`."""
+        """The twiddle factors of all passes, followed by those of `total`."""
         pieces = []
         m, s = self.n, 1
         for r in self.radices:
@@ -152,7 +153,7 @@ class Lines(Routine):
         return Value(names[0], "ptr"), Value(names[1], "ptr")
 
     def _in_memory(self, scratch: Value, part: Value) -> list[tuple[Value, Value]]:
-        """The buffers of a part of the work."""
+        """The buffers in scratch memory for one part of the work."""
         f = self.f
         start = f.offset(scratch, f.mul(part, integer(2 * self.buffers * self.size)), self.part)
         out = [f.offset(start, i * self.size, self.part) for i in range(2 * self.buffers)]
@@ -185,7 +186,7 @@ class Lines(Routine):
             self._close(target, group, first)
 
     def _close(self, target: Value, group: Value, first: Value) -> None:
-        """Copy the first result of a line, or of a group that is one long line, to its end."""
+        """Copy the first result of each line (or of a group that is one long line) to its end."""
         f, layout = self.f, self.target
         f.epoch += 1
 
@@ -267,7 +268,7 @@ class Lines(Routine):
 
     @property
     def _vector(self) -> int:
-        """The lanes of wide vectors; a single line is a scalar."""
+        """The number of lanes of wide vectors; 0, a scalar, for a single line."""
         return self.width if self.width > 1 else 0
 
     def _first_pass(self, r: int, m: int, offset: int, read: Load, write: Store) -> None:
@@ -328,7 +329,7 @@ class Lines(Routine):
         return store
 
     def _load_memory(self, line: Value, mask: Any) -> Load:
-        """Elements of the operand; with real and imaginary parts exchanged for the inverse."""
+        """Load from the operand; the inverse exchanges real and imaginary parts."""
         f, stride = self.f, 2 * self.source.element
 
         def load(position: Value, delta: int, lanes: int, within: Any) -> Complex:
@@ -344,7 +345,7 @@ class Lines(Routine):
 
         def store(position: Value, delta: int, value: Complex, within: Any) -> None:
             if phases:
-                value = self._turned(value, f.add(position, integer(delta)), phases)
+                value = self._times_phases(value, f.add(position, integer(delta)), phases)
             if self.scale != 1:
                 factor = constant(self.part, self.scale)
                 value = f.mul(value[0], factor), f.mul(value[1], factor)
@@ -413,7 +414,7 @@ class Lines(Routine):
         return out
 
     def _shift(self) -> int:
-        """How many bits of an exponent the first table of `total` has."""
+        """The number of exponent bits that the first table of `total` covers."""
         return (self.total.bit_length() + 1) // 2
 
     def _phases(self, first: Value, phases: tuple[Value, Value]) -> None:
@@ -454,8 +455,8 @@ class Lines(Routine):
             size += (r - 1) * m * 2 if m > 1 else 0
         return size
 
-    def _turned(self, value: Complex, k: Value, phases: tuple[Value, Value]) -> Complex:
-        """Results number `k` of the lines, times their phases."""
+    def _times_phases(self, value: Complex, k: Value, phases: tuple[Value, Value]) -> Complex:
+        """Multiply the results number `k` of all lines by their phases."""
         f = self.f
         for index in (
             f.and_(k, integer(_PHASES - 1)),

@@ -1,6 +1,6 @@
-"""Discrete Fourier transforms: which steps transform an array, axis by axis.
+"""Discrete Fourier transforms: choose the steps that transform an array, axis by axis.
 
-Whatever is elementwise around the passes is written as such, and becomes a part of the kernels
+Elementwise work around the passes is emitted as ordinary nodes, so it is fused into the kernels
 before and after them: the symmetry of spectra of real numbers, and the factors of the convolution
 that lengths with large prime factors need.
 """
@@ -70,8 +70,8 @@ def _along(emit: Emitter, x: Node, axis: int, inverse: bool) -> Node:
 def _rows(emit: Emitter, x: Node, n: int, inverse: bool, scale: float, out: ShapedArray) -> Node:
     """A transform of contiguous lines of `n` complex numbers.
 
-    The operand, or the result, may be real: pairs of its elements are complex numbers then. The
-    result may have one element more a line, which is the first one again.
+    The operand or the result may be real: then pairs of its elements are complex numbers. The
+    result may have one more element per line, a copy of the first.
     """
     elem = "c128" if out.dtype in (np.complex128, np.float64) else "c64"
     of_result = out.shape[-1] if is_complex(elem_of(out.dtype)) else out.shape[-1] // 2
@@ -83,7 +83,7 @@ def _rows(emit: Emitter, x: Node, n: int, inverse: bool, scale: float, out: Shap
             inverse=inverse, scale=scale, closed=of_result > n,
         )  # fmt: skip
         return _call(emit, step, x, out)
-    # As matrices: columns are transformed, turned by phases, then rows. With i = i₁·columns + i₂
+    # As matrices: transform columns, multiply by phases, transform rows. With i = i₁·columns + i₂
     # and k = k₁ + rows·k₂, exp(-2πi·ik/n) is a product of the factors of a transform along i₁, of
     # one along i₂, and of exp(-2πi·i₂k₁/n).
     matrix = Layout(n, 1, columns)
@@ -102,7 +102,7 @@ def _call(emit: Emitter, step: Lines, x: Node, out: ShapedArray) -> Node:
 
 
 def _by_convolution(emit: Emitter, x: Node, axis: int, inverse: bool, scale: float) -> Node:
-    """Bluestein's way: as 2ik = i² + k² - (k - i)², a transform is a convolution with a chirp."""
+    """Bluestein's method: 2ik = i² + k² - (k - i)², so a transform is a convolution by a chirp."""
     n, shape = x.shape[axis], x.shape
     m = smooth_length(2 * n - 1)
     numbers = np.arange(n, dtype=object if n >= 1 << 31 else np.int64)

@@ -28,11 +28,11 @@ class CholeskyStack(StackRoutine):
         w = self.writer(f, n * n)
         tile, good = Tile(w, self.elem, n, n), Cell(w, w.part)
         with f.loop(begin, end) as unit:
-            self.fetch(w, places[0], unit, tile)
+            self.load_matrices(w, places[0], unit, tile)
             good.set(w.wide(constant(w.part, 1.0)))
             self._factorise(w, tile, good)
             self._finish(w, tile, f.compare("ne", good.get(), constant(w.part, 0.0)))
-            self.give(w, places[1], unit, tile)
+            self.store_matrices(w, places[1], unit, tile)
 
     def _factorise(self, w: StackWriter, a: Tile, good: Cell) -> None:
         f = w.f

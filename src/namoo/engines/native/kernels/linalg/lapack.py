@@ -1,8 +1,8 @@
 """Calls of LAPACK and BLAS on stacks of matrices, in the type of the operands.
 
-LAPACK has matrices by columns: an array of shape [..., n, m] in memory is a stack of m × n
-matrices. Threads share the matrices of a stack, each with its own workspace; a single large matrix
-is shared by LAPACK's own threads.
+LAPACK stores matrices by columns: it reads an array of shape [..., n, m] as a stack of m × n
+matrices. The worker threads share the matrices of a stack, and each has its own workspace. For a
+single large matrix, LAPACK uses its own threads.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ PREFIX = {"f32": "s", "f64": "d", "c64": "c", "c128": "z"}
 
 Argument = tuple[str, int] | str | int | float
 """An argument: a letter, a number, or memory. ("in", i) is the matrix of operand i, ("out", i) that
-of a result, of which LAPACK's `info` is the last. ("work", n), ("real", n) and ("int", n) are
-workspace for n numbers: of the type of the matrices, of its real part, and integers."""
+of result i; the last result is LAPACK's `info`. ("work", n), ("real", n) and ("int", n) are
+workspace for n numbers: of the matrices' type, of its real part, and integers."""
 
 
 class Lapack(Routine):
@@ -47,10 +47,10 @@ class Lapack(Routine):
     Args:
         name: its name, with the letter of the type.
         inputs: the number of operands.
-        arguments: letters, numbers, matrices and workspace; floats are in the type of the matrices.
+        arguments: letters, numbers, matrices and workspace; floats have the type of the matrices.
         batch: the leading axes of all operands and results.
-        copies: operands that the routine overwrites, and the results that these become.
-        cost: about how many operations one call is.
+        copies: for each operand that the routine overwrites, the result that it becomes.
+        cost: the approximate number of operations of one call.
         fixed: operands without the leading axes: all calls read the same matrix.
     """
 
@@ -75,7 +75,7 @@ class Lapack(Routine):
         self.work = self.count * cost
         alone = self.count == 1 and name[1:] not in ("getrf", "potrf", "trsm")
         self.shared = alone and cost >= tuning.LAPACK_SHARED_WORK
-        """Whether threads share the call itself."""
+        """Whether LAPACK's own threads share one call."""
         self.room = sum(map(self._room, arguments))
         self.scratch = self.room * self.units
 
@@ -123,13 +123,13 @@ class Lapack(Routine):
                 self._set_threads(f, 1)
 
     def _set_threads(self, f: Function, count: int) -> None:
-        """Let LAPACK use threads of its own, if that is for this call."""
+        """Set the number of LAPACK's threads, if this call uses them."""
         if self.shared:
             f.declarations[THREADS] = f"declare void @{THREADS}(i32)"
             f.line(f"  call void @{THREADS}(i32 {count})")
 
     def _room(self, argument: Argument) -> int:
-        """Bytes of workspace, in whole lines of the cache."""
+        """Bytes of workspace, rounded up to whole cache lines."""
         if not isinstance(argument, tuple) or argument[0] not in ("work", "real", "int"):
             return 0
         kind, length = argument
@@ -146,7 +146,7 @@ class Lapack(Routine):
         return f.offset(place.pointer, f.mul(i, integer(step)), "i8")
 
     def _constant(self, f: Function, argument: Any) -> Value:
-        """A letter or number in memory, as Fortran wants its arguments."""
+        """Store a letter or number in memory, because Fortran takes arguments by reference."""
         if isinstance(argument, tuple):
             return Value("null", "ptr")
         name = f.fresh()
@@ -176,7 +176,7 @@ def lapack(
     cost: int,
     fixed: Sequence[int] = (),
 ) -> list[Node]:
-    """Results of a LAPACK routine, and its `info`.
+    """Emit calls of a LAPACK routine; return its results and `info`.
 
     Args:
         name: its name, without the letter of the type.
@@ -184,8 +184,8 @@ def lapack(
           axes besides those of the stack.
         result: the shapes for one matrix, and the types.
         arguments: the arguments of the routine.
-        copies: operands that it overwrites, and the results that these become.
-        cost: about how many operations one call is.
+        copies: for each operand that the routine overwrites, the result that it becomes.
+        cost: the approximate number of operations of one call.
         fixed: operands that are one matrix for all calls.
     """
     if not blas_allowed() or find_spec("scipy") is None:

@@ -38,7 +38,7 @@ class LUStack(StackRoutine):
         a = Tile(w, self.elem, m, n)
         pivots, order = Tile(w, "i32", min(m, n), 1), Tile(w, "i32", m, 1)
         with f.loop(begin, end) as unit:
-            self.fetch(w, places[0], unit, a)
+            self.load_matrices(w, places[0], unit, a)
             for i in w.steps(0, m):
                 order.put(i, 0, w.wide(f.convert(w.index(i), "i32")))
             for k in w.steps(0, min(m, n)):
@@ -47,10 +47,10 @@ class LUStack(StackRoutine):
                 exchange(w, [a, order], pivots, k)
                 self._eliminate(w, a, k)
             for place, tile in zip(places[1:], (a, pivots, order), strict=True):
-                self.give(w, place, unit, tile)
+                self.store_matrices(w, place, unit, tile)
 
     def _pivot(self, w: StackWriter, a: Tile, k: Index) -> Value:
-        """The row of the greatest element of a column, in each lane; the first of equal ones."""
+        """The row of the largest element of a column, in each lane; the first one if several."""
         f = w.f
         best, chosen = Cell(w, w.part), Cell(w, "i32")
         best.set(w.size(a.get(k, k)))

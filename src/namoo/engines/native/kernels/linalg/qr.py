@@ -32,10 +32,10 @@ class ReflectorStack(StackRoutine):
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
         w, a, taus = self.tiles(f)
         with f.loop(begin, end) as unit:
-            self.fetch(w, places[0], unit, a)
+            self.load_matrices(w, places[0], unit, a)
             reflect(w, a, taus)
-            self.give(w, places[1], unit, a)
-            self.give(w, places[2], unit, taus)
+            self.store_matrices(w, places[1], unit, a)
+            self.store_matrices(w, places[2], unit, taus)
 
     def tiles(self, f: Function, size: int = 0) -> tuple[StackWriter, Tile, Tile]:
         """A writer, and tiles for the matrix and for the factors."""
@@ -61,21 +61,21 @@ class QRStack(ReflectorStack):
         w, a, taus = self.tiles(f, m * k)
         q, r = Tile(w, self.elem, m, k), Tile(w, self.elem, k, n)
         with f.loop(begin, end) as unit:
-            self.fetch(w, places[0], unit, a)
+            self.load_matrices(w, places[0], unit, a)
             reflect(w, a, taus)
             product(w, a, taus, q)
-            self.give(w, places[1], unit, q)
+            self.store_matrices(w, places[1], unit, q)
             for i in w.steps(0, k):
                 for j in w.steps(0, n):
                     r.put(i, j, w.number(0.0))
             for i in w.steps(0, min(k, n)):
                 for j in w.steps(i, n):
                     r.put(i, j, a.get(i, j))
-            self.give(w, places[2], unit, r)
+            self.store_matrices(w, places[2], unit, r)
 
 
 class ProductStack(ReflectorStack):
-    """The first columns of the product of reflectors that are given with their factors."""
+    """The first columns of the product of given reflectors."""
 
     takes_over = {0: 0}
 
@@ -90,11 +90,11 @@ class ProductStack(ReflectorStack):
         w, a, _ = self.tiles(f)
         taus, q = Tile(w, self.elem, self.factors, 1), Tile(w, self.elem, self.m, self.n)
         with f.loop(begin, end) as unit:
-            self.fetch(w, places[0], unit, a)
+            self.load_matrices(w, places[0], unit, a)
             if self.factors:
-                self.fetch(w, places[1], unit, taus)
+                self.load_matrices(w, places[1], unit, taus)
             product(w, a, taus, q)
-            self.give(w, places[2], unit, q)
+            self.store_matrices(w, places[2], unit, q)
 
 
 def reflect(w: StackWriter, a: Tile, taus: Tile) -> None:
@@ -122,7 +122,7 @@ def _reflector(w: StackWriter, a: Tile, k: Index) -> Any:
     f, part = w.f, part_of(w.part)
     zero = constant(part, 0.0)
     alpha = a.get(k, k)
-    # Squares of elements relative to the greatest one neither overflow nor vanish.
+    # Elements are divided by the largest one, so that their squares neither overflow nor underflow.
     greatest = Cell(w, part)
     greatest.set(w.wide(zero))
     for i in w.steps(w.plus(k, 1), a.rows):

@@ -1,8 +1,8 @@
-"""Stacks of small matrices: each lane of a vector computes with a matrix of its own.
+"""Stacks of small matrices: each lane of a vector computes one matrix.
 
-The matrices of some lanes are loaded whole and transposed into a `Tile`, in which an element of all
-of them is one vector. Very small tiles are kept in registers and their loops are unrolled; others
-are on the stack of the thread.
+As many matrices as there are lanes are loaded and transposed into a `Tile`, in which the same
+element of all of them is one vector. Very small tiles are kept in registers, with unrolled loops;
+others are on the thread's stack.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Tile:
         self.w, self.elem, self.rows, self.columns = w, elem, rows, columns
         self.size = rows * columns
         self.values: dict[int, Any] = {}
-        # Rows whose distance is a power of two would share few lines of the cache.
+        # Rows at a distance of a power of two would compete for a few cache sets.
         self.padded = not w.unrolled and columns >= 16 and not columns % 8
         self.pitch = columns + self.padded
         self.memory = (
@@ -139,7 +139,7 @@ class Tile:
 
 
 def scalar(f: Function, address: Value, elem: str) -> Value:
-    """An element, read in this place."""
+    """Load one element here; the load is not moved."""
     return f.emit_here(elem, 0, f"load {vector_type(elem, 0)}, ptr {address.name}, align 4")
 
 
@@ -162,7 +162,7 @@ class StackWriter:
     # Values.
 
     def parts(self, elem: str) -> list[str]:
-        """The types of an element's parts while it is computed with."""
+        """The types in which an element's parts are computed."""
         return [computed_in(part_of(elem))] * (2 if is_complex(elem) else 1)
 
     @staticmethod
@@ -172,7 +172,7 @@ class StackWriter:
 
     @staticmethod
     def joined(values: list[Value]) -> Any:
-        """A value of its parts."""
+        """The value with these parts."""
         return tuple(values) if len(values) > 1 else values[0]
 
     def wide(self, value: Value) -> Value:
@@ -187,7 +187,7 @@ class StackWriter:
         return Value(name, "ptr"), elem
 
     def load(self, address: Value, elem: str) -> Value:
-        """A vector of lanes, read in this place: what is in memory changes."""
+        """Load a vector of lanes here; the load is not moved, because the memory changes."""
         kind = vector_type(elem, self.vector)
         size = max(4, int(elem[1:]) // 8)
         text = f"load {kind}, ptr {address.name}, align {size}"
@@ -217,7 +217,7 @@ class StackWriter:
         return integer(i) if isinstance(i, int) else i
 
     def steps(self, start: Index, stop: Index) -> Iterator[Index]:
-        """The numbers of a range, which may be empty: `for i in w.steps(0, n)`, to the end."""
+        """Loop over a range, which may be empty: `for i in w.steps(0, n)`, without `break`."""
         if isinstance(start, int) and isinstance(stop, int) and (self.unrolled or stop <= start):
             yield from range(start, stop)
             return
@@ -230,7 +230,7 @@ class StackWriter:
             yield i
 
     def blocks(self, start: Index, stop: Index) -> Iterator[tuple[Index, int]]:
-        """A range in blocks, for independent work: the first number and the length of each."""
+        """Split a range of independent work into blocks: the start and the length of each."""
         if self.unrolled:
             for i in self.steps(start, stop):
                 yield i, 1
@@ -315,7 +315,7 @@ class StackWriter:
         return total
 
     def size(self, x: Any) -> Value:
-        """|Re x| + |Im x|, by which LAPACK compares."""
+        """|Re x| + |Im x|, which LAPACK compares pivots by."""
         sizes = [self.f.fabs(part) for part in self.split(x)]
         return sizes[0] if len(sizes) == 1 else self.f.add(*sizes)
 
@@ -346,7 +346,7 @@ class StackRoutine(Routine):
         unrolled = size <= tuning.UNROLLED_MATRIX
         return StackWriter(f, self.elem, self.lanes, unrolled)
 
-    def fetch(self, w: StackWriter, place: Place, unit: Value, tile: Tile) -> None:
+    def load_matrices(self, w: StackWriter, place: Place, unit: Value, tile: Tile) -> None:
         """Load the matrices of a unit."""
         f, lanes = w.f, self.lanes
         starts = self._starts(w, unit, tile.size)
@@ -366,7 +366,7 @@ class StackRoutine(Routine):
 
         self._chunks(w, tile.size, chunk)
 
-    def give(self, w: StackWriter, place: Place, unit: Value, tile: Tile) -> None:
+    def store_matrices(self, w: StackWriter, place: Place, unit: Value, tile: Tile) -> None:
         """Store the matrices of a unit."""
         f, lanes = w.f, self.lanes
         starts = self._starts(w, unit, tile.size)
@@ -392,7 +392,7 @@ class StackRoutine(Routine):
         self._chunks(w, tile.size, chunk)
 
     def _starts(self, w: StackWriter, unit: Value, size: int) -> list[Value]:
-        """Where the matrices of a unit begin; lanes beyond the last matrix repeat it."""
+        """The offsets of a unit's matrices; lanes beyond the last matrix repeat it."""
         f = w.f
         first, last = f.mul(unit, integer(self.lanes)), integer(self.count - 1)
         numbers = [f.minimum(f.add(first, integer(r)), last) for r in range(self.lanes)]
@@ -412,5 +412,5 @@ class StackRoutine(Routine):
 
 
 def _now(f: Function, place: Place) -> Value:
-    """The pointer of a place, for loads that stay where they are written."""
+    """The pointer of a place, for loads that are not moved."""
     return routine.here(f, place.pointer)

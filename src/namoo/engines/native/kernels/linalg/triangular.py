@@ -14,8 +14,8 @@ from namoo.engines.native.kernels.linalg.stack import Cell, Index, StackRoutine,
 class TriangularStack(StackRoutine):
     """The X with op(A) X = B or X op(A) = B, one row of X after another.
 
-    All cases are one: a system with a lower triangular matrix to the left of X, whose elements are
-    read with indices exchanged, or counted from the end.
+    All cases are reduced to a lower triangular matrix to the left of X, by exchanging the indices
+    of its elements or counting them from the end.
     """
 
     takes_over = {1: 0}
@@ -40,10 +40,10 @@ class TriangularStack(StackRoutine):
         a = Tile(w, self.elem, n, n)
         x = Tile(w, self.elem, *((n, k) if self.left else (k, n)))
         with f.loop(begin, end) as unit:
-            self.fetch(w, places[0], unit, a)
-            self.fetch(w, places[1], unit, x)
+            self.load_matrices(w, places[0], unit, a)
+            self.load_matrices(w, places[1], unit, x)
             self._solve(w, a, x)
-            self.give(w, places[2], unit, x)
+            self.store_matrices(w, places[2], unit, x)
 
     def _row(self, w: StackWriter, i: Index) -> Index:
         return w.minus(self.n - 1, i) if self.backwards else i
