@@ -3,9 +3,9 @@
     python bench/clients.py                     # every program
     python bench/clients.py --only Equinox --k 5
 
-It runs in the environment of `make clients`. Each run is a process of its own. The processes of the
-two alternate, round after round, and the best time of each counts. The times are those of the
-process's CPU, so that other load on the machine changes them little:
+It runs in the environment of `make clients`. Each run is a new process. The processes of the two
+alternate, round after round, and the best time of each counts. Cold and warm are CPU times of the
+process, which other load on the machine affects little:
 
 - cold: import to result, without compiled programs on disk;
 - warm: the same with those of an earlier run;
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-# Each program defines `step`, which returns what a program waits for, and has called it once.
+# Each program defines `step`, which returns the value to wait for.
 PROGRAMS = {
     "Optax regression": """
 import jax, jax.numpy as jnp, optax
@@ -200,7 +200,7 @@ print(json.dumps({"value": value, "whole": whole, "step": min(times, default=0.0
 
 
 def run(program: str, steps: int, cache: str, *, namoo: bool) -> dict[str, float]:
-    """Run a program once, in a process of its own."""
+    """Run a program once, in a new process."""
     environment = {
         **os.environ,
         "NAMOO_AS_JAX": "1" if namoo else "0",

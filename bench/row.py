@@ -19,8 +19,8 @@ class Goal(NamedTuple):
     jax: float | None = None
     torch: float | None = None
     numpy: float | None = 1.0
-    over_numpy: float | None = None  # at most so many seconds more than NumPy's
-    of_row: tuple[str, float] | None = None  # at most so many times namoo's own time of another row
+    over_numpy: float | None = None  # at most this many seconds more than NumPy
+    of_row: tuple[str, float] | None = None  # at most this multiple of namoo's time of another row
 
 
 @dataclasses.dataclass(frozen=True)

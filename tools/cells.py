@@ -81,7 +81,7 @@ def same(expected: str, found: str, name: str) -> None:
 
 
 def run(path: Path) -> None:
-    """Run a page from top to bottom, each exercise by its solution."""
+    """Run a page from top to bottom, with the solutions in place of the exercises."""
     names: dict = {"__name__": "__main__"}
     exercise = check = ""
     for number, cell in enumerate(read(path)):
@@ -109,7 +109,7 @@ def run(path: Path) -> None:
                 except AssertionError as error:
                     assert str(error), f"{name} does not say what is missing"
                 else:
-                    raise AssertionError(f"{name} holds for an exercise that nobody has solved")
+                    raise AssertionError(f"{name} passes for an unsolved exercise")
             case "solution":
                 execute(cell.code, name, names)
                 same(cell.output, execute(check, name, names), name)

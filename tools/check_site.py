@@ -1,4 +1,4 @@
-"""Check a built site: its links lead somewhere, names have a place, nothing is loaded from outside.
+"""Check a built site: links work, every public name has a page, nothing is loaded from elsewhere.
 
 python tools/check_site.py build/docs
 """
@@ -73,7 +73,7 @@ def problems(site: Path, names: dict[str, str]) -> list[str]:
             if file not in files:
                 found.append(f"{where}: {address} leads nowhere")
             elif anchor and file in anchors and unquote(anchor) not in anchors[file]:
-                found.append(f"{where}: {address} has no such place")
+                found.append(f"{where}: {address} has no such anchor")
     for path in site.rglob("*.css"):
         for address in STYLE_LOADS.findall(path.read_text(encoding="utf-8")):
             if is_outside(address):
@@ -82,7 +82,7 @@ def problems(site: Path, names: dict[str, str]) -> list[str]:
         target, anchor = urldefrag(address)
         file = (site / "api" / target).resolve()
         if file not in files or (anchor and anchor not in anchors[file]):
-            found.append(f"{name} has no place in the reference")
+            found.append(f"{name} is missing from the reference")
     return sorted(found)
 
 

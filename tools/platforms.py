@@ -1,7 +1,7 @@
-"""Runs the programs of `tests/support/everywhere.py` on the platforms at hand, and prints a table.
+"""Run the programs of `tests/support/everywhere.py` on the available platforms; print a table.
 
 Every platform's values are compared with those of this Python. `--python PATH` adds another
-interpreter that has NumPy; what is not installed with it is done without. The browser is Pyodide
+interpreter that has NumPy; other packages need not be installed. The browser is Pyodide
 under node, downloaded from npm into `build/platforms`; without node or npm its row says so.
 `docs/platforms.md` has the platforms that take more than a command.
 """

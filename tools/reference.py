@@ -1,7 +1,7 @@
 """The public names of namoo, and the pages of the API reference, as Markdown.
 
 Names are found by importing the namespaces, because many functions are made by other functions and
-cannot be read from the source. Docstrings are in Google style; griffe takes them apart.
+cannot be read from the source. Docstrings are in Google style; griffe parses them.
 
     python tools/reference.py docs/api      write the pages
 """
@@ -148,7 +148,7 @@ def _declared(module: ModuleType) -> list[str]:
 
 @cache
 def public_names(namespace: str) -> dict[str, Any]:
-    """The public names of a namespace with what they stand for, modules left out."""
+    """The public names of a namespace with their values, without modules."""
     module = importlib.import_module(namespace)
     names = [*getattr(module, "__all__", ())]
     if hasattr(module, "_TABLE"):
@@ -372,7 +372,7 @@ def pages() -> dict[str, str]:
 
 
 def write(folder: Path) -> None:
-    """Write the pages that have changed, and remove those that are no more."""
+    """Write the pages that have changed, and remove those that no longer exist."""
     folder.mkdir(exist_ok=True)
     current = pages()
     for path in folder.glob("*.md"):

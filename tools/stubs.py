@@ -1,9 +1,9 @@
 """Write the stubs of all namespaces, and the index of names that they are made from.
 
-A namespace loads its names late, from a table of modules (`namoo._base.lazy`).  Editors and type
-checkers read the same table as imports, in a `.pyi` file beside it.  Some tables take all that a
-folder declares public: those modules have an `__all__`, and `_base/public_names.py` is the index of
-them, so that a namespace knows its names without importing anything.
+A namespace loads its names lazily, from a table of modules (`namoo._base.lazy`). Editors and type
+checkers read the same table as imports, from a `.pyi` file next to it. Some tables take all public
+names of a folder: its modules have an `__all__`, and `_base/public_names.py` is the index of them,
+so that a namespace knows its names without importing anything.
 
     python tools/stubs.py            write the files that are not current
     python tools/stubs.py --check    list them, and fail if there are any
@@ -94,7 +94,7 @@ def tidy(text: str, path: Path) -> str:
 
 
 def update(path: Path, text: str, check: bool) -> bool:
-    """Whether a file was not current; it is now, unless it was only to be checked."""
+    """Write a file if it is out of date, unless `check` is set; return whether it was."""
     text = tidy(text, path)
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return False
