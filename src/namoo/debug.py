@@ -316,7 +316,7 @@ def visualize_sharding(
 def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
     """Call a function with an array's sharding.
 
-    Under `jit` it is called when the program is compiled, which decides where values lie.
+    Under `jit` it is called when the program is compiled, which decides the sharding of values.
 
     Args:
         value: an array, or a tree of them.
@@ -329,15 +329,15 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
         >>> found
         [SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)]
     """
-    # Loaded late, as who prints needs no devices.
+    # Imported here because printing needs no devices.
     from namoo.devices.placement import as_sharding
 
-    def tell(place: Any) -> None:
+    def report(place: Any) -> None:
         callback(as_sharding(home() if place is None else place))
 
     for leaf in tree_util.tree_leaves(value):
         if isinstance(leaf, Tracer):
-            inspect_sharding_p.bind(leaf, callback=tell)
+            inspect_sharding_p.bind(leaf, callback=report)
         else:
             callback(leaf.sharding)
 
