@@ -1,12 +1,14 @@
 """Images of another size: what JAX has as `jax.image`.
 
 Each axis is resized on its own, by a matrix that says how much every element of the input counts
-for every element of the output.
+for every element of the output. Where few elements count, the others are not read.
 """
 
 from __future__ import annotations
 
 import enum
+import functools
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,11 +17,14 @@ import numpy as np
 
 from namoo import numpy as jnp
 from namoo._base import dtypes
+from namoo.analysis.reflection import eval_context
+from namoo.api.inspect import is_traced
 from namoo.core.array import Array
 from namoo.core.avals import canonical_shape
 from namoo.numpy.promote import promote_inexact, promote_types
 from namoo.primitives.precision import Precision
 from namoo.primitives.shape import canonical_axis
+from namoo.transforms.linear_call import linear_call
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
@@ -105,6 +110,8 @@ def _weights(
     size: int, new_size: int, scale: Any, translation: Any, method: ResizeMethod, antialias: bool
 ) -> Array:
     """How much each element of an axis counts for each new one, [size, new_size]."""
+    if method is ResizeMethod.CUBIC_PYTORCH and antialias:
+        method = ResizeMethod.CUBIC
     dtype = dtypes.result_type(scale, translation)
     step = 1.0 / scale
     place = jnp.arange(new_size, dtype=dtype)
@@ -144,13 +151,89 @@ def _resample(
     precision: Any,
 ) -> Array:
     """Resize some axes of an array of floats, one after another."""
-    if method is ResizeMethod.CUBIC_PYTORCH and antialias:
-        method = ResizeMethod.CUBIC
     for axis, factor, offset in zip(axes, scale, translation, strict=True):
         weights = _weights(x.shape[axis], shape[axis], factor, offset, method, antialias)
-        weights = weights.astype(x.dtype)
-        x = jnp.moveaxis(jnp.tensordot(x, weights, (axis, 0), precision=precision), -1, axis)
+        x = _product(x, weights, axis, precision)
     return x
+
+
+def _product(x: Array, weights: Any, axis: int, precision: Any) -> Array:
+    """Multiply one axis of an array by a matrix."""
+    weights = jnp.asarray(weights).astype(x.dtype)
+    return jnp.moveaxis(jnp.tensordot(x, weights, (axis, 0), precision=precision), -1, axis)
+
+
+# An axis is resized by its non-zero weights if there are at most so many for each new element, and
+# this many times more elements. Each becomes a term of an unrolled sum.
+_MOST_TAPS, _FEWER = 16, 8
+# A product of fewer multiplications than this takes less time than finding these weights does.
+_SMALL_PRODUCT = 1 << 20
+# Axes after the resized one with fewer elements than this, together, are joined with it: vectors
+# run along all of them.
+_SHORT_ROW = 16
+
+
+def _taps(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """The elements that count for each new one, and how much: two arrays [taps, new_size].
+
+    None if there are many of them.
+    """
+    size, new_size = weights.shape
+    if 0 in weights.shape:
+        return None
+    used = weights != 0
+    used[0] |= ~used.any(0)  # one that nothing counts for
+    first, last = used.argmax(0), size - 1 - used[::-1].argmax(0)
+    taps = int((last - first).max()) + 1
+    if taps > _MOST_TAPS or taps * _FEWER > size:
+        return None
+    places = np.minimum(first, size - taps) + np.arange(taps)[:, None]
+    return places.astype(np.int32), weights[places, np.arange(new_size)]
+
+
+def _weighted(x: Array, weights: np.ndarray, axis: int, precision: Any) -> Array:
+    """Multiply one axis of an array by a known matrix; read few elements where few count."""
+    found = _taps(weights)
+    if found is None:
+        return _product(x, weights, axis, precision)
+    places, parts = found
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    row = math.prod(after)
+    if row < _SHORT_ROW:
+        places = (places[..., None] * row + np.arange(row, dtype=np.int32)).reshape(len(places), -1)
+        parts = np.repeat(parts, row, axis=1)
+        flat = x.reshape(*before, -1)
+    else:
+        parts = parts[..., None]
+        flat = x.reshape(*before, x.shape[axis], row)
+    # Half-precision sums are rounded once, as those of products are.
+    wide = dtypes.result_type(x.dtype, np.float32)
+    terms = [
+        jnp.take(flat, at, axis=axis, mode="clip").astype(wide) * part.astype(wide)
+        for at, part in zip(places, parts, strict=True)
+    ]
+    return functools.reduce(operator.add, terms).astype(x.dtype).reshape(*before, -1, *after)
+
+
+def _resized(x: Array, new_size: int, axis: int, method: ResizeMethod, antialias: bool, precision):
+    """Resize one axis, by weights that are known."""
+    size = x.shape[axis]
+    scale = new_size / size if new_size else 1.0
+    is_known = all(isinstance(n, int) for n in (*x.shape, new_size))
+    if not is_known or x.size * new_size < _SMALL_PRODUCT:
+        weights = _weights(size, new_size, scale, 0.0, method, antialias)
+        return _product(x, weights, axis, precision)
+    with eval_context():
+        weights = np.asarray(_weights(size, new_size, scale, 0.0, method, antialias))
+    if not is_traced(x):
+        return _weighted(x, weights, axis, precision)
+    # The transpose reads few elements, too; that of a gather would scatter.
+    return linear_call(
+        lambda _, x: _weighted(x, weights, axis, precision),
+        lambda _, ct: _weighted(ct, weights.T, axis, precision),
+        (),
+        x,
+    )
 
 
 def _method(method: str | ResizeMethod) -> ResizeMethod:
@@ -261,8 +344,13 @@ def resize(
             x = jnp.take(x, _nearest(x.shape[axis], shape[axis]), axis=axis)
         return x
     (x,) = promote_inexact("resize", image)
-    scale = [shape[axis] / x.shape[axis] if shape[axis] else 1.0 for axis in axes]
-    return _resample(x, shape, axes, scale, [0.0] * len(axes), method, antialias, precision)
+    # In the order of least work: axes that shrink come first, and a last axis, whose elements are
+    # read one by one, while there are few.
+    shrinking = [axis for axis in axes if shape[axis] < x.shape[axis]]
+    growing = [axis for axis in reversed(axes) if axis not in shrinking]
+    for axis in shrinking + growing:
+        x = _resized(x, shape[axis], axis, method, antialias, precision)
+    return x
 
 
 def _nearest(size: int, new_size: int) -> np.ndarray:

@@ -10,6 +10,15 @@ from scipy_oracle import Case, Table, fail_alike, normal
 
 IMAGE = normal(5, 6, 2)
 SMALL = normal(3, 4)
+LONG = normal(53, 67, 3)
+
+
+@pytest.fixture(params=[0, image._SMALL_PRODUCT], autouse=True)
+def smallest(request, monkeypatch):
+    """Run everything by non-zero weights, and with products of small images."""
+    monkeypatch.setattr(image, "_SMALL_PRODUCT", request.param)
+
+
 INTEGERS = (10 * normal(4, 5)).astype(np.int32)
 
 
@@ -49,6 +58,24 @@ ROWS = {
     "complex": Case(resize((3, 3), "cubic"), normal(4, 4, dtype=np.complex64)),
     "derivative": Case(resize((3, 7), "cubic"), SMALL, diff=True),
     "derivative, nearest": Case(resize((2, 7), "nearest"), SMALL, diff=True),
+    # Long axes are resized by their non-zero weights.
+    **{
+        f"long {method} {shape} {antialias}": Case(resize(shape, method, antialias), LONG)
+        for method in KINDS
+        for shape in ((70, 40, 3), (41, 150, 3), (53, 131, 3), (2, 67, 3))
+        for antialias in (True, False)
+    },
+    "long, wide rows": Case(resize((90, 3, 30), "cubic"), normal(61, 2, 30)),
+    "long, halves": Case(resize((70, 40, 3), "linear"), LONG.astype(np.float16), rtol=2e-3),
+    "long, complex": Case(resize((90,), "cubic"), normal(64, dtype=np.complex64)),
+    "long, derivative": Case(resize((30,), "linear"), normal(64), diff=True),
+    "long, derivative, twice as long": Case(resize((67, 3), "lanczos3"), normal(56, 3), diff=True),
+    "long, vmap": Case(
+        lambda lib, x: lib.jax.vmap(
+            lib.jax.grad(lambda x: (lib.image.resize(x, (40, 90), "linear") ** 2).sum()), -1
+        )(x),
+        LONG,
+    ),
     "vmap": Case(
         lambda lib, x: lib.jax.vmap(lambda x: lib.image.resize(x, (3, 3), "linear"), -1)(x), IMAGE
     ),
@@ -118,3 +145,26 @@ def test_methods():
 def test_a_constant_image_stays_constant(method):
     found = namoo.jit(lambda x: image.resize(x, (7, 3), method))(jnp.full((4, 5), 2.5))
     np.testing.assert_allclose(found, 2.5, 1e-6)
+
+
+@pytest.mark.parametrize("size", [(2, 80, 90, 3), (2, 300, 270, 3), (2, 80, 270, 3)])
+def test_long_axes_are_resized_by_their_nonzero_weights(size):
+    def loss(x):
+        return jnp.sum(image.resize(x, size, "linear") ** 2)
+
+    x = jnp.ones((2, 150, 160, 3))
+    text = namoo.jit(namoo.value_and_grad(loss)).lower(x).compile().as_text("fused")
+    assert "'dot'" not in text and "scatter" not in text
+
+
+def test_what_does_not_count_is_not_read():
+    x = jnp.ones((100, 300)).at[50].set(jnp.nan)
+    found = namoo.jit(lambda x: image.resize(x, (200, 300), "linear"))(x)
+    assert 0 < np.isnan(found).sum() <= 4 * 300
+
+
+def test_a_symbolic_batch():
+    (b,) = namoo.export.symbolic_shape("b")
+    x = namoo.ShapeDtypeStruct((b, 100, 100, 3), jnp.float32)
+    out = namoo.eval_shape(lambda x: image.resize(x, (b, 200, 50, 3), "linear"), x)
+    assert out.shape == (b, 200, 50, 3)
