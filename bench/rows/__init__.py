@@ -8,6 +8,7 @@ from . import (
     eager,
     fft,
     gpt,
+    in_place,
     linalg,
     loops,
     lstm,
@@ -22,6 +23,7 @@ from . import (
 SECTIONS = {
     "Training": [*mlp.ROWS, *gpt.ROWS, *cnn.ROWS, *lstm.ROWS],
     "Loops": loops.ROWS,
+    "Loops over arrays": in_place.ROWS,
     "Per-example gradients": per_example.ROWS,
     "Arrays": [*arrays.ROWS, *matmul.ROWS, *shapes.ROWS],
     "Linear algebra": linalg.ROWS,
