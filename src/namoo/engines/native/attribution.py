@@ -11,8 +11,8 @@ from namoo.core.jaxpr import JaxprEqn
 from namoo.engines.native.fuse.kinds import KINDS, FusionGroup
 from namoo.engines.native.graph.node import CALL, INPUT, LITERAL, Graph, HostCall, Node
 from namoo.engines.native.kernels.control_flow import ControlStep, ScanStep
-from namoo.engines.native.kernels.registers import Body
 from namoo.engines.native.kernels.emitter import Emitter
+from namoo.engines.native.kernels.registers import Body
 from namoo.engines.native.memory.arena import Plan
 
 
