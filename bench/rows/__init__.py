@@ -8,6 +8,7 @@ from . import (
     eager,
     fft,
     gpt,
+    in_place,
     layouts,
     linalg,
     loops,
@@ -23,6 +24,7 @@ from . import (
 SECTIONS = {
     "Training": [*mlp.ROWS, *gpt.ROWS, *cnn.ROWS, *lstm.ROWS],
     "Loops": loops.ROWS,
+    "Loops over arrays": in_place.ROWS,
     "Per-example gradients": per_example.ROWS,
     "Arrays": [*arrays.ROWS, *matmul.ROWS, *shapes.ROWS, *layouts.ROWS],
     "Linear algebra": linalg.ROWS,

@@ -10,8 +10,9 @@ from namoo._base.source_context import Source
 from namoo.core.jaxpr import JaxprEqn
 from namoo.engines.native.fuse.kinds import KINDS, FusionGroup
 from namoo.engines.native.graph.node import CALL, INPUT, LITERAL, Graph, HostCall, Node
-from namoo.engines.native.kernels.control_flow import Body, ControlStep, ScanStep
+from namoo.engines.native.kernels.control_flow import ControlStep, ScanStep
 from namoo.engines.native.kernels.emitter import Emitter
+from namoo.engines.native.kernels.registers import Body
 from namoo.engines.native.memory.arena import Plan
 
 

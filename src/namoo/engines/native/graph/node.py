@@ -129,6 +129,21 @@ class Step:
         """Return whether the step runs in registers, inside a loop that does."""
         return False
 
+    def unrolled_operations(self) -> int:
+        """About how many operations the step emits there."""
+        raise NotImplementedError
+
+    def in_registers(self, driver: Any, operands: list, outer: Any, nodes: Sequence[Node]) -> list:
+        """Emit the step there; return the elements of each result, None for one in memory.
+
+        Args:
+            driver: emits the function.
+            operands: the elements of each operand, None for a large one, which is in memory.
+            outer: the code generator around the step, with the places of `nodes` in memory.
+            nodes: the operands.
+        """
+        raise NotImplementedError
+
     def operations(self, operands: Sequence[Node]) -> int:
         """About how many operations the step takes."""
         return sum(x.size for x in operands)

@@ -188,7 +188,7 @@ class Require(Step):
     def small(self) -> bool:
         return True
 
-    def work(self) -> int:
+    def unrolled_operations(self) -> int:
         return 1
 
     def in_registers(self, driver, operands, outer, nodes):

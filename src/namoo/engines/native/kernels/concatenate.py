@@ -18,7 +18,8 @@ from namoo.engines.native.ir.function import Function, Value, constant, storage
 from namoo.engines.native.ir.types import is_signed_integer, size_of
 from namoo.engines.native.kernels import routine
 from namoo.engines.native.kernels.element_codegen import Place
-from namoo.engines.native.kernels.routine import Routine
+from namoo.engines.native.kernels.routine import Routine, integer
+from namoo.engines.native.kernels.scatter import strides_of
 
 if TYPE_CHECKING:
     from namoo.engines.native.kernels.emitter import Emitter
@@ -96,8 +97,29 @@ class Write(Step):
 
     takes_over = {0: 0}
 
-    def __init__(self, starts: Sequence[int] | None = None):
+    def __init__(self, starts: Sequence[int] | None = None, written: int = 0):
         self.starts = starts
+        self.written = written
+        """How many elements are written, if the starts are operands."""
+
+    def small(self):
+        return 0 < self.written <= tuning.REGISTER_ELEMENTS
+
+    def unrolled_operations(self):
+        return 2 * self.written
+
+    def in_registers(self, driver, operands, outer, nodes):
+        f, (_, updates, *starts) = driver.f, operands
+        (x, part, *_), first = nodes, integer(0)
+        strides = strides_of(x.shape)
+        for (start,), stride, n, m in zip(starts, strides, x.shape, part.shape, strict=True):
+            first = f.add(first, f.mul(_clamped(f, start, n - m), integer(stride)))
+        place = outer.places[x]
+        for at, value in zip(itertools.product(*map(range, part.shape)), updates, strict=True):
+            offset = sum(i * stride for i, stride in zip(at, strides, strict=True))
+            routine.write(f, place.pointer, x.elem, f.add(first, integer(offset)), value)
+        f.epoch += 1
+        return [None]
 
     def emit(self, driver, operands, results, scratch):
         (x, source), (part, written), *rest = operands
@@ -117,10 +139,16 @@ def _start(driver: Any, node: Node, pointer: Value, last: int) -> Value | int:
         return 0
     f = driver.f
     value = f.emit_here(node.elem, 0, f"load {storage(node.elem)}, ptr {pointer.name}")
+    return _clamped(f, value, last)
+
+
+def _clamped(f: Function, value: Value, last: int) -> Value:
+    """A start as an index in [0, last]."""
+    signed = is_signed_integer(value.elem)
     value = f.convert(value, "i64")
-    if is_signed_integer(node.elem):
-        value = f.maximum(value, constant("i64", 0))
-    return f.minimum(value, constant("i64", last))
+    if signed:
+        value = f.maximum(value, integer(0))
+    return f.minimum(value, integer(last))
 
 
 def concatenate(emit: Emitter, xs: Sequence[Node], axis: int) -> Node:
@@ -189,7 +217,7 @@ def update_slice(emit: Emitter, x: Node, update: Node, starts: Sequence[Node]) -
     if 0 in update.shape:
         return x
     if x.size > tuning.INLINE_CONCATENATION:
-        return emit.call(Write(), [x, update, *starts], [x])[0]
+        return emit.call(Write(written=update.size), [x, update, *starts], [x])[0]
 
     def element(k, index, x, update, *starts):
         inside, at = None, []

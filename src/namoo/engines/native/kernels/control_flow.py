@@ -1,192 +1,34 @@
 """Control flow: scans, while loops and conditionals as native code.
 
 A body whose values are all small runs in *registers*: each element is an SSA value, carried from
-iteration to iteration, and only stacked results are stored. Other bodies are plans of kernels that
-run in each iteration; their carry is double-buffered.
+iteration to iteration, and only stacked results are stored. Large arrays that it reads, or updates
+a few elements of, remain in memory. Other bodies are plans of kernels that run in each iteration;
+their carry is double-buffered.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from namoo.analysis.dead_code import has_checks
-from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn
+from namoo.core.jaxpr import JaxprEqn
 from namoo.engines.native import tuning
-from namoo.engines.native.fuse.groups import fuse
-from namoo.engines.native.fuse.kinds import KINDS, operations
-from namoo.engines.native.fuse.schedule import schedule
+from namoo.engines.native.fuse.kinds import operations
 from namoo.engines.native.graph.node import (
     CALL,
-    COMPUTE,
-    INPUT,
     LITERAL,
-    PART,
-    REDUCE,
-    Graph,
     Node,
     Step,
 )
-from namoo.engines.native.graph.simplify import simplify
 from namoo.engines.native.ir.function import Function, Value, constant, storage
-from namoo.engines.native.ir.index import Index, ravel, unravel
+from namoo.engines.native.ir.index import Index, unravel
 from namoo.engines.native.kernels.element_codegen import Place, Writer, on_stack
-from namoo.engines.native.memory.arena import Plan, aligned, allocate
-from namoo.engines.native.verify import run_passes
+from namoo.engines.native.kernels.registers import Body, Registers, is_large
+from namoo.engines.native.memory.arena import aligned
 
 if TYPE_CHECKING:
     from namoo.engines.native.kernels.emitter import Emitter
-
-
-class Body:
-    """A program that a step runs, with a graph of its own."""
-
-    def __init__(self, closed: ClosedJaxpr, parent: Emitter, operands: Sequence[Node]):
-        emitter = type(parent)(parent.strict, parent.graph.structures)
-        inputs = [emitter.input(a) for a in closed.in_avals]
-        # Literals of the surrounding program are literals in the body.
-        given = [
-            emitter.literal(x.data, x.dtype) if x.kind is LITERAL else node
-            for x, node in zip(operands, inputs, strict=False)
-        ]
-        given += inputs[len(given) :]
-        emitter.graph.outputs = emitter.inline(closed, given)
-        self.graph = emitter.graph
-        self.counted = emitter.strict or has_checks(closed.jaxpr)
-        """Whether errors inside name the iteration."""
-        self.inputs = inputs
-        self.consts = [parent.const(value) for _, value in emitter.graph.consts]
-        """Constant arrays of the program: operands of the step."""
-
-    @property
-    def held(self) -> list[Node]:
-        """The nodes of the program's constant arrays."""
-        return [node for node, _ in self.graph.consts]
-
-    def donate(self, inputs: Sequence[int]) -> None:
-        """Set which inputs may be overwritten, by the outputs that replace them in the carry."""
-        self.graph.donated = {j: i for i, j in enumerate(inputs)}
-
-    def origins(self) -> list[int | None]:
-        """For each output, the input whose buffer a chain of overwriting steps starts from."""
-        numbers = {node: i for i, node in enumerate(self.inputs)}
-        out = []
-        for node in self.graph.outputs:
-            while node.kind is PART and node.operands[0].kind is CALL:
-                (call,) = node.operands
-                taken = [i for i, o in call.data.takes_over.items() if o == node.data]
-                if not taken:
-                    break
-                node = call.operands[taken[0]]
-            out.append(numbers.get(node))
-        return out
-
-    @functools.cached_property
-    def plan(self) -> Plan:
-        """The kernels of a body that does not fit into registers, and their memory."""
-        return run_passes((simplify, fuse, schedule, allocate), self.graph)
-
-    def small(self) -> bool:
-        """Return whether the body runs in registers."""
-        return self.work() <= tuning.REGISTER_WORK
-
-    def work(self) -> int:
-        """About how many operations it takes, unrolled; above the limit if an array is large."""
-        total = 0
-        for node in self.graph.nodes:
-            if node.kind in (INPUT, LITERAL):
-                continue
-            if not node.elem or node.size > tuning.REGISTER_ELEMENTS and not _is_view(node):
-                return tuning.REGISTER_WORK + 1
-            if node.kind is CALL:
-                if not node.data.small():
-                    return tuning.REGISTER_WORK + 1
-                total += node.data.work()
-                continue
-            work = KINDS[node.kind].unrolled_operations(node)
-            if work is None:
-                return tuning.REGISTER_WORK + 1
-            total += work
-        for node in self.graph.outputs:
-            if node.size > tuning.REGISTER_ELEMENTS:
-                return tuning.REGISTER_WORK + 1
-        return total
-
-
-def _is_view(node: Node) -> bool:
-    return node.kind is COMPUTE and node.cost == 0
-
-
-class Registers(Writer):
-    """Computes nodes whose elements are SSA values."""
-
-    def __init__(self, driver: Any, graph: Graph):
-        super().__init__(driver.f, {})
-        self.driver = driver
-        self.graph = graph
-        self.arrays: dict[Node, list[Any]] = {}
-
-    def at(self, node, index):
-        array = self.arrays.get(node)
-        if array is None:
-            return super().at(node, index)
-        position = ravel(list(index), node.shape)
-        return self._element(node, array, position)
-
-    def _element(self, node: Node, array: list[Any], position: Index) -> Any:
-        if not position.terms:
-            return array[position.constant]
-        if len(array) <= 4:
-            value = self.integer(position)
-            out = array[-1]
-            for i in reversed(range(len(array) - 1)):
-                here = self.f.compare("eq", value, constant("i64", i))
-                out = self.choose(here, array[i], out)
-            return out
-        return self.load(self._spilled(node, array), unravel(position, node.shape))
-
-    def _spilled(self, node: Node, array: list[Any]) -> Place:
-        """Spill an array to the stack, so that elements at computed indices can be loaded."""
-        f = self.f
-        place = on_stack(f, node.elem, node.shape)
-        key = (self, "spilled", node)
-        known = f.levels[-1].memo.get(key)
-        if known is not None:
-            return known
-        pointer = Value(place.pointer.name, "ptr", 0, f.depth)
-        place = Place(pointer, place.elem, place.shape)
-        for i, value in enumerate(array):
-            self.store(place, unravel(Index.of(i), node.shape), value)
-        f.levels[-1].memo[key] = place
-        return place
-
-    def array(self, node: Node) -> list[Any]:
-        """All elements of a node."""
-        if node in self.arrays:
-            return self.arrays[node]
-        return [self.at(node, unravel(Index.of(i), node.shape)) for i in range(node.size)]
-
-    def run(self) -> list[list[Any]]:
-        """The elements of the graph's outputs."""
-        for node in self.graph.nodes:
-            if node.kind is CALL:
-                operands = [
-                    None
-                    if x in self.places and x.size > tuning.REGISTER_ELEMENTS
-                    else self.array(x)
-                    for x in node.operands
-                ]
-                results = node.data.in_registers(self.driver, operands, self, node.operands)
-                self.arrays[node] = results
-            elif node.kind is PART and node.operands[0].kind is CALL:
-                self.arrays[node] = self.arrays[node.operands[0]][node.data]
-            elif node.kind not in (INPUT, LITERAL) and not _is_view(node):
-                if node.kind is REDUCE and len(node.operands) > 1:
-                    continue
-                self.arrays[node] = self.array(node)
-        return [self.array(node) for node in self.graph.outputs]
 
 
 def _map(fun, array: list[Any]) -> list[Any]:
@@ -214,8 +56,13 @@ class ControlStep(Step):
     def small(self) -> bool:
         return all(b.small() for b in self.bodies)
 
-    def work(self) -> int:
-        return sum(b.work() for b in self.bodies)
+    def unrolled_operations(self) -> int:
+        """About how many operations the step emits in registers."""
+        return sum(b.work for b in self.bodies)
+
+    def in_place(self) -> dict[int, int]:
+        """In registers: the large operands, each with the result that it becomes in memory."""
+        raise NotImplementedError
 
     def operations(self, operands):
         return max(operations(body.graph) for body in self.bodies)
@@ -237,11 +84,13 @@ class ControlStep(Step):
             return Value(p.name, "ptr", 0, f.depth)
 
         places = {n: Place(here(p), n.elem, n.shape) for n, p in operands}
+        for i, j in self.takes_over.items():
+            (n, source), (_, target) = operands[i], results[j]
+            driver.copy_unless_aliased(target, source, n.nbytes)
+            places[n] = Place(here(target), n.elem, n.shape)
         w.places = places
         arrays: list[Any] = [
-            [w.at(n, unravel(Index.of(i), n.shape)) for i in range(n.size)]
-            if n.size <= tuning.REGISTER_ELEMENTS
-            else None
+            None if is_large(n) else [w.at(n, unravel(Index.of(i), n.shape)) for i in range(n.size)]
             for n, _ in operands
         ]
         outs = self.in_registers(driver, arrays, w, [n for n, _ in operands])
@@ -264,13 +113,20 @@ class ControlStep(Step):
         return max(aligned(b.plan.arena_size) for b in self.bodies)
 
 
-def _bind(registers: Registers, inputs, arrays, outer: Writer, sources) -> None:
-    """Bind the inputs of a body to their elements, or to memory if they are large."""
+def _bind(registers: Registers, inputs, arrays, outer: Writer, sources, changes=False) -> None:
+    """Bind the inputs of a body to their elements, or to memory if they are large.
+
+    Loads from memory that `changes` in the current loop or branch are not hoisted out of it.
+    """
     for node, array, source in zip(inputs, arrays, sources, strict=True):
         if array is not None:
             registers.arrays[node] = array
         else:
-            registers.places[node] = outer.places[source]
+            place = outer.places[source]
+            if changes:
+                pointer = Value(place.pointer.name, "ptr", 0, registers.f.depth)
+                place = Place(pointer, place.elem, place.shape)
+            registers.places[node] = place
 
 
 class ScanStep(ControlStep):
@@ -288,28 +144,33 @@ class ScanStep(ControlStep):
     def operations(self, operands):
         return self.length * operations(self.body.graph)
 
-    def work(self) -> int:
-        # Inside another body in registers, the stacked arrays would be in registers, too.
-        return tuning.REGISTER_WORK + 1 if self.length > 8 else self.length * self.body.work()
+    def _is_unrolled(self) -> bool:
+        """Whether a body in registers around it has all iterations one after the other."""
+        stacks = len(self.body.inputs) + len(self.body.graph.outputs) - self.n_consts
+        return self.length <= 8 or stacks > 2 * self.n_carry
+
+    def unrolled_operations(self) -> int:
+        if not self._is_unrolled():
+            return self.body.work
+        # The stacked arrays are in registers, too.
+        return tuning.REGISTER_WORK + 1 if self.length > 8 else self.length * self.body.work
 
     def in_registers(self, driver, operands, outer, nodes):
         f, body = driver.f, self.body
         a, b = self.n_consts, self.n_consts + self.n_carry
         n_in = len(body.inputs)
-        if isinstance(outer, Registers):
+        if isinstance(outer, Registers) and self._is_unrolled():
             return self._unrolled(driver, operands, outer, nodes)
+        f.epoch += 1
         with f.loop(0, self.length) as i, driver.stoppable(self.eqn, self.length):
-            driver.work += body.work()
+            driver.work += body.work
             if self.reverse:
                 i = f.sub(constant("i64", self.length - 1), i)
-            w = Registers(driver, body.graph)
+            w = Registers(driver, body)
             _bind(w, body.inputs[:a], operands[:a], outer, nodes[:a])
             _bind(w, body.held, operands[n_in:], outer, nodes[n_in:])
-            phis = []
-            for node, array in zip(body.inputs[a:b], operands[a:b], strict=True):
-                phi = _map(f.carry, array)
-                phis.append(phi)
-                w.arrays[node] = phi
+            phis = [array and _map(f.carry, array) for array in operands[a:b]]
+            _bind(w, body.inputs[a:b], phis, outer, nodes[a:b], changes=True)
             for node, source in zip(body.inputs[b:], nodes[b:n_in], strict=True):
                 place = outer.places[source]
                 step = f.mul(i, constant("i64", node.nbytes))
@@ -317,15 +178,18 @@ class ScanStep(ControlStep):
                 w.places[node] = Place(pointer, node.elem, node.shape)
             with driver.iteration("scan", i):
                 outs = w.run()
-            for (node, place), array in zip(self.stacked(), outs[self.n_carry :], strict=True):
+            stacked = self.stacked() if outs[self.n_carry :] else ()
+            for (node, place), array in zip(stacked, outs[self.n_carry :], strict=True):
                 step = f.mul(i, constant("i64", node.nbytes))
                 pointer = f.offset(place, step, "i8")
                 for j, value in enumerate(array):
                     w.store(Place(pointer, node.elem, node.shape),
                             unravel(Index.of(j), node.shape), value)  # fmt: skip
             finals = [
-                _carried(f, phi, new) for phi, new in zip(phis, outs[: self.n_carry], strict=True)
+                phi and _carried(f, phi, new)
+                for phi, new in zip(phis, outs[: self.n_carry], strict=True)
             ]
+        f.epoch += 1
         return [*finals, *([None] * (len(body.graph.outputs) - self.n_carry))]
 
     def _unrolled(self, driver, operands, outer, nodes):
@@ -336,11 +200,10 @@ class ScanStep(ControlStep):
         carry = operands[a:b]
         turns: list[Any] = [None] * self.length
         for i in reversed(range(self.length)) if self.reverse else range(self.length):
-            w = Registers(driver, body.graph)
+            w = Registers(driver, body)
             _bind(w, body.inputs[:a], operands[:a], outer, nodes[:a])
             _bind(w, body.held, operands[n_in:], outer, nodes[n_in:])
-            for node, array in zip(body.inputs[a:b], carry, strict=True):
-                w.arrays[node] = array
+            _bind(w, body.inputs[a:b], carry, outer, nodes[a:b], changes=True)
             xs = zip(body.inputs[b:], operands[b:n_in], nodes[b:n_in], strict=True)
             for node, array, source in xs:
                 if array is None:
@@ -376,9 +239,15 @@ class ScanStep(ControlStep):
 
     @functools.cached_property
     def takes_over(self):  # type: ignore[override]
-        if self.length == 0 or self.small():
+        if self.length == 0:
             return {}
+        if self.small():
+            return self.in_place()
         return {i: i - self.n_consts for i in self.body.plan.in_place}
+
+    def in_place(self):
+        carried = self.body.graph.outputs[: self.n_carry]
+        return {self.n_consts + j: j for j, node in enumerate(carried) if is_large(node)}
 
     def overwrites(self, operand, result):
         return result < self.n_carry and operand == self.n_consts + result
@@ -477,20 +346,20 @@ class WhileStep(ControlStep):
     def in_registers(self, driver, operands, outer, nodes):
         f = driver.f
         cc, bc, init, cond_arrays, body_arrays = self._cut(operands)
-        cn, bn, _, cond_nodes, body_nodes = self._cut(nodes)
+        cn, bn, carried, cond_nodes, body_nodes = self._cut(nodes)
 
         def written(body, consts, sources, carry, arrays, array_nodes):
-            w = Registers(driver, body.graph)
+            w = Registers(driver, body)
             n = len(consts)
             _bind(w, body.inputs[:n], consts, outer, sources)
             _bind(w, body.held, arrays, outer, array_nodes)
-            for node, array in zip(body.inputs[n:], carry, strict=True):
-                w.arrays[node] = array
+            _bind(w, body.inputs[n:], carry, outer, carried, changes=True)
             return w.run()
 
+        f.epoch += 1
         with f.repeat() as number, driver.stoppable(self.eqn):
-            driver.work += self.work()
-            phis = [_map(f.carry, array) for array in init]
+            driver.work += self.unrolled_operations()
+            phis = [array and _map(f.carry, array) for array in init]
             turn = constant("i64", 0)
             if self.body.counted:
                 turn = f.carry(turn)
@@ -500,14 +369,22 @@ class WhileStep(ControlStep):
                 f.proceed_while(number, go)
                 news = written(self.body, bc, bn, phis, body_arrays, body_nodes)
             for phi, new in zip(phis, news, strict=True):
-                _carried(f, phi, new)
+                if phi:
+                    _carried(f, phi, new)
+        f.epoch += 1
         depth = f.depth
-        return [_map(lambda v: Value(v.name, v.elem, v.lanes, depth), phi) for phi in phis]
+        return [phi and _map(lambda v: Value(v.name, v.elem, v.lanes, depth), phi) for phi in phis]
 
     @functools.cached_property
     def takes_over(self):  # type: ignore[override]
+        if self.small():
+            return self.in_place()
         first = self.n_cond + self.n_body
-        return {} if self.small() else {first + j: j for j in range(len(self.body.graph.outputs))}
+        return {first + j: j for j in range(len(self.body.graph.outputs))}
+
+    def in_place(self):
+        first, carried = self.n_cond + self.n_body, self.body.graph.outputs
+        return {first + j: j for j, node in enumerate(carried) if is_large(node)}
 
     def overwrites(self, operand, result):
         return operand == self.n_cond + self.n_body + result
@@ -577,9 +454,13 @@ class CondStep(ControlStep):
     @functools.cached_property
     def takes_over(self):  # type: ignore[override]
         if self.small():
-            return {}
+            return self.in_place()
         in_place = set.intersection(*(body.plan.in_place for body in self.bodies))
         return {1 + i: self.replaced[i] for i in in_place}
+
+    def in_place(self):
+        outputs = self.bodies[0].graph.outputs
+        return {1 + i: j for i, j in self.replaced.items() if is_large(outputs[j])}
 
     def _held(self, items, number):
         """The operands that hold the constant arrays of a branch."""
@@ -602,20 +483,25 @@ class CondStep(ControlStep):
         f = driver.f
         n = len(self.bodies[0].inputs)
         ((index,), *_) = operands
-        places = [on_stack(f, x.elem, x.shape) for x in self.bodies[0].graph.outputs]
+        outputs = self.bodies[0].graph.outputs
+        places = [None if is_large(x) else on_stack(f, x.elem, x.shape) for x in outputs]
         for number, (body, holds) in enumerate(
             zip(self.bodies, self._conditions(f, index), strict=True)
         ):
             with f.branch(holds):
-                w = Registers(driver, body.graph)
-                _bind(w, body.inputs, operands[1 : n + 1], outer, nodes[1 : n + 1])
+                w = Registers(driver, body)
+                _bind(w, body.inputs, operands[1 : n + 1], outer, nodes[1 : n + 1], changes=True)
                 _bind(w, body.held, self._held(operands, number), outer, self._held(nodes, number))
                 for place, array in zip(places, w.run(), strict=True):
-                    for i, value in enumerate(array):
-                        w.store(place, unravel(Index.of(i), place.shape), value)
+                    if place is not None:
+                        for i, value in enumerate(array):
+                            w.store(place, unravel(Index.of(i), place.shape), value)
         f.epoch += 1
-        out = []
+        out: list[Any] = []
         for place in places:
+            if place is None:
+                out.append(None)
+                continue
             here = Place(Value(place.pointer.name, "ptr", 0, f.depth), place.elem, place.shape)
             count = math.prod(place.shape)
             out.append([outer.load(here, unravel(Index.of(i), place.shape)) for i in range(count)])
@@ -651,7 +537,7 @@ def scan(emit: Emitter, operands, jaxpr, length, reverse, num_consts, num_carry)
     _check(body, emit)
     body.donate(range(num_consts, num_consts + num_carry))
     step = ScanStep(emit.eqn, body, length, reverse, num_consts, num_carry)
-    return emit.call(step, [*operands, *body.consts], emit.avals)
+    return emit.call(step, _apart(emit, step, [*operands, *body.consts]), emit.avals)
 
 
 def while_loop(emit: Emitter, operands, cond_jaxpr, body_jaxpr, n_cond, n_body) -> list[Node]:
@@ -662,7 +548,8 @@ def while_loop(emit: Emitter, operands, cond_jaxpr, body_jaxpr, n_cond, n_body) 
     _check(body, emit)
     body.donate(range(n_body, len(body.inputs)))
     step = WhileStep(emit.eqn, condition, body, n_cond, n_body)
-    return emit.call(step, [*operands, *condition.consts, *body.consts], emit.avals)
+    arrays = [*operands, *condition.consts, *body.consts]
+    return emit.call(step, _apart(emit, step, arrays), emit.avals)
 
 
 def cond(emit: Emitter, index: Node, operands, branches) -> list[Node]:
@@ -675,7 +562,16 @@ def cond(emit: Emitter, index: Node, operands, branches) -> list[Node]:
         _check(body, emit)
     step = CondStep(bodies, index.elem)
     consts = [c for body in bodies for c in body.consts]
-    return emit.call(step, [index, *operands, *consts], emit.avals)
+    return emit.call(step, _apart(emit, step, [index, *operands, *consts]), emit.avals)
+
+
+def _apart(emit: Emitter, step: ControlStep, operands: list[Node]) -> list[Node]:
+    """The operands of a step, with copies of arrays that it changes and also reads as another."""
+    if step.small():
+        for i in step.takes_over:
+            if operands.count(operands[i]) > 1:
+                operands[i] = emit.graph.stored(operands[i])
+    return operands
 
 
 def _check(body: Body, emit: Emitter) -> None:

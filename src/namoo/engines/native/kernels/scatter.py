@@ -52,6 +52,18 @@ def merged(axes: Sequence[Axis]) -> list[Axis]:
     return out
 
 
+def _positions(axes: Sequence[Axis], arrays: int) -> list[tuple[int, ...]]:
+    """The offsets in each array of all points of the axes, in order."""
+    out = [(0,) * arrays]
+    for axis in axes:
+        out = [
+            tuple(p + i * stride for p, stride in zip(point, axis.strides, strict=True))
+            for point in out
+            for i in range(axis.size)
+        ]
+    return out
+
+
 def _repeated(f: Function, value: Any, lanes: int) -> Any:
     return (
         tuple(f.splat(v, lanes) for v in value)
@@ -110,10 +122,42 @@ class Scatter(Routine):
         self.rows = rows
         self.row_size = x.size // max(rows, 1)
         self.work = x.size // 4 + updates.size * 4
+        self.updated = updates.size
+        limit = tuning.REGISTER_ELEMENTS
+        few = updates.size <= limit and indices.size <= limit < x.size
+        self._small = few and bool(self.takes_over)
 
     def key(self):
         fill = self.fill and (self.fill.dtype, self.fill.key)
         return self.numbers, self.name, self.clip, fill
+
+    def small(self):
+        return self._small
+
+    def unrolled_operations(self):
+        return 4 * self.updated
+
+    def in_registers(self, driver, operands, outer, nodes):
+        f, (_, indices, updates) = driver.f, operands
+        place, elem = outer.places[nodes[0]], nodes[0].elem
+        combine = None if self.name is None else ops.TABLE[self.name]
+        axes = self.places if self.first is None else [self.first, *self.places]
+        for at_x, at_updates, at_indices in _positions(axes, 3):
+            inside, start = constant("i1", True), integer(at_x)
+            for c, stride in enumerate(self.to_starts):
+                value, checks = self._start(f, indices[at_indices + c], c, alone=True)
+                start = f.add(start, f.mul(value, integer(stride)))
+                for check in checks:
+                    inside = check if inside.constant else f.and_(inside, check)
+            with f.branch(inside):
+                target = routine.here(f, place.pointer)
+                for offset, at in _positions(self.window, 2):
+                    position, value = f.add(start, integer(offset)), updates[at_updates + at]
+                    if combine is not None:
+                        value = combine(f, routine.read(f, target, elem, position), value)
+                    routine.write(f, target, elem, position, value)
+            f.epoch += 1
+        return [None]
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
         *source, indices, updates, out = places
@@ -133,7 +177,8 @@ class Scatter(Routine):
                 )
             inside = None
             for c, stride in enumerate(self.to_starts):
-                start, checks = self._start(f, indices, f.add(at_indices, integer(c)), c)
+                position = f.offset(indices.pointer, f.add(at_indices, integer(c)), indices.elem)
+                start, checks = self._start(f, f.load(position, indices.elem), c)
                 if c == self.row:
                     checks += [f.compare("ge", start, low), f.compare("lt", start, high)]
                 for check in checks:
@@ -143,16 +188,18 @@ class Scatter(Routine):
                 stack.enter_context(f.branch(inside))
             self._window(f, out, at_x, updates, at_updates)
 
-    def _start(self, f: Function, indices: Place, position: Value, component: int):
-        """One component of a start, and the condition for its window to be written."""
+    def _start(self, f: Function, value: Value, component: int, alone: bool = False):
+        """One component of a start, and the condition for its window to be written.
+
+        Unless one thread works `alone`, the caller checks the component that is a row.
+        """
         last = self.last[component]
-        value = f.load(f.offset(indices.pointer, position, indices.elem), indices.elem)
         if value.elem == "u64":  # values that do not fit i64 are out of bounds anyway
             value = f.minimum(value, constant("u64", np.iinfo(np.int64).max))
         value = f.convert(value, "i64")
         if self.clip:
             return f.minimum(f.maximum(value, integer(0)), integer(last)), []
-        if component == self.row:
+        if component == self.row and not alone:
             return value, []  # its rows are within the array
         return value, [f.compare("ge", value, integer(0)), f.compare("le", value, integer(last))]
 
