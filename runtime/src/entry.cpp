@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "float_mode.h"
 #include "pool.h"
 
 namespace namoo {
@@ -50,16 +51,22 @@ bool owned_alone(PyObject* value, Py_ssize_t references, const ArrayType& type) 
 
 // The Python function that evaluates host calls of the program that this thread runs.
 thread_local PyObject* callable = nullptr;
+// The mode in which Python runs, while a program that flushes subnormal numbers has another.
+thread_local FloatMode python_mode = 0;
 
 // Called by native code without the GIL. If Python raises, the exception stays set and the last
 // pointer of the table stays null, which tells the caller.
 void call_host(int64_t number, void* table) {
   PyGILState_STATE state = while_python_lives([] { return PyGILState_Ensure(); });
   PyObject* current = callable;
+  FloatMode mode = float_mode(), outer = python_mode;
+  set_float_mode(outer);
   PyObject* done = while_python_lives([&] {
     return PyObject_CallFunction(current, "LN", (long long)number, PyLong_FromVoidPtr(table));
   });
   callable = current;  // Python may have run other programs
+  python_mode = outer;
+  set_float_mode(mode);
   Py_XDECREF(done);
   PyGILState_Release(state);
 }
@@ -133,6 +140,8 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
   Arena arena(entry->arena);
   if (entry->arena && !arena.data()) no_memory(entry, -1);
   PyObject* outer = std::exchange(callable, entry->callable);
+  FloatMode mode = python_mode = float_mode();
+  if (entry->flush) set_float_mode(flushing(mode));
   int code;
   if (entry->quick) {
     code = entry->function(buffers, arena.data(), entry->host);
@@ -141,6 +150,7 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
     code = entry->function(buffers, arena.data(), entry->host);
     while_python_lives([&] { PyEval_RestoreThread(state); });
   }
+  if (entry->flush) set_float_mode(mode);
   callable = outer;
   if (code == 0) return;
   // An exception that Python raised in a host call or in a signal handler is set.
@@ -254,14 +264,14 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     need_numpy();
     static const char* names[] = {"function", "inputs",  "outputs", "consts", "arena", "host",
-                                  "keep",     "handler", "quick",   "in_place", nullptr};
+                                  "keep",     "handler", "quick",   "in_place", "flush", nullptr};
     PyObject *function, *inputs, *outputs, *keep = Py_None, *handler = Py_None;
     PyObject *consts = nullptr, *host = nullptr, *in_place = nullptr;
     Py_ssize_t arena = 0;
-    int quick = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$OnOOOpO", const_cast<char**>(names),
+    int quick = 0, flush = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$OnOOOpOp", const_cast<char**>(names),
                                      &function, &inputs, &outputs, &consts, &arena, &host, &keep,
-                                     &handler, &quick, &in_place)) {
+                                     &handler, &quick, &in_place, &flush)) {
       throw Raised();
     }
     bool calls_python = host && !PyLong_Check(host);
@@ -294,6 +304,7 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     entry->host = host_address;
     entry->callable = calls_python ? Py_NewRef(host) : nullptr;
     entry->quick = quick != 0;
+    entry->flush = flush != 0;
     entry->keep = Py_NewRef(keep);
     entry->handler = Py_NewRef(handler);
     return self;
@@ -349,7 +360,7 @@ PyGetSetDef entry_getters[] = {
 
 constexpr const char* kEntryDoc =
     "Entry(function, inputs, outputs, *, consts=(), arena=0, host=0, keep=None, handler=None, "
-    "quick=False, in_place=())\n--\n\n"
+    "quick=False, in_place=(), flush=False)\n--\n\n"
     "A native function that computes a program; called with a list of arrays, it returns one.\n\n"
     "The function is `int f(void** buffers, void* arena, void* host)`. The buffers are those of the\n"
     "inputs, of the constants and of the outputs. It returns 0, or the code of an error.\n\n"
@@ -366,7 +377,8 @@ constexpr const char* kEntryDoc =
     "    for an output -2 minus its number.\n"
     "  quick: the function takes less time than it costs to let other threads run meanwhile.\n"
     "  in_place: pairs of an input and an output that may be one array. They are where nothing but\n"
-    "    the list refers to the input: its caller gives it up.\n";
+    "    the list refers to the input: its caller gives it up.\n"
+    "  flush: subnormal numbers count as zero while the function runs.\n";
 
 PyType_Slot entry_slots[] = {
     {Py_tp_doc, const_cast<char*>(kEntryDoc)},

@@ -32,6 +32,7 @@ struct Entry {
   void* host;
   PyObject* callable;  // the function that `host` calls, or null
   bool quick;
+  bool flush;  // subnormal numbers to zero
   PyObject* keep;
   PyObject* handler;
 };

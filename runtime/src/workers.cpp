@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "common.h"
+#include "float_mode.h"
 
 #if defined(__SSE2__) || defined(_M_X64)
 #include <xmmintrin.h>
@@ -36,30 +37,6 @@ constexpr int kLooks = 20000, kLooksForEnd = 2000;
 constexpr int64_t kPieces = 8;
 // Milliseconds between two checks for signals: each needs the GIL.
 constexpr int64_t kBetweenChecks = 200;
-
-// The rounding and subnormal mode of a thread. A new thread inherits it from the thread that starts
-// it, which may be running another library's code.
-using FloatMode = uint64_t;
-
-inline FloatMode float_mode() {
-#if defined(__SSE2__) || defined(_M_X64)
-  return _mm_getcsr() & ~0x3fu;  // without the exception flags
-#elif defined(__GNUC__) && defined(__aarch64__)
-  FloatMode mode;
-  __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
-  return mode;
-#else
-  return 0;
-#endif
-}
-
-inline void set_float_mode(FloatMode mode) {
-#if defined(__SSE2__) || defined(_M_X64)
-  _mm_setcsr((unsigned)mode);
-#elif defined(__GNUC__) && defined(__aarch64__)
-  __asm__ volatile("msr fpcr, %0" : : "r"(mode));
-#endif
-}
 
 struct Job {
   Kernel kernel;

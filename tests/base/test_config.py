@@ -54,7 +54,7 @@ def test_options_and_defaults_are_those_of_jax():
         for source in ("from namoo._base.config import config", "from jax import config")
     )
     own = {"jax_eager_shortcuts", "jax_engine", "jax_memo", "jax_perf_map", "jax_strict"}
-    own |= {"jax_trace_new_arrays", "jax_verify"}
+    own |= {"jax_flush_subnormals", "jax_trace_new_arrays", "jax_verify"}
     assert ours.keys() - own == theirs.keys()
     # The one default that differs: see docs/differences.md.
     assert ours.pop("jax_check_static_indices") == "True"

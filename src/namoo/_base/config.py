@@ -231,6 +231,13 @@ OPTIONS = (
         True,
     ),
     Option(
+        "flush_subnormals",
+        False,
+        _boolean,
+        "Native programs take subnormal numbers for zero, as XLA does on a CPU.",
+        True,
+    ),
+    Option(
         "eager_shortcuts",
         True,
         _boolean,

@@ -185,6 +185,7 @@ class Program:
             keep=(self.made, self.host),
             handler=self.host.fail,
             in_place=self.made.in_place,
+            flush=config.flush_subnormals,
         )
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
