@@ -18,7 +18,7 @@ import pytest
 
 import namoo
 import namoo.numpy as jnp
-from namoo import errors, lax
+from namoo import core, errors, lax
 from namoo._base import source_context as source_module
 from namoo._base.source_context import hide_frames, source_context
 
@@ -79,6 +79,9 @@ W = {"w": jnp.ones((2, 3)), "b": jnp.ones(3)}
 
 # A mistake, and words of JAX's message that programs and tutorials look for.
 WORDS = {
+    "jnp.ones(2) + {}": r"for \+: '.*ArrayImpl' and 'dict'",
+    "(1, 2) * jnp.arange(2)": r"for \*: 'tuple' and '.*ArrayImpl'",
+    "jnp.ones(2) < set()": r"'.*ArrayImpl' and 'set'",
     "jnp.zeros(2, 'float64')": r"Explicitly requested dtype float64 requested in zeros is not",
     "jnp.zeros(2, 3)": r"Did you accidentally write `jax.numpy.zeros\(2, 3\)` when you meant",
     "jit(jnp.zeros)(3)": r"(?s)Shapes must be 1D sequences of con.*\nIf using `jit`, try using",
@@ -246,6 +249,43 @@ def test_messages_have_the_words_that_people_search_for(expression):
     assert set(found) == set(wanted)
     for texts in (theirs, own):
         assert any(re.search(WORDS[expression], text) for text in texts), texts
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ConcretizationTypeError",
+        "TracerBoolConversionError",
+        "TracerIntegerConversionError",
+        "TracerArrayConversionError",
+        "NonConcreteBooleanIndexError",
+    ],
+)
+def test_errors_can_be_made_from_a_traced_value(name):
+    def said_of(package):
+        found = []
+        package.jit(lambda x: found.append(str(getattr(package.errors, name)(x))))(1.0)
+        return found[0]
+
+    theirs, own = said_of(jax), said_of(namoo)
+    link = theirs.split()[-1]
+    assert link.endswith(f"jax.errors.{name}") and own.endswith(link)
+    # The words before the value are the same.
+    assert re.split("traced array|; got|:", theirs)[0] in own
+    assert "JitTracer" in own
+
+
+class Unfinished(core.Tracer):
+    """A tracer of another library, which has no type yet."""
+
+    def __init__(self):
+        super().__init__(None, None)  # type: ignore[arg-type]
+
+
+def test_errors_made_from_a_value_say_more_and_can_be_pickled():
+    error = errors.ConcretizationTypeError(Unfinished(), "Write it otherwise.")
+    assert "Unfinished<None>" in str(error) and "\nWrite it otherwise.\n" in str(error)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
 # Mistake, and the type that JAX raises for it.

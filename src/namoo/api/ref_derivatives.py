@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from namoo import tree_util
@@ -56,36 +57,33 @@ def refuse_ref(x: Any, path: str, what: str) -> None:
         )
 
 
+@dataclass(frozen=True)
 class GradRef:
     """The placeholder for a gradient that was added to a reference."""
 
-    def __repr__(self) -> str:
-        return "GradRef()"
 
-
+@dataclass(frozen=True)
 class GradValue:
     """In an argument of `with_refs`: the cotangent is to be returned."""
 
 
+@dataclass(frozen=True)
 class DontWant:
     """In an argument of `with_refs`: the cotangent is neither added nor returned."""
 
 
+@dataclass(frozen=True)
 class DidntWant:
     """The placeholder for a cotangent that `DontWant` stood for."""
 
-    def __repr__(self) -> str:
-        return "DidntWant()"
 
-
+@dataclass(frozen=True)
 class NotNeeded:
     """In `args_res` of a backward function: it does not need the value of this argument."""
 
-    def __repr__(self) -> str:
-        return "NotNeeded()"
 
-
-tree_util.register_pytree_node(NotNeeded, lambda _: ((), None), lambda *_: NotNeeded())
+for _placeholder in (GradRef, DidntWant, NotNeeded):
+    tree_util.register_static(_placeholder)  # trees without leaves: `jit` and `vmap` return them
 
 
 class VJP:

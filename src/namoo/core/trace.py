@@ -305,15 +305,19 @@ class Tracer(Array):
         """How to make the value known, if it is an argument that may be a setting, for messages."""
         return ""
 
-    def refuse(self, error: type[Exception], wanted: str, advice: str = "") -> NoReturn:
+    def refuse(
+        self,
+        error: type[errors.JAXTypeError | errors.JAXIndexError],
+        wanted: str,
+        advice: str = "",
+    ) -> NoReturn:
         """Raise `error`: this value is traced, but `wanted` was needed here."""
         from namoo._base.user_code import advice_for_code  # needed only for errors
 
         if not self._trace.alive:
             self.escaped()
         lines = [
-            f"{_CONVERSIONS[error]} traced array with shape "
-            f"{self.aval.str_short(short_dtypes=False)}.",
+            f"{error.opening} traced array with shape {self.aval.str_short(short_dtypes=False)}.",
             f"{wanted[0].upper()}{wanted[1:]} was needed, but the value is traced: {self!r}.",
         ]
         lines += filter(None, (self.origin(), advice_for_code() or advice, self.static_remedy()))
@@ -332,18 +336,8 @@ class Tracer(Array):
         )
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}<{self.aval.str_short()}>"
+        # A subclass may not have a type (yet); printing it must work all the same.
+        return f"{type(self).__name__}<{self.aval and self.aval.str_short()}>"
 
-
-_CONVERSIONS = {
-    errors.ConcretizationTypeError: "Abstract tracer value encountered where concrete value is "
-    "expected:",
-    errors.TracerBoolConversionError: "Attempted boolean conversion of",
-    errors.TracerIntegerConversionError: "The __index__() method was called on",
-    errors.TracerArrayConversionError: "The numpy.ndarray conversion method __array__() was called "
-    "on",
-    errors.NonConcreteBooleanIndexError: "Array boolean indices must be concrete; got",
-}
-"""The first words of each message are JAX's: programs and tutorials look for them."""
 
 config.on_checks(install_bottom_trace)

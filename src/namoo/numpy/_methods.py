@@ -60,10 +60,11 @@ def _operator(symbol: str, fun: Method, swap: bool = False) -> Method:
             if convert is None:
                 if type(other) in (list, tuple, dict, set):
                     # Not left to Python: it would repeat a list by an integer array.
-                    pair = (type(other), "Array") if swap else ("Array", type(other))
-                    names = [t if isinstance(t, str) else t.__name__ for t in pair]
+                    # The name is that of JAX's class, so that a search finds its explanations.
+                    pair = ("ArrayImpl", type(other).__name__)
+                    left, right = reversed(pair) if swap else pair
                     raise TypeError(
-                        f"unsupported operand type(s) for {symbol}: {names[0]!r} and {names[1]!r}; "
+                        f"unsupported operand type(s) for {symbol}: {left!r} and {right!r}; "
                         "convert it first: jnp.asarray(...)"
                     )
                 return NotImplemented
@@ -99,7 +100,7 @@ _COMPARISONS: list[tuple[str, str, Method]] = [
 ]
 
 
-def _known(x: Tracer, error: type[Exception], wanted: str, advice: str) -> Any:
+def _known(x: Tracer, error: type[errors.JAXTypeError], wanted: str, advice: str) -> Any:
     """The value of a traced array where its transformation knows it, or an error with advice."""
     try:
         return to_array(x.concrete(wanted))
