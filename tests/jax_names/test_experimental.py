@@ -306,7 +306,7 @@ def test_derivatives_go_through():
     (value, error), slope = checked(namoo, checkify)(namoo.numpy.asarray(x3 + 1))
     (their_value, _), their_slope = checked(jax, jax_checkify)(x3 + 1)
     assert error.get() is None
-    np.testing.assert_allclose(value, their_value, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(value), their_value, rtol=1e-6)
     np.testing.assert_allclose(slope, their_slope, rtol=1e-6)
 
 

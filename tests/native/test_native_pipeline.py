@@ -150,7 +150,8 @@ def test_a_transposition_of_a_product_becomes_a_product():
 
 def test_operations_that_nothing_uses_are_not_counted():
     def costs(fun):
-        return namoo.jit(fun).lower(array(64, 48), array(48, 32)).compile().cost_analysis()["flops"]
+        compiled = namoo.jit(fun).lower(array(64, 48), array(48, 32)).compile()
+        return (compiled.cost_analysis() or {})["flops"]
 
     assert costs(lambda x, y: (x @ y).T) == costs(lambda x, y: x @ y) == 2 * 64 * 48 * 32
 

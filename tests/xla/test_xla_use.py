@@ -114,7 +114,7 @@ def test_programs_ahead_of_time(kind, mesh, rows):
     assert compiled.input_shardings == ((rows,), {})
     assert compiled.output_shardings == {"a": columns}
     assert "HloModule" in compiled.as_text("hlo") and "sdy.mesh" in compiled.as_text("stablehlo")
-    assert compiled.cost_analysis()["flops"] > 0 and compiled.memory_analysis() is not None
+    assert (compiled.cost_analysis() or {})["flops"] > 0 and compiled.memory_analysis() is not None
     assert compiled.host_operations() == []
     for x in (X, namoo.device_put(X, rows)):
         out = compiled(x)["a"]

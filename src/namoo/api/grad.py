@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +46,9 @@ from namoo.transforms.stage import stage
 from namoo.transforms.transpose import backward_pass
 from namoo.tree import diff
 from namoo.tree_util import Partial, keystr
+
+if TYPE_CHECKING:
+    from namoo.api.signatures import P, R
 
 slicing = later("namoo.primitives.slicing")
 
@@ -494,13 +497,13 @@ def _selected_paths(fun: Callable, args: tuple, nums: Sequence[int]) -> list[str
 
 
 def value_and_grad(
-    fun: Callable,
+    fun: Callable[P, R],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable:
+) -> Callable[P, tuple[R, Any]]:
     """Make a function that returns both the value and the gradient of a scalar function.
 
     Args:
@@ -551,13 +554,13 @@ def is_index(argnums: Any) -> bool:
 
 
 def grad(
-    fun: Callable,
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable:
+) -> Callable[P, Any]:
     """Make a function that returns the gradient of a scalar function.
 
     Args:

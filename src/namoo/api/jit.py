@@ -10,7 +10,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
@@ -61,6 +61,7 @@ from namoo.transforms.stage import close, stage
 if TYPE_CHECKING:
     from namoo.api import donation as donations
     from namoo.api import jit_shardings, ref_calls, stages
+    from namoo.api.signatures import JitDecorator, JitOptions, JittedFunction, P, R
 else:  # most functions do without these
     donations = later("namoo.api.donation")
     jit_shardings = later("namoo.api.jit_shardings")
@@ -638,6 +639,12 @@ def _named(static: dict) -> dict:
     return {k: v for k, v in static.items() if isinstance(k, str)}
 
 
+@overload
+def jit(fun: Callable[P, R], **options: Unpack[JitOptions]) -> JittedFunction[P, R]: ...
+@overload
+def jit(**options: Unpack[JitOptions]) -> JitDecorator: ...
+@overload
+def jit(fun: Any, **options: Unpack[JitOptions]) -> Any: ...
 def jit(
     fun: Callable | None = None,
     *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from namoo.transforms.discharge import put_back, strong_value, values_of
 from namoo.transforms.refs import Cell, Ref, refuse_aliases, refuse_returned
 from namoo.transforms.vmappable import is_spec, is_vmappable, vmappables
 from namoo.tree_util import keystr
+
+if TYPE_CHECKING:
+    from namoo.api.signatures import P, R
 
 
 def _is_none(x: Any) -> bool:
@@ -145,14 +148,14 @@ def _place(x: Any, dim: int | None, path: str) -> int | None:
 
 
 def vmap(
-    fun: Callable,
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
     sum_match: bool = False,
-) -> Callable:
+) -> Callable[P, R]:
     """Turn a function of one example into a function of a batch.
 
     Args:
