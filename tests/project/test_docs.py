@@ -195,4 +195,4 @@ def test_the_check_of_a_site_looks_for_names(tmp_path):
     (tmp_path / "api").mkdir()
     (tmp_path / "api" / "namoo.html").write_text('<dt id="namoo.grad">')
     names = {"namoo.grad": "namoo.html#namoo.grad", "namoo.jit": "namoo.html#namoo.jit"}
-    assert check_site.problems(tmp_path, names) == ["namoo.jit has no place in the reference"]
+    assert check_site.problems(tmp_path, names) == ["namoo.jit is missing from the reference"]
