@@ -85,7 +85,7 @@ def register_ffi_target(
 
     Raises:
         ValueError: another API version, or a handler with more than one stage.
-        TypeError: `fn` is no capsule.
+        TypeError: `fn` is not a capsule.
 
     Example:
         >>> register_ffi_target("nothing", pycapsule(ctypes.CDLL(None).abs))

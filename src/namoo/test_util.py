@@ -51,7 +51,7 @@ def _tolerance(given: Tolerance, dtype: Any) -> float:
 
 
 def _varies(x: Any) -> bool:
-    """Whether a leaf has derivatives: integers, keys and what is no array are held still."""
+    """Whether a leaf is differentiated: integers, keys and leaves that are not arrays are not."""
     return is_array(x) and dtypes.issubdtype(dtypes.dtype_of(x), np.inexact)
 
 
@@ -63,7 +63,7 @@ def _described(x: Any, dtype: Any = None) -> str:
 
 
 def _wide(x: Any) -> np.ndarray:
-    """A leaf in 64 bits, where it varies: sums and differences of it add no error of their own."""
+    """Convert a leaf that varies to 64 bits, so that sums and differences add no rounding error."""
     x = np.asarray(x)
     if not dtypes.issubdtype(x.dtype, np.inexact):
         return x

@@ -98,7 +98,7 @@ class Traced:
 
     @cached_property
     def _plan(self) -> Any:
-        """The placement of the program if it runs on devices of its own, else None."""
+        """The placement of the program if it is committed to devices, else None."""
         operands = [x for x in self._leaves if is_array(x)]
         used = self._traced.used(operands)
         if not self._jitted._is_placed(self._traced, used) and not any(map(_is_told, used)):
@@ -334,7 +334,7 @@ class Compiled:
 
     @property
     def _place(self) -> Any:
-        """The sharding of a program that has no devices of its own."""
+        """The sharding of a program that is not committed to devices."""
         from namoo.devices.sharding.shardings import SingleDeviceSharding
 
         return SingleDeviceSharding(getattr(self._run, "place", None) or registry.home())
@@ -416,7 +416,7 @@ def _is_committed(x: Any) -> bool:
 
 
 def _is_told(x: Any) -> bool:
-    """Whether a type has a sharding with devices of its own."""
+    """Whether a type has a sharding over concrete devices."""
     if not isinstance(x, ShapeDtypeStruct) or x.sharding is None:
         return False
     from namoo.devices.placement import needs_placing

@@ -37,7 +37,7 @@ STOPS_APART = "any(condition)"
 
 
 class While(ProgramPrimitive):
-    """Repeat the body while the condition holds; both take constants of their own first."""
+    """Repeat the body while the condition holds; each takes its own constants first."""
 
     name = "while"
 

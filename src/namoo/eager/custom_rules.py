@@ -1,4 +1,4 @@
-"""Shortcut of functions with derivative rules of their own: eagerly, the rules are not needed."""
+"""Shortcut for functions with custom derivative rules: eager calls do not need the rules."""
 
 from __future__ import annotations
 

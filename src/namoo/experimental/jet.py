@@ -45,7 +45,7 @@ def jet(
 
     Args:
         fun: a function of arrays.
-        primals: the arguments; one of booleans is constant, whatever its series.
+        primals: the arguments; booleans are constant, and their series are ignored.
         series: for each argument its derivatives along the curve, the first one first; all
             arguments have the same number.
         factorial_scaled: False leaves out the factorials: x(t) = Σₖ cₖ·tᵏ, in and out.

@@ -52,7 +52,7 @@ class WrappedScheduleState(NamedTuple):
 
 
 class WrappedSchedule:
-    """A schedule with a state of its own, the number of steps.
+    """A schedule whose state is the number of steps.
 
     Example:
         >>> schedule = WrappedSchedule(lambda step: 0.1 * step)

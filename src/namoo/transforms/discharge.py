@@ -30,7 +30,7 @@ from namoo.transforms.stage import stage_closed
 
 @per_program("makes references")
 def makes_refs(jaxpr: Jaxpr) -> bool:
-    """Whether a program makes references of its own."""
+    """Whether a program creates references."""
     return any(
         isinstance(eqn.primitive, MakesRef) or any(map(makes_refs, subjaxprs(eqn.params)))
         for eqn in jaxpr.eqns

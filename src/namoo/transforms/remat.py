@@ -123,7 +123,7 @@ def _partition(jaxpr: Jaxpr, policy: Policy | None) -> tuple[list[Var], Jaxpr, J
 
 
 def _inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Inline nested calls, so that a policy is asked about every operation."""
+    """Inline nested calls, so that a policy decides about every operation."""
 
     def run(jaxpr: Jaxpr, consts, *args):
         env: dict[Any, Any] = dict(

@@ -67,7 +67,7 @@ def transpose_equations(
     Args:
         jaxpr, consts, inputs, cts: as for `backward_pass`.
         before: for each input, the cotangent so far, or None.
-        source: the user's line of all equations, where they have none of their own.
+        source: the user's line for equations that have none.
     """
     location = source_context
     outer = location.eqn, location.operation, location.backward

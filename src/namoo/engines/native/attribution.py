@@ -52,7 +52,7 @@ def equation_of(node: Node, graph: Graph) -> JaxprEqn | None:
 def costs(plan: Plan, group: FusionGroup) -> Costs:
     """What each equation costs that a step computes, or a part of it.
 
-    A loop whose body is a plan of its own has no costs: they belong to the steps of that plan.
+    A loop whose body is a separate plan has no costs: they belong to the steps of that plan.
     """
     found: Costs = {}
     graph, first = plan.graph, group.roots[0]

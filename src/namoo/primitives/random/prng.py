@@ -419,7 +419,7 @@ def rng_bit_generator(
         The new state, and the bits.
 
     Raises:
-        TypeError: the type is not unsigned, or the state is no such array.
+        TypeError: the dtype is not unsigned, or the state is not such an array.
 
     Example:
         >>> import namoo.numpy as jnp

@@ -116,7 +116,7 @@ class RootKind:
         """Return whether a result of a group that begins with this kind may alias a node it reads.
 
         Args:
-            group: the group, which is no step.
+            group: the group, which is not a step.
             node: one of its inputs.
             result: one of the roots that it stores, of the same type.
             reads: for each root, the nodes in memory that it is computed from.

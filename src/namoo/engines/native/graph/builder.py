@@ -237,7 +237,7 @@ class GraphBuilder:
         return self.graph.call(step, operands, results)
 
     def stored(self, x: Node) -> Node:
-        """The same values in a buffer of their own."""
+        """A copy of a value, in a separate buffer."""
         return self.graph.stored(x)
 
     def inline(self, closed: ClosedJaxpr, operands: Sequence[Node]) -> list[Node]:

@@ -217,7 +217,7 @@ class Graph:
         ]
 
     def stored(self, x: Node) -> Node:
-        """Add a copy of a node's value, in a buffer of its own."""
+        """Add a copy of a node's value, in a separate buffer."""
         if not x.elem:
             (out,) = self.call(Step(), [x], [x])
             return out

@@ -9,7 +9,7 @@ from namoo.engines.native.graph.node import INPUT, LITERAL, Graph, Node
 
 
 def simplify(graph: Graph) -> Graph:
-    """Give each output a node of its own, then apply the rewrites of each kind of root.
+    """Give each output a separate node, then apply the rewrites of each kind of root.
 
     Constants were folded, and equal nodes interned, while the graph was built.
     """
@@ -20,7 +20,7 @@ def simplify(graph: Graph) -> Graph:
 
 
 def _with_stored_outputs(graph: Graph) -> Graph:
-    """Give each output a node of its own, which a kernel or a step writes."""
+    """Give each output a separate node, which a kernel or a step writes."""
     graph = replace(graph, nodes=[*graph.nodes])
     seen: set[Node] = set()
     outputs = []

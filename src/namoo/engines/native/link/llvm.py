@@ -164,7 +164,7 @@ def _passes(machine: Any) -> tuple[Any, Any]:
 
 
 def optimised(machine: Any, text: str) -> Any:
-    """Parse a module in a context of its own, and run the passes of `options` on it."""
+    """Parse a module in a new context, and run the passes of `options` on it."""
     context = llvm.create_context()
     with ffi.OutputString() as error:
         parsed = _unlocked("LLVMPY_ParseAssembly")(context, text.encode(), error)
