@@ -172,3 +172,29 @@ def test_mapped(fun):
     x = jnp.asarray(gradients.normal(3, 5))
     found = namoo.vmap(fun, in_axes=1)(x)
     np.testing.assert_array_equal(found, np.stack([fun(x[:, i]) for i in range(5)]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.uint8, np.complex64])
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5, 7, 8, 9, 100])
+def test_searching_arrays_of_any_length(dtype, side, n):
+    a = np.sort(np.arange(n) // 2).astype(dtype)
+    v = np.arange(-1 if dtype != np.uint8 else 0, n // 2 + 3).astype(dtype)
+    if np.issubdtype(dtype, np.inexact):
+        a[n - n // 3 :] = np.nan
+        v = np.append(v, [np.nan, np.inf, -np.inf, -0.0]).astype(dtype)
+    search = lambda a, v: jnp.searchsorted(a, v, side)  # noqa: E731
+    for found in (search(jnp.asarray(a), jnp.asarray(v)), namoo.jit(search)(a, v)):
+        np.testing.assert_array_equal(found, np.searchsorted(a, v, side))
+
+
+@pytest.mark.parametrize(("n", "reads"), [(0, 0), (1, 1), (2, 2), (16, 5), (17, 6), (10_000, 15)])
+def test_a_search_reads_one_element_for_each_halving(n, reads):
+    a, v = np.zeros(n, np.float32), np.zeros(9, np.float32)
+
+    def gathers(fun, *args):
+        return str(namoo.make_jaxpr(fun)(*args)).count(" gather[")
+
+    assert gathers(jnp.searchsorted, a, v) == reads
+    if n > 1:  # two more for the ends; rising and falling edges share one search
+        assert gathers(jnp.digitize, v, a) <= reads + 2

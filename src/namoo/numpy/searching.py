@@ -267,21 +267,51 @@ def searchsorted(
 
 
 def _bisect(x: Array, values: Array, side: str, dtype: Any) -> Array:
-    """Halve the interval in which each value belongs until it is empty."""
+    """How many elements come before each value, by halving the range of the answers.
+
+    Halves are rounded so that all values search ranges of one length: it is known beforehand, and
+    no element out of bounds is read.
+    """
     n = x.shape[0]
+    if is_symbolic(n):
+        return _bisect_any_length(x, values, side, dtype)
+    before = shapes.broadcast(EagerArray(np.zeros((), dtype)), values.shape)
+    length = n
+    while length > 1:
+        half = length // 2
+        length -= half
+        here = x.at[lax.add(before, strong(before, half - 1))].get(mode="clip")
+        further = lax.add(before, strong(before, half))
+        before = choose(_is_passed(here, values, side), further, before)
+    if not n:
+        return before
+    last = _is_passed(x.at[before].get(mode="clip"), values, side)
+    return lax.add(before, as_type(last, dtype))
+
+
+def _bisect_any_length(x: Array, values: Array, side: str, dtype: Any) -> Array:
+    """The same for a length that is a symbol: ranges of values differ, and may be empty."""
     low = shapes.broadcast(EagerArray(np.zeros((), dtype)), values.shape)
-    high = shapes.broadcast(size_array(n, dtype), values.shape)
-    halvings = np.iinfo(dtype).bits if is_symbolic(n) else n.bit_length()
-    for _ in range(halvings):
+    high = shapes.broadcast(size_array(x.shape[0], dtype), values.shape)
+    for _ in range(np.iinfo(dtype).bits):
         middle = lax.add(low, lax.div(lax.sub(high, low), strong(low, 2)))
-        here = x.at[middle].get(mode="clip")
-        right = _before(here, values) if side == "left" else bits.bitwise_not(_before(values, here))
+        right = _is_passed(x.at[middle].get(mode="clip"), values, side)
         right = bits.bitwise_and(right, lax.lt(low, high))
         low, high = (
             choose(right, lax.add(middle, strong(low, 1)), low),
             choose(right, high, lax.min(middle, high)),
         )
     return low
+
+
+def _is_passed(here: Array, values: Array, side: str) -> Array:
+    """Whether values belong after an element."""
+    if side == "left":
+        return _before(here, values)
+    if not is_kind(here, np.inexact) or is_kind(here, np.complexfloating):
+        return bits.bitwise_not(_before(values, here))
+    # One comparison with each element: whether a value is NaN is known beforehand.
+    return bits.bitwise_or(lax.le(here, values), lax.ne(values, values))
 
 
 def _before(x: Array, y: Array) -> Array:
@@ -314,10 +344,9 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         return zeros(x.shape, np.int32)
     side = "left" if right else "right"
     options = {} if method is None else {"method": method}
-    rising = searchsorted(edges, x, side, **options)
-    falling = searchsorted(shapes.rev(edges, (0,)), x, side, **options)
-    falling = lax.sub(strong(falling, n), falling)
-    return lax.select(lax.ge(edges[-1], edges[0]), rising, falling)
+    rises = lax.ge(edges[-1], edges[0])
+    place = searchsorted(lax.select(rises, edges, shapes.rev(edges, (0,))), x, side, **options)
+    return lax.select(rises, place, lax.sub(strong(place, n), place))
 
 
 attach_shortcuts(globals())
