@@ -1,6 +1,7 @@
 """Counting, searching, sorting, scans, and arithmetic on narrow integers: work that moves data."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def row(name, inputs, ours, torch=None, numpy=None, **options):
     )
 
 
-def integers(n, stop, *shape, seed=1, dtype=np.int32):
+def integers(n, stop, *shape, seed=1, dtype: Any = np.int32):
     return np.random.default_rng(seed).integers(0, min(stop, n), shape or n).astype(dtype)
 
 
