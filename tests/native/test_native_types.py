@@ -117,6 +117,12 @@ ROUNDED = {
     "product": lambda x, y: y[:6].clip(-2, 2).prod() * x,
     "running sum": lambda x, y: jnp.cumsum(x[:50].clip(-2, 2)),
     "matrix product": lambda x, y: (x[:6].clip(-2, 2)[:, None] @ y[None, :9].clip(-2, 2)) * x[:9],
+    "update of elements": lambda x, y: (
+        x[4000:6000].at[100:1900].multiply(y[2100:3900]).astype("float32")
+    ),
+    "windows": lambda x, y: lax.reduce_window(
+        (x * y)[:1000].clip(-9, 9), np.zeros((), x.dtype), lax.add, (2,), (1,), "SAME"
+    ).astype("float32"),
 }
 
 

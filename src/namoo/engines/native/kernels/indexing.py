@@ -105,7 +105,6 @@ _MOVES = ("broadcast", "broadcast_in_dim", "reshape", "transpose", "slice", "rev
 def _one_each(emit: Emitter, x, indices, updates, numbers, name, clip) -> Node:
     """A scatter of one window per example: every element tests whether it is inside."""
     window, inserted, starts, batching, indices_batching = numbers
-    combine = None if name is None else ops.TABLE[name]
     hidden = {*inserted, *batching}
     rest = [e for e in range(len(updates.shape)) if e not in window]
     shown = [d for d in range(len(x.shape)) if d not in hidden]
@@ -154,8 +153,8 @@ def _one_each(emit: Emitter, x, indices, updates, numbers, name, clip) -> Node:
             at[e] = batch[i]
         old = k.at(x, index)
         new = k.at(updates, at)
-        if combine is not None:
-            new = combine(f, old, new)
+        if name is not None:
+            new = ops.apply(f, name, [old, new], x.elem, {})
         return new if within is None else k.choose(within, new, old)
 
     key = ("scatter", tuple(numbers), name, clip)

@@ -17,7 +17,7 @@ from namoo.engines.native import tuning
 from namoo.engines.native.ir import ops
 from namoo.engines.native.ir.function import constant
 from namoo.engines.native.ir.index import Index, ravel
-from namoo.engines.native.ir.types import is_complex
+from namoo.engines.native.ir.types import is_complex, is_narrow
 
 if TYPE_CHECKING:
     from namoo.engines.native.graph.node import Node
@@ -74,9 +74,12 @@ class Window:
 
 
 def reduce(emit: Emitter, x: Node, name: str, identity: Any, params: dict) -> Node:
-    """An operation of `ops` over every window."""
+    """An operation of `ops` over every window; narrow floats are rounded once."""
     if not ops.accepts(name, x.dtype) or 0 in x.shape:
         raise emit.unsupported()
+    if is_narrow(x.elem) and name not in ops.EXACT:
+        wide = emit.convert(x, np.float32)
+        return emit.convert(reduce(emit, wide, name, np.float32(identity), params), x.dtype)
     window = Window(**params)
     shape = tuple(emit.avals[0].shape)
     nothing = emit.literal(identity, x.dtype)
