@@ -7,6 +7,7 @@ import pytest
 import namoo
 import namoo.numpy as jnp
 from namoo import lax
+from namoo.api import retrace
 
 pytest_plugins = ["pytester"]
 
@@ -207,3 +208,15 @@ def test_the_fixture_fails_a_test_that_traces_too_often(pytester):
     result = pytester.runpytest("-p", "no:cacheprovider")
     result.assert_outcomes(passed=2, errors=1)
     result.stdout.fnmatch_lines(["*more traces than the allowed 1*"])
+
+
+def test_notes_are_made_when_they_are_read_or_the_function_is_traced_again(monkeypatch):
+    made, make = [], retrace._unrolled
+    monkeypatch.setattr(retrace, "_unrolled", lambda sources: made.append(sources) or make(sources))
+    f = namoo.jit(unrolled)
+    f.clear_cache()
+    f.lower(1.0)
+    assert len(made) == 0
+    f.lower(jnp.ones(3))
+    assert len(made) == 1  # that of the first trace: at most one program's sources are kept
+    assert [len(record.notes) for record in f.explain()] == [1, 1] and len(made) == 2

@@ -30,8 +30,9 @@ from namoo.api.retrace import (
     Fixed,
     Retrace,
     Signature,
+    constant_notes,
     new_function_reasons,
-    program_notes,
+    operation_sources,
     reasons,
     signature_of,
     warn_of_retraces,
@@ -565,9 +566,11 @@ class Jitted(dispatch.Dispatcher):
             number, why = new_function_reasons(self._fun, cache)
             cache.name = self._name
         cache.signatures.append(new)
-        notes = program_notes(traced.closed.jaxpr, traced.consts)
-        times = compile_times(traced.program)
-        record = Retrace(why, user_source(), traced.cost, times, notes, number)
+        jaxpr, times = traced.closed.jaxpr, compile_times(traced.program)
+        notes, sources = constant_notes(jaxpr, traced.consts), operation_sources(jaxpr)
+        record = Retrace(why, user_source(), traced.cost, times, notes, sources, number)
+        for earlier in cache.records[-1:]:
+            earlier.settle()
         cache.records.append(record)
         del cache.records[:-1000], cache.signatures[:-_COMPARED]
         warn_of_retraces(self._name, cache.records)

@@ -82,11 +82,13 @@ class Retrace:
         seconds: how long tracing took.
         compiling: how long each compilation of the program took, in seconds; empty until it runs.
         notes: what makes the program large, by the user's lines.
+        sources: the user's lines of a large program's operations, from which notes are made when
+            they are read.
         number: how many functions of one definition were traced, if it is the first trace of a
             further one; otherwise 0.
     """
 
-    __slots__ = ("compiling", "notes", "number", "reasons", "seconds", "source")
+    __slots__ = ("_notes", "compiling", "number", "reasons", "seconds", "source", "sources")
 
     def __init__(
         self,
@@ -95,10 +97,22 @@ class Retrace:
         seconds: float,
         compiling: list[float],
         notes: tuple[str, ...] = (),
+        sources: Sequence[Source | None] = (),
         number: int = 0,
     ):
-        self.reasons, self.source, self.notes, self.number = reasons, source, notes, number
+        self.reasons, self.source, self.number = reasons, source, number
         self.seconds, self.compiling = seconds, compiling
+        self._notes, self.sources = notes, sources
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        self.settle()
+        return self._notes
+
+    def settle(self) -> None:
+        """Make the notes now, and keep no sources: a function may have many records."""
+        if self.sources:
+            self._notes, self.sources = (*_unrolled(self.sources), *self._notes), ()
 
     def __str__(self) -> str:
         where = f" at {self.source}" if self.source else ""
@@ -239,26 +253,34 @@ _MANY_OPERATIONS = 500
 _LARGE_CONSTANT = 1 << 20
 
 
-def program_notes(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[str, ...]:
-    """Return what makes a program large: unrolled loops and captured arrays, by the user's lines.
+def operation_sources(jaxpr: Jaxpr) -> list[Source | None]:
+    """Return the user's line of each operation of a large program; nothing for others."""
+    return [eqn.source for eqn in jaxpr.eqns] if len(jaxpr.eqns) >= _MANY_OPERATIONS else []
+
+
+def _unrolled(sources: Sequence[Source | None]) -> list[str]:
+    """Return a note on the line that most operations of a large program come from."""
+    known = [source for source in sources if source is not None]
+    by_position = {source.position: source for source in known}
+    lines: Counter[str] = Counter()
+    for position, count in Counter([source.position for source in known]).items():
+        lines[str(by_position[position])] += count
+    return [
+        f"{count} of {len(sources)} operations come from {line}: a Python loop is unrolled there. "
+        "lax.scan or lax.fori_loop keeps it one operation."
+        for line, count in lines.most_common(1)
+        if count >= _MANY_OPERATIONS // 5
+    ]
+
+
+def constant_notes(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[str, ...]:
+    """Return a note on each large array that a program captures, by the user's lines.
 
     Args:
         jaxpr: the program; its first inputs are what it closes over.
         consts: the values of those.
     """
     notes = []
-    if len(jaxpr.eqns) >= _MANY_OPERATIONS:
-        sources = [eqn.source for eqn in jaxpr.eqns if eqn.source is not None]
-        by_position = {source.position: source for source in sources}
-        lines: Counter[str] = Counter()
-        for position, count in Counter([source.position for source in sources]).items():
-            lines[str(by_position[position])] += count
-        for line, count in lines.most_common(1):
-            if count >= _MANY_OPERATIONS // 5:
-                notes.append(
-                    f"{count} of {len(jaxpr.eqns)} operations come from {line}: a Python loop is "
-                    "unrolled there. lax.scan or lax.fori_loop keeps it one operation."
-                )
     for var, value in zip(jaxpr.invars, consts, strict=False):
         size = getattr(value, "nbytes", 0)
         if size >= _LARGE_CONSTANT:
@@ -348,8 +370,10 @@ def warn_of_retraces(name: str, records: Sequence[Retrace]) -> None:
     """
     last = records[-1]
     kind = last.reasons[0].partition(":")[0].partition(",")[0] if last.reasons else ""
-    same = [r for r in records if r.source == last.source and r.reasons]
-    count = last.number - 1 if last.number else len(same)
+    if last.number:
+        count = last.number - 1
+    else:
+        count = len([r for r in records if r.reasons and r.source == last.source])
     if count != _WARNED_AFTER:
         return
     import logging

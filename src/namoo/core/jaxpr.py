@@ -107,7 +107,9 @@ class JaxprEqn:
     @property
     def effectful(self) -> bool:
         """Whether the equation must run even if its results are not used."""
-        return self.primitive.effectful or any(sub.effectful for sub in subjaxprs(self.params))
+        prim = self.primitive
+        programs = () if prim.rules_are_pure else subjaxprs(self.params)
+        return prim.effectful or any(sub.effectful for sub in programs)
 
     @property
     def effects(self) -> Effects:
@@ -170,7 +172,10 @@ class Jaxpr:
     @property
     def effectful(self) -> bool:
         if self._effectful is None:
-            self._effectful = any(eqn.effectful for eqn in self.eqns)
+            kinds = {eqn.primitive for eqn in self.eqns}
+            kinds = {p for p in kinds if p.effectful or not p.rules_are_pure}
+            found = [eqn for eqn in self.eqns if eqn.primitive in kinds] if kinds else ()
+            self._effectful = any(eqn.effectful for eqn in found)
         return self._effectful
 
     @property
