@@ -2,6 +2,7 @@
 
     python bench/clients.py                     # every program
     python bench/clients.py --only Equinox --k 5
+    python bench/clients.py --k 1 --steps 20 --timeout 120     # the shortest run
 
 It runs in the environment of `make clients`. Each run is a new process. The processes of the two
 alternate, round after round, and the best time of each counts. Cold and warm are CPU times of the
@@ -10,6 +11,9 @@ process, which other load on the machine affects little:
 - cold: import to result, without compiled programs on disk;
 - warm: the same with those of an earlier run;
 - step: one more call of the program's `step`, the best of many.
+
+A process that takes longer than `--timeout` is ended. The table then says what failed, the other
+programs are measured all the same, and the exit status is 1.
 """
 
 import argparse
@@ -199,8 +203,9 @@ print(json.dumps({"value": value, "whole": whole, "step": min(times, default=0.0
 """
 
 
-def run(program: str, steps: int, cache: str, *, namoo: bool) -> dict[str, float]:
+def run(program: str, steps: int, cache: str, timeout: float, *, namoo: bool) -> dict[str, float]:
     """Run a program once, in a new process."""
+    who = "namoo" if namoo else "JAX"
     environment = {
         **os.environ,
         "NAMOO_AS_JAX": "1" if namoo else "0",
@@ -210,18 +215,19 @@ def run(program: str, steps: int, cache: str, *, namoo: bool) -> dict[str, float
         "JAX_PLATFORMS": "cpu",
         "OPENBLAS_NUM_THREADS": "1",
     }
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program + END.replace("STEPS", str(steps))],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-W", "ignore", "-c", program + END.replace("STEPS", str(steps))]
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"{who} took more than {timeout:g} s") from None
     if done.returncode:
-        raise RuntimeError(f"the program failed:\n{done.stderr[-2000:]}")
+        raise RuntimeError(f"{who} failed:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure(program: str, rounds: int, steps: int) -> dict[str, list[float]]:
+def measure(program: str, rounds: int, steps: int, timeout: float) -> dict[str, list[float]]:
     """The best times of namoo and of JAX: cold, warm and of a step; and their results."""
     found: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as kept:
@@ -229,10 +235,10 @@ def measure(program: str, rounds: int, steps: int) -> dict[str, list[float]]:
             for i, namoo in enumerate((True, False)):
                 warm_cache = os.path.join(kept, str(i))
                 with tempfile.TemporaryDirectory() as empty:
-                    cold = run(program, 0, empty, namoo=namoo)
+                    cold = run(program, 0, empty, timeout, namoo=namoo)
                 if not os.path.exists(warm_cache):
-                    run(program, 0, warm_cache, namoo=namoo)
-                warm = run(program, steps, warm_cache, namoo=namoo)
+                    run(program, 0, warm_cache, timeout, namoo=namoo)
+                warm = run(program, steps, warm_cache, timeout, namoo=namoo)
                 times = dict(cold=cold["whole"], warm=warm["whole"], step=warm["step"])
                 for name, value in times.items():
                     best = found.setdefault(name, [math.inf, math.inf])
@@ -241,11 +247,12 @@ def measure(program: str, rounds: int, steps: int) -> dict[str, list[float]]:
     return found
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", default="", help="the programs whose names have this in them")
     parser.add_argument("--k", type=int, default=3, help="rounds")
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--timeout", type=float, default=600, help="seconds for one process")
     options = parser.parse_args()
     show = lambda *cells: print(f"| {' | '.join(cells)} |", flush=True)  # noqa: E731
     times = ("namoo", "JAX", "ratio")
@@ -256,10 +263,16 @@ def main() -> None:
     )
     show(*["---"] * 11)
     ratios: dict[str, list[float]] = {"cold": [], "warm": [], "step": []}
+    failed: list[str] = []
     for name, program in PROGRAMS.items():
         if options.only not in name:
             continue
-        found = measure(program, options.k, options.steps)
+        try:
+            found = measure(program, options.k, options.steps, options.timeout)
+        except RuntimeError as error:
+            failed.append(f"{name}: {error}")
+            show(name, str(error).splitlines()[0], *[""] * 9)
+            continue
         cells = []
         for kind, unit, scale in (("cold", "s", 1), ("warm", "s", 1), ("step", "ms", 1e3)):
             ours, theirs = found[kind]
@@ -268,9 +281,12 @@ def main() -> None:
             cells.append(f"{theirs / ours:.1f}×")
         agree = math.isclose(*found["value"], rel_tol=0.02, abs_tol=1e-3)
         show(name, *cells, "yes" if agree else "no")
-    means = [math.exp(sum(map(math.log, values)) / len(values)) for values in ratios.values()]
-    show("geometric mean", *(cell for mean in means for cell in ("", "", f"{mean:.2f}×")), "")
+    if ratios["cold"]:
+        means = [math.exp(sum(map(math.log, values)) / len(values)) for values in ratios.values()]
+        show("geometric mean", *(cell for mean in means for cell in ("", "", f"{mean:.2f}×")), "")
+    print(*failed, sep="\n", file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
