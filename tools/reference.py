@@ -15,7 +15,7 @@ import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 # The namespaces with their headings, in the order of the table of contents.
 SECTIONS: dict[str, tuple[str, ...]] = {
@@ -127,38 +127,13 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 NAMESPACES = tuple(name for names in SECTIONS.values() for name in names)
 
 
-def _declared(module: ModuleType) -> list[str]:
-    """What a module without a table or `__all__` declares: its own definitions, and `x as x`."""
-    assert module.__file__
-    names = []
-    for node in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body:
-        match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                names.append(name)
-            case ast.ImportFrom(names=aliases):
-                names += [alias.name for alias in aliases if alias.asname == alias.name]
-            case ast.Assign(targets=targets):
-                assigned = [node for target in targets for node in ast.walk(target)]
-                names += [node.id for node in assigned if isinstance(node, ast.Name)]
-            case ast.AnnAssign(target=ast.Name(id=name)):
-                names.append(name)
-    # A type variable serves the annotations of its module.
-    return [name for name in names if not isinstance(getattr(module, name), TypeVar | ParamSpec)]
-
-
 @cache
 def public_names(namespace: str) -> dict[str, Any]:
     """The public names of a namespace with their values, without modules."""
     module = importlib.import_module(namespace)
-    names = [*getattr(module, "__all__", ())]
-    if hasattr(module, "_TABLE"):
-        from namoo._base.lazy import names_of
-
-        names += names_of(module._TABLE)
-    names = names or _declared(module)
     found = {
         name: getattr(module, name)
-        for name in sorted(set(names), key=lambda name: (name.lower(), name))
+        for name in sorted(dir(module), key=lambda name: (name.lower(), name))
         if not name.startswith("_")
     }
     return {name: thing for name, thing in found.items() if not isinstance(thing, ModuleType)}

@@ -3,3 +3,4 @@
 from namoo.api.ref_derivatives import DidntWant, DontWant, GradRef, GradValue
 
 __all__ = ["DidntWant", "DontWant", "GradRef", "GradValue"]
+__dir__ = __all__.copy

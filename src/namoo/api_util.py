@@ -33,6 +33,7 @@ __all__ = [
     "safe_map",
     "shaped_abstractify",
 ]
+__dir__ = __all__.copy
 
 
 def safe_map(f: Callable[..., Any], *args: Iterable[Any]) -> list[Any]:

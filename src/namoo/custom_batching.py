@@ -7,7 +7,10 @@ from typing import Any
 
 from namoo import tree_util
 from namoo.control.loops import map as map_slices
-from namoo.transforms.vmap_rule import custom_vmap as custom_vmap
+from namoo.transforms.vmap_rule import custom_vmap
+
+__all__ = ["custom_vmap", "sequential_vmap"]
+__dir__ = __all__.copy
 
 
 def sequential_vmap(f: Callable) -> custom_vmap:

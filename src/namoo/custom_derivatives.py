@@ -5,15 +5,29 @@ from typing import Any
 from namoo import tree_util
 from namoo.core.primitive import Zero
 from namoo.primitives.shape import instantiate
-from namoo.transforms.custom import closure_convert as closure_convert
-from namoo.transforms.custom import custom_gradient as custom_gradient
-from namoo.transforms.custom import custom_jvp as custom_jvp
-from namoo.transforms.custom import custom_vjp as custom_vjp
-from namoo.transforms.custom_call import CustomVJPPrimal as CustomVJPPrimal
-from namoo.transforms.custom_call import SymbolicZero as SymbolicZero
-from namoo.transforms.custom_call import custom_jvp_call_p as custom_jvp_call_p
-from namoo.transforms.custom_call import custom_vjp_call_p as custom_vjp_call_p
-from namoo.transforms.linear_call import linear_call as linear_call
+from namoo.transforms.custom import closure_convert, custom_gradient, custom_jvp, custom_vjp
+from namoo.transforms.custom_call import (
+    CustomVJPPrimal,
+    SymbolicZero,
+    custom_jvp_call_p,
+    custom_vjp_call_p,
+)
+from namoo.transforms.linear_call import linear_call
+
+__all__ = [
+    "CustomVJPPrimal",
+    "SymbolicZero",
+    "closure_convert",
+    "custom_gradient",
+    "custom_jvp",
+    "custom_jvp_call_p",
+    "custom_vjp",
+    "custom_vjp_call_p",
+    "custom_vjp_primal_tree_values",
+    "linear_call",
+    "zero_from_primal",
+]
+__dir__ = __all__.copy
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:

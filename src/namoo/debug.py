@@ -33,6 +33,7 @@ __all__ = [
     "visualize_array_sharding",
     "visualize_sharding",
 ]
+__dir__ = __all__.copy
 
 _log = logging.getLogger("namoo.debug")
 

@@ -12,3 +12,4 @@ reads the addresses and numbers from its environment.
 from namoo.devices.distributed.group import barrier, initialize, is_initialized, shutdown
 
 __all__ = ["barrier", "initialize", "is_initialized", "shutdown"]
+__dir__ = __all__.copy

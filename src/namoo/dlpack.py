@@ -3,7 +3,11 @@
 from typing import Any
 
 from namoo._base import dtypes
-from namoo.numpy import from_dlpack as from_dlpack
+from namoo.numpy import from_dlpack
+
+__all__ = ["from_dlpack", "is_supported_dtype"]
+__dir__ = __all__.copy
+
 
 _KINDS = "biufc"
 

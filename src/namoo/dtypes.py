@@ -34,6 +34,7 @@ __all__ = [
     "result_type",
     "scalar_type_of",
 ]
+__dir__ = __all__.copy
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:

@@ -1,5 +1,22 @@
 """The exception types that users catch. They are JAX's, so that `except` clauses keep working."""
 
+__all__ = [
+    "ConcretizationTypeError",
+    "InconclusiveDimensionOperation",
+    "JAXIndexError",
+    "JAXTypeError",
+    "JaxRuntimeError",
+    "JaxprTypeError",
+    "KeyReuseError",
+    "NonConcreteBooleanIndexError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "UnexpectedTracerError",
+]
+__dir__ = __all__.copy
+
+
 _PAGE = "https://docs.jax.dev/en/latest/errors.html"
 
 

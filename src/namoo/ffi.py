@@ -23,6 +23,17 @@ from namoo.control.callback import VMAP_METHODS
 from namoo.control.foreign_call import bind_call
 from namoo.core.avals import ShapedArray, aval_of
 
+__all__ = [
+    "ffi_call",
+    "include_dir",
+    "pycapsule",
+    "register_ffi_target",
+    "register_ffi_target_as_batch_partitionable",
+    "register_ffi_type_id",
+]
+__dir__ = __all__.copy
+
+
 _targets: dict[str, Target] = {}
 """Handlers by name, as long as the process lives."""
 

@@ -15,6 +15,9 @@ from namoo import tree_util
 from namoo._base import dtypes
 from namoo.core.avals import aval_of
 
+__all__ = ["ravel_pytree"]
+__dir__ = __all__.copy
+
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     """Flatten a tree of arrays into a vector.

@@ -27,6 +27,7 @@ from namoo.primitives.shape import canonical_axis
 from namoo.transforms.linear_call import linear_call
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+__dir__ = __all__.copy
 
 
 class ResizeMethod(enum.Enum):

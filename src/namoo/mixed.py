@@ -33,6 +33,7 @@ __all__ = [
     "select",
     "value_and_grad",
 ]
+__dir__ = __all__.copy
 
 T = TypeVar("T")
 

@@ -13,6 +13,9 @@ from namoo._base import dtypes
 from namoo.core.trace import Tracer
 from namoo.primitives.gather import GatherScatterMode
 
+__all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
+__dir__ = __all__.copy
+
 
 def _segment(name: str, update: str, start: Callable[[Any], Any]):
     def reduce(data, segment_ids, num_segments, mode, bucket_size, sorted_, unique):

@@ -9,21 +9,37 @@ Example:
 """
 
 from namoo._base.lazy import lazy as _lazily
-from namoo.devices.sharding.current_mesh import get_abstract_mesh as get_abstract_mesh
-from namoo.devices.sharding.current_mesh import get_mesh as get_mesh
-from namoo.devices.sharding.current_mesh import set_mesh as set_mesh
-from namoo.devices.sharding.current_mesh import use_abstract_mesh as use_abstract_mesh
-from namoo.devices.sharding.mesh import AbstractDevice as AbstractDevice
-from namoo.devices.sharding.mesh import AbstractMesh as AbstractMesh
-from namoo.devices.sharding.mesh import AxisType as AxisType
-from namoo.devices.sharding.mesh import Mesh as Mesh
-from namoo.devices.sharding.partition_spec import PartitionSpec as PartitionSpec
-from namoo.devices.sharding.shardings import NamedSharding as NamedSharding
-from namoo.devices.sharding.shardings import Sharding as Sharding
-from namoo.devices.sharding.shardings import SingleDeviceSharding as SingleDeviceSharding
-from namoo.devices.sharding.shardings import (
-    make_single_device_sharding as make_single_device_sharding,
+from namoo.devices.sharding.current_mesh import (
+    get_abstract_mesh,
+    get_mesh,
+    set_mesh,
+    use_abstract_mesh,
 )
+from namoo.devices.sharding.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
+from namoo.devices.sharding.partition_spec import PartitionSpec
+from namoo.devices.sharding.shardings import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    make_single_device_sharding,
+)
+
+__all__ = [
+    "AbstractDevice",
+    "AbstractMesh",
+    "AxisType",
+    "Mesh",
+    "NamedSharding",
+    "PartitionSpec",
+    "Sharding",
+    "SingleDeviceSharding",
+    "get_abstract_mesh",
+    "get_mesh",
+    "make_single_device_sharding",
+    "set_mesh",
+    "use_abstract_mesh",
+]
+
 
 _TABLE = {"devices.constraints": "auto_axes explicit_axes reshard"}
 

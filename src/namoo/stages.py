@@ -11,3 +11,4 @@ from namoo.api.stages import Traced as Traced
 CompilerOptions = dict[str, Any]
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
+__dir__ = __all__.copy

@@ -29,6 +29,7 @@ from namoo.tree.keys import GetAttrKey
 from namoo.tree.registry import NodeType, register_entry
 
 __all__ = ["PyTreeNode", "dataclass", "field", "mappable_dataclass", "replace"]
+__dir__ = __all__.copy
 
 T = TypeVar("T")
 _MADE = "_namoo_struct"

@@ -19,6 +19,10 @@ from namoo._base.source_context import entry_point
 from namoo.api.grad import jvp, linearize, vjp
 from namoo.transforms.arguments import argument_paths, function_name, is_array
 
+__all__ = ["check_grads", "check_jvp", "check_vjp"]
+__dir__ = __all__.copy
+
+
 EPS = 1e-4
 """The step of finite differences, where none is given."""
 

@@ -79,6 +79,7 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+__dir__ = __all__.copy
 
 tree_all = tree.all
 tree_broadcast = tree.broadcast

@@ -11,6 +11,10 @@ import numpy as np
 
 from namoo.core.array import Array
 
+__all__ = ["ArrayLike", "DTypeLike"]
+__dir__ = __all__.copy
+
+
 ArrayLike: TypeAlias = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
 """Anything that can be used where an array is expected."""
 

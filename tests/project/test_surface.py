@@ -1,6 +1,10 @@
 """How much of JAX's public surface must exist: `api_coverage.py` prints the whole table."""
 
+import importlib
 import inspect
+import subprocess
+import sys
+from types import ModuleType
 
 import pytest
 
@@ -9,6 +13,8 @@ import namoo
 import namoo.lax
 import namoo.random
 import namoo.tree
+from namoo._base.lazy import names_of
+from reference import NAMESPACES
 
 WHOLE = [
     "ad_checkpoint",
@@ -69,3 +75,45 @@ def test_public_functions_have_docstrings(module):
         and not thing.__doc__
     ]
     assert bare == []
+
+
+def _public_modules() -> dict[str, ModuleType]:
+    """The modules of the reference, and those that `dir()` leads to from there."""
+    found: dict[str, ModuleType] = {}
+    left = [importlib.import_module(name) for name in NAMESPACES]
+    while left:
+        module = left.pop()
+        if module.__name__ not in found:
+            found[module.__name__] = module
+            if module.__name__.startswith("namoo"):
+                values = [getattr(module, name) for name in dir(module)]
+                left += [value for value in values if isinstance(value, ModuleType)]
+    return found
+
+
+PUBLIC_MODULES = _public_modules()
+
+
+@pytest.mark.parametrize("module", PUBLIC_MODULES)
+def test_dir_shows_public_names_only(module):
+    assert module.startswith("namoo") and "._" not in module
+    thing = PUBLIC_MODULES[module]
+    shown = [name for name in dir(thing) if not (name.startswith("__") and name.endswith("__"))]
+    declared = {*getattr(thing, "__all__", ()), *names_of(getattr(thing, "_TABLE", {}))}
+    assert set(shown) == {name for name in declared if not name.startswith("__")}
+    assert [name for name in shown if name.startswith("_")] == []
+
+
+@pytest.mark.parametrize("space", [space for space in api_coverage.NAMES if space])
+def test_dir_shows_the_names_of_jax_that_exist(space):
+    if f"namoo.{space}" in PUBLIC_MODULES:
+        hidden = set(api_coverage.present(space)) - set(dir(PUBLIC_MODULES[f"namoo.{space}"]))
+        assert hidden == set()
+
+
+def test_a_star_import_loads_all_names():
+    program = (
+        "from namoo.numpy import *; from namoo.scipy import *; print(special.expit(sinh(0.0)))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.stdout == "0.5\n", run.stderr

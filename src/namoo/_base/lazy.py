@@ -2,7 +2,8 @@
 
 A namespace's `__init__.py` has a table: the module, then the names that come from it, `public=own`
 where the two differ. `make stubs` writes the same table as imports to its `__init__.pyi`, for
-editors and type checkers.
+editors and type checkers. `dir()` and `from … import *` see the names of the table. A public module
+without a table does the same with `__all__` and `__dir__ = __all__.copy`.
 """
 
 from __future__ import annotations
@@ -127,6 +128,8 @@ def lazy(
         sys.modules[package].__class__ = type("Namespace", (_Namespace,), {"homonyms": homonyms})
 
     def attribute(name: str) -> Any:
+        if name == "__all__":
+            return listing()
         try:
             return load(name)
         except AttributeError as error:
@@ -157,6 +160,7 @@ def lazy(
         return thing
 
     def listing() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *names_of(table)})
+        # A namespace that also has names of its own declares them.
+        return sorted({*vars(sys.modules[package]).get("__all__", ()), *names_of(table)})
 
     return attribute, listing

@@ -31,6 +31,12 @@ PUBLIC = {
         "optim.numerics": (
             "safe_increment safe_int32_increment safe_norm safe_root_mean_squares scale_gradient"
         ),
+        "optim.perturbations": ("Normal Gumbel make_perturbed_fun"),
+        "optim.projections": (
+            "projection_box projection_halfspace projection_hypercube projection_hyperplane "
+            "projection_l1_ball projection_l1_sphere projection_l2_ball projection_l2_sphere "
+            "projection_linf_ball projection_non_negative projection_simplex projection_vector"
+        ),
         "optim.schedules": (
             "constant_schedule cosine_decay_schedule cosine_onecycle_schedule exponential_decay "
             "join_schedules linear_onecycle_schedule linear_schedule "

@@ -34,3 +34,4 @@ __all__ = [
     "save",
     "save_safetensors",
 ]
+__dir__ = __all__.copy

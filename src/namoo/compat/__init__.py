@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from namoo.compat.clients import Client, Report, report
 
 __all__ = ["Client", "RealJaxLoadedError", "Report", "VERSION", "install", "report"]
+__dir__ = __all__.copy
 
 
 def __getattr__(name: str) -> Any:

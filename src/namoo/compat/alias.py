@@ -37,7 +37,7 @@ class _JaxModule(ModuleType):
         return getattr(importlib.import_module("namoo"), name)
 
     def __dir__(self) -> list[str]:
-        return sorted({*dir(importlib.import_module("namoo")), *self.__dict__})
+        return dir(importlib.import_module("namoo"))
 
 
 class _JaxLoader:

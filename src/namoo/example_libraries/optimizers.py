@@ -18,6 +18,35 @@ from typing import Any, NamedTuple
 from namoo import numpy as jnp
 from namoo import tree_util
 
+__all__ = [
+    "JoinPoint",
+    "Optimizer",
+    "OptimizerState",
+    "Schedule",
+    "adagrad",
+    "adam",
+    "adamax",
+    "clip_grads",
+    "constant",
+    "exponential_decay",
+    "inverse_time_decay",
+    "l2_norm",
+    "make_schedule",
+    "momentum",
+    "nesterov",
+    "optimizer",
+    "pack_optimizer_state",
+    "piecewise_constant",
+    "polynomial_decay",
+    "rmsprop",
+    "rmsprop_momentum",
+    "sgd",
+    "sm3",
+    "unpack_optimizer_state",
+]
+__dir__ = __all__.copy
+
+
 Schedule = Callable[[Any], Any]
 
 

@@ -34,6 +34,45 @@ from namoo.nn import (
 )
 from namoo.nn.initializers import glorot_normal, normal, ones, zeros
 
+__all__ = [
+    "AvgPool",
+    "BatchNorm",
+    "Conv",
+    "Conv1DTranspose",
+    "ConvTranspose",
+    "Dense",
+    "Dropout",
+    "Elu",
+    "Exp",
+    "FanInConcat",
+    "FanInSum",
+    "FanOut",
+    "Flatten",
+    "Gelu",
+    "GeneralConv",
+    "GeneralConvTranspose",
+    "Identity",
+    "LeakyRelu",
+    "LogSoftmax",
+    "MaxPool",
+    "Relu",
+    "Selu",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "SumPool",
+    "Tanh",
+    "elementwise",
+    "glorot",
+    "logsoftmax",
+    "parallel",
+    "randn",
+    "serial",
+    "shape_dependent",
+]
+__dir__ = __all__.copy
+
+
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
 # Names that older programs use.

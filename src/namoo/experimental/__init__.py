@@ -3,27 +3,29 @@
 The modules are loaded on first use.
 """
 
-import importlib
 from typing import Any
 
-from namoo._base.config import enable_x64 as enable_x64
-from namoo.control.callback import io_callback as io_callback
+from namoo._base.config import enable_x64
+from namoo._base.lazy import lazy as _lazily
+from namoo.control.callback import io_callback
 
-_LAZY = (
-    "array_serialization",
-    "checkify",
-    "colocated_python",
-    "hijax",
-    "jet",
-    "layout",
-    "mesh_utils",
-    "multihost_utils",
-    "ode",
-    "pallas",
-    "pjit",
-    "shard_map",
-    "sparse",
-)
+__all__ = ["cur_qdd", "disable_x64", "enable_x64", "io_callback"]
+
+_TABLE = {
+    "experimental.array_serialization": ".",
+    "experimental.checkify": ".",
+    "experimental.colocated_python": ".",
+    "experimental.hijax": ".",
+    "experimental.jet": ".",
+    "experimental.layout": ".",
+    "experimental.mesh_utils": ".",
+    "experimental.multihost_utils": ".",
+    "experimental.ode": ".",
+    "experimental.pallas": ".",
+    "experimental.pjit": ".",
+    "experimental.shard_map": ".",
+    "experimental.sparse": ".",
+}
 
 
 def cur_qdd(x: Any) -> Any:
@@ -43,11 +45,4 @@ def disable_x64() -> Any:
     return enable_x64(False)
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return importlib.import_module(f"namoo.experimental.{name}")
-    raise AttributeError(f"module 'namoo.experimental' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+__getattr__, __dir__ = _lazily(__name__, _TABLE)

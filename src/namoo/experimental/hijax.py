@@ -45,6 +45,7 @@ __all__ = [
     "is_undefined_primal",
     "register_hitype",
 ]
+__dir__ = __all__.copy
 
 
 class HiPrimitive(Primitive):

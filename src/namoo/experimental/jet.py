@@ -30,6 +30,7 @@ from namoo.transforms.jvp import jvp
 from namoo.transforms.stage import stage
 
 __all__ = ["jet"]
+__dir__ = __all__.copy
 
 
 def jet(

@@ -8,3 +8,4 @@ Example:
 from namoo.devices.sharding.memory_layout import Format, Layout
 
 __all__ = ["Format", "Layout"]
+__dir__ = __all__.copy

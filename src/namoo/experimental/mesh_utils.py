@@ -10,6 +10,9 @@ import numpy as np
 
 from namoo.devices.available import devices as all_devices
 
+__all__ = ["create_device_mesh"]
+__dir__ = __all__.copy
+
 
 def create_device_mesh(
     mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, **options: Any

@@ -29,6 +29,7 @@ __all__ = [
     "reached_preemption_sync_point",
     "sync_global_devices",
 ]
+__dir__ = __all__.copy
 
 
 def _mesh() -> Mesh:

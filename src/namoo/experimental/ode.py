@@ -22,6 +22,10 @@ from namoo.core.avals import aval_of
 from namoo.flatten_util import ravel_pytree
 from namoo.transforms.custom import closure_convert, custom_vjp
 
+__all__ = ["odeint"]
+__dir__ = __all__.copy
+
+
 # Dormand and Prince's tableau: times, and weights of the slopes so far, for slopes 2 to 7.  The
 # last row is the fifth-order solution; the next step starts with its slope.
 STAGES = (

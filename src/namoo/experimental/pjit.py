@@ -4,3 +4,4 @@ from namoo.api.jit import jit as pjit
 from namoo.devices.constraints import with_sharding_constraint
 
 __all__ = ["pjit", "with_sharding_constraint"]
+__dir__ = __all__.copy

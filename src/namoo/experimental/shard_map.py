@@ -8,6 +8,9 @@ from typing import Any
 from namoo.devices.shard_map import shard_map as _shard_map
 from namoo.sharding import Mesh
 
+__all__ = ["shard_map"]
+__dir__ = __all__.copy
+
 
 def shard_map(
     f: Callable,

@@ -19,6 +19,7 @@ __all__ = [
     "get_backend",
     "get_default_device",
 ]
+__dir__ = __all__.copy
 
 
 class Backend:

@@ -34,6 +34,7 @@ __all__ = [
     "transformation_with_aux2",
     "wrap_init",
 ]
+__dir__ = __all__.copy
 
 _NOTHING = object()
 

@@ -32,6 +32,7 @@ __all__ = [
     "set_name_stack",
     "summarize",
 ]
+__dir__ = __all__.copy
 
 SourceInfo = Source
 

@@ -12,14 +12,34 @@ from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
-from namoo.core.primitive import Linear, is_linear, is_zero
-from namoo.core.primitive import Zero as Zero
+from namoo.core.primitive import Linear, Zero, is_linear, is_zero
 from namoo.interpreters.rules import Rules
 from namoo.primitives.families import add_any
 from namoo.primitives.families import add_any_p as add_jaxvals_p
 from namoo.primitives.shape import instantiate, zeros
-from namoo.transforms.jvp import JVPTrace as JVPTrace
-from namoo.transforms.jvp import JVPTracer as JVPTracer
+from namoo.transforms.jvp import JVPTrace, JVPTracer
+
+__all__ = [
+    "JVPTrace",
+    "JVPTracer",
+    "UndefinedPrimal",
+    "Zero",
+    "add_jaxvals",
+    "add_tangents",
+    "defbilinear",
+    "defjvp",
+    "defjvp2",
+    "deflinear",
+    "deflinear2",
+    "get_primitive_transpose",
+    "instantiate_zeros",
+    "is_undefined_primal",
+    "primitive_jvps",
+    "primitive_transposes",
+    "zeros_like_aval",
+]
+__dir__ = __all__.copy
+
 
 Rule = Callable[..., Any]
 

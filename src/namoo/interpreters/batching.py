@@ -12,8 +12,25 @@ from typing import Any
 
 from namoo.interpreters.rules import Rules
 from namoo.primitives import shape
-from namoo.transforms.vmappable import register_vmappable as register_vmappable
-from namoo.transforms.vmappable import unregister_vmappable as unregister_vmappable
+from namoo.transforms.vmappable import register_vmappable, unregister_vmappable
+
+__all__ = [
+    "AxisRules",
+    "axis_primitive_batchers",
+    "bdim_at_front",
+    "broadcast",
+    "defbroadcasting",
+    "defreducer",
+    "defvectorized",
+    "fancy_primitive_batchers",
+    "moveaxis",
+    "not_mapped",
+    "primitive_batchers",
+    "register_vmappable",
+    "unregister_vmappable",
+]
+__dir__ = __all__.copy
+
 
 primitive_batchers = Rules("batch")
 not_mapped = None

@@ -14,6 +14,7 @@ from namoo.extend.primitive import GPUS, Primitive
 from namoo.extend.primitive import LoweringContext as LoweringRuleContext
 
 __all__ = ["LoweringRuleContext", "emit_python_callback", "lower_fun", "register_lowering"]
+__dir__ = __all__.copy
 
 Rule = Callable[..., Any]
 

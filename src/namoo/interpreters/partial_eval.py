@@ -24,6 +24,21 @@ from namoo.transforms import stage
 from namoo.transforms.linear import TangentTrace
 from namoo.transforms.stage import StageTracer
 
+__all__ = [
+    "DynamicJaxprTracer",
+    "JaxprTracer",
+    "PartialVal",
+    "custom_partial_eval_rules",
+    "dce_jaxpr",
+    "dce_jaxpr_consts",
+    "dce_rules",
+    "partial_eval_jaxpr_custom_rules",
+    "trace_to_jaxpr_dynamic",
+    "trace_to_jaxpr_nounits",
+]
+__dir__ = __all__.copy
+
+
 DynamicJaxprTracer = StageTracer
 JaxprTracer = StageTracer
 Val = Any

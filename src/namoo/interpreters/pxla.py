@@ -8,3 +8,4 @@ Example:
 from namoo.sharding import Mesh, NamedSharding, PartitionSpec
 
 __all__ = ["Mesh", "NamedSharding", "PartitionSpec"]
+__dir__ = __all__.copy

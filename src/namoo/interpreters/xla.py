@@ -7,6 +7,7 @@ from typing import Any
 from namoo.core.array import numpy_handlers as canonicalize_dtype_handlers
 
 __all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
+__dir__ = __all__.copy
 
 
 def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:

@@ -20,8 +20,6 @@ from namoo._base.public_names import PUBLIC as _PUBLIC
 _TABLE = {
     "optim.contrib": ".",
     "optim.losses": ".",
-    "optim.perturbations": ".",
-    "optim.projections": ".",
     "optim.transforms": ".",
     "optim.tree": ".",
     "optim.tree_utils": ".",
@@ -35,6 +33,8 @@ _TABLE = {
     **_PUBLIC["optim.contrib"],
     **_PUBLIC["optim.losses"],
     **_PUBLIC["optim.transforms"],
+    "optim.perturbations": ".",
+    "optim.projections": ".",
     "optim.schedules": ". " + _PUBLIC["optim"]["optim.schedules"],
 }
 

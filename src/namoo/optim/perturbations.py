@@ -10,6 +10,10 @@ from namoo import numpy as jnp
 from namoo.api.map import vmap
 from namoo.optim import tree_utils as otu
 
+__all__ = ["Normal", "Gumbel", "make_perturbed_fun"]
+__dir__ = __all__.copy
+
+
 Array = Any
 
 

@@ -10,6 +10,23 @@ from namoo.flatten_util import ravel_pytree
 from namoo.optim import tree_utils as otu
 from namoo.transforms.custom import custom_jvp
 
+__all__ = [
+    "projection_box",
+    "projection_halfspace",
+    "projection_hypercube",
+    "projection_hyperplane",
+    "projection_l1_ball",
+    "projection_l1_sphere",
+    "projection_l2_ball",
+    "projection_l2_sphere",
+    "projection_linf_ball",
+    "projection_non_negative",
+    "projection_simplex",
+    "projection_vector",
+]
+__dir__ = __all__.copy
+
+
 Array = Any
 Tree = Any
 

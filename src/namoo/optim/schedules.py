@@ -17,6 +17,7 @@ __all__ = [
     "sgdr_schedule", "warmup_constant_schedule", "warmup_cosine_decay_schedule",
     "warmup_exponential_decay_schedule",
 ]  # fmt: skip
+__dir__ = __all__.copy
 
 
 def constant_schedule(value: Any) -> Schedule:

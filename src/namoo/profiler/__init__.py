@@ -9,12 +9,20 @@ Example:
     ...             loss = namoo.jit(jnp.sum)(jnp.ones(3))
 """
 
-from namoo.profiler.annotations import StepTraceAnnotation as StepTraceAnnotation
-from namoo.profiler.annotations import TraceAnnotation as TraceAnnotation
-from namoo.profiler.annotations import annotate_function as annotate_function
-from namoo.profiler.memory import device_memory_profile as device_memory_profile
-from namoo.profiler.memory import save_device_memory_profile as save_device_memory_profile
-from namoo.profiler.options import ProfileOptions as ProfileOptions
-from namoo.profiler.tracing import start_trace as start_trace
-from namoo.profiler.tracing import stop_trace as stop_trace
-from namoo.profiler.tracing import trace as trace
+from namoo.profiler.annotations import StepTraceAnnotation, TraceAnnotation, annotate_function
+from namoo.profiler.memory import device_memory_profile, save_device_memory_profile
+from namoo.profiler.options import ProfileOptions
+from namoo.profiler.tracing import start_trace, stop_trace, trace
+
+__all__ = [
+    "ProfileOptions",
+    "StepTraceAnnotation",
+    "TraceAnnotation",
+    "annotate_function",
+    "device_memory_profile",
+    "save_device_memory_profile",
+    "start_trace",
+    "stop_trace",
+    "trace",
+]
+__dir__ = __all__.copy

@@ -8,20 +8,21 @@ Example:
     Array(0.5, dtype=float32, weak_type=True)
 """
 
-import importlib
-import pkgutil
-from typing import Any
+from namoo._base.lazy import lazy as _lazily
 
+_TABLE = {
+    "scipy.cluster": ".",
+    "scipy.fft": ".",
+    "scipy.integrate": ".",
+    "scipy.interpolate": ".",
+    "scipy.linalg": ".",
+    "scipy.ndimage": ".",
+    "scipy.optimize": ".",
+    "scipy.signal": ".",
+    "scipy.sparse": ".",
+    "scipy.spatial": ".",
+    "scipy.special": ".",
+    "scipy.stats": ".",
+}
 
-def __getattr__(name: str) -> Any:
-    if name in _parts():
-        return importlib.import_module(f"namoo.scipy.{name}")
-    raise AttributeError(f"module 'namoo.scipy' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_parts()})
-
-
-def _parts() -> set[str]:
-    return {info.name for info in pkgutil.iter_modules(__path__) if not info.name.startswith("_")}
+__getattr__, __dir__ = _lazily(__name__, _TABLE)

@@ -22,6 +22,7 @@ from namoo.primitives.elementwise import complex as complex_of
 from namoo.primitives.shape import canonical_axis
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
+__dir__ = __all__.copy
 
 _NORMS = (None, "backward", "ortho", "forward")
 _INVERSE = {1: 1, 2: 3, 3: 2, 4: 4}

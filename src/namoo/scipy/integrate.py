@@ -8,6 +8,7 @@ from namoo.core.array import Array
 from namoo.numpy import calculus
 
 __all__ = ["trapezoid"]
+__dir__ = __all__.copy
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:

@@ -14,6 +14,7 @@ from namoo.core.array import Array
 from namoo.numpy.promote import arrays_of, promote_inexact
 
 __all__ = ["RegularGridInterpolator"]
+__dir__ = __all__.copy
 
 
 def _check_method(method: str) -> str:

@@ -16,6 +16,7 @@ from namoo._base.caches import cached
 from namoo.core.array import Array
 
 __all__ = ["map_coordinates"]
+__dir__ = __all__.copy
 
 
 def _mirror(index: Array, size: int) -> Array:

@@ -10,6 +10,10 @@ from typing import Any
 
 from namoo._base.stand_in import stand_in
 
+__all__ = ["GlobalAsyncCheckpointManagerBase"]
+__dir__ = __all__.copy
+
+
 _PLACE = "jax.experimental.array_serialization.serialization."
 _WHY = "Save arrays with Orbax, or with namoo.checkpoints."
 

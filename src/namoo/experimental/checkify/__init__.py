@@ -10,20 +10,47 @@ Example:
     '-3.0 must be positive (`check` failed)'
 """
 
-from namoo.experimental.checkify.checks import check as check
-from namoo.experimental.checkify.checks import debug_check as debug_check
-from namoo.experimental.checkify.error import BatchedError as BatchedError
-from namoo.experimental.checkify.error import CheckError as CheckError
-from namoo.experimental.checkify.error import DivisionByZeroError as DivisionByZeroError
-from namoo.experimental.checkify.error import Error as Error
-from namoo.experimental.checkify.error import ErrorCategory as ErrorCategory
-from namoo.experimental.checkify.error import FailedCheckError as FailedCheckError
-from namoo.experimental.checkify.error import JaxRuntimeError as JaxRuntimeError
-from namoo.experimental.checkify.error import NaNError as NaNError
-from namoo.experimental.checkify.error import OOBError as OOBError
-from namoo.experimental.checkify.error import check_error as check_error
-from namoo.experimental.checkify.error import init_error as init_error
-from namoo.experimental.checkify.interpret import checkify as checkify
+from namoo.experimental.checkify.checks import check, debug_check
+from namoo.experimental.checkify.error import (
+    BatchedError,
+    CheckError,
+    DivisionByZeroError,
+    Error,
+    ErrorCategory,
+    FailedCheckError,
+    JaxRuntimeError,
+    NaNError,
+    OOBError,
+    check_error,
+    init_error,
+)
+from namoo.experimental.checkify.interpret import checkify
+
+__all__ = [
+    "BatchedError",
+    "CheckError",
+    "DivisionByZeroError",
+    "Error",
+    "ErrorCategory",
+    "FailedCheckError",
+    "JaxRuntimeError",
+    "NaNError",
+    "OOBError",
+    "all_checks",
+    "automatic_checks",
+    "check",
+    "check_error",
+    "checkify",
+    "debug_check",
+    "div_checks",
+    "float_checks",
+    "index_checks",
+    "init_error",
+    "nan_checks",
+    "user_checks",
+]
+__dir__ = __all__.copy
+
 
 user_checks = frozenset({FailedCheckError})
 nan_checks = frozenset({NaNError})

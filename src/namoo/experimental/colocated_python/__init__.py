@@ -2,6 +2,10 @@
 
 from namoo._base.stand_in import stand_in
 
+__all__ = ["colocated_cpu_devices", "colocated_python", "colocated_python_class"]
+__dir__ = __all__.copy
+
+
 _PLACE = "jax.experimental.colocated_python."
 _WHY = "It is for devices of a remote host; namoo's devices are those of this machine."
 

@@ -9,38 +9,81 @@ Example:
     Array([1., 5.], dtype=float32)
 """
 
-from namoo.experimental.sparse.arrange import bcoo_broadcast_in_dim as bcoo_broadcast_in_dim
-from namoo.experimental.sparse.arrange import bcoo_concatenate as bcoo_concatenate
-from namoo.experimental.sparse.arrange import bcoo_dot_general_sampled as bcoo_dot_general_sampled
-from namoo.experimental.sparse.arrange import bcoo_dynamic_slice as bcoo_dynamic_slice
-from namoo.experimental.sparse.arrange import bcoo_rev as bcoo_rev
-from namoo.experimental.sparse.arrange import bcoo_slice as bcoo_slice
-from namoo.experimental.sparse.arrange import bcoo_squeeze as bcoo_squeeze
-from namoo.experimental.sparse.arrange import random_bcoo as random_bcoo
-from namoo.experimental.sparse.array import BCOO as BCOO
-from namoo.experimental.sparse.array import bcoo_dot_general as bcoo_dot_general
-from namoo.experimental.sparse.array import bcoo_extract as bcoo_extract
-from namoo.experimental.sparse.array import bcoo_fromdense as bcoo_fromdense
-from namoo.experimental.sparse.array import bcoo_multiply_dense as bcoo_multiply_dense
-from namoo.experimental.sparse.array import bcoo_multiply_sparse as bcoo_multiply_sparse
-from namoo.experimental.sparse.array import bcoo_reduce_sum as bcoo_reduce_sum
-from namoo.experimental.sparse.array import bcoo_reshape as bcoo_reshape
-from namoo.experimental.sparse.array import bcoo_sort_indices as bcoo_sort_indices
-from namoo.experimental.sparse.array import bcoo_sum_duplicates as bcoo_sum_duplicates
-from namoo.experimental.sparse.array import bcoo_todense as bcoo_todense
-from namoo.experimental.sparse.array import bcoo_transpose as bcoo_transpose
-from namoo.experimental.sparse.array import empty as empty
-from namoo.experimental.sparse.array import eye as eye
-from namoo.experimental.sparse.array import todense as todense
-from namoo.experimental.sparse.base import JAXSparse as JAXSparse
-from namoo.experimental.sparse.bcsr import BCSR as BCSR
-from namoo.experimental.sparse.bcsr import bcsr_broadcast_in_dim as bcsr_broadcast_in_dim
-from namoo.experimental.sparse.bcsr import bcsr_concatenate as bcsr_concatenate
-from namoo.experimental.sparse.bcsr import bcsr_dot_general as bcsr_dot_general
-from namoo.experimental.sparse.bcsr import bcsr_extract as bcsr_extract
-from namoo.experimental.sparse.bcsr import bcsr_fromdense as bcsr_fromdense
-from namoo.experimental.sparse.bcsr import bcsr_sum_duplicates as bcsr_sum_duplicates
-from namoo.experimental.sparse.bcsr import bcsr_todense as bcsr_todense
-from namoo.experimental.sparse.transform import grad as grad
-from namoo.experimental.sparse.transform import sparsify as sparsify
-from namoo.experimental.sparse.transform import value_and_grad as value_and_grad
+from namoo.experimental.sparse.arrange import (
+    bcoo_broadcast_in_dim,
+    bcoo_concatenate,
+    bcoo_dot_general_sampled,
+    bcoo_dynamic_slice,
+    bcoo_rev,
+    bcoo_slice,
+    bcoo_squeeze,
+    random_bcoo,
+)
+from namoo.experimental.sparse.array import (
+    BCOO,
+    bcoo_dot_general,
+    bcoo_extract,
+    bcoo_fromdense,
+    bcoo_multiply_dense,
+    bcoo_multiply_sparse,
+    bcoo_reduce_sum,
+    bcoo_reshape,
+    bcoo_sort_indices,
+    bcoo_sum_duplicates,
+    bcoo_todense,
+    bcoo_transpose,
+    empty,
+    eye,
+    todense,
+)
+from namoo.experimental.sparse.base import JAXSparse
+from namoo.experimental.sparse.bcsr import (
+    BCSR,
+    bcsr_broadcast_in_dim,
+    bcsr_concatenate,
+    bcsr_dot_general,
+    bcsr_extract,
+    bcsr_fromdense,
+    bcsr_sum_duplicates,
+    bcsr_todense,
+)
+from namoo.experimental.sparse.transform import grad, sparsify, value_and_grad
+
+__all__ = [
+    "BCOO",
+    "BCSR",
+    "JAXSparse",
+    "bcoo_broadcast_in_dim",
+    "bcoo_concatenate",
+    "bcoo_dot_general",
+    "bcoo_dot_general_sampled",
+    "bcoo_dynamic_slice",
+    "bcoo_extract",
+    "bcoo_fromdense",
+    "bcoo_multiply_dense",
+    "bcoo_multiply_sparse",
+    "bcoo_reduce_sum",
+    "bcoo_reshape",
+    "bcoo_rev",
+    "bcoo_slice",
+    "bcoo_sort_indices",
+    "bcoo_squeeze",
+    "bcoo_sum_duplicates",
+    "bcoo_todense",
+    "bcoo_transpose",
+    "bcsr_broadcast_in_dim",
+    "bcsr_concatenate",
+    "bcsr_dot_general",
+    "bcsr_extract",
+    "bcsr_fromdense",
+    "bcsr_sum_duplicates",
+    "bcsr_todense",
+    "empty",
+    "eye",
+    "grad",
+    "random_bcoo",
+    "sparsify",
+    "todense",
+    "value_and_grad",
+]
+__dir__ = __all__.copy

@@ -11,6 +11,7 @@ from namoo.numpy import linalg
 from namoo.numpy.promote import promote_types
 
 __all__ = ["vq"]
+__dir__ = __all__.copy
 
 
 def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Array]:

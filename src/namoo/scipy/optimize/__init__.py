@@ -8,5 +8,7 @@ Example:
     Array([1., 2.], dtype=float32)
 """
 
-from namoo.scipy.optimize.quasi_newton import OptimizeResults as OptimizeResults
-from namoo.scipy.optimize.quasi_newton import minimize as minimize
+from namoo.scipy.optimize.quasi_newton import OptimizeResults, minimize
+
+__all__ = ["OptimizeResults", "minimize"]
+__dir__ = __all__.copy

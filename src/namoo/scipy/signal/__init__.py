@@ -7,13 +7,20 @@ Example:
     Array([1., 3., 5., 3.], dtype=float32)
 """
 
-from namoo.scipy.signal.convolution import convolve as convolve
-from namoo.scipy.signal.convolution import convolve2d as convolve2d
-from namoo.scipy.signal.convolution import correlate as correlate
-from namoo.scipy.signal.convolution import correlate2d as correlate2d
-from namoo.scipy.signal.convolution import fftconvolve as fftconvolve
-from namoo.scipy.signal.spectra import csd as csd
-from namoo.scipy.signal.spectra import istft as istft
-from namoo.scipy.signal.spectra import stft as stft
-from namoo.scipy.signal.spectra import welch as welch
-from namoo.scipy.signal.trends import detrend as detrend
+from namoo.scipy.signal.convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve
+from namoo.scipy.signal.spectra import csd, istft, stft, welch
+from namoo.scipy.signal.trends import detrend
+
+__all__ = [
+    "convolve",
+    "convolve2d",
+    "correlate",
+    "correlate2d",
+    "csd",
+    "detrend",
+    "fftconvolve",
+    "istft",
+    "stft",
+    "welch",
+]
+__dir__ = __all__.copy

@@ -1,3 +1,6 @@
 """Linear systems given by functions: JAX's `jax.scipy.sparse`."""
 
-from namoo.scipy.sparse import linalg as linalg
+from namoo.scipy.sparse import linalg
+
+__all__ = ["linalg"]
+__dir__ = __all__.copy

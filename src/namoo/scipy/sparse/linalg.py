@@ -23,6 +23,7 @@ from namoo.primitives.linalg.systems import triangular_solve
 from namoo.primitives.shape import convert_element_type
 
 __all__ = ["bicgstab", "cg", "gmres"]
+__dir__ = __all__.copy
 
 Vector = Any
 Operator = Callable[[Vector], Vector]

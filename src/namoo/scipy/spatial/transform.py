@@ -18,6 +18,7 @@ from namoo.numpy import linalg
 from namoo.random import normal
 
 __all__ = ["Rotation", "Slerp"]
+__dir__ = __all__.copy
 
 _SMALL = 1e-3
 """The angle below which series replace quotients that tend to 0 / 0."""

@@ -7,58 +7,110 @@ Example:
 """
 
 from namoo._base.source_context import make_entry_points as _guard
-from namoo.scipy.special.entropies import boxcox as boxcox
-from namoo.scipy.special.entropies import boxcox1p as boxcox1p
-from namoo.scipy.special.entropies import entr as entr
-from namoo.scipy.special.entropies import expit as expit
-from namoo.scipy.special.entropies import kl_div as kl_div
-from namoo.scipy.special.entropies import log_softmax as log_softmax
-from namoo.scipy.special.entropies import logit as logit
-from namoo.scipy.special.entropies import logsumexp as logsumexp
-from namoo.scipy.special.entropies import rel_entr as rel_entr
-from namoo.scipy.special.entropies import softmax as softmax
-from namoo.scipy.special.entropies import xlog1py as xlog1py
-from namoo.scipy.special.entropies import xlogy as xlogy
-from namoo.scipy.special.functions import bessel_jn as bessel_jn
-from namoo.scipy.special.functions import hyp1f1 as hyp1f1
-from namoo.scipy.special.functions import hyp2f1 as hyp2f1
-from namoo.scipy.special.functions import i0 as i0
-from namoo.scipy.special.functions import i0e as i0e
-from namoo.scipy.special.functions import i1 as i1
-from namoo.scipy.special.functions import i1e as i1e
-from namoo.scipy.special.functions import sph_harm_y as sph_harm_y
-from namoo.scipy.special.gammas import bernoulli as bernoulli
-from namoo.scipy.special.gammas import beta as beta
-from namoo.scipy.special.gammas import betainc as betainc
-from namoo.scipy.special.gammas import betaln as betaln
-from namoo.scipy.special.gammas import comb as comb
-from namoo.scipy.special.gammas import digamma as digamma
-from namoo.scipy.special.gammas import factorial as factorial
-from namoo.scipy.special.gammas import gamma as gamma
-from namoo.scipy.special.gammas import gammainc as gammainc
-from namoo.scipy.special.gammas import gammaincc as gammaincc
-from namoo.scipy.special.gammas import gammaln as gammaln
-from namoo.scipy.special.gammas import gammasgn as gammasgn
-from namoo.scipy.special.gammas import loggamma as loggamma
-from namoo.scipy.special.gammas import multigammaln as multigammaln
-from namoo.scipy.special.gammas import poch as poch
-from namoo.scipy.special.gammas import polygamma as polygamma
-from namoo.scipy.special.gammas import zeta as zeta
-from namoo.scipy.special.integrals import exp1 as exp1
-from namoo.scipy.special.integrals import expi as expi
-from namoo.scipy.special.integrals import expn as expn
-from namoo.scipy.special.integrals import fresnel as fresnel
-from namoo.scipy.special.integrals import sici as sici
-from namoo.scipy.special.integrals import spence as spence
-from namoo.scipy.special.normal import dawsn as dawsn
-from namoo.scipy.special.normal import erf as erf
-from namoo.scipy.special.normal import erfc as erfc
-from namoo.scipy.special.normal import erfcx as erfcx
-from namoo.scipy.special.normal import erfinv as erfinv
-from namoo.scipy.special.normal import log_ndtr as log_ndtr
-from namoo.scipy.special.normal import ndtr as ndtr
-from namoo.scipy.special.normal import ndtri as ndtri
-from namoo.scipy.special.normal import owens_t as owens_t
-from namoo.scipy.special.normal import wofz as wofz
+from namoo.scipy.special.entropies import (
+    boxcox,
+    boxcox1p,
+    entr,
+    expit,
+    kl_div,
+    log_softmax,
+    logit,
+    logsumexp,
+    rel_entr,
+    softmax,
+    xlog1py,
+    xlogy,
+)
+from namoo.scipy.special.functions import bessel_jn, hyp1f1, hyp2f1, i0, i0e, i1, i1e, sph_harm_y
+from namoo.scipy.special.gammas import (
+    bernoulli,
+    beta,
+    betainc,
+    betaln,
+    comb,
+    digamma,
+    factorial,
+    gamma,
+    gammainc,
+    gammaincc,
+    gammaln,
+    gammasgn,
+    loggamma,
+    multigammaln,
+    poch,
+    polygamma,
+    zeta,
+)
+from namoo.scipy.special.integrals import exp1, expi, expn, fresnel, sici, spence
+from namoo.scipy.special.normal import (
+    dawsn,
+    erf,
+    erfc,
+    erfcx,
+    erfinv,
+    log_ndtr,
+    ndtr,
+    ndtri,
+    owens_t,
+    wofz,
+)
+
+__all__ = [
+    "bernoulli",
+    "bessel_jn",
+    "beta",
+    "betainc",
+    "betaln",
+    "boxcox",
+    "boxcox1p",
+    "comb",
+    "dawsn",
+    "digamma",
+    "entr",
+    "erf",
+    "erfc",
+    "erfcx",
+    "erfinv",
+    "exp1",
+    "expi",
+    "expit",
+    "expn",
+    "factorial",
+    "fresnel",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammaln",
+    "gammasgn",
+    "hyp1f1",
+    "hyp2f1",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "kl_div",
+    "log_ndtr",
+    "log_softmax",
+    "loggamma",
+    "logit",
+    "logsumexp",
+    "multigammaln",
+    "ndtr",
+    "ndtri",
+    "owens_t",
+    "poch",
+    "polygamma",
+    "rel_entr",
+    "sici",
+    "softmax",
+    "spence",
+    "sph_harm_y",
+    "wofz",
+    "xlog1py",
+    "xlogy",
+    "zeta",
+]
+__dir__ = __all__.copy
+
 
 _guard(globals())

@@ -11,6 +11,9 @@ from namoo.primitives.elementwise import exp
 from namoo.scipy.special.entropies import xlog1py, xlogy
 from namoo.scipy.stats.arguments import promote_strong
 
+__all__ = ["cdf", "logpmf", "pmf", "ppf"]
+__dir__ = __all__.copy
+
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
     """The logarithm of the probability of k.

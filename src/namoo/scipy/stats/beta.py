@@ -14,6 +14,9 @@ from namoo.scipy.special.entropies import xlog1py, xlogy
 from namoo.scipy.special.gammas import betainc, betaln
 from namoo.scipy.stats.arguments import log_probability, promote_strong
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+__dir__ = __all__.copy
+
 
 def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.

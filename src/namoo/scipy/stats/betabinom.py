@@ -13,6 +13,9 @@ from namoo.primitives.elementwise import exp, floor, log1p
 from namoo.scipy.special.gammas import betaln
 from namoo.scipy.stats.arguments import promote_strong
 
+__all__ = ["logpmf", "pmf"]
+__dir__ = __all__.copy
+
 
 def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
     """The logarithm of the probability of k successes.

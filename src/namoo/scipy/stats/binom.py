@@ -14,6 +14,9 @@ from namoo.primitives.elementwise import exp, log1p
 from namoo.scipy.special.entropies import xlog1py, xlogy
 from namoo.scipy.special.gammas import betaln
 
+__all__ = ["logpmf", "pmf"]
+__dir__ = __all__.copy
+
 
 def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Array:
     """The logarithm of the probability of k successes.

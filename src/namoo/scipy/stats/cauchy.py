@@ -13,6 +13,9 @@ from namoo.core.array import Array
 from namoo.primitives.elementwise import atan2, exp, log, log1p, square, tan
 from namoo.scipy.stats.arguments import log_probability, promote_strong
 
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+__dir__ = __all__.copy
+
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.

@@ -14,6 +14,9 @@ from namoo.primitives.elementwise import exp
 from namoo.scipy.stats import gamma
 from namoo.scipy.stats.arguments import log_probability, promote_strong
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+__dir__ = __all__.copy
+
 
 def _as_gamma(name: str, x: Any, df: Any, loc: Any, scale: Any) -> tuple[Array, ...]:
     x, df, loc, scale = promote_strong(f"chi2.{name}", x, df, loc, scale)

@@ -16,6 +16,9 @@ from namoo.primitives.elementwise import exp
 from namoo.scipy.special.entropies import xlogy
 from namoo.scipy.special.gammas import gammaln
 
+__all__ = ["logpdf", "pdf"]
+__dir__ = __all__.copy
+
 
 def logpdf(x: Any, alpha: Any) -> Array:
     """The logarithm of the density.

@@ -13,6 +13,9 @@ from namoo.nn.activations import log1mexp
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, expm1, log, log1p
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+__dir__ = __all__.copy
+
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.

@@ -15,6 +15,9 @@ from namoo.scipy.special.entropies import xlogy
 from namoo.scipy.special.gammas import gammainc, gammaincc, gammaln
 from namoo.scipy.stats.arguments import log_probability, promote_strong
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+__dir__ = __all__.copy
+
 
 def _standard(x: Array, loc: Array, scale: Array) -> tuple[Array, Array]:
     """Whether x is below the support, and x in its units (1 below it, where all is finite)."""

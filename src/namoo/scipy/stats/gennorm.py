@@ -12,6 +12,9 @@ from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import abs, exp, log, sign
 from namoo.scipy.special.gammas import gammainc, gammaln
 
+__all__ = ["cdf", "logpdf", "pdf"]
+__dir__ = __all__.copy
+
 
 def logpdf(x: Any, beta: Any) -> Array:
     """The logarithm of the density.

@@ -13,6 +13,9 @@ from namoo.primitives.elementwise import exp, log
 from namoo.scipy.special.entropies import xlog1py
 from namoo.scipy.stats.arguments import promote_strong
 
+__all__ = ["logpmf", "pmf"]
+__dir__ = __all__.copy
+
 
 def logpmf(k: Any, p: Any, loc: Any = 0) -> Array:
     """The logarithm of the probability of k trials.

@@ -14,6 +14,9 @@ from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, expm1, log
 from namoo.scipy.stats.arguments import promote_strong
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+__dir__ = __all__.copy
+
 
 def _standard(name: str, x: Any, loc: Any, scale: Any) -> tuple[Array, Array]:
     """x in units of the scale, NaN where that is not positive; and the scale."""

@@ -12,6 +12,9 @@ from namoo.core.array import Array
 from namoo.primitives.elementwise import abs, exp, log, neg
 from namoo.scipy.stats.arguments import promote_strong
 
+__all__ = ["cdf", "logpdf", "pdf"]
+__dir__ = __all__.copy
+
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.

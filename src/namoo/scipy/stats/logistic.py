@@ -14,6 +14,9 @@ from namoo.primitives.elementwise import exp, log, logistic
 from namoo.scipy.special.entropies import logit
 from namoo.scipy.stats.arguments import promote_strong
 
+__all__ = ["cdf", "isf", "logpdf", "pdf", "ppf", "sf"]
+__dir__ = __all__.copy
+
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.

@@ -16,6 +16,9 @@ from namoo.primitives.elementwise import exp
 from namoo.scipy.special.entropies import xlogy
 from namoo.scipy.special.gammas import gammaln
 
+__all__ = ["logpmf", "pmf"]
+__dir__ = __all__.copy
+
 
 def logpmf(x: Any, n: Any, p: Any) -> Array:
     """The logarithm of the probability of counts.

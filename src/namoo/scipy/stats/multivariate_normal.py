@@ -16,6 +16,10 @@ from namoo.lax.linalg import cholesky, triangular_solve
 from namoo.numpy.promote import promote_types
 from namoo.primitives.elementwise import exp
 
+__all__ = ["logpdf", "pdf"]
+__dir__ = __all__.copy
+
+
 _LOG_TURN = math.log(2 * math.pi)
 
 

@@ -15,6 +15,9 @@ from namoo.primitives.elementwise import exp, log, square
 from namoo.scipy.special.normal import log_ndtr, ndtr, ndtri
 from namoo.scipy.stats.arguments import promote_strong
 
+__all__ = ["cdf", "isf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+__dir__ = __all__.copy
+
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.

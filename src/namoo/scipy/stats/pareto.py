@@ -14,6 +14,9 @@ from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, expm1, log, pow
 from namoo.scipy.stats.arguments import promote_strong
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
+__dir__ = __all__.copy
+
 
 def _standard(x: Array, loc: Array, scale: Array) -> tuple[Array, Array]:
     """Whether x is below the support, and x in its units (1 below it, where all is finite)."""

@@ -19,6 +19,9 @@ from namoo.scipy.special.entropies import xlogy
 from namoo.scipy.special.gammas import gammaincc, gammaln
 from namoo.scipy.stats.arguments import promote_strong
 
+__all__ = ["cdf", "entropy", "logpmf", "pmf"]
+__dir__ = __all__.copy
+
 
 def logpmf(k: Any, mu: Any, loc: Any = 0) -> Array:
     """The logarithm of the probability of k.

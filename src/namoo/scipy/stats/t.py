@@ -14,6 +14,9 @@ from namoo.primitives.elementwise import exp, log, log1p, square
 from namoo.scipy.special.gammas import gammaln
 from namoo.scipy.stats.arguments import promote_strong
 
+__all__ = ["logpdf", "pdf"]
+__dir__ = __all__.copy
+
 
 def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.

@@ -15,6 +15,9 @@ from namoo.primitives.elementwise import exp, log1p
 from namoo.scipy.special.normal import log_ndtr, ndtr
 from namoo.scipy.stats import norm
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+__dir__ = __all__.copy
+
 
 def _log_mass(a: Array, b: Array) -> Array:
     """log(Φ(b) - Φ(a)), for a ≤ b."""

@@ -9,6 +9,9 @@ from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, log
 
+__all__ = ["cdf", "logpdf", "pdf", "ppf"]
+__dir__ = __all__.copy
+
 
 def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """The logarithm of the density.

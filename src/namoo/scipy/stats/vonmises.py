@@ -14,6 +14,9 @@ from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import cos, exp, log
 from namoo.scipy.special.functions import i0e
 
+__all__ = ["logpdf", "pdf"]
+__dir__ = __all__.copy
+
 
 def logpdf(x: Any, kappa: Any) -> Array:
     """The logarithm of the density.

@@ -13,6 +13,9 @@ from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import cos, exp, log, log1p, square
 
+__all__ = ["logpdf", "pdf"]
+__dir__ = __all__.copy
+
 
 def logpdf(x: Any, c: Any) -> Array:
     """The logarithm of the density.
