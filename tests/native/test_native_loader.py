@@ -9,8 +9,8 @@ import sys
 
 import llvmlite.binding as llvm
 import pytest
-import relocations
 
+import relocations
 from namoo.engines.native.link import llvm as compiler
 from namoo.engines.native.link.loader import Image, Unsupported
 

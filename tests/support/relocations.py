@@ -12,7 +12,8 @@ import sys
 # What a number means, by the processor in the header; from the ELF, Mach-O and COFF specifications.
 KINDS = {
     "elf aarch64": {
-        257: "ABS64", 258: "ABS32", 260: "PREL64", 261: "PREL32", 263: "MOVW_UABS_G0", 264: "MOVW_UABS_G0_NC",
+        257: "ABS64", 258: "ABS32", 260: "PREL64", 261: "PREL32",
+        263: "MOVW_UABS_G0", 264: "MOVW_UABS_G0_NC",
         265: "MOVW_UABS_G1", 266: "MOVW_UABS_G1_NC", 267: "MOVW_UABS_G2", 268: "MOVW_UABS_G2_NC",
         269: "MOVW_UABS_G3", 275: "ADR_PREL_PG_HI21", 277: "ADD_ABS_LO12_NC",
         278: "LDST8_ABS_LO12_NC", 282: "JUMP26", 283: "CALL26", 284: "LDST16_ABS_LO12_NC",
