@@ -476,16 +476,34 @@ class Function:
 
     def idiv(self, x: Value, y: Value) -> Value:
         """Integer division towards zero; dividing by zero is undefined."""
-        return self._binary(x, y, "sdiv", "", "udiv")
+        lanes, bits = max(x.lanes, y.lanes), bits_of(x.elem)
+        if not lanes or bits > 32 or y.constant is not None:
+            return self._binary(x, y, "sdiv", "", "udiv")
+        # Processors divide vectors of floats only. Quotients that are not whole are at least 1/y
+        # from the next integer, farther than floats with more bits than the operands round.
+        wide = "f32" if bits <= 16 else "f64"
+        near = self.fdiv(self.convert(x, wide), self.convert(y, wide))
+        name = "fptosi" if is_signed(x.elem) else "fptoui"
+        text = f"{name} {near!r} to {vector_type(x.elem, lanes)}"
+        return self.emit(x.elem, lanes, text, (near,))
 
     def irem(self, x: Value, y: Value) -> Value:
         """Remainder of `idiv`."""
-        return self._binary(x, y, "srem", "", "urem")
+        lanes, bits = max(x.lanes, y.lanes), bits_of(x.elem)
+        if not lanes or bits > 32 or y.constant is not None:
+            return self._binary(x, y, "srem", "", "urem")
+        return self.sub(x, self.mul(self.idiv(x, y), y))
 
     def and_(self, x: Value, y: Value) -> Value:
+        for known, other in ((x, y), (y, x)):
+            if known.elem == "i1" and known.constant is not None and known.lanes <= other.lanes:
+                return other if known.constant else self.splat(known, other.lanes)
         return self._binary(x, y, "and", "")
 
     def or_(self, x: Value, y: Value) -> Value:
+        for known, other in ((x, y), (y, x)):
+            if known.elem == "i1" and known.constant is not None and known.lanes <= other.lanes:
+                return self.splat(known, other.lanes) if known.constant else other
         return self._binary(x, y, "or", "")
 
     def xor(self, x: Value, y: Value) -> Value:
