@@ -35,3 +35,84 @@ def test_integers_are_divided_exactly(dtype):
             namoo.jit(function)(*arguments), function(*arguments), strict=True
         ):
             np.testing.assert_array_equal(found, wanted)
+
+
+def counted(x, edges):
+    """How many values are in each bin, by NumPy, with edges as they are."""
+    place = np.searchsorted(edges, x, side="right")
+    place = np.where(x == edges[-1], len(edges) - 1, place)
+    return np.bincount(place, minlength=len(edges) + 1)[1 : len(edges)]
+
+
+def test_histograms_agree_with_their_edges():
+    """Values on edges, outside, NaN, and bins so narrow that rounded edges hardly differ."""
+    n = 3001
+    normal = RNG.normal(size=n)
+    for x in (
+        normal,
+        normal.round(1),
+        np.where(RNG.random(n) < 0.1, np.nan, normal),
+        1000 + normal / 1000,
+        np.full(n, 2.0),
+    ):
+        x = x.astype(np.float32)
+        for bins in (2, 7, 100):
+            for ends in ((-1, 1), (0, 3.3), (999.99, 1000.02), None):
+                if ends is None and np.isnan(x).any():
+                    continue
+
+                def f(x, bins=bins, ends=ends):
+                    return jnp.histogram(x, bins=bins, range=ends)
+
+                for function in (f, namoo.jit(f)):
+                    counts, edges = map(np.asarray, function(jnp.asarray(x)))
+                    if (np.diff(edges) > 0).all():
+                        np.testing.assert_array_equal(counts, counted(x, edges), f"{bins} {ends}")
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1", "c8"])
+def test_many_updates_of_few_elements(dtype):
+    """Parts of the updates are combined in copies of the result, equally at any thread count."""
+    n, before = (1 << 16) + 3, namoo.get_num_threads()
+    combine = {"add": np.add, "max": np.maximum, "min": np.minimum, "mul": np.multiply}
+    with namoo.enable_x64(True):
+        for shape in ((50,), (7, 3), (1,), (9, 40)):
+            x = (RNG.normal(size=shape) * 4).astype(dtype)
+            v = (RNG.normal(size=(n, *shape[1:])) * 4).astype(dtype)
+            i = RNG.integers(-1, shape[0] + 2, n)  # some are out of bounds, and dropped
+
+            kind = np.dtype(dtype).kind
+            names = {"f": ("add", "max", "min"), "c": ("add",)}.get(kind, tuple(combine))
+            names = dict.fromkeys(sorted(names))  # in the order of a tree's leaves
+
+            def f(x, i, v, names=names):
+                zero = jnp.zeros_like(x)
+                out = {name: getattr(zero.at[i], METHODS.get(name, name))(v) for name in names}
+                return out, x.at[i].add(v), x.at[i].add(1)
+
+            found = []
+            try:
+                for count in (1, 3):
+                    namoo.set_num_threads(count)
+                    found.append([np.asarray(y) for y in namoo.tree.leaves(namoo.jit(f)(x, i, v))])
+            finally:
+                namoo.set_num_threads(before)
+            for y, z in zip(*found, strict=True):
+                np.testing.assert_array_equal(y.view("u1"), z.view("u1"))
+            inside, i = (i >= -1) & (i < shape[0]), np.where(i < 0, i + shape[0], i)
+            wide = {"f": "f8", "c": "c16"}.get(kind, dtype)
+            wanted = []
+            for name, start, value in (
+                *((name, np.zeros_like(x), v) for name in names),
+                ("add", x, v),
+                ("add", x, np.ones_like(v)),
+            ):
+                wanted.append(start.astype(wide))
+                combine[name].at(wanted[-1], i[inside], value[inside].astype(wide))
+            for y, z in zip(found[0], wanted, strict=True):
+                # The rounding of sums grows with their terms.
+                scale = 0 if dtype in ("i4", "u1") else {"f8": 1e-9}.get(dtype, 0.02)
+                np.testing.assert_allclose(y, z, rtol=0, atol=scale * np.sqrt(n) / shape[0])
+
+
+METHODS = {"mul": "multiply"}
