@@ -116,3 +116,38 @@ def test_many_updates_of_few_elements(dtype):
 
 
 METHODS = {"mul": "multiply"}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "u1", "?", "f2"])
+def test_axes_are_exchanged(dtype):
+    """Squares in registers, strips where rows of the result are pages apart, and what is left."""
+    before = namoo.get_num_threads()
+    with namoo.enable_x64(True):
+        for shape in ((17, 33), (70, 1024), (64, 16))[: 3 if dtype == "f4" else 2]:
+            x, y = ((RNG.normal(size=s) * 9).astype(dtype) for s in (shape, shape[::-1]))
+
+            def f(x, y):
+                three = x[:, None, :] if x.shape[0] > 64 else jnp.stack([x, x[::-1], x], 1)
+                out = [
+                    x.T,
+                    x[::-1].T,
+                    x.T[::-1],
+                    three.transpose(2, 1, 0),
+                    three.transpose(1, 2, 0),
+                ]
+                out += [x[1:].T, jnp.pad(x, 1).T, jnp.where(x.T == y, y, x.T)]
+                if x.dtype.kind in "fc":
+                    out += [x.T * y + x.T, jnp.sin(x).T]
+                return out
+
+            found = []
+            try:
+                for count in (1, 3):
+                    namoo.set_num_threads(count)
+                    found.append([np.asarray(v) for v in namoo.jit(f)(x, y)])
+            finally:
+                namoo.set_num_threads(before)
+            for one, other, wanted in zip(*found, f(jnp.asarray(x), jnp.asarray(y)), strict=True):
+                np.testing.assert_array_equal(one, other)
+                exact = np.array_equal(one, wanted)
+                assert exact or np.allclose(one, wanted, rtol=1e-2 if dtype == "f2" else 1e-6)

@@ -55,6 +55,11 @@ L1_LINES = 256
 # The cost, in vector instructions, of loading or storing a single element.
 GATHERED = 2.5
 SCATTERED = 3.5
+# Squares of elements are transposed in registers by kernels of at most this cost: the code for each
+# of their rows is written out.
+SQUARE_COST = 24
+# Columns of a strip that is transposed into memory on the stack.
+STRIP_COLUMNS = 128
 # Vector instructions for the horizontal sum of a vector.
 FOLDED = 8
 # An epilogue of row sums of at least this cost is computed for a vector of rows at once.

@@ -476,34 +476,20 @@ class Function:
 
     def idiv(self, x: Value, y: Value) -> Value:
         """Integer division towards zero; dividing by zero is undefined."""
-        lanes, bits = max(x.lanes, y.lanes), bits_of(x.elem)
-        if not lanes or bits > 32 or y.constant is not None:
-            return self._binary(x, y, "sdiv", "", "udiv")
-        # Processors divide vectors of floats only. Quotients that are not whole are at least 1/y
-        # from the next integer, farther than floats with more bits than the operands round.
-        wide = "f32" if bits <= 16 else "f64"
-        near = self.fdiv(self.convert(x, wide), self.convert(y, wide))
-        name = "fptosi" if is_signed(x.elem) else "fptoui"
-        text = f"{name} {near!r} to {vector_type(x.elem, lanes)}"
-        return self.emit(x.elem, lanes, text, (near,))
+        return self._binary(x, y, "sdiv", "", "udiv")
 
     def irem(self, x: Value, y: Value) -> Value:
         """Remainder of `idiv`."""
-        lanes, bits = max(x.lanes, y.lanes), bits_of(x.elem)
-        if not lanes or bits > 32 or y.constant is not None:
-            return self._binary(x, y, "srem", "", "urem")
-        return self.sub(x, self.mul(self.idiv(x, y), y))
+        return self._binary(x, y, "srem", "", "urem")
 
     def and_(self, x: Value, y: Value) -> Value:
-        for known, other in ((x, y), (y, x)):
-            if known.elem == "i1" and known.constant is not None and known.lanes <= other.lanes:
-                return other if known.constant else self.splat(known, other.lanes)
+        if x.elem == y.elem == "i1" and x.constant is not None and not x.lanes:
+            return y if x.constant else self.splat(x, y.lanes)
         return self._binary(x, y, "and", "")
 
     def or_(self, x: Value, y: Value) -> Value:
-        for known, other in ((x, y), (y, x)):
-            if known.elem == "i1" and known.constant is not None and known.lanes <= other.lanes:
-                return self.splat(known, other.lanes) if known.constant else other
+        if x.elem == y.elem == "i1" and x.constant is not None and not x.lanes:
+            return self.splat(x, y.lanes) if x.constant else y
         return self._binary(x, y, "or", "")
 
     def xor(self, x: Value, y: Value) -> Value:

@@ -42,6 +42,7 @@ from namoo.engines.native.kernels.element_codegen import (
     literal_of,
 )
 from namoo.engines.native.kernels.kernel import Kernel, KernelSpec
+from namoo.engines.native.kernels.transposed import tiles
 from namoo.engines.native.kernels.vector_axis import Choice, Width, Work, choose
 
 
@@ -97,6 +98,10 @@ class KernelEmitter:
         self.tiled: int | None = None
         """The group whose loop is cut into tiles, together with the vector's."""
         self.tile_width = tuning.CACHE_LINE
+        self.square = False
+        """Whether squares of elements are transposed in registers."""
+        self.strips = False
+        """Whether strips of them are, into memory on the stack."""
         self.shuffles = False
         """Whether the lanes of a vector along an outer axis are far apart in memory."""
 
@@ -177,22 +182,32 @@ class KernelEmitter:
         )
         return choose(work, groups, self._width)
 
-    def _across(self, outer, loads, bytes_loaded, symbols) -> int | None:
+    def _across(self, outer, loads, bytes_loaded, stores, symbols) -> int | None:
         """The group along which loads are contiguous whose lanes are far apart in memory.
 
         Each such load fetches a cache line whose other elements belong to other rows of the result.
         Loops over tiles use them before the line is evicted.
         """
         *others, vector = outer
-        if self.sizes[vector] < tuning.L1_LINES:
-            return None
         along = symbols[self.groups[vector][-1]]
         for g in others:
             symbol = symbols[self.groups[g][-1]]
             for p, size in zip(loads, bytes_loaded, strict=True):
                 near, far = (abs(p.terms.get(s, 0)) * size for s in (symbol, along))
+                self.square = (
+                    p.terms.get(symbol) == 1 < abs(p.terms.get(along, 0))
+                    and self.lanes <= min(self.sizes[g], self.sizes[vector], 16)
+                    and sum(n.cost for n in self.computed) <= tuning.SQUARE_COST
+                )
+                if self.square:
+                    self.strips = any(
+                        q.terms.get(symbol, 0) * size_of(r.elem) % tuning.PAGE == 0
+                        for q, r in zip(stores, self.spec.stored, strict=True)
+                    )
+                    return g
                 if (
-                    0 < near < tuning.CACHE_LINE <= far
+                    self.sizes[vector] >= tuning.L1_LINES
+                    and 0 < near < tuning.CACHE_LINE <= far
                     and self.sizes[g] * near >= tuning.CACHE_LINE
                 ):
                     # Lines that are a multiple of a page apart map to the same cache set.
@@ -215,12 +230,12 @@ class KernelEmitter:
         f = self.f = Function(self.name, ["ptr", "i64", "i64"])
         self.groups, self.sizes = groups, sizes
         self.vector_group = vector
+        self.lanes, self.narrow = width
         if outer and outer[-1] == vector and not inner and not self.copies:
-            self.tiled = self._across(outer, loads, bytes_loaded, symbols)
+            self.tiled = self._across(outer, loads, bytes_loaded, stores, symbols)
         if self.tiled is not None:
             *others, last = outer
             outer = [*(g for g in others if g != self.tiled), self.tiled, last]
-        self.lanes, self.narrow = width
         self.registers = width.registers if vector is not None else 1
         if vector is not None and self.reduces and self._vector_is_outer():
             along = symbols[groups[vector][-1]]
@@ -277,12 +292,12 @@ class KernelEmitter:
     def _outer(self, loops: list[int], inner: list[int], first: bool = False) -> None:
         """Open the loops of the outer axes, then run the stages."""
         if not loops:
-            self._row(inner)
+            self.row(inner)
             return
         g, f = loops[0], self.f
         n = self.sizes[g]
         if g == self.tiled:
-            self._tiles(first)
+            tiles(self, first, self.square, self.strips)
             return
         if len(loops) == 1 and self._finishes_together(g):
             self._blocks(g, inner, first)
@@ -313,7 +328,7 @@ class KernelEmitter:
                         stack.enter_context(f.branch(f.compare("lt", start, stop)))
                 i = stack.enter_context(f.loop(start, stop, lanes))
                 self.symbols[g] = Loop(i, 0, n - 1, vector=True)
-                self._row(inner)
+                self.row(inner)
         if rest:
             with ExitStack() as stack:
                 if first:
@@ -321,7 +336,7 @@ class KernelEmitter:
                     stack.enter_context(f.branch(last))
                 self.symbols[g] = Loop(constant("i64", main), main, n - 1, vector=True)
                 self.w.mask = mask_of(lanes, rest)
-                self._row(inner)
+                self.row(inner)
                 self.w.mask = None
 
     def _swept(self) -> set[Node]:
@@ -364,7 +379,7 @@ class KernelEmitter:
             sums = [r for r in self.spec.roots if r.kind is REDUCE and r in needed]
             with f.loop(0, count) as row:
                 self.symbols[g] = start + Index.of(Loop(row, 0, lanes - 1))
-                self._row(inner, set(self.late))
+                self.row(inner, set(self.late))
                 stored = {r: self._set_aside(w.registers[r], row, lanes) for r in sums}
             f.epoch += 1
             lane = Loop(constant("i64", 0), 0, lanes - 1, vector=True)
@@ -402,7 +417,7 @@ class KernelEmitter:
                 self.symbols[g] = start + lane + at
                 if count - at < lanes:
                     self.w.mask = mask_of(lanes, count - at)
-                self._row([])
+                self.row([])
                 self.w.mask = None
 
         with ExitStack() as stack:
@@ -422,40 +437,6 @@ class KernelEmitter:
                     stack.enter_context(f.branch(last))
                 vectors(Index.of(n - rest), rest)
 
-    def _tiles(self, first: bool) -> None:
-        """The last two loops, tiled so that a tile touches few cache lines."""
-        f, g, vector = self.f, self.tiled, self.vector_group
-        assert g is not None and vector is not None
-        rows, columns, lanes = self.sizes[g], self.sizes[vector], self.lanes
-        wide = max(lanes, self.tile_width)
-        main = columns // lanes * lanes
-        start, stop = constant("i64", 0), constant("i64", rows)
-        if first:
-            self.units = -(-rows // tuning.CACHE_LINE)
-            start = f.mul(self.begin, constant("i64", tuning.CACHE_LINE))
-            stop = f.minimum(f.mul(self.end, constant("i64", tuning.CACHE_LINE)), stop)
-
-        def upto(first: Value, length: int, end: Value) -> Value:
-            return f.minimum(f.add(first, constant("i64", length)), end)
-
-        with f.loop(start, stop, tuning.CACHE_LINE) as top:
-            bottom = upto(top, tuning.CACHE_LINE, stop)
-            if main:
-                with f.loop(0, main, wide) as left:
-                    right = upto(left, wide, constant("i64", main))
-                    with f.loop(top, bottom) as i, f.loop(left, right, lanes) as j:
-                        self.symbols[g] = Loop(i, 0, rows - 1)
-                        self.symbols[vector] = Loop(j, 0, columns - 1, vector=True)
-                        self._row([])
-            if columns % lanes:
-                with f.loop(top, bottom) as i:
-                    self.symbols[g] = Loop(i, 0, rows - 1)
-                    at = constant("i64", main)
-                    self.symbols[vector] = Loop(at, main, columns - 1, vector=True)
-                    self.w.mask = mask_of(lanes, columns % lanes)
-                    self._row([])
-                    self.w.mask = None
-
     def _indices(self) -> list[Index]:
         """The index of each axis of the space, from the loops that are open."""
         out: list[Any] = [Index.of(0)] * len(self.spec.space)
@@ -466,7 +447,7 @@ class KernelEmitter:
                 out[axis] = part
         return out
 
-    def _row(self, inner: list[int], later: Collection[Node] = ()) -> None:
+    def row(self, inner: list[int], later: Collection[Node] = ()) -> None:
         """All stages of one outer point, or of a vector of points, except the roots in `later`."""
         spec, w = self.spec, self.w
         w.registers = {}
