@@ -151,3 +151,22 @@ def test_axes_are_exchanged(dtype):
                 np.testing.assert_array_equal(one, other)
                 exact = np.array_equal(one, wanted)
                 assert exact or np.allclose(one, wanted, rtol=1e-2 if dtype == "f2" else 1e-6)
+
+
+def test_axes_that_reshaping_cuts():
+    """Loops run over the pieces of an axis where that is cheaper: values as in eager mode."""
+    x = jnp.asarray(RNG.normal(size=(6, 20, 48)).astype(np.float32))
+    functions = [
+        lambda x: jnp.repeat(x, 2, 2) + 1,
+        lambda x: jnp.repeat(x, 5, 1) * 2,
+        lambda x: jnp.tile(x, (1, 2, 3)) * 2,
+        lambda x: x.reshape(30, 192).T + 1,
+        lambda x: x.reshape(6, 2, 10, 48).transpose(0, 2, 1, 3).reshape(6, 960) * 3,
+        lambda x: x.reshape(6, 20, 4, 4, 3).transpose(0, 1, 3, 2, 4).reshape(6, 20, 48) - x,
+        lambda x: x.reshape(-1)[:5755].reshape(5, 1151).T,
+        lambda x: x.reshape(-1)[:5740].reshape(7, 820).T.reshape(-1) * 2,
+        lambda x: jnp.stack([x, 2 * x], -1).reshape(6, 20, 96),
+    ]
+    found = namoo.jit(lambda x: [f(x) for f in functions])(x)
+    for y, f in zip(found, functions, strict=True):
+        np.testing.assert_array_equal(y, f(x))

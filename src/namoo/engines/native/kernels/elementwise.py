@@ -25,7 +25,7 @@ from namoo.engines.native.ir.function import (
     mask_of,
     storage,
 )
-from namoo.engines.native.ir.index import Index, Loop, Quotient, Symbol, unravel
+from namoo.engines.native.ir.index import Index, Loop, Quotient, Symbol, ravel, unravel
 from namoo.engines.native.ir.types import (
     computed_in,
     is_complex,
@@ -43,7 +43,7 @@ from namoo.engines.native.kernels.element_codegen import (
 )
 from namoo.engines.native.kernels.kernel import Kernel, KernelSpec
 from namoo.engines.native.kernels.transposed import tiles
-from namoo.engines.native.kernels.vector_axis import Choice, Width, Work, choose
+from namoo.engines.native.kernels.vector_axis import Choice, Width, Work, choose, split_axes
 
 
 def reduction_axes(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -80,6 +80,9 @@ class KernelEmitter:
         self.levels = stage_numbers(spec.roots, spec.inputs)
         self.stages = sorted(set(self.levels.values()))
         self.reduces = spec.split < len(spec.space)
+        self.space, self.split = spec.space, spec.split
+        self.parts: list[tuple[int, ...]] | None = None
+        """The sizes of the loops that each axis became, if some were split."""
         computed = self.computed = self._computed()
         widest = max(
             (
@@ -107,6 +110,9 @@ class KernelEmitter:
 
     def _index_of(self, root: Node, outer: list[Index], inner: list[Index]) -> list[Index]:
         space = self.spec.space
+        if self.parts is not None:
+            rest = iter(outer)
+            outer = [ravel([next(rest) for _ in sizes], sizes) for sizes in self.parts]
         if root.shape == space:
             return outer + inner
         sizes = [n for n in space[: self.spec.split]]
@@ -125,9 +131,9 @@ class KernelEmitter:
         nowhere = Value("%p", "ptr")
         places = {n: Place(nowhere, n.elem, n.shape) for n in self.spec.inputs}
         probe = Probe(places)
-        symbols: list[Symbol] = [Loop(Value("%i", "i64"), 0, n - 1) for n in self.spec.space]
+        symbols: list[Symbol] = [Loop(Value("%i", "i64"), 0, n - 1) for n in self.space]
         index = [Index.of(s) for s in symbols]
-        outer, inner = index[: self.spec.split], index[self.spec.split :]
+        outer, inner = index[: self.split], index[self.split :]
         stores = []
         for root in self.spec.roots:
             if root.kind is REDUCE:
@@ -149,11 +155,11 @@ class KernelEmitter:
         indices = list(positions)
         for position in indices:
             indices += [s.base for s in position.terms if isinstance(s, Quotient)]
-        sizes, groups = self.spec.space, []
+        sizes, groups = self.space, []
         for axis in range(len(sizes)):
             if sizes[axis] == 1:
                 continue
-            if groups and (groups[-1][-1] < self.spec.split) == (axis < self.spec.split):
+            if groups and (groups[-1][-1] < self.split) == (axis < self.split):
                 a, b = symbols[groups[-1][-1]], symbols[axis]
                 if all(p.terms.get(a, 0) == p.terms.get(b, 0) * sizes[axis] for p in indices):
                     groups[-1].append(axis)
@@ -161,13 +167,23 @@ class KernelEmitter:
             groups.append([axis])
         return groups
 
-    def _choose(self, groups, loads, stores, symbols) -> Choice:
+    def _set_parts(self, parts: list[tuple[int, ...]] | None) -> None:
+        """Split each axis into loops of these sizes; None for the axes as they are."""
+        self.parts = parts
+        sizes = [(n,) for n in self.spec.space] if parts is None else parts
+        self.space = tuple(n for part in sizes for n in part)
+        self.split = len(self.space)
+
+    def _choice(self, loads, stores, symbols) -> Choice:
         """The loops, and which of them is the vector."""
-        space, split, computed = self.spec.space, self.spec.split, self.computed
+        groups = self._merge(loads + stores, symbols)
+        space, split, computed = self.space, self.split, self.computed
         points, rows = math.prod(space), math.prod(space[:split])
         early = _reached(self._swept(), set(self.spec.inputs))
         sums = [r for r in self.spec.roots if r.kind is REDUCE]
-        hidden = [r for r in self.spec.roots if r.shape == space and r not in self.spec.stored]
+        hidden = [
+            r for r in self.spec.roots if r.shape == self.spec.space and r not in self.spec.stored
+        ]
         work = Work(
             space,
             split,
@@ -218,10 +234,19 @@ class KernelEmitter:
     def emit(self) -> Kernel:
         spec = self.spec
         loads, bytes_loaded, stores, symbols = self._accesses()
-        groups = self._merge(loads + stores, symbols)
-        groups, vector, width, self.copies = self._choose(groups, loads, stores, symbols)
-        sizes = [math.prod(spec.space[a] for a in group) for group in groups]
-        outer = [g for g, group in enumerate(groups) if group[-1] < spec.split]
+        whole = choice = self._choice(loads, stores, symbols)
+        parts = None if self.reduces else split_axes(loads + stores, symbols, self.space)
+        if parts is not None:
+            self._set_parts(parts)
+            loads, bytes_loaded, stores, symbols = self._accesses()
+            choice = self._choice(loads, stores, symbols)
+            if choice.cost >= whole.cost:
+                self._set_parts(None)
+                loads, bytes_loaded, stores, symbols = self._accesses()
+                choice = self._choice(loads, stores, symbols)
+        groups, vector, width, self.copies, _ = choice
+        sizes = [math.prod(self.space[a] for a in group) for group in groups]
+        outer = [g for g, group in enumerate(groups) if group[-1] < self.split]
         inner = [g for g in range(len(groups)) if g not in outer]
         for section in (outer, inner):
             if vector in section:
@@ -287,7 +312,7 @@ class KernelEmitter:
         return Width(lanes, narrow)
 
     def _vector_is_outer(self) -> bool:
-        return self.groups[self.vector_group][-1] < self.spec.split  # type: ignore[index]
+        return self.groups[self.vector_group][-1] < self.split  # type: ignore[index]
 
     def _outer(self, loops: list[int], inner: list[int], first: bool = False) -> None:
         """Open the loops of the outer axes, then run the stages."""
@@ -388,7 +413,7 @@ class KernelEmitter:
             w.lanes, wide = lanes, w.lanes
             if n % lanes:
                 w.mask = f.compare("lt", f.iota("i64", lanes), f.splat(count, lanes))
-            outer = self._indices()[: self.spec.split]
+            outer = self._indices()[: self.split]
             for stage in self.stages:
                 roots = [r for r in self.late if self.levels[r] == stage]
                 self._points([(r, self._index_of(r, outer, [])) for r in roots])
@@ -439,10 +464,10 @@ class KernelEmitter:
 
     def _indices(self) -> list[Index]:
         """The index of each axis of the space, from the loops that are open."""
-        out: list[Any] = [Index.of(0)] * len(self.spec.space)
+        out: list[Any] = [Index.of(0)] * len(self.space)
         for g, symbol in self.symbols.items():
             group = self.groups[g]
-            parts = unravel(_of_loop(symbol), tuple(self.spec.space[a] for a in group))
+            parts = unravel(_of_loop(symbol), tuple(self.space[a] for a in group))
             for axis, part in zip(group, parts, strict=True):
                 out[axis] = part
         return out
@@ -471,7 +496,7 @@ class KernelEmitter:
         g, f, w = self.vector_group, self.f, self.w
 
         def write() -> None:
-            outer = self._indices()[: self.spec.split]
+            outer = self._indices()[: self.split]
             self._points([(r, self._index_of(r, outer, [])) for r in roots])
 
         if not roots or g is None or not self._vector_is_outer() or self.narrow == self.lanes:
@@ -516,7 +541,7 @@ class KernelEmitter:
 
     def _body(self, roots: list[Node]) -> None:
         """Compute and store elementwise roots at the current index."""
-        index, split = self._indices(), self.spec.split
+        index, split = self._indices(), self.split
         self._points([(r, self._index_of(r, index[:split], index[split:])) for r in roots])
         if self.ahead is not None and self.w.mask is None:
             self._prefetch(self.ahead, roots)
@@ -568,7 +593,7 @@ class KernelEmitter:
             total: Any = a.folded(f, value) if self._inner_vector(inner) else value
             total = total if len(total) > 1 else total[0]
             w.registers[a.node] = total
-            index = self._indices()[: self.spec.split]
+            index = self._indices()[: self.split]
             if a.node in self.targets:
                 self._put(a.node, index, total)
         for root, place in kept.items():
