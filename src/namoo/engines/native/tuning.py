@@ -140,6 +140,9 @@ PANEL_PREFETCH = 8
 # The cost of storing a single element in a convolution, in vector multiplications.
 SCATTERED_STORE = 2
 
+# Products of narrow numbers with fewer multiplications are not worth joining words.
+NARROW_WORK = 1 << 14
+
 # Sorting.
 
 # Rows up to this length are always sorted by a network.
