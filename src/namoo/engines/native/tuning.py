@@ -46,6 +46,9 @@ UNROLL = 4
 SLOW_FUNCTION = 16
 # Rows of at most this many elements are short.
 SHORT_ROW = 512
+# Rows of at most this many elements stay in registers between the stages of a kernel, for as many
+# rows at once as a vector has lanes.
+ROW_IN_REGISTERS = 16
 # Arrays of at least this many elements are not in the caches.
 UNCACHED_ELEMENTS = 1 << 18
 # The prefetch distance in bytes.
