@@ -143,6 +143,9 @@ PANEL_PREFETCH = 8
 # The cost of storing a single element in a convolution, in vector multiplications.
 SCATTERED_STORE = 2
 
+# Products with few columns exchange their operands from this many terms on, if the rows of the left
+# one are contiguous.
+TERMS_TO_EXCHANGE = 64
 # Products of narrow numbers with fewer multiplications are not worth joining words.
 NARROW_WORK = 1 << 14
 

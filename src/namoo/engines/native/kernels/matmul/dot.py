@@ -19,6 +19,7 @@ from namoo.engines.native import tuning
 from namoo.engines.native.fuse.kinds import Reads, RootKind, register
 from namoo.engines.native.graph.node import COMPUTE, DOT, Contraction, Graph, Node
 from namoo.engines.native.ir import ops
+from namoo.engines.native.ir.function import bits_of
 from namoo.engines.native.ir.index import Index, ravel, unravel
 from namoo.engines.native.ir.types import computed_in, elem_of, is_complex, numpy_dtype
 from namoo.engines.native.ir.words import word_product
@@ -341,6 +342,9 @@ def dot(emit: Emitter, x: Node, y: Node, contract, batch) -> Node:
     shape = left.kept + right.kept[len(right.batch) :]
     key = ("dot", data.contract, data.batch)
     node = Node(DOT, shape, x.dtype, (x, y), data=data, key=key)
+    if _is_narrow(node):
+        turned = _exchanged(Product.of(node))
+        return in_parts(emit, y, x, turned, shape)
     if is_complex(node.elem) or matrix_layout.parts(node.size, left.terms, left.terms) <= 1:
         return emit.add(node)
     data = Product.of(node)
@@ -352,12 +356,30 @@ def _seen(emit: Emitter, v: Node, side: matrix_layout.Side) -> Node:
     v, order = v.operands[0] if side.reads_through else v, side.order
     if order is None:
         return v
-    places = [order.index(i) for i in range(len(order))]
-    return emit.reindex(
-        v,
-        lambda index: [index[i] for i in places],
-        key=("transpose", order),
-        shape=tuple(v.shape[i] for i in order),
+    return emit.transpose(v, order)
+
+
+def _is_narrow(node: Node) -> bool:
+    """Whether a product has few columns, while its rows are contiguous in the left operand."""
+    if is_complex(node.elem):
+        return False
+    product = Product.of(node)
+    _, rows, columns, terms = product.sizes
+    lanes = machine().vector_bytes // (bits_of(node.elem) // 8)
+    few = 2 * columns <= lanes <= rows
+    # The results are stored one by one, which many terms hide.
+    return few and terms >= tuning.TERMS_TO_EXCHANGE and product.rows[-1].left == 1
+
+
+def _exchanged(product: Product) -> Product:
+    """The same product with its operands exchanged: the rows are the lanes of vectors."""
+    (row,), column = product.rows, product.columns
+    return Product(
+        product.elem,
+        [Axis(a.size, a.right, a.left, a.out) for a in product.batch],
+        [Axis(column.size, column.right, 0, column.out)],
+        Axis(row.size, 0, row.left, row.out),
+        [Axis(a.size, a.right, a.left) for a in product.inner],
     )
 
 
