@@ -77,6 +77,7 @@ SOLVER = (lambda x: 2.0 * x, v, lambda b: b / 2.0, lambda b: b / 2.0)
 _SYSTEM = np.random.default_rng(0).standard_normal((3, 4, 4)).astype(np.float32)
 SYSTEMS = [jnp.asarray(_SYSTEM[0]), jnp.zeros((4, 4)), jnp.asarray(_SYSTEM)]
 """A matrix, a singular one, and a stack."""
+MATRICES = [jnp.asarray(_SYSTEM[1]), m, jnp.kron(m, m), m[:2, :2] * (1 + 2j), m[:1, :1]]
 
 SAMPLES = {
     "numpy._methods.__iter__": plain((f,), (i,), (s,)),
@@ -121,10 +122,17 @@ SAMPLES = {
         *plain(([f, g],), ((v, v), 1), ([f, g], -1), ([f, i],), ([v, f],), ([],), ([f], 5), (f,)),
         *plain(([weak, weak],), ([weak_bool, weak_bool],)),
     ],
+    "numpy.linalg.decompositions.cholesky": [
+        *plain(*((x @ x.conj().T + 3 * jnp.eye(len(x), dtype=x.dtype),) for x in MATRICES)),
+        *plain(*((x,) for x in SYSTEMS)),
+    ],
+    "numpy.linalg.determinants.det": plain(*((x,) for x in (*MATRICES, *SYSTEMS))),
+    "numpy.linalg.determinants._slogdet_of": plain(*((x,) for x in (*MATRICES, *SYSTEMS))),
+    "numpy.linalg.norms.norm": [*plain((f,), (v,), (m, 2), (i,), (empty,)), spread(f, axis=1)],
     "numpy.linalg.systems.linear_solution": plain(SOLVER),
     "numpy.linalg.systems.inv": plain(*((x,) for x in SYSTEMS), (SYSTEMS[0][:2],)),
     "numpy.linalg.systems.solve": plain(
-        *((x, x[0]) for x in SYSTEMS[:2]), *((x, x[..., :2]) for x in SYSTEMS), (SYSTEMS[0], 1.0)
+        *((x, x[0]) for x in SYSTEMS[:2]), *((x, x[..., ::-1, :2] + 1) for x in SYSTEMS), (SYSTEMS[0], 1.0)
     ),
     "numpy.manipulation.expand_dims": plain((f, 0), (f, -1), (f, 3), (f, (0, 1)), (2.0, 0)),
     "numpy.manipulation.reshape": [
@@ -193,6 +201,8 @@ SAMPLES = {
 ROUNDED = {
     "numpy.elementary.log10": 2,
     "numpy.elementary.logaddexp": 2,
+    "numpy.linalg.systems.inv": 64,
+    "numpy.linalg.systems.solve": 64,
     "numpy.reductions.var": 2,
     "random.continuous.normals": 2,
     "random.uniforms.between": 2,
