@@ -124,7 +124,7 @@ def _safe(f, divide, x, y, zero, by_minus_one):
     bad = zero
     if is_signed(x.elem):
         minus = f.compare("eq", y, number(y, -1))
-        bad = f.or_(zero, minus)
+        bad = minus if zero.constant is False else f.or_(zero, minus)
     out = divide(f, x, f.select(bad, number(y, 1), y))
     if is_signed(x.elem):
         out = f.select(minus, by_minus_one(x), out)
