@@ -132,7 +132,9 @@ SAMPLES = {
     "numpy.linalg.systems.linear_solution": plain(SOLVER),
     "numpy.linalg.systems.inv": plain(*((x,) for x in SYSTEMS), (SYSTEMS[0][:2],)),
     "numpy.linalg.systems.solve": plain(
-        *((x, x[0]) for x in SYSTEMS[:2]), *((x, x[..., ::-1, :2] + 1) for x in SYSTEMS), (SYSTEMS[0], 1.0)
+        *((x, x[0]) for x in SYSTEMS[:2]),
+        *((x, x[..., ::-1, :2] + 1) for x in SYSTEMS),
+        (SYSTEMS[0], 1.0),
     ),
     "numpy.manipulation.expand_dims": plain((f, 0), (f, -1), (f, 3), (f, (0, 1)), (2.0, 0)),
     "numpy.manipulation.reshape": [
