@@ -306,6 +306,23 @@ ROWS = [
         "transpose (100,000, 4) and scale", [(100_000, 4), (4, 1)], lambda np, x, s: x.T * s,
         seen=np.ascontiguousarray,
     ),
+    *(
+        same(
+            f"transpose {shape} to {axes}", [shape],
+            lambda np, x, axes=axes: np.transpose(x, axes), seen=np.ascontiguousarray,
+        )
+        for shape, axes in (
+            ((1024, 1024), (1, 0)), ((1000, 1000), (1, 0)), ((256, 256, 128), (2, 1, 0)),
+            ((32, 64, 64, 16), (0, 3, 1, 2)), ((32, 16, 64, 64), (0, 2, 3, 1)),
+        )
+    ),
+    same(
+        "patches of 8 x 8 of RGB images", [(8, 128, 128, 3)],
+        lambda np, x: np.transpose(
+            x.reshape(len(x), -1, 8, x.shape[2] // 8, 8, 3), (0, 1, 3, 2, 4, 5)
+        ).reshape(len(x), -1, 192),
+        seen=np.ascontiguousarray,
+    ),
     resized("resize 8 RGB images from 224 to 448", (8, 224, 224, 3), (448, 448)),
     resized("resize 8 RGB images from 500 to 224", (8, 500, 500, 3), (224, 224)),
     row(
