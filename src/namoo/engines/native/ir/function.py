@@ -733,27 +733,11 @@ class Function:
         return self.bitcast(bits, "f32")
 
     def _to_integer(self, x: Value, elem: str) -> Value:
-        if x.lanes:
-            return self._to_integers(x, elem)
-        kind, sign = llvm_name(elem), "s" if is_signed(elem) else "u"
-        name = f"llvm.fpto{sign}i.sat.{kind}.{suffix(x.elem, 0)}"
+        kind, source = vector_type(elem, x.lanes), suffix(x.elem, x.lanes)
+        sign = "s" if is_signed(elem) else "u"
+        name = f"llvm.fpto{sign}i.sat.{suffix(elem, x.lanes)}.{source}"
         self.declarations[name] = f"declare {kind} @{name}({x.type})"
-        return self.emit(elem, 0, f"call {kind} @{name}({x!r})", (x,))
-
-    def _to_integers(self, x: Value, elem: str) -> Value:
-        """As `_to_integer`; LLVM's own intrinsic would convert each lane separately."""
-        bits = bits_of(elem)
-        low = -(1 << bits - 1) if is_signed(elem) else 0
-        high = low + (1 << bits) - 1
-        below = self.compare("lt", x, constant(x.elem, float(low)))
-        above = self.compare("ge", x, constant(x.elem, float(high + 1)))
-        outside = self.or_(self.or_(below, above), self.unordered(x))
-        x = self.select(outside, constant(x.elem, 0.0), x)
-        wide = elem if bits >= 32 else "i32"
-        name = "fptosi" if is_signed(wide) else "fptoui"
-        out = self.emit(wide, x.lanes, f"{name} {x!r} to {vector_type(wide, x.lanes)}", (x,))
-        out = self.select(above, constant(wide, high), self.select(below, constant(wide, low), out))
-        return self.convert(out, elem)
+        return self.emit(elem, x.lanes, f"call {kind} @{name}({x!r})", (x,))
 
     def fold(self, x: Value, combine: Callable[[Value, Value], Value]) -> Value:
         """Reduce the lanes of a vector in a fixed tree: halves with halves."""
