@@ -185,3 +185,26 @@ def test_many_right_sides_of_one_system():
         )
         (x,) = compiled(solve, a, b)
         np.testing.assert_allclose(a @ x if left else x @ a, b, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (3, 6, 6), (40, 40)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64], ids=lambda d: d.__name__)
+def test_factors_are_those_of_eager_mode(dtype, shape):
+    """Rounding that differs would be multiplied by the condition of the matrix."""
+    x = normal(5, *shape, dtype=dtype)
+    functions = {
+        "cholesky": (lax.linalg.cholesky, (x @ adjoint(x)).astype(dtype)),
+        "lu": (lax.linalg.lu, x),
+        "qr": (lax.linalg.qr, x),
+        "qr tall": (lax.linalg.qr, x[..., :4]),
+        "qr wide": (lax.linalg.qr, x[..., :4, :]),
+    }
+    for name, (fun, a) in functions.items():
+        stack_of_qr = "qr" in name and len(shape) == 3  # well conditioned, and rounded otherwise
+        numbers_are = np.testing.assert_allclose if stack_of_qr else np.testing.assert_array_equal
+        options = {"atol": 1e-5} if stack_of_qr else {}
+        for got, want in zip(compiled(fun, a), namoo.tree_util.tree_leaves(fun(a)), strict=True):
+            if dtype == np.complex64 and len(shape) == 3:
+                np.testing.assert_allclose(got, want, atol=1e-4)
+            else:
+                numbers_are(got, np.asarray(want), **options)
