@@ -222,8 +222,8 @@ def test_linear_transpose_takes_integers_and_anything_with_a_shape_and_a_dtype()
 
 
 @pytest.mark.parametrize("operation", ["gather", "slice", "update", "two products", "sum"])
-def test_cotangents_of_another_type_keep_it(operation):
-    """The rule of a custom_vjp may return another type; what was remembered must not apply."""
+def test_cotangents_of_other_types_are_remembered_apart(operation):
+    """The rule of a `custom_vjp` may return another type than that of its operand."""
 
     def gradients(lib):
         jnp = lib.numpy
