@@ -108,7 +108,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="jit, donated or eager; loop, constant, …")
     arguments = parser.parse_args()
     if arguments.new:
-        os.environ["NAMOO_CACHE_DIR"] = tempfile.mkdtemp(prefix="namoo-soak-")
+        cache = tempfile.TemporaryDirectory(prefix="namoo-soak-")
+        os.environ["NAMOO_CACHE_DIR"] = cache.name
     bad = 0
     for name, run in new_programs() if arguments.new else steps():
         if arguments.only not in name:

@@ -61,7 +61,7 @@ class QR(MatrixPrimitive):
             mode = "full" if full_matrices else "economic"
             return scipy_linalg().qr(a, mode=mode, pivoting=True, check_finite=False)
         batch = a.shape[:-2]
-        if is_small_stack(batch, a) or not has_scipy():
+        if not a.size or is_small_stack(batch, a) or not has_scipy():
             return np.linalg.qr(a, mode="complete" if full_matrices else "reduced")
         outs = [np.empty((*batch, *shape), a.dtype) for shape in _shapes(a, full_matrices)]
         for index in np.ndindex(batch):
@@ -265,7 +265,7 @@ class Geqrf(MatrixPrimitive):
 
     def compute(self, a):
         batch = a.shape[:-2]
-        if is_small_stack(batch, a) or not has_scipy():
+        if not a.size or is_small_stack(batch, a) or not has_scipy():
             packed, taus = np.linalg.qr(a, mode="raw")
             return [np.swapaxes(packed, -1, -2), taus]
         packed = np.empty(a.shape, a.dtype)
