@@ -46,6 +46,9 @@ UNROLL = 4
 SLOW_FUNCTION = 16
 # Rows of at most this many elements are short.
 SHORT_ROW = 512
+# Rows of at most this many elements stay in registers between the stages of a kernel, for as many
+# rows at once as a vector has lanes.
+ROW_IN_REGISTERS = 16
 # Arrays of at least this many elements are not in the caches.
 UNCACHED_ELEMENTS = 1 << 18
 # The prefetch distance in bytes.
@@ -144,6 +147,12 @@ TILE_UNROLLED = 64
 PANEL_PREFETCH = 8
 # The cost of storing a single element in a convolution, in vector multiplications.
 SCATTERED_STORE = 2
+
+# Products with few columns exchange their operands from this many terms on, if the rows of the left
+# one are contiguous.
+TERMS_TO_EXCHANGE = 64
+# Products of narrow numbers with fewer multiplications are not worth joining words.
+NARROW_WORK = 1 << 14
 
 # Sorting.
 

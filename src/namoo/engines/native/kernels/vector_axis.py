@@ -65,6 +65,7 @@ class Work(NamedTuple):
         sums: the number of reductions.
         per_row: the cost of what is computed once for all inner axes, and needed along them.
         shares_rows: whether rows of values are shared by the lanes of a vector along an outer axis.
+        short: the length of a row that a vector of rows keeps in registers; 0 for longer rows.
     """
 
     space: tuple[int, ...]
@@ -76,6 +77,7 @@ class Work(NamedTuple):
     sums: int
     per_row: int
     shares_rows: bool
+    short: int
 
 
 def choose(work: Work, groups: list[list[int]], width: Callable[[int, bool], Width]) -> Choice:
@@ -145,6 +147,8 @@ def _cost(work: Work, choice: Choice) -> float:
                 price = 1.0
             elif offsets[-1] == lanes - 1 and offsets == [*range(lanes)]:
                 price = registers * partial
+            elif positions is work.stores and is_outer and offsets[1] == work.short:
+                price = float(registers * work.short)  # rows are interleaved
             elif positions is work.stores:
                 price = 2.0 * registers if offsets == [*range(0, -lanes, -1)] else lanes * single
             else:
