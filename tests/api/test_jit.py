@@ -14,6 +14,7 @@ import types
 import weakref
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -736,3 +737,13 @@ def test_a_function_over_a_deleted_array_does_not_disturb_others():
     with pytest.raises(RuntimeError, match="deleted"):
         namoo.jit(lambda x: x + gone)(1.0)
     assert namoo.jit(lambda x: x + kept)(1.0).tolist() == [1.0, 2.0, 3.0]
+
+
+def test_attributes_of_functions_are_part_of_what_they_do():
+    def f(x):
+        return x * f.scale
+
+    for lib in (namoo, jax):
+        for scale in (1.0, 2.0):
+            f.scale = scale
+            assert lib.jit(lambda x: f(x))(3.0) == 3 * scale

@@ -840,6 +840,18 @@ def test_a_body_is_traced_again_when_a_name_means_another_value():
     assert lax.scan(body, 0.0, X)[0] == 0
 
 
+@pytest.mark.parametrize("lib", [OURS, THEIRS], ids=["ours", "theirs"])
+def test_map_sees_changes_inside_of_what_its_function_reads(lib):
+    scales = [1.0]
+
+    def f(x, scales=scales):
+        return x * scales[0]
+
+    assert lib.lax.map(f, X[:1])[0] == X[0]
+    scales[0] = 3.0
+    assert lib.lax.map(f, X[:1])[0] == 3 * X[0]
+
+
 def test_a_remembered_program_dies_with_its_function():
     weights = jnp.ones(3)
 

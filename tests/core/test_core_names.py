@@ -326,3 +326,18 @@ def test_import_does_not_load_programs():
     code = "import sys, namoo; print('namoo.core.jaxpr' in sys.modules); namoo.core.Tracer"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"
+
+
+def test_wrong_parameters_are_refused():
+    for lib in (OURS, THEIRS):
+        core = core_of(lib)
+        for fun, name, value in [
+            (lambda x, lib=lib: lib.lax.scan(lambda c, _: (c, c), x, None, 2), "reverse", 4),
+            (lambda x, lib=lib: lib.lax.scan(lambda c, _: (c, c), x, None, 2), "num_consts", -3),
+            (lambda x, lib=lib: lib.lax.switch(0, [lib.jnp.sin, lib.jnp.cos], x), "branches", (4,)),
+        ]:
+            jaxpr = lib.make_jaxpr(fun)(1.0).jaxpr
+            eqn = next(e for e in jaxpr.eqns if name in e.params)
+            eqn.params[name] = value
+            with pytest.raises(core.JaxprTypeError, match=f"invalid .* param {name} of type"):
+                core.check_jaxpr(jaxpr)

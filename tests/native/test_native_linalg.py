@@ -241,3 +241,22 @@ def test_many_right_sides_of_one_system():
         )
         (x,) = compiled(solve, a, b)
         np.testing.assert_allclose(a @ x if left else x @ a, b, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (3, 6, 6), (40, 40)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64], ids=lambda d: d.__name__)
+def test_factors_are_those_of_eager_mode(dtype, shape):
+    """Rounding that differs would be multiplied by the condition of the matrix."""
+    x = normal(5, *shape, dtype=dtype)
+    functions = {
+        "cholesky": (lax.linalg.cholesky, (x @ adjoint(x)).astype(dtype)),
+        "lu": (lax.linalg.lu, x),
+        "qr": (lax.linalg.qr, x),
+        "qr tall": (lax.linalg.qr, x[..., :4]),
+        "qr wide": (lax.linalg.qr, x[..., :4, :]),
+    }
+    for name, (fun, a) in functions.items():
+        # NumPy's products of complex numbers, and its QR of stacks, round otherwise.
+        exact = len(shape) == 2 or ("qr" not in name and dtype == np.float32)
+        for got, want in zip(compiled(fun, a), namoo.tree_util.tree_leaves(fun(a)), strict=True):
+            np.testing.assert_allclose(got, want, rtol=0, atol=0 if exact else 1e-4)

@@ -125,6 +125,13 @@ def test_running_products_of_any_length(length):
         agree_with_vjp(lambda lib, x, name=name: getattr(lib.lax, name)(x, 1), x)
 
 
+def test_running_products_of_infinite_complex_numbers():
+    x = np.array([[np.inf + 0.5j, 1.5 - 1j], [-1 + 1j, np.nan + 2j]], np.complex64)
+    for axis in (0, 1):
+        agree(lambda lib, axis=axis: lib.lax.cumprod(x, axis))
+        agree(lambda lib, axis=axis: lib.jit(lambda x: lib.lax.cumprod(x, axis))(x))
+
+
 @pytest.mark.parametrize("name", RUNNING)
 def test_running_reductions_of_every_type(name):
     for dtype in TYPES:

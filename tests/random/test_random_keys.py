@@ -511,3 +511,13 @@ def test_keys_stay_keys_on_the_host():
 def test_the_length_of_a_permutation_must_be_known():
     with pytest.raises(namoo.errors.ConcretizationTypeError, match="permutation"):
         namoo.jit(random.permutation)(random.key(0), 5)
+
+
+def test_generator_and_words_by_the_names_that_libraries_read():
+    for lib in (namoo, jax):
+        key = lib.random.key(3)
+        assert (key._impl.name, key._impl.tag, key._impl.key_shape) == ("threefry2x32", "fry", (2,))
+        np.testing.assert_array_equal(key._base_array, [0, 3])
+        assert not hasattr(lib.numpy.ones(2), "_impl")
+        key.delete()
+        assert key._base_array.is_deleted()

@@ -219,3 +219,46 @@ def test_linear_transpose_takes_integers_and_anything_with_a_shape_and_a_dtype()
     assert namoo.linear_transpose(lambda x: 2 * x, like)(jnp.arange(3.0))[0].tolist() == [0, 2, 4]
     with pytest.raises(TypeError, match="linear_transpose only supports"):
         namoo.linear_transpose(lambda x: 2.0 * x, 1)
+
+
+@pytest.mark.parametrize("operation", ["gather", "slice", "update", "two products", "sum"])
+def test_cotangents_of_other_types_are_remembered_apart(operation):
+    """The rule of a `custom_vjp` may return another type than that of its operand."""
+
+    def gradients(lib):
+        jnp = lib.numpy
+
+        def of_type(dtype):
+            f = lib.custom_vjp(lambda x: x)
+            f.defvjp(lambda x: (x, ()), lambda _, g: (g.astype(dtype),))
+            operate = {
+                "gather": lambda x: x[jnp.arange(3)],
+                "slice": lambda x: lib.lax.dynamic_slice(x, (1,), (2,)),
+                "update": lambda x: lib.lax.dynamic_update_slice(x, x[:2], (1,)),
+                "two products": lambda x: x * 2,
+                "sum": lambda x: x + x,
+            }[operation]
+            out, vjp = lib.vjp(lambda x: f(operate(x)), jnp.arange(3.0))
+            try:
+                return str(vjp(jnp.ones_like(out))[0].dtype)
+            except TypeError:
+                return "refused"
+
+        return [of_type(t) for t in ("float32", "bfloat16", "float16", "float8_e5m2") * 2]
+
+    assert gradients(namoo) == gradients(jax)
+
+
+def test_stop_gradient_of_integers_is_not_traced():
+    for lib in (namoo, jax):
+
+        @lib.custom_gradient
+        def f(x, lib=lib):
+            return (x, lib.numpy.round(x).astype("int32")), lambda g: g[0]
+
+        def loss(x, f=f, lib=lib):
+            for value in lib.lax.stop_gradient(f(x)):
+                assert not isinstance(value, lib.core.Tracer)
+            return f(x)[0]
+
+        assert lib.grad(loss)(2.0) == 1.0

@@ -14,7 +14,7 @@ from namoo._base import dtypes
 from namoo.core import jaxpr as programs
 from namoo.core.array import Array
 from namoo.core.avals import AbstractValue, ShapedArray, aval_of
-from namoo.core.jaxpr import Atom, Effects, Jaxpr, JaxprEqn, Literal, Var, no_effects
+from namoo.core.jaxpr import Atom, ClosedJaxpr, Effects, Jaxpr, JaxprEqn, Literal, Var, no_effects
 from namoo.core.primitive import Primitive
 from namoo.core.trace import EvalTrace, Trace, Tracer, context, eval_trace, set_trace
 from namoo.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
@@ -312,6 +312,34 @@ def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
     return _is_under("batch")
 
 
+_PARAMS: dict[str, dict[str, tuple[str, Callable[[Any], bool]]]] = {
+    "cond": {
+        "branches": (
+            "tuple of ClosedJaxpr",
+            lambda x: isinstance(x, tuple) and all(isinstance(b, ClosedJaxpr) for b in x),
+        )
+    },
+    "scan": {
+        "jaxpr": ("ClosedJaxpr", lambda x: isinstance(x, ClosedJaxpr)),
+        "num_carry": ("non-negative int", lambda x: isinstance(x, int) and x >= 0),
+        "num_consts": ("non-negative int", lambda x: isinstance(x, int) and x >= 0),
+        "reverse": ("bool", lambda x: isinstance(x, bool)),
+        "unroll": ("positive int", lambda x: isinstance(x, int) and x > 0),
+    },
+}
+"""Operation → parameter → what it must be, in words and as a test."""
+
+
+def _check_params(eqn: Any) -> None:
+    for name, (words, fits) in _PARAMS.get(eqn.primitive.name, {}).items():
+        value = eqn.params.get(name)
+        if name in eqn.params and not fits(value):
+            raise errors.JaxprTypeError(
+                f"invalid {eqn.primitive.name} param {name} of type {type(value).__name__}, "
+                f"{words} required: {value}"
+            )
+
+
 def check_jaxpr(jaxpr: Jaxpr) -> None:
     """Raise `JaxprTypeError` unless every equation's types follow from its operands'."""
     known: set[Var] = {*jaxpr.constvars, *jaxpr.invars}
@@ -325,6 +353,7 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
     for eqn in jaxpr.eqns:
         for atom in eqn.invars:
             check_read(atom, repr(eqn))
+        _check_params(eqn)
         with eqn.primitive.scope(eqn.params):
             for sub in programs.subjaxprs(eqn.params):
                 check_jaxpr(sub)

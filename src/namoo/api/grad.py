@@ -604,6 +604,8 @@ def stop_gradient(x: Any) -> Any:
     """
 
     def stop(leaf):
+        while type(leaf) is forward.JVPTracer and aval_of(leaf).tangent().dtype == dtypes.float0:
+            leaf = leaf.primal
         if not is_array(leaf) or aval_of(leaf).tangent().dtype == dtypes.float0:
             return leaf
         if not isinstance(leaf, Tracer):

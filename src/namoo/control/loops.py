@@ -547,7 +547,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
         Array([0, 1, 4, 9], dtype=int32)
     """
     if not batch_size:
-        return _scan(lambda _, x: ((), f(x)), (), xs, None, False, 1, f, map)[1]
+        return _scan(lambda _, x: ((), f(x)), (), xs, None)[1]
     leaves, tree = tree_util.tree_flatten(xs)
     length = _scan_length(xs, None)
     count, rest = divmod(length, batch_size)

@@ -116,6 +116,7 @@ class _Walk:
             tuple(map(self.value, fun.__defaults__ or ())),
             tuple((k, self.value(v)) for k, v in sorted((fun.__kwdefaults__ or {}).items())),
             self.globals(code, fun.__globals__),
+            tuple((k, self.value(v)) for k, v in sorted(vars(fun).items())),
         )
         del self.active[id(fun)]
         return key

@@ -34,7 +34,7 @@ _EAGER = program_key("eager derivative", keyed_by="inputs with tangents")
 _STAGED = program_key("staged derivative", keyed_by="inputs with tangents")
 _DISTINCT = program_key("step on distinct tangents", keyed_by="which tangents are equal")
 _TRANSPOSED = program_key(
-    "transposed step", keyed_by="settings, which operands and cotangents exist, weak types"
+    "transposed step", keyed_by="settings, which operands and cotangents exist, their types"
 )
 
 
@@ -272,7 +272,8 @@ def _transpose_step(
         if type(x) in _ABSENT:
             key.append(None)
         elif isinstance(x, kinds):
-            key.append(x.weak_type)
+            # A rule of the user's may return cotangents of another type than its operand's.
+            key += (x.dtype, x.weak_type)
             given.append(x)
         else:  # a number, which is a part of a program
             return _by_equations(eqn, operands, cts, before)

@@ -493,6 +493,26 @@ def _addressable_data(self: EagerArray, index: int) -> EagerArray:
     return self
 
 
+def _key_words(self: Array) -> Array:
+    """The words of random keys, by JAX's name: `random.key_data`, of deleted keys as well."""
+    if not isinstance(self.dtype, dtypes.KeyDType):
+        return _missing_attribute(self, "_base_array")
+    if isinstance(self, EagerArray) and type(self._value) is Deleted:
+        words = EagerArray(np.empty((*self.shape, *self.dtype.key_shape), np.uint32))
+        delete(words)
+        return words
+    from namoo.primitives.random.prng import random_unwrap_p
+
+    return random_unwrap_p.bind(self)
+
+
+def _key_generator(self: Array) -> Any:
+    """The generator of random keys, by JAX's name; `random.key_impl` returns its name."""
+    if not isinstance(self.dtype, dtypes.KeyDType):
+        return _missing_attribute(self, "_impl")
+    return self.dtype._impl
+
+
 _METHODS: dict[str, Any] = {
     "__bool__": _bool,
     "__int__": _int,
@@ -577,6 +597,8 @@ _METHODS: dict[str, Any] = {
     "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
     "device": property(lambda self: home(), doc="The device of the array."),
     "sharding": property(_sharding, doc="The sharding of the array."),
+    "_base_array": property(_key_words),
+    "_impl": property(_key_generator),
     "committed": property(lambda self: False, doc="Whether it was put on a chosen device."),
 }
 

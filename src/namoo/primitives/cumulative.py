@@ -169,6 +169,11 @@ def _running_sum(x, axis):
 def _running_product(x, axis):
     if _narrow(x):
         return np.cumprod(x, axis, dtype=_wide(x)).astype(x.dtype)
+    if x.dtype.kind == "c":
+        # Programs begin with one, and 1 · (∞ + i) has a part 0 · ∞: as in JAX, it is NaN.
+        one = np.ones((*x.shape[:axis], 1, *x.shape[axis + 1 :]), x.dtype)
+        x = np.concatenate([one, x], axis)
+        return np.cumprod(x, axis, dtype=x.dtype)[(*[slice(None)] * axis, slice(1, None))]
     return np.cumprod(x, axis, dtype=x.dtype)
 
 

@@ -131,7 +131,7 @@ class Gather(Primitive):
     ):
         dnums = ScatterDimensionNumbers(*dimension_numbers)
         out = scatter_add_p.bind(
-            zeros(x.aval),
+            zeros(x.aval.update(dtype=aval_of(ct).dtype)),
             indices,
             ct,
             dimension_numbers=dnums,
@@ -418,12 +418,12 @@ class Scatter(Primitive):
         shape = shape_of(updates) if not is_linear(updates) else updates.aval.shape
         dx = du = None
         if is_linear(x):
-            nothing = zeros(ShapedArray(shape, x.aval.dtype))
+            nothing = zeros(ShapedArray(shape, aval_of(ct).dtype))
             dx = self.bind(ct, indices, nothing, **params)
         if is_linear(updates):
             du = read_back(ct, indices, shape, **params)
             if not params["unique_indices"]:
-                du = select(self._stayed(ct, indices, shape, params), du, zeros(updates.aval))
+                du = select(self._stayed(ct, indices, shape, params), du, zeros(aval_of(du)))
         return [dx, None, du]
 
     def _stayed(self, x, indices, updates_shape, params):

@@ -539,7 +539,8 @@ class DynamicUpdateSlice(Primitive):
 
     def transpose(self, ct, x, update, *starts):
         aval = update.aval if is_linear(update) else aval_of(update)
-        dx = self.bind(ct, zeros(aval.strong()), *starts) if is_linear(x) else None
+        nothing = zeros(aval.update(dtype=aval_of(ct).dtype, weak_type=False))
+        dx = self.bind(ct, nothing, *starts) if is_linear(x) else None
         du = None
         if is_linear(update):
             du = dynamic_slice_p.bind(ct, *starts, slice_sizes=aval.shape)

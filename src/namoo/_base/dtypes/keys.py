@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,20 @@ class ExtendedDType:
     __slots__ = ()
     _is_immutable = True
     type: type[extended] = extended
+
+
+class Generator(NamedTuple):
+    """What libraries read of a random generator, by JAX's names.
+
+    Attributes:
+        name: name of the generator.
+        tag: its short name, in the printed type of keys.
+        key_shape: shape of the 32-bit words of one key.
+    """
+
+    name: str
+    tag: str
+    key_shape: tuple[int, ...]
 
 
 # name of the generator -> (tag in the printed name, shape of the words of one key)
@@ -96,6 +110,10 @@ class KeyDType(ExtendedDType):
         self.itemsize = self.numpy.itemsize
         _BY_NUMPY[self.numpy] = self
         return cls._made.setdefault(impl, self)
+
+    @property
+    def _impl(self) -> Generator:
+        return Generator(self.impl, *_KEY_FORMS[self.impl])
 
     def __reduce__(self):
         return KeyDType, (self.impl,)

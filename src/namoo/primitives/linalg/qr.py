@@ -20,6 +20,7 @@ from namoo.primitives.linalg.matrices import (
     MatrixPrimitive,
     adjoint,
     columns,
+    has_scipy,
     identity,
     in_single,
     is_complex,
@@ -32,7 +33,7 @@ from namoo.primitives.linalg.matrices import (
     tril,
     triu,
 )
-from namoo.primitives.linalg.systems import solve, triangular_solve
+from namoo.primitives.linalg.systems import is_small_stack, solve, triangular_solve
 from namoo.primitives.shape import shape_of, zeros
 from namoo.primitives.slicing import concatenate
 
@@ -59,7 +60,14 @@ class QR(MatrixPrimitive):
         if pivoting:
             mode = "full" if full_matrices else "economic"
             return scipy_linalg().qr(a, mode=mode, pivoting=True, check_finite=False)
-        return np.linalg.qr(a, mode="complete" if full_matrices else "reduced")
+        batch = a.shape[:-2]
+        if not a.size or is_small_stack(batch, a) or not has_scipy():
+            return np.linalg.qr(a, mode="complete" if full_matrices else "reduced")
+        outs = [np.empty((*batch, *shape), a.dtype) for shape in _shapes(a, full_matrices)]
+        for index in np.ndindex(batch):
+            for out, one in zip(outs, _one_qr(a[index], full_matrices), strict=True):
+                out[index] = one
+        return outs
 
     def by_lapack(self, emit, a, *, pivoting, full_matrices, use_magma):
         m, n = a.shape[-2:]
@@ -110,6 +118,35 @@ class QR(MatrixPrimitive):
             da = mT(take_rows(mT(da), outs[2]))
         dq, dr = _qr_tangents(q, r, da)
         return outs, [dq, dr, *(Zero.of(p) for p in outs[2:])]
+
+
+def _shapes(a: Any, full_matrices: bool) -> list[tuple[int, int]]:
+    m, n = a.shape[-2:]
+    k = m if full_matrices else min(m, n)
+    return [(m, k), (k, n)]
+
+
+def _one_qr(a: np.ndarray, full_matrices: bool) -> list[np.ndarray]:
+    """Q and R of one matrix, with the calls of LAPACK that compiled programs make."""
+    packed, taus = _one_geqrf(a)
+    (m, k), _ = _shapes(a, full_matrices)
+    reflectors = np.zeros((m, k), a.dtype, order="F")
+    reflectors[:, : packed.shape[1]] = packed[:, :k]
+    return [_one_product(reflectors, taus), np.triu(packed[:k])]
+
+
+def _one_geqrf(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """R with the reflectors below it, and their factors τ, in the precision of the matrix.
+
+    NumPy's function is always in double precision.
+    """
+    packed, taus, _, _ = lapack("geqrf", a.dtype)(a, lwork=64 * a.shape[1])
+    return packed, taus
+
+
+def _one_product(a: np.ndarray, taus: np.ndarray) -> np.ndarray:
+    name = "ungqr" if a.dtype.kind == "c" else "orgqr"
+    return lapack(name, a.dtype)(a, taus, lwork=64 * a.shape[1])[0]
 
 
 def _reflectors(emit: Any, a: Any) -> list[Any]:
@@ -227,8 +264,15 @@ class Geqrf(MatrixPrimitive):
         return [a, a.update(shape=(min(a.shape),))]
 
     def compute(self, a):
-        packed, taus = np.linalg.qr(a, mode="raw")
-        return [np.swapaxes(packed, -1, -2), taus]
+        batch = a.shape[:-2]
+        if not a.size or is_small_stack(batch, a) or not has_scipy():
+            packed, taus = np.linalg.qr(a, mode="raw")
+            return [np.swapaxes(packed, -1, -2), taus]
+        packed = np.empty(a.shape, a.dtype)
+        taus = np.empty((*batch, min(a.shape[-2:])), a.dtype)
+        for index in np.ndindex(batch):
+            packed[index], taus[index] = _one_geqrf(a[index])
+        return [packed, taus]
 
     def by_lapack(self, emit, a):
         return _reflectors(emit, a)
@@ -277,8 +321,7 @@ class HouseholderProduct(MatrixPrimitive):
         return [a]
 
     def compute(self, a, taus):
-        name = "ungqr" if a.dtype.kind == "c" else "orgqr"
-        return [lapack(name, a.dtype)(a, taus, lwork=64 * a.shape[1])[0]]
+        return [_one_product(a, taus)]
 
     def by_lapack(self, emit, a, taus):
         (m, n), k = a.shape[-2:], taus.shape[-1]

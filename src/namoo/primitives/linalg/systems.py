@@ -60,7 +60,7 @@ SMALL = 32
 """Up to this size, compiled programs compute the matrices of a stack as eager mode does."""
 
 
-def _is_small(batch: Sequence[int], *matrices: np.ndarray) -> bool:
+def is_small_stack(batch: Sequence[int], *matrices: np.ndarray) -> bool:
     """Whether these are stacks of small matrices, which are computed all at once."""
     return math.prod(batch) > 1 and max(max(x.shape[-2:]) for x in matrices) <= SMALL
 
@@ -86,7 +86,7 @@ class TriangularSolve(MatrixPrimitive):
             a, conjugate_a = np.conj(a), False
         batch = a.shape[:-2]
         flags = (left_side, lower, transpose_a, conjugate_a, unit_diagonal)
-        if _is_small(batch, a, b) or not has_scipy():
+        if is_small_stack(batch, a, b) or not has_scipy():
             return [_substitute(a, b, *flags)]
         if not batch:
             return [one_triangular_solve(a, b, *flags)]
@@ -275,7 +275,16 @@ class Cholesky(MatrixPrimitive):
         return [a]
 
     def compute(self, a):
-        return [np.linalg.cholesky(a)]
+        batch = a.shape[:-2]
+        if is_small_stack(batch, a):
+            return [_cholesky_together(a)]
+        if not has_scipy():
+            return [np.linalg.cholesky(a)]
+        # NumPy's is always in double precision, unlike what compiled programs call.
+        factors = np.empty(a.shape, a.dtype)
+        for index in np.ndindex(batch):
+            factors[index] = _one_cholesky(a[index])
+        return [factors]
 
     def failed(self, aval):
         return np.tril(super().failed(aval))
@@ -319,6 +328,30 @@ class Cholesky(MatrixPrimitive):
         return factor, matmul(factor, div(tril(solved), weights))
 
 
+def _one_cholesky(a: np.ndarray) -> np.ndarray:
+    """The factor of one matrix by LAPACK, which reads C-ordered matrices as their transposes."""
+    factor, info = lapack("potrf", a.dtype)(a.T, lower=0, clean=1)
+    if info:
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
+    return factor.T
+
+
+def _cholesky_together(a: np.ndarray) -> np.ndarray:
+    """The factors of many small matrices at once, column by column."""
+    x: Any = np.array(a)
+    for j in range(a.shape[-1]):
+        square = x[..., j, j].real
+        if not (square > 0).all():
+            raise np.linalg.LinAlgError("a matrix is not positive definite")
+        length = np.sqrt(square)
+        x[..., j, j] = length
+        x[..., j, j + 1 :] = 0
+        below = x[..., j + 1 :, j]
+        below *= (1 / length)[..., None]
+        x[..., j + 1 :, j + 1 :] -= below[..., None] * below[..., None, :].conj()
+    return x
+
+
 cholesky_p = Cholesky()
 
 
@@ -360,7 +393,7 @@ class LU(MatrixPrimitive):
 
     def compute(self, a):
         *batch, m, n = a.shape
-        if _is_small(batch, a) or not has_scipy():
+        if is_small_stack(batch, a) or not has_scipy():
             return _factorise_together(a)
         factors = np.empty(a.shape, a.dtype)
         pivots = np.empty((*batch, min(m, n)), np.int32)

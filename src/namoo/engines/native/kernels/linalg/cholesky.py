@@ -40,8 +40,8 @@ class CholeskyStack(StackRoutine):
             square = Cell(w, w.part)
             square.set(w.real(a.get(j, j)))
             for k in w.steps(0, j):
-                for part in w.split(a.get(j, k)):
-                    square.set(f.muladd(f.neg(part), part, square.get()))
+                x = a.get(j, k)
+                square.set(f.sub(square.get(), w.real(w.mul(x, w.conj(x)))))
             found = square.get()
             zero = constant(w.part, 0.0)
             good.set(f.select(f.compare("gt", found, zero), good.get(), zero))
@@ -55,7 +55,7 @@ class CholeskyStack(StackRoutine):
                 for k in w.steps(0, j):
                     other = w.conj(a.get(j, k))
                     for r, total in enumerate(sums):
-                        total.set(w.minus_product(total.get(), a.get(w.plus(i, r), k), other))
+                        total.set(w.less_product(total.get(), a.get(w.plus(i, r), k), other))
                 for r, total in enumerate(sums):
                     a.put(w.plus(i, r), j, w.scale(total.get(), inverse))
 
