@@ -27,6 +27,10 @@ def placed(
     if place is None:
         return x
     # Imported here because most arrays are made on the host.
+    if out_sharding is not None:
+        from namoo.primitives.resharding import resharded
+
+        return resharded(what, x, out_sharding)
     from namoo.devices.device_put import device_put
 
     return device_put(x, place)

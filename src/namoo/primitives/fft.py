@@ -11,6 +11,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo._base.caches import cached
+from namoo.analysis import sharding_rules as rules
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive
@@ -83,6 +84,11 @@ class Fft(Primitive):
             real = np.dtype(np.float32 if x.dtype == np.complex64 else np.float64)
             return ShapedArray((*batch, *fft_lengths), real, x.weak_type)
         return x
+
+    def sharded(self, x, *, fft_type, fft_lengths):
+        n = len(x.shape)
+        what = "The input of fft must be unsharded over the dimensions that are transformed"
+        return rules.unsplit(what, x, range(n - len(fft_lengths), n))
 
     def transpose(self, ct, x, *, fft_type, fft_lengths):
         if fft_type == FftType.RFFT:
