@@ -1,9 +1,10 @@
 """Shardings in types: how the results of an operation are split, given how its operands are.
 
-Each primitive may have a rule `sharded(*operands, **params)`. Its operands have a shape, and `entries`:
-for each dimension the mesh axis or axes that split it, or None. It returns the entries of the
-result (None where there are fewer than dimensions), or a list of them for several results, and raises a `ShardingTypeError` where the operands do
-not decide it. `by_shape` is the rule of elementwise operations, and of all that have no other.
+Each primitive may have a rule `sharded(*operands, **params)`. Its operands have a shape, and
+`entries`: for each dimension the mesh axis or axes that split it, or None. It returns the entries
+of the result (None where there are fewer than dimensions), or a list of them for several results,
+and raises a `ShardingTypeError` where the operands do not decide it. `by_shape` is the rule of
+elementwise operations, and of all that have no other.
 """
 
 from __future__ import annotations
@@ -193,8 +194,8 @@ def resized(what: str, x: Operand, shape: Sequence[int]) -> tuple:
     for i, (before, after) in enumerate(zip(x.shape, shape, strict=True)):
         if before != after and x.entries[i] is not None and after % x.parts(i):
             refuse(
-                f"{what} on sharded dims is not supported where the size of the result, {after}, is "
-                f"not divisible by the mesh axes {x.entries[i]!r}: dimension {i} of {x.shape}, "
+                f"{what} on sharded dims is not supported where the size of the result, {after}, "
+                f"is not divisible by the mesh axes {x.entries[i]!r}: dimension {i} of {x.shape}, "
                 f"sharded as {x.spec}. Gather it first with namoo.sharding.reshard."
             )
     return x.entries

@@ -87,7 +87,7 @@ class ShapedArray(AbstractValue):
 
     @property
     def sharding(self) -> Any:
-        """A `NamedSharding` on the current mesh, which splits no axis; see `analysis.mesh_types`."""
+        """A `NamedSharding` on the current mesh that splits no axis; see `analysis.mesh_types`."""
         return shardings.unsplit(self.ndim)
 
     def str_short(self, short_dtypes: bool = True) -> str:

@@ -117,7 +117,7 @@ class ConvGeneralDilated(Primitive):
         if any(w.entries) or x.entries[lhs[1]] is not None:
             rules.refuse(
                 "Please specify the output sharding via `out_sharding` parameter of "
-                f"`conv_general_dilated`. Got an input sharded as {x.spec} and a kernel as {w.spec}."
+                f"`conv_general_dilated`. Got an input sharded as {x.spec}, a kernel as {w.spec}."
             )
         shape = _result_shape(x.shape, w.shape, **params)
         whole = [0] * len(shape)

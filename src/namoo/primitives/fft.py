@@ -86,9 +86,10 @@ class Fft(Primitive):
         return x
 
     def sharded(self, x, *, fft_type, fft_lengths):
-        n = len(x.shape)
-        what = "The input of fft must be unsharded over the dimensions that are transformed"
-        return rules.unsplit(what, x, range(n - len(fft_lengths), n))
+        last = list(fft_lengths)
+        if fft_type == FftType.RFFT:
+            last[-1] = last[-1] // 2 + 1
+        return rules.resized("fft", x, [*x.shape[: len(x.shape) - len(last)], *last])
 
     def transpose(self, ct, x, *, fft_type, fft_lengths):
         if fft_type == FftType.RFFT:

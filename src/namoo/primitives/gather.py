@@ -125,13 +125,15 @@ class Gather(Primitive):
             if None not in (starts[i], x.entries[d]) and starts[i] != x.entries[d]:
                 cut.append(d)
             starts[i] = starts[i] or x.entries[d]
-        if cut or starts.pop():
+        free = [i for i in range(len(starts)) if i not in dnums.start_indices_batching_dims]
+        if cut or any(starts[i] for i in free):
             rules.refuse(
                 "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather "
                 "indexing as out sharding could not be resolved unambiguously (or would require "
                 f"collectives on inputs). Got an operand of shape {x.shape}, sharded as {x.spec}, "
                 f"and indices sharded as {indices.spec}."
             )
+        del starts[-1:]
         hidden = {*dnums.collapsed_slice_dims, *dnums.operand_batching_dims}
         window = iter([entry for d, entry in enumerate(x.entries) if d not in hidden])
         ndim = len(starts) + len(dnums.offset_dims)
@@ -434,7 +436,7 @@ class Scatter(Primitive):
         for d, u in zip(own, window, strict=True):
             full = updates.shape[u] == x.shape[d]
             clear = clear and (full or x.entries[d] is None)
-            clear = clear and (x.entries[d] == updates.entries[u])
+            clear = clear and updates.entries[u] in (None, x.entries[d])
         clear = clear and not any(x.entries[d] for d in inserted)
         rest = [u for u in range(len(updates.shape)) if u not in window]
         for i, u in enumerate(rest):

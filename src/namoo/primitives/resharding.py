@@ -69,7 +69,11 @@ def with_type(x: Any, aval: Any) -> Any:
     return reshard_p.bind(x, sharding=split)
 
 
-resolve: Callable[[str, Any], Any]
+def _no_devices(name: str, given: Any) -> Any:
+    raise AssertionError(f"{name}: there is nothing to resolve {given} with")
+
+
+resolve: Callable[[str, Any], Any] = _no_devices
 """The sharding that a user asked a function for; `api.wiring` sets it."""
 
 

@@ -105,7 +105,7 @@ class use_abstract_mesh:
         around = get_abstract_mesh()
         if not around.empty and not self._mesh.empty and around.size != self._mesh.size:
             raise ValueError(
-                f"use_abstract_mesh cannot change the size of the mesh: {around} has "
+                f"use_abstract_mesh cannot change the number of devices: {around} has "
                 f"{around.size}, {self._mesh} has {self._mesh.size}."
             )
         scope = Scope("abstract_mesh", self._mesh)
