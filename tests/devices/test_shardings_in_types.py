@@ -96,7 +96,8 @@ z = jax.device_put(values.reshape(8, 4), P(None, None))
 i = jax.device_put(np.arange(8, dtype=np.int32) % 4, P("x"))
 
 def typed(x):
-    return str(jax.typeof(x)), str(x.sharding.spec), float(np.abs(np.asarray(x)).astype(float).sum())
+    total = float(np.abs(np.asarray(x)).astype(float).sum())
+    return str(jax.typeof(x)), str(x.sharding.spec), total
 
 def kind(f, *xs):
     types = []
@@ -136,5 +137,7 @@ def same(ours, theirs):
 
 def test_types_results_and_errors_are_those_of_jax():
     both = zip(CASES, answers(OURS), answers(THEIRS), strict=True)
-    differ = [f"{case}\n  {ours}\n  {theirs}" for case, ours, theirs in both if not same(ours, theirs)]
+    differ = [
+        f"{case}\n  {ours}\n  {theirs}" for case, ours, theirs in both if not same(ours, theirs)
+    ]
     assert not differ, "\n".join(differ)

@@ -73,23 +73,22 @@ def where_clear() -> Scope:
 
 def on_mesh(prim: Any, avals: Sequence[Any], out: Any, params: dict) -> Any:
     """The types of the results of an operation with their mesh, given those of the operands."""
-    if prim.sharded is True:
-        return out
     outs = out if prim.multiple_results else [out]
-    splits = None if prim.holds_program else _split(prim, avals, outs, params)
+    given = prim.holds_program or prim.sharded is True
+    splits = None if given else _split(prim, avals, outs, params)
     vma = frozenset()
     if context.checked:
         vma = prim.varies(vma.union(*(a.vma for a in avals if isinstance(a, ShapedArray))), params)
     splits = splits or [None] * len(outs)
-    typed = [_typed(prim, a, vma, s) for a, s in zip(outs, splits, strict=True)]
+    typed = [_typed(given, a, vma, s) for a, s in zip(outs, splits, strict=True)]
     return typed if prim.multiple_results else typed[0]
 
 
-def _typed(prim: Any, aval: Any, vma: frozenset, split: Any) -> Any:
+def _typed(given: bool, aval: Any, vma: frozenset, split: Any) -> Any:
     # The types of a program that an operation holds have a mesh already.
-    if prim.holds_program and type(aval) is MeshArray or not isinstance(aval, ShapedArray):
+    if given and type(aval) is MeshArray or not isinstance(aval, ShapedArray):
         return aval
-    if split is None and not vma:
+    if split is None and not context.checked:
         return ShapedArray(aval.shape, aval.dtype, aval.weak_type)
     return MeshArray(aval, vma, split)
 

@@ -34,7 +34,9 @@ class Shardings:
     def __init__(self, ins: Any, outs: Any, moves: bool = False):
         self._given = ins, outs
         self.moves = moves
-        self._bare = any(isinstance(leaf, PartitionSpec) for t in (ins, outs) for leaf in _leaves(t))
+        self._bare = any(
+            isinstance(leaf, PartitionSpec) for t in (ins, outs) for leaf in _leaves(t)
+        )
         self._key = tuple(
             (tree_util.tree_structure(t, is_leaf=_is_none), tuple(_leaves(t))) for t in (ins, outs)
         )
