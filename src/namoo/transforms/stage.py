@@ -24,7 +24,6 @@ from namoo.core.jaxpr import (
     Var,
     literal_value,
 )
-from namoo.core.primitive import Primitive
 from namoo.core.trace import Trace, Tracer, context, set_trace
 from namoo.primitives.resharding import reshard_p
 from namoo.transforms.refs import AbstractRef, Ref, StagedRef
@@ -128,7 +127,7 @@ class StageTrace(Trace):
             own = type(x) is StageTracer and x._trace is self
             atoms.append(x._var if own else self.atom(x))
         out = prim.abstract(*[a.aval for a in atoms], **params)
-        if self.meshed or _has_mesh(prim, out):
+        if self.meshed or type(out) is MeshArray or prim.holds_program and _any_on_mesh(out):
             self.meshed, self.replays = True, False
             try:
                 out = on_mesh(prim, [a.aval for a in atoms], out, params)
@@ -247,11 +246,9 @@ def as_traced(x: Any) -> Any:
     return StageTracer(trace, trace.atom(x))
 
 
-def _has_mesh(prim: Primitive, out: Any) -> bool:
-    """Whether an operation whose operands have no mesh has results with one."""
-    if prim.holds_program:
-        return any(type(a) is MeshArray for a in out)
-    return type(out) is MeshArray
+def _any_on_mesh(avals: Sequence[Any]) -> bool:
+    """Whether some results of a program have a mesh."""
+    return any(type(a) is MeshArray for a in avals)
 
 
 def stage(
