@@ -208,7 +208,7 @@ def placed(x: Any, sharding: NamedSharding) -> Any:
         if mesh.empty and isinstance(own, NamedSharding) and isinstance(own.mesh, Mesh):
             mesh = own.mesh
         if mesh.empty:
-            return x
+            return to_array(x)
         sharding = NamedSharding(mesh, sharding.spec)
     elif not (mesh := concrete_mesh()).empty and mesh.axis_names == sharding.mesh.axis_names:
         sharding = NamedSharding(mesh, sharding.spec)
