@@ -275,7 +275,7 @@ class _Task:
                     "mesh has axes of type Explicit. Give in_specs, as in in_specs=P('x')."
                     + at_user_line()
                 )
-            sharding = aval.split if isinstance(x, Tracer) else getattr(x, "sharding", None)
+            sharding = aval.sharding if isinstance(x, Tracer) else getattr(x, "sharding", None)
             if not isinstance(sharding, NamedSharding):
                 return PartitionSpec()
             entries = (tuple(a for a in axes_of(e) if a in axes) for e in sharding.spec.partitions)

@@ -133,7 +133,7 @@ class StageTrace(Trace):
                 out = on_mesh(prim, [a.aval for a in atoms], out, params)
             except Undecided:
                 # The program itself says so, for transformations of it.
-                return StageTrace.process(self, prim, [*map(self._untyped, args)], params)
+                return StageTrace.process(self, prim, tuple(map(self._untyped, args)), params)
         if prim.multiple_results:
             outvars = [Var(a) for a in out]
             self.eqns.append(JaxprEqn(atoms, outvars, prim, params, user_source()))
