@@ -32,13 +32,15 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     Returns:
         `x` with the same values. Within `jit` a dimension need not divide evenly: the compiler pads
-        the parts.
+        the parts. Where all axes of the mesh have the type Explicit, the types say the shardings,
+        and a type that differs is an AssertionError: `reshard` changes it.
 
     Example:
         >>> import namoo
         >>> import namoo.numpy as jnp
-        >>> from namoo.sharding import NamedSharding, PartitionSpec as P
-        >>> sharding = NamedSharding(namoo.make_mesh((1,), ("data",)), P("data"))
+        >>> from namoo.sharding import AxisType, NamedSharding, PartitionSpec as P
+        >>> mesh = namoo.make_mesh((1,), ("data",), (AxisType.Auto,))
+        >>> sharding = NamedSharding(mesh, P("data"))
         >>> namoo.jit(lambda x: with_sharding_constraint(x * 2, sharding))(jnp.arange(3))
         Array([0, 2, 4], dtype=int32)
     """
