@@ -92,6 +92,9 @@ class KeyPrimitive(Primitive):
     def batch(self, xs, dims, **params):
         return self.bind(moveaxis(xs[0], dims[0], 0), **params), 0
 
+    def sharded(self, keys, *others, **params):
+        return keys.entries
+
 
 class RandomSeed(KeyPrimitive):
     """Keys from integers."""
@@ -227,6 +230,9 @@ class RandomWrap(KeyPrimitive):
     def evaluate(self, words, *, impl):
         # Raw words may be reused: only the key made of them is consumed.
         return KeyDType(impl).from_words(words.copy())
+
+    def sharded(self, words, *, impl):
+        return words.entries[:-1]
 
     def abstract(self, words, *, impl):
         dtype = KeyDType(impl)
