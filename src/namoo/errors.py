@@ -57,6 +57,10 @@ class JaxprTypeError(TypeError):
     """The types in a program do not fit one another."""
 
 
+class ShardingTypeError(Exception):
+    """The shardings of operands do not decide that of a result, or do not fit one another."""
+
+
 class InconclusiveDimensionOperation(Exception):
     """A comparison of symbolic dimensions has no answer."""
 

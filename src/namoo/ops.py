@@ -13,6 +13,7 @@ from namoo._base import dtypes
 from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.trace import Tracer
 from namoo.primitives.gather import GatherScatterMode
+from namoo.primitives.resharding import with_out_sharding
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 __dir__ = __all__.copy
@@ -107,6 +108,7 @@ def segment_sum(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Mode = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Add the elements of each segment.
 
@@ -128,6 +130,18 @@ def segment_sum(
         >>> segment_sum(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))
         Array([1, 5, 4], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            segment_sum,
+            data,
+            segment_ids,
+            num_segments,
+            indices_are_sorted,
+            unique_indices,
+            bucket_size,
+            mode,
+        )
     reduce, _ = _REDUCERS["segment_sum"]
     return reduce(
         data, segment_ids, num_segments, mode, bucket_size, indices_are_sorted, unique_indices
@@ -142,6 +156,7 @@ def segment_prod(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Mode = None,
+    out_sharding: Any = None,
 ) -> Any:
     """Multiply the elements of each segment; see `segment_sum`.
 
@@ -150,6 +165,18 @@ def segment_prod(
         >>> segment_prod(jnp.arange(1, 6), jnp.array([0, 0, 1, 1, 2]))
         Array([ 2, 12,  5], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            segment_prod,
+            data,
+            segment_ids,
+            num_segments,
+            indices_are_sorted,
+            unique_indices,
+            bucket_size,
+            mode,
+        )
     reduce, _ = _REDUCERS["segment_prod"]
     return reduce(
         data, segment_ids, num_segments, mode, bucket_size, indices_are_sorted, unique_indices
@@ -164,6 +191,7 @@ def segment_max(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Mode = None,
+    out_sharding: Any = None,
 ) -> Any:
     """The largest element of each segment; see `segment_sum`. Empty ones give the lowest value.
 
@@ -172,6 +200,18 @@ def segment_max(
         >>> segment_max(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))
         Array([1, 3, 4], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            segment_max,
+            data,
+            segment_ids,
+            num_segments,
+            indices_are_sorted,
+            unique_indices,
+            bucket_size,
+            mode,
+        )
     reduce, _ = _REDUCERS["segment_max"]
     return reduce(
         data, segment_ids, num_segments, mode, bucket_size, indices_are_sorted, unique_indices
@@ -186,6 +226,7 @@ def segment_min(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Mode = None,
+    out_sharding: Any = None,
 ) -> Any:
     """The smallest element of each segment; see `segment_sum`. Empty ones give the highest value.
 
@@ -194,6 +235,18 @@ def segment_min(
         >>> segment_min(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))
         Array([0, 2, 4], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            segment_min,
+            data,
+            segment_ids,
+            num_segments,
+            indices_are_sorted,
+            unique_indices,
+            bucket_size,
+            mode,
+        )
     reduce, _ = _REDUCERS["segment_min"]
     return reduce(
         data, segment_ids, num_segments, mode, bucket_size, indices_are_sorted, unique_indices

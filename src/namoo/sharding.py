@@ -41,6 +41,6 @@ __all__ = [
 ]
 
 
-_TABLE = {"devices.constraints": "auto_axes explicit_axes reshard"}
+_TABLE = {"devices.axis_types": "auto_axes explicit_axes", "devices.constraints": "reshard"}
 
 __getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)

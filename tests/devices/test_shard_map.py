@@ -13,7 +13,7 @@ from namoo import lax
 from namoo._base.config import Setting
 from namoo.engines.native.engine import native
 from namoo.experimental import checkify, io_callback
-from namoo.sharding import NamedSharding
+from namoo.sharding import AxisType, NamedSharding
 from namoo.sharding import PartitionSpec as P
 from shard_map_cases import BOTH, CASES, CHECKS, W, X, Y, check, positive
 
@@ -30,7 +30,7 @@ def oracle(tmp_path_factory):
 
 
 def mesh():
-    return namoo.make_mesh((4, 2), BOTH)
+    return namoo.make_mesh((4, 2), BOTH, (AxisType.Auto,) * 2)
 
 
 def compare(case, found, oracle):
@@ -375,7 +375,7 @@ def test_specs_that_are_not_given_are_those_of_the_arguments():
         for mapped, given in ((both, x), (rows, x), (whole, jnp.asarray(X)), (both, x)):
             np.testing.assert_array_equal(mapped(given), 2 * X)
         assert shapes == [(2, 2), (2, 4), (8, 4)]
-        # Shardings are no part of types: a traced argument does not say how it is divided.
+        # Types say how a traced argument is divided only along axes of type Explicit.
         with pytest.raises(TypeError, match="in_specs was not specified"):
             namoo.jit(both)(x)
 

@@ -20,7 +20,7 @@ STAYS = {
     "device_put", "empty_ref", "ffi_call", "ffi_call_with_effects", "free_ref", "freeze", "get",
     "inspect_sharding", "io_callback",
     "new_ref", "pbroadcast", "pmax", "pmin", "ppermute", "psum", "pure_callback", "pvary",
-    "reduce_scatter", "require", "shard_map", "sharding_constraint", "swap",
+    "reduce_scatter", "require", "reshard", "shard_map", "sharding_constraint", "swap",
 }  # fmt: skip
 SAMPLES = [s for s in load()[0] if s.primitive.name not in STAYS and s.axis is None]
 

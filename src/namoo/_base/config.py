@@ -410,11 +410,12 @@ for _name, _value in _BARE.items():
     _BY_NAME[_name] = Option(_name, _value, _CHECK_BY_TYPE[type(_value)], _NO_EFFECT)
 
 # In addition to the options: the meshes that `sharding.set_mesh` and `use_abstract_mesh` make
-# current, and the values of `make_user_context`.
+# current, what `analysis.sharding_rules` does, and the values of `make_user_context`.
 TRACED = (
     *(option.name for option in OPTIONS if option.traced),
     "mesh",
     "abstract_mesh",
+    "sharding_rules",
     "user_contexts",
 )
 _read_traced = operator.attrgetter(*TRACED)
@@ -518,6 +519,7 @@ class Config(_local):
         return "config"
 
     abstract_mesh: Any = None
+    sharding_rules: str = "strict"
     user_contexts: tuple[Any, ...] = ()
 
     # `threading.local` would treat an assignment as a value of this thread, which is never meant.

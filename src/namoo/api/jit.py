@@ -24,6 +24,7 @@ from namoo._base.lazy import later
 from namoo._base.pickling import by_name
 from namoo._base.source_context import at_user_line, entry_point, user_source
 from namoo.analysis.dead_code import needed
+from namoo.analysis.mesh_types import MeshArray
 from namoo.api import dispatch
 from namoo.api.retrace import (
     Explanation,
@@ -79,7 +80,7 @@ def _leaf_key(x: Any) -> Any:
     if isinstance(x, (Array, np.ndarray, np.generic, ShapeDtypeStruct, ShapedArray)):
         aval = aval_of(x)
         key = aval.shape, getattr(aval.dtype, "numpy", aval.dtype), aval.weak_type
-        return (*key, aval.vma) if aval.vma else key
+        return (*key, aval.vma, aval.split) if type(aval) is MeshArray else key
     if kind in (bool, int, float, complex):
         if kind is int:
             to_numpy(x)  # refuses an integer that does not fit
@@ -408,7 +409,7 @@ class Jitted(dispatch.Dispatcher):
             # Whether the program itself names devices; arguments are checked at each call.
             elsewhere = self._shardings is not None and self._shardings.are_elsewhere()
             traced.placed = elsewhere or uses_several_devices(traced.program.jaxpr)
-        if traced.placed:
+        if traced.placed or (config.mesh is not None and config.mesh.size > 1):
             return True
         # Uncommitted arrays on the device where XLA runs programs anyway need no placement.
         loose = (self._engine or config.engine) != "xla"

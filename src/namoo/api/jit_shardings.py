@@ -32,12 +32,24 @@ class Shardings:
     """
 
     def __init__(self, ins: Any, outs: Any, moves: bool = False):
-        self.ins = ins
-        self.outs = outs
+        self._given = ins, outs
         self.moves = moves
+        self._bare = any(
+            isinstance(leaf, PartitionSpec) for t in (ins, outs) for leaf in _leaves(t)
+        )
         self._key = tuple(
             (tree_util.tree_structure(t, is_leaf=_is_none), tuple(_leaves(t))) for t in (ins, outs)
         )
+
+    @property
+    def ins(self) -> Any:
+        """The shardings of the arguments; bare specs are on the mesh that is set at the call."""
+        return _named("in_shardings", self._given[0]) if self._bare else self._given[0]
+
+    @property
+    def outs(self) -> Any:
+        """The shardings of the results, likewise."""
+        return _named("out_shardings", self._given[1]) if self._bare else self._given[1]
 
     @staticmethod
     def of(ins: Any, outs: Any, device: Any, backend: str | None) -> Shardings | None:
@@ -59,7 +71,9 @@ class Shardings:
             return Shardings(place, place, moves=True)
         if not any(leaf is not None for t in (ins, outs) for leaf in _leaves(t)):
             return None
-        return Shardings(_named("in_shardings", ins), _named("out_shardings", outs))
+        _check_kinds("in_shardings", ins)
+        _check_kinds("out_shardings", outs)
+        return Shardings(ins, outs)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Shardings) and (self._key, self.moves) == (other._key, other.moves)
@@ -166,12 +180,25 @@ def _leaves(tree: Any) -> list[Any]:
     return tree_util.tree_leaves(tree, is_leaf=_is_none)
 
 
+def _check_kinds(what: str, shardings: Any) -> None:
+    """Refuse leaves that are not shardings, specs or None."""
+
+    def one(path: Any, leaf: Any) -> None:
+        if leaf is None or isinstance(leaf, Sharding | PartitionSpec):
+            return
+        raise TypeError(
+            f"{what} leaf specifications are expected to be shardings, PartitionSpec instances or "
+            f"None, but got {leaf!r} of type {type(leaf).__name__}, at "
+            f"{what}{tree_util.keystr(path)}."
+        )
+
+    tree_util.tree_map_with_path(one, shardings, is_leaf=_is_none)
+
+
 def _named(what: str, shardings: Any) -> Any:
     """Turn bare specs into shardings on the current mesh."""
 
     def one(path: Any, leaf: Any) -> Any:
-        if leaf is None or isinstance(leaf, Sharding):
-            return leaf
         if isinstance(leaf, PartitionSpec):
             mesh = concrete_mesh()
             if mesh.empty:
@@ -180,10 +207,6 @@ def _named(what: str, shardings: Any) -> Any:
                     "a mesh: set one with namoo.set_mesh(mesh), or pass NamedSharding(mesh, spec)."
                 )
             return NamedSharding(mesh, leaf)
-        raise TypeError(
-            f"{what} leaf specifications are expected to be shardings, PartitionSpec instances or "
-            f"None, but got {leaf!r} of type {type(leaf).__name__}, at "
-            f"{what}{tree_util.keystr(path)}."
-        )
+        return leaf
 
     return tree_util.tree_map_with_path(one, shardings, is_leaf=_is_none)

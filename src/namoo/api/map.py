@@ -25,7 +25,7 @@ from namoo.transforms.arguments import (
     to_array,
     wraps,
 )
-from namoo.transforms.batch import Axis, batch, batch_to
+from namoo.transforms.batch import Axis, batch, batch_to, spmd_axis
 from namoo.transforms.discharge import put_back, strong_value, values_of
 from namoo.transforms.refs import Cell, Ref, refuse_aliases, refuse_returned
 from namoo.transforms.vmappable import is_spec, is_vmappable, vmappables
@@ -240,7 +240,7 @@ def batched(
             paths = static.dynamic([*paths, *leaf_paths("kwargs", kwargs)])
             dims = [_place(x, d, p) for x, d, p in zip(leaves, dims, paths, strict=True)]
             size = _axis_size(leaves, dims, paths, axis_size)
-        axis = Axis(size, axis_name, spmd_axis_name, devices)
+        axis = Axis(size, axis_name, spmd_axis(leaves, dims, spmd_axis_name), devices)
         out_tree: Any = None
         out_static: Any = None
 

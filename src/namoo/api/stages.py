@@ -136,9 +136,11 @@ class Lowered:
         """Return the program as text.
 
         Args:
-            dialect: "jaxpr" (the default); or "stablehlo" or "hlo", the input of XLA.
+            dialect: "jaxpr"; or "stablehlo" or "hlo", the input of XLA. The default is "stablehlo"
+                for a program on devices of its own, and "jaxpr" for others.
         """
-        if dialect in (None, "jaxpr"):
+        dialect = dialect or ("stablehlo" if self._traced._plan else "jaxpr")
+        if dialect == "jaxpr":
             refs = self._traced._traced.refs
             return str(self._traced.jaxpr if refs is None else refs.program)
         if dialect not in ("stablehlo", "hlo"):
@@ -231,8 +233,10 @@ class Compiled:
         size = f", {kernels} kernels" if isinstance(kernels, int) else ""
         return f"<Compiled {self._traced.fun_name}: {' -> '.join(types)}{size}>"
 
-    def as_text(self, stage: str = "jaxpr") -> str:
+    def as_text(self, stage: str | None = None) -> str:
         """Return the program at a stage of compilation.
+
+        The default is "hlo" for a program on devices of its own, and "jaxpr" for others.
 
         Native programs have "jaxpr", "fused" (kernels, their lines and memory), "llvm" and
         "assembly"; XLA's have "jaxpr", "stablehlo", and "hlo", which is XLA's optimised program.
@@ -244,6 +248,7 @@ class Compiled:
             0: kernel over [8]  at <doctest ...>:1
                 %3: float32[8] = ('map', 'mul') %1 %2  [out 0]
         """
+        stage = stage or ("hlo" if self._placed else "jaxpr")
         return self._run.as_text(stage)  # type: ignore[attr-defined]
 
     def cost_analysis(self) -> dict[str, float] | None:

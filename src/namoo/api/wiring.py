@@ -19,6 +19,7 @@ from namoo.core.array import PlacedArray
 from namoo.dimensions.expression import DimExpr
 from namoo.engines import base
 from namoo.engines.select import compile as compile_program
+from namoo.primitives import resharding
 from namoo.primitives.dimensions import dim_as_value
 from namoo.transforms import transpose
 from namoo.transforms.program import ProgramPrimitive
@@ -43,6 +44,18 @@ def _member(name: str) -> Any:
 
     member.__name__ = name
     return member
+
+
+def _place(x: Any, sharding: Any) -> Any:
+    from namoo.devices.constraints import placed
+
+    return placed(x, sharding)
+
+
+def _resolve(name: str, given: Any) -> Any:
+    from namoo.devices.constraints import output_sharding
+
+    return output_sharding(name, given)
 
 
 def _sum_over(x: Any, axes: tuple) -> Any:
@@ -98,3 +111,8 @@ DimExpr.as_array = staticmethod(dim_as_value)
 
 # 8. A `ShapeDtypeStruct` may be the type of a reference. The core does not know references.
 avals.ref_type = AbstractRef
+
+# 9. Functions take `out_sharding`, and reverse mode gives cotangents the shardings of their types.
+#    Primitives do not know meshes and devices.
+resharding.Reshard.place = staticmethod(_place)
+resharding.resolve = _resolve

@@ -16,6 +16,7 @@ from namoo._base.caches import per_program
 from namoo._base.config import config
 from namoo._base.short import short
 from namoo._base.source_context import at_user_line, entry_point
+from namoo.analysis.mesh_types import MeshArray
 from namoo.control.bounded_loop import bind_bounded
 from namoo.control.collective_primitives import vary_p
 from namoo.control.scan import scan_p
@@ -28,6 +29,7 @@ from namoo.core.trace import Tracer
 from namoo.dimensions.sizes import as_value
 from namoo.primitives.elementwise import add, lt
 from namoo.primitives.elementwise import max as maximum
+from namoo.primitives.resharding import with_type
 from namoo.primitives.shape import convert_element_type, expand_dims, reshape, rev, shape_of
 from namoo.primitives.slicing import concatenate, dynamic_index_in_dim, pad, slice_in_dim
 from namoo.transforms.batch import Axis, batch, batch_to
@@ -88,6 +90,8 @@ def _promote(leaves: list, out_avals: list[ShapedArray]) -> list | None:
             dtype, _ = dtypes.lattice_result_type(aval, wanted)
             if dtype != aval.dtype:
                 x, changed = convert_element_type(x, dtype), True
+        if type(wanted) is MeshArray and type(aval) is not MeshArray and wanted.split is not None:
+            x, changed = with_type(x, wanted), True
         if extra := wanted.vma - aval.vma:
             x, changed = vary_p.bind(x, axes=tuple(sorted(extra, key=str))), True
         out.append(x)
@@ -204,6 +208,7 @@ def _scan(f, init, xs, length, reverse=False, unroll=1, of=None, *variant) -> An
         return _scan_eagerly(f, init, x_leaves, x_tree, length, reverse)
     x_avals = [aval_of(x) for x in x_leaves]
     slices = [a.update(shape=a.shape[1:]) for a in x_avals]
+    _refuse_split_steps(x_avals)
 
     given = [*tree_util.tree_leaves(init), *x_leaves]
     in_tree = tree_util.treedef_tuple([tree_util.tree_structure(init), x_tree])
@@ -245,6 +250,16 @@ def _scan(f, init, xs, length, reverse=False, unroll=1, of=None, *variant) -> An
     )
     n = len(moving)
     return program.out_tree.unflatten([*_joined(fixed, kept, outs[:n]), *outs[n:]])
+
+
+def _refuse_split_steps(avals: list[ShapedArray]) -> None:
+    """Raise if the dimension that is looped over is split over devices."""
+    for aval in avals:
+        if type(aval) is MeshArray and aval.split is not None and aval.split.spec.partitions[0]:
+            raise ValueError(
+                "0th dimension of all xs should be replicated. Got an array of type "
+                f"{aval.str_short()}: gather its first dimension with namoo.sharding.reshard."
+            )
 
 
 def _shown(types: Any) -> str:

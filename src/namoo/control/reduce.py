@@ -27,6 +27,7 @@ from namoo.primitives import bits
 from namoo.primitives import elementwise as ew
 from namoo.primitives import reduce_window as win
 from namoo.primitives import reduction as red
+from namoo.primitives.resharding import with_out_sharding
 from namoo.primitives.shape import (
     broadcast_to,
     convert_element_type,
@@ -360,6 +361,10 @@ def reduce(
         >>> reduce(jnp.array([[1, 2], [3, 4]]), 0, lambda a, b: a + b, (1,))
         Array([3, 7], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding, reduce, operands, init_values, computation, dimensions
+        )
     given = _Computation("reduce", operands, init_values, computation)
     axes = tuple(map(operator.index, dimensions))
     reduced_shape("reduce", given.shape, axes)

@@ -7,6 +7,7 @@ from typing import Any
 
 from namoo import tree_util
 from namoo._base.caches import per_program
+from namoo.analysis.mesh_types import same_split
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Var
 from namoo.primitives.shape import convert_element_type
@@ -97,6 +98,12 @@ def _carry_words(expected: Any, found: Any) -> str | None:
             f"the input carry has type {a.str_short(short_dtypes=False)} but the corresponding "
             f"output carry component has type {b.str_short(short_dtypes=False)}, so the "
             f"{' and '.join(n + 's' for n in names)} do not match"
+        )
+    if words is None and not same_split(a, b):
+        words = (
+            f"the input carry has type {a.str_short(short_dtypes=False)} but the corresponding "
+            f"output carry component has type {b.str_short(short_dtypes=False)}: their shardings "
+            "do not match. Change the result with namoo.sharding.reshard"
         )
     if words is None and a.vma != b.vma:
         names = tuple(sorted(a.vma - b.vma, key=str))

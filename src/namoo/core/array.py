@@ -148,7 +148,7 @@ class PlacedArray(EagerArray):
     ):
         self._committed = committed
         self._follows = follows
-        self._type = aval
+        self._type = sharding.typed(aval)
         self._weak = aval.weak_type
         self._sharding = sharding
         self._buffer = buffer

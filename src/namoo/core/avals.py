@@ -47,7 +47,6 @@ class ShapedArray(AbstractValue):
     ("varying manual axes")."""
 
     def __init__(self, shape: Any, dtype: Any, weak_type: bool = False, *, sharding: Any = None):
-        # Types know no devices: the sharding, which JAX takes, has no effect.
         self.shape = shape if type(shape) is tuple else canonical_shape(shape)
         self.dtype = dtype if type(dtype) in _dtype_classes else _as_dtype(dtype)
         self.weak_type = weak_type
@@ -88,7 +87,7 @@ class ShapedArray(AbstractValue):
 
     @property
     def sharding(self) -> Any:
-        """A `NamedSharding` that splits no axis: types know no devices."""
+        """A `NamedSharding` on the current mesh that splits no axis; see `analysis.mesh_types`."""
         return shardings.unsplit(self.ndim)
 
     def str_short(self, short_dtypes: bool = True) -> str:
@@ -207,6 +206,7 @@ def aval_of(x: Any) -> ShapedArray:
     if isinstance(x, ShapeDtypeStruct):
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended=True)
         aval = ShapedArray(x.shape, dtype, x.weak_type)
+        aval = aval if x.sharding is None else shardings.typed(aval, x.sharding)
         return ref_type(aval) if x.is_ref else aval
     if isinstance(x, AbstractValue):
         return x  # type: ignore[return-value]

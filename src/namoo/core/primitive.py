@@ -11,6 +11,7 @@
 | `native`    | `(emit, *operands, **params)`   | how the native engine computes it             |
 | `stablehlo` | `(hlo, *operands, **params)`    | how XLA computes it                           |
 | `guards`    | `(*avals, **params)`            | conditions that `config.strict` checks        |
+| `sharded`   | `(*operands, **params)`         | how the result is split: see `sharding_rules` |
 
 With `multiple_results` the results (and `ct`, and the output dims) are lists.
 """
@@ -161,6 +162,7 @@ class Primitive:
         return self.bind(*primals, **params), self.bind(*tangents, **params)
 
     linearize: Any = None
+    sharded: Any = None
     add_cotangents: Any = None
     """`(eqn, operands, cts, before)` returns the operands that have cotangents, each added to
     `before`; for operations that preserve the order of summation of the program they hold."""

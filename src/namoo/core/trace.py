@@ -8,6 +8,7 @@ function, and handles each operation by binding others on its parent.  The botto
 
 from __future__ import annotations
 
+import math
 from _thread import _local
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -268,10 +269,7 @@ def axis_size(name: Any) -> int:
     if name in context.axes:
         return context.axes[name]
     if isinstance(name, tuple):
-        size = 1
-        for part in name:
-            size *= axis_size(part)
-        return size
+        return math.prod(map(axis_size, name))
     known = ", ".join(map(repr, context.axes)) or "none"
     raise NameError(
         f"Found an unbound axis name: {name}. Axis names in scope: {known}. Name the axis "

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 from namoo import tree_util
+from namoo.analysis.mesh_types import MeshArray
 from namoo.core.avals import aval_of
 from namoo.core.trace import EvalTrace, context
 from namoo.devices.device_put import device_put
 from namoo.devices.primitives import sharding_constraint_p
-from namoo.devices.sharding.current_mesh import concrete_mesh, get_abstract_mesh
-from namoo.devices.sharding.mesh import AbstractMesh
-from namoo.devices.sharding.partition_spec import PartitionSpec, axes_of
+from namoo.devices.sharding.current_mesh import (
+    concrete_mesh,
+    mesh_here,
+)
+from namoo.devices.sharding.mesh import AbstractMesh, AxisType, Mesh
+from namoo.devices.sharding.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
 from namoo.devices.sharding.shardings import NamedSharding, Sharding, require_divisible
-from namoo.transforms.arguments import to_array, wraps
+from namoo.engines.base import asks_for_nothing
+from namoo.primitives.resharding import reshard_p
+from namoo.transforms.arguments import to_array
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -28,13 +32,15 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     Returns:
         `x` with the same values. Within `jit` a dimension need not divide evenly: the compiler pads
-        the parts.
+        the parts. Where all axes of the mesh have the type Explicit, the types say the shardings,
+        and a type that differs is an AssertionError: `reshard` changes it.
 
     Example:
         >>> import namoo
         >>> import namoo.numpy as jnp
-        >>> from namoo.sharding import NamedSharding, PartitionSpec as P
-        >>> sharding = NamedSharding(namoo.make_mesh((1,), ("data",)), P("data"))
+        >>> from namoo.sharding import AxisType, NamedSharding, PartitionSpec as P
+        >>> mesh = namoo.make_mesh((1,), ("data",), (AxisType.Auto,))
+        >>> sharding = NamedSharding(mesh, P("data"))
         >>> namoo.jit(lambda x: with_sharding_constraint(x * 2, sharding))(jnp.arange(3))
         Array([0, 2, 4], dtype=int32)
     """
@@ -49,12 +55,29 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
             continue
         sharding.check_compatible_aval(aval_of(leaf).shape)
         _refuse_manual(where, sharding)
+        if isinstance(sharding, NamedSharding) and sharding.mesh.are_all_axes_explicit:
+            _require_type(leaf, sharding)
+            out.append(to_array(leaf))
+            continue
         if isinstance(context.trace, EvalTrace):
             require_divisible(where, sharding, aval_of(leaf).shape)
             out.append(device_put(leaf, sharding))
         else:
             out.append(sharding_constraint_p.bind(leaf, sharding=sharding))
     return tree.unflatten(out)
+
+
+def _require_type(x: Any, sharding: NamedSharding) -> None:
+    """Raise unless the type of a value has a sharding already."""
+    aval = aval_of(x)
+    wanted = MeshArray(aval, split=sharding.in_type(len(aval.shape)))
+    if aval != wanted:
+        raise AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
+            f"`Explicit`. The array sharding: {aval.str_short()} did not match the sharding "
+            f"provided: {sharding.spec}. Please use `namoo.sharding.reshard` to shard your input "
+            "to the sharding you want."
+        )
 
 
 def _refuse_manual(where: str, sharding: Sharding) -> None:
@@ -86,8 +109,7 @@ def resolve(where: str, place: Any) -> Sharding | None:
     if place is None or isinstance(place, Sharding):
         return place
     if isinstance(place, PartitionSpec):
-        mesh = concrete_mesh()
-        mesh = get_abstract_mesh() if mesh.empty else mesh
+        mesh = mesh_here()
         if mesh.empty:
             raise RuntimeError(
                 f"{where} requires a non-empty mesh in context if you pass a PartitionSpec, here "
@@ -101,87 +123,97 @@ def resolve(where: str, place: Any) -> Sharding | None:
 
 
 def reshard(x: Any, out_shardings: Any) -> Any:
-    """Change the shardings of the arrays of a tree.
+    """Change the shardings of the arrays of a tree, over mesh axes of type Explicit.
 
     Args:
         x: a tree of arrays.
-        out_shardings: as for `with_sharding_constraint`.
-    """
-    return with_sharding_constraint(x, out_shardings)
+        out_shardings: a sharding, or a `PartitionSpec` for the current mesh; or a tree of these
+            that is a prefix of `x`.
 
+    Returns:
+        `x` with the same values, and the shardings in its types.
 
-def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None) -> Any:
-    """Let the compiler choose all shardings inside of a function, except those of its results.
-
-    The compiler decides over all axes of a mesh anyway, so only the results are constrained.
-
-    Args:
-        f: the function; without it, a decorator is returned.
-        axes: the mesh axes concerned; all by default.
-        out_sharding: as for `with_sharding_constraint`; it may be given to each call instead.
+    Raises:
+        ValueError: there is no mesh for a `PartitionSpec`, or it names axes of other types.
 
     Example:
         >>> import namoo
         >>> import namoo.numpy as jnp
-        >>> from namoo.sharding import PartitionSpec as P, auto_axes
-        >>> with namoo.set_mesh(namoo.make_mesh((1,), ("data",))):
-        ...     auto_axes(lambda x: x * 2, out_sharding=P("data"))(jnp.arange(3))
-        Array([0, 2, 4], dtype=int32)
+        >>> from namoo.sharding import AbstractMesh, AxisType, PartitionSpec as P
+        >>> mesh = AbstractMesh((2,), ("x",), AxisType.Explicit)
+        >>> with namoo.sharding.use_abstract_mesh(mesh):
+        ...     namoo.make_jaxpr(lambda x: reshard(x, P("x")))(jnp.zeros(4))
+        { lambda ; a:f32[4]. let b:f32[4@x] = reshard a in (b,) }
     """
-    if f is None:
-        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
-
-    @wraps(f)
-    def call(*args: Any, **options: Any) -> Any:
-        lay_out = _layout("auto_axes", axes, "out_sharding", out_sharding, options)
-        return lay_out(f(*args, **options))
-
-    return call
+    places = tree_util.broadcast_prefix(out_shardings, x, is_leaf=is_placement)
+    leaves, tree = tree_util.tree_flatten(x)
+    return tree.unflatten(map(_reshard, leaves, places))
 
 
-def explicit_axes(
-    f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
-) -> Any:
-    """Give the arguments of a function explicit shardings before it is called.
+def _reshard(x: Any, place: Any) -> Any:
+    if place is None:
+        raise ValueError("reshard: None is not a sharding; write P() for an array that is whole.")
+    sharding = output_sharding("reshard", place)
+    if sharding is None:
+        return to_array(x)
+    aval = aval_of(x)
+    sharding.check_compatible_aval(aval.shape)
+    if not any(name is UNCONSTRAINED for name in sharding.spec.partitions):
+        require_divisible("reshard", sharding, aval.shape)
+    return reshard_p.bind(to_array(x), sharding=sharding)
 
-    Args:
-        f: the function; without it, a decorator is returned.
-        axes: the mesh axes concerned; all by default.
-        in_sharding: as for `with_sharding_constraint`, for the tuple of arguments; it may be given
-            to each call instead.
 
-    Example:
-        >>> import namoo
-        >>> import namoo.numpy as jnp
-        >>> from namoo.sharding import PartitionSpec as P, explicit_axes
-        >>> with namoo.set_mesh(namoo.make_mesh((1,), ("data",))):
-        ...     explicit_axes(lambda x: x + 1, in_sharding=P("data"))(jnp.arange(3))
-        Array([1, 2, 3], dtype=int32)
+def output_sharding(name: str, given: Any) -> NamedSharding | None:
+    """Return the sharding that `out_sharding` of a function asks for; None for no request.
+
+    Raises:
+        TypeError: neither a `NamedSharding` nor a `PartitionSpec`.
+        ValueError: it names mesh axes that are not of type Explicit, or there is no mesh.
     """
-    if f is None:
-        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
-
-    @wraps(f)
-    def call(*args: Any, **options: Any) -> Any:
-        lay_out = _layout("explicit_axes", axes, "in_sharding", in_sharding, options)
-        return f(*lay_out(args), **options)
-
-    return call
-
-
-def _layout(maker: str, axes: Any, name: str, given: Any, options: dict) -> Callable[[Any], Any]:
-    """Return a function that constrains a tree, by the option of the decorator or of the call."""
-    places = options.pop(name, None) if given is None else given
-    if places is None:
+    if given is None or asks_for_nothing(given):
+        return None
+    here = mesh_here()
+    if isinstance(given, PartitionSpec):
+        if here.empty:
+            raise ValueError(
+                f"{name}: Using PartitionSpec when you are not under a mesh context is not "
+                "allowed. Pass a NamedSharding, or set a mesh with namoo.set_mesh(mesh). Got "
+                f"out_sharding={given}."
+            )
+        given = NamedSharding(here, given)
+    if not isinstance(given, NamedSharding):
         raise TypeError(
-            f"Missing required keyword argument: {name!r}. Give it to {maker}, or to each call."
+            f"`out_sharding` argument of {name} only supports instances of `NamedSharding` or "
+            f"`PartitionSpec`. Got {given} of type: {type(given)}"
         )
-    mesh = get_abstract_mesh()
-    if unknown := ({axes} if isinstance(axes, str) else set(axes or ())) - set(mesh.axis_names):
-        raise ValueError(
-            f"{maker}: the mesh has the axes {mesh.axis_names}, and not "
-            f"{', '.join(sorted(map(repr, unknown)))}."
-        )
-    if mesh.empty:  # there are no devices to distribute over
-        return lambda tree: tree
-    return lambda tree: with_sharding_constraint(tree, places)
+    if given.mesh.abstract_mesh == here.abstract_mesh and given.mesh != here:
+        given = NamedSharding(here, given.spec)
+    spec = given.spec
+    for axis in (*spec.axes(), *spec.unreduced, *spec.reduced):
+        if axis not in given.mesh.explicit_axes or axis in context.axes:
+            kinds = dict(zip(given.mesh.axis_names, given.mesh.axis_types, strict=True))
+            kind = AxisType.Manual if axis in context.axes else kinds[axis]
+            raise ValueError(
+                f"PartitionSpec passed to {name} cannot contain axis names that are of type Auto "
+                f"or Manual. Got {spec} with axis name {axis!r} of type {kind}. Give the mesh axes "
+                "of type Explicit, or write lax.with_sharding_constraint of the result where the "
+                "type is Auto."
+            )
+    return given
+
+
+def placed(x: Any, sharding: NamedSharding) -> Any:
+    """Return a concrete array with a sharding; an abstract mesh stands for the current one."""
+    if isinstance(sharding.mesh, AbstractMesh):
+        mesh = concrete_mesh()
+        own = getattr(x, "sharding", None)
+        if mesh.empty and isinstance(own, NamedSharding) and isinstance(own.mesh, Mesh):
+            mesh = own.mesh
+        if mesh.empty:
+            return to_array(x)
+        sharding = NamedSharding(mesh, sharding.spec)
+    elif not (mesh := concrete_mesh()).empty and mesh.axis_names == sharding.mesh.axis_names:
+        sharding = NamedSharding(mesh, sharding.spec)
+    entries = [*sharding.spec.partitions]
+    entries += [None] * (aval_of(x).ndim - len(entries))
+    return device_put(x, sharding.with_spec(sharding.spec.update(entries)))

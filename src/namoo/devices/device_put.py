@@ -79,8 +79,8 @@ def _resolve(path: Any, place: Any) -> Any:
     mesh = concrete_mesh()
     if mesh.empty:
         raise ValueError(
-            f"device_put: the PartitionSpec {place} needs a mesh: set one with "
-            "namoo.set_mesh(mesh), or pass NamedSharding(mesh, spec)."
+            "Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put "
+            f"(namoo.set_mesh), or pass NamedSharding(mesh, spec); got {place}."
         )
     return shardings.NamedSharding(mesh, place)
 

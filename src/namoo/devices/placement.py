@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import namoo.api.wiring  # noqa: F401  # fills in the late attachments
 from namoo._base import instrument
 from namoo._base.caches import cached, derived, per_program, program_key
+from namoo._base.config import config
+from namoo.analysis.mesh_types import MeshArray
 from namoo.core.array import EagerArray, PlacedArray, delete, owned, to_numpy
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
@@ -134,9 +136,19 @@ class Plan(NamedTuple):
         return self.closed, devices, self.inputs, self.wanted, self.donated, self._read
 
     def _read(self, text: str, ndim: int) -> Sharding:
-        """Parse the sharding that XLA chose for a result."""
+        """Parse the sharding that XLA chose for a result, or return an equal one of an input."""
         mesh = self.leader.mesh if isinstance(self.leader, NamedSharding) else None
-        return from_hlo_text(text, mesh, ndim) if isinstance(mesh, Mesh) else self.leader
+        if not isinstance(mesh, Mesh):
+            return self.leader
+        found = from_hlo_text(text, mesh, ndim)
+        for own in self.inputs:
+            if isinstance(own, NamedSharding) and own.mesh == mesh and len(own.spec) <= ndim:
+                if own.is_equivalent_to(found, ndim):
+                    return own
+        if isinstance(found, NamedSharding) and mesh.explicit_axes:
+            rest = [None] * (ndim - len(found.spec))
+            found = found.with_spec([*found.spec.partitions, *rest])
+        return found
 
 
 def plan(
@@ -166,19 +178,40 @@ def plan(
     claims = _claims(closed, operands, given, wanted, names)
     committed = bool(claims)
     if not committed:
-        # Nothing names devices: the program runs on those of its first placed argument.
+        # Nothing names devices: the program runs on those of its first placed argument, or of the
+        # current mesh.
         loose = (x._sharding for x in operands if isinstance(x, PlacedArray) and x._follows)
-        where = next(loose, None) or SingleDeviceSharding(registry.default())
+        mesh = config.mesh
+        where = SingleDeviceSharding(registry.default())
+        if mesh is not None and not mesh.empty:
+            where, committed = NamedSharding(mesh, PartitionSpec()), True
+        where = next(loose, None) or where
         claims.append(("an argument", where))
     leader = _leader(claims)
     replicated = leader
     if isinstance(leader, NamedSharding):
         replicated = NamedSharding(leader.mesh, PartitionSpec())
+        if isinstance(leader.mesh, Mesh):
+            wanted = [
+                s or _of_type(a, leader.mesh) for s, a in zip(wanted, closed.out_avals, strict=True)
+            ]
     inputs = []
     for x, s in zip(operands, given, strict=True):
         own = claimed(x) if s is None else s
         inputs.append(replicated if own is None else own)
     return Plan(closed, leader, tuple(inputs), tuple(wanted), donated or {}, committed, names)
+
+
+def _of_type(aval: Any, mesh: Mesh) -> Sharding | None:
+    """Return the sharding that the type of a result decides; None if the compiler chooses."""
+    if mesh.auto_axes or not mesh.explicit_axes or not isinstance(aval, ShapedArray):
+        return None
+    split = aval.split if type(aval) is MeshArray else None
+    if split is None and config.sharding_rules == "strict":
+        return NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim))
+    if split is None or split.mesh != mesh.abstract_mesh:
+        return None
+    return NamedSharding(mesh, split.spec)
 
 
 def _claims(
@@ -287,7 +320,7 @@ class Placed:
             for s, name in zip(inputs, names, strict=True)
         ]
         self.results = [
-            (intern(a), intern(s), committed, True)
+            (intern(s).typed(intern(a)), intern(s), committed, True)
             for a, s in zip(program.closed.out_avals, program.results, strict=True)
         ]
 

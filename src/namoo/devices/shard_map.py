@@ -9,6 +9,7 @@ from typing import Any
 from namoo import tree_util
 from namoo._base.caches import cached
 from namoo._base.source_context import at_user_line, entry_point
+from namoo.analysis.mesh_types import MeshArray
 from namoo.api.jit import jit
 from namoo.core.avals import aval_of
 from namoo.core.trace import EvalTrace, Tracer, context
@@ -20,7 +21,7 @@ from namoo.devices.shard_map_primitive import (
     used,
     varying,
 )
-from namoo.devices.sharding.current_mesh import concrete_mesh
+from namoo.devices.sharding.current_mesh import concrete_mesh, mesh_here
 from namoo.devices.sharding.mesh import AbstractMesh, Mesh
 from namoo.devices.sharding.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
 from namoo.devices.sharding.shardings import NamedSharding
@@ -264,13 +265,17 @@ class _Task:
         axes = self._axes(self._mesh())
 
         def own(x):
-            if isinstance(x, Tracer):
+            aval = aval_of(x)
+            if isinstance(x, Tracer) and (type(aval) is not MeshArray or aval.split is None):
+                if mesh_here().explicit_axes:
+                    return PartitionSpec()
                 raise TypeError(
                     f"shard_map of {self.name}: in_specs was not specified, and inside of jit and "
-                    "other transformations the division of an argument is not known. Give "
-                    "in_specs, as in in_specs=P('x')." + at_user_line()
+                    "other transformations the division of an argument is not known, unless the "
+                    "mesh has axes of type Explicit. Give in_specs, as in in_specs=P('x')."
+                    + at_user_line()
                 )
-            sharding = getattr(x, "sharding", None)
+            sharding = aval.sharding if isinstance(x, Tracer) else getattr(x, "sharding", None)
             if not isinstance(sharding, NamedSharding):
                 return PartitionSpec()
             entries = (tuple(a for a in axes_of(e) if a in axes) for e in sharding.spec.partitions)

@@ -13,7 +13,7 @@ from typing import Any
 
 import namoo.api.wiring  # noqa: F401  # fills in the late attachments
 from namoo._base.caches import derived, program_key
-from namoo.analysis.varying import VaryingArray
+from namoo.analysis.mesh_types import MeshArray
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from namoo.core.primitive import Zero, is_linear, is_zero
@@ -52,7 +52,7 @@ class axes_in_scope:
 
 def varying(aval: ShapedArray, layout: Layout, checked: bool) -> ShapedArray:
     """Return the type of a part, which varies along the axes that the array is split over."""
-    return VaryingArray(aval, aval.vma | used(layout)) if checked else aval
+    return MeshArray(aval, aval.vma | used(layout)) if checked else aval
 
 
 def used(layout: Layout) -> frozenset:
@@ -108,10 +108,14 @@ class ShardMap(ProgramPrimitive):
         return derived(jaxpr.jaxpr, (_EXPANDED, mesh, ins, outs), make)
 
     def abstract(self, *avals, jaxpr, mesh, outs, **params):
-        return [
+        wholes = [
             ShapedArray(whole_shape(a.shape, layout, mesh), a.dtype, a.weak_type)
             for a, layout in zip(jaxpr.out_avals, outs, strict=True)
         ]
+        if context.checked or not mesh.explicit_axes:
+            return wholes
+        name = params["name_sharding"]
+        return [name(mesh, x).typed(a) for a, x in zip(wholes, outs, strict=True)]
 
     def weak_results(self, weak, count, params):
         return [a.weak_type for a in params["jaxpr"].out_avals]

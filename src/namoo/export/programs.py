@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from namoo._base.source_context import at_user_line
-from namoo.analysis.varying import VaryingArray
+from namoo.analysis.mesh_types import MeshArray
 from namoo.core.array import to_numpy
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
@@ -74,7 +74,7 @@ class ProgramWriter:
         Raises:
             ValueError: it belongs to a `shard_map`, or has symbolic dimensions of another scope.
         """
-        if type(aval) is VaryingArray:
+        if type(aval) is MeshArray:
             raise ValueError(
                 "A program that names several devices cannot be exported. Export the function of "
                 "one device." + at_user_line()

@@ -312,7 +312,8 @@ def _delitem(self: Array, index: Any) -> None:
 
 def _reshape(self: Array, *shape: Any, order: str = "C", out_sharding: Any = None) -> Array:
     """The same elements with another shape; one length may be -1."""
-    return manipulation.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+    wanted = shape[0] if len(shape) == 1 else shape
+    return manipulation.reshape(self, wanted, order, out_sharding=out_sharding)
 
 
 def _transpose(self: Array, *axes: Any) -> Array:

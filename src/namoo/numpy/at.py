@@ -25,6 +25,7 @@ from namoo.numpy.indexing import (
     read_index,
 )
 from namoo.numpy.promote import OPERANDS, as_type, to_array
+from namoo.primitives.resharding import with_out_sharding
 from namoo.primitives.shape import (
     broadcast_to,
     convert_element_type,
@@ -140,15 +141,10 @@ class IndexUpdateRef:
             >>> jnp.arange(3.0).at[jnp.array([2, 5])].get(mode="fill", fill_value=-1)
             Array([ 2., -1.], dtype=float32)
         """
-        return get(
-            self.array,
-            self.index,
-            mode,
-            fill_value,
-            indices_are_sorted,
-            unique_indices,
-            wrap_negative_indices,
-        )
+        flags = mode, fill_value, indices_are_sorted, unique_indices, wrap_negative_indices
+        if out_sharding is not None:
+            return with_out_sharding(out_sharding, get, self.array, self.index, *flags)
+        return get(self.array, self.index, *flags)
 
     def apply(
         self,
@@ -213,9 +209,10 @@ def _method(name: str, change: Callable[..., Any], kind: str, doc: str) -> Calla
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        return change(
-            self, kind, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices
-        )
+        flags = indices_are_sorted, unique_indices, mode, wrap_negative_indices
+        if out_sharding is not None:
+            return with_out_sharding(out_sharding, change, self, kind, values, *flags)
+        return change(self, kind, values, *flags)
 
     method.__name__ = name
     method.__qualname__ = f"IndexUpdateRef.{name}"

@@ -26,6 +26,7 @@ from namoo.numpy.reductions import refuse_out
 from namoo.numpy.same_type import is_complex
 from namoo.primitives import shape as lax
 from namoo.primitives.contract import dot_general
+from namoo.primitives.resharding import with_out_sharding
 
 Shape = tuple[int, ...]
 
@@ -72,6 +73,15 @@ def dot(
         >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
         Array(11., dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            dot,
+            a,
+            b,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
     x, y = arrays_of("dot", a, b)
     if not x.ndim or not y.ndim:
         contract: Any = ((), ())
@@ -114,6 +124,15 @@ def matmul(
         >>> jnp.matmul(jnp.ones((5, 2, 3)), jnp.ones((3, 4))).shape
         (5, 2, 4)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            matmul,
+            a,
+            b,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
     x, y = arrays_of("matmul", a, b)
     for i, operand in enumerate((x, y)):
         if not operand.ndim:
@@ -328,6 +347,16 @@ def tensordot(
         >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3)), axes=((1, 2), (1, 0))).shape
         (2,)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            tensordot,
+            a,
+            b,
+            axes,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
     x, y = arrays_of("tensordot", a, b)
     if isinstance(axes, int):
         if axes > min(x.ndim, y.ndim):

@@ -6,6 +6,7 @@ from typing import Any
 
 from namoo.core.array import Array, PlacedArray
 from namoo.engines.base import asks_for_nothing, require_device
+from namoo.primitives.resharding import resharded
 
 
 def placed(
@@ -28,5 +29,8 @@ def placed(
         return x
     # Imported here because most arrays are made on the host.
     from namoo.devices.device_put import device_put
+    from namoo.devices.sharding.current_mesh import mesh_here
 
+    if out_sharding is not None and getattr(out_sharding, "mesh", mesh_here()).explicit_axes:
+        return resharded(what, x, out_sharding)
     return device_put(x, place)

@@ -35,6 +35,7 @@ from namoo.numpy.taking import take
 from namoo.primitives import bits, cumulative, slicing
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
+from namoo.primitives.resharding import with_out_sharding
 
 RAISE_ADVICE = (
     "The error occurred because {} was jit-compiled with mode='raise'. "
@@ -75,6 +76,10 @@ def repeat(
         >>> jnp.repeat(jnp.array([1, 2]), 2), jnp.repeat(jnp.array([5, 6]), jnp.array([1, 3]))
         (Array([1, 1, 2, 2], dtype=int32), Array([5, 6, 6, 6], dtype=int32))
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding, repeat, a, repeats, axis, total_repeat_length=total_repeat_length
+        )
     x = array_of("repeat", a)
     counts = array_of("repeat", repeats)
     if axis is None:

@@ -22,6 +22,7 @@ from namoo.numpy.reductions import refuse_out
 from namoo.primitives import shape as lax
 from namoo.primitives.contract import dot_general
 from namoo.primitives.reduction import reduce_or
+from namoo.primitives.resharding import with_out_sharding
 from namoo.primitives.slicing import slice_in_dim
 
 Step = tuple[tuple[int, ...], str]
@@ -67,6 +68,18 @@ def einsum(
         >>> jnp.einsum("ij,j->i", m, jnp.array([1, 10])), jnp.einsum("ii", m)
         (Array([21, 43], dtype=int32), Array(5, dtype=int32))
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            einsum,
+            subscripts,
+            *operands,
+            out=out,
+            optimize=optimize,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+            _dot_general=_dot_general,
+        )
     refuse_out("einsum", out)
     options = {
         "optimize": optimize,

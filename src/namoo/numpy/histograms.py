@@ -21,6 +21,7 @@ from namoo.numpy.searching import searchsorted
 from namoo.numpy.selection import where
 from namoo.numpy.spaces import linspace
 from namoo.primitives import elementwise as lax
+from namoo.primitives.resharding import with_out_sharding
 from namoo.primitives.shape import check_lengths, expand_dims, ones, reshape, zeros
 from namoo.primitives.slicing import concatenate
 
@@ -52,6 +53,8 @@ def bincount(
         >>> jnp.bincount(jnp.array([1, 1, 3, 0]))
         Array([1, 2, 0, 1], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(out_sharding, bincount, x, weights, minlength, length=length)
     x = array_of("bincount", x)
     if not is_kind(x, np.integer) and x.dtype != np.bool_:
         raise TypeError(f"bincount: x must hold integers, got dtype {x.dtype}.")

@@ -21,6 +21,7 @@ from namoo.numpy.creation import concrete
 from namoo.numpy.promote import array_of, broadcast_to, check_arraylike, is_arraylike
 from namoo.numpy.reductions import reduced_axes
 from namoo.primitives import shape as lax
+from namoo.primitives.resharding import with_out_sharding
 
 slicing = later("namoo.primitives.slicing")
 splitting = later("namoo.primitives.split")
@@ -81,6 +82,8 @@ def reshape(
         Array([[0, 1, 2],
                [3, 4, 5]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(out_sharding, reshape, a, shape, order, copy=copy)
     x = array_of("reshape", a)
     sizes = new_shape(x, shape)
     if order == "C":
@@ -106,6 +109,8 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
         >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
         Array([1, 2, 3, 4], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(out_sharding, ravel, a, order)
     x = array_of("ravel", a)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K': choose 'C' or 'F'.")

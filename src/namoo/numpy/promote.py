@@ -22,6 +22,7 @@ from namoo.core.avals import ShapeDtypeStruct, canonical_shape
 from namoo.core.trace import Tracer, context
 from namoo.dimensions import sizes
 from namoo.primitives import shape as lax
+from namoo.primitives.resharding import with_out_sharding
 
 staging = later("namoo.transforms.stage")
 
@@ -329,6 +330,8 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Array:
         Array([[0, 1, 2],
                [0, 1, 2]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(out_sharding, broadcast_to, array, shape)
     x = array_of("broadcast_to", array)
     wanted = canonical_shape(shape if np.ndim(shape) else (shape,))
     n = len(wanted) - x.ndim

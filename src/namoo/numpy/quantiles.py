@@ -21,6 +21,7 @@ from namoo.primitives import bits, sorting
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 from namoo.primitives.dimensions import size_array
+from namoo.primitives.resharding import with_out_sharding
 
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -283,6 +284,19 @@ def percentile(
         >>> jnp.percentile(jnp.arange(5.0), 75)
         Array(3., dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            percentile,
+            a,
+            q,
+            axis,
+            out,
+            overwrite_input,
+            method,
+            keepdims,
+            weights=weights,
+        )
     q = _fraction("percentile", q)
     return quantile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
 

@@ -13,6 +13,7 @@ from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of, canonical_shape
 from namoo.dimensions.sizes import is_symbolic
 from namoo.primitives.dimensions import size_array
+from namoo.primitives.resharding import with_out_sharding
 from namoo.primitives.shape import (
     broadcast,
     broadcast_in_dim,
@@ -75,6 +76,8 @@ def full_like(
         Array([[7.],
                [7.]], dtype=float32)
     """
+    if sharding is not None:
+        return with_out_sharding(sharding, full_like, x, fill_value, dtype, shape)
     aval = aval_of(x)
     shape = aval.shape if shape is None else given_shape(shape)
     if dtype is not None or not aval.weak_type:
@@ -138,6 +141,8 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
         >>> empty((2,), "int32").shape
         (2,)
     """
+    if out_sharding is not None:
+        return with_out_sharding(out_sharding, empty, shape, dtype)
     shape = (shape,) if isinstance(shape, int) else shape
     return full(shape, 0, dtype)
 

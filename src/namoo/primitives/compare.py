@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from namoo._base import dtypes
+from namoo.analysis import sharding_rules as rules
 from namoo.core.avals import aval_of
 from namoo.core.primitive import Primitive, is_linear
 from namoo.primitives.families import anything, compare, operands, ordered
@@ -163,6 +164,15 @@ class SelectN(Primitive):
                 f"{which.shape} but case shape {first.shape}."
             )
         return first.update(weak_type=all(c.weak_type for c in cases))
+
+    def sharded(self, which, *cases):
+        entries = rules.same("select", cases, "cases must have the same shardings, got")
+        if any(which.entries) and any(entries) and which.entries != tuple(entries):
+            rules.refuse(
+                "select `which` must be scalar or have the same sharding as cases, got "
+                f"{which.spec} and {cases[0].spec}."
+            )
+        return entries or which.entries
 
     def jvp(self, primals, tangents):
         which, *cases = primals

@@ -13,9 +13,11 @@ from namoo._base import dtypes
 from namoo._base.caches import cached
 from namoo._base.config import config
 from namoo._base.lazy import later
+from namoo.analysis import sharding_rules as rules
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero, is_linear
 from namoo.primitives.families import add_any
+from namoo.primitives.resharding import with_out_sharding
 from namoo.primitives.shape import argsort, convert_element_type_p, shape_of, transpose
 
 __all__ = ["batch_matmul", "dot", "dot_general", "dot_general_p", "DotDimensionNumbers"]
@@ -105,6 +107,32 @@ class DotGeneral(Primitive):
         shape = _result_shape(x.shape, y.shape, dimension_numbers)
         dtype = _result_dtype(x.dtype, y.dtype, preferred_element_type, _is_algorithm(precision))
         return ShapedArray(shape, dtype, x.weak_type and y.weak_type)
+
+    def sharded(self, x, y, *, dimension_numbers, **params):
+        (xc, yc), (xb, yb) = dimension_numbers
+        for what, left, right in (
+            ("lhs batch dimensions and rhs batch", xb, yb),
+            ("contracting", xc, yc),
+        ):
+            both = [[x.entries[i] for i in left], [y.entries[i] for i in right]]
+            if any(None not in pair and pair[0] != pair[1] for pair in zip(*both, strict=True)):
+                rules.refuse(
+                    f"dot_general requires {what} dimensions to have "
+                    f"{'the ' * (what[0] == 'l')}consistent sharding, got {both[0]} and {both[1]}."
+                )
+        contracted = [(x.entries[i], y.entries[j]) for i, j in zip(xc, yc, strict=True)]
+        if any(None not in pair for pair in contracted):
+            rules.refuse(
+                "Contracting dimensions are sharded and it is ambiguous how the output should be "
+                "sharded. Please specify the output sharding via the `out_sharding` parameter. Got "
+                f"lhs {x.spec} and rhs {y.spec}."
+            )
+        batch = [x.entries[i] or y.entries[j] for i, j in zip(xb, yb, strict=True)]
+        return [
+            *batch,
+            *rules.without(x.entries, (*xc, *xb)),
+            *rules.without(y.entries, (*yc, *yb)),
+        ]
 
     def jvp(self, primals, tangents, **params):
         return bilinear_jvp(self, primals, tangents, **params)
@@ -453,6 +481,16 @@ def dot_general(
         >>> dot_general(x, y, (((2,), (1,)), ((0,), (0,)))).shape
         (5, 2, 4)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            dot_general,
+            lhs,
+            rhs,
+            dimension_numbers,
+            precision,
+            preferred_element_type,
+        )
     if preferred_element_type is not None:
         preferred_element_type = dtypes.canonicalize_dtype(preferred_element_type)
     if precision is not None or config.default_matmul_precision is not None:
@@ -490,6 +528,16 @@ def dot(
         >>> dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
         Array(11., dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            dot,
+            lhs,
+            rhs,
+            dimension_numbers=dimension_numbers,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
     if dimension_numbers is None:
         x, y = shape_of(lhs), shape_of(rhs)
         if not (1 <= len(x) <= 2 and 1 <= len(y) <= 2 and x[-1] == y[0]):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from namoo._base import dtypes
+from namoo.analysis import sharding_rules as rules
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, is_linear
 from namoo.primitives.contract import (
@@ -32,6 +33,7 @@ from namoo.primitives.conv_shapes import (
 )
 from namoo.primitives.families import accepts
 from namoo.primitives.precision import canonicalize_precision, is_algorithm, round_operands
+from namoo.primitives.resharding import with_out_sharding
 from namoo.primitives.shape import (
     convert_element_type_p,
     moveaxis,
@@ -109,6 +111,24 @@ class ConvGeneralDilated(Primitive):
             dtype = preferred_element_type
         shape = _result_shape(x.shape, w.shape, **params)
         return ShapedArray(shape, dtype, x.weak_type and w.weak_type)
+
+    def sharded(self, x, w, *, preferred_element_type, **params):
+        lhs, _, out = params["dimension_numbers"]
+        if any(w.entries) or x.entries[lhs[1]] is not None:
+            rules.refuse(
+                "Please specify the output sharding via `out_sharding` parameter of "
+                f"`conv_general_dilated`. Got an input sharded as {x.spec}, a kernel as {w.spec}."
+            )
+        shape = _result_shape(x.shape, w.shape, **params)
+        whole = [0] * len(shape)
+        for i, j in zip(lhs, out, strict=True):
+            whole[i] = shape[j]
+        whole[lhs[1]] = x.shape[lhs[1]]
+        entries = rules.resized("conv_general_dilated", x, whole)
+        found = [None] * len(shape)
+        for i, j in zip(lhs, out, strict=True):
+            found[j] = entries[i]
+        return found
 
     def jvp(self, primals, tangents, **params):
         return bilinear_jvp(self, primals, tangents, **params)
@@ -586,6 +606,22 @@ def conv_general_dilated(
         >>> conv_general_dilated(x, w, (2, 2), "SAME", dimension_numbers=layout).shape
         (1, 4, 4, 5)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            conv_general_dilated,
+            lhs,
+            rhs,
+            window_strides,
+            padding,
+            lhs_dilation,
+            rhs_dilation,
+            dimension_numbers,
+            feature_group_count,
+            batch_group_count,
+            precision,
+            preferred_element_type,
+        )
     x, w = shape_of(lhs), shape_of(rhs)
     if len(x) != len(w):
         kind = ValueError if isinstance(dimension_numbers, ConvDimensionNumbers) else TypeError

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo.analysis import sharding_rules as rules
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
 from namoo.core.primitive import Primitive
@@ -63,6 +64,9 @@ class Cumulative(Primitive):
                 f"Accepted dtypes are subtypes of {kinds}."
             )
         return x
+
+    def sharded(self, x, *, axis, reverse):
+        return rules.unsplit("Input should be unsharded over the axis being reduced", x, [axis])
 
     def jvp(self, primals, tangents, *, axis, reverse):
         (x,), (t,) = primals, tangents

@@ -11,6 +11,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo._base.caches import cached
+from namoo.analysis import sharding_rules as rules
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive
@@ -83,6 +84,12 @@ class Fft(Primitive):
             real = np.dtype(np.float32 if x.dtype == np.complex64 else np.float64)
             return ShapedArray((*batch, *fft_lengths), real, x.weak_type)
         return x
+
+    def sharded(self, x, *, fft_type, fft_lengths):
+        last = list(fft_lengths)
+        if fft_type == FftType.RFFT:
+            last[-1] = last[-1] // 2 + 1
+        return rules.resized("fft", x, [*x.shape[: len(x.shape) - len(last)], *last])
 
     def transpose(self, ct, x, *, fft_type, fft_lengths):
         if fft_type == FftType.RFFT:

@@ -27,9 +27,11 @@ from namoo.primitives.gather_dimensions import (
     clipped_in_xla,
     default_fill,
     fill,
+    gathered_entries,
     in_xla,
     inside_in_xla,
     plan_of,
+    scattered_entries,
 )
 from namoo.primitives.shape import (
     broadcast,
@@ -110,6 +112,9 @@ class Gather(Primitive):
         ndim = len(indices.shape) - 1 + len(dnums.offset_dims)
         shape = tuple(next(window if d in dnums.offset_dims else rest) for d in range(ndim))
         return x.update(shape=shape)
+
+    def sharded(self, x, indices, *, dimension_numbers, slice_sizes, **params):
+        return gathered_entries(x, indices, dimension_numbers, slice_sizes)
 
     def jvp(self, primals, tangents, **params):
         x, indices = primals
@@ -399,6 +404,9 @@ class Scatter(Primitive):
         check_scatter(self.name, x, indices, updates, dimension_numbers)
         self.check_dtype(x.dtype)
         return x
+
+    def sharded(self, x, indices, updates, *, dimension_numbers, **params):
+        return scattered_entries(x, indices, updates, dimension_numbers)
 
     def check_dtype(self, dtype: Any) -> None:
         """Raise unless elements of this type can be combined."""

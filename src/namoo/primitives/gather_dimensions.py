@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from namoo._base import dtypes
 from namoo._base.caches import cached
 from namoo._base.config import config
+from namoo.analysis import sharding_rules as rules
 from namoo.core.avals import ShapedArray
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]
@@ -422,3 +423,59 @@ def clipped_in_xla(hlo: Any, indices: Any, last: list[int]) -> Any:
     """Indices moved to the nearest valid start."""
     low, high = _limits(hlo, indices, last)
     return hlo.combine("minimum", hlo.combine("maximum", indices, low), high)
+
+
+def gathered_entries(x: Any, indices: Any, dnums: Any, slice_sizes: Any) -> list[Any]:
+    """How the result of a gather is split; see `analysis.sharding_rules`."""
+    cut = [
+        d
+        for d, size in enumerate(slice_sizes)
+        if x.entries[d] and size != x.shape[d] and d not in dnums.operand_batching_dims
+    ]
+    starts = list(indices.entries)
+    paired = zip(dnums.operand_batching_dims, dnums.start_indices_batching_dims, strict=True)
+    for d, i in paired:
+        if None not in (starts[i], x.entries[d]) and starts[i] != x.entries[d]:
+            cut.append(d)
+        starts[i] = starts[i] or x.entries[d]
+    free = [i for i in range(len(starts)) if i not in dnums.start_indices_batching_dims]
+    if cut or any(starts[i] for i in free):
+        rules.refuse(
+            "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather "
+            "indexing as out sharding could not be resolved unambiguously (or would require "
+            f"collectives on inputs). Got an operand of shape {x.shape}, sharded as {x.spec}, "
+            f"and indices sharded as {indices.spec}."
+        )
+    del starts[-1:]
+    hidden = {*dnums.collapsed_slice_dims, *dnums.operand_batching_dims}
+    window = iter([entry for d, entry in enumerate(x.entries) if d not in hidden])
+    ndim = len(starts) + len(dnums.offset_dims)
+    rest = iter(starts)
+    return [next(window if d in dnums.offset_dims else rest) for d in range(ndim)]
+
+
+def scattered_entries(x: Any, indices: Any, updates: Any, dimension_numbers: Any) -> tuple:
+    """How the result of a scatter is split; see `analysis.sharding_rules`."""
+    window, inserted, starts, batching, indices_batching = dimension_numbers
+    own = [d for d in range(len(x.shape)) if d not in inserted and d not in batching]
+    clear = not any(indices.entries[-1:])
+    for d, u in zip(own, window, strict=True):
+        full = updates.shape[u] == x.shape[d]
+        clear = clear and (full or x.entries[d] is None)
+        clear = clear and updates.entries[u] in (None, x.entries[d])
+    clear = clear and not any(x.entries[d] for d in inserted)
+    rest = [u for u in range(len(updates.shape)) if u not in window]
+    for i, u in enumerate(rest):
+        if i in indices_batching:
+            d = batching[indices_batching.index(i)]
+            clear = clear and x.entries[d] == updates.entries[u]
+        else:
+            clear = clear and not updates.entries[u] and not indices.entries[i]
+    if not clear:
+        rules.refuse(
+            "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for "
+            "the scatter update as out sharding could not be resolved unambiguously (or would "
+            f"require collectives on inputs). Got an operand sharded as {x.spec}, indices as "
+            f"{indices.spec} and updates as {updates.spec}."
+        )
+    return x.entries

@@ -14,6 +14,7 @@ from namoo.primitives.contract import dot_general
 from namoo.primitives.cumulative import cumsum
 from namoo.primitives.elementwise import full_like, ge, lt, mul, select, sub
 from namoo.primitives.families import accepts
+from namoo.primitives.resharding import with_out_sharding
 from namoo.primitives.shape import (
     broadcast_in_dim,
     broadcasted_iota,
@@ -88,6 +89,17 @@ def ragged_dot(
         >>> ragged_dot(jnp.ones((4, 1)), rhs, jnp.array([1, 2])).reshape(-1)
         Array([ 1., 10., 10.,  0.], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            ragged_dot,
+            lhs,
+            rhs,
+            group_sizes,
+            precision,
+            preferred_element_type,
+            group_offset,
+        )
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
     return ragged_dot_general(
         lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset
@@ -128,6 +140,18 @@ def ragged_dot_general(
         >>> ragged_dot_general(x, jnp.ones((4, 1)), jnp.array([1, 3]), sums).reshape(-1)
         Array([0., 6.], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(
+            out_sharding,
+            ragged_dot_general,
+            lhs,
+            rhs,
+            group_sizes,
+            ragged_dot_dimension_numbers,
+            precision,
+            preferred_element_type,
+            group_offset,
+        )
     numbers = RaggedDotDimensionNumbers(*ragged_dot_dimension_numbers)
     (xc, yc), (xb, yb) = dimensions = numbers.dot_dimension_numbers
     if len(numbers.lhs_ragged_dimensions) != 1:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo.analysis import sharding_rules as rules
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero
@@ -119,6 +120,9 @@ class ReduceWindow(Primitive):
                 f"Accepted dtypes are subtypes of {kinds}."
             )
         return x.update(shape=window_shape(x.shape, **params))
+
+    def sharded(self, x, **params):
+        return rules.resized("reduce_window", x, window_shape(x.shape, **params))
 
     def batch(self, xs, dims, **params):
         (x,), (d,) = xs, dims
@@ -377,6 +381,9 @@ class SelectAndGatherAdd(Primitive):
         weak = t.weak_type and x.weak_type
         return ShapedArray(window_shape(x.shape, **params), t.dtype, weak)
 
+    def sharded(self, t, x, *, select_prim, **params):
+        return rules.resized("select_and_gather_add", x, window_shape(x.shape, **params))
+
     def jvp(self, primals, tangents, **params):
         """Linear in the first operand; the choice does not change with the second."""
         (t, x), (dt, _) = primals, tangents
@@ -448,6 +455,9 @@ class SelectAndScatterAdd(Primitive):
                 f"an operand of shape {x.shape}."
             )
         return ShapedArray(x.shape, source.dtype, source.weak_type and x.weak_type)
+
+    def sharded(self, source, x, **params):
+        return x.entries
 
     def jvp(self, primals, tangents, **params):
         """Linear in the first operand; the choice does not change with the second."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from namoo._base import dtypes as _dtypes
 from namoo._base.lazy import later
+from namoo.analysis import sharding_rules as rules
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive, Zero
@@ -77,6 +78,9 @@ class Reduction(Primitive):
                 f"Accepted dtypes are subtypes of {kinds}."
             )
         return x.update(shape=reduced_shape(self.name, x.shape, axes))
+
+    def sharded(self, x, *, axes):
+        return rules.without(x.entries, axes)
 
     def batch(self, xs, dims, *, axes):
         (x,), (d,) = xs, dims
@@ -338,6 +342,9 @@ class Locate(Primitive):
                 f"shape {x.shape} is empty."
             )
         return ShapedArray(reduced_shape(self.name, x.shape, axes), index_dtype)
+
+    def sharded(self, x, *, axes, index_dtype):
+        return rules.without(x.entries, axes)
 
     def weak_result(self, weak, params):
         return False

@@ -16,12 +16,14 @@ from namoo._base import dtypes
 from namoo._base.caches import cached
 from namoo._base.lazy import later
 from namoo._base.source_context import warn_user
+from namoo.analysis import sharding_rules as rules
 from namoo.core.array import EagerArray, owned, to_numpy
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
 from namoo.core.primitive import Primitive, Zero
 from namoo.core.trace import Tracer, eval_trace
 from namoo.dimensions.sizes import broadcast_shapes
 from namoo.eager import attach_shortcuts
+from namoo.primitives.resharding import with_out_sharding
 
 __all__ = [
     "broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcasted_iota",
@@ -219,6 +221,12 @@ class BroadcastInDim(Primitive):
         check_broadcast(x.shape, shape, broadcast_dimensions)
         return ShapedArray(shape, x.dtype, x.weak_type)
 
+    def sharded(self, x, *, shape, broadcast_dimensions):
+        entries = [None] * len(shape)
+        for d, size, entry in zip(broadcast_dimensions, x.shape, x.entries, strict=True):
+            entries[d] = entry if shape[d] == size else None
+        return entries
+
     def transpose(self, ct, x, *, shape, broadcast_dimensions):
         repeated = [i for i in range(len(shape)) if i not in broadcast_dimensions]
         ones = [
@@ -283,7 +291,9 @@ def check_broadcast(own: tuple[int, ...], shape: tuple[int, ...], dims: tuple[in
 broadcast_in_dim_p = BroadcastInDim()
 
 
-def broadcast_in_dim(x: Any, shape: Any, broadcast_dimensions: Axes) -> Any:
+def broadcast_in_dim(
+    x: Any, shape: Any, broadcast_dimensions: Axes, *, out_sharding: Any = None
+) -> Any:
     """Put operand axis `i` at result axis `broadcast_dimensions[i]`, and repeat along the others.
 
     Example:
@@ -292,6 +302,8 @@ def broadcast_in_dim(x: Any, shape: Any, broadcast_dimensions: Axes) -> Any:
         Array([[1, 1, 1],
                [2, 2, 2]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(out_sharding, broadcast_in_dim, x, shape, broadcast_dimensions)
     shape, dims = canonical_shape(shape), tuple(map(operator.index, broadcast_dimensions))
     if shape_of(x) == shape and dims == tuple(range(len(shape))):
         if isinstance(x, (EagerArray, Tracer)):
@@ -301,7 +313,7 @@ def broadcast_in_dim(x: Any, shape: Any, broadcast_dimensions: Axes) -> Any:
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=dims)
 
 
-def broadcast(x: Any, sizes: Sequence[int]) -> Any:
+def broadcast(x: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """Repeat an array along new leading axes of the given sizes.
 
     Example:
@@ -310,6 +322,8 @@ def broadcast(x: Any, sizes: Sequence[int]) -> Any:
         Array([[1, 2],
                [1, 2]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(out_sharding, broadcast, x, sizes)
     n = len(sizes)
     return broadcast_in_dim(x, (*sizes, *shape_of(x)), range(n, n + len(shape_of(x))))
 
@@ -339,13 +353,15 @@ def expand_dims(x: Any, dimensions: Axes) -> Any:
     return broadcast_in_dim(x, out, kept)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
     """An array filled with one value.
 
     Example:
         >>> full((2,), 7, "float32")
         Array([7., 7.], dtype=float32)
     """
+    if sharding is not None:
+        return with_out_sharding(sharding, full, shape, fill_value, dtype)
     shape = given_shape(shape)
     if shape_of(fill_value):
         raise TypeError(
@@ -411,6 +427,9 @@ class ReduceSum(Primitive):
             )
         return ShapedArray(reduced_shape("reduce_sum", x.shape, axes), x.dtype, x.weak_type)
 
+    def sharded(self, x, *, axes):
+        return rules.without(x.entries, axes)
+
     def transpose(self, ct, x, *, axes):
         shape = x.aval.shape
         return [broadcast_in_dim(ct, shape, [i for i in range(len(shape)) if i not in axes])]
@@ -444,7 +463,7 @@ def batch_reduction(prim: Primitive, x: Any, d: int, axes: Axes, **params: Any) 
 reduce_sum_p = ReduceSum()
 
 
-def reduce_sum(x: Any, axes: Axes) -> Any:
+def reduce_sum(x: Any, axes: Axes, *, out_sharding: Any = None) -> Any:
     """Add the elements along `axes`.
 
     Example:
@@ -452,6 +471,8 @@ def reduce_sum(x: Any, axes: Axes) -> Any:
         >>> reduce_sum(jnp.ones((2, 3)), (0,))
         Array([2., 2., 2.], dtype=float32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(out_sharding, reduce_sum, x, axes)
     if not len(axes) and isinstance(x, (EagerArray, Tracer)):
         return x
     return reduce_sum_p.bind(x, axes=tuple(map(operator.index, axes)))
@@ -484,6 +505,9 @@ class Reshape(Primitive):
             )
         return x.update(shape=new_sizes)
 
+    def sharded(self, x, *, new_sizes, dimensions):
+        return rules.reshaped(x, new_sizes, dimensions)
+
     def transpose(self, ct, x, *, new_sizes, dimensions):
         shape = x.aval.shape
         if dimensions is None:
@@ -509,7 +533,9 @@ class Reshape(Primitive):
 reshape_p = Reshape()
 
 
-def reshape(x: Any, new_sizes: Any, dimensions: Axes | None = None) -> Any:
+def reshape(
+    x: Any, new_sizes: Any, dimensions: Axes | None = None, *, out_sharding: Any = None
+) -> Any:
     """Give an array another shape of the same size.
 
     Example:
@@ -518,6 +544,8 @@ def reshape(x: Any, new_sizes: Any, dimensions: Axes | None = None) -> Any:
         Array([[0, 1],
                [2, 3]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(out_sharding, reshape, x, new_sizes, dimensions)
     new_sizes = given_shape(new_sizes)
     if dimensions is not None:
         dimensions = tuple(map(operator.index, dimensions))
@@ -540,6 +568,9 @@ class Squeeze(Primitive):
 
     def abstract(self, x, *, dimensions):
         return x.update(shape=reduced_shape("squeeze", x.shape, dimensions))
+
+    def sharded(self, x, *, dimensions):
+        return rules.without(x.entries, dimensions)
 
     def transpose(self, ct, x, *, dimensions):
         return [expand_dims(ct, dimensions)]
@@ -597,6 +628,9 @@ class Transpose(Primitive):
                 f"got permutation {permutation} for operand shape {x.shape}."
             )
         return x.update(shape=tuple(x.shape[i] for i in permutation))
+
+    def sharded(self, x, *, permutation):
+        return [x.entries[i] for i in permutation]
 
     def transpose(self, ct, x, *, permutation):
         return [transpose(ct, argsort(permutation))]
@@ -727,7 +761,7 @@ def iota(dtype: Any, size: int) -> Any:
     return broadcasted_iota(dtype, (size,), 0)
 
 
-def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
+def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
     """An array of a shape, whose elements count along one axis.
 
     Example:
@@ -735,6 +769,8 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int) -> Any:
         Array([[0, 1, 2],
                [0, 1, 2]], dtype=int32)
     """
+    if out_sharding is not None:
+        return with_out_sharding(out_sharding, broadcasted_iota, dtype, shape, dimension)
     dtype = dtypes.check_user_dtype_supported(dtype, "iota")
     shape, dimension = given_shape(shape), operator.index(dimension)
     if dtype == np.bool_:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from namoo._base.config import config
+from namoo.analysis import sharding_rules as rules
 from namoo.analysis.checks import Guard
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of, canonical_shape
@@ -70,6 +71,13 @@ class Slice(Primitive):
             for start, limit, step in zip(start_indices, limit_indices, steps, strict=True)
         )
         return x.update(shape=shape)
+
+    def sharded(self, x, *, start_indices, limit_indices, strides):
+        steps = strides or (1,) * len(x.shape)
+        sizes = zip(start_indices, limit_indices, steps, strict=True)
+        return rules.resized(
+            "slicing", x, [-((start - stop) // step) for start, stop, step in sizes]
+        )
 
     def transpose(self, ct, x, *, start_indices, limit_indices, strides):
         shape, steps = x.aval.shape, strides or (1,) * x.aval.ndim
@@ -248,6 +256,11 @@ class Pad(Primitive):
             )
         return x.update(shape=shape, weak_type=x.weak_type and value.weak_type)
 
+    def sharded(self, x, value, *, padding_config):
+        sizes = zip(x.shape, padding_config, strict=True)
+        shape = [n + lo + hi + max(n - 1, 0) * inner for n, (lo, hi, inner) in sizes]
+        return rules.resized("padding", x, shape)
+
     def jvp(self, primals, tangents, *, padding_config):
         out = self.bind(*primals, padding_config=padding_config)
         return out, self.bind(*map(instantiate, tangents), padding_config=padding_config)
@@ -354,6 +367,10 @@ class Concatenate(Primitive):
         shape[dimension] = sum(x.shape[dimension] for x in xs)
         return ShapedArray(tuple(shape), first.dtype, all(x.weak_type for x in xs))
 
+    def sharded(self, *xs, dimension):
+        what = "All operands should have the same sharding. Got shardings"
+        return rules.same("concatenate:", xs, what)
+
     def jvp(self, primals, tangents, *, dimension):
         out = self.bind(*primals, dimension=dimension)
         return out, self.bind(*map(instantiate, tangents), dimension=dimension)
@@ -433,6 +450,9 @@ class DynamicSlice(Primitive):
             )
         check_starts("dynamic_slice", x, starts)
         return x.update(shape=slice_sizes)
+
+    def sharded(self, x, *starts, slice_sizes):
+        return rules.resized("dynamic_slice", x, slice_sizes)
 
     def jvp(self, primals, tangents, *, slice_sizes):
         out = self.bind(*primals, slice_sizes=slice_sizes)
@@ -530,6 +550,10 @@ class DynamicUpdateSlice(Primitive):
         check_starts("dynamic_update_slice", x, starts)
         weak = x.weak_type and update.weak_type and all(s.weak_type for s in starts)
         return x.update(weak_type=weak)
+
+    def sharded(self, x, update, *starts):
+        what = "operand sharding must be equal to update sharding, got"
+        return rules.same("dynamic_update_slice", [x, update], what)
 
     def jvp(self, primals, tangents):
         x, update, *starts = primals

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from namoo._base import dtypes
+from namoo.analysis import sharding_rules as rules
 from namoo.core.avals import aval_of
 from namoo.core.primitive import Primitive, Zero, is_zero
 from namoo.primitives.cumulative import accepted
@@ -98,6 +99,12 @@ class Sort(Primitive):
                 )
         weak = all(a.weak_type for a in avals)
         return [a.update(weak_type=weak) for a in avals]
+
+    def sharded(self, *xs, dimension, **params):
+        for x in xs:
+            what = "Arguments to sort must be unsharded over the sorting dimension"
+            rules.unsplit(what, x, [dimension])
+        return [rules.same("sort", xs, "arguments must have the same shardings, got")] * len(xs)
 
     def jvp(self, primals, tangents, *, dimension, is_stable, num_keys):
         places = broadcasted_iota(np.int32, shape_of(primals[0]), dimension)
@@ -282,6 +289,10 @@ class TopK(Primitive):
             raise ValueError(f"top_k needs integers, floats or booleans; got dtype {x.dtype}.")
         shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
         return [x.update(shape=shape), x.update(shape=shape, dtype=np.dtype(np.int32))]
+
+    def sharded(self, x, *, k, axis):
+        what = "The input should be unsharded over the axis along which to compute the top_k values"
+        return [rules.unsplit(what, x, [axis])] * 2
 
     def jvp(self, primals, tangents, *, k, axis):
         out, places = self.bind(*primals, k=k, axis=axis)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo.analysis import sharding_rules as rules
 from namoo.core.avals import aval_of, canonical_shape
 from namoo.core.primitive import Primitive, Zero
 from namoo.primitives.shape import canonical_axis, instantiate, shape_of
@@ -34,6 +35,10 @@ class Split(Primitive):
                 f"{list(x.shape)} in split, got sizes {sizes}."
             )
         return [x.update(shape=(*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sizes]
+
+    def sharded(self, x, *, sizes, axis):
+        where = (*x.shape[:axis], *x.shape[axis + 1 :])
+        return [rules.resized("split", x, (*where[:axis], size, *where[axis:])) for size in sizes]
 
     def transpose(self, cts, x, *, sizes, axis):
         if all(type(ct) is Zero for ct in cts):

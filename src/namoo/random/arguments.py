@@ -11,13 +11,14 @@ import numpy as np
 from namoo import errors
 from namoo._base import dtypes
 from namoo._base.source_context import at_user_line, hide_internal_frames
+from namoo.analysis.sharding_rules import by_compiler
 from namoo.core.array import Array
 from namoo.core.avals import canonical_shape
-from namoo.core.trace import context
 from namoo.dimensions import sizes
 from namoo.dimensions.sizes import dimension
 from namoo.engines.base import asks_for_nothing
 from namoo.numpy.promote import as_type, is_arraylike, to_array
+from namoo.primitives.resharding import reshard_p
 from namoo.primitives.shape import broadcast_to
 
 F = TypeVar("F", bound=Callable)
@@ -33,7 +34,9 @@ def sampler(fun: F) -> F:
             if kwargs.get("out_sharding") is None:
                 return fun(*args, **kwargs)
             asked = kwargs.pop("out_sharding")
-            return divided(fun.__name__, fun(*args, **kwargs), asked)
+            with by_compiler():
+                x = fun(*args, **kwargs)
+            return divided(fun.__name__, x, asked)
         except Exception as error:
             hide_internal_frames(error)
             raise
@@ -46,47 +49,14 @@ def divided(name: str, x: Array, out_sharding: Any) -> Array:
     """A new array, divided over devices as the user of the function `name` asked for."""
     if out_sharding is None or asks_for_nothing(out_sharding):
         return x
-    from namoo.devices.constraints import with_sharding_constraint
+    from namoo.devices.constraints import output_sharding
     from namoo.devices.sharding.shardings import require_divisible
 
-    sharding = _output_sharding(name, out_sharding)
+    sharding = output_sharding(name, out_sharding)
+    if sharding is None:
+        return x
     require_divisible(name, sharding, x.shape)
-    return with_sharding_constraint(x, sharding)
-
-
-def _output_sharding(name: str, given: Any) -> Any:
-    """The sharding that the user asked for."""
-    from namoo.devices.sharding.current_mesh import concrete_mesh, get_abstract_mesh
-    from namoo.devices.sharding.mesh import AxisType
-    from namoo.devices.sharding.partition_spec import PartitionSpec, axes_of
-    from namoo.devices.sharding.shardings import NamedSharding
-
-    if isinstance(given, PartitionSpec):
-        mesh = concrete_mesh()
-        mesh = get_abstract_mesh() if mesh.empty else mesh
-        if mesh.empty:
-            raise ValueError(
-                f"{name}: Using PartitionSpec when you are not under a mesh context is not "
-                "allowed. Pass a NamedSharding, or set a mesh with namoo.set_mesh(mesh). Got "
-                f"out_sharding={given}."
-            )
-        given = NamedSharding(mesh, given)
-    if not isinstance(given, NamedSharding):
-        raise TypeError(
-            f"`out_sharding` argument of {name} only supports instances of `NamedSharding` or "
-            f"`PartitionSpec`. Got {given} of type: {type(given)}"
-        )
-    types = dict(zip(given.mesh.axis_names, given.mesh.axis_types, strict=True))
-    for axis in [axis for entry in given.spec.partitions for axis in axes_of(entry)]:
-        kind = AxisType.Manual if axis in context.axes else types[axis]
-        if kind != AxisType.Explicit:
-            raise ValueError(
-                f"PartitionSpec passed to {name} cannot contain axis names that are of type Auto "
-                f"or Manual. Got {given.spec} with axis name {axis!r} of type {kind}. Give the "
-                "mesh axes of type Explicit, or write lax.with_sharding_constraint of the result "
-                "where the type is Auto."
-            )
-    return given
+    return reshard_p.bind(x, sharding=sharding)
 
 
 def float_dtype(name: str, dtype: Any) -> np.dtype:

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 from namoo._base.caches import per_program
 from namoo._base.config import config
 from namoo._base.lazy import later
+from namoo.analysis.mesh_types import MeshArray
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from namoo.core.trace import Trace, Tracer, context, named_axis, rules_on, set_trace
+from namoo.primitives.resharding import with_type
 from namoo.primitives.shape import broadcast, moveaxis, shape_of
 from namoo.transforms.stage import stage_closed
 
@@ -44,8 +46,11 @@ class BatchTracer(Tracer):
         self.dim = dim
         if aval is None:
             whole = value.aval if type(value) is EagerArray else aval_of(value)
-            shape = whole.shape[:dim] + whole.shape[dim + 1 :]
-            aval = ShapedArray(shape, whole.dtype, whole.weak_type)
+            if type(whole) is MeshArray:
+                aval = whole.without_axis(dim)
+            else:
+                shape = whole.shape[:dim] + whole.shape[dim + 1 :]
+                aval = ShapedArray(shape, whole.dtype, whole.weak_type)
         self.aval = aval
 
     def __repr__(self) -> str:
@@ -155,7 +160,10 @@ def _batch(fun, axis, args, dims, tag):
 def batch_to(axis: Axis, x: Any, dim: int | None, position: int = 0) -> Any:
     """`x` with the mapped axis at `position`, repeated along it where it has none."""
     if dim is None:
-        return moveaxis(broadcast(x, (axis.size,)), 0, position)
+        wide = broadcast(x, (axis.size,))
+        if axis.spmd is not None and type(aval_of(wide)) is MeshArray:
+            wide = with_type(wide, with_axis(aval_of(x), axis))
+        return moveaxis(wide, 0, position)
     return moveaxis(x, dim, position)
 
 
@@ -192,11 +200,43 @@ def _batch_jaxpr(closed, axis, batched, force, *scope):
             for x, d, b in zip(outs, dims, batched_out, strict=True)
         ]
 
-    avals = [
-        a.update(shape=(axis.size, *a.shape)) if b else a
-        for a, b in zip(closed.in_avals, batched, strict=True)
-    ]
+    avals = [with_axis(a, axis) if b else a for a, b in zip(closed.in_avals, batched, strict=True)]
     return stage_closed(fun, avals, closed.jaxpr.name), batched_out
+
+
+def with_axis(aval: Any, axis: Axis) -> Any:
+    """The type with the mapped axis in front, split as that is."""
+    wide = aval.update(shape=(axis.size, *aval.shape))
+    if axis.spmd is None or type(wide) is not MeshArray or wide.split is None:
+        return wide
+    spec = wide.split.spec
+    entries = (axis.spmd, *spec.partitions[1:])
+    return MeshArray(wide, wide.vma, wide.split.with_spec(spec.update(entries)))
+
+
+def spmd_axis(xs: Sequence[Any], dims: Sequence[int | None], given: Any) -> Any:
+    """The mesh axes that split the mapped axes of arguments; `given` where types do not say."""
+    found = []
+    for x, d in zip(xs, dims, strict=True):
+        if d is not None and type(x) is not EagerArray:
+            aval = aval_of(x)
+            if type(aval) is MeshArray and aval.split is not None:
+                found.append(aval.split.spec.partitions[d])
+    if len(set(found)) > 1:
+        raise ValueError(
+            "Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
+            f"inconsistent axis specs: {', '.join(map(repr, found))}. Change one of them with "
+            "namoo.sharding.reshard."
+        )
+    if not found:
+        return given
+    if given is not None and given != found[0]:
+        raise ValueError(
+            "Only one of spmd_axis_name or arrays sharded on the mapped axis may be given to vmap. "
+            f"Got spmd_axis_name {given!r}, and arguments whose mapped axes are sharded over "
+            f"{found[0]!r}; leave spmd_axis_name out."
+        )
+    return found[0]
 
 
 def to_front(xs: Sequence[Any], dims: Sequence[int | None]) -> tuple[list[Any], list[bool]]:

@@ -458,6 +458,7 @@ class CustomLin(Primitive):
     """The derivative of a custom_vjp function: only its transpose is known."""
 
     name = "custom_lin"
+    sharded = True
     multiple_results = True
 
     def evaluate(self, *values, **params):

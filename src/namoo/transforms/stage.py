@@ -10,8 +10,9 @@ from namoo._base.config import config
 from namoo._base.lazy import later
 from namoo._base.source_context import at_user_line, user_source
 from namoo.analysis.dead_code import unread
-from namoo.analysis.varying import VaryingArray
-from namoo.core.array import EagerArray, to_numpy
+from namoo.analysis.mesh_types import MeshArray
+from namoo.analysis.sharding_rules import Undecided, on_mesh
+from namoo.core.array import Array, EagerArray, to_numpy
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import (
     Atom,
@@ -23,8 +24,8 @@ from namoo.core.jaxpr import (
     Var,
     literal_value,
 )
-from namoo.core.primitive import Primitive
 from namoo.core.trace import Trace, Tracer, context, set_trace
+from namoo.primitives.resharding import reshard_p
 from namoo.transforms.refs import AbstractRef, Ref, StagedRef
 
 leaks = later("namoo.analysis.leaks")
@@ -71,11 +72,15 @@ class StageTrace(Trace):
         self.invars: list[Var] = []
         self.eqns: list[JaxprEqn] = []
         self.consts: dict[int, tuple[Any, Var]] = {}
-        self.replays = not context.checked and config.memo
+        self.meshed = bool(context.checked)
+        """Whether types have a mesh: whether some differ between devices, or are split."""
+        self.replays = not self.meshed and config.memo
 
     def new_input(self, aval: ShapedArray) -> Any:
         """A tracer for one more input of the program, or a reference."""
         var = Var(aval)
+        if type(aval) is MeshArray:
+            self.meshed, self.replays = True, False
         self.invars.append(var)
         return StagedRef.of(self, var) if type(aval) is AbstractRef else StageTracer(self, var)
 
@@ -109,6 +114,8 @@ class StageTrace(Trace):
         entry = self.consts.get(id(x))
         if entry is None:
             # Keep `x` alive, so that its id is not reused.
+            if type(aval) is MeshArray:
+                self.meshed, self.replays = True, False
             entry = self.consts[id(x)] = (x, Var(aval))
         return entry[1]
 
@@ -120,8 +127,13 @@ class StageTrace(Trace):
             own = type(x) is StageTracer and x._trace is self
             atoms.append(x._var if own else self.atom(x))
         out = prim.abstract(*[a.aval for a in atoms], **params)
-        if context.checked:
-            out = _varying(prim, atoms, out, params)
+        if self.meshed or type(out) is MeshArray or prim.holds_program and _any_on_mesh(out):
+            self.meshed, self.replays = True, False
+            try:
+                out = on_mesh(prim, [a.aval for a in atoms], out, params)
+            except Undecided:
+                # The program itself says so, for transformations of it.
+                return StageTrace.process(self, prim, tuple(map(self._untyped, args)), params)
         if prim.multiple_results:
             outvars = [Var(a) for a in out]
             self.eqns.append(JaxprEqn(atoms, outvars, prim, params, user_source()))
@@ -129,6 +141,13 @@ class StageTrace(Trace):
         var = Var(out)
         self.eqns.append(JaxprEqn(atoms, [var], prim, params, user_source()))
         return StageTracer(self, var)
+
+    def _untyped(self, x: Any) -> Any:
+        """A value without a sharding in its type."""
+        aval = x.aval if isinstance(x, Array) else None
+        if type(aval) is not MeshArray or aval.split is None:
+            return x
+        return StageTrace.process(self, reshard_p, (x,), {"sharding": None})
 
     def program(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The program that computes `outs`, and the values of its constants."""
@@ -227,16 +246,9 @@ def as_traced(x: Any) -> Any:
     return StageTracer(trace, trace.atom(x))
 
 
-def _varying(prim: Primitive, atoms: Sequence[Atom], out: Any, params: dict) -> Any:
-    """The types of results with the mesh axes along which they differ."""
-    union = frozenset().union(*(a.aval.vma for a in atoms))
-    vma = prim.varies(union, params)
-
-    def typed(aval: ShapedArray) -> ShapedArray:
-        # The types of a program that an operation holds have the axes already.
-        return aval if type(aval) is VaryingArray else VaryingArray(aval, vma)
-
-    return [typed(a) for a in out] if prim.multiple_results else VaryingArray(out, vma)
+def _any_on_mesh(avals: Sequence[Any]) -> bool:
+    """Whether some results of a program have a mesh."""
+    return any(type(a) is MeshArray for a in avals)
 
 
 def stage(

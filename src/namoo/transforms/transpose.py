@@ -11,11 +11,14 @@ from typing import Any
 from namoo._base.caches import per_program
 from namoo._base.lazy import later
 from namoo._base.source_context import Source, replays_equations, source_context
+from namoo.analysis.mesh_types import MeshArray
+from namoo.analysis.sharding_rules import where_clear
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, literal_value
 from namoo.core.primitive import Linear, Zero, is_zero
 from namoo.core.trace import context
 from namoo.primitives.families import add_any
+from namoo.primitives.resharding import with_type
 from namoo.transforms.stage import stage_closed
 
 nans = later("namoo.analysis.nans")
@@ -43,6 +46,9 @@ def backward_pass(
     Equations that do not depend on linear inputs are evaluated first, in order; the others are
     then transposed, last one first.
     """
+    if any(type(v.aval) is MeshArray for v in (*jaxpr.constvars, *jaxpr.invars)):
+        with where_clear():
+            return transpose_equations(jaxpr, consts, inputs, cts)
     outs = context.trace.memory.backward(jaxpr, consts, inputs, cts)
     return transpose_equations(jaxpr, consts, inputs, cts) if outs is None else outs
 
@@ -111,6 +117,8 @@ def _transpose_equations(jaxpr, consts, inputs, cts, before, source, location):
             if ct is not None and type(ct) is not Zero and atom in linear:
                 if checked:
                     ct = sum_over_replicated_axes(ct, atom.aval)
+                if type(atom.aval) is MeshArray:
+                    ct = with_type(ct, atom.aval.to_ct_aval())
                 ct_env[atom] = add_any(ct_env[atom], ct) if atom in ct_env else ct
 
     accumulate(jaxpr.outvars, cts)

@@ -12,6 +12,7 @@ from namoo.devices.primitives import (
 )
 from namoo.devices.shard_map_primitive import axes_in_scope, shard_map_p, varying
 from namoo.primitives.elementwise import mul, sin
+from namoo.primitives.resharding import reshard_p
 from namoo.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from namoo.transforms.stage import stage_closed
 
@@ -49,6 +50,7 @@ SPLIT = (("x",), ("y",))
 SAMPLES = [
     Sample(collective_primitives.vary_p, [x], {"axes": ("i",)}, axis=("i", 4)),
     Sample(sharding_constraint_p, [x], {"sharding": NamedSharding(mesh, PartitionSpec("x"))}),
+    Sample(reshard_p, [x], {"sharding": NamedSharding(mesh, PartitionSpec("x"))}),
     Sample(
         device_put_p,
         [x],

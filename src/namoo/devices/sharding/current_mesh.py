@@ -47,7 +47,7 @@ class set_mesh:
         _refuse_in_trace("set_mesh", "set the mesh around the call")
         if mesh is not None and mesh.manual_axes:
             raise ValueError(
-                f"set_mesh: the axes {mesh.manual_axes} are of type Manual, which only shard_map "
+                f"set_mesh: {mesh} contains manual axes {mesh.manual_axes}, which only shard_map "
                 "makes; give the mesh axes of type Auto or Explicit."
             )
         self._scopes = [Scope("mesh", mesh), Scope("abstract_mesh", None)]
@@ -134,3 +134,11 @@ def get_abstract_mesh() -> AbstractMesh:
         return mesh
     manual = {name: AxisType.Manual for name in mesh.axis_names if name in context.axes}
     return mesh.update_axis_types(manual) if manual else mesh
+
+
+def mesh_here() -> Mesh | AbstractMesh:
+    """Return the current mesh with its devices, if it has any, and the types of its axes here."""
+    mesh, here = concrete_mesh(), get_abstract_mesh()
+    if mesh.empty or mesh.axis_names != here.axis_names:
+        return here
+    return mesh.update(axis_types=here.axis_types)

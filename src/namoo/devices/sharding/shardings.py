@@ -16,8 +16,11 @@ import numpy as np
 from namoo._base.caches import cached
 from namoo._base.lazy import later
 from namoo._base.source_context import entry_class
+from namoo.analysis.mesh_types import MeshArray
+from namoo.core.avals import ShapedArray
+from namoo.devices.sharding.current_mesh import get_abstract_mesh
 from namoo.devices.sharding.hlo_text import hlo_tiles, hlo_tiles_on, sdy_dims, sdy_mesh
-from namoo.devices.sharding.mesh import EMPTY_ABSTRACT_MESH, AbstractMesh, AxisType, Mesh
+from namoo.devices.sharding.mesh import AbstractMesh, AxisType, Mesh
 from namoo.devices.sharding.partition_spec import UNCONSTRAINED, PartitionSpec, axes_of
 from namoo.engines.base import MEMORY_KINDS, Device
 
@@ -96,6 +99,12 @@ class Sharding:
 
     def _repr_html_(self) -> str:
         return notebook.sharding_html(self)
+
+    def typed(self, aval: ShapedArray) -> ShapedArray:
+        """Return the type of an array that has this sharding."""
+        if type(aval) is MeshArray:
+            return ShapedArray(aval.shape, aval.dtype, aval.weak_type)
+        return aval
 
     def check_compatible_aval(self, aval_shape: Shape) -> None:
         """Refuse arrays with fewer dimensions than the sharding describes."""
@@ -436,6 +445,27 @@ class NamedSharding(Sharding):
                 f"shape {tuple(aval_shape)} has {len(aval_shape)}. A spec for it is {fit}."
             )
 
+    def typed(self, aval: ShapedArray) -> ShapedArray:
+        return _typed(self, aval.shape, aval.dtype, aval.weak_type)
+
+    def in_type(self, ndim: int) -> NamedSharding | None:
+        """Return the sharding in the type of an array: over axes of type Explicit only.
+
+        It has an entry for each dimension, and no devices; None without such axes.
+        """
+        return _in_type(self, ndim)
+
+    def in_program(self, ndim: int) -> NamedSharding | None:
+        """Return what a type with this sharding demands of the compiler.
+
+        Where the mesh has axes of type Auto, the compiler may split the other dimensions.
+        """
+        split = self.in_type(ndim)
+        if split is None or not split.mesh.auto_axes:
+            return split
+        entries = [UNCONSTRAINED if e is None else e for e in split.spec.partitions]
+        return split.with_spec(split.spec.update(entries))
+
     def shardy(self, ndim: int, devices: Sequence[Device]) -> tuple[str, str]:
         return sdy_mesh(self.mesh, devices), self.shardy_dims(ndim)
 
@@ -471,8 +501,34 @@ class NamedSharding(Sharding):
 
 
 def unsplit(ndim: int) -> NamedSharding:
-    """Return the sharding of a type of so many dimensions: no mesh, and no dimension is split."""
-    return NamedSharding(EMPTY_ABSTRACT_MESH, PartitionSpec(*[None] * ndim))
+    """Return the sharding of a type that no axis of the current mesh splits."""
+    return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * ndim))
+
+
+@cached("sharding.shardings of types", bound=4096, keyed_by="sharding, rank")
+def _in_type(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
+    mesh, spec = sharding.mesh.abstract_mesh, sharding.spec
+    explicit = set(mesh.explicit_axes)
+    if not explicit:
+        return None
+    entries: list[Any] = [None] * ndim
+    for i, entry in enumerate(spec.partitions):
+        entries[i] = tuple(name for name in axes_of(entry) if name in explicit)
+    return NamedSharding(mesh, spec.update(entries))
+
+
+def typed(aval: ShapedArray, place: Any) -> ShapedArray:
+    """Return the type of an array with the sharding, or the spec, of a `ShapeDtypeStruct`."""
+    if isinstance(place, PartitionSpec):
+        place = NamedSharding(get_abstract_mesh(), place)
+    return place.typed(aval) if isinstance(place, Sharding) else aval
+
+
+@cached("sharding.shardings typed values", bound=4096, keyed_by="sharding, shape, dtype, weak type")
+def _typed(sharding: NamedSharding, shape: Any, dtype: Any, weak: bool) -> ShapedArray:
+    aval = ShapedArray(shape, dtype, weak)
+    split = sharding.in_type(len(shape))
+    return aval if split is None else MeshArray(aval, split=split)
 
 
 def _named(mesh: Any, spec: PartitionSpec, memory_kind: str | None) -> NamedSharding:
@@ -512,8 +568,9 @@ def _check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
             )
     if UNCONSTRAINED in spec.partitions and mesh.axis_names and not mesh.auto_axes:
         raise ValueError(
-            f"NamedSharding: {spec} leaves a dimension to the compiler, which needs a mesh axis of "
-            f"type Auto; the types of {mesh.axis_names} are {mesh.axis_types}."
+            f"NamedSharding: {spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are "
+            f"`Auto`: it leaves a dimension to the compiler. The types of {mesh.axis_names} are "
+            f"{mesh.axis_types}."
         )
     for what, names in (("unreduced", spec.unreduced), ("reduced", spec.reduced)):
         for axis in names:

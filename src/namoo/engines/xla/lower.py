@@ -10,6 +10,7 @@ import numpy as np
 from namoo import errors
 from namoo._base.config import config, enable_x64
 from namoo._base.floating_errors import floating_errors_ignored
+from namoo.analysis.mesh_types import MeshArray
 from namoo.core.array import to_numpy
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
@@ -152,7 +153,11 @@ class Module:
             emit.avals = [v.aval for v in eqn.outvars]
             emit.inputs = [a.aval for a in eqn.invars]
             outs = _apply_rule(emit, eqn, [read(a) for a in eqn.invars])
-            env.update(zip(eqn.outvars, outs, strict=True))
+            for var, out in zip(eqn.outvars, outs, strict=True):
+                split = var.aval.split if type(var.aval) is MeshArray else None
+                if split is not None and self.manual is None and eqn.primitive.name != "reshard":
+                    out = emit.constrain(out, split.in_program(out.ndim))
+                env[var] = out
         emit.avals, emit.inputs = outer
         return [read(v) for v in jaxpr.outvars]
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from namoo._base import dtypes as _dtypes
 from namoo._base.caches import cached
+from namoo.analysis import sharding_rules as rules
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive
 from namoo.eager import attach_shortcuts
@@ -106,6 +107,13 @@ class MatrixPrimitive(Primitive):
             for out in self.results(*inner, **params)
         ]
         return outs if self.multiple_results else outs[0]
+
+    def sharded(self, *xs, **params):
+        batch = rules.of_matrices(self.name, xs, self.ranks)
+        if not self.multiple_results:
+            return batch
+        one = [ShapedArray(x.shape[len(batch) :], x.dtype) for x in xs]
+        return [batch] * len(self.results(*one, **params))
 
     def _check_types(self, avals):
         for i, aval in enumerate(avals):

@@ -21,6 +21,7 @@ from namoo.core.avals import ShapedArray, canonical_shape
 from namoo.core.primitive import Primitive
 from namoo.dimensions import sizes
 from namoo.primitives.random.generators import GENERATORS, Generator, philox_stream, threefry2x32
+from namoo.primitives.resharding import resharded
 from namoo.primitives.shape import (
     broadcast,
     broadcast_in_dim,
@@ -90,6 +91,9 @@ class KeyPrimitive(Primitive):
 
     def batch(self, xs, dims, **params):
         return self.bind(moveaxis(xs[0], dims[0], 0), **params), 0
+
+    def sharded(self, keys, *others, **params):
+        return keys.entries
 
 
 class RandomSeed(KeyPrimitive):
@@ -226,6 +230,9 @@ class RandomWrap(KeyPrimitive):
     def evaluate(self, words, *, impl):
         # Raw words may be reused: only the key made of them is consumed.
         return KeyDType(impl).from_words(words.copy())
+
+    def sharded(self, words, *, impl):
+        return words.entries[:-1]
 
     def abstract(self, words, *, impl):
         dtype = KeyDType(impl)
@@ -432,6 +439,9 @@ def rng_bit_generator(
     wanted = dtypes.canonicalize_dtype(dtype)
     if wanted not in _UNSIGNED:
         raise TypeError(f"rng_bit_generator: unsupported dtype {wanted}")
+    if out_sharding is not None:
+        state, bits = rng_bit_generator(key, shape, dtype, algorithm)
+        return state, resharded("rng_bit_generator", bits, out_sharding)
     state, bits = rng_bit_generator_p.bind(
         key,
         shape=canonical_shape(shape),
