@@ -24,8 +24,10 @@ from namoo.core.trace import eval_trace, set_trace
 from namoo.engines.base import HostOperation, sole_owner
 from namoo.engines.native.cache import programs
 from namoo.engines.native.cache.fingerprint import Fingerprint
+from namoo.engines.native.ir.extents import is_dynamic, variables
 from namoo.engines.native.ir.types import numpy_dtype
 from namoo.engines.native.link import code as link
+from namoo.errors import InconclusiveDimensionOperation
 
 if TYPE_CHECKING:
     from namoo.engines.native.analysis import MemoryAnalysis
@@ -145,10 +147,13 @@ class Program:
         self.entry = _ENTRY(made.code.entry)
         self.host = Host(closed, equations, made.around, loops)
         self.host_equations = equations
+        self.variables = variables(a.shape for a in closed.in_avals)
+        """The dimension variables whose sizes are known when the program runs."""
         self.arena_size = made.arena
         self.kernels = made.kernels
         self.consts = [np.ascontiguousarray(c) for c in consts]
         self.outputs = _types(closed.jaxpr.outvars)
+        self.found_at = [_axis_of(name, closed) for name in self.variables]
         self.runtime_entry = None if runtime is None else self._runtime_entry()
         if config.perf_map:
             from namoo.engines.native import perf_map
@@ -163,7 +168,8 @@ class Program:
         module = pipeline.result_of("emit", pipeline.Source(self.closed, self.strict))
         code = pipeline.link(pipeline.optimise(module))
         consts = [c for _, c in module.plan.graph.consts]
-        made = programs.Compiled(code, module.plan.arena_size, len(module.kernels))
+        arena = 0 if module.variables else module.plan.arena_size
+        made = programs.Compiled(code, arena, len(module.kernels))
         made.around = module.around
         if self.aliases:
             from namoo.engines.native.memory import aliasing
@@ -175,6 +181,8 @@ class Program:
 
     def _runtime_entry(self) -> Any:
         """The program for the C++ runtime, which calls it without Python in between."""
+        if self.variables:
+            return None
         return runtime.Entry(
             self.made.code.entry,
             _types(self.closed.jaxpr.invars),
@@ -201,19 +209,36 @@ class Program:
         # Before anything else: the arrays made from the values below add references to them.
         sources = {o: i for i, o in self.made.in_place if sole_owner(values, i)}
         ins = [np.asarray(v, order="C") for v in values]
+        outputs, arena_size, sizes = self.outputs, self.arena_size, []
+        if self.variables:
+            outputs, arena_size, sizes = self._sized(ins)
         outs = [
             _as(ins[sources[o]], shape, dtype)
             if o in sources
             else self._empty(shape, dtype, -2 - o)
-            for o, (shape, dtype) in enumerate(self.outputs)
+            for o, (shape, dtype) in enumerate(outputs)
         ]
-        arrays = [*ins, *self.consts, *outs]
+        arrays = [*ins, *self.consts, *outs, *sizes]
         table = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
-        arena = self._empty((self.arena_size + 64,), np.dtype(np.uint8), -1)
+        arena = self._empty((arena_size + 64,), np.dtype(np.uint8), -1)
         start = -(-arena.ctypes.data // 64) * 64
         if code := self.entry(ctypes.addressof(table), start, self.host.callback):
             self.host.fail(code, link.raised_by_signal())
         return outs
+
+    def _sized(self, ins: Sequence[np.ndarray]) -> tuple[list[Any], int, list[np.ndarray]]:
+        """Types of the results, bytes of the arena, and the table of sizes; see `entry_sizes`."""
+        count = len(self.variables)
+        sizes = np.zeros(count + 1 + sum(len(shape) for shape, _ in self.outputs), np.int64)
+        sizes[:count] = [ins[i].shape[axis] for i, axis in self.found_at]
+        arrays = len(ins) + len(self.consts) + len(self.outputs)
+        table = (ctypes.c_void_p * (arrays + 1))()
+        table[arrays] = sizes.ctypes.data
+        self.entry(ctypes.addressof(table), None, self.host.callback)
+        arena, *rest = map(int, sizes[count:])
+        numbers = iter(rest)
+        outputs = [(tuple(next(numbers) for _ in s), dtype) for s, dtype in self.outputs]
+        return outputs, arena, [sizes]
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype, code: int) -> np.ndarray:
         """Allocate an array; `code` names it in the message if there is no memory."""
@@ -287,6 +312,15 @@ class Program:
 
             return result.text(lambda group: lines_of(result, group))
         return result.text()
+
+
+def _axis_of(name: str, closed: ClosedJaxpr) -> tuple[int, int]:
+    """The number of an input and its axis whose size is a dimension variable."""
+    for i, aval in enumerate(closed.in_avals):
+        for axis, size in enumerate(aval.shape):
+            if is_dynamic(size) and str(size) == name:
+                return i, axis
+    raise InconclusiveDimensionOperation(f"No axis of an argument has the size '{name}' itself.")
 
 
 _STAGES = {"fused": "allocate", "llvm": "emit", "assembly": "optimise"}

@@ -16,6 +16,7 @@ from namoo.engines.native.emit.call_list import PARALLEL, Calls, grain, longest
 from namoo.engines.native.emit.module import Module
 from namoo.engines.native.fuse.kinds import KINDS, FusionGroup
 from namoo.engines.native.graph.node import CALL
+from namoo.engines.native.ir.extents import about
 from namoo.engines.native.ir.function import Function, Value, constant
 from namoo.engines.native.kernels.kernel import Kernel
 from namoo.engines.native.memory.arena import Buffer, Plan
@@ -32,12 +33,31 @@ def emit_with(driver: Driver, plan: Plan, more: int = 0) -> Module:
     """Emit a program with a driver that has `more` arrays beside the constants of the program."""
     module, f, graph = driver.module, driver.f, plan.graph
     table, arena, _ = f.parameters
+    if graph.variables:
+        entry_sizes(driver, plan, table, arena, more)
     counts = len(graph.inputs), len(graph.consts) + more, len(graph.outputs)
     ends = [0, *itertools.accumulate(counts)]
     inputs, consts, outputs = (Slots(f, table, range(*both)) for both in itertools.pairwise(ends))
     driver.run(plan, inputs, consts, outputs, arena, table)
     module.functions.append(driver.finish())
     return module
+
+
+def entry_sizes(driver: Driver, plan: Plan, table: Value, arena: Value, more: int) -> None:
+    """Emit what the entry does with sizes that are known at run time.
+
+    After its arrays, the table has a pointer to numbers: the sizes of the dimension variables, to
+    which the entry adds the bytes of the arena and the sizes of the results' axes. Without an
+    arena it does no more: the caller learns what it must allocate.
+    """
+    f, graph = driver.f, plan.graph
+    count = len(graph.inputs) + len(graph.consts) + more + len(graph.outputs)
+    f.take_sizes(table, count, graph.variables)
+    assert f.sizes is not None
+    numbers = [plan.arena_size, *(n for node in graph.outputs for n in node.shape)]
+    for i, n in enumerate(numbers, len(graph.variables)):
+        f.line(f"  store {f.number(n)!r}, ptr {f.offset(f.sizes, i, 'i64').name}, align 8")
+    driver.check(f.emit_here("i1", 0, f"icmp eq ptr {arena.name}, null"), 0)
 
 
 class Driver:
@@ -78,6 +98,8 @@ class Driver:
             kind, i = buffer
             return self.f.offset(arena, i, "i8") if kind == "arena" else banks[kind][i]
 
+        if self.f.sizes is not None:
+            banks["sizes"], slots = [self.f.sizes], None
         calls = Calls(self, at, arena, slots, starts)
         for group, offset in zip(plan.steps, plan.scratch, strict=True):
             self.step(plan, group, offset, calls)
@@ -101,18 +123,21 @@ class Driver:
             step.emit(self, operands, results, self.f.offset(calls.arena, offset, "i8"))
         elif first.size and 0 not in group.space:
             kernel, nodes = KINDS[first.kind].kernel(self.module, group)
-            calls.add(kernel, [buffers[n] for n in nodes])
+            places = [buffers[n] for n in nodes]
+            calls.add(kernel, [*places, ("sizes", 0)] if self.module.variables else places)
 
     def call(self, kernel: Kernel, table: Value) -> None:
         """Run all units of a kernel, on several threads if that is worthwhile."""
-        self.work += kernel.work + tuning.CALL_WORK
+        self.work += about(kernel.work) + tuning.CALL_WORK
+        units = self.f.number(kernel.units)
         if share := grain(kernel):
             self.module.declarations["namoo_parallel"] = PARALLEL
-            numbers = ", ".join(f"i64 {n}" for n in (kernel.units, share, longest(kernel)))
+            counts = units, self.f.number(share), self.f.number(longest(kernel))
+            numbers = ", ".join(map(repr, counts))
             call = f"@namoo_parallel(ptr @{kernel.name}, {table!r}, {numbers})"
             self.stop(self.f.emit_here("i32", 0, f"call i32 {call}"))
         else:
-            self.f.line(f"  call void @{kernel.name}({table!r}, i64 0, i64 {kernel.units})")
+            self.f.line(f"  call void @{kernel.name}({table!r}, i64 0, {units!r})")
 
     def table(self, pointers: Sequence[Value]) -> Value:
         """Store pointers in a table, which all steps share: they run one after another."""
@@ -129,8 +154,9 @@ class Driver:
             return
         name = "llvm.memcpy.p0.p0.i64"
         self.module.declarations[name] = f"declare void @{name}(ptr, ptr, i64, i1)"
+        count = self.f.number(size)
         self.f.line(
-            f"  call void @{name}(ptr {target.name}, ptr {source.name}, i64 {size}, i1 false)"
+            f"  call void @{name}(ptr {target.name}, ptr {source.name}, {count!r}, i1 false)"
         )
 
     def copy_unless_aliased(self, target: Value, source: Value, size: int) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from namoo._base.caches import cached
 from namoo._base.dtypes import bfloat16
+from namoo.engines.native.ir.extents import is_dynamic
 from namoo.engines.native.ir.target import converts_half, has, has_fma
 
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -142,6 +143,10 @@ class Function:
         """Incremented when memory may have changed, so that earlier loads are not reused."""
         self.declarations: dict[str, str] = {}
         """Declarations of the external functions that it calls, by name."""
+        self.sizes: Value | None = None
+        """The table of the dimension variables' sizes, in a program that has any."""
+        self.variables: tuple[str, ...] = ()
+        """Their names, in the order of the table."""
 
     def fresh(self) -> str:
         self.counter += 1
@@ -198,10 +203,65 @@ class Function:
             ]
         )
 
+    def take_sizes(self, table: Value, place: int, variables: tuple[str, ...]) -> None:
+        """Take the sizes of dimension variables from the table at a place of a table of pointers."""
+        if variables:
+            self.sizes = self.load(self.offset(table, place, "ptr"), "ptr")
+            self.variables = variables
+
+    def number(self, n: Any) -> Value:
+        """An integer, perhaps a size that is known at run time, as a value of type i64."""
+        if isinstance(n, Value):
+            return n
+        if not is_dynamic(n):
+            return constant("i64", n)
+        total = constant("i64", 0)
+        for term, count in n.terms:
+            value = constant("i64", count)
+            for factor, exponent in term.factors:
+                for _ in range(exponent):
+                    value = self.mul(self._factor(factor), value)
+            total = self.add(total, value)
+        return total
+
+    def _factor(self, factor: Any) -> Value:
+        """A variable's size, or the result of an operation on sizes."""
+        if not factor.operands:
+            assert self.sizes is not None, f"the size of {factor.name} is unknown here"
+            slot = self.offset(self.sizes, self.variables.index(factor.name), "i64")
+            return self.load(slot, "i64")
+        x, y = (self.number(operand) for operand in factor.operands)
+        if factor.name in ("max", "min"):
+            return self.maximum(x, y) if factor.name == "max" else self.minimum(x, y)
+        # Division rounds towards zero; the quotient of dimensions is rounded down.
+        zero, rest = constant("i64", 0), self.irem(x, y)
+        inexact = self.compare("ne", rest, zero)
+        opposite = self.compare("lt", self.xor(rest, y), zero)
+        down = self.and_(inexact, opposite)
+        if factor.name == "mod":
+            return self.add(rest, self.select(down, y, zero))
+        return self.sub(self.idiv(x, y), self.convert(self.convert(down, "u8"), "i64"))
+
+    @contextmanager
+    def loop_while_less(self, start: Value | int, stop: Value | int, step: int = 1):
+        """A loop that may run no times at all; `left` gives its carried values after it."""
+        start, stop = self.number(start), self.number(stop)
+        with self.repeat() as number:
+            index = self.carry(start)
+            self.levels[-1].index = index, start, step
+            self.proceed_while(number, self.compare("lt", index, stop))
+            yield index
+            self.carried(index, self.add(index, constant("i64", step)))
+
+    def left(self, phi: Value, value: Value) -> Value:
+        """As `carried`, for a loop whose condition comes first."""
+        self.carried(phi, value)
+        return Value(phi.name, phi.elem, phi.lanes, self.depth - 1)
+
     @contextmanager
     def loop(self, start: Value | int, stop: Value | int, step: int = 1):
         """A loop that runs at least once: `with f.loop(0, n) as i`."""
-        start, stop = _int(start), _int(stop)
+        start, stop = self.number(start), self.number(stop)
         number = self.counter = self.counter + 1
         label = f"L{number}"
         level = _Level(label)
@@ -315,6 +375,8 @@ class Function:
 
     def offset(self, pointer: Value, index: Value | int, elem: str) -> Value:
         """The address of an element."""
+        if is_dynamic(index):
+            index = self.number(index)
         if isinstance(index, Value):
             distance, operands = index.name, (pointer, index)
         else:
@@ -329,11 +391,11 @@ class Function:
         level = self.levels[-1]
         variable, start, step = level.index
         if stride == 1 or start is None or index is not variable:
-            return self.mul(index, constant("i64", stride))
+            return self.mul(index, self.number(stride))
         key = ("step", stride)
         if key not in level.memo:
-            phi = level.memo[key] = self.carry(self.mul(start, constant("i64", stride)))
-            self.carried(phi, self.add(phi, constant("i64", step * stride)))
+            phi = level.memo[key] = self.carry(self.mul(start, self.number(stride)))
+            self.carried(phi, self.add(phi, self.number(stride * step)))
         return level.memo[key]
 
     def load(self, address: Value, elem: str, lanes: int = 0, mask: Value | None = None) -> Value:
@@ -768,10 +830,6 @@ def suffix(elem: str, lanes: int) -> str:
 def storage(elem: str) -> str:
     """The type in memory: booleans are bytes."""
     return "i8" if elem == "i1" else llvm_name(elem)
-
-
-def _int(x: Value | int) -> Value:
-    return constant("i64", x) if isinstance(x, int) else x
 
 
 def _wrapped(number: int, elem: str) -> int:

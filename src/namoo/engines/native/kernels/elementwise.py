@@ -17,6 +17,7 @@ from typing import Any
 
 from namoo.engines.native import tuning
 from namoo.engines.native.graph.node import LITERAL, REDUCE, Node
+from namoo.engines.native.ir.extents import about
 from namoo.engines.native.ir.function import (
     Function,
     Value,
@@ -105,9 +106,9 @@ class KernelEmitter:
         if root.shape == space:
             return outer + inner
         sizes = [n for n in space[: self.spec.split]]
-        at = [i for i, n in zip(outer, sizes, strict=True) if n > 1]
+        at = [i for i, n in zip(outer, sizes, strict=True) if n != 1]
         rest = iter(at)
-        return [next(rest) if n > 1 else Index.of(0) for n in root.shape]
+        return [next(rest) if n != 1 else Index.of(0) for n in root.shape]
 
     @staticmethod
     def _operand_index(node: Node, outer: list[Index], inner: list[Index]) -> list[Index]:
@@ -224,9 +225,11 @@ class KernelEmitter:
         self.registers = width.registers if vector is not None else 1
         if vector is not None and self.reduces and self._vector_is_outer():
             along = symbols[groups[vector][-1]]
-            self.shuffles = any(abs(p.terms.get(along, 0)) > 2 * tuning.UNROLL for p in loads)
+            steps = [about(p.terms.get(along, 0)) for p in loads]
+            self.shuffles = any(abs(step) > 2 * tuning.UNROLL for step in steps)
         self.symbols: dict[int, Any] = {}
         table, self.begin, self.end = f.parameters
+        f.take_sizes(table, len(spec.inputs) + len(spec.stored), spec.variables)
         places = {}
         for i, node in enumerate([*spec.inputs, *spec.stored]):
             slot = f.offset(table, i, "ptr")
@@ -772,7 +775,8 @@ def _dummy(node: Node) -> Any:
 def _is_random_access(position: Index) -> bool:
     """Whether addresses depend on data, and are far apart."""
     return any(
-        type(s) is Symbol and (s.high - s.low) * abs(factor) >= tuning.UNCACHED_ELEMENTS
+        type(s) is Symbol
+        and about(s.high - s.low) * abs(about(factor)) >= tuning.UNCACHED_ELEMENTS
         for s, factor in position.terms.items()
     )
 

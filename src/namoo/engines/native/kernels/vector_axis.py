@@ -63,6 +63,7 @@ class Work(NamedTuple):
         sums: the number of reductions.
         per_row: the cost of what is computed once for all inner axes, and needed along them.
         shares_rows: whether rows of values are shared by the lanes of a vector along an outer axis.
+        joins: whether the last axis may be joined with the one before.
     """
 
     space: tuple[int, ...]
@@ -74,6 +75,7 @@ class Work(NamedTuple):
     sums: int
     per_row: int
     shares_rows: bool
+    joins: bool = True
 
 
 def choose(work: Work, groups: list[list[int]], width: Callable[[int, bool], Width]) -> Choice:
@@ -102,7 +104,7 @@ def _choices(work: Work, groups: list[list[int]], width: Callable[[int, bool], W
         if not (work.shares_rows and is_outer):
             contiguous = any(p.terms.get(work.symbols[group[-1]]) == 1 for p in work.loads)
             yield Choice(groups, g, width(sizes[g], is_outer and contiguous))
-    if len(groups) < 2 or reduces:
+    if len(groups) < 2 or reduces or not work.joins:
         return
     *others, before, last = groups
     lanes = width(sizes[-2] * sizes[-1], False).narrow
