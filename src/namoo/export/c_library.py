@@ -23,7 +23,7 @@ from namoo.engines.native.ir import target as targets
 from namoo.engines.native.link import standalone
 from namoo.export import c_texts, calling
 from namoo.export.exported import Exported, export
-from namoo.export.specialising import sized, specialised
+from namoo.analysis.specialising import sized, specialised
 
 _WORDS = (
     "auto break case char const continue default do double else enum extern float for goto if "

@@ -19,6 +19,7 @@ from namoo._base.gc_policy import gc_paused
 from namoo._base.runtime import native as runtime
 from namoo._base.source_context import at_user_line
 from namoo.analysis.checks import in_loops
+from namoo.analysis.specialising import sized
 from namoo.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
 from namoo.core.trace import eval_trace, set_trace
 from namoo.engines.base import HostOperation, sole_owner
@@ -49,6 +50,7 @@ class Host:
         loops: Sequence[JaxprEqn | None],
     ):
         self.closed = closed
+        self.variables = variables(a.shape for a in closed.in_avals)
         self.loops = loops
         """Equations whose loops a signal can stop; see `Module.loops`."""
         self.equations = [
@@ -73,8 +75,10 @@ class Host:
     def run(self, number: int, table: int) -> None:
         """Evaluate an equation on a table of pointers; the last one is set when it is done."""
         primitive, params, operands, results, names = self.equations[number]
-        count = len(operands) + len(results) + (names is not None)
+        count = len(operands) + len(results) + (names is not None) + bool(self.variables)
         pointers = (ctypes.c_void_p * (count + 1)).from_address(table)
+        if self.variables:
+            params, operands, results = self._at_sizes(pointers[count - 1], number)
         arrays = [
             view(pointers[i] or 0, shape, dtype)
             for i, (shape, dtype) in enumerate((*operands, *results))
@@ -90,6 +94,17 @@ class Host:
         for target, value in zip(arrays[len(operands) :], out, strict=True):
             target[...] = value
         pointers[count] = 1
+
+    def _at_sizes(self, address: int, number: int) -> Any:
+        """The parameters and types of an equation, at the sizes in a table."""
+        table = view(address, (len(self.variables),), np.dtype(np.int64))
+        sizes = dict(zip(self.variables, map(int, table), strict=True))
+        _, params, operands, results, _ = self.equations[number]
+        params = {name: sized(value, sizes) for name, value in params.items()}
+        operands, results = (
+            [(sized(shape, sizes), dtype) for shape, dtype in types] for types in (operands, results)
+        )
+        return params, operands, results
 
     def fail(self, code: int, raised: BaseException | None = None) -> NoReturn:
         """Raise the exception that stopped the program; `raised` if the caller already has it.
@@ -146,9 +161,9 @@ class Program:
         self.made = made
         self.entry = _ENTRY(made.code.entry)
         self.host = Host(closed, equations, made.around, loops)
-        self.host_equations = equations
-        self.variables = variables(a.shape for a in closed.in_avals)
+        self.variables = self.host.variables
         """The dimension variables whose sizes are known when the program runs."""
+        self.host_equations = equations
         self.arena_size = made.arena
         self.kernels = made.kernels
         self.consts = [np.ascontiguousarray(c) for c in consts]

@@ -15,11 +15,14 @@ from namoo.engines.native import tuning
 from namoo.engines.native.emit.call_list import PARALLEL, Calls, grain, longest
 from namoo.engines.native.emit.module import Module
 from namoo.engines.native.fuse.kinds import KINDS, FusionGroup
-from namoo.engines.native.graph.node import CALL
-from namoo.engines.native.ir.extents import about
+from namoo.engines.native.graph.node import CALL, Node
+from namoo.engines.native.ir.extents import about, at_least
 from namoo.engines.native.ir.function import Function, Value, constant
 from namoo.engines.native.kernels.kernel import Kernel
 from namoo.engines.native.memory.arena import Buffer, Plan
+
+
+ZERO = constant("i64", 0)
 
 
 def emit(plan: Plan) -> Module:
@@ -114,17 +117,27 @@ class Driver:
             kernel = step.kernel(self.module, first.operands, written)
             if kernel is not None:
                 places = [buffers[n] for n in (*first.operands, *written)]
-                calls.add(kernel, [*places, ("arena", offset)] if step.scratch else places)
+                calls.add(kernel, [*places, ("arena", offset)] if step.scratch != 0 else places)
                 return
             calls.write()
             operands = [(n, calls.at(buffers[n])) for n in first.operands]
             results = [(n, calls.at(buffers[n])) for n in written]
             self.work += tuning.CALL_WORK
             step.emit(self, operands, results, self.f.offset(calls.arena, offset, "i8"))
-        elif first.size and 0 not in group.space:
-            kernel, nodes = KINDS[first.kind].kernel(self.module, group)
-            places = [buffers[n] for n in nodes]
-            calls.add(kernel, [*places, ("sizes", 0)] if self.module.variables else places)
+        elif first.size != 0 and 0 not in group.space:
+            if not at_least(first.size, 1):
+                calls.write()
+                with self.f.branch(self.f.compare("gt", self.f.number(first.size), ZERO)):
+                    self.kernel(group, buffers, calls)
+                    calls.write()
+                return
+            self.kernel(group, buffers, calls)
+
+    def kernel(self, group: FusionGroup, buffers: dict[Node, Buffer], calls: Calls) -> None:
+        """Emit the call of the kernel of a group."""
+        kernel, nodes = KINDS[group.roots[0].kind].kernel(self.module, group)
+        places = [buffers[n] for n in nodes]
+        calls.add(kernel, [*places, ("sizes", 0)] if self.module.variables else places)
 
     def call(self, kernel: Kernel, table: Value) -> None:
         """Run all units of a kernel, on several threads if that is worthwhile."""
@@ -181,6 +194,8 @@ class Driver:
         pointers = [p for _, p in (*operands, *results)]
         if failed:
             pointers.append(self.stored_iterations())
+        if f.sizes is not None:
+            pointers.append(f.sizes)
         table = self.table([*pointers, Value("null", "ptr")])
         f.line(f"  call void {self.host.name}(i64 {number}, ptr {table.name})")
         last = f.offset(table, len(pointers), "ptr")
@@ -204,6 +219,7 @@ class Driver:
         self.codes.append(2 + len(self.module.loops))
         self.module.loops.append(eqn)
         yield
+        length = length if length is None else about(length)
         if length is None or length * self.work > tuning.WORK_BETWEEN_SIGNAL_CHECKS // 16:
             self._check_signals()
             length = 1

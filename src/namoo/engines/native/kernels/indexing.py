@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from namoo.dimensions.sizes import exceeds, larger
 from namoo.engines.native import tuning
 from namoo.engines.native.ir import ops
+from namoo.engines.native.ir.extents import at_least, is_dynamic
 from namoo.engines.native.ir.function import bits_of, constant, is_signed
 from namoo.engines.native.ir.index import Index
 
@@ -25,17 +27,18 @@ def start_at(k: Any, indices: Node, at: list[Index], last: int) -> tuple[Any, In
     """
     f = k.f
     raw = k.at(indices, at)
-    if raw.constant is not None:
+    if raw.constant is not None and not is_dynamic(last):
         number = int(raw.constant)
         inside = None if 0 <= number <= last else constant("i1", False)
         return raw, Index.of(min(max(number, 0), last)), inside
     value, elem = raw, "i64"
     if raw.elem == "u64":  # values that do not fit i64 are out of bounds anyway
         value = f.minimum(raw, constant("u64", np.iinfo(np.int64).max))
-    elif is_signed(raw.elem) and bits_of(raw.elem) <= 32 and last < 2**31:
+    elif is_signed(raw.elem) and bits_of(raw.elem) <= 32 and not exceeds(last, 2**31 - 1):
         elem = "i32"  # twice as many lanes
     value = f.convert(value, elem)
-    moved = f.minimum(f.maximum(value, constant(elem, 0)), constant(elem, last))
+    end = f.convert(f.number(last), elem)
+    moved = f.minimum(f.maximum(value, constant(elem, 0)), end)
     return raw, k.symbol(moved, 0, last), f.compare("eq", moved, value)
 
 
@@ -45,7 +48,9 @@ def gather(
     """Windows of `x`; those out of bounds are `filling`, or clamped where it is None."""
     fill = None if filling is None else emit.literal(filling, x.dtype)
     offset, collapsed, starts, batching, indices_batching = numbers
-    if not x.elem or not indices.elem or 0 in x.shape:
+    sizes = zip(x.shape, slice_sizes, strict=True)
+    fits = all(at_least(n, larger(m, 1)) for n, m in sizes)
+    if not x.elem or not indices.elem or 0 in x.shape or not fits:
         raise emit.unsupported()
     hidden = {*collapsed, *batching}
 

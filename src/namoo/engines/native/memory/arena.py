@@ -165,7 +165,7 @@ def allocate(schedule: Schedule) -> Plan:
                 buffers[node] = buffer = ("arena", arena.take(node.nbytes))
                 if node not in last:
                     free.append((buffer[1], node.nbytes))
-        if extra:
+        if extra != 0:
             offset = arena.take(extra)
             free.append((offset, extra))
         plan.scratch.append(offset)

@@ -19,12 +19,13 @@ from namoo.engines.native import tuning
 from namoo.engines.native.fuse.kinds import Reads, RootKind, register
 from namoo.engines.native.graph.node import COMPUTE, DOT, Contraction, Graph, Node
 from namoo.engines.native.ir import ops
+from namoo.engines.native.ir.extents import about, is_dynamic
 from namoo.engines.native.ir.index import Index, ravel, unravel
 from namoo.engines.native.ir.types import computed_in, elem_of, is_complex, numpy_dtype
 from namoo.engines.native.kernels import access
 from namoo.engines.native.kernels.element_codegen import literal_of
 from namoo.engines.native.kernels.kernel import KernelSpec
-from namoo.engines.native.kernels.matmul import blas, matrix_layout
+from namoo.engines.native.kernels.matmul import blas, dynamic_blas, matrix_layout
 from namoo.engines.native.kernels.matmul.matrix_layout import Axis, Product, contiguous, merge
 from namoo.engines.native.kernels.matmul.product import ProductKernel, Tile, choose, machine
 
@@ -51,6 +52,8 @@ class _Dot(RootKind):
 
     def kernel(self, module, group):
         node = group.roots[0]
+        if group.is_step and has_dynamic_size(node):
+            return dynamic_blas.kernel(module, node), (*node.operands, node)
         if group.is_step:
             return blas.blocks_kernel(module, node), (*node.operands, node)
         spec = KernelSpec(group)
@@ -68,6 +71,9 @@ class _Dot(RootKind):
         return _unrolled(k, node, index)
 
     def operations(self, node):
+        if has_dynamic_size(node):
+            terms = math.prod(node.operands[0].shape[i] for i in node.data.contract[0])
+            return 2 * node.count * about(terms)
         p = product(node)
         return 2 * math.prod(a.size for a in (*p.batch, *p.rows, p.columns, *p.inner))
 
@@ -88,6 +94,11 @@ def _reads_own_index(root: Node, reads: Reads, nodes: set[Node]) -> bool:
     return all(ravel(at, n.shape) == position for n, at in found if n in nodes)
 
 
+def has_dynamic_size(node: Node) -> bool:
+    """Whether a size of a product is known at run time only."""
+    return any(is_dynamic(n) for x in (node, *node.operands) for n in x.shape)
+
+
 def product(node: Node) -> Product:
     """The axes of a `dot` node."""
     if isinstance(node.data, Product):
@@ -97,7 +108,7 @@ def product(node: Node) -> Product:
 
 def tile(node: Node) -> Tile | None:
     """How the kernel of a `dot` node is tiled; None if BLAS computes it."""
-    if node.size == 0:
+    if node.size == 0 or has_dynamic_size(node):
         return None
     p = product(node)
     return _tile(p.key, p is not node.data, *_limits())
