@@ -9,7 +9,7 @@ import itertools
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
@@ -47,6 +47,7 @@ from namoo.dimensions.sizes import as_value
 from namoo.engines.base import require_device
 from namoo.engines.select import compile as compile_program
 from namoo.engines.select import compile_times
+from namoo.errors import InconclusiveDimensionOperation
 from namoo.memo.identity import function_key
 from namoo.transforms.arguments import (
     Static,
@@ -61,10 +62,13 @@ from namoo.transforms.stage import close, stage
 
 if TYPE_CHECKING:
     from namoo.api import donation as donations
-    from namoo.api import jit_shardings, ref_calls, stages
+    from namoo.api import dynamic as dynamic_sizes
+    from namoo.api import dynamic_programs, jit_shardings, ref_calls, stages
     from namoo.api.signatures import JitDecorator, JitOptions, JittedFunction, P, R
 else:  # most functions do without these
     donations = later("namoo.api.donation")
+    dynamic_sizes = later("namoo.api.dynamic")
+    dynamic_programs = later("namoo.api.dynamic_programs")
     jit_shardings = later("namoo.api.jit_shardings")
     ref_calls = later("namoo.api.ref_calls")
     stages = later("namoo.api.stages")
@@ -298,6 +302,10 @@ class Jitted(dispatch.Dispatcher):
         self._donated = chosen_arguments(fun, "donate", *options["donate"])
         refuse_overlap(self._nums, self._names, *self._donated)
         self._keep_unused = options["keep_unused"]
+        marks = options.get("dynamic")
+        self._dynamic = None if marks is None else dynamic_sizes.Dynamic(fun, marks, self._nums)
+        if self._dynamic is not None:
+            self._keep_unused = True  # the sizes are those of the program's inputs
         self._engine = options["engine"]
         given = any(x is not None for x in options["shardings"])
         self._shardings = jit_shardings.Shardings.of(*options["shardings"]) if given else None
@@ -306,6 +314,8 @@ class Jitted(dispatch.Dispatcher):
             self._options += (self._donated,)
         if self._engine is not None or self._shardings is not None:
             self._options += (self._engine, self._shardings)
+        if self._dynamic is not None:
+            self._options += (self._dynamic.key, self._dynamic.scope)
         self._cache_or_none: _Cache | None = None
 
     def _namoo_identity(self) -> tuple:
@@ -364,6 +374,10 @@ class Jitted(dispatch.Dispatcher):
         if self._nums or self._names:
             args, kwargs, static = self._split(args, kwargs)
         leaves, tree = tree_util.tree_flatten((args, kwargs))
+        if self._dynamic is not None and type(context.trace) is EvalTrace:
+            found = self._dynamic.find(leaves, tree, args, kwargs)
+            if found is not None:
+                return self._call_dynamic(found, leaves, tree, static)
         traced = self._program(leaves, tree, args, kwargs, static)
         operands = leaves if not any(map(_is_fixed, leaves)) else [x for x in leaves if is_array(x)]
         if traced.refs is not None and type(context.trace) is EvalTrace:
@@ -394,6 +408,24 @@ class Jitted(dispatch.Dispatcher):
                 outs = eval_jaxpr(closed.jaxpr, (), *traced.consts, *operands)
             else:
                 outs = jit_p.bind(*traced.consts, *operands, jaxpr=closed, name=self._name)
+        return traced.out_tree.unflatten(traced.fixed_out.join(outs))
+
+    def _dynamic_program(self, found: Any, tree: Any, static: Any) -> _Program:
+        """Return the program for all sizes of the marked axes."""
+        args, kwargs = tree.unflatten(found.leaves)
+        try:
+            return self._program(found.leaves, tree, args, kwargs, static)
+        except InconclusiveDimensionOperation as error:
+            refusal = self._dynamic.refusal(error)  # type: ignore[union-attr]
+        raise refusal
+
+    def _call_dynamic(self, found: Any, leaves: Any, tree: Any, static: Any) -> Any:
+        """Run the program for all sizes of the marked axes."""
+        traced = self._dynamic_program(found, tree, static)
+        operands = [x for x in leaves if is_array(x)]
+        run = dynamic_programs.executable(traced.program, found.sizes, self._engine)
+        outs = dispatch.execute(run, (*traced.given, *operands))
+        outs = list(map(wrap, outs, traced.weak_out))
         return traced.out_tree.unflatten(traced.fixed_out.join(outs))
 
     def _executable(self, closed: ClosedJaxpr) -> Any:
@@ -608,7 +640,12 @@ class Jitted(dispatch.Dispatcher):
         """Trace the function without running it; arguments may be `ShapeDtypeStruct`s."""
         data, kw, static = self._split(args, kwargs)
         leaves, tree = tree_util.tree_flatten((data, kw))
-        traced = self._program(leaves, tree, data, kw, static)
+        found = self._dynamic and self._dynamic.find(leaves, tree, data, kw)
+        if found:
+            leaves = found.leaves
+            traced = self._dynamic_program(found, tree, static)
+        else:
+            traced = self._program(leaves, tree, data, kw, static)
         donated = self._donated_leaves(data, kw, static)
         return stages.Traced(self, traced, tree, leaves, donated)
 
@@ -664,6 +701,7 @@ def jit(
     out_shardings: Any = None,
     abstracted_axes: Any = None,
     compiler_options: dict | None = None,
+    dynamic: Mapping[str, Any] | None = None,
 ) -> Any:
     """Compile a function: it is traced once per kind of arguments, and then runs as a program.
 
@@ -689,6 +727,9 @@ def jit(
         in_shardings: the shardings of the arguments: a sharding, or a tree of them (with None for
             arguments that stay unchanged) that is a prefix of the arguments' structure.
         out_shardings: the shardings of the results, likewise.
+        dynamic: axes whose sizes are numbers at run time: one program serves all sizes. For each
+            argument by name, `{axis: name}`, or a symbolic shape such as "b, _", or a tree of these
+            that is a prefix of the argument. Axes of one name have one size.
 
     Returns:
         a function with the same results. `f.explain()` lists when and why it was traced;
@@ -710,6 +751,8 @@ def jit(
         engine=engine,
         shardings=(in_shardings, out_shardings, device, backend),
     )
+    if dynamic is not None:
+        options["dynamic"] = dynamic
 
     require_device("jit", device)
     if compiler_options:
