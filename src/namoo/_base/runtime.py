@@ -14,7 +14,7 @@ from typing import Any
 
 # Increase it here and in `runtime/src/module.cpp` with every change of the interface between the
 # two parts.
-INTERFACE = 3
+INTERFACE = 4
 
 
 class SlowerRuntimeWarning(UserWarning):

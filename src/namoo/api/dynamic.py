@@ -9,7 +9,7 @@ from namoo import tree_util
 from namoo._base.caches import cached
 from namoo._base.source_context import raised_at
 from namoo.core.array import PlacedArray
-from namoo.core.avals import aval_of
+from namoo.core.avals import ShapedArray, aval_of
 from namoo.dimensions.expression import DimExpr, is_symbolic_dim
 from namoo.dimensions.parsing import Parser
 from namoo.dimensions.scope import SymbolicScope
@@ -33,6 +33,16 @@ class Found(NamedTuple):
 
     leaves: list[Any]
     sizes: tuple[tuple[str, int], ...]
+
+    def shapes(self) -> list[Any]:
+        """The shapes of the leaves with marked axes, with -1 - k as the size of variable k."""
+        numbers = {name: -1 - k for k, (name, _) in enumerate(self.sizes)}
+        return [
+            tuple(numbers[str(n)] if is_symbolic_dim(n) else n for n in x.shape)
+            if type(x) is ShapedArray and any(map(is_symbolic_dim, x.shape))
+            else None
+            for x in self.leaves
+        ]
 
 
 @cached("api.dynamic scope of names", bound=1, keyed_by="nothing", kept=True)
@@ -68,6 +78,8 @@ class Dynamic:
         self.scope: SymbolicScope = given.pop() if given else _scope_of_names()
         self.key = _frozen(self.marks)
         self._known: dict[Any, list[Marks | None]] = {}
+        self.simple = not self.scope.stated
+        """Whether calls are recognised by sizes that are at least 1 and equal where names are."""
 
     def find(
         self, leaves: Sequence[Any], tree: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -101,6 +113,8 @@ class Dynamic:
                 shape[axis] = dim
             types[i] = aval.update(shape=tuple(shape))
         for dim, n, _, _ in equations:
+            if len(dim.terms) > 1 or not str(dim).isidentifier():
+                self.simple = False
             if dim.variables() == {str(dim)} and sizes.setdefault(str(dim), n) != n:
                 self._refuse_sizes(equations, str(dim), args, kwargs)
         if len(sizes) < len(equations) or self.scope.stated:

@@ -425,6 +425,9 @@ class Jitted(dispatch.Dispatcher):
         operands = [x for x in leaves if is_array(x)]
         run = dynamic_programs.executable(traced.program, found.sizes, self._engine)
         outs = dispatch.execute(run, (*traced.given, *operands))
+        simple = self._dynamic.simple and getattr(run, "variables", ())  # type: ignore[union-attr]
+        if self.calls is not None and simple:
+            self._learn(traced, leaves, tree, static, run, found)
         outs = list(map(wrap, outs, traced.weak_out))
         return traced.out_tree.unflatten(traced.fixed_out.join(outs))
 
@@ -471,8 +474,8 @@ class Jitted(dispatch.Dispatcher):
             [*(f"constant {i}" for i in range(consts)), *traced.used(paths)],
         )
 
-    def _learn(self, traced, leaves, tree, static, run=None):
-        """Teach the C++ fast path to recognise these arguments."""
+    def _learn(self, traced, leaves, tree, static, run=None, found=None):
+        """Teach the C++ fast path to recognise these arguments; with `found`, of all sizes."""
         if traced.lessons >= _LESSONS or context.axes:
             return
         traced.lessons += 1
@@ -494,6 +497,7 @@ class Jitted(dispatch.Dispatcher):
             traced.out_tree,
             traced.fixed_out.by_position,
             {numbers[i] for i in traced.unused},
+            found and found.shapes(),
         )
 
     def _program(self, leaves, tree, args, kwargs, static) -> _Program:

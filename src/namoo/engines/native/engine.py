@@ -25,7 +25,7 @@ from namoo.core.trace import eval_trace, set_trace
 from namoo.engines.base import HostOperation, sole_owner
 from namoo.engines.native.cache import programs
 from namoo.engines.native.cache.fingerprint import Fingerprint
-from namoo.engines.native.ir.extents import is_dynamic, variables
+from namoo.engines.native.ir.extents import is_dynamic, numbered, variables
 from namoo.engines.native.ir.types import numpy_dtype
 from namoo.engines.native.link import code as link
 from namoo.errors import InconclusiveDimensionOperation
@@ -196,12 +196,17 @@ class Program:
 
     def _runtime_entry(self) -> Any:
         """The program for the C++ runtime, which calls it without Python in between."""
+        inputs, outputs = _types(self.closed.jaxpr.invars), self.outputs
         if self.variables:
-            return None
+            numbers = {name: -1 - k for k, name in enumerate(self.variables)}
+            inputs = [(numbered(shape, numbers), dtype) for shape, dtype in inputs]
+            outputs = [((-1,) * len(shape), dtype) for shape, dtype in outputs]
+            if any(None in shape for shape, _ in inputs):
+                return None
         return runtime.Entry(
             self.made.code.entry,
-            _types(self.closed.jaxpr.invars),
-            self.outputs,
+            inputs,
+            outputs,
             consts=self.consts,
             arena=min(self.arena_size, sys.maxsize),
             host=self.host.run if self.host.equations else 0,
@@ -209,6 +214,7 @@ class Program:
             handler=self.host.fail,
             in_place=self.made.in_place,
             flush=config.flush_subnormals,
+            variables=len(self.variables),
         )
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ estimates costs takes the size to be `about` a typical one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from namoo.dimensions.sizes import is_symbolic as is_dynamic
@@ -47,3 +47,8 @@ def variables(shapes: Iterable[Iterable[Any]]) -> tuple[str, ...]:
             if is_dynamic(size):
                 names |= size.variables()
     return tuple(sorted(names))
+
+
+def numbered(shape: Iterable[Any], numbers: Mapping[str, int]) -> tuple[Any, ...]:
+    """A shape with numbers in place of variables, and None in place of other expressions."""
+    return tuple(numbers.get(str(n)) if is_dynamic(n) else n for n in shape)
