@@ -10,9 +10,7 @@ from array import array
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from namoo.dimensions.sizes import larger
 from namoo.engines.native import tuning
-from namoo.engines.native.ir.extents import about
 from namoo.engines.native.ir.function import Value
 from namoo.engines.native.kernels.kernel import Kernel
 
@@ -86,14 +84,14 @@ together:
 
 def grain(kernel: Kernel) -> int:
     """The least number of units that a thread takes at once; 0 to run on one thread."""
-    if about(kernel.work) < tuning.PARALLEL_WORK or about(kernel.units) < 2:
+    if kernel.work < tuning.PARALLEL_WORK or kernel.units < 2:
         return 0
-    return larger(1, kernel.units * tuning.SMALLEST_PIECE // kernel.work)
+    return max(1, kernel.units * tuning.SMALLEST_PIECE // kernel.work)
 
 
 def longest(kernel: Kernel) -> int:
     """The greatest number of units that a thread takes at once."""
-    return larger(1, kernel.units * tuning.LONGEST_PIECE // (kernel.work or 1))
+    return max(1, kernel.units * tuning.LONGEST_PIECE // max(kernel.work, 1))
 
 
 class Calls:

@@ -16,13 +16,13 @@ from namoo.engines.native.emit.call_list import PARALLEL, Calls, grain, longest
 from namoo.engines.native.emit.module import Module
 from namoo.engines.native.fuse.kinds import KINDS, FusionGroup
 from namoo.engines.native.graph.node import CALL, Node
-from namoo.engines.native.ir.extents import about, at_least
+from namoo.engines.native.ir.extents import about, at_least, is_dynamic
 from namoo.engines.native.ir.function import Function, Value, constant
 from namoo.engines.native.kernels.kernel import Kernel
 from namoo.engines.native.memory.arena import Buffer, Plan
 
 
-ZERO = constant("i64", 0)
+ZERO, ONE = constant("i64", 0), constant("i64", 1)
 
 
 def emit(plan: Plan) -> Module:
@@ -143,14 +143,32 @@ class Driver:
         """Run all units of a kernel, on several threads if that is worthwhile."""
         self.work += about(kernel.work) + tuning.CALL_WORK
         units = self.f.number(kernel.units)
-        if share := grain(kernel):
+        if is_dynamic(kernel.work):
+            self.call_of_any_size(kernel, table, units)
+        elif share := grain(kernel):
             self.module.declarations["namoo_parallel"] = PARALLEL
-            counts = units, self.f.number(share), self.f.number(longest(kernel))
-            numbers = ", ".join(map(repr, counts))
+            numbers = ", ".join(f"i64 {n}" for n in (kernel.units, share, longest(kernel)))
             call = f"@namoo_parallel(ptr @{kernel.name}, {table!r}, {numbers})"
             self.stop(self.f.emit_here("i32", 0, f"call i32 {call}"))
         else:
             self.f.line(f"  call void @{kernel.name}({table!r}, i64 0, {units!r})")
+
+    def call_of_any_size(self, kernel: Kernel, table: Value, units: Value) -> None:
+        """As `call`, for a kernel whose work is known at run time only."""
+        f = self.f
+        work, count = f.number(kernel.work), f.number(kernel.units)
+        ratio = [constant("i64", n) for n in (tuning.SMALLEST_PIECE, tuning.LONGEST_PIECE)]
+        least, most = (
+            f.maximum(f.idiv(f.mul(count, n), f.maximum(work, ONE)), ONE) for n in ratio
+        )
+        many = f.compare("ge", f.number(kernel.work), constant("i64", tuning.PARALLEL_WORK))
+        with f.branch(many):
+            self.module.declarations["namoo_parallel"] = PARALLEL
+            numbers = ", ".join(map(repr, (units, least, most)))
+            call = f"@namoo_parallel(ptr @{kernel.name}, {table!r}, {numbers})"
+            self.stop(f.emit_here("i32", 0, f"call i32 {call}"))
+        with f.branch(f.not_(many)):
+            f.line(f"  call void @{kernel.name}({table!r}, i64 0, {units!r})")
 
     def table(self, pointers: Sequence[Value]) -> Value:
         """Store pointers in a table, which all steps share: they run one after another."""

@@ -19,7 +19,7 @@ from namoo.engines.native import tuning
 from namoo.engines.native.fuse.kinds import Reads, RootKind, register
 from namoo.engines.native.graph.node import COMPUTE, DOT, Contraction, Graph, Node
 from namoo.engines.native.ir import ops
-from namoo.engines.native.ir.extents import about, is_dynamic
+from namoo.engines.native.ir.extents import about, at_least, is_dynamic
 from namoo.engines.native.ir.index import Index, ravel, unravel
 from namoo.engines.native.ir.types import computed_in, elem_of, is_complex, numpy_dtype
 from namoo.engines.native.kernels import access
@@ -57,6 +57,7 @@ class _Dot(RootKind):
         if group.is_step:
             return blas.blocks_kernel(module, node), (*node.operands, node)
         spec = KernelSpec(group)
+        spec.variables = module.variables
         return (
             module.kernel(spec.key, lambda name: _kernel(spec, name)),
             (*spec.inputs, *spec.stored),
@@ -108,9 +109,13 @@ def product(node: Node) -> Product:
 
 def tile(node: Node) -> Tile | None:
     """How the kernel of a `dot` node is tiled; None if BLAS computes it."""
-    if node.size == 0 or has_dynamic_size(node):
+    if node.size == 0:
         return None
     p = product(node)
+    if has_dynamic_size(node):
+        known = is_dynamic(p.columns.size), at_least(math.prod(a.size for a in p.inner), 1)
+        if known != (False, True):
+            return None
     return _tile(p.key, p is not node.data, *_limits())
 
 
@@ -157,8 +162,8 @@ def _tile(
     key: tuple, plain: bool, large: float, large_turned: float, processor: Any
 ) -> Tile | None:
     p = Product(*key)
-    turned = p.rows[-1].left == 1 and p.inner[-1].left > 1
-    _, m, n, k = p.sizes
+    turned = p.rows[-1].left == 1 and p.inner[-1].left != 1
+    _, m, n, k = map(about, p.sizes)
     if plain and m * n * k >= (large_turned if turned else large):
         return None
     return choose(p, plain and large < math.inf)
@@ -227,7 +232,7 @@ def fold_output_transposes(graph: Graph) -> Graph:
     folded: dict[Node, Node] = {}
     for node in transposes:
         (dot,) = node.operands
-        alone = uses[dot] == 1 and dot not in graph.outputs
+        alone = uses[dot] == 1 and dot not in graph.outputs and not has_dynamic_size(dot)
         if alone and tile(dot) is not None and product(dot) is not dot.data:
             x, y = dot.operands
             data, exchanged = _transposed(

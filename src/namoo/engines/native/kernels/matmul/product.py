@@ -19,6 +19,7 @@ from typing import NamedTuple
 from namoo._base.caches import cached
 from namoo.engines.native import tuning
 from namoo.engines.native.graph.node import Node
+from namoo.engines.native.ir.extents import about, at_least, is_dynamic
 from namoo.engines.native.ir.function import (
     Function,
     Mask,
@@ -119,12 +120,18 @@ def choose(product: Product, others_can: bool) -> Tile | None:
     columns = product.columns.size
     while lanes // 2 >= columns and lanes > 2:
         lanes //= 2
-    _, rows, _, terms = product.sizes
+    *_, terms = product.sizes
+    rows = about(length(product.rows))
+    dynamic, terms = is_dynamic(terms), about(terms)
     scattered = product.columns.right != 1 and columns > 1
     # Contiguous rows of the right operand need no copy to be read in order.
     dense = product.inner[-1].right == columns <= 4 * lanes
-    far = sum(a.size * a.right for a in product.inner) * size >= tuning.BYTES_TO_PACK
+    far = about(sum(a.size * a.right for a in product.inner)) * size >= tuning.BYTES_TO_PACK
     packed = scattered or far and rows >= tuning.ROWS_TO_PACK and not dense
+    if dynamic:
+        if scattered:
+            return None  # a panel does not fit on the stack for all sizes
+        packed = False
     most_vectors = min(4, tuning.PANEL_BYTES // (terms * lanes * size)) if packed else 4
     if most_vectors == 0:
         if scattered or others_can:
@@ -133,12 +140,14 @@ def choose(product: Product, others_can: bool) -> Tile | None:
     # Rows that are a multiple of a page apart would evict one another from the L1 cache.
     most_rows = 8 if product.rows[-1].left * size % 2048 == 0 else 16
     wide = -(-columns // lanes)
-    sizes = tuple(a.size for a in product.rows)
+    sizes = tuple(about(a.size) for a in product.rows)
     _, axis, count, vectors = _best(
         sizes, wide, terms, machine().registers, most_rows, most_vectors
     )
-    tiles = -(-product.rows[axis].size // count)
-    others = rows * length(product.batch) * -(-columns // (vectors * lanes))
+    if any(is_dynamic(a.size) for a in product.rows[axis + 1 :]):
+        return None
+    tiles = -(-sizes[axis] // count)
+    others = rows * about(length(product.batch)) * -(-columns // (vectors * lanes))
     # Units as large as possible while there are enough for all threads; but packing a panel for
     # each unit must not cost much.
     least = max(64 if packed else 1, min(256, others // tuning.PRODUCT_UNITS))
@@ -159,7 +168,9 @@ class ProductKernel:
         self.shapes = {root.shape for root in spec.roots}
         size = product.rows[tile.axis].size
         self.after = length(product.rows[tile.axis + 1 :])
-        self.full, self.left = divmod(size, tile.count)
+        self.dynamic = is_dynamic(size)
+        """Whether the number of rows is known at run time only."""
+        self.full, self.left = (size, 0) if self.dynamic else divmod(size, tile.count)
         self.again = 0
         """How many points of the last tile repeat points of the one before."""
         self.cost = sum(n.cost for n in _between(spec))
@@ -167,14 +178,14 @@ class ProductKernel:
         terms = length(product.inner)
         spare = tile.count - self.left if self.left else 0
         looped = self._in_loop(tile.count * self.after * tile.vectors)
-        few = size * (tuning.REPEATED_ROWS_WITH_LOOP if looped else tuning.REPEATED_ROWS)
-        if 0 < spare <= few and terms >= tuning.REPEATED_ROWS_TERMS:
+        few = about(size) * (tuning.REPEATED_ROWS_WITH_LOOP if looped else tuning.REPEATED_ROWS)
+        if 0 < spare <= few and about(terms) >= tuning.REPEATED_ROWS_TERMS:
             self.again, self.left, self.full = spare, 0, self.full + 1
         self.alone = spec.roots == [self.node] and product.columns.out == 1
         """Whether the kernel stores nothing but the sums, as contiguous vectors."""
-        long = product.multiplications >= tuning.SHARED_SUMS_WORK * tile.lanes
+        long = about(product.multiplications) >= tuning.SHARED_SUMS_WORK * tile.lanes
         self.by_function = self.cost >= tuning.SHARED_SUMS_COST or (
-            long and (self.alone or terms >= tuning.SHARED_SUMS_TERMS)
+            long and (self.alone or about(terms) >= tuning.SHARED_SUMS_TERMS)
         )
         self.width = tile.vectors * tile.lanes
         self.panels, self.rest = divmod(product.columns.size, self.width)
@@ -187,6 +198,7 @@ class ProductKernel:
         spec, product, tile = self.spec, self.product, self.tile
         f = self.f = Function(self.name, ["ptr", "i64", "i64"])
         table, begin, end = f.parameters
+        f.take_sizes(table, len(spec.inputs) + len(spec.stored), spec.variables)
         places: dict[Node, Place] = {}
         for i, node in enumerate([*spec.inputs, *spec.stored]):
             slot = f.offset(table, i, "ptr")
@@ -199,14 +211,17 @@ class ProductKernel:
         self.buffer = self._stack(terms * self.width) if tile.packed else None
         self.tile_buffer: Value | None = None
         outer = length(product.rows[: tile.axis])
-        self.blocks = -(-self.full // tile.block) if self.full else 1
+        self.blocks = -(-self.full // tile.block) if self.full != 0 else 1
+        if self.dynamic:
+            rows = tile.count * tile.block  # of a block
+            self.blocks = (self.full + rows - 1) // rows
         counts = (length(product.batch), self.panels + bool(self.rest), outer, self.blocks)
         units = math.prod(counts)
         with f.loop(begin, end) as u:
             unit = Index.of(Loop(u, 0, units - 1))
             batch, panel, row, block = unravel(unit, counts)
             fresh = constant("i1", True)
-            if tile.packed and outer * self.blocks > 1:
+            if tile.packed and not at_least(1, outer * self.blocks):
                 first = w.integer(unit % (outer * self.blocks))
                 fresh = f.compare("eq", first, constant("i64", 0))
                 fresh = f.or_(f.compare("eq", u, begin), fresh)
@@ -250,6 +265,15 @@ class ProductKernel:
         lanes = tile.lanes
         vectors = -(-columns // lanes)
         b = f.offset(b, self.w._sum(start * product.columns.right, False), self.elem)
+        if self.dynamic:
+            if self.buffer is not None:
+                with f.branch(fresh):
+                    Packing(f, product, lanes, columns, vectors).write(b, self.buffer)
+                b = Value(self.buffer.name, "ptr", 0, f.depth)
+            last = product.columns.size - 1 - (vectors - 1) * lanes
+            column = Loop(self.w._sum(start, False), start.constant, last, True)
+            self._all_rows(a, b, *point, column, columns)
+            return
         step, outs, inner, mask = self._cut(tile.count, columns)
         together = self.full and tile.block > 1 and self._has_equal_rows(step, outs, inner)
         source = b if together and self._copies_rows() else None
@@ -300,6 +324,44 @@ class ProductKernel:
                 at = Index.of(self.full * tile.count)
                 self._tile(a, b, place, at, self.left, column, columns)
 
+    def _all_rows(self, a, b, place: Index, block: Index, column: Loop, columns: int) -> None:
+        """The tiles of a panel in a block, where the number of rows is known at run time.
+
+        Where the rows do not fill the last tile, it repeats rows of the one before; where they do
+        not fill one, tiles are smaller.
+        """
+        f, tile, size = self.f, self.tile, self.full
+        counts = [tile.count, *(c for c in tuning.SMALLER_TILES if c < tile.count)]
+        rows, above = f.number(size), None
+        for count in counts:
+            fits = f.compare("ge", rows, constant("i64", count))
+            if above is not None:
+                fits = f.and_(fits, f.compare("lt", rows, constant("i64", above)))
+            first, stop = constant("i64", 0), f.number((size + count - 1) // count)
+            if above is None:
+                first = f.mul(self.w.integer(block), constant("i64", tile.block))
+                stop = f.minimum(f.add(first, constant("i64", tile.block)), stop)
+            with f.branch(fits):
+                self._rows(a, b, place, count, (first, stop), column, columns)
+            above = count
+
+    def _rows(self, a, b, place: Index, count: int, tiles, column: Loop, columns: int) -> None:
+        """Tiles of `count` rows, from the first to the last of a range."""
+        f, size, (first, stop) = self.f, self.full, tiles
+        step, outs, inner, mask = self._cut(count, columns)
+        end, shared = f.number(size - count), self.by_function
+        self.by_function = shared and len(outs) > 1
+        if self.by_function and self._has_equal_rows(step, outs, inner):
+            bottom = f.mul(end, constant("i64", self.after))
+            out = self._target(place, column)
+            step.call(a, b, inner[0], out, outs[1], (first, stop, bottom), mask)
+        else:
+            with f.loop(first, stop) as i:
+                start = f.minimum(f.mul(i, constant("i64", count)), end)
+                at = Index.of(Loop(start, 0, size - count))
+                self._tile(a, b, place, at, count, column, columns)
+        self.by_function = shared
+
     def _cut(self, count: int, columns: int) -> tuple[Step, list[int], Sequence[Axis], Mask | None]:
         """A tile with `count` points of the row axis and `columns` columns.
 
@@ -341,7 +403,7 @@ class ProductKernel:
     def _copies_rows(self) -> bool:
         """Whether the first tile of a panel packs the rows that it reads."""
         product = self.product
-        large = product.multiplications >= tuning.COPY_IN_TILE_WORK
+        large = about(product.multiplications) >= tuning.COPY_IN_TILE_WORK
         return self.tile.packed and large and product.columns.right == 1
 
     def _target(self, place: Index, column: Loop) -> Value:
