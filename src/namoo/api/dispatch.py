@@ -114,7 +114,7 @@ def remember(
     """
     # Programs that work on device buffers make a buffer of each input in their own way.
     buffers = getattr(run, "buffers", None)
-    described = [_describe(x, buffers is not None) for x in leaves]
+    described: list[Any] = [_describe(x, buffers is not None) for x in leaves]
     if None in described:
         return
     for i, shape in enumerate(shapes or ()):

@@ -209,13 +209,15 @@ class Dynamic:
     def refusal(self, error: InconclusiveDimensionOperation) -> InconclusiveDimensionOperation:
         """The error for a program that depends on a size: it names the user's line."""
         source = raised_at(error)
-        where = f"\n  at {source}" + (f"\n    {source.code}" if source.code else "") if source else ""
+        where = (
+            f"\n  at {source}" + (f"\n    {source.code}" if source.code else "") if source else ""
+        )
         first = str(error).split("\n")[0].rstrip(".")
         return InconclusiveDimensionOperation(
             f"{first}: one program cannot serve all sizes, because this line decides by a size."
             f"{where}\nTo decide while the program runs, make the size an array, "
-            "jnp.asarray(x.shape[0]), and use jnp.where, lax.cond or lax.fori_loop. To decide once, "
-            "state what holds for all sizes: b, = namoo.export.symbolic_shape('b', "
+            "jnp.asarray(x.shape[0]), and use jnp.where, lax.cond or lax.fori_loop. To decide "
+            "once, state what holds for all sizes: b, = namoo.export.symbolic_shape('b', "
             'constraints=["b >= 8"]) and dynamic={"x": {0: b}}. Or leave the dimension out of '
             "dynamic=: then each size has a program."
         )

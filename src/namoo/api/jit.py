@@ -47,7 +47,6 @@ from namoo.dimensions.sizes import as_value
 from namoo.engines.base import require_device
 from namoo.engines.select import compile as compile_program
 from namoo.engines.select import compile_times
-from namoo.errors import InconclusiveDimensionOperation
 from namoo.memo.identity import function_key
 from namoo.transforms.arguments import (
     Static,
@@ -377,7 +376,7 @@ class Jitted(dispatch.Dispatcher):
         if self._dynamic is not None and type(context.trace) is EvalTrace:
             found = self._dynamic.find(leaves, tree, args, kwargs)
             if found is not None:
-                return self._call_dynamic(found, leaves, tree, static)
+                return dynamic_programs.call(self, found, leaves, tree, static)
         traced = self._program(leaves, tree, args, kwargs, static)
         operands = leaves if not any(map(_is_fixed, leaves)) else [x for x in leaves if is_array(x)]
         if traced.refs is not None and type(context.trace) is EvalTrace:
@@ -408,27 +407,6 @@ class Jitted(dispatch.Dispatcher):
                 outs = eval_jaxpr(closed.jaxpr, (), *traced.consts, *operands)
             else:
                 outs = jit_p.bind(*traced.consts, *operands, jaxpr=closed, name=self._name)
-        return traced.out_tree.unflatten(traced.fixed_out.join(outs))
-
-    def _dynamic_program(self, found: Any, tree: Any, static: Any) -> _Program:
-        """Return the program for all sizes of the marked axes."""
-        args, kwargs = tree.unflatten(found.leaves)
-        try:
-            return self._program(found.leaves, tree, args, kwargs, static)
-        except InconclusiveDimensionOperation as error:
-            refusal = self._dynamic.refusal(error)  # type: ignore[union-attr]
-        raise refusal
-
-    def _call_dynamic(self, found: Any, leaves: Any, tree: Any, static: Any) -> Any:
-        """Run the program for all sizes of the marked axes."""
-        traced = self._dynamic_program(found, tree, static)
-        operands = [x for x in leaves if is_array(x)]
-        run = dynamic_programs.executable(traced.program, found.sizes, self._engine)
-        outs = dispatch.execute(run, (*traced.given, *operands))
-        simple = self._dynamic.simple and getattr(run, "variables", ())  # type: ignore[union-attr]
-        if self.calls is not None and simple:
-            self._learn(traced, leaves, tree, static, run, found)
-        outs = list(map(wrap, outs, traced.weak_out))
         return traced.out_tree.unflatten(traced.fixed_out.join(outs))
 
     def _executable(self, closed: ClosedJaxpr) -> Any:
@@ -647,7 +625,7 @@ class Jitted(dispatch.Dispatcher):
         found = self._dynamic and self._dynamic.find(leaves, tree, data, kw)
         if found:
             leaves = found.leaves
-            traced = self._dynamic_program(found, tree, static)
+            traced = dynamic_programs.traced(self, found, tree, static)
         else:
             traced = self._program(leaves, tree, data, kw, static)
         donated = self._donated_leaves(data, kw, static)
@@ -747,7 +725,7 @@ def jit(
         >>> f(jnp.array([1.0, 2.0]))
         Array([2., 4.], dtype=float32)
     """
-    options = dict(
+    options: dict[str, Any] = dict(
         static=(static_argnums, static_argnames),
         donate=(donate_argnums, donate_argnames),
         keep_unused=keep_unused,

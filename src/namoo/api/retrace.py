@@ -109,6 +109,10 @@ class Retrace:
         self.settle()
         return self._notes
 
+    def add_notes(self, notes: Sequence[str]) -> None:
+        """Add what became known when the program was compiled."""
+        self._notes = (*self._notes, *notes)
+
     def settle(self) -> None:
         """Make the notes now, and keep no sources: a function may have many records."""
         if self.sources:

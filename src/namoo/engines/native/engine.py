@@ -101,9 +101,8 @@ class Host:
         sizes = dict(zip(self.variables, map(int, table), strict=True))
         _, params, operands, results, _ = self.equations[number]
         params = {name: sized(value, sizes) for name, value in params.items()}
-        operands, results = (
-            [(sized(shape, sizes), dtype) for shape, dtype in types] for types in (operands, results)
-        )
+        operands = [(sized(shape, sizes), dtype) for shape, dtype in operands]
+        results = [(sized(shape, sizes), dtype) for shape, dtype in results]
         return params, operands, results
 
     def fail(self, code: int, raised: BaseException | None = None) -> NoReturn:
@@ -219,7 +218,7 @@ class Program:
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         session = instrument.session
-        if session is not None and session.level > 1 and not self.strict:
+        if session is not None and session.level > 1 and not self.strict and not self.variables:
             return session.run(self, values)
         return self.run(values)
 

@@ -18,9 +18,9 @@ from namoo.engines.native.fuse.kinds import KINDS, FusionGroup
 from namoo.engines.native.graph.node import CALL, Node
 from namoo.engines.native.ir.extents import about, at_least, is_dynamic
 from namoo.engines.native.ir.function import Function, Value, constant
+from namoo.engines.native.ir.sizes import SizedFunction
 from namoo.engines.native.kernels.kernel import Kernel
 from namoo.engines.native.memory.arena import Buffer, Plan
-
 
 ZERO, ONE = constant("i64", 0), constant("i64", 1)
 
@@ -28,7 +28,7 @@ ZERO, ONE = constant("i64", 0), constant("i64", 1)
 def emit(plan: Plan) -> Module:
     """Emit a program; its entry takes a table of pointers, the arena and the host's callback."""
     module = Module(plan)
-    f = Function("entry", ["ptr", "ptr", "ptr"], "i32")
+    f = SizedFunction("entry", ["ptr", "ptr", "ptr"], "i32")
     return emit_with(Driver(module, f, f.parameters[2]), plan)
 
 
@@ -54,6 +54,7 @@ def entry_sizes(driver: Driver, plan: Plan, table: Value, arena: Value, more: in
     arena it does no more: the caller learns what it must allocate.
     """
     f, graph = driver.f, plan.graph
+    assert isinstance(f, SizedFunction)
     count = len(graph.inputs) + len(graph.consts) + more + len(graph.outputs)
     f.take_sizes(table, count, graph.variables)
     assert f.sizes is not None
@@ -158,9 +159,7 @@ class Driver:
         f = self.f
         work, count = f.number(kernel.work), f.number(kernel.units)
         ratio = [constant("i64", n) for n in (tuning.SMALLEST_PIECE, tuning.LONGEST_PIECE)]
-        least, most = (
-            f.maximum(f.idiv(f.mul(count, n), f.maximum(work, ONE)), ONE) for n in ratio
-        )
+        least, most = (f.maximum(f.idiv(f.mul(count, n), f.maximum(work, ONE)), ONE) for n in ratio)
         many = f.compare("ge", f.number(kernel.work), constant("i64", tuning.PARALLEL_WORK))
         with f.branch(many):
             self.module.declarations["namoo_parallel"] = PARALLEL

@@ -29,8 +29,8 @@ class Node:
     """
 
     __slots__ = (
-        "cost", "count", "data", "dtype", "elem", "fn", "key", "kind", "number", "operands", "shape",
-        "size", "structure",
+        "cost", "count", "data", "dtype", "elem", "fn", "key", "kind", "number", "operands",
+        "shape", "size", "structure",
     )  # fmt: skip
 
     def __init__(self, kind, shape, dtype, operands=(), *, fn=None, data=None, key=None, cost=1):

@@ -190,7 +190,8 @@ def concatenate(emit: Emitter, xs: Sequence[Node], axis: int) -> Node:
 def pad(emit: Emitter, x: Node, value: Node, config: tuple[tuple[int, int, int], ...]) -> Node:
     """An array with `value` around it (low, high) and between its elements (interior)."""
     spans = (
-        n + larger(n - 1, 0) * interior if interior else n for n, (_, _, interior) in zip(x.shape, config, strict=True)
+        n + larger(n - 1, 0) * interior if interior else n
+        for n, (_, _, interior) in zip(x.shape, config, strict=True)
     )
     shape = tuple(low + n + high for n, (low, high, _) in zip(spans, config, strict=True))
     if 0 in x.shape:

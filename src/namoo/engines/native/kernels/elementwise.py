@@ -27,6 +27,7 @@ from namoo.engines.native.ir.function import (
     storage,
 )
 from namoo.engines.native.ir.index import Index, Loop, Quotient, Symbol, unravel
+from namoo.engines.native.ir.sizes import SizedFunction
 from namoo.engines.native.ir.types import (
     computed_in,
     is_complex,
@@ -213,7 +214,7 @@ class KernelEmitter:
             if vector in section:
                 section.remove(vector)
                 section.append(vector)
-        f = self.f = Function(self.name, ["ptr", "i64", "i64"])
+        f = self.f = SizedFunction(self.name, ["ptr", "i64", "i64"])
         self.groups, self.sizes = groups, sizes
         self.vector_group = vector
         if outer and outer[-1] == vector and not inner and not self.copies:
@@ -775,8 +776,7 @@ def _dummy(node: Node) -> Any:
 def _is_random_access(position: Index) -> bool:
     """Whether addresses depend on data, and are far apart."""
     return any(
-        type(s) is Symbol
-        and about(s.high - s.low) * abs(about(factor)) >= tuning.UNCACHED_ELEMENTS
+        type(s) is Symbol and about(s.high - s.low) * abs(about(factor)) >= tuning.UNCACHED_ELEMENTS
         for s, factor in position.terms.items()
     )
 

@@ -40,7 +40,11 @@ def reduce(
         return [emit.filled(i, x.dtype, kept) for i, x in zip(identity, xs, strict=True)]
     dynamic = any(map(is_dynamic, shape))
     terms = 0 if dynamic else math.prod(shape[i] for i in axes)
-    few = not dynamic and math.prod(kept) < tuning.FEW_RESULTS and math.prod(shape) > tuning.MANY_TERMS
+    few = (
+        not dynamic
+        and math.prod(kept) < tuning.FEW_RESULTS
+        and math.prod(shape) > tuning.MANY_TERMS
+    )
     if few or terms > tuning.LONG_REDUCTION:
         parts = _in_blocks(emit, name, xs, axes, combine, identity)
         if parts is not None:

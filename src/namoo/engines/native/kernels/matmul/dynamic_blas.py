@@ -9,7 +9,8 @@ from namoo.dimensions.sizes import larger
 from namoo.engines.native import tuning
 from namoo.engines.native.graph.node import Node
 from namoo.engines.native.ir.extents import is_dynamic
-from namoo.engines.native.ir.function import Function, Value
+from namoo.engines.native.ir.function import Value
+from namoo.engines.native.ir.sizes import SizedFunction
 from namoo.engines.native.ir.types import size_of
 from namoo.engines.native.kernels.kernel import Kernel
 from namoo.engines.native.kernels.matmul.matrix_layout import BLAS, sides, sizes
@@ -30,7 +31,7 @@ class _Blocks:
     def __init__(self, module: Any, node: Node, name: str):
         self.module = module
         self.elem = node.elem
-        self.f = Function(name, ["ptr", "i64", "i64"])
+        self.f = SizedFunction(name, ["ptr", "i64", "i64"])
         self.batch, self.m, self.n, self.k = sizes(node)
         self.left, self.right = sides(node)
 
@@ -59,7 +60,9 @@ class _Blocks:
             self._gemm(height, at)
         f.line("  ret void")
         units = math.prod(self.batch) * blocks
-        return Kernel(f.name, f.text(), f.declarations, units, math.prod(self.batch) * m * n * k // 4)
+        return Kernel(
+            f.name, f.text(), f.declarations, units, math.prod(self.batch) * m * n * k // 4
+        )
 
     def _divided(self, x: Value, size: Any) -> tuple[Value, Value]:
         """Quotient and remainder of a number by a size."""

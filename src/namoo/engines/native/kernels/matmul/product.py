@@ -21,7 +21,6 @@ from namoo.engines.native import tuning
 from namoo.engines.native.graph.node import Node
 from namoo.engines.native.ir.extents import about, at_least, is_dynamic
 from namoo.engines.native.ir.function import (
-    Function,
     Mask,
     Value,
     bits_of,
@@ -31,6 +30,7 @@ from namoo.engines.native.ir.function import (
     vector_type,
 )
 from namoo.engines.native.ir.index import Index, Loop, unravel
+from namoo.engines.native.ir.sizes import SizedFunction
 from namoo.engines.native.ir.target import has
 from namoo.engines.native.kernels.element_codegen import Place, Writer
 from namoo.engines.native.kernels.kernel import Kernel, KernelSpec
@@ -196,7 +196,7 @@ class ProductKernel:
 
     def emit(self) -> Kernel:
         spec, product, tile = self.spec, self.product, self.tile
-        f = self.f = Function(self.name, ["ptr", "i64", "i64"])
+        f = self.f = SizedFunction(self.name, ["ptr", "i64", "i64"])
         table, begin, end = f.parameters
         f.take_sizes(table, len(spec.inputs) + len(spec.stored), spec.variables)
         places: dict[Node, Place] = {}
@@ -272,7 +272,7 @@ class ProductKernel:
                 b = Value(self.buffer.name, "ptr", 0, f.depth)
             last = product.columns.size - 1 - (vectors - 1) * lanes
             column = Loop(self.w._sum(start, False), start.constant, last, True)
-            self._all_rows(a, b, *point, column, columns)
+            self._all_rows(a, b, point, column, columns)
             return
         step, outs, inner, mask = self._cut(tile.count, columns)
         together = self.full and tile.block > 1 and self._has_equal_rows(step, outs, inner)
@@ -324,13 +324,14 @@ class ProductKernel:
                 at = Index.of(self.full * tile.count)
                 self._tile(a, b, place, at, self.left, column, columns)
 
-    def _all_rows(self, a, b, place: Index, block: Index, column: Loop, columns: int) -> None:
+    def _all_rows(self, a, b, point, column: Loop, columns: int) -> None:
         """The tiles of a panel in a block, where the number of rows is known at run time.
 
         Where the rows do not fill the last tile, it repeats rows of the one before; where they do
         not fill one, tiles are smaller.
         """
         f, tile, size = self.f, self.tile, self.full
+        place, block = point
         counts = [tile.count, *(c for c in tuning.SMALLER_TILES if c < tile.count)]
         rows, above = f.number(size), None
         for count in counts:

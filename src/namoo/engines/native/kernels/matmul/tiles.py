@@ -26,7 +26,7 @@ from namoo.engines.native.ir.index import Index, unravel
 from namoo.engines.native.kernels.matmul.matrix_layout import Axis, Product, length
 
 # A range of tiles: the first, the end, and the row after which no tile begins.
-Tiles = tuple[Value | int, Value | int, int]
+Tiles = tuple[Value | int, Value | int, Value | int]
 ONE: Tiles = (0, 1, 0)
 
 
