@@ -160,13 +160,13 @@ class Dynamic:
         count = len(args) + len(self.static)
         numbers = [i for i in range(count) if i not in {n % count for n in self.static if count}]
         names = argument_names(self.fun, range(count))
-        given = [(names[i].partition("[")[0], x) for i, x in zip(numbers, args, strict=False)]
-        given += [(name, kwargs[name]) for name in sorted(kwargs)]
+        given = [(self._spec(names[i]), names[i], x) for i, x in zip(numbers, args, strict=False)]
+        given += [(self.marks.get(name), name, kwargs[name]) for name in sorted(kwargs)]
         paths = argument_paths(self.fun, args, dict(kwargs))
         out: list[Marks | None] = []
-        for name, value in given:
-            spec = self.marks.get(name)
+        for spec, name, value in given:
             title = f"jit: dynamic[{name!r}] does not fit the argument"
+            spec = _completed(spec, value)
             for one in broadcast_prefix(spec, value, is_leaf=_is_mark, title=title):
                 i = len(out)
                 out.append(None if one is None else self._axes(one, leaves[i], paths[i]))
@@ -175,15 +175,22 @@ class Dynamic:
         self._known[tree, ranks] = out
         return out
 
+    def _spec(self, name: str) -> Any:
+        """What marks an argument; `args[1]` is the second of the arguments `*args`."""
+        name, _, number = name.partition("[")
+        spec = self.marks.get(name)
+        if number and isinstance(spec, (list, tuple)) and not _is_mark(spec):
+            place = int(number[:-1])
+            return spec[place] if place < len(spec) else None
+        return spec
+
     def _axes(self, spec: Any, leaf: Any, path: str) -> Marks:
         """The marked axes of an array, from what marks them."""
         if not is_array(leaf):
             raise TypeError(f"jit: dynamic marks axes of {path}, which is {type(leaf).__name__}.")
         shape = aval_of(leaf).shape
         if isinstance(spec, str):
-            # Sizes that are not marked may differ from call to call, so they are not compared.
-            wild = [-1 - i for i in range(len(shape))]
-            spec = Parser(spec, self.scope, wild).shape()
+            spec = Parser(spec, self.scope, shape).shape()
         if isinstance(spec, tuple):
             if len(spec) != len(shape):
                 raise ValueError(
@@ -232,8 +239,15 @@ def _is_mark(x: Any) -> bool:
     return isinstance(x, tuple) and any(map(is_symbolic_dim, x))
 
 
+def _completed(spec: Any, value: Any) -> Any:
+    """A specification with None for the entries of dictionaries that it leaves out."""
+    if _is_mark(spec) or not isinstance(spec, dict) or not isinstance(value, dict):
+        return spec
+    return {**spec, **{k: _completed(spec.get(k), v) for k, v in value.items()}}
+
+
 def _is_tree(x: Any) -> bool:
-    return not isinstance(x, str) and not is_symbolic_dim(x)
+    return x is None or isinstance(x, (dict, list, tuple))
 
 
 def _frozen(x: Any) -> Any:

@@ -88,7 +88,8 @@ def scatter(
     count = math.prod(n for d, n in enumerate(indices.shape[:-1]) if d not in indices_batching)
     from namoo.engines.native.kernels.scatter import Scatter
 
-    if count == 1 and (indices_batching or x.size <= tuning.SCATTER_IN_PLACE):
+    small = is_dynamic(x.size) or x.size <= tuning.SCATTER_IN_PLACE
+    if count == 1 and (indices_batching or small):
         return _one_each(emit, x, indices, updates, numbers, name, clip)
 
     fill = constant_of(x)
@@ -132,7 +133,7 @@ def _one_each(emit: Emitter, x, indices, updates, numbers, name, clip) -> Node:
         for c, d in enumerate(starts):
             last = x.shape[d] - sizes[d]
             raw, start, inside = start_at(k, indices, [*batch, Index.of(c)], last)
-            if sizes[d] == 1 and not clip and bits_of(raw.elem) >= 32 and last < 2**31:
+            if sizes[d] == 1 and not clip and bits_of(raw.elem) >= 32 and not exceeds(last, 2**31 - 1):
                 # Compared in the narrow type: the element's own index is always in bounds.
                 must(f.compare("eq", k.integer(index[d], raw.elem), raw))
                 places[d] = Index.of(0)
@@ -148,7 +149,7 @@ def _one_each(emit: Emitter, x, indices, updates, numbers, name, clip) -> Node:
                 places[d] = k.clamp(moved, 0, sizes[d] - 1)
         # Along other axes the window starts at 0.
         for d in shown:
-            if d not in starts and sizes[d] < x.shape[d]:
+            if d not in starts and not at_least(sizes[d], x.shape[d]):
                 must(k.within(places[d], 0, sizes[d]))
                 places[d] = k.clamp(places[d], 0, sizes[d] - 1)
         at: list[Any] = [None] * len(updates.shape)
