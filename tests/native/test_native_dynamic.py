@@ -46,7 +46,7 @@ def running(x):
     return lax.scan(lambda c, a: (c * 0.5 + a, c), jnp.zeros(4), x)
 
 
-# Each row: a function, and the shapes of its arguments; b, n = 1 + b // 2 and c = b + 1 are dynamic.
+# Each row: a function, and the shapes of its arguments; b and n = 1 + b // 2 are dynamic.
 PROGRAMS = {
     "elementwise": (lambda x, y: jnp.sin(x) * y + 1, "b, 5", "b, 5"),
     "broadcasts": (lambda x, y: x[:, None] * y[None] + y, "b", "n"),
@@ -119,7 +119,7 @@ PROGRAMS |= {
 
 def arguments(shapes, b):
     """The arguments of a row, for a size."""
-    rng, sizes = np.random.default_rng(b), {"b": b, "n": 1 + b // 2, "c": b + 1}
+    rng, sizes = np.random.default_rng(b), {"b": b, "n": 1 + b // 2}
     for text in shapes:
         text, _, dtype = text.partition(":")
         shape = [sizes[n] if n in sizes else int(n) for n in text.replace(" ", "").split(",")]

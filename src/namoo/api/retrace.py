@@ -356,8 +356,8 @@ def _cell_words(cell: Any) -> str:
 
 
 _REMEDIES = {
-    "different input types": "pad arrays to a few sizes, and pass numbers always as numbers or "
-    "always as arrays",
+    "different input types": "mark axes whose sizes change with jit(f, dynamic=...) or pad arrays "
+    "to a few sizes, and pass numbers always as numbers or always as arrays",
     "different input pytree": "pass the same arguments in the same way, in one structure",
     "different value of static args": "pass what changes as data, not as a static argument",
     "different tracing context": "set the setting once, outside of the loop",

@@ -133,7 +133,8 @@ def _one_each(emit: Emitter, x, indices, updates, numbers, name, clip) -> Node:
         for c, d in enumerate(starts):
             last = x.shape[d] - sizes[d]
             raw, start, inside = start_at(k, indices, [*batch, Index.of(c)], last)
-            if sizes[d] == 1 and not clip and bits_of(raw.elem) >= 32 and not exceeds(last, 2**31 - 1):
+            wide = bits_of(raw.elem) >= 32 and not exceeds(last, 2**31 - 1)
+            if sizes[d] == 1 and not clip and wide:
                 # Compared in the narrow type: the element's own index is always in bounds.
                 must(f.compare("eq", k.integer(index[d], raw.elem), raw))
                 places[d] = Index.of(0)
