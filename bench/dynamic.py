@@ -3,8 +3,8 @@
     python bench/dynamic.py                   # every program
     python bench/dynamic.py --only attention --k 20
 
-The runs of both alternate, and the best of `k` rounds counts. Times are those of the calling thread's
-CPU, with one thread, which other load on the machine affects little. The last column is
+The runs of both alternate, and the best of `k` rounds counts. Times are CPU times of the calling
+thread, without others, which other load on the machine affects little. The last column is
 dynamic / specialised.
 """
 

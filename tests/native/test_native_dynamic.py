@@ -245,7 +245,7 @@ def test_programs_that_are_compiled_for_each_size(engine, monkeypatch):
 
     if engine == "native":
         monkeypatch.setattr(
-            "namoo.engines.native.kernels.dynamic_loops.DynamicEmitter._choose", refuse
+            "namoo.engines.native.kernels.dynamic_loops.DynamicEmitter._choice", refuse
         )
     x = jnp.arange(12.0).reshape(4, 3)
     g = namoo.jit(

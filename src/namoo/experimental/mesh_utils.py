@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.devices.available import devices as all_devices
 
 __all__ = ["create_device_mesh"]
@@ -41,3 +42,6 @@ def create_device_mesh(
     out = np.empty(len(found), object)
     out[:] = found
     return out.reshape(tuple(mesh_shape))
+
+
+_guard(globals())

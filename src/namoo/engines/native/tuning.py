@@ -55,6 +55,11 @@ L1_LINES = 256
 # The cost, in vector instructions, of loading or storing a single element.
 GATHERED = 2.5
 SCATTERED = 3.5
+# Squares of elements are transposed in registers by kernels of at most this cost: the code for each
+# of their rows is written out.
+SQUARE_COST = 24
+# Columns of a strip that is transposed into memory on the stack.
+STRIP_COLUMNS = 128
 # Vector instructions for the horizontal sum of a vector.
 FOLDED = 8
 # An epilogue of row sums of at least this cost is computed for a vector of rows at once.
@@ -167,8 +172,15 @@ TOP_K_UNROLL = 4
 
 # Scatters.
 
-# The rows of the result are divided into this many parts, each of which reads all indices.
+# The rows of the result are divided into this many parts, each of which reads all indices: at most
+# one part for so many elements of a window, whose writing takes about as long as reading an index.
 SCATTER_PARTS = 16
+SCATTER_ELEMENTS_OF_AN_INDEX = 16
+# So many updates are combined in up to so many parts, each of which has so many updates for each
+# element of its copy of the result.
+SCATTER_COPIED_UPDATES = 1 << 16
+SCATTER_COPIES = 8
+SCATTER_UPDATES_OF_A_COPY = 4
 # A single window of at least this many elements is written in place; a smaller one is selected
 # element by element.
 SCATTER_IN_PLACE = 64

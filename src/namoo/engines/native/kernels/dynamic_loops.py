@@ -20,9 +20,9 @@ from namoo.engines.native.kernels.vector_axis import Choice, Width, Work, choose
 class DynamicEmitter(KernelEmitter):
     """Writes the code of a kernel whose space has sizes that are known at run time."""
 
-    def _choose(self, groups, loads, stores, symbols) -> Choice:
-        space = typical(self.spec.space)
-        split = self.spec.split
+    def _choice(self, loads, stores, symbols) -> Choice:
+        groups = self._merge(loads + stores, symbols)
+        space, split = typical(self.space), self.split
         points = _product(space)
         roots = self.spec.roots
         work = Work(
@@ -44,7 +44,7 @@ class DynamicEmitter(KernelEmitter):
         narrow = choice.width.narrow
         return choice._replace(width=Width(narrow, narrow)) if dynamic else choice
 
-    def _across(self, outer, loads, bytes_loaded, symbols) -> int | None:
+    def _across(self, outer, loads, bytes_loaded, stores, symbols) -> int | None:
         return None
 
     def _finishes_together(self, g: int) -> bool:
@@ -70,7 +70,7 @@ class DynamicEmitter(KernelEmitter):
             start, stop = f.mul(self.begin, width), f.minimum(f.mul(self.end, width), stop)
         with f.loop_while_less(start, stop, lanes) as i:
             self.symbols[g] = Loop(i, 0, n - 1, vector=True)
-            self._row(inner)
+            self.row(inner)
         if whole == n:
             return
         rest = f.compare("lt", f.number(whole), f.number(n))
@@ -78,7 +78,7 @@ class DynamicEmitter(KernelEmitter):
             rest = f.and_(rest, f.compare("eq", self.end, f.number(self.units)))
         with f.branch(rest):
             self.w.mask = self._end_of(g, whole)
-            self._row(inner)
+            self.row(inner)
             self.w.mask = None
 
     def _end_of(self, g: int, whole: Any) -> Value:

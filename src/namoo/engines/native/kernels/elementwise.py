@@ -26,7 +26,7 @@ from namoo.engines.native.ir.function import (
     mask_of,
     storage,
 )
-from namoo.engines.native.ir.index import Index, Loop, Quotient, Symbol, unravel
+from namoo.engines.native.ir.index import Index, Loop, Quotient, Symbol, ravel, unravel
 from namoo.engines.native.ir.sizes import SizedFunction
 from namoo.engines.native.ir.types import (
     computed_in,
@@ -44,7 +44,8 @@ from namoo.engines.native.kernels.element_codegen import (
     literal_of,
 )
 from namoo.engines.native.kernels.kernel import Kernel, KernelSpec
-from namoo.engines.native.kernels.vector_axis import Choice, Width, Work, choose
+from namoo.engines.native.kernels.transposed import tiles
+from namoo.engines.native.kernels.vector_axis import Choice, Width, Work, choose, split_axes
 
 
 def reduction_axes(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -81,6 +82,9 @@ class KernelEmitter:
         self.levels = stage_numbers(spec.roots, spec.inputs)
         self.stages = sorted(set(self.levels.values()))
         self.reduces = spec.split < len(spec.space)
+        self.space, self.split = spec.space, spec.split
+        self.parts: list[tuple[int, ...]] | None = None
+        """The sizes of the loops that each axis became, if some were split."""
         computed = self.computed = self._computed()
         widest = max(
             (
@@ -99,11 +103,18 @@ class KernelEmitter:
         self.tiled: int | None = None
         """The group whose loop is cut into tiles, together with the vector's."""
         self.tile_width = tuning.CACHE_LINE
+        self.square = False
+        """Whether squares of elements are transposed in registers."""
+        self.strips = False
+        """Whether strips of them are, into memory on the stack."""
         self.shuffles = False
         """Whether the lanes of a vector along an outer axis are far apart in memory."""
 
     def _index_of(self, root: Node, outer: list[Index], inner: list[Index]) -> list[Index]:
         space = self.spec.space
+        if self.parts is not None:
+            rest = iter(outer)
+            outer = [ravel([next(rest) for _ in sizes], sizes) for sizes in self.parts]
         if root.shape == space:
             return outer + inner
         sizes = [n for n in space[: self.spec.split]]
@@ -122,9 +133,9 @@ class KernelEmitter:
         nowhere = Value("%p", "ptr")
         places = {n: Place(nowhere, n.elem, n.shape) for n in self.spec.inputs}
         probe = Probe(places)
-        symbols: list[Symbol] = [Loop(Value("%i", "i64"), 0, n - 1) for n in self.spec.space]
+        symbols: list[Symbol] = [Loop(Value("%i", "i64"), 0, n - 1) for n in self.space]
         index = [Index.of(s) for s in symbols]
-        outer, inner = index[: self.spec.split], index[self.spec.split :]
+        outer, inner = index[: self.split], index[self.split :]
         stores = []
         for root in self.spec.roots:
             if root.kind is REDUCE:
@@ -146,11 +157,11 @@ class KernelEmitter:
         indices = list(positions)
         for position in indices:
             indices += [s.base for s in position.terms if isinstance(s, Quotient)]
-        sizes, groups = self.spec.space, []
+        sizes, groups = self.space, []
         for axis in range(len(sizes)):
             if sizes[axis] == 1:
                 continue
-            if groups and (groups[-1][-1] < self.spec.split) == (axis < self.spec.split):
+            if groups and (groups[-1][-1] < self.split) == (axis < self.split):
                 a, b = symbols[groups[-1][-1]], symbols[axis]
                 if all(p.terms.get(a, 0) == p.terms.get(b, 0) * sizes[axis] for p in indices):
                     groups[-1].append(axis)
@@ -158,13 +169,23 @@ class KernelEmitter:
             groups.append([axis])
         return groups
 
-    def _choose(self, groups, loads, stores, symbols) -> Choice:
+    def _set_parts(self, parts: list[tuple[int, ...]] | None) -> None:
+        """Split each axis into loops of these sizes; None for the axes as they are."""
+        self.parts = parts
+        sizes = [(n,) for n in self.spec.space] if parts is None else parts
+        self.space = tuple(n for part in sizes for n in part)
+        self.split = len(self.space)
+
+    def _choice(self, loads, stores, symbols) -> Choice:
         """The loops, and which of them is the vector."""
-        space, split, computed = self.spec.space, self.spec.split, self.computed
+        groups = self._merge(loads + stores, symbols)
+        space, split, computed = self.space, self.split, self.computed
         points, rows = math.prod(space), math.prod(space[:split])
         early = _reached(self._swept(), set(self.spec.inputs))
         sums = [r for r in self.spec.roots if r.kind is REDUCE]
-        hidden = [r for r in self.spec.roots if r.shape == space and r not in self.spec.stored]
+        hidden = [
+            r for r in self.spec.roots if r.shape == self.spec.space and r not in self.spec.stored
+        ]
         work = Work(
             space,
             split,
@@ -179,22 +200,32 @@ class KernelEmitter:
         )
         return choose(work, groups, self._width)
 
-    def _across(self, outer, loads, bytes_loaded, symbols) -> int | None:
+    def _across(self, outer, loads, bytes_loaded, stores, symbols) -> int | None:
         """The group along which loads are contiguous whose lanes are far apart in memory.
 
         Each such load fetches a cache line whose other elements belong to other rows of the result.
         Loops over tiles use them before the line is evicted.
         """
         *others, vector = outer
-        if self.sizes[vector] < tuning.L1_LINES:
-            return None
         along = symbols[self.groups[vector][-1]]
         for g in others:
             symbol = symbols[self.groups[g][-1]]
             for p, size in zip(loads, bytes_loaded, strict=True):
                 near, far = (abs(p.terms.get(s, 0)) * size for s in (symbol, along))
+                self.square = (
+                    p.terms.get(symbol) == 1 < abs(p.terms.get(along, 0))
+                    and self.lanes <= min(self.sizes[g], self.sizes[vector], 16)
+                    and sum(n.cost for n in self.computed) <= tuning.SQUARE_COST
+                )
+                if self.square:
+                    self.strips = any(
+                        q.terms.get(symbol, 0) * size_of(r.elem) % tuning.PAGE == 0
+                        for q, r in zip(stores, self.spec.stored, strict=True)
+                    )
+                    return g
                 if (
-                    0 < near < tuning.CACHE_LINE <= far
+                    self.sizes[vector] >= tuning.L1_LINES
+                    and 0 < near < tuning.CACHE_LINE <= far
                     and self.sizes[g] * near >= tuning.CACHE_LINE
                 ):
                     # Lines that are a multiple of a page apart map to the same cache set.
@@ -205,10 +236,19 @@ class KernelEmitter:
     def emit(self) -> Kernel:
         spec = self.spec
         loads, bytes_loaded, stores, symbols = self._accesses()
-        groups = self._merge(loads + stores, symbols)
-        groups, vector, width, self.copies = self._choose(groups, loads, stores, symbols)
-        sizes = [math.prod(spec.space[a] for a in group) for group in groups]
-        outer = [g for g, group in enumerate(groups) if group[-1] < spec.split]
+        whole = choice = self._choice(loads, stores, symbols)
+        parts = None if self.reduces else split_axes(loads + stores, symbols, self.space)
+        if parts is not None:
+            self._set_parts(parts)
+            loads, bytes_loaded, stores, symbols = self._accesses()
+            choice = self._choice(loads, stores, symbols)
+            if choice.cost >= whole.cost:
+                self._set_parts(None)
+                loads, bytes_loaded, stores, symbols = self._accesses()
+                choice = self._choice(loads, stores, symbols)
+        groups, vector, width, self.copies, _ = choice
+        sizes = [math.prod(self.space[a] for a in group) for group in groups]
+        outer = [g for g, group in enumerate(groups) if group[-1] < self.split]
         inner = [g for g in range(len(groups)) if g not in outer]
         for section in (outer, inner):
             if vector in section:
@@ -217,12 +257,12 @@ class KernelEmitter:
         f = self.f = SizedFunction(self.name, ["ptr", "i64", "i64"])
         self.groups, self.sizes = groups, sizes
         self.vector_group = vector
+        self.lanes, self.narrow = width
         if outer and outer[-1] == vector and not inner and not self.copies:
-            self.tiled = self._across(outer, loads, bytes_loaded, symbols)
+            self.tiled = self._across(outer, loads, bytes_loaded, stores, symbols)
         if self.tiled is not None:
             *others, last = outer
             outer = [*(g for g in others if g != self.tiled), self.tiled, last]
-        self.lanes, self.narrow = width
         self.registers = width.registers if vector is not None else 1
         if vector is not None and self.reduces and self._vector_is_outer():
             along = symbols[groups[vector][-1]]
@@ -276,17 +316,17 @@ class KernelEmitter:
         return Width(lanes, narrow)
 
     def _vector_is_outer(self) -> bool:
-        return self.groups[self.vector_group][-1] < self.spec.split  # type: ignore[index]
+        return self.groups[self.vector_group][-1] < self.split  # type: ignore[index]
 
     def _outer(self, loops: list[int], inner: list[int], first: bool = False) -> None:
         """Open the loops of the outer axes, then run the stages."""
         if not loops:
-            self._row(inner)
+            self.row(inner)
             return
         g, f = loops[0], self.f
         n = self.sizes[g]
         if g == self.tiled:
-            self._tiles(first)
+            tiles(self, first, self.square, self.strips)
             return
         if len(loops) == 1 and self._finishes_together(g):
             self._blocks(g, inner, first)
@@ -317,7 +357,7 @@ class KernelEmitter:
                         stack.enter_context(f.branch(f.compare("lt", start, stop)))
                 i = stack.enter_context(f.loop(start, stop, lanes))
                 self.symbols[g] = Loop(i, 0, n - 1, vector=True)
-                self._row(inner)
+                self.row(inner)
         if rest:
             with ExitStack() as stack:
                 if first:
@@ -325,7 +365,7 @@ class KernelEmitter:
                     stack.enter_context(f.branch(last))
                 self.symbols[g] = Loop(constant("i64", main), main, n - 1, vector=True)
                 self.w.mask = mask_of(lanes, rest)
-                self._row(inner)
+                self.row(inner)
                 self.w.mask = None
 
     def _swept(self) -> set[Node]:
@@ -368,7 +408,7 @@ class KernelEmitter:
             sums = [r for r in self.spec.roots if r.kind is REDUCE and r in needed]
             with f.loop(0, count) as row:
                 self.symbols[g] = start + Index.of(Loop(row, 0, lanes - 1))
-                self._row(inner, set(self.late))
+                self.row(inner, set(self.late))
                 stored = {r: self._set_aside(w.registers[r], row, lanes) for r in sums}
             f.epoch += 1
             lane = Loop(constant("i64", 0), 0, lanes - 1, vector=True)
@@ -377,7 +417,7 @@ class KernelEmitter:
             w.lanes, wide = lanes, w.lanes
             if n % lanes:
                 w.mask = f.compare("lt", f.iota("i64", lanes), f.splat(count, lanes))
-            outer = self._indices()[: self.spec.split]
+            outer = self._indices()[: self.split]
             for stage in self.stages:
                 roots = [r for r in self.late if self.levels[r] == stage]
                 self._points([(r, self._index_of(r, outer, [])) for r in roots])
@@ -406,7 +446,7 @@ class KernelEmitter:
                 self.symbols[g] = start + lane + at
                 if count - at < lanes:
                     self.w.mask = mask_of(lanes, count - at)
-                self._row([])
+                self.row([])
                 self.w.mask = None
 
         with ExitStack() as stack:
@@ -426,51 +466,17 @@ class KernelEmitter:
                     stack.enter_context(f.branch(last))
                 vectors(Index.of(n - rest), rest)
 
-    def _tiles(self, first: bool) -> None:
-        """The last two loops, tiled so that a tile touches few cache lines."""
-        f, g, vector = self.f, self.tiled, self.vector_group
-        assert g is not None and vector is not None
-        rows, columns, lanes = self.sizes[g], self.sizes[vector], self.lanes
-        wide = max(lanes, self.tile_width)
-        main = columns // lanes * lanes
-        start, stop = constant("i64", 0), constant("i64", rows)
-        if first:
-            self.units = -(-rows // tuning.CACHE_LINE)
-            start = f.mul(self.begin, constant("i64", tuning.CACHE_LINE))
-            stop = f.minimum(f.mul(self.end, constant("i64", tuning.CACHE_LINE)), stop)
-
-        def upto(first: Value, length: int, end: Value) -> Value:
-            return f.minimum(f.add(first, constant("i64", length)), end)
-
-        with f.loop(start, stop, tuning.CACHE_LINE) as top:
-            bottom = upto(top, tuning.CACHE_LINE, stop)
-            if main:
-                with f.loop(0, main, wide) as left:
-                    right = upto(left, wide, constant("i64", main))
-                    with f.loop(top, bottom) as i, f.loop(left, right, lanes) as j:
-                        self.symbols[g] = Loop(i, 0, rows - 1)
-                        self.symbols[vector] = Loop(j, 0, columns - 1, vector=True)
-                        self._row([])
-            if columns % lanes:
-                with f.loop(top, bottom) as i:
-                    self.symbols[g] = Loop(i, 0, rows - 1)
-                    at = constant("i64", main)
-                    self.symbols[vector] = Loop(at, main, columns - 1, vector=True)
-                    self.w.mask = mask_of(lanes, columns % lanes)
-                    self._row([])
-                    self.w.mask = None
-
     def _indices(self) -> list[Index]:
         """The index of each axis of the space, from the loops that are open."""
-        out: list[Any] = [Index.of(0)] * len(self.spec.space)
+        out: list[Any] = [Index.of(0)] * len(self.space)
         for g, symbol in self.symbols.items():
             group = self.groups[g]
-            parts = unravel(_of_loop(symbol), tuple(self.spec.space[a] for a in group))
+            parts = unravel(_of_loop(symbol), tuple(self.space[a] for a in group))
             for axis, part in zip(group, parts, strict=True):
                 out[axis] = part
         return out
 
-    def _row(self, inner: list[int], later: Collection[Node] = ()) -> None:
+    def row(self, inner: list[int], later: Collection[Node] = ()) -> None:
         """All stages of one outer point, or of a vector of points, except the roots in `later`."""
         spec, w = self.spec, self.w
         w.registers = {}
@@ -494,7 +500,7 @@ class KernelEmitter:
         g, f, w = self.vector_group, self.f, self.w
 
         def write() -> None:
-            outer = self._indices()[: self.spec.split]
+            outer = self._indices()[: self.split]
             self._points([(r, self._index_of(r, outer, [])) for r in roots])
 
         if not roots or g is None or not self._vector_is_outer() or self.narrow == self.lanes:
@@ -539,7 +545,7 @@ class KernelEmitter:
 
     def _body(self, roots: list[Node]) -> None:
         """Compute and store elementwise roots at the current index."""
-        index, split = self._indices(), self.spec.split
+        index, split = self._indices(), self.split
         self._points([(r, self._index_of(r, index[:split], index[split:])) for r in roots])
         if self.ahead is not None and self.w.mask is None:
             self._prefetch(self.ahead, roots)
@@ -591,7 +597,7 @@ class KernelEmitter:
             total: Any = a.folded(f, value) if self._inner_vector(inner) else value
             total = total if len(total) > 1 else total[0]
             w.registers[a.node] = total
-            index = self._indices()[: self.spec.split]
+            index = self._indices()[: self.split]
             if a.node in self.targets:
                 self._put(a.node, index, total)
         for root, place in kept.items():

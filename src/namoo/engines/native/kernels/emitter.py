@@ -97,6 +97,12 @@ class Emitter(GraphBuilder):
 
         return lapack.lapack(self, name, *operands, **options)
 
+    def rotations(self, r: Node, w: Node) -> list[Node]:
+        """Triangular factors, updated by a vector each."""
+        from namoo.engines.native.kernels.linalg import update
+
+        return self.call(update.Update(r), [r, w], self.avals)
+
     def fft(self, x: Node, kind: str, lengths: tuple[int, ...]) -> Node:
         """A discrete Fourier transform over the last axes."""
         from namoo.engines.native.kernels.fft import transform

@@ -409,7 +409,7 @@ class ProductKernel:
 
     def _target(self, place: Index, column: Loop) -> Value:
         """Where the product is stored."""
-        return self.w._address(
+        return self.w.address(
             self.targets[self.node].pointer, self.elem, place + Index({column: 1})
         )
 
