@@ -51,6 +51,10 @@ PROGRAMS = {
     "elementwise": (lambda x, y: jnp.sin(x) * y + 1, "b, 5", "b, 5"),
     "broadcasts": (lambda x, y: x[:, None] * y[None] + y, "b", "n"),
     "sums": (lambda x: (x.sum(), x.sum(0), x.max(1), x.mean()), "b, 6"),
+    "sums that may be empty": (
+        lambda x: (x[1:].sum(), x[1:].sum((0, 2)), x[1:].max(1), x[1:, 0].T @ x[1:, 1]),
+        "b, 5, 4",
+    ),
     "sums of rows": (lambda x: (x.sum(1), jnp.argmax(x, 1)), "6, b"),
     "softmax": (softmax, "b, 10"),
     "softmax of rows": (softmax, "6, b"),

@@ -83,34 +83,43 @@ class DynamicEmitter(KernelEmitter):
 
     def _end_of(self, g: int, whole: Any) -> Value:
         """Set the last vector along an axis, after `whole` elements; return its mask."""
-        f, lanes, n = self.f, self.lanes, self.sizes[g]
-        self.symbols[g] = Loop(f.number(whole), 0, n - 1, vector=True)
-        left = f.convert(f.sub(f.number(n), f.number(whole)), "i32")
+        n, at = self.sizes[g], self.f.number(whole)
+        self.symbols[g] = Loop(at, 0, n - 1, vector=True)
+        return self._lanes_before(n, at)
+
+    def _lanes_before(self, n: Any, at: Value) -> Value:
+        """The mask of a vector at an index along an axis of size n."""
+        f, lanes = self.f, self.lanes
+        left = f.convert(f.sub(f.number(n), at), "i32")
         return f.compare("lt", f.iota("i32", lanes), f.splat(left, lanes))
 
     def _loops(self, inner, values, point, accumulators, unroll: int) -> list[Any]:
-        if len(inner) != 1 or not is_dynamic(self.sizes[inner[0]]):
+        if not inner or not is_dynamic(self.sizes[inner[0]]):
             return super()._loops(inner, values, point, accumulators, unroll)
         f, g = self.f, inner[0]
+        if len(inner) > 1:
+            n = self.sizes[g]
+            with f.loop_while_less(0, n) as i:
+                self.symbols[g] = Loop(i, 0, n - 1)
+                phis = [tuple(f.carry(v) for v in value) for value in values]
+                outs = _left(f, phis, self._loops(inner[1:], phis, point, accumulators, unroll))
+            del self.symbols[g]
+            return outs
         n, vector = self.sizes[g], g == self.vector_group
         step = self.lanes if vector else 1
         whole, main = n // step * step, n // (step * unroll) * (step * unroll)
 
-        def run(tracks: list[Any], start: Any, stop: Any) -> list[Any]:
+        def run(tracks: list[Any], start: Any, stop: Any, masked: bool = False) -> list[Any]:
             with f.loop_while_less(start, stop, step * len(tracks)) as i:
+                if masked:
+                    self.w.mask = self._lanes_before(n, i)
                 phis = [[tuple(f.carry(v) for v in value) for value in t] for t in tracks]
                 base = Loop(i, 0, n - 1, vector)
                 outs = []
                 for u, track in enumerate(phis):
                     self.symbols[g] = Index({base: 1}, u * step)
                     outs.append(point(track))
-                return [
-                    [
-                        tuple(f.left(p, v) for p, v in zip(phi, out, strict=True))
-                        for phi, out in zip(*both, strict=True)
-                    ]
-                    for both in zip(phis, outs, strict=True)
-                ]
+                return [_left(f, *both) for both in zip(phis, outs, strict=True)]
 
         tracks, done = [values], 0
         if unroll > 1:
@@ -121,13 +130,21 @@ class DynamicEmitter(KernelEmitter):
             tracks = [*others, [a.pair(f, *z) for a, *z in zip(accumulators, x, y, strict=True)]]
         if done != whole:
             tracks = run(tracks, done, whole)
-        values = tracks[0]
         if vector and whole != n:
-            mask, self.w.mask = self.w.mask, self._end_of(g, whole)
-            values = point(values)
+            # A loop that runs once, or not at all.
+            mask = self.w.mask
+            tracks = run(tracks, whole, n, masked=True)
             self.w.mask = mask
         del self.symbols[g]
-        return values
+        return tracks[0]
+
+
+def _left(f: Any, phis: list[tuple], values: list[tuple]) -> list[tuple]:
+    """Set what a loop carries to its next iteration; return what it is after the loop."""
+    return [
+        tuple(f.left(p, v) for p, v in zip(phi, value, strict=True))
+        for phi, value in zip(phis, values, strict=True)
+    ]
 
 
 def _product(shape: tuple[int, ...]) -> int:

@@ -16,15 +16,17 @@ import numpy as np
 
 from namoo._base.caches import cached
 from namoo.engines.native import tuning
-from namoo.engines.native.fuse.kinds import Reads, RootKind, register
+from namoo.engines.native.fuse.kinds import FusionGroup, Reads, RootKind, register
 from namoo.engines.native.graph.node import COMPUTE, DOT, Contraction, Graph, Node
 from namoo.engines.native.ir import ops
 from namoo.engines.native.ir.extents import about, at_least, is_dynamic
+from namoo.engines.native.ir.function import constant
 from namoo.engines.native.ir.index import Index, ravel, unravel
+from namoo.engines.native.ir.sizes import SizedFunction
 from namoo.engines.native.ir.types import computed_in, elem_of, is_complex, numpy_dtype
 from namoo.engines.native.kernels import access
 from namoo.engines.native.kernels.element_codegen import literal_of
-from namoo.engines.native.kernels.kernel import KernelSpec
+from namoo.engines.native.kernels.kernel import Kernel, KernelSpec
 from namoo.engines.native.kernels.matmul import blas, dynamic_blas, matrix_layout
 from namoo.engines.native.kernels.matmul.matrix_layout import Axis, Product, contiguous, merge
 from namoo.engines.native.kernels.matmul.product import ProductKernel, Tile, choose, machine
@@ -53,7 +55,7 @@ class _Dot(RootKind):
     def kernel(self, module, group):
         node = group.roots[0]
         if group.is_step and has_dynamic_size(node):
-            return dynamic_blas.kernel(module, node), (*node.operands, node)
+            return _kernel_of_any_size(module, group), (*node.operands, node)
         if group.is_step:
             return blas.blocks_kernel(module, node), (*node.operands, node)
         spec = KernelSpec(group)
@@ -175,6 +177,39 @@ def _kernel(spec: KernelSpec, name: str):
     cut = tile(node)
     assert cut is not None
     return ProductKernel(spec, name, product(node), cut).emit()
+
+
+def _kernel_of_any_size(module: Any, group: FusionGroup) -> Kernel:
+    """The kernel of a product alone, whose number of columns is known at run time only.
+
+    BLAS computes what has fewer columns than a vector, or has no kernel of our own.
+    """
+    node, spec = group.roots[0], KernelSpec(group)
+    p, (x, y) = product(node), node.operands
+    ours = is_dynamic(p.columns.size) and not is_dynamic(math.prod(a.size for a in p.inner))
+    cut = _tile(p.key, True, *_limits()) if ours and x is not y else None
+    if cut is None or (spec.inputs, spec.stored) != ([x, y], [node]):
+        return dynamic_blas.kernel(module, node)
+    spec.variables = module.variables
+    tile = cut
+
+    def emit(name: str) -> Kernel:
+        own = ProductKernel(spec, f"{name}.wide", p, tile).emit()
+        other = dynamic_blas.blocks(module, node, f"{name}.narrow")
+        f = SizedFunction(name, ["ptr", "i64", "i64"])
+        table, begin, end = f.parameters
+        f.take_sizes(table, 3, spec.variables)
+        enough = f.compare("ge", f.number(p.columns.size), constant("i64", tile.lanes))
+        with f.branch(enough):
+            f.line(f"  call void @{own.name}({table!r}, {begin!r}, {end!r})")
+        first = f.compare("eq", begin, constant("i64", 0))
+        with f.branch(f.and_(f.not_(enough), first)):
+            f.line(f"  call void @{other.name}({table!r}, i64 0, {f.number(other.units)!r})")
+        f.line("  ret void")
+        text = "\n\n".join([own.text, other.text, f.text()])
+        return Kernel(name, text, own.declarations | other.declarations, own.units, own.work)
+
+    return module.kernel(("any size", *spec.key), emit)
 
 
 def _unrolled(k: Any, node: Node, index) -> Any:

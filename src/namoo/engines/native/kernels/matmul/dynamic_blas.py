@@ -22,7 +22,12 @@ def kernel(module: Any, node: Node) -> Kernel:
     left, right = sides(node)
     key = ("dynamic blas", node.elem, batch, m, n, k, tuple(left.batch), tuple(right.batch),
            left.free, left.contract, right.free, right.contract)  # fmt: skip
-    return module.kernel(key, lambda name: _Blocks(module, node, name).emit())
+    return module.kernel(key, lambda name: blocks(module, node, name))
+
+
+def blocks(module: Any, node: Node, name: str) -> Kernel:
+    """The kernel, under a name."""
+    return _Blocks(module, node, name).emit()
 
 
 class _Blocks:

@@ -117,7 +117,7 @@ def choose(product: Product, others_can: bool) -> Tile | None:
         return None
     size = bits_of(product.elem) // 8
     lanes = machine().vector_bytes // size
-    columns = product.columns.size
+    columns = about(product.columns.size)
     while lanes // 2 >= columns and lanes > 2:
         lanes //= 2
     *_, terms = product.sizes
@@ -188,7 +188,12 @@ class ProductKernel:
             long and (self.alone or about(terms) >= tuning.SHARED_SUMS_TERMS)
         )
         self.width = tile.vectors * tile.lanes
-        self.panels, self.rest = divmod(product.columns.size, self.width)
+        columns = product.columns.size
+        self.any_columns = is_dynamic(columns)
+        """Whether the number of columns is known at run time only; it is at least a vector's."""
+        self.panels, self.rest = (columns, 0) if self.any_columns else divmod(columns, self.width)
+        if self.any_columns:
+            self.panels = (columns + self.width - 1) // self.width
 
     def _in_loop(self, vectors: int) -> bool:
         """Whether the epilogue of this many vectors is a loop."""
@@ -230,7 +235,9 @@ class ProductKernel:
             a = self._moved(a, outer_rows, row, "left")
             b = self._moved(right, product.batch, batch, "right")
             place = _position(product.batch, batch, "out") + _position(outer_rows, row, "out")
-            for count, number, columns in self._panel_kinds():
+            if self.any_columns:
+                self._panel_of_any(a, b, panel, fresh, (place, block))
+            for count, number, columns in () if self.any_columns else self._panel_kinds():
                 with ExitStack() as stack:
                     if 0 < count < counts[1]:
                         relation = "lt" if number is None else "eq"
@@ -244,6 +251,27 @@ class ProductKernel:
                     self._panel(a, b, start, columns, fresh, (place, block))
         f.line("  ret void")
         return Kernel(self.name, f.text(), f.declarations, units, product.multiplications // 4)
+
+    def _panel_of_any(self, a, b, panel: Index, fresh: Value, point) -> None:
+        """A panel, where the number of columns is known at run time only.
+
+        The last panel repeats columns of the one before. If there are fewer columns than a panel
+        has, panels are one vector wide.
+        """
+        f, n, lanes = self.f, self.product.columns.size, self.tile.lanes
+        columns = f.number(n)
+
+        def write(number: Value, width: int, fresh: Value) -> None:
+            start = f.mul(number, constant("i64", width))
+            start = f.minimum(start, f.sub(columns, constant("i64", width)))
+            self._panel(a, b, Index.of(Loop(start, 0, n - width)), width, fresh, point)
+
+        wide = f.compare("ge", columns, constant("i64", self.width))
+        with f.branch(wide):
+            write(self.w.integer(panel), self.width, fresh)
+        if self.width > lanes:
+            with f.branch(f.not_(wide)), f.loop(0, (n + lanes - 1) // lanes) as i:
+                write(i, lanes, constant("i1", True))
 
     def _panel_kinds(self):
         """The full panels and the last, partial one: how many, the first column, and the width."""
