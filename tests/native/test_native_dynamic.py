@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import namoo
 import namoo.numpy as jnp
 from namoo import lax
+from namoo._base.config import config
 from namoo.api import dynamic_programs
 from namoo.errors import InconclusiveDimensionOperation
 
@@ -265,7 +268,7 @@ def test_without_the_cpp_part():
     f, *shapes = PROGRAMS["attention"]
     given = [np.asarray(x) for x in arguments(shapes, 9)]
     closed = dynamic(f, shapes).trace(*given)._traced.program
-    run, _ = dynamic_programs.for_all_sizes(closed, "native", namoo._base.config.config.trace_id())
+    run, _ = dynamic_programs.for_all_sizes(closed, "native", config.trace_id())
     entry, run.runtime_entry = run.runtime_entry, None
     try:
         (found,) = run.run(given)
@@ -304,7 +307,7 @@ def test_programs_that_a_size_decides_name_the_line():
 
 def test_wrong_marks():
     x = jnp.ones(3)
-    for marks, error, text in (
+    wrong: list[tuple[Any, type[Exception], str]] = [
         ({"z": {0: "b"}}, ValueError, "names the argument 'z'"),
         ("b", TypeError, "must be a dictionary"),
         ({"x": {1: "b"}}, ValueError, "marks axis 1 of x"),
@@ -312,7 +315,8 @@ def test_wrong_marks():
         ({"x": {0: 3}}, TypeError, "names are strings"),
         ({"x": {0: "b"}, "y": {0: "b"}}, ValueError, "'b' has several sizes: x.shape[0] is 3, y"),
         ({"x": ["b"]}, ValueError, "does not fit the argument"),
-    ):
+    ]
+    for marks, error, text in wrong:
         with pytest.raises(error) as caught:
             namoo.jit(lambda x, y: x, dynamic=marks)(x, jnp.ones(4))
         assert text in str(caught.value), (marks, str(caught.value))

@@ -25,7 +25,7 @@ from namoo.core.trace import eval_trace, set_trace
 from namoo.engines.base import HostOperation, sole_owner
 from namoo.engines.native.cache import programs
 from namoo.engines.native.cache.fingerprint import Fingerprint
-from namoo.engines.native.ir.extents import is_dynamic, numbered, variables
+from namoo.engines.native.ir.extents import about, is_dynamic, numbered, variables
 from namoo.engines.native.ir.types import numpy_dtype
 from namoo.engines.native.link import code as link
 from namoo.errors import InconclusiveDimensionOperation
@@ -129,7 +129,7 @@ def _types(atoms: Sequence[Atom]) -> list[tuple[tuple[int, ...], np.dtype]]:
 
 
 def _bytes(types: Sequence[tuple[tuple[int, ...], np.dtype]]) -> int:
-    return sum(math.prod(shape) * dtype.itemsize for shape, dtype in types)
+    return sum(about(math.prod(shape)) * dtype.itemsize for shape, dtype in types)
 
 
 def view(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -283,8 +283,9 @@ class Program:
 
         plan = self.sourced_plan()
         return {
-            "flops": float(operations(plan.graph)),
-            "bytes accessed": float(analysis.traffic(plan)),
+            # With sizes that are known at run time, these are numbers for typical ones.
+            "flops": float(about(operations(plan.graph))),
+            "bytes accessed": float(about(analysis.traffic(plan))),
         }
 
     @property
@@ -296,7 +297,7 @@ class Program:
         return MemoryAnalysis(
             _bytes(given),
             _bytes(self.outputs),
-            self.arena_size,
+            about(self.sourced_plan().arena_size) if self.variables else self.arena_size,
             self.made.code.size,
             _bytes([self.outputs[o] for o in shared]),
             self,
