@@ -84,7 +84,7 @@ class MemoryAnalysis:
 def _whole(atom: Any, role: str, source: Source | None) -> ArrayInMemory:
     shape, dtype = atom.aval.shape, numpy_dtype(atom.aval.dtype)
     size = math.prod(shape) * dtype.itemsize
-    return ArrayInMemory(size, role, f"{dtype}{list(shape)}", source)
+    return ArrayInMemory(about(size), role, f"{dtype}{list(shape)}", source)
 
 
 def traffic(plan: Plan) -> int:
