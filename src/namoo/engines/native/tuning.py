@@ -46,6 +46,9 @@ UNROLL = 4
 SLOW_FUNCTION = 16
 # Rows of at most this many elements are short.
 SHORT_ROW = 512
+# Rows of at most this many elements stay in registers between the stages of a kernel, for as many
+# rows at once as a vector has lanes.
+ROW_IN_REGISTERS = 16
 # Arrays of at least this many elements are not in the caches.
 UNCACHED_ELEMENTS = 1 << 18
 # The prefetch distance in bytes.
@@ -91,6 +94,8 @@ FEW_CALLS = 16
 
 # A module of this many characters is worth a thread that compiles it.
 MODULE_PART = 50_000
+# In programs of at most this many kernels, those that are called once are inlined.
+INLINED_KERNELS = 8
 
 # Matrix products. "Vector multiplications" are fused multiply-adds of one vector.
 
@@ -147,6 +152,12 @@ TILE_UNROLLED = 64
 PANEL_PREFETCH = 8
 # The cost of storing a single element in a convolution, in vector multiplications.
 SCATTERED_STORE = 2
+
+# Products with few columns exchange their operands from this many terms on, if the rows of the left
+# one are contiguous.
+TERMS_TO_EXCHANGE = 64
+# Products of narrow numbers with fewer multiplications are not worth joining words.
+NARROW_WORK = 1 << 14
 
 # Sorting.
 

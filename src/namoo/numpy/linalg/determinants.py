@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import absolute, sign
 from namoo.numpy.elementary import log
 from namoo.numpy.linalg.systems import solve_matrices
@@ -232,3 +233,6 @@ def _slogdet_rule(fun):
 
 _slogdet_lu.defjvp(_slogdet_rule(_slogdet_lu))
 _slogdet_qr.defjvp(_slogdet_rule(_slogdet_qr))
+
+
+attach_shortcuts(globals())

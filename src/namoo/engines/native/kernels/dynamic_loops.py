@@ -35,6 +35,7 @@ class DynamicEmitter(KernelEmitter):
             sums=sum(r.kind is REDUCE for r in roots),
             per_row=0,
             shares_rows=any(r.shape == self.spec.space for r in roots) and self.reduces,
+            short=0,
             joins=False,
         )
         choice = choose(work, groups, self._width)
@@ -46,6 +47,9 @@ class DynamicEmitter(KernelEmitter):
 
     def _across(self, outer, loads, bytes_loaded, stores, symbols) -> int | None:
         return None
+
+    def _is_short(self, groups) -> bool:
+        return False
 
     def _finishes_together(self, g: int) -> bool:
         return False

@@ -373,6 +373,42 @@ class Writer:
         for i, one in enumerate(value):
             self._store(place.pointer, part, position * len(value) + i, one)
 
+    def store_row(self, place: Place, row: Sequence[tuple[Sequence[Index], Any]]) -> None:
+        """Store vectors of elements, whose lanes belong to different rows.
+
+        Where short rows follow one another in memory, the lanes are interleaved first.
+        """
+        f, n, lanes = self.f, len(row), self.lanes
+        positions = [place.position(index) for index, _ in row]
+        first = positions[0]
+        neighbours = all((p - first).key() == Index.of(i).key() for i, p in enumerate(positions))
+        known = self.mask is None or isinstance(self.mask, Mask)
+        regular = neighbours and known and self._vector_step(first) == n > 1
+        if not regular or is_compound(place.elem) or place.elem == "i1":
+            for index, value in row:
+                self.store(place, index, value)
+            return
+        values = [f.splat(f.convert(value, place.elem), lanes) for _, value in row]
+        left = n * self._count()
+        for start in range(0, left, lanes):
+            out = self._interleaved(values, start)
+            mask = mask_of(lanes, left - start) if left - start < lanes else None
+            f.store(out, self.address(place.pointer, place.elem, first + start), mask)
+
+    def _interleaved(self, values: list[Value], start: int) -> Value:
+        """A vector of the elements from `start` on of rows that have an element in each value."""
+        f, n, lanes = self.f, len(values), self.lanes
+        places = [divmod(start + i, n) for i in range(lanes)]
+        out = None
+        for source, value in enumerate(values):
+            own = [row if c == source else -1 for row, c in places]
+            if out is None:
+                out = f.shuffle(value, [max(row, 0) for row in own])
+            elif max(own) >= 0:
+                out = f.shuffle(out, [i if r < 0 else lanes + r for i, r in enumerate(own)], value)
+        assert out is not None
+        return out
+
     def _store(self, pointer: Value, elem: str, position: Index, value: Value) -> None:
         f = self.f
         value = f.convert(value, elem)

@@ -30,18 +30,17 @@ from namoo.engines.native.ir.index import Index, Loop, Quotient, Symbol, ravel, 
 from namoo.engines.native.ir.sizes import SizedFunction
 from namoo.engines.native.ir.types import (
     computed_in,
-    is_complex,
     is_compound,
     part_of,
     parts,
     size_of,
 )
+from namoo.engines.native.kernels.accumulator import Accumulator
 from namoo.engines.native.kernels.element_codegen import (
     Ahead,
     Place,
     Probe,
     Writer,
-    literal_of,
 )
 from namoo.engines.native.kernels.kernel import Kernel, KernelSpec
 from namoo.engines.native.kernels.transposed import tiles
@@ -98,6 +97,8 @@ class KernelEmitter:
         self.slow = max((n.cost for n in computed), default=0) >= tuning.SLOW_FUNCTION
         self.late = self._late_roots()
         """Roots computed from row sums, for a vector of rows at once, if vectors run along rows."""
+        self.rows_in_registers = False
+        """Whether loops over a row are unrolled, for a vector of rows."""
         self.registers = 1
         """How many registers a vector takes."""
         self.tiled: int | None = None
@@ -195,10 +196,17 @@ class KernelEmitter:
             operations=max(1, sum(n.cost for n in computed if n.size >= points)),
             sums=len(sums),
             per_row=sum(n.cost for n in early if n.size == rows and n.kind is not REDUCE),
-            # Rows that stay on the stack between stages.
-            shares_rows=bool(hidden),
+            # Rows that stay on the stack between stages; short ones stay in registers.
+            shares_rows=bool(hidden) and not self._is_short(groups),
+            short=math.prod(space[split:]) if self._is_short(groups) else 0,
         )
         return choose(work, groups, self._width)
+
+    def _is_short(self, groups: list[list[int]]) -> bool:
+        """Whether all elements of a row can be in registers, for a vector of rows."""
+        inner = [group for group in groups if group[0] >= self.split]
+        length = math.prod(self.space[self.split :])
+        return len(inner) == 1 and length <= tuning.ROW_IN_REGISTERS
 
     def _across(self, outer, loads, bytes_loaded, stores, symbols) -> int | None:
         """The group along which loads are contiguous whose lanes are far apart in memory.
@@ -266,6 +274,8 @@ class KernelEmitter:
         self.registers = width.registers if vector is not None else 1
         if vector is not None and self.reduces and self._vector_is_outer():
             along = symbols[groups[vector][-1]]
+            rows = [r for r in spec.roots if r.kind is not REDUCE and r.shape == spec.space]
+            self.rows_in_registers = bool(rows) and self._is_short(groups)
             steps = [about(p.terms.get(along, 0)) for p in loads]
             self.shuffles = any(abs(step) > 2 * tuning.UNROLL for step in steps)
         self.symbols: dict[int, Any] = {}
@@ -573,7 +583,8 @@ class KernelEmitter:
         reductions = [r for r in roots if r.kind is REDUCE]
         plain = [r for r in roots if r.kind is not REDUCE]
         kept = self._rows_kept(plain)
-        accumulators = [_Accumulator(r) for r in reductions]
+        accumulators = [Accumulator(r) for r in reductions]
+        waiting: dict[Node, list[tuple[list[Index], Any]]] = {r: [] for r in plain}
 
         def point(values: list[Any]) -> list[Any]:
             index = self._indices()
@@ -585,6 +596,9 @@ class KernelEmitter:
                 new = tuple(w.at(x, at) for x in a.node.operands)
                 out.append(a.join(f, value, new, w.mask if self._inner_vector(inner) else None))
             for root, value in zip(plain, found, strict=True):
+                if self.rows_in_registers:
+                    waiting[root].append((index, value))
+                    continue
                 self._put(root, index, value)
                 if root in kept and root not in self.targets:
                     w.store(kept[root], index, value)
@@ -593,6 +607,9 @@ class KernelEmitter:
         lanes = self.lanes if self.vector_group is not None else 0
         initial = [a.initial(lanes) for a in accumulators]
         finals = self._loops(inner, initial, point, accumulators, self._unroll(roots))
+        for root, row in waiting.items():
+            if row and root in self.targets:
+                w.store_row(self.targets[root], row)
         for a, value in zip(accumulators, finals, strict=True):
             total: Any = a.folded(f, value) if self._inner_vector(inner) else value
             total = total if len(total) > 1 else total[0]
@@ -609,6 +626,8 @@ class KernelEmitter:
         Short rows of functions with many operations have enough in flight without unrolling;
         functions of a row's sum are not in the loop. Shuffled loads would be too much code.
         """
+        if self.rows_in_registers:
+            return tuning.ROW_IN_REGISTERS
         if self.shuffles:
             return 1
         rows = math.prod(self.spec.space[: self.spec.split])
@@ -636,6 +655,8 @@ class KernelEmitter:
         for root in plain:
             if root not in needed:
                 continue
+            if self.rows_in_registers:
+                continue  # each element is known, and is not emitted again
             place = self.targets[root] if root in self.targets else self._row_buffer(root)
             # The buffer changes from row to row: its loads must not be hoisted out of outer loops.
             pointer = Value(place.pointer.name, "ptr", 0, self.f.depth)
@@ -714,56 +735,6 @@ def _of_loop(symbol: Any) -> Index:
         # A loop of one vector has a single value, but its lanes differ.
         return Index({symbol: 1})
     return Index.of(symbol)
-
-
-class _Accumulator:
-    """A reduction in progress: one value for each result, perhaps a vector."""
-
-    def __init__(self, node: Node):
-        self.node = node
-        self.reduction = node.data
-
-    def initial(self, lanes: int) -> Any:
-        out = []
-        for x, identity in zip(self.node.operands, self.reduction.identity, strict=True):
-            value = literal_of(identity, x.elem)
-            out += value if isinstance(value, tuple) else [value]
-        return tuple(Value(f"splat ({v!r})", v.elem, lanes) if lanes else v for v in out)
-
-    def _group(self, flat: tuple) -> tuple:
-        """Regroup flat parts as one value for each operand: pairs for complex ones."""
-        parts = iter(flat)
-        return tuple(
-            (next(parts), next(parts)) if is_complex(x.elem) else next(parts)
-            for x in self.node.operands
-        )
-
-    def pair(self, f: Function, x: tuple, y: tuple) -> tuple:
-        return _flat(self.reduction.combine(f, self._group(x), self._group(y)))
-
-    def join(self, f: Function, total: tuple, new: tuple, mask: Value | None) -> tuple:
-        combined = self.pair(f, total, _flat(new))
-        lanes = total[0].lanes
-        combined = tuple(f.splat(v, lanes) for v in combined) if lanes else combined
-        if mask is None:
-            return combined
-        return tuple(f.select(mask, c, t) for c, t in zip(combined, total, strict=True))
-
-    def folded(self, f: Function, value: tuple) -> tuple:
-        """Reduce the lanes of a vector to one element: halves with halves."""
-        while value[0].lanes > 1:
-            half = value[0].lanes // 2
-            low = tuple(f.shuffle(v, range(half)) for v in value)
-            high = tuple(f.shuffle(v, range(half, 2 * half)) for v in value)
-            value = self.pair(f, low, high)
-        return self._group(tuple(f.lane(v, 0) for v in value))
-
-
-def _flat(values: tuple) -> tuple:
-    out: list[Value] = []
-    for v in values:
-        out += v if isinstance(v, tuple) else [v]
-    return tuple(out)
 
 
 def _carried(f: Function, phis: list[tuple], outs: list[tuple]) -> list[tuple]:

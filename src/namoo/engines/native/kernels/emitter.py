@@ -29,6 +29,7 @@ class Emitter(GraphBuilder):
     locate = reduction.locate
     contraction = dot.contraction
     product = dot.strided_product
+    product_in_parts = dot.in_parts
     convolution = conv.convolution
     gather = indexing.gather
     scatter = indexing.scatter

@@ -66,6 +66,7 @@ class Work(NamedTuple):
         sums: the number of reductions.
         per_row: the cost of what is computed once for all inner axes, and needed along them.
         shares_rows: whether rows of values are shared by the lanes of a vector along an outer axis.
+        short: the length of a row that a vector of rows keeps in registers; 0 for longer rows.
         joins: whether the last axis may be joined with the one before.
     """
 
@@ -78,6 +79,7 @@ class Work(NamedTuple):
     sums: int
     per_row: int
     shares_rows: bool
+    short: int
     joins: bool = True
 
 
@@ -148,6 +150,8 @@ def _cost(work: Work, choice: Choice) -> float:
                 price = 1.0
             elif offsets[-1] == lanes - 1 and offsets == [*range(lanes)]:
                 price = registers * partial
+            elif positions is work.stores and is_outer and offsets[1] == work.short:
+                price = float(registers * work.short)  # rows are interleaved
             elif positions is work.stores:
                 price = 2.0 * registers if offsets == [*range(0, -lanes, -1)] else lanes * single
             else:
