@@ -525,7 +525,7 @@ def pairs(framework):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Measure eager calls beside NumPy.")
     parser.add_argument("--framework", default="namoo")
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=0.03, help="for each pair of calls")

@@ -121,13 +121,25 @@ bool equal_fixed(const Fixed& fixed, PyObject* found) {
   return equal;
 }
 
+// The sizes of the dimension variables of the call that is being matched; 0 for unknown ones.
+thread_local std::vector<npy_intp> sizes;
+
 bool same_array(const Leaf& leaf, PyObject* value) {
   auto* array = reinterpret_cast<PyArrayObject*>(value);
   auto* dtype = reinterpret_cast<PyArray_Descr*>(leaf.dtype.ptr());
   int ndim = (int)leaf.shape.size();
   if (PyArray_NDIM(array) != ndim) return false;
   for (int i = 0; i < ndim; i++) {
-    if (PyArray_DIM(array, i) != leaf.shape[(size_t)i]) return false;
+    npy_intp wanted = leaf.shape[(size_t)i], found = PyArray_DIM(array, i);
+    if (wanted >= 0) {
+      if (found != wanted) return false;
+      continue;
+    }
+    // The size -1 - k is that of dimension variable k, which is at least 1.
+    size_t k = (size_t)(-1 - wanted);
+    if (sizes.size() <= k) sizes.resize(k + 1);
+    if (found < 1 || (sizes[k] && sizes[k] != found)) return false;
+    sizes[k] = found;
   }
   return PyArray_DESCR(array) == dtype || PyArray_EquivTypes(PyArray_DESCR(array), dtype);
 }
@@ -276,6 +288,7 @@ bool match(Signature& signature, long trace_id, PyObject* args, PyObject* kwargs
   if (leaves.size() != signature.leaves.size()) return false;
   for (const nb::object& value : signature.consts) values.push_new(value.ptr());
   Items unused;
+  sizes.clear();
   for (size_t i = 0; i < leaves.size(); i++) {
     Leaf& leaf = signature.leaves[i];
     bool fits;

@@ -25,7 +25,7 @@ nb::object readable(PyObject* value, const ArrayType& type, size_t place) {
   bool same_size = PyArray_DESCR(array) == type.descr()
                        ? true
                        : PyArray_EquivTypes(PyArray_DESCR(array), type.descr());
-  same_size = same_size && PyArray_NBYTES(array) == type.bytes;
+  same_size = same_size && (type.dynamic || PyArray_NBYTES(array) == type.bytes);
   if (!same_size) {
     PyErr_Format(PyExc_ValueError,
                  "value %zu has dtype %S and %zd bytes, but the program takes dtype %S and %zd",
@@ -36,6 +36,28 @@ nb::object readable(PyObject* value, const ArrayType& type, size_t place) {
   if (PyArray_ISCARRAY_RO(array)) return nb::borrow(value);
   Py_INCREF(type.descr());
   return owned(PyArray_FromArray(array, type.descr(), NPY_ARRAY_CARRAY_RO | NPY_ARRAY_ENSURECOPY));
+}
+
+// Check the shape of an input, and store the sizes that it gives to dimension variables; sizes that
+// are not known yet are 0.
+void take_sizes(PyObject* value, const ArrayType& type, size_t place,
+                std::vector<int64_t>& sizes) {
+  auto* array = reinterpret_cast<PyArrayObject*>(value);
+  bool fits = PyArray_NDIM(array) == (int)type.shape.size();
+  for (size_t axis = 0; fits && axis < type.shape.size(); axis++) {
+    npy_intp wanted = type.shape[axis], found = PyArray_DIM(array, (int)axis);
+    if (wanted >= 0) {
+      fits = wanted == found;
+      continue;
+    }
+    int64_t& size = sizes[(size_t)(-1 - wanted)];
+    fits = found > 0 && (size == 0 || size == found);
+    size = found;
+  }
+  if (!fits) {
+    PyErr_Format(PyExc_ValueError, "value %zu has not the shape that the program takes", place);
+    throw Raised();
+  }
 }
 
 // Whether an array owns its memory and has exactly `references` references.
@@ -100,7 +122,7 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
   void* in_place[kInPlace];
   std::vector<void*> longer;
   const auto& consts = *entry->consts;
-  size_t total = inputs.size() + consts.size() + outputs.size();
+  size_t total = inputs.size() + consts.size() + outputs.size() + (entry->variables > 0);
   void** buffers = in_place;
   if (total > kInPlace) {
     longer.resize(total);
@@ -122,7 +144,19 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
     buffers[count + i] = PyArray_DATA(reinterpret_cast<PyArrayObject*>(consts[i].ptr()));
   }
   void** targets = buffers + count + consts.size();
-  size_t first = results.size();
+  size_t first = results.size(), arena_size = entry->arena;
+  std::vector<int64_t> sizes;
+  const int64_t* lengths = nullptr;  // of the outputs' axes
+  if (entry->variables) {
+    size_t axes = 0;
+    for (const ArrayType& type : outputs) axes += type.shape.size();
+    sizes.resize(entry->variables + 1 + axes);
+    for (size_t i = 0; i < count; i++) take_sizes(kept[i], inputs[i], i, sizes);
+    buffers[total - 1] = sizes.data();
+    entry->function(buffers, nullptr, entry->host);
+    arena_size = (size_t)sizes[entry->variables];
+    lengths = sizes.data() + entry->variables + 1;
+  }
   for (size_t i = 0; i < outputs.size(); i++) {
     const ArrayType& type = outputs[i];
     if (!sources.empty() && sources[i] != kFresh) {
@@ -131,14 +165,22 @@ void run_entry(Entry* entry, PyObject* const* values, size_t count, Items& resul
                           NPY_ARRAY_WRITEABLE);
     } else {
       Py_INCREF(type.descr());
-      PyObject* array = pooled_array(type.descr(), (int)type.shape.size(), type.shape.data());
+      std::vector<npy_intp> found;
+      if (lengths) {
+        found.assign(lengths, lengths + type.shape.size());
+        lengths += type.shape.size();
+      }
+      const npy_intp* shape = lengths ? found.data() : type.shape.data();
+      PyObject* array = pooled_array(type.descr(), (int)type.shape.size(), shape);
       if (!array) no_memory(entry, -2 - (long)i);
       results.push(array);
     }
     targets[i] = PyArray_DATA(reinterpret_cast<PyArrayObject*>(results[first + i]));
   }
-  Arena arena(entry->arena);
-  if (entry->arena && !arena.data()) no_memory(entry, -1);
+  // Without an arena, a program with dimension variables would compute its sizes only.
+  if (entry->variables && !arena_size) arena_size = 64;
+  Arena arena(arena_size);
+  if (arena_size && !arena.data()) no_memory(entry, -1);
   PyObject* outer = std::exchange(callable, entry->callable);
   FloatMode mode = python_mode = float_mode();
   if (entry->flush) set_float_mode(flushing(mode));
@@ -211,7 +253,10 @@ std::vector<ArrayType>* array_types(PyObject* given) {
       throw Raised();
     }
     type.bytes = PyDataType_ELSIZE(descr);
-    for (npy_intp length : type.shape) type.bytes *= length;
+    for (npy_intp length : type.shape) {
+      type.bytes *= length;
+      type.dynamic = type.dynamic || length < 0;
+    }
     types->push_back(std::move(type));
   }
   return types.release();
@@ -264,14 +309,15 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
     need_numpy();
     static const char* names[] = {"function", "inputs",  "outputs", "consts", "arena", "host",
-                                  "keep",     "handler", "quick",   "in_place", "flush", nullptr};
+                                  "keep",     "handler", "quick",   "in_place", "flush", "variables",
+                                  nullptr};
     PyObject *function, *inputs, *outputs, *keep = Py_None, *handler = Py_None;
     PyObject *consts = nullptr, *host = nullptr, *in_place = nullptr;
-    Py_ssize_t arena = 0;
+    Py_ssize_t arena = 0, variables = 0;
     int quick = 0, flush = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$OnOOOpOp", const_cast<char**>(names),
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$OnOOOpOpn", const_cast<char**>(names),
                                      &function, &inputs, &outputs, &consts, &arena, &host, &keep,
-                                     &handler, &quick, &in_place, &flush)) {
+                                     &handler, &quick, &in_place, &flush, &variables)) {
       throw Raised();
     }
     bool calls_python = host && !PyLong_Check(host);
@@ -292,6 +338,14 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     auto values = std::make_unique<std::vector<nb::object>>(constants(consts));
     auto places = std::make_unique<std::vector<std::pair<size_t, size_t>>>(
         pairs(in_place, *ins, *outs));
+    for (const ArrayType& type : *ins) {
+      for (npy_intp length : type.shape) {
+        if (length < -variables) {
+          PyErr_SetString(PyExc_ValueError, "an input has a size that no variable gives");
+          throw Raised();
+        }
+      }
+    }
     PyObject* self = checked(type->tp_alloc(type, 0));
     auto* entry = reinterpret_cast<Entry*>(self);
     entry->vectorcall = entry_call;
@@ -301,6 +355,7 @@ PyObject* entry_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     entry->consts = values.release();
     entry->in_place = places.release();
     entry->arena = (size_t)arena;
+    entry->variables = (size_t)variables;
     entry->host = host_address;
     entry->callable = calls_python ? Py_NewRef(host) : nullptr;
     entry->quick = quick != 0;
@@ -360,7 +415,7 @@ PyGetSetDef entry_getters[] = {
 
 constexpr const char* kEntryDoc =
     "Entry(function, inputs, outputs, *, consts=(), arena=0, host=0, keep=None, handler=None, "
-    "quick=False, in_place=(), flush=False)\n--\n\n"
+    "quick=False, in_place=(), flush=False, variables=0)\n--\n\n"
     "A native function that computes a program; called with a list of arrays, it returns one.\n\n"
     "The function is `int f(void** buffers, void* arena, void* host)`. The buffers are those of the\n"
     "inputs, of the constants and of the outputs. It returns 0, or the code of an error.\n\n"
@@ -378,7 +433,9 @@ constexpr const char* kEntryDoc =
     "  quick: the function takes less time than it costs to let other threads run meanwhile.\n"
     "  in_place: pairs of an input and an output that may be one array. They are where nothing but\n"
     "    the list refers to the input: its caller gives it up.\n"
-    "  flush: subnormal numbers count as zero while the function runs.\n";
+    "  flush: subnormal numbers count as zero while the function runs.\n"
+    "  variables: how many dimension variables there are. The size of an axis of an input is then\n"
+    "    -1 - k for variable k, and the shapes of outputs are known when the function runs.\n";
 
 PyType_Slot entry_slots[] = {
     {Py_tp_doc, const_cast<char*>(kEntryDoc)},

@@ -8,16 +8,21 @@
 
 namespace namoo {
 
-// The type of one input or output of a native function.
+// The type of one input or output of a native function. An axis of an input whose size is known at
+// run time has the size -1 - k, for dimension variable k; such an axis of an output has any size
+// below zero.
 struct ArrayType {
   nb::object dtype;
   std::vector<npy_intp> shape;
   npy_intp bytes = 0;
+  bool dynamic = false;
 
   PyArray_Descr* descr() const { return reinterpret_cast<PyArray_Descr*>(dtype.ptr()); }
 };
 
-// The buffers are those of the inputs, the constants and the outputs.
+// The buffers are those of the inputs, the constants and the outputs; then, in a program with
+// dimension variables, a table of 64-bit integers. It has their sizes; the function adds the bytes
+// of the arena and the sizes of all axes of the outputs, and does no more without an arena.
 using NativeFunction = int (*)(void** buffers, void* arena, void* host);
 
 struct Entry {
@@ -29,6 +34,7 @@ struct Entry {
   std::vector<nb::object>* consts;
   std::vector<std::pair<size_t, size_t>>* in_place;  // inputs whose memory outputs may reuse
   size_t arena;
+  size_t variables;  // how many dimension variables the program has
   void* host;
   PyObject* callable;  // the function that `host` calls, or null
   bool quick;

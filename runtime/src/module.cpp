@@ -14,7 +14,7 @@ void need_numpy() {
 
 NB_MODULE(_runtime, m) {
   m.doc() = "What Python is too slow for: trees, the path of a call, buffers, random bits.";
-  m.attr("INTERFACE") = 4;  // what `namoo._base.runtime` expects
+  m.attr("INTERFACE") = 5;  // what `namoo._base.runtime` expects
   try {
     namoo::add_tree(m);
     namoo::add_pool(m);

@@ -14,7 +14,7 @@ from typing import Any
 
 # Increase it here and in `runtime/src/module.cpp` with every change of the interface between the
 # two parts.
-INTERFACE = 4
+INTERFACE = 5
 
 
 class SlowerRuntimeWarning(UserWarning):

@@ -376,6 +376,15 @@ def _is_library(file: str) -> bool:
     return _LIBRARIES.match(file) is not None
 
 
+def raised_at(error: BaseException) -> Source | None:
+    """Return the user's line that raised an exception, or that called what raised it."""
+    tb, found = _visible(error.__traceback__), None
+    while tb is not None:
+        found = Source(tb.tb_frame.f_code, tb.tb_lasti, source_context.name_stack)
+        tb = tb.tb_next
+    return found
+
+
 def _visible(tb: TracebackType | None) -> TracebackType | None:
     """Return a traceback without hidden frames."""
     frames, inside = [], False

@@ -94,6 +94,7 @@ def remember(
     out_tree: Any,
     fixed_out: dict[int, Any],
     unused: Collection[int],
+    shapes: Sequence[Any] | None = None,
 ) -> None:
     """Add a call to the table: these arguments are served by this program.
 
@@ -108,12 +109,18 @@ def remember(
         out_tree: the structure of the function's result.
         fixed_out: the leaves of the result that are not arrays, by position.
         unused: the positions of leaves that the executable does not take.
+        shapes: for arrays with dynamic dimensions their shapes, with -1 - k as the size of
+            dimension k; None for the others.
     """
     # Programs that work on device buffers make a buffer of each input in their own way.
     buffers = getattr(run, "buffers", None)
-    described = [_describe(x, buffers is not None) for x in leaves]
+    described: list[Any] = [_describe(x, buffers is not None) for x in leaves]
     if None in described:
         return
+    for i, shape in enumerate(shapes or ()):
+        if shape is not None:
+            kind, _, *rest = described[i]
+            described[i] = (kind, shape, *rest)
     positions, names = tree.children()
     data = iter([(False, child._structure, None, None) for child in positions.children()])
     numbers = {n: (True, v, None, _hash(v)) for n, v in static if isinstance(n, int)}

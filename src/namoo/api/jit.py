@@ -9,7 +9,7 @@ import itertools
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
@@ -62,10 +62,13 @@ from namoo.transforms.stage import close, stage
 
 if TYPE_CHECKING:
     from namoo.api import donation as donations
-    from namoo.api import jit_shardings, ref_calls, stages
+    from namoo.api import dynamic as dynamic_sizes
+    from namoo.api import dynamic_programs, jit_shardings, ref_calls, stages
     from namoo.api.signatures import JitDecorator, JitOptions, JittedFunction, P, R
 else:  # most functions do without these
     donations = later("namoo.api.donation")
+    dynamic_sizes = later("namoo.api.dynamic")
+    dynamic_programs = later("namoo.api.dynamic_programs")
     jit_shardings = later("namoo.api.jit_shardings")
     ref_calls = later("namoo.api.ref_calls")
     stages = later("namoo.api.stages")
@@ -299,6 +302,10 @@ class Jitted(dispatch.Dispatcher):
         self._donated = chosen_arguments(fun, "donate", *options["donate"])
         refuse_overlap(self._nums, self._names, *self._donated)
         self._keep_unused = options["keep_unused"]
+        marks = options.get("dynamic")
+        self._dynamic = None if marks is None else dynamic_sizes.Dynamic(fun, marks, self._nums)
+        if self._dynamic is not None:
+            self._keep_unused = True  # the sizes are those of the program's inputs
         self._engine = options["engine"]
         given = any(x is not None for x in options["shardings"])
         self._shardings = jit_shardings.Shardings.of(*options["shardings"]) if given else None
@@ -307,6 +314,8 @@ class Jitted(dispatch.Dispatcher):
             self._options += (self._donated,)
         if self._engine is not None or self._shardings is not None:
             self._options += (self._engine, self._shardings)
+        if self._dynamic is not None:
+            self._options += (self._dynamic.key, self._dynamic.scope)
         self._cache_or_none: _Cache | None = None
 
     def _namoo_identity(self) -> tuple:
@@ -365,6 +374,10 @@ class Jitted(dispatch.Dispatcher):
         if self._nums or self._names:
             args, kwargs, static = self._split(args, kwargs)
         leaves, tree = tree_util.tree_flatten((args, kwargs))
+        if self._dynamic is not None and type(context.trace) is EvalTrace:
+            found = self._dynamic.find(leaves, tree, args, kwargs)
+            if found is not None:
+                return dynamic_programs.call(self, found, leaves, tree, static)
         traced = self._program(leaves, tree, args, kwargs, static)
         operands = leaves if not any(map(_is_fixed, leaves)) else [x for x in leaves if is_array(x)]
         if traced.refs is not None and type(context.trace) is EvalTrace:
@@ -440,8 +453,8 @@ class Jitted(dispatch.Dispatcher):
             [*(f"constant {i}" for i in range(consts)), *traced.used(paths)],
         )
 
-    def _learn(self, traced, leaves, tree, static, run=None):
-        """Teach the C++ fast path to recognise these arguments."""
+    def _learn(self, traced, leaves, tree, static, run=None, found=None):
+        """Teach the C++ fast path to recognise these arguments; with `found`, of all sizes."""
         if traced.lessons >= _LESSONS or context.axes:
             return
         traced.lessons += 1
@@ -463,6 +476,7 @@ class Jitted(dispatch.Dispatcher):
             traced.out_tree,
             traced.fixed_out.by_position,
             {numbers[i] for i in traced.unused},
+            found and found.shapes(),
         )
 
     def _program(self, leaves, tree, args, kwargs, static) -> _Program:
@@ -609,7 +623,12 @@ class Jitted(dispatch.Dispatcher):
         """Trace the function without running it; arguments may be `ShapeDtypeStruct`s."""
         data, kw, static = self._split(args, kwargs)
         leaves, tree = tree_util.tree_flatten((data, kw))
-        traced = self._program(leaves, tree, data, kw, static)
+        found = self._dynamic and self._dynamic.find(leaves, tree, data, kw)
+        if found:
+            leaves = found.leaves
+            traced = dynamic_programs.traced(self, found, tree, static)
+        else:
+            traced = self._program(leaves, tree, data, kw, static)
         donated = self._donated_leaves(data, kw, static)
         return stages.Traced(self, traced, tree, leaves, donated)
 
@@ -665,6 +684,7 @@ def jit(
     out_shardings: Any = None,
     abstracted_axes: Any = None,
     compiler_options: dict | None = None,
+    dynamic: Mapping[str, Any] | None = None,
 ) -> Any:
     """Compile a function: it is traced once per kind of arguments, and then runs as a program.
 
@@ -690,6 +710,9 @@ def jit(
         in_shardings: the shardings of the arguments: a sharding, or a tree of them (with None for
             arguments that stay unchanged) that is a prefix of the arguments' structure.
         out_shardings: the shardings of the results, likewise.
+        dynamic: axes whose sizes are numbers at run time: one program serves all sizes. For each
+            argument by name, `{axis: name}`, or a symbolic shape such as "b, _", or a tree of these
+            that is a prefix of the argument. Axes of one name have one size.
 
     Returns:
         a function with the same results. `f.explain()` lists when and why it was traced;
@@ -703,7 +726,7 @@ def jit(
         >>> f(jnp.array([1.0, 2.0]))
         Array([2., 4.], dtype=float32)
     """
-    options = dict(
+    options: dict[str, Any] = dict(
         static=(static_argnums, static_argnames),
         donate=(donate_argnums, donate_argnames),
         keep_unused=keep_unused,
@@ -711,6 +734,8 @@ def jit(
         engine=engine,
         shardings=(in_shardings, out_shardings, device, backend),
     )
+    if dynamic is not None:
+        options["dynamic"] = dynamic
 
     require_device("jit", device)
     if compiler_options:

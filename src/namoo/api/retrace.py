@@ -109,6 +109,10 @@ class Retrace:
         self.settle()
         return self._notes
 
+    def add_notes(self, notes: Sequence[str]) -> None:
+        """Add what became known when the program was compiled."""
+        self._notes = (*self._notes, *notes)
+
     def settle(self) -> None:
         """Make the notes now, and keep no sources: a function may have many records."""
         if self.sources:
@@ -352,8 +356,8 @@ def _cell_words(cell: Any) -> str:
 
 
 _REMEDIES = {
-    "different input types": "pad arrays to a few sizes, and pass numbers always as numbers or "
-    "always as arrays",
+    "different input types": "mark axes whose sizes change with jit(f, dynamic=...) or pad arrays "
+    "to a few sizes, and pass numbers always as numbers or always as arrays",
     "different input pytree": "pass the same arguments in the same way, in one structure",
     "different value of static args": "pass what changes as data, not as a static argument",
     "different tracing context": "set the setting once, outside of the loop",

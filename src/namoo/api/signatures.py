@@ -6,7 +6,7 @@ and has the methods of `api.jit.Jitted` besides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, overload
 
 from namoo.api.retrace import Explanation
@@ -34,6 +34,7 @@ class JitOptions(TypedDict, total=False):
     out_shardings: Any
     abstracted_axes: Any
     compiler_options: dict[str, Any] | None
+    dynamic: Mapping[str, Any] | None
 
 
 class JittedFunction(Protocol[P, R_co]):

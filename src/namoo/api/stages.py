@@ -14,6 +14,7 @@ from namoo.core.array import PlacedArray
 from namoo.core.avals import ShapedArray, ShapeDtypeStruct, aval_of
 from namoo.core.jaxpr import ClosedJaxpr
 from namoo.core.trace import Tracer, wrap
+from namoo.dimensions.sizes import is_symbolic
 from namoo.engines import registry
 from namoo.engines.base import HostOperation
 from namoo.transforms.arguments import argument_paths, is_array
@@ -374,7 +375,7 @@ class Compiled:
         compiled_for = [aval_of(x) for x in traced._leaves if is_array(x)]
         for x, wanted, path in zip(operands, compiled_for, paths, strict=True):
             found = aval_of(x)
-            if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+            if found.dtype != wanted.dtype or not _fits(found.shape, wanted.shape):
                 raise TypeError(
                     "Argument types differ from the types for which this computation was "
                     f"compiled, {traced.fun_name}. The mismatches are:\nArgument {path!r} "
@@ -402,6 +403,13 @@ class Compiled:
         else:
             outs = inner.donation(inputs)
         return inner.out_tree.unflatten(inner.fixed_out.join(list(map(wrap, outs, inner.weak_out))))
+
+
+def _fits(found: Sequence[int], wanted: Sequence[int]) -> bool:
+    """Whether a shape is the one wanted; a dynamic dimension stands for any size but 0."""
+    if len(found) != len(wanted):
+        return False
+    return all(n > 0 if is_symbolic(m) else n == m for n, m in zip(found, wanted, strict=True))
 
 
 def _type_of(x: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 from namoo import tree_util
 from namoo._base import dtypes
 from namoo._base.source_context import at_user_line, entry_point
+from namoo.analysis.specialising import sized, specialised
 from namoo.api.jit import Jitted, jit
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.dimensions.expression import is_symbolic_dim
@@ -23,7 +24,6 @@ from namoo.engines.native.ir import target as targets
 from namoo.engines.native.link import standalone
 from namoo.export import c_texts, calling
 from namoo.export.exported import Exported, export
-from namoo.export.specialising import sized, specialised
 
 _WORDS = (
     "auto break case char const continue default do double else enum extern float for goto if "

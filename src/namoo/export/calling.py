@@ -9,12 +9,12 @@ import numpy as np
 
 from namoo import tree_util
 from namoo._base import dtypes
+from namoo.analysis.specialising import sized, specialised
 from namoo.control.call import jit_p
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.dimensions.expression import DimExpr, is_symbolic_dim
 from namoo.dimensions.solving import Equation, solve
 from namoo.export.checks import DisabledSafetyCheck, default_export_platform
-from namoo.export.specialising import sized, specialised
 from namoo.transforms.arguments import argument_paths
 from namoo.transforms.custom import custom_vjp
 from namoo.tree.difference import Structures, find_differences, mismatch

@@ -29,7 +29,7 @@ class DimAsValue(Primitive):
         return True
 
     def native(self, emit, *, dim):
-        return emit.literal(int(dim), dtypes.default_int_dtype())
+        return emit.dimension(dim, dtypes.default_int_dtype())
 
     def stablehlo(self, hlo, *, dim):
         return hlo.constant(np.asarray(int(dim), dtypes.default_int_dtype()))

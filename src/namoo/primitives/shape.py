@@ -705,7 +705,7 @@ class Rev(Primitive):
 
     def native(self, emit, x, *, dimensions):
         def where(index):
-            return [x.shape[d] - 1 - i if d in dimensions else i for d, i in enumerate(index)]
+            return [-i + (x.shape[d] - 1) if d in dimensions else i for d, i in enumerate(index)]
 
         return emit.reindex(x, where, key=("rev", tuple(dimensions)))
 

@@ -11,6 +11,7 @@ from namoo._base import dtypes as _dtypes
 from namoo._base.config import config
 from namoo.core.array import EagerArray
 from namoo.core.avals import ShapedArray, aval_of
+from namoo.primitives.dimensions import size_array
 from namoo.primitives.elementwise import add, lt, select
 from namoo.primitives.shape import shape_of
 
@@ -65,7 +66,7 @@ def normal_starts(
         elif from_end and _dtypes.issubdtype(aval_of(start).dtype, np.signedinteger):
             kind = aval_of(start).dtype
             is_negative = lt(start, np.zeros((), kind))
-            out.append(select(is_negative, add(start, np.asarray(n).astype(kind)), start))
+            out.append(select(is_negative, add(start, size_array(n, kind)), start))
         else:
             out.append(start)
     return out

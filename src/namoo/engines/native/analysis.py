@@ -10,6 +10,7 @@ from namoo._base.source_context import Source, at_user_line
 from namoo.core.jaxpr import ClosedJaxpr, Literal
 from namoo.engines.native import pipeline
 from namoo.engines.native.attribution import Alive, SourcedEmitter, arrays_at_peak
+from namoo.engines.native.ir.extents import about
 from namoo.engines.native.ir.types import numpy_dtype
 from namoo.engines.native.memory.arena import Plan
 
@@ -83,12 +84,14 @@ class MemoryAnalysis:
 def _whole(atom: Any, role: str, source: Source | None) -> ArrayInMemory:
     shape, dtype = atom.aval.shape, numpy_dtype(atom.aval.dtype)
     size = math.prod(shape) * dtype.itemsize
-    return ArrayInMemory(size, role, f"{dtype}{list(shape)}", source)
+    return ArrayInMemory(about(size), role, f"{dtype}{list(shape)}", source)
 
 
 def traffic(plan: Plan) -> int:
     """Bytes that the steps of a plan read and write, without the bodies of its loops."""
-    return sum(node.nbytes for step in plan.steps for node in (*step.inputs, *plan.written(step)))
+    return sum(
+        about(node.nbytes) for step in plan.steps for node in (*step.inputs, *plan.written(step))
+    )
 
 
 def no_memory(closed: ClosedJaxpr, result: int | None) -> str:

@@ -10,6 +10,7 @@ from namoo._base.source_context import Source
 from namoo.core.jaxpr import JaxprEqn
 from namoo.engines.native.fuse.kinds import KINDS, FusionGroup
 from namoo.engines.native.graph.node import CALL, INPUT, LITERAL, Graph, HostCall, Node
+from namoo.engines.native.ir.extents import about
 from namoo.engines.native.kernels.control_flow import ControlStep, ScanStep
 from namoo.engines.native.kernels.emitter import Emitter
 from namoo.engines.native.kernels.registers import Body
@@ -61,7 +62,7 @@ def costs(plan: Plan, group: FusionGroup) -> Costs:
         own = found.setdefault(eqn, Cost())
         if isinstance(first.data, ControlStep) and not first.data.small():
             return found
-        own.bytes = sum(n.nbytes for n in (*first.operands, *plan.written(group)))
+        own.bytes = sum(about(n.nbytes) for n in (*first.operands, *plan.written(group)))
         if isinstance(first.data, ControlStep):
             _add_bodies(found, first.data, 1)
         else:
@@ -74,9 +75,9 @@ def costs(plan: Plan, group: FusionGroup) -> Costs:
         for x in node.operands:
             if x in group.inputs and x not in read and x.kind is not LITERAL:
                 read.add(x)
-                cost.bytes += x.nbytes
+                cost.bytes += about(x.nbytes)
         if node is root and node in group.stored:
-            cost.bytes += node.nbytes
+            cost.bytes += about(node.nbytes)
     return found
 
 
@@ -157,7 +158,7 @@ def arrays_at_peak(plan: Plan) -> list[Alive]:
         alive |= {plan.buffers[n]: n for n in plan.written(group) if plan.buffers[n][0] == "arena"}
         first = group.roots[0]
         scratch = first.data.scratch if first.kind is CALL else 0
-        size = scratch + sum(node.nbytes for node in alive.values())
+        size = about(scratch) + sum(about(node.nbytes) for node in alive.values())
         if size > most:
             most, best = size, [_array(node, plan.graph) for node in alive.values()]
             best += _scratch(first, plan.graph) if scratch else []
@@ -167,7 +168,7 @@ def arrays_at_peak(plan: Plan) -> list[Alive]:
 
 
 def _array(node: Node, graph: Graph) -> Alive:
-    return Alive(node.nbytes, f"{node.dtype}{list(node.shape)}", equation_of(node, graph))
+    return Alive(about(node.nbytes), f"{node.dtype}{list(node.shape)}", equation_of(node, graph))
 
 
 def _scratch(call: Node, graph: Graph) -> list[Alive]:

@@ -19,13 +19,16 @@ from namoo._base.gc_policy import gc_paused
 from namoo._base.runtime import native as runtime
 from namoo._base.source_context import at_user_line
 from namoo.analysis.checks import in_loops
+from namoo.analysis.specialising import sized
 from namoo.core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
 from namoo.core.trace import eval_trace, set_trace
 from namoo.engines.base import HostOperation, sole_owner
 from namoo.engines.native.cache import programs
 from namoo.engines.native.cache.fingerprint import Fingerprint
+from namoo.engines.native.ir.extents import about, is_dynamic, numbered, variables
 from namoo.engines.native.ir.types import numpy_dtype
 from namoo.engines.native.link import code as link
+from namoo.errors import InconclusiveDimensionOperation
 
 if TYPE_CHECKING:
     from namoo.engines.native.analysis import MemoryAnalysis
@@ -47,6 +50,7 @@ class Host:
         loops: Sequence[JaxprEqn | None],
     ):
         self.closed = closed
+        self.variables = variables(a.shape for a in closed.in_avals)
         self.loops = loops
         """Equations whose loops a signal can stop; see `Module.loops`."""
         self.equations = [
@@ -71,8 +75,10 @@ class Host:
     def run(self, number: int, table: int) -> None:
         """Evaluate an equation on a table of pointers; the last one is set when it is done."""
         primitive, params, operands, results, names = self.equations[number]
-        count = len(operands) + len(results) + (names is not None)
+        count = len(operands) + len(results) + (names is not None) + bool(self.variables)
         pointers = (ctypes.c_void_p * (count + 1)).from_address(table)
+        if self.variables:
+            params, operands, results = self._at_sizes(pointers[count - 1], number)
         arrays = [
             view(pointers[i] or 0, shape, dtype)
             for i, (shape, dtype) in enumerate((*operands, *results))
@@ -88,6 +94,16 @@ class Host:
         for target, value in zip(arrays[len(operands) :], out, strict=True):
             target[...] = value
         pointers[count] = 1
+
+    def _at_sizes(self, address: int, number: int) -> Any:
+        """The parameters and types of an equation, at the sizes in a table."""
+        table = view(address, (len(self.variables),), np.dtype(np.int64))
+        sizes = dict(zip(self.variables, map(int, table), strict=True))
+        _, params, operands, results, _ = self.equations[number]
+        params = {name: sized(value, sizes) for name, value in params.items()}
+        operands = [(sized(shape, sizes), dtype) for shape, dtype in operands]
+        results = [(sized(shape, sizes), dtype) for shape, dtype in results]
+        return params, operands, results
 
     def fail(self, code: int, raised: BaseException | None = None) -> NoReturn:
         """Raise the exception that stopped the program; `raised` if the caller already has it.
@@ -113,7 +129,7 @@ def _types(atoms: Sequence[Atom]) -> list[tuple[tuple[int, ...], np.dtype]]:
 
 
 def _bytes(types: Sequence[tuple[tuple[int, ...], np.dtype]]) -> int:
-    return sum(math.prod(shape) * dtype.itemsize for shape, dtype in types)
+    return sum(about(math.prod(shape)) * dtype.itemsize for shape, dtype in types)
 
 
 def view(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -144,11 +160,14 @@ class Program:
         self.made = made
         self.entry = _ENTRY(made.code.entry)
         self.host = Host(closed, equations, made.around, loops)
+        self.variables = self.host.variables
+        """The dimension variables whose sizes are known when the program runs."""
         self.host_equations = equations
         self.arena_size = made.arena
         self.kernels = made.kernels
         self.consts = [np.ascontiguousarray(c) for c in consts]
         self.outputs = _types(closed.jaxpr.outvars)
+        self.found_at = [_axis_of(name, closed) for name in self.variables]
         self.runtime_entry = None if runtime is None else self._runtime_entry()
         if config.perf_map:
             from namoo.engines.native import perf_map
@@ -163,7 +182,8 @@ class Program:
         module = pipeline.result_of("emit", pipeline.Source(self.closed, self.strict))
         code = pipeline.link(pipeline.optimise(module))
         consts = [c for _, c in module.plan.graph.consts]
-        made = programs.Compiled(code, module.plan.arena_size, len(module.kernels))
+        arena = 0 if module.variables else module.plan.arena_size
+        made = programs.Compiled(code, arena, len(module.kernels))
         made.around = module.around
         if self.aliases:
             from namoo.engines.native.memory import aliasing
@@ -175,10 +195,17 @@ class Program:
 
     def _runtime_entry(self) -> Any:
         """The program for the C++ runtime, which calls it without Python in between."""
+        inputs, outputs = _types(self.closed.jaxpr.invars), self.outputs
+        if self.variables:
+            numbers = {name: -1 - k for k, name in enumerate(self.variables)}
+            inputs = [(numbered(shape, numbers), dtype) for shape, dtype in inputs]
+            outputs = [((-1,) * len(shape), dtype) for shape, dtype in outputs]
+            if any(None in shape for shape, _ in inputs):
+                return None
         return runtime.Entry(
             self.made.code.entry,
-            _types(self.closed.jaxpr.invars),
-            self.outputs,
+            inputs,
+            outputs,
             consts=self.consts,
             arena=min(self.arena_size, sys.maxsize),
             host=self.host.run if self.host.equations else 0,
@@ -186,11 +213,12 @@ class Program:
             handler=self.host.fail,
             in_place=self.made.in_place,
             flush=config.flush_subnormals,
+            variables=len(self.variables),
         )
 
     def __call__(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         session = instrument.session
-        if session is not None and session.level > 1 and not self.strict:
+        if session is not None and session.level > 1 and not self.strict and not self.variables:
             return session.run(self, values)
         return self.run(values)
 
@@ -201,19 +229,36 @@ class Program:
         # Before anything else: the arrays made from the values below add references to them.
         sources = {o: i for i, o in self.made.in_place if sole_owner(values, i)}
         ins = [np.asarray(v, order="C") for v in values]
+        outputs, arena_size, sizes = self.outputs, self.arena_size, []
+        if self.variables:
+            outputs, arena_size, sizes = self._sized(ins)
         outs = [
             _as(ins[sources[o]], shape, dtype)
             if o in sources
             else self._empty(shape, dtype, -2 - o)
-            for o, (shape, dtype) in enumerate(self.outputs)
+            for o, (shape, dtype) in enumerate(outputs)
         ]
-        arrays = [*ins, *self.consts, *outs]
+        arrays = [*ins, *self.consts, *outs, *sizes]
         table = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
-        arena = self._empty((self.arena_size + 64,), np.dtype(np.uint8), -1)
+        arena = self._empty((arena_size + 64,), np.dtype(np.uint8), -1)
         start = -(-arena.ctypes.data // 64) * 64
         if code := self.entry(ctypes.addressof(table), start, self.host.callback):
             self.host.fail(code, link.raised_by_signal())
         return outs
+
+    def _sized(self, ins: Sequence[np.ndarray]) -> tuple[list[Any], int, list[np.ndarray]]:
+        """Types of the results, bytes of the arena, and the table of sizes; see `entry_sizes`."""
+        count = len(self.variables)
+        sizes = np.zeros(count + 1 + sum(len(shape) for shape, _ in self.outputs), np.int64)
+        sizes[:count] = [ins[i].shape[axis] for i, axis in self.found_at]
+        arrays = len(ins) + len(self.consts) + len(self.outputs)
+        table = (ctypes.c_void_p * (arrays + 1))()
+        table[arrays] = sizes.ctypes.data
+        self.entry(ctypes.addressof(table), None, self.host.callback)
+        arena, *rest = map(int, sizes[count:])
+        numbers = iter(rest)
+        outputs = [(tuple(next(numbers) for _ in s), dtype) for s, dtype in self.outputs]
+        return outputs, arena, [sizes]
 
     def _empty(self, shape: tuple[int, ...], dtype: np.dtype, code: int) -> np.ndarray:
         """Allocate an array; `code` names it in the message if there is no memory."""
@@ -238,8 +283,9 @@ class Program:
 
         plan = self.sourced_plan()
         return {
-            "flops": float(operations(plan.graph)),
-            "bytes accessed": float(analysis.traffic(plan)),
+            # With sizes that are known at run time, these are numbers for typical ones.
+            "flops": float(about(operations(plan.graph))),
+            "bytes accessed": float(about(analysis.traffic(plan))),
         }
 
     @property
@@ -251,7 +297,7 @@ class Program:
         return MemoryAnalysis(
             _bytes(given),
             _bytes(self.outputs),
-            self.arena_size,
+            about(self.sourced_plan().arena_size) if self.variables else self.arena_size,
             self.made.code.size,
             _bytes([self.outputs[o] for o in shared]),
             self,
@@ -287,6 +333,15 @@ class Program:
 
             return result.text(lambda group: lines_of(result, group))
         return result.text()
+
+
+def _axis_of(name: str, closed: ClosedJaxpr) -> tuple[int, int]:
+    """The number of an input and its axis whose size is a dimension variable."""
+    for i, aval in enumerate(closed.in_avals):
+        for axis, size in enumerate(aval.shape):
+            if is_dynamic(size) and str(size) == name:
+                return i, axis
+    raise InconclusiveDimensionOperation(f"No axis of an argument has the size '{name}' itself.")
 
 
 _STAGES = {"fused": "allocate", "llvm": "emit", "assembly": "optimise"}

@@ -27,6 +27,7 @@ from namoo.engines.native.fuse.groups import fuse
 from namoo.engines.native.fuse.schedule import schedule
 from namoo.engines.native.graph.node import Graph
 from namoo.engines.native.graph.simplify import simplify
+from namoo.engines.native.ir.extents import variables
 from namoo.engines.native.kernels.emitter import Emitter
 from namoo.engines.native.link import code
 from namoo.engines.native.link.code import Code, ObjectCode
@@ -55,6 +56,7 @@ class Source:
 def build(source: Source) -> Graph:
     """Build the graph of a program, by the `native` rules of its primitives."""
     emitter = source.emitter(source.strict)
+    emitter.graph.variables = variables(a.shape for a in source.closed.in_avals)
     inputs = [emitter.input(a) for a in source.closed.in_avals]
     emitter.graph.outputs = emitter.inline(source.closed, inputs)
     return emitter.graph

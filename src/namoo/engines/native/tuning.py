@@ -103,6 +103,9 @@ INLINED_KERNELS = 8
 # operand whose terms are not contiguous: BLAS packs it first.
 BLAS_WORK = 1 << 34
 BLAS_WORK_TRANSPOSED = 1 << 30
+# Where the number of rows is known at run time only, products of fewer rows than a tile has are
+# computed in tiles of these many.
+SMALLER_TILES = (4, 1)
 # BLAS products are cut into this many blocks, unless a side would become shorter than the second
 # number.
 BLAS_BLOCKS = 8

@@ -26,6 +26,7 @@ from namoo.engines.native.graph.node import (
     Graph,
     Node,
 )
+from namoo.engines.native.ir.extents import about
 from namoo.engines.native.memory.arena import Plan, aligned
 
 
@@ -197,9 +198,9 @@ def _(plan: Plan) -> None:
             _require(node in plan.buffers, f"{node} is written, and has no buffer.")
             kind, start = plan.buffers[node]
             if kind == "arena":
-                used.append(live.setdefault(node, (start, start + aligned(node.nbytes))))
-        if first.kind is CALL and first.data.scratch:
-            used.append((offset, offset + aligned(first.data.scratch)))
+                used.append(live.setdefault(node, _range(start, node.nbytes)))
+        if first.kind is CALL and first.data.scratch != 0:
+            used.append(_range(offset, first.data.scratch))
         _check_apart(plan, used, i)
         for node in [n for n in live if last.get(n, i) <= i]:
             del live[node]
@@ -213,9 +214,14 @@ def _taken_over(plan: Plan, first: Node) -> list[Node]:
     return [x for x, result in pairs if plan.buffers[x] == plan.buffers[result]]
 
 
+def _range(start: Any, size: Any) -> tuple[int, int]:
+    """A range of the arena; if it depends on sizes at run time, for typical ones."""
+    return about(start), about(start + aligned(size))
+
+
 def _check_apart(plan: Plan, ranges: Iterable[tuple[int, int]], step: int) -> None:
     end = 0
     for start, stop in sorted(r for r in ranges if r[0] < r[1]):
         _require(start >= end, f"Buffers overlap at {start} in step {step}.")
         end = stop
-    _require(end <= plan.arena_size, f"A buffer in step {step} ends beyond the arena.")
+    _require(end <= about(plan.arena_size), f"A buffer in step {step} ends beyond the arena.")

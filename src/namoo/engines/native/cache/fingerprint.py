@@ -31,6 +31,7 @@ ROOMS = (
     "control",
     "core",
     "devices",
+    "dimensions",
     "engines/native",
     "primitives",
     "transforms",
@@ -98,6 +99,8 @@ class Fingerprint:
             writer = lambda v: f"[{self._dtype(v.dtype)}:{_content(np.asarray(v))}]"  # noqa: E731
         elif kind is type:
             writer = self._class
+        elif getattr(kind, "is_dimension", False):
+            writer = self._dimension
         else:
             name = _class_name(kind)
             if issubclass(kind, enum.Enum):
@@ -108,6 +111,10 @@ class Fingerprint:
                 raise Unknown(f"{name} has no text")
         self._writers[kind] = writer
         return writer
+
+    @staticmethod
+    def _dimension(value: Any) -> str:
+        return f"<{value!r} {value.scope.constraints!r}>"
 
     def _class(self, value: type) -> str:
         if not issubclass(value, np.generic):

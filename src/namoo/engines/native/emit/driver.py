@@ -15,16 +15,20 @@ from namoo.engines.native import tuning
 from namoo.engines.native.emit.call_list import PARALLEL, Calls, grain, longest
 from namoo.engines.native.emit.module import Module
 from namoo.engines.native.fuse.kinds import KINDS, FusionGroup
-from namoo.engines.native.graph.node import CALL
+from namoo.engines.native.graph.node import CALL, Node
+from namoo.engines.native.ir.extents import about, at_least, is_dynamic
 from namoo.engines.native.ir.function import Function, Value, constant
+from namoo.engines.native.ir.sizes import SizedFunction
 from namoo.engines.native.kernels.kernel import Kernel
 from namoo.engines.native.memory.arena import Buffer, Plan
+
+ZERO, ONE = constant("i64", 0), constant("i64", 1)
 
 
 def emit(plan: Plan) -> Module:
     """Emit a program; its entry takes a table of pointers, the arena and the host's callback."""
     module = Module(plan)
-    f = Function("entry", ["ptr", "ptr", "ptr"], "i32")
+    f = SizedFunction("entry", ["ptr", "ptr", "ptr"], "i32")
     return emit_with(Driver(module, f, f.parameters[2]), plan)
 
 
@@ -32,12 +36,32 @@ def emit_with(driver: Driver, plan: Plan, more: int = 0) -> Module:
     """Emit a program with a driver that has `more` arrays beside the constants of the program."""
     module, f, graph = driver.module, driver.f, plan.graph
     table, arena, _ = f.parameters
+    if graph.variables:
+        entry_sizes(driver, plan, table, arena, more)
     counts = len(graph.inputs), len(graph.consts) + more, len(graph.outputs)
     ends = [0, *itertools.accumulate(counts)]
     inputs, consts, outputs = (Slots(f, table, range(*both)) for both in itertools.pairwise(ends))
     driver.run(plan, inputs, consts, outputs, arena, table)
     module.functions.append(driver.finish())
     return module
+
+
+def entry_sizes(driver: Driver, plan: Plan, table: Value, arena: Value, more: int) -> None:
+    """Emit what the entry does with sizes that are known at run time.
+
+    After its arrays, the table has a pointer to numbers: the sizes of the dimension variables, to
+    which the entry adds the bytes of the arena and the sizes of the results' axes. Without an
+    arena it does no more: the caller learns what it must allocate.
+    """
+    f, graph = driver.f, plan.graph
+    assert isinstance(f, SizedFunction)
+    count = len(graph.inputs) + len(graph.consts) + more + len(graph.outputs)
+    f.take_sizes(table, count, graph.variables)
+    assert f.sizes is not None
+    numbers = [plan.arena_size, *(n for node in graph.outputs for n in node.shape)]
+    for i, n in enumerate(numbers, len(graph.variables)):
+        f.line(f"  store {f.number(n)!r}, ptr {f.offset(f.sizes, i, 'i64').name}, align 8")
+    driver.check(f.emit_here("i1", 0, f"icmp eq ptr {arena.name}, null"), 0)
 
 
 class Driver:
@@ -78,6 +102,8 @@ class Driver:
             kind, i = buffer
             return self.f.offset(arena, i, "i8") if kind == "arena" else banks[kind][i]
 
+        if self.f.sizes is not None:
+            banks["sizes"], slots = [self.f.sizes], None
         calls = Calls(self, at, arena, slots, starts)
         for group, offset in zip(plan.steps, plan.scratch, strict=True):
             self.step(plan, group, offset, calls)
@@ -92,27 +118,56 @@ class Driver:
             kernel = step.kernel(self.module, first.operands, written)
             if kernel is not None:
                 places = [buffers[n] for n in (*first.operands, *written)]
-                calls.add(kernel, [*places, ("arena", offset)] if step.scratch else places)
+                calls.add(kernel, [*places, ("arena", offset)] if step.scratch != 0 else places)
                 return
             calls.write()
             operands = [(n, calls.at(buffers[n])) for n in first.operands]
             results = [(n, calls.at(buffers[n])) for n in written]
             self.work += tuning.CALL_WORK
             step.emit(self, operands, results, self.f.offset(calls.arena, offset, "i8"))
-        elif first.size and 0 not in group.space:
-            kernel, nodes = KINDS[first.kind].kernel(self.module, group)
-            calls.add(kernel, [buffers[n] for n in nodes])
+        elif first.size != 0 and 0 not in group.space:
+            if not at_least(first.size, 1):
+                calls.write()
+                with self.f.branch(self.f.compare("gt", self.f.number(first.size), ZERO)):
+                    self.kernel(group, buffers, calls)
+                    calls.write()
+                return
+            self.kernel(group, buffers, calls)
+
+    def kernel(self, group: FusionGroup, buffers: dict[Node, Buffer], calls: Calls) -> None:
+        """Emit the call of the kernel of a group."""
+        kernel, nodes = KINDS[group.roots[0].kind].kernel(self.module, group)
+        places = [buffers[n] for n in nodes]
+        calls.add(kernel, [*places, ("sizes", 0)] if self.module.variables else places)
 
     def call(self, kernel: Kernel, table: Value) -> None:
         """Run all units of a kernel, on several threads if that is worthwhile."""
-        self.work += kernel.work + tuning.CALL_WORK
-        if share := grain(kernel):
+        self.work += about(kernel.work) + tuning.CALL_WORK
+        units = self.f.number(kernel.units)
+        if is_dynamic(kernel.work):
+            self.call_of_any_size(kernel, table, units)
+        elif share := grain(kernel):
             self.module.declarations["namoo_parallel"] = PARALLEL
             numbers = ", ".join(f"i64 {n}" for n in (kernel.units, share, longest(kernel)))
             call = f"@namoo_parallel(ptr @{kernel.name}, {table!r}, {numbers})"
             self.stop(self.f.emit_here("i32", 0, f"call i32 {call}"))
         else:
-            self.f.line(f"  call void @{kernel.name}({table!r}, i64 0, i64 {kernel.units})")
+            self.f.line(f"  call void @{kernel.name}({table!r}, i64 0, {units!r})")
+
+    def call_of_any_size(self, kernel: Kernel, table: Value, units: Value) -> None:
+        """As `call`, for a kernel whose work is known at run time only."""
+        f = self.f
+        work, count = f.number(kernel.work), f.number(kernel.units)
+        ratio = [constant("i64", n) for n in (tuning.SMALLEST_PIECE, tuning.LONGEST_PIECE)]
+        least, most = (f.maximum(f.idiv(f.mul(count, n), f.maximum(work, ONE)), ONE) for n in ratio)
+        many = f.compare("ge", f.number(kernel.work), constant("i64", tuning.PARALLEL_WORK))
+        with f.branch(many):
+            self.module.declarations["namoo_parallel"] = PARALLEL
+            numbers = ", ".join(map(repr, (units, least, most)))
+            call = f"@namoo_parallel(ptr @{kernel.name}, {table!r}, {numbers})"
+            self.stop(f.emit_here("i32", 0, f"call i32 {call}"))
+        with f.branch(f.not_(many)):
+            f.line(f"  call void @{kernel.name}({table!r}, i64 0, {units!r})")
 
     def table(self, pointers: Sequence[Value]) -> Value:
         """Store pointers in a table, which all steps share: they run one after another."""
@@ -129,8 +184,9 @@ class Driver:
             return
         name = "llvm.memcpy.p0.p0.i64"
         self.module.declarations[name] = f"declare void @{name}(ptr, ptr, i64, i1)"
+        count = self.f.number(size)
         self.f.line(
-            f"  call void @{name}(ptr {target.name}, ptr {source.name}, i64 {size}, i1 false)"
+            f"  call void @{name}(ptr {target.name}, ptr {source.name}, {count!r}, i1 false)"
         )
 
     def copy_unless_aliased(self, target: Value, source: Value, size: int) -> None:
@@ -155,6 +211,8 @@ class Driver:
         pointers = [p for _, p in (*operands, *results)]
         if failed:
             pointers.append(self.stored_iterations())
+        if f.sizes is not None:
+            pointers.append(f.sizes)
         table = self.table([*pointers, Value("null", "ptr")])
         f.line(f"  call void {self.host.name}(i64 {number}, ptr {table.name})")
         last = f.offset(table, len(pointers), "ptr")
@@ -178,6 +236,7 @@ class Driver:
         self.codes.append(2 + len(self.module.loops))
         self.module.loops.append(eqn)
         yield
+        length = length if length is None else about(length)
         if length is None or length * self.work > tuning.WORK_BETWEEN_SIGNAL_CHECKS // 16:
             self._check_signals()
             length = 1

@@ -36,6 +36,7 @@ class Module:
         host: equations that Python evaluates.
         around: for each of them None; or the loops around it, if it only runs to raise an error.
         loops: equations whose loops a signal can stop; loop i then returns i + 2.
+        variables: the program's dimension variables.
     """
 
     plan: Plan
@@ -47,6 +48,10 @@ class Module:
     host: list[JaxprEqn] = field(default_factory=list)
     around: list[list[str] | None] = field(default_factory=list)
     loops: list[JaxprEqn | None] = field(default_factory=list)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.plan.graph.variables
 
     def kernel(self, key: Any, emit: Callable[[str], Kernel]) -> Kernel:
         """Return the kernel with a key; if there is none, `emit` makes it under a new name."""

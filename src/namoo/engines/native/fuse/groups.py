@@ -9,6 +9,7 @@ from namoo.engines.native import tuning
 from namoo.engines.native.fuse.kinds import KINDS, FusionGroup, LoopNest, Reads
 from namoo.engines.native.fuse.roots import Signature, choose_roots
 from namoo.engines.native.graph.node import PART, REDUCE, Graph, Node
+from namoo.engines.native.ir.extents import is_dynamic
 
 Homes = dict[Node, FusionGroup | None]
 """The groups that compute what a root reads; an input has none."""
@@ -55,7 +56,7 @@ def fuse(graph: Graph) -> Fusion:
     for root, (structure, reads) in signatures.items():
         fuser.place(root, structure, reads)
     for group in fuser.groups:
-        group.stored = [r for r in group.roots if r in fuser.outside]
+        group.stored = [r for r in group.roots if r in fuser.outside or _keeps_row(group, r)]
     return Fusion(graph, fuser.groups, fuser.home, signatures)
 
 
@@ -135,6 +136,15 @@ class _Fuser:
             for other in self.groups:
                 if other.ancestors & group.bit:
                     other.ancestors |= group.ancestors
+
+
+def _keeps_row(group: FusionGroup, root: Node) -> bool:
+    """Whether a kernel must store a value for its own later stages.
+
+    A row that is as long as a size at run time does not fit on the stack.
+    """
+    rows = not group.is_step and root.kind is not REDUCE and root.shape == group.space
+    return rows and any(map(is_dynamic, group.space[group.split :]))
 
 
 def _candidates(homes: Homes) -> list[FusionGroup]:

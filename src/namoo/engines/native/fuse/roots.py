@@ -52,7 +52,7 @@ def count_readers(graph: Graph) -> Readers:
         moves = node.cost == 0 and kind is COMPUTE
         if not moves:
             times = 1
-        size = math.inf if kind is COMPUTE and node.data == "rereads" else node.size
+        size = math.inf if kind is COMPUTE and node.data == "rereads" else node.count
         whole = kind in from_memory
         sums = kind is REDUCE or moves and reduced[node.number]
         for x in node.operands if len(node.operands) < 2 else set(node.operands):
@@ -91,7 +91,7 @@ def choose_roots(graph: Graph) -> dict[Node, Signature]:
     behind: list[Reads] = [()] * count
     """For each node, its structure as readers see it, and the stored nodes that it reads."""
     for node in graph.nodes:
-        i, kind, size = node.number, node.kind, node.size
+        i, kind, size = node.number, node.kind, node.count
         if not uses[i] and kind is not CALL:
             continue
         if kind is INPUT or kind is LITERAL:
@@ -109,7 +109,7 @@ def choose_roots(graph: Graph) -> dict[Node, Signature]:
             if height[j] > deepest:
                 deepest = height[j]
             other = source[j]
-            if other is not None and other is not read and x.size == size:
+            if other is not None and other is not read and x.count == size:
                 read = other if read is None else _SEVERAL
             words.append(seen[j])
             reads = reads + behind[j] if reads else behind[j]

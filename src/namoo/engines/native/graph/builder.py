@@ -43,8 +43,10 @@ from namoo.engines.native.graph.node import (
     Unsupported,
 )
 from namoo.engines.native.ir import ops
+from namoo.engines.native.ir.extents import is_dynamic
 from namoo.engines.native.ir.index import Index, ravel, unravel
 from namoo.engines.native.ir.types import elem_of, numpy_dtype
+from namoo.errors import InconclusiveDimensionOperation
 
 
 class Recipe(NamedTuple):
@@ -259,6 +261,17 @@ class GraphBuilder:
 
         return self.compute([], fn, shape=tuple(shape), dtype=dtype, key=("iota", axis), cost=1)
 
+    def dimension(self, size: Any, dtype: Any) -> Node:
+        """A size, which may be known at run time, as a scalar."""
+        if not is_dynamic(size):
+            return self.literal(size, dtype)
+        elem = elem_of(numpy_dtype(dtype))
+
+        def fn(k, index):
+            return ops.convert(k.f, k.f.number(size), elem=elem)
+
+        return self.compute([], fn, shape=(), dtype=dtype, key=("dimension", size))
+
     def filled(self, value: Any, dtype: Any, shape: tuple[int, ...]) -> Node:
         """An array of one value."""
         scalar = self.literal(value, dtype)
@@ -266,6 +279,10 @@ class GraphBuilder:
 
     def call(self, step: Step, operands: Sequence[Node], results: Sequence[Any]) -> list[Node]:
         """Add a step on operands in memory; `results` have the types of what it writes."""
+        if not step.takes_sizes:
+            for x in (*operands, *results):
+                if any(map(is_dynamic, x.shape)):
+                    raise Unsupported
         return self.graph.call(step, operands, results)
 
     def stored(self, x: Node) -> Node:
@@ -345,7 +362,7 @@ class GraphBuilder:
             try:
                 out = rule(self, *operands, **eqn.params)
                 return out if eqn.primitive.multiple_results else [out]
-            except Unsupported:
+            except (Unsupported, InconclusiveDimensionOperation):
                 pass
         return self.call(HostCall(eqn), operands, self.avals)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from namoo.core.jaxpr import JaxprEqn
+from namoo.engines.native.ir.extents import about
 from namoo.engines.native.ir.types import elem_of, numpy_dtype
 
 INPUT, LITERAL, COMPUTE, REDUCE, DOT, CALL, PART = (
@@ -28,8 +29,8 @@ class Node:
     """
 
     __slots__ = (
-        "cost", "data", "dtype", "elem", "fn", "key", "kind", "number", "operands", "shape",
-        "size", "structure",
+        "cost", "count", "data", "dtype", "elem", "fn", "key", "kind", "number", "operands",
+        "shape", "size", "structure",
     )  # fmt: skip
 
     def __init__(self, kind, shape, dtype, operands=(), *, fn=None, data=None, key=None, cost=1):
@@ -37,6 +38,8 @@ class Node:
         self.shape: tuple[int, ...] = shape
         self.dtype: np.dtype = dtype
         self.size = math.prod(shape)
+        self.count: int = about(self.size)
+        """The number of elements; if it depends on sizes at run time, a typical one."""
         self.elem = elem_of(dtype)
         self.operands: tuple[Node, ...] = operands
         self.fn: Callable[..., Any] | None = fn
@@ -56,7 +59,7 @@ class Node:
         """Return a node that computes the same from other operands of the same types."""
         node = Node.__new__(Node)
         node.kind, node.shape, node.dtype = self.kind, self.shape, self.dtype
-        node.size, node.elem, node.cost = self.size, self.elem, self.cost
+        node.size, node.count, node.elem, node.cost = self.size, self.count, self.elem, self.cost
         node.fn, node.data, node.key = self.fn, self.data, self.key
         node.structure, node.operands = self.structure, operands
         return node
@@ -110,6 +113,8 @@ class Step:
 
     scratch = 0
     """Bytes of scratch memory."""
+    takes_sizes = False
+    """Whether sizes of its operands and results may be known at run time only."""
     takes_over: Mapping[int, int] = {}
     """Operands whose buffer a result takes over if nothing reads them later, which saves a copy:
     from the number of the operand to that of the result."""
@@ -146,7 +151,7 @@ class Step:
 
     def operations(self, operands: Sequence[Node]) -> int:
         """About how many operations the step takes."""
-        return sum(x.size for x in operands)
+        return sum(x.count for x in operands)
 
     def emit(self, driver: Any, operands: list, results: list, scratch: Any) -> None:
         """Emit the step; operands and results are pairs of a node and its pointer."""
@@ -156,6 +161,8 @@ class Step:
 
 class HostCall(Step):
     """An equation that Python evaluates."""
+
+    takes_sizes = True
 
     def __init__(self, eqn: JaxprEqn):
         self.eqn = eqn
@@ -177,6 +184,7 @@ class Graph:
         donated: for the body of a loop, the inputs that may be overwritten, each with the output
           that replaces it.
         equations: the equation of each node, where an emitter recorded them for a message.
+        variables: the dimension variables in the shapes of the inputs.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -186,6 +194,7 @@ class Graph:
     structures: dict[tuple, int] = field(default_factory=dict)
     donated: Mapping[int, int] = field(default_factory=dict)
     equations: dict[Node, JaxprEqn] = field(default_factory=dict)
+    variables: tuple[str, ...] = ()
 
     def intern_structure(self, *what: Any) -> int:
         """Intern a structure: return its number, which equal structures share."""

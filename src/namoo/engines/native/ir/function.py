@@ -18,6 +18,7 @@ import numpy as np
 
 from namoo._base.caches import cached
 from namoo._base.dtypes import bfloat16
+from namoo.engines.native.ir.extents import is_dynamic
 from namoo.engines.native.ir.target import converts_half, has, has_fma
 
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -130,6 +131,9 @@ class _Level:
 class Function:
     """One LLVM function being written."""
 
+    sizes: Value | None = None
+    """The table of the sizes of dimension variables, in a program that has any."""
+
     def __init__(self, name: str, parameters: Sequence[str], result: str = "void"):
         self.name = name
         self.result = result
@@ -200,10 +204,14 @@ class Function:
             ]
         )
 
+    def number(self, n: Any) -> Value:
+        """An integer as a value of type i64; `SizedFunction` also takes sizes at run time."""
+        return n if isinstance(n, Value) else constant("i64", n)
+
     @contextmanager
     def loop(self, start: Value | int, stop: Value | int, step: int = 1):
         """A loop that runs at least once: `with f.loop(0, n) as i`."""
-        start, stop = _int(start), _int(stop)
+        start, stop = self.number(start), self.number(stop)
         number = self.counter = self.counter + 1
         label = f"L{number}"
         level = _Level(label)
@@ -317,6 +325,8 @@ class Function:
 
     def offset(self, pointer: Value, index: Value | int, elem: str) -> Value:
         """The address of an element."""
+        if is_dynamic(index):
+            index = self.number(index)
         if isinstance(index, Value):
             distance, operands = index.name, (pointer, index)
         else:
@@ -331,11 +341,11 @@ class Function:
         level = self.levels[-1]
         variable, start, step = level.index
         if stride == 1 or start is None or index is not variable:
-            return self.mul(index, constant("i64", stride))
+            return self.mul(index, self.number(stride))
         key = ("step", stride)
         if key not in level.memo:
-            phi = level.memo[key] = self.carry(self.mul(start, constant("i64", stride)))
-            self.carried(phi, self.add(phi, constant("i64", step * stride)))
+            phi = level.memo[key] = self.carry(self.mul(start, self.number(stride)))
+            self.carried(phi, self.add(phi, self.number(stride * step)))
         return level.memo[key]
 
     def load(self, address: Value, elem: str, lanes: int = 0, mask: Value | None = None) -> Value:
@@ -774,10 +784,6 @@ def suffix(elem: str, lanes: int) -> str:
 def storage(elem: str) -> str:
     """The type in memory: booleans are bytes."""
     return "i8" if elem == "i1" else llvm_name(elem)
-
-
-def _int(x: Value | int) -> Value:
-    return constant("i64", x) if isinstance(x, int) else x
 
 
 def _wrapped(number: int, elem: str) -> int:

@@ -11,6 +11,8 @@ from itertools import count
 from typing import Any
 
 from namoo._base.caches import register
+from namoo.engines.native.ir.extents import at_least, is_dynamic
+from namoo.errors import InconclusiveDimensionOperation
 
 _serials = count()
 
@@ -43,6 +45,8 @@ class Quotient(Symbol):
 
     def __init__(self, base: Index, divisor: int, remainder: bool):
         low, high = base.range()
+        if is_dynamic(divisor) and not at_least(low, 0):
+            raise InconclusiveDimensionOperation(f"{base} // {divisor}, which may be negative")
         if remainder:
             low, high = 0, divisor - 1
         else:
@@ -69,7 +73,7 @@ class Index:
             return x
         if isinstance(x, Symbol):
             return Index({x: 1}) if x.low != x.high else Index({}, x.low)
-        return Index({}, int(x))
+        return Index({}, x if is_dynamic(x) else int(x))
 
     @property
     def varies(self) -> bool:
@@ -81,8 +85,9 @@ class Index:
         low = high = self.constant
         for symbol, factor in self.terms.items():
             a, b = symbol.low * factor, symbol.high * factor
-            low += a if factor > 0 else b
-            high += b if factor > 0 else a
+            rises = factor > 0
+            low += a if rises else b
+            high += b if rises else a
         return low, high
 
     def key(self) -> tuple:
@@ -91,7 +96,7 @@ class Index:
         return self._key
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, int):
+        if isinstance(other, int) or is_dynamic(other):
             return not self.terms and self.constant == other
         return (
             isinstance(other, Index)
@@ -103,8 +108,8 @@ class Index:
         return hash(self.key())
 
     def __add__(self, other: Index | int) -> Index:
-        if isinstance(other, int):
-            return Index(self.terms, self.constant + other) if other else self
+        if not isinstance(other, Index):
+            return Index(self.terms, self.constant + other) if other != 0 else self
         if not other.terms:
             return self + other.constant
         if not self.terms:
@@ -112,7 +117,7 @@ class Index:
         terms = dict(self.terms)
         for symbol, factor in other.terms.items():
             total = terms.get(symbol, 0) + factor
-            if total:
+            if total != 0:
                 terms[symbol] = total
             else:
                 del terms[symbol]
@@ -145,17 +150,23 @@ class Index:
         divided: dict[Symbol, int] = {}
         others: dict[Symbol, int] = {}
         for symbol, factor in self.terms.items():
-            if factor % n:
+            if factor % n != 0:
                 others[symbol] = factor
             else:
                 divided[symbol] = factor // n
-        shift, constant = divmod(self.constant, n)
+        if is_dynamic(n) or is_dynamic(self.constant):
+            shift, constant = 0, self.constant
+        else:
+            shift, constant = divmod(self.constant, n)
         whole, rest = Index(divided, shift), Index(others, constant)
-        if not others:
+        if not others and not is_dynamic(n) and not is_dynamic(constant):
             return whole, rest
         low, high = rest.range()
-        times = low // n
-        if times == high // n:
+        if is_dynamic(n) or is_dynamic(low) or is_dynamic(high):
+            if at_least(low, 0) and at_least(n - 1, high):
+                return whole, rest
+        elif low // n == high // n:
+            times = low // n
             return whole + times, rest - times * n
         quotient, remainder = _quotient(rest, n, False), _quotient(rest, n, True)
         return whole + Index.of(quotient), Index.of(remainder)
@@ -209,7 +220,7 @@ def ravel(index: Sequence[Index], shape: Sequence[int]) -> Index:
             terms[symbol] = terms.get(symbol, 0) + factor * stride
         stride *= n
     if 0 in terms.values():
-        terms = {s: c for s, c in terms.items() if c}
+        terms = {s: c for s, c in terms.items() if c != 0}
     return _joined(Index(terms, constant))
 
 

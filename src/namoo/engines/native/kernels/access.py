@@ -54,4 +54,4 @@ def index_in(shape, space, outer: list[Index], inner: list[Index]) -> list[Index
     if shape == space:
         return outer + inner
     rest = iter([i for i in outer if i.terms])
-    return [next(rest) if n > 1 else Index.of(0) for n in shape]
+    return [next(rest) if n != 1 else Index.of(0) for n in shape]

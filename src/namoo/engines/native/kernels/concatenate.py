@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from namoo.core.avals import ShapedArray
+from namoo.dimensions.sizes import larger
 from namoo.engines.native import tuning
 from namoo.engines.native.graph.node import Node, Step
-from namoo.engines.native.ir.function import Function, Value, constant, storage
+from namoo.engines.native.ir.extents import about, at_least, is_dynamic
+from namoo.engines.native.ir.function import Function, Value, storage
 from namoo.engines.native.ir.types import is_signed_integer, size_of
 from namoo.engines.native.kernels import routine
 from namoo.engines.native.kernels.element_codegen import Place
@@ -47,7 +49,7 @@ def copy_block(
         if isinstance(start, int):
             target = f.offset(target, start * stride, "i8")
         else:
-            target = f.offset(target, f.mul(start, constant("i64", stride)), "i8")
+            target = f.offset(target, f.mul(start, f.number(stride)), "i8")
 
     def nest(axis: int, target: Value, source: Value) -> None:
         if axis >= axes - 1:
@@ -60,8 +62,8 @@ def copy_block(
         with f.loop(0, block[axis]) as i:
             nest(
                 axis + 1,
-                f.offset(target, f.mul(i, constant("i64", strides[axis])), "i8"),
-                f.offset(source, f.mul(i, constant("i64", inner)), "i8"),
+                f.offset(target, f.mul(i, f.number(strides[axis])), "i8"),
+                f.offset(source, f.mul(i, f.number(inner)), "i8"),
             )
 
     nest(0, target, source)
@@ -95,6 +97,7 @@ class Write(Step):
     The result takes over the buffer of the first operand if nothing reads it later.
     """
 
+    takes_sizes = True
     takes_over = {0: 0}
 
     def __init__(self, starts: Sequence[int] | None = None, written: int = 0):
@@ -103,7 +106,7 @@ class Write(Step):
         """How many elements are written, if the starts are operands."""
 
     def small(self):
-        return 0 < self.written <= tuning.REGISTER_ELEMENTS
+        return not is_dynamic(self.written) and 0 < self.written <= tuning.REGISTER_ELEMENTS
 
     def unrolled_operations(self):
         return 2 * self.written
@@ -113,11 +116,11 @@ class Write(Step):
         (x, part, *_), first = nodes, integer(0)
         strides = strides_of(x.shape)
         for (start,), stride, n, m in zip(starts, strides, x.shape, part.shape, strict=True):
-            first = f.add(first, f.mul(_clamped(f, start, n - m), integer(stride)))
+            first = f.add(first, f.mul(_clamped(f, start, n - m), f.number(stride)))
         place = outer.places[x]
         for at, value in zip(itertools.product(*map(range, part.shape)), updates, strict=True):
             offset = sum(i * stride for i, stride in zip(at, strides, strict=True))
-            routine.write(f, place.pointer, x.elem, f.add(first, integer(offset)), value)
+            routine.write(f, place.pointer, x.elem, f.add(first, f.number(offset)), value)
         f.epoch += 1
         return [None]
 
@@ -148,7 +151,7 @@ def _clamped(f: Function, value: Value, last: int) -> Value:
     value = f.convert(value, "i64")
     if signed:
         value = f.maximum(value, integer(0))
-    return f.minimum(value, integer(last))
+    return f.minimum(value, f.number(last))
 
 
 def concatenate(emit: Emitter, xs: Sequence[Node], axis: int) -> Node:
@@ -156,8 +159,12 @@ def concatenate(emit: Emitter, xs: Sequence[Node], axis: int) -> Node:
     shape, dtype = [*xs[0].shape], xs[0].dtype
     shape[axis] = sum(x.shape[axis] for x in xs)
     out = ShapedArray(tuple(shape), dtype)
-    xs = [x for x in xs if x.shape[axis]]
-    if all(x.elem for x in xs) and sum(x.size for x in xs) > tuning.INLINE_CONCATENATION:
+    xs = [x for x in xs if x.shape[axis] != 0]
+    if not all(at_least(x.shape[axis], 1) for x in xs):
+        raise emit.unsupported()
+    dynamic = any(is_dynamic(n) for x in xs for n in x.shape)
+    many = sum(x.count for x in xs) > tuning.INLINE_CONCATENATION
+    if all(x.elem for x in xs) and many and not dynamic:
         return emit.call(Join(axis, xs), xs, [out])[0]
     ends = list(itertools.accumulate(x.shape[axis] for x in xs))
 
@@ -183,13 +190,16 @@ def concatenate(emit: Emitter, xs: Sequence[Node], axis: int) -> Node:
 def pad(emit: Emitter, x: Node, value: Node, config: tuple[tuple[int, int, int], ...]) -> Node:
     """An array with `value` around it (low, high) and between its elements (interior)."""
     spans = (
-        n + max(n - 1, 0) * interior for n, (_, _, interior) in zip(x.shape, config, strict=True)
+        n + larger(n - 1, 0) * interior if interior else n
+        for n, (_, _, interior) in zip(x.shape, config, strict=True)
     )
     shape = tuple(low + n + high for n, (low, high, _) in zip(spans, config, strict=True))
     if 0 in x.shape:
         return emit.broadcast(value, shape)
     plain = all(low >= 0 and high >= 0 and not interior for low, high, interior in config)
-    if plain and x.elem and math.prod(shape) > tuning.INLINE_CONCATENATION:
+    if not all(at_least(n, 1) for n in x.shape):
+        raise emit.unsupported()
+    if plain and x.elem and about(math.prod(shape)) > tuning.INLINE_CONCATENATION:
         frame = emit.stored(emit.broadcast(value, shape))
         return emit.call(Write([low for low, _, _ in config]), [frame, x], [frame])[0]
 
@@ -216,7 +226,9 @@ def update_slice(emit: Emitter, x: Node, update: Node, starts: Sequence[Node]) -
         raise emit.unsupported()
     if 0 in update.shape:
         return x
-    if x.size > tuning.INLINE_CONCATENATION:
+    if not all(at_least(n, 1) for n in update.shape):
+        raise emit.unsupported()
+    if x.count > tuning.INLINE_CONCATENATION:
         return emit.call(Write(written=update.size), [x, update, *starts], [x])[0]
 
     def element(k, index, x, update, *starts):

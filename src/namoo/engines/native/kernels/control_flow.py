@@ -13,6 +13,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from namoo.core.jaxpr import JaxprEqn
+from namoo.dimensions.sizes import larger
 from namoo.engines.native import tuning
 from namoo.engines.native.fuse.kinds import operations
 from namoo.engines.native.graph.node import (
@@ -21,6 +22,7 @@ from namoo.engines.native.graph.node import (
     Node,
     Step,
 )
+from namoo.engines.native.ir.extents import about, at_least, is_dynamic
 from namoo.engines.native.ir.function import Function, Value, constant, storage
 from namoo.engines.native.ir.index import Index, unravel
 from namoo.engines.native.kernels.element_codegen import Place, Writer, on_stack
@@ -29,6 +31,9 @@ from namoo.engines.native.memory.arena import aligned
 
 if TYPE_CHECKING:
     from namoo.engines.native.kernels.emitter import Emitter
+
+
+ZERO, ONE = constant("i64", 0), constant("i64", 1)
 
 
 def _map(fun, array: list[Any]) -> list[Any]:
@@ -49,6 +54,7 @@ def _carried(f: Function, phis: list[Any], news: list[Any]) -> list[Any]:
 class ControlStep(Step):
     """A step that runs programs."""
 
+    takes_sizes = True
     bodies: list[Body]
     eqn: JaxprEqn | None = None
     """The equation that a loop comes from."""
@@ -110,7 +116,7 @@ class ControlStep(Step):
         return 0 if self.small() else self.memory()
 
     def memory(self) -> int:
-        return max(aligned(b.plan.arena_size) for b in self.bodies)
+        return functools.reduce(larger, (aligned(b.plan.arena_size) for b in self.bodies))
 
 
 def _bind(registers: Registers, inputs, arrays, outer: Writer, sources, changes=False) -> None:
@@ -142,11 +148,13 @@ class ScanStep(ControlStep):
         self.n_carry = carry
 
     def operations(self, operands):
-        return self.length * operations(self.body.graph)
+        return about(self.length) * operations(self.body.graph)
 
     def _is_unrolled(self) -> bool:
         """Whether a body in registers around it has all iterations one after the other."""
         stacks = len(self.body.inputs) + len(self.body.graph.outputs) - self.n_consts
+        if is_dynamic(self.length):
+            return False
         return self.length <= 8 or stacks > 2 * self.n_carry
 
     def unrolled_operations(self) -> int:
@@ -165,7 +173,7 @@ class ScanStep(ControlStep):
         with f.loop(0, self.length) as i, driver.stoppable(self.eqn, self.length):
             driver.work += body.work
             if self.reverse:
-                i = f.sub(constant("i64", self.length - 1), i)
+                i = f.sub(f.number(self.length - 1), i)
             w = Registers(driver, body)
             _bind(w, body.inputs[:a], operands[:a], outer, nodes[:a])
             _bind(w, body.held, operands[n_in:], outer, nodes[n_in:])
@@ -173,14 +181,14 @@ class ScanStep(ControlStep):
             _bind(w, body.inputs[a:b], phis, outer, nodes[a:b], changes=True)
             for node, source in zip(body.inputs[b:], nodes[b:n_in], strict=True):
                 place = outer.places[source]
-                step = f.mul(i, constant("i64", node.nbytes))
+                step = f.mul(i, f.number(node.nbytes))
                 pointer = f.offset(place.pointer, step, "i8")
                 w.places[node] = Place(pointer, node.elem, node.shape)
             with driver.iteration("scan", i):
                 outs = w.run()
             stacked = self.stacked() if outs[self.n_carry :] else ()
             for (node, place), array in zip(stacked, outs[self.n_carry :], strict=True):
-                step = f.mul(i, constant("i64", node.nbytes))
+                step = f.mul(i, f.number(node.nbytes))
                 pointer = f.offset(place, step, "i8")
                 for j, value in enumerate(array):
                     w.store(Place(pointer, node.elem, node.shape),
@@ -234,7 +242,19 @@ class ScanStep(ControlStep):
                 driver.copy(target, source, x.nbytes)
             return
         f = driver.f
-        self.targets = [Value(p.name, "ptr", 0, f.depth) for _, p in results[self.n_carry :]]
+        if at_least(self.length, 1):
+            self._emit(driver, operands, results, scratch)
+            return
+        some = f.compare("gt", f.number(self.length), ZERO)
+        with f.branch(some):
+            self._emit(driver, operands, results, scratch)
+        with f.branch(f.not_(some)):
+            for i, (x, target) in enumerate(results[: self.n_carry], self.n_consts):
+                driver.copy_unless_aliased(target, operands[i][1], x.nbytes)
+
+    def _emit(self, driver, operands, results, scratch):
+        depth = driver.f.depth
+        self.targets = [Value(p.name, "ptr", 0, depth) for _, p in results[self.n_carry :]]
         super().emit(driver, operands, results, scratch)
 
     @functools.cached_property
@@ -266,16 +286,18 @@ class ScanStep(ControlStep):
         outputs = body.graph.outputs
         spare = carry_buffers(f, scratch, self._spare(), super().memory())
         # The last iteration writes into the result.
-        odd = (length - 1) % 2
+        odd = f.compare("ne", f.and_(f.number(length - 1), ONE), ZERO)
+        odd = odd if is_dynamic(length) else (length - 1) % 2
         first: list[Value] = []
         for j in range(self.n_carry):
             if j not in spare:
                 driver.copy_unless_aliased(results[j], operands[a + j], outputs[j].nbytes)
                 first.append(results[j])
-            elif odd:
+            elif isinstance(odd, int) and odd:
                 first.append(operands[a + j])
             else:
-                first.append(self._aside(driver, operands[a + j], results[j], spare[j], outputs[j]))
+                aside = self._aside(driver, operands[a + j], results[j], spare[j], outputs[j])
+                first.append(aside if odd == 0 else f.select(odd, operands[a + j], aside))
         with f.loop(0, length) as i, driver.stoppable(self.eqn, length):
             now, following = [], []
             for j in range(self.n_carry):
@@ -283,17 +305,21 @@ class ScanStep(ControlStep):
                     now.append(results[j])
                     following.append(results[j])
                     continue
-                start, other = (spare[j], results[j]) if odd else (results[j], spare[j])
+                start, other = spare[j], results[j]
+                if isinstance(odd, Value):
+                    start, other = f.select(odd, start, other), f.select(odd, other, start)
+                elif not odd:
+                    start, other = other, start
                 now.append(f.carry(first[j]))
                 target = f.carry(start)
                 f.carried(now[-1], target)
                 at_start = f.compare("eq", target, start)
                 f.carried(target, f.select(at_start, other, start))
                 following.append(target)
-            at = f.sub(constant("i64", length - 1), i) if self.reverse else i
+            at = f.sub(f.number(length - 1), i) if self.reverse else i
 
             def moved(pointer, node, at=at):
-                return f.offset(pointer, f.mul(at, constant("i64", node.nbytes)), "i8")
+                return f.offset(pointer, f.mul(at, f.number(node.nbytes)), "i8")
 
             xs = [moved(p, n) for p, n in zip(operands[b:n_in], body.inputs[b:], strict=True)]
             ys = [

@@ -14,6 +14,7 @@ from namoo.engines.native import tuning
 from namoo.engines.native.fuse.kinds import KINDS
 from namoo.engines.native.graph.node import COMPUTE, LITERAL, Node
 from namoo.engines.native.ir import ops
+from namoo.engines.native.ir.extents import at_least, is_dynamic
 from namoo.engines.native.ir.function import (
     Function,
     Mask,
@@ -36,6 +37,7 @@ from namoo.engines.native.ir.types import (
     size_of,
 )
 from namoo.engines.native.kernels.vector_axis import windows
+from namoo.errors import InconclusiveDimensionOperation
 
 
 class Place:
@@ -101,9 +103,9 @@ class Writer:
         values = []
         for symbol, factor in index.terms.items():
             value = self._symbol(symbol, lanes)
-            values.append(f.mul(value, constant("i64", factor)))
+            values.append(f.mul(value, f.number(factor)))
         values.sort(key=lambda v: (v.depth, v.lanes))
-        total = constant("i64", index.constant)
+        total = f.number(index.constant)
         for value in values:
             total = f.add(total, value)
         return total
@@ -114,6 +116,8 @@ class Writer:
             base = self._sum(symbol.base, lanes)
             low, high = symbol.base.range()
             n = symbol.divisor
+            if is_dynamic(n) or is_dynamic(low) or is_dynamic(high):
+                return self._dynamic_quotient(symbol, base, low)
             if base.constant is not None and not base.lanes:
                 return constant(
                     "i64", base.constant % n if symbol.remainder else base.constant // n
@@ -135,6 +139,15 @@ class Writer:
             return f.add(symbol.value, f.iota("i64", self.lanes))
         return symbol.value
 
+    def _dynamic_quotient(self, symbol: Quotient, base: Value, low: Any) -> Value:
+        """The value of a quotient whose divisor or base is a size at run time."""
+        if not at_least(low, 0):
+            raise InconclusiveDimensionOperation(f"{symbol.base} may be negative")
+        f, divisor = self.f, self.f.number(symbol.divisor)
+        operands = f.bitcast(base, "u64"), f.bitcast(divisor, "u64")
+        out = f.irem(*operands) if symbol.remainder else f.idiv(*operands)
+        return f.bitcast(out, "i64")
+
     def choose(self, condition: Value, x: Any, y: Any) -> Any:
         """`x` where the condition holds, else `y`; of complex values too."""
         return ops.choose(self.f, condition, x, y)
@@ -144,26 +157,26 @@ class Writer:
         if last == 0:
             return Index.of(0)
         value = self.f.convert(self.at(node, []), "i64")
-        if value.constant is not None:
+        if value.constant is not None and not is_dynamic(last):
             return Index.of(min(max(value.constant, 0), last))
-        value = self.f.minimum(self.f.maximum(value, constant("i64", 0)), constant("i64", last))
+        value = self.f.minimum(self.f.maximum(value, constant("i64", 0)), self.f.number(last))
         return self.symbol(value, 0, last)
 
     def within(self, index: Index, low: int, high: int) -> Value | None:
         """Whether an index is in [low, high); None if that is always so."""
         least, greatest = index.range()
         conditions = []
-        if least < low:
+        if not at_least(least, low):
             conditions.append(("ge", low))
-        if greatest >= high:
+        if not at_least(high - 1, greatest):
             conditions.append(("lt", high))
         if not conditions:
             return None
         value = self.integer(index)
         out = None
         for relation, bound in conditions:
-            holds = self.f.compare(relation, value, constant("i64", bound))
-            if value.constant is not None and not value.lanes:
+            holds = self.f.compare(relation, value, self.f.number(bound))
+            if value.constant is not None and not value.lanes and not is_dynamic(bound):
                 number = value.constant
                 holds = constant("i1", number >= bound if relation == "ge" else number < bound)
             out = holds if out is None else self.f.and_(out, holds)
@@ -172,15 +185,16 @@ class Writer:
     def clamp(self, index: Index, low: int, high: int) -> Index:
         """The nearest index in [low, high]."""
         least, greatest = index.range()
-        if low <= least and greatest <= high:
+        fits, ends = at_least(least, low), at_least(high, greatest)
+        if fits and ends:
             return index
-        if not index.terms:
+        if not index.terms and not any(map(is_dynamic, (index.constant, low, high))):
             return Index.of(min(max(index.constant, low), high))
         value = self.integer(index)
-        if least < low:
-            value = self.f.maximum(value, constant("i64", low))
-        if greatest > high:
-            value = self.f.minimum(value, constant("i64", high))
+        if not fits:
+            value = self.f.maximum(value, self.f.number(low))
+        if not ends:
+            value = self.f.minimum(value, self.f.number(high))
         return self.symbol(value, low, high)
 
     def _vector_step(self, position: Index) -> int | None:
@@ -251,7 +265,7 @@ class Writer:
         out = [0] * self.lanes
         for symbol, factor in index.terms.items():
             if symbol.vector:
-                steps = self._steps(symbol)
+                steps = None if is_dynamic(factor) else self._steps(symbol)
                 if steps is None:
                     return None
                 out = [o + factor * s for o, s in zip(out, steps, strict=True)]
@@ -265,6 +279,8 @@ class Writer:
             return None
         n, offsets = symbol.divisor, self._offsets(symbol.base)
         first = symbol.base.constant
+        if any(map(is_dynamic, (n, first, *symbol.base.terms.values()))):
+            return None
         for inner, factor in symbol.base.terms.items():
             if factor % n == 0:
                 continue
@@ -490,6 +506,9 @@ class DiscardedFunction(Function):
 
     def line(self, text, depth=None):
         pass
+
+    def number(self, n):
+        return Value("%", "i64") if is_dynamic(n) else super().number(n)
 
 
 class Probe(Writer):

@@ -17,6 +17,7 @@ from typing import Any
 
 from namoo.engines.native import tuning
 from namoo.engines.native.graph.node import LITERAL, REDUCE, Node
+from namoo.engines.native.ir.extents import about
 from namoo.engines.native.ir.function import (
     Function,
     Value,
@@ -26,6 +27,7 @@ from namoo.engines.native.ir.function import (
     storage,
 )
 from namoo.engines.native.ir.index import Index, Loop, Quotient, Symbol, ravel, unravel
+from namoo.engines.native.ir.sizes import SizedFunction
 from namoo.engines.native.ir.types import (
     computed_in,
     is_compound,
@@ -117,9 +119,9 @@ class KernelEmitter:
         if root.shape == space:
             return outer + inner
         sizes = [n for n in space[: self.spec.split]]
-        at = [i for i, n in zip(outer, sizes, strict=True) if n > 1]
+        at = [i for i, n in zip(outer, sizes, strict=True) if n != 1]
         rest = iter(at)
-        return [next(rest) if n > 1 else Index.of(0) for n in root.shape]
+        return [next(rest) if n != 1 else Index.of(0) for n in root.shape]
 
     @staticmethod
     def _operand_index(node: Node, outer: list[Index], inner: list[Index]) -> list[Index]:
@@ -260,7 +262,7 @@ class KernelEmitter:
             if vector in section:
                 section.remove(vector)
                 section.append(vector)
-        f = self.f = Function(self.name, ["ptr", "i64", "i64"])
+        f = self.f = SizedFunction(self.name, ["ptr", "i64", "i64"])
         self.groups, self.sizes = groups, sizes
         self.vector_group = vector
         self.lanes, self.narrow = width
@@ -274,9 +276,11 @@ class KernelEmitter:
             along = symbols[groups[vector][-1]]
             rows = [r for r in spec.roots if r.kind is not REDUCE and r.shape == spec.space]
             self.rows_in_registers = bool(rows) and self._is_short(groups)
-            self.shuffles = any(abs(p.terms.get(along, 0)) > 2 * tuning.UNROLL for p in loads)
+            steps = [about(p.terms.get(along, 0)) for p in loads]
+            self.shuffles = any(abs(step) > 2 * tuning.UNROLL for step in steps)
         self.symbols: dict[int, Any] = {}
         table, self.begin, self.end = f.parameters
+        f.take_sizes(table, len(spec.inputs) + len(spec.stored), spec.variables)
         places = {}
         for i, node in enumerate([*spec.inputs, *spec.stored]):
             slot = f.offset(table, i, "ptr")
@@ -749,7 +753,7 @@ def _dummy(node: Node) -> Any:
 def _is_random_access(position: Index) -> bool:
     """Whether addresses depend on data, and are far apart."""
     return any(
-        type(s) is Symbol and (s.high - s.low) * abs(factor) >= tuning.UNCACHED_ELEMENTS
+        type(s) is Symbol and about(s.high - s.low) * abs(about(factor)) >= tuning.UNCACHED_ELEMENTS
         for s, factor in position.terms.items()
     )
 

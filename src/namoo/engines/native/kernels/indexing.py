@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from namoo.core.avals import ShapedArray
+from namoo.dimensions.sizes import exceeds, larger
 from namoo.engines.native import tuning
 from namoo.engines.native.ir import ops
+from namoo.engines.native.ir.extents import at_least, is_dynamic
 from namoo.engines.native.ir.function import bits_of, constant, is_signed
 from namoo.engines.native.ir.index import Index
 from namoo.engines.native.ir.types import is_compound, is_narrow, limit
@@ -27,17 +29,18 @@ def start_at(k: Any, indices: Node, at: list[Index], last: int) -> tuple[Any, In
     """
     f = k.f
     raw = k.at(indices, at)
-    if raw.constant is not None:
+    if raw.constant is not None and not is_dynamic(last):
         number = int(raw.constant)
         inside = None if 0 <= number <= last else constant("i1", False)
         return raw, Index.of(min(max(number, 0), last)), inside
     value, elem = raw, "i64"
     if raw.elem == "u64":  # values that do not fit i64 are out of bounds anyway
         value = f.minimum(raw, constant("u64", np.iinfo(np.int64).max))
-    elif is_signed(raw.elem) and bits_of(raw.elem) <= 32 and last < 2**31:
+    elif is_signed(raw.elem) and bits_of(raw.elem) <= 32 and not exceeds(last, 2**31 - 1):
         elem = "i32"  # twice as many lanes
     value = f.convert(value, elem)
-    moved = f.minimum(f.maximum(value, constant(elem, 0)), constant(elem, last))
+    end = f.convert(f.number(last), elem)
+    moved = f.minimum(f.maximum(value, constant(elem, 0)), end)
     return raw, k.symbol(moved, 0, last), f.compare("eq", moved, value)
 
 
@@ -47,7 +50,9 @@ def gather(
     """Windows of `x`; those out of bounds are `filling`, or clamped where it is None."""
     fill = None if filling is None else emit.literal(filling, x.dtype)
     offset, collapsed, starts, batching, indices_batching = numbers
-    if not x.elem or not indices.elem or 0 in x.shape:
+    sizes = zip(x.shape, slice_sizes, strict=True)
+    fits = all(at_least(n, larger(m, 1)) for n, m in sizes)
+    if not x.elem or not indices.elem or 0 in x.shape or not fits:
         raise emit.unsupported()
     hidden = {*collapsed, *batching}
 
@@ -85,7 +90,8 @@ def scatter(
     count = math.prod(n for d, n in enumerate(indices.shape[:-1]) if d not in indices_batching)
     from namoo.engines.native.kernels.scatter import Scatter
 
-    if count == 1 and (indices_batching or x.size <= tuning.SCATTER_IN_PLACE):
+    small = is_dynamic(x.size) or x.size <= tuning.SCATTER_IN_PLACE
+    if count == 1 and (indices_batching or small):
         return _one_each(emit, x, indices, updates, numbers, name, clip)
 
     fill, value, numbers = constant_of(x), None, tuple(numbers)
@@ -152,7 +158,8 @@ def _one_each(emit: Emitter, x, indices, updates, numbers, name, clip) -> Node:
         for c, d in enumerate(starts):
             last = x.shape[d] - sizes[d]
             raw, start, inside = start_at(k, indices, [*batch, Index.of(c)], last)
-            if sizes[d] == 1 and not clip and bits_of(raw.elem) >= 32 and last < 2**31:
+            wide = bits_of(raw.elem) >= 32 and not exceeds(last, 2**31 - 1)
+            if sizes[d] == 1 and not clip and wide:
                 # Compared in the narrow type: the element's own index is always in bounds.
                 must(f.compare("eq", k.integer(index[d], raw.elem), raw))
                 places[d] = Index.of(0)
@@ -168,7 +175,7 @@ def _one_each(emit: Emitter, x, indices, updates, numbers, name, clip) -> Node:
                 places[d] = k.clamp(moved, 0, sizes[d] - 1)
         # Along other axes the window starts at 0.
         for d in shown:
-            if d not in starts and sizes[d] < x.shape[d]:
+            if d not in starts and not at_least(sizes[d], x.shape[d]):
                 must(k.within(places[d], 0, sizes[d]))
                 places[d] = k.clamp(places[d], 0, sizes[d] - 1)
         at: list[Any] = [None] * len(updates.shape)

@@ -17,9 +17,10 @@ class KernelSpec:
         inputs: the nodes that are read from memory.
         space: the sizes of the loops, the first `split` of which are outer ones.
         key: equal keys mean equal code.
+        variables: the dimension variables of the program, whose sizes it gets after its arrays.
     """
 
-    __slots__ = ("inputs", "key", "roots", "space", "split", "stored")
+    __slots__ = ("inputs", "key", "roots", "space", "split", "stored", "variables")
 
     def __init__(self, group: FusionGroup):
         self.roots: list[Node] = group.roots
@@ -27,6 +28,7 @@ class KernelSpec:
         self.inputs: list[Node] = list(group.inputs)
         self.space: tuple[int, ...] = group.space
         self.split: int = group.split
+        self.variables: tuple[str, ...] = ()
         stored = [group.numbering[n] for n in group.stored]
         self.key: Any = (group.nest, *group.signature, "stored", *stored)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from namoo.engines.native.fuse.kinds import FusionGroup, LoopNest, Reads, RootKind, register
 from namoo.engines.native.graph.node import COMPUTE, PART, REDUCE, Node
+from namoo.engines.native.ir.extents import is_dynamic
 from namoo.engines.native.ir.index import Index, ravel, unravel
 from namoo.engines.native.kernels import access
 from namoo.engines.native.kernels.elementwise import KernelEmitter, reduction_axes, stage_numbers
@@ -23,7 +24,12 @@ class _Loops(RootKind):
 
     def kernel(self, module, group):
         spec = KernelSpec(group)
-        kernel = module.kernel(spec.key, lambda name: KernelEmitter(spec, name).emit())
+        spec.variables = module.variables
+        if any(map(is_dynamic, spec.space)):
+            from namoo.engines.native.kernels.dynamic_loops import DynamicEmitter as Loops
+        else:
+            Loops = KernelEmitter
+        kernel = module.kernel(spec.key, lambda name: Loops(spec, name).emit())
         return kernel, (*spec.inputs, *spec.stored)
 
     def overwrites(self, group, node, result, reads):
@@ -37,7 +43,7 @@ class _Compute(_Loops):
         return node.fn(k, list(index), *node.operands)  # pyright: ignore[reportOptionalCall]
 
     def operations(self, node):
-        return node.cost * node.size
+        return node.cost * node.count
 
 
 class _Reduce(_Loops):
@@ -65,10 +71,10 @@ class _Reduce(_Loops):
         return rows[0] if len(node.operands) > 1 else rows[0][0]
 
     def operations(self, node):
-        return node.operands[0].size
+        return node.operands[0].count
 
     def unrolled_operations(self, node):
-        return node.operands[0].size
+        return node.operands[0].count
 
 
 register(COMPUTE, _Compute())
@@ -87,7 +93,7 @@ def _has_loops_for(group: FusionGroup, root: Node) -> bool:
 
 
 def _squeezed(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(n for n in shape if n > 1)
+    return tuple(n for n in shape if n != 1)
 
 
 def _reads_own_index(group: FusionGroup, root: Node, reads: Reads) -> bool:

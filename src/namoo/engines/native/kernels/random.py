@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from namoo.dimensions.sizes import exceeds
 from namoo.engines.native import tuning
 from namoo.engines.native.ir.function import Function, Value, constant
 from namoo.engines.native.ir.index import Index, ravel
@@ -106,7 +107,7 @@ def position(k: Any, index: list[Index], shape: tuple[int, ...]) -> tuple[Value,
     """The position in an array as two words, the high one first."""
     place = ravel(index, shape)
     high = word(0)
-    if math.prod(shape) > 2**32:
+    if exceeds(math.prod(shape), 2**32):
         high = k.integer(place // 2**32, "u32")
     return high, k.integer(place, "u32")
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from namoo.dimensions.sizes import exceeds
 from namoo.engines.native import tuning
 from namoo.engines.native.graph.node import PART, REDUCE, Node, Reduction
 from namoo.engines.native.ir import ops
+from namoo.engines.native.ir.extents import is_dynamic
 from namoo.engines.native.ir.types import elem_of, is_complex, is_narrow, limit
 
 if TYPE_CHECKING:
@@ -36,8 +38,13 @@ def reduce(
     kept = tuple(n for i, n in enumerate(shape) if i not in axes)
     if 0 in shape:
         return [emit.filled(i, x.dtype, kept) for i, x in zip(identity, xs, strict=True)]
-    terms = math.prod(shape[i] for i in axes)
-    few = math.prod(kept) < tuning.FEW_RESULTS and math.prod(shape) > tuning.MANY_TERMS
+    dynamic = any(map(is_dynamic, shape))
+    terms = 0 if dynamic else math.prod(shape[i] for i in axes)
+    few = (
+        not dynamic
+        and math.prod(kept) < tuning.FEW_RESULTS
+        and math.prod(shape) > tuning.MANY_TERMS
+    )
     if few or terms > tuning.LONG_REDUCTION:
         parts = _in_blocks(emit, name, xs, axes, combine, identity)
         if parts is not None:
@@ -126,7 +133,7 @@ def extreme(emit: Emitter, x: Node, axes: Sequence[int], name: str) -> Node:
 
 def locate(emit: Emitter, x: Node, axis: int, dtype: Any, relation: str) -> Node:
     """The index of the greatest ("gt") or least ("lt") along an axis: the first of equals."""
-    wide = x.shape[axis] >= 2**31
+    wide = exceeds(x.shape[axis], 2**31 - 1)
     places = emit.iota(np.int64 if wide else np.int32, x.shape, axis)
 
     def combine(f, a, b):

@@ -19,6 +19,7 @@ from namoo.engines.native.fuse.kinds import KINDS
 from namoo.engines.native.fuse.schedule import schedule
 from namoo.engines.native.graph.node import CALL, COMPUTE, INPUT, LITERAL, PART, REDUCE, Node
 from namoo.engines.native.graph.simplify import simplify
+from namoo.engines.native.ir.extents import is_dynamic
 from namoo.engines.native.ir.function import Value, constant
 from namoo.engines.native.ir.index import Index, ravel, unravel
 from namoo.engines.native.kernels.element_codegen import Place, Writer, on_stack
@@ -34,6 +35,7 @@ class Body:
 
     def __init__(self, closed: ClosedJaxpr, parent: Emitter, operands: Sequence[Node]):
         emitter = type(parent)(parent.strict, parent.graph.structures)
+        emitter.graph.variables = parent.graph.variables
         inputs = [emitter.input(a) for a in closed.in_avals]
         # Literals of the surrounding program are literals in the body.
         given = [
@@ -137,7 +139,7 @@ class Body:
 
 def is_large(node: Node) -> bool:
     """Whether an array has too many elements for registers."""
-    return node.size > tuning.REGISTER_ELEMENTS
+    return is_dynamic(node.size) or node.size > tuning.REGISTER_ELEMENTS
 
 
 def _is_view(node: Node) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from namoo.engines.native import tuning
+from namoo.engines.native.ir.extents import is_dynamic
 from namoo.engines.native.ir.index import Index, Quotient, Symbol
 
 
@@ -66,6 +67,7 @@ class Work(NamedTuple):
         per_row: the cost of what is computed once for all inner axes, and needed along them.
         shares_rows: whether rows of values are shared by the lanes of a vector along an outer axis.
         short: the length of a row that a vector of rows keeps in registers; 0 for longer rows.
+        joins: whether the last axis may be joined with the one before.
     """
 
     space: tuple[int, ...]
@@ -78,6 +80,7 @@ class Work(NamedTuple):
     per_row: int
     shares_rows: bool
     short: int
+    joins: bool = True
 
 
 def choose(work: Work, groups: list[list[int]], width: Callable[[int, bool], Width]) -> Choice:
@@ -106,7 +109,7 @@ def _choices(work: Work, groups: list[list[int]], width: Callable[[int, bool], W
         if not (work.shares_rows and is_outer):
             contiguous = any(p.terms.get(work.symbols[group[-1]]) == 1 for p in work.loads)
             yield Choice(groups, g, width(sizes[g], is_outer and contiguous))
-    if len(groups) < 2 or reduces:
+    if len(groups) < 2 or reduces or not work.joins:
         return
     *others, before, last = groups
     lanes = width(sizes[-2] * sizes[-1], False).narrow
@@ -188,8 +191,10 @@ def split_axes(
     """The loops into which each axis must be split so that no position divides it.
 
     Reshaping cuts axes: the elements of the last 24 of an axis of 192 may be a row of an operand.
-    None if no axis is cut.
+    None if no axis is cut, or a size is known at run time only.
     """
+    if any(map(is_dynamic, sizes)):
+        return None
     cuts: dict[Symbol, set[int]] = {s: set() for s in symbols}
     for position in positions:
         for symbol in position.terms:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from namoo.engines.native import tuning
 from namoo.engines.native.fuse.groups import Fusion
@@ -22,7 +23,7 @@ Buffer = tuple[str, int]
 
 def aligned(size: int) -> int:
     """A number of bytes, rounded up to the alignment of buffers."""
-    return -(-size // tuning.ALIGNMENT) * tuning.ALIGNMENT
+    return (size + tuning.ALIGNMENT - 1) // tuning.ALIGNMENT * tuning.ALIGNMENT
 
 
 class Arena:
@@ -68,6 +69,25 @@ class Arena:
         if size:
             del self.starts[offset + size]
         return size
+
+
+class DynamicArena:
+    """As `Arena`, with sizes that are known at run time: a range is reused for an equal size."""
+
+    def __init__(self) -> None:
+        self.size: Any = 0
+        self.free: dict[Any, list[Any]] = {}
+        """The starts of the free ranges, by length."""
+
+    def take(self, size: Any) -> Any:
+        size = aligned(size)
+        if free := self.free.get(size):
+            return free.pop()
+        offset, self.size = self.size, self.size + size
+        return offset
+
+    def give(self, offset: Any, size: Any) -> None:
+        self.free.setdefault(aligned(size), []).append(offset)
 
 
 @dataclass
@@ -128,7 +148,7 @@ def allocate(schedule: Schedule) -> Plan:
     graph = schedule.fusion.graph
     plan = Plan(schedule.fusion, schedule.steps, _arguments(graph), _results_of_calls(graph))
     _drop_copies(plan)
-    arena, buffers = Arena(), plan.buffers
+    arena, buffers = DynamicArena() if graph.variables else Arena(), plan.buffers
     last: dict[Node, int] = {}
     """The last step that reads each node."""
     for i, group in enumerate(plan.steps):
@@ -145,7 +165,7 @@ def allocate(schedule: Schedule) -> Plan:
                 buffers[node] = buffer = ("arena", arena.take(node.nbytes))
                 if node not in last:
                     free.append((buffer[1], node.nbytes))
-        if extra:
+        if extra != 0:
             offset = arena.take(extra)
             free.append((offset, extra))
         plan.scratch.append(offset)

@@ -16,17 +16,19 @@ import numpy as np
 
 from namoo._base.caches import cached
 from namoo.engines.native import tuning
-from namoo.engines.native.fuse.kinds import Reads, RootKind, register
+from namoo.engines.native.fuse.kinds import FusionGroup, Reads, RootKind, register
 from namoo.engines.native.graph.node import COMPUTE, DOT, Contraction, Graph, Node
 from namoo.engines.native.ir import ops
-from namoo.engines.native.ir.function import bits_of
+from namoo.engines.native.ir.extents import about, at_least, is_dynamic
+from namoo.engines.native.ir.function import bits_of, constant
 from namoo.engines.native.ir.index import Index, ravel, unravel
+from namoo.engines.native.ir.sizes import SizedFunction
 from namoo.engines.native.ir.types import computed_in, elem_of, is_complex, numpy_dtype
 from namoo.engines.native.ir.words import word_product
 from namoo.engines.native.kernels import access
 from namoo.engines.native.kernels.element_codegen import literal_of
-from namoo.engines.native.kernels.kernel import KernelSpec
-from namoo.engines.native.kernels.matmul import blas, matrix_layout, narrow
+from namoo.engines.native.kernels.kernel import Kernel, KernelSpec
+from namoo.engines.native.kernels.matmul import blas, dynamic_blas, matrix_layout, narrow
 from namoo.engines.native.kernels.matmul.matrix_layout import (
     Axis,
     Product,
@@ -59,9 +61,12 @@ class _Dot(RootKind):
 
     def kernel(self, module, group):
         node = group.roots[0]
+        if group.is_step and has_dynamic_size(node):
+            return _kernel_of_any_size(module, group), (*node.operands, node)
         if group.is_step:
             return blas.blocks_kernel(module, node), (*node.operands, node)
         spec = KernelSpec(group)
+        spec.variables = module.variables
         return (
             module.kernel(spec.key, lambda name: _kernel(spec, name)),
             (*spec.inputs, *spec.stored),
@@ -76,6 +81,9 @@ class _Dot(RootKind):
         return _unrolled(k, node, index)
 
     def operations(self, node):
+        if has_dynamic_size(node):
+            terms = math.prod(node.operands[0].shape[i] for i in node.data.contract[0])
+            return 2 * node.count * about(terms)
         p = product(node)
         return 2 * math.prod(a.size for a in (*p.batch, *p.rows, p.columns, *p.inner))
 
@@ -99,6 +107,11 @@ def _reads_own_index(root: Node, reads: Reads, nodes: set[Node]) -> bool:
     return all(ravel(at, n.shape) == position for n, at in found if n in nodes)
 
 
+def has_dynamic_size(node: Node) -> bool:
+    """Whether a size of a product is known at run time only."""
+    return any(is_dynamic(n) for x in (node, *node.operands) for n in x.shape)
+
+
 def product(node: Node) -> Product:
     """The axes of a `dot` node."""
     if isinstance(node.data, Product):
@@ -111,6 +124,10 @@ def tile(node: Node) -> Tile | None:
     if node.size == 0:
         return None
     p = product(node)
+    if has_dynamic_size(node):
+        known = is_dynamic(p.columns.size), at_least(math.prod(a.size for a in p.inner), 1)
+        if known != (False, True):
+            return None
     return _tile(p.key, p is not node.data, *_limits())
 
 
@@ -157,8 +174,8 @@ def _tile(
     key: tuple, plain: bool, large: float, large_turned: float, processor: Any
 ) -> Tile | None:
     p = Product(*key)
-    turned = p.rows[-1].left == 1 and p.inner[-1].left > 1
-    _, m, n, k = p.sizes
+    turned = p.rows[-1].left == 1 and p.inner[-1].left != 1
+    _, m, n, k = map(about, p.sizes)
     if plain and m * n * k >= (large_turned if turned else large):
         return None
     return choose(p, plain and large < math.inf)
@@ -170,6 +187,39 @@ def _kernel(spec: KernelSpec, name: str):
     cut = tile(node)
     assert cut is not None
     return ProductKernel(spec, name, product(node), cut).emit()
+
+
+def _kernel_of_any_size(module: Any, group: FusionGroup) -> Kernel:
+    """The kernel of a product alone, whose number of columns is known at run time only.
+
+    BLAS computes what has fewer columns than a vector, or has no kernel of our own.
+    """
+    node, spec = group.roots[0], KernelSpec(group)
+    p, (x, y) = product(node), node.operands
+    ours = is_dynamic(p.columns.size) and not is_dynamic(math.prod(a.size for a in p.inner))
+    cut = _tile(p.key, True, *_limits()) if ours and x is not y else None
+    if cut is None or (spec.inputs, spec.stored) != ([x, y], [node]):
+        return dynamic_blas.kernel(module, node)
+    spec.variables = module.variables
+    tile = cut
+
+    def emit(name: str) -> Kernel:
+        own = ProductKernel(spec, f"{name}.wide", p, tile).emit()
+        other = dynamic_blas.blocks(module, node, f"{name}.narrow")
+        f = SizedFunction(name, ["ptr", "i64", "i64"])
+        table, begin, end = f.parameters
+        f.take_sizes(table, 3, spec.variables)
+        enough = f.compare("ge", f.number(p.columns.size), constant("i64", tile.lanes))
+        with f.branch(enough):
+            f.line(f"  call void @{own.name}({table!r}, {begin!r}, {end!r})")
+        first = f.compare("eq", begin, constant("i64", 0))
+        with f.branch(f.and_(f.not_(enough), first)):
+            f.line(f"  call void @{other.name}({table!r}, i64 0, {f.number(other.units)!r})")
+        f.line("  ret void")
+        text = "\n\n".join([own.text, other.text, f.text()])
+        return Kernel(name, text, own.declarations | other.declarations, own.units, own.work)
+
+    return module.kernel(("any size", *spec.key), emit)
 
 
 def _unrolled(k: Any, node: Node, index) -> Any:
@@ -227,7 +277,7 @@ def fold_output_transposes(graph: Graph) -> Graph:
     folded: dict[Node, Node] = {}
     for node in transposes:
         (dot,) = node.operands
-        alone = uses[dot] == 1 and dot not in graph.outputs
+        alone = uses[dot] == 1 and dot not in graph.outputs and not has_dynamic_size(dot)
         if alone and tile(dot) is not None and product(dot) is not dot.data:
             x, y = dot.operands
             data, exchanged = _transposed(
@@ -293,9 +343,10 @@ def contraction(emit: Emitter, x: Node, y: Node, contract, batch) -> Node:
         return emit.filled(0, dtype, tuple(emit.avals[0].shape))
     shape, rows, columns, terms = matrix_layout.extents(x.shape, y.shape, contract[0], batch[0])
     thin = rows == 1 or columns == 1 or terms == 1
-    kind = "" if thin else narrow.kind_of(x, y, dtype, terms)
-    many = math.prod(shape) * rows * columns * terms >= tuning.NARROW_WORK
-    if kind and many and word_product(kind):
+    dynamic = any(map(is_dynamic, (*x.shape, *y.shape)))
+    kind = "" if thin or dynamic else narrow.kind_of(x, y, dtype, terms)
+    many = kind and math.prod(shape) * rows * columns * terms >= tuning.NARROW_WORK
+    if many and word_product(kind):
         return emit.convert(narrow.product(emit, kind, x, y, contract, batch), dtype)
     wide = np.dtype(np.float32) if elem_of(dtype) in ("f16", "bf16") else dtype
     x, y = emit.convert(x, wide), emit.convert(y, wide)
@@ -361,7 +412,7 @@ def _seen(emit: Emitter, v: Node, side: matrix_layout.Side) -> Node:
 
 def _is_narrow(node: Node) -> bool:
     """Whether a product has few columns, while its rows are contiguous in the left operand."""
-    if is_complex(node.elem):
+    if is_complex(node.elem) or has_dynamic_size(node):
         return False
     product = Product.of(node)
     _, rows, columns, terms = product.sizes

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from namoo._base.caches import cached
 from namoo.engines.native import tuning
 from namoo.engines.native.graph.node import COMPUTE
+from namoo.engines.native.ir.extents import is_dynamic
 
 BLAS = {"f32": "sgemm", "f64": "dgemm", "c64": "cgemm", "c128": "zgemm"}
 
@@ -30,7 +31,7 @@ class Operand:
         """Whether BLAS can read it in place."""
         if self.free is None or self.contract is None:
             return False
-        return self.free <= 1 or self.contract <= 1
+        return self.free in (0, 1) or self.contract in (0, 1)
 
 
 def contiguous(shape: Sequence[int]) -> list[int]:
@@ -40,7 +41,7 @@ def contiguous(shape: Sequence[int]) -> list[int]:
 
 def _merged(shape, strides, axes) -> int | None:
     """The stride of several axes that are one in memory; 0 for a single element."""
-    axes = [i for i in axes if shape[i] > 1]
+    axes = [i for i in axes if shape[i] != 1]
     for i, j in zip(axes[:-1], axes[1:], strict=True):
         if strides[i] != strides[j] * shape[j]:
             return None
@@ -221,7 +222,7 @@ def merge(axes: Sequence[Axis]) -> tuple[Axis, ...]:
 
 def parts(results: int, terms: int, size: int) -> int:
     """The number of equal parts into which the first axis of a sum, of length `size`, is split."""
-    if terms < tuning.LONG_SUM:
+    if is_dynamic(results) or is_dynamic(terms) or terms < tuning.LONG_SUM:
         return 1
     most = min(
         tuning.SUM_PARTS, tuning.SUM_PARTS_ELEMENTS // results, terms * 4 // tuning.LONG_SUM, size

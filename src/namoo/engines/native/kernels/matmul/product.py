@@ -19,8 +19,8 @@ from typing import NamedTuple
 from namoo._base.caches import cached
 from namoo.engines.native import tuning
 from namoo.engines.native.graph.node import Node
+from namoo.engines.native.ir.extents import about, at_least, is_dynamic
 from namoo.engines.native.ir.function import (
-    Function,
     Mask,
     Value,
     bits_of,
@@ -30,6 +30,7 @@ from namoo.engines.native.ir.function import (
     vector_type,
 )
 from namoo.engines.native.ir.index import Index, Loop, unravel
+from namoo.engines.native.ir.sizes import SizedFunction
 from namoo.engines.native.ir.target import has
 from namoo.engines.native.ir.words import FEWEST_LANES
 from namoo.engines.native.kernels.element_codegen import Place, Writer
@@ -117,16 +118,22 @@ def choose(product: Product, others_can: bool) -> Tile | None:
         return None
     size = bits_of(product.elem) // 8
     lanes = machine().vector_bytes // size
-    columns = product.columns.size
+    columns = about(product.columns.size)
     fewest = FEWEST_LANES if product.narrow else 2
     while lanes // 2 >= columns and lanes > fewest:
         lanes //= 2
-    _, rows, _, terms = product.sizes
+    *_, terms = product.sizes
+    rows = about(length(product.rows))
+    dynamic, terms = is_dynamic(terms), about(terms)
     scattered = product.columns.right != 1 and columns > 1
     # Contiguous rows of the right operand need no copy to be read in order.
     dense = product.inner[-1].right == columns <= 4 * lanes
-    far = sum(a.size * a.right for a in product.inner) * size >= tuning.BYTES_TO_PACK
+    far = about(sum(a.size * a.right for a in product.inner)) * size >= tuning.BYTES_TO_PACK
     packed = scattered or far and rows >= tuning.ROWS_TO_PACK and not dense
+    if dynamic:
+        if scattered:
+            return None  # a panel does not fit on the stack for all sizes
+        packed = False
     most_vectors = min(4, tuning.PANEL_BYTES // (terms * lanes * size)) if packed else 4
     if most_vectors == 0:
         if scattered or others_can:
@@ -135,12 +142,14 @@ def choose(product: Product, others_can: bool) -> Tile | None:
     # Rows that are a multiple of a page apart would evict one another from the L1 cache.
     most_rows = 8 if product.rows[-1].left * size % 2048 == 0 else 16
     wide = -(-columns // lanes)
-    sizes = tuple(a.size for a in product.rows)
+    sizes = tuple(about(a.size) for a in product.rows)
     _, axis, count, vectors = _best(
         sizes, wide, terms, machine().registers, most_rows, most_vectors
     )
-    tiles = -(-product.rows[axis].size // count)
-    others = rows * length(product.batch) * -(-columns // (vectors * lanes))
+    if any(is_dynamic(a.size) for a in product.rows[axis + 1 :]):
+        return None
+    tiles = -(-sizes[axis] // count)
+    others = rows * about(length(product.batch)) * -(-columns // (vectors * lanes))
     # Units as large as possible while there are enough for all threads; but packing a panel for
     # each unit must not cost much.
     least = max(64 if packed else 1, min(256, others // tuning.PRODUCT_UNITS))
@@ -161,7 +170,9 @@ class ProductKernel:
         self.shapes = {root.shape for root in spec.roots}
         size = product.rows[tile.axis].size
         self.after = length(product.rows[tile.axis + 1 :])
-        self.full, self.left = divmod(size, tile.count)
+        self.dynamic = is_dynamic(size)
+        """Whether the number of rows is known at run time only."""
+        self.full, self.left = (size, 0) if self.dynamic else divmod(size, tile.count)
         self.again = 0
         """How many points of the last tile repeat points of the one before."""
         self.cost = sum(n.cost for n in _between(spec))
@@ -169,17 +180,22 @@ class ProductKernel:
         terms = length(product.inner)
         spare = tile.count - self.left if self.left else 0
         looped = self._in_loop(tile.count * self.after * tile.vectors)
-        few = size * (tuning.REPEATED_ROWS_WITH_LOOP if looped else tuning.REPEATED_ROWS)
-        if 0 < spare <= few and terms >= tuning.REPEATED_ROWS_TERMS:
+        few = about(size) * (tuning.REPEATED_ROWS_WITH_LOOP if looped else tuning.REPEATED_ROWS)
+        if 0 < spare <= few and about(terms) >= tuning.REPEATED_ROWS_TERMS:
             self.again, self.left, self.full = spare, 0, self.full + 1
         self.alone = spec.roots == [self.node] and product.columns.out == 1
         """Whether the kernel stores nothing but the sums, as contiguous vectors."""
-        long = product.multiplications >= tuning.SHARED_SUMS_WORK * tile.lanes
+        long = about(product.multiplications) >= tuning.SHARED_SUMS_WORK * tile.lanes
         self.by_function = self.cost >= tuning.SHARED_SUMS_COST or (
-            long and (self.alone or terms >= tuning.SHARED_SUMS_TERMS)
+            long and (self.alone or about(terms) >= tuning.SHARED_SUMS_TERMS)
         )
         self.width = tile.vectors * tile.lanes
-        self.panels, self.rest = divmod(product.columns.size, self.width)
+        columns = product.columns.size
+        self.any_columns = is_dynamic(columns)
+        """Whether the number of columns is known at run time only; it is at least a vector's."""
+        self.panels, self.rest = (columns, 0) if self.any_columns else divmod(columns, self.width)
+        if self.any_columns:
+            self.panels = (columns + self.width - 1) // self.width
 
     def _in_loop(self, vectors: int) -> bool:
         """Whether the epilogue of this many vectors is a loop."""
@@ -187,8 +203,9 @@ class ProductKernel:
 
     def emit(self) -> Kernel:
         spec, product, tile = self.spec, self.product, self.tile
-        f = self.f = Function(self.name, ["ptr", "i64", "i64"])
+        f = self.f = SizedFunction(self.name, ["ptr", "i64", "i64"])
         table, begin, end = f.parameters
+        f.take_sizes(table, len(spec.inputs) + len(spec.stored), spec.variables)
         places: dict[Node, Place] = {}
         for i, node in enumerate([*spec.inputs, *spec.stored]):
             slot = f.offset(table, i, "ptr")
@@ -201,14 +218,17 @@ class ProductKernel:
         self.buffer = self._stack(terms * self.width) if tile.packed else None
         self.tile_buffer: Value | None = None
         outer = length(product.rows[: tile.axis])
-        self.blocks = -(-self.full // tile.block) if self.full else 1
+        self.blocks = -(-self.full // tile.block) if self.full != 0 else 1
+        if self.dynamic:
+            rows = tile.count * tile.block  # of a block
+            self.blocks = (self.full + rows - 1) // rows
         counts = (length(product.batch), self.panels + bool(self.rest), outer, self.blocks)
         units = math.prod(counts)
         with f.loop(begin, end) as u:
             unit = Index.of(Loop(u, 0, units - 1))
             batch, panel, row, block = unravel(unit, counts)
             fresh = constant("i1", True)
-            if tile.packed and outer * self.blocks > 1:
+            if tile.packed and not at_least(1, outer * self.blocks):
                 first = w.integer(unit % (outer * self.blocks))
                 fresh = f.compare("eq", first, constant("i64", 0))
                 fresh = f.or_(f.compare("eq", u, begin), fresh)
@@ -217,7 +237,9 @@ class ProductKernel:
             a = self._moved(a, outer_rows, row, "left")
             b = self._moved(right, product.batch, batch, "right")
             place = _position(product.batch, batch, "out") + _position(outer_rows, row, "out")
-            for count, number, columns in self._panel_kinds():
+            if self.any_columns:
+                self._panel_of_any(a, b, panel, fresh, (place, block))
+            for count, number, columns in () if self.any_columns else self._panel_kinds():
                 with ExitStack() as stack:
                     if 0 < count < counts[1]:
                         relation = "lt" if number is None else "eq"
@@ -231,6 +253,27 @@ class ProductKernel:
                     self._panel(a, b, start, columns, fresh, (place, block))
         f.line("  ret void")
         return Kernel(self.name, f.text(), f.declarations, units, product.multiplications // 4)
+
+    def _panel_of_any(self, a, b, panel: Index, fresh: Value, point) -> None:
+        """A panel, where the number of columns is known at run time only.
+
+        The last panel repeats columns of the one before. If there are fewer columns than a panel
+        has, panels are one vector wide.
+        """
+        f, n, lanes = self.f, self.product.columns.size, self.tile.lanes
+        columns = f.number(n)
+
+        def write(number: Value, width: int, fresh: Value) -> None:
+            start = f.mul(number, constant("i64", width))
+            start = f.minimum(start, f.sub(columns, constant("i64", width)))
+            self._panel(a, b, Index.of(Loop(start, 0, n - width)), width, fresh, point)
+
+        wide = f.compare("ge", columns, constant("i64", self.width))
+        with f.branch(wide):
+            write(self.w.integer(panel), self.width, fresh)
+        if self.width > lanes:
+            with f.branch(f.not_(wide)), f.loop(0, (n + lanes - 1) // lanes) as i:
+                write(i, lanes, constant("i1", True))
 
     def _panel_kinds(self):
         """The full panels and the last, partial one: how many, the first column, and the width."""
@@ -252,6 +295,15 @@ class ProductKernel:
         lanes = tile.lanes
         vectors = -(-columns // lanes)
         b = f.offset(b, self.w._sum(start * product.columns.right, False), self.elem)
+        if self.dynamic:
+            if self.buffer is not None:
+                with f.branch(fresh):
+                    Packing(f, product, lanes, columns, vectors).write(b, self.buffer)
+                b = Value(self.buffer.name, "ptr", 0, f.depth)
+            last = product.columns.size - 1 - (vectors - 1) * lanes
+            column = Loop(self.w._sum(start, False), start.constant, last, True)
+            self._all_rows(a, b, point, column, columns)
+            return
         step, outs, inner, mask = self._cut(tile.count, columns)
         together = self.full and tile.block > 1 and self._has_equal_rows(step, outs, inner)
         source = b if together and self._copies_rows() else None
@@ -302,6 +354,45 @@ class ProductKernel:
                 at = Index.of(self.full * tile.count)
                 self._tile(a, b, place, at, self.left, column, columns)
 
+    def _all_rows(self, a, b, point, column: Loop, columns: int) -> None:
+        """The tiles of a panel in a block, where the number of rows is known at run time.
+
+        Where the rows do not fill the last tile, it repeats rows of the one before; where they do
+        not fill one, tiles are smaller.
+        """
+        f, tile, size = self.f, self.tile, self.full
+        place, block = point
+        counts = [tile.count, *(c for c in tuning.SMALLER_TILES if c < tile.count)]
+        rows, above = f.number(size), None
+        for count in counts:
+            fits = f.compare("ge", rows, constant("i64", count))
+            if above is not None:
+                fits = f.and_(fits, f.compare("lt", rows, constant("i64", above)))
+            first, stop = constant("i64", 0), f.number((size + count - 1) // count)
+            if above is None:
+                first = f.mul(self.w.integer(block), constant("i64", tile.block))
+                stop = f.minimum(f.add(first, constant("i64", tile.block)), stop)
+            with f.branch(fits):
+                self._rows(a, b, place, count, (first, stop), column, columns)
+            above = count
+
+    def _rows(self, a, b, place: Index, count: int, tiles, column: Loop, columns: int) -> None:
+        """Tiles of `count` rows, from the first to the last of a range."""
+        f, size, (first, stop) = self.f, self.full, tiles
+        step, outs, inner, mask = self._cut(count, columns)
+        end, shared = f.number(size - count), self.by_function
+        self.by_function = shared and len(outs) > 1
+        if self.by_function and self._has_equal_rows(step, outs, inner):
+            bottom = f.mul(end, constant("i64", self.after))
+            out = self._target(place, column)
+            step.call(a, b, inner[0], out, outs[1], (first, stop, bottom), mask)
+        else:
+            with f.loop(first, stop) as i:
+                start = f.minimum(f.mul(i, constant("i64", count)), end)
+                at = Index.of(Loop(start, 0, size - count))
+                self._tile(a, b, place, at, count, column, columns)
+        self.by_function = shared
+
     def _cut(self, count: int, columns: int) -> tuple[Step, list[int], Sequence[Axis], Mask | None]:
         """A tile with `count` points of the row axis and `columns` columns.
 
@@ -343,7 +434,7 @@ class ProductKernel:
     def _copies_rows(self) -> bool:
         """Whether the first tile of a panel packs the rows that it reads."""
         product = self.product
-        large = product.multiplications >= tuning.COPY_IN_TILE_WORK
+        large = about(product.multiplications) >= tuning.COPY_IN_TILE_WORK
         return self.tile.packed and large and product.columns.right == 1
 
     def _target(self, place: Index, column: Loop) -> Value:

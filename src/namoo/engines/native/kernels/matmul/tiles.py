@@ -11,6 +11,7 @@ from functools import partial
 
 from namoo._base.caches import cached
 from namoo.engines.native import tuning
+from namoo.engines.native.ir.extents import at_least, is_dynamic
 from namoo.engines.native.ir.function import (
     Function,
     Mask,
@@ -27,7 +28,7 @@ from namoo.engines.native.ir.words import add_products
 from namoo.engines.native.kernels.matmul.matrix_layout import Axis, Product, length
 
 # A range of tiles: the first, the end, and the row after which no tile begins.
-Tiles = tuple[Value | int, Value | int, int]
+Tiles = tuple[Value | int, Value | int, Value | int]
 ONE: Tiles = (0, 1, 0)
 
 
@@ -52,7 +53,7 @@ class Step:
         Loops with few sums are unrolled for one number of terms, which cannot be shared.
         """
         sums = len(self.offsets) * self.vectors
-        short = inner[0].size * sums <= tuning.TILE_UNROLLED
+        short = not is_dynamic(inner[0].size) and inner[0].size * sums <= tuning.TILE_UNROLLED
         return (
             len(inner) == 1
             and tuning.TILE_LOOP_BODY < 2 * sums
@@ -85,7 +86,8 @@ class Step:
             self.elem, self.narrow, self.lanes, rows, self.vectors, *masks, bool(extra)
         )
         # Rows of the next tile are spaced as those of this one, or all rows are contiguous.
-        following = axis.left if axis.left > step else rows * step // axis.size
+        spaced = at_least(axis.left, step + 1)
+        following = axis.left if spaced else rows * step // axis.size
         left = step, axis.left, following
         right = axis.right, axis.size
         function.call(self.f, a, *left, b, *right, out, width, *some, *extra, apart=apart)
@@ -93,6 +95,8 @@ class Step:
     def run(self, a: Value, b: Value, inner: Sequence[Axis], sums: list[Value]) -> list[Value]:
         """The sums over some axes."""
         f, (axis, *rest) = self.f, inner
+        if is_dynamic(length(inner)):
+            return self._looped(a, b, inner, sums)
         if length(inner) * len(sums) <= tuning.TILE_UNROLLED or length(inner) < 4:
             return self._written_out(a, b, inner, sums)
         if not rest:
@@ -102,6 +106,15 @@ class Step:
             out = self.run(self._at(a, i, axis.left), self._at(b, i, axis.right), rest, phis)
             return_value = [f.carried(p, s) for p, s in zip(phis, out, strict=True)]
         return return_value
+
+    def _looped(self, a: Value, b: Value, inner: Sequence[Axis], sums: list[Value]) -> list[Value]:
+        """Sum in plain loops: the number of terms is known at run time only."""
+        f, (axis, *rest) = self.f, inner
+        with f.loop(0, axis.size) as i:
+            phis = [f.carry(s) for s in sums]
+            a, b = self._at(a, i, axis.left), self._at(b, i, axis.right)
+            out = self._looped(a, b, rest, phis) if rest else self._term(a, b, 0, 0, phis)
+            return [f.carried(p, s) for p, s in zip(phis, out, strict=True)]
 
     def _at(self, pointer: Value, i: Value, stride: int) -> Value:
         return self.f.offset(pointer, self.f.stepped(i, stride), self.elem)
@@ -131,7 +144,7 @@ class Step:
         return sums
 
     def _term(self, a: Value, b: Value, left: int, right: int, sums: list[Value]) -> list[Value]:
-        rows = [self.f.offset(a, left + offset, self.elem) for offset in self.offsets]
+        rows = [self.f.offset(a, offset + left, self.elem) for offset in self.offsets]
         return self.term(rows, self.row(self.f.offset(b, right, self.elem)), sums)
 
     def row(self, b: Value) -> list[Value]:
@@ -248,7 +261,7 @@ class Shared:
 
     def call(self, f: Function, *arguments: Value | int, apart: bool = False) -> None:
         """Emit a call of it; if `apart`, it is never inlined."""
-        values = [constant("i64", x) if isinstance(x, int) else x for x in arguments]
+        values = [f.number(x) for x in arguments]
         f.declarations |= self.declarations
         text = self.text
         f.declarations[self.name] = (

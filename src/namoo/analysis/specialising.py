@@ -11,7 +11,6 @@ from namoo._base.caches import per_program
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from namoo.dimensions.expression import DimExpr
-from namoo.primitives.dimensions import dim_as_value_p
 
 
 def sized(value: Any, sizes: Mapping[str, Any]) -> Any:
@@ -54,7 +53,7 @@ def specialised(closed: ClosedJaxpr, sizes: tuple[tuple[str, Any], ...]) -> Clos
     eqns = []
     for eqn in jaxpr.eqns:
         params = {name: sized(value, known) for name, value in eqn.params.items()}
-        if eqn.primitive is dim_as_value_p and isinstance(params["dim"], int):
+        if eqn.primitive.name == "dim_as_value" and isinstance(params["dim"], int):
             (var,) = eqn.outvars
             atoms[var] = Literal(np.asarray(params["dim"], var.aval.dtype), var.aval)
             continue
