@@ -9,6 +9,7 @@ Example:
     Array([1., 5.], dtype=float32)
 """
 
+from namoo.experimental.sparse import linalg
 from namoo.experimental.sparse.arrange import (
     bcoo_broadcast_in_dim,
     bcoo_concatenate,
@@ -47,12 +48,19 @@ from namoo.experimental.sparse.bcsr import (
     bcsr_sum_duplicates,
     bcsr_todense,
 )
+from namoo.experimental.sparse.relayout import (
+    SparseEfficiencyError,
+    SparseEfficiencyWarning,
+    bcoo_update_layout,
+)
 from namoo.experimental.sparse.transform import grad, sparsify, value_and_grad
 
 __all__ = [
     "BCOO",
     "BCSR",
     "JAXSparse",
+    "SparseEfficiencyError",
+    "SparseEfficiencyWarning",
     "bcoo_broadcast_in_dim",
     "bcoo_concatenate",
     "bcoo_dot_general",
@@ -71,6 +79,7 @@ __all__ = [
     "bcoo_sum_duplicates",
     "bcoo_todense",
     "bcoo_transpose",
+    "bcoo_update_layout",
     "bcsr_broadcast_in_dim",
     "bcsr_concatenate",
     "bcsr_dot_general",
@@ -81,6 +90,7 @@ __all__ = [
     "empty",
     "eye",
     "grad",
+    "linalg",
     "random_bcoo",
     "sparsify",
     "todense",
