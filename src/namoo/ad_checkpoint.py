@@ -1,5 +1,6 @@
 """Rematerialisation: names for values, policies, and a report of what is kept."""
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.transforms.remat import (
     Offloadable,
     Recompute,
@@ -26,3 +27,5 @@ __dir__ = __all__.copy
 
 
 remat = checkpoint
+
+_guard(globals())

@@ -3,6 +3,7 @@
 from typing import Any
 
 from namoo import tree_util
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.primitive import Zero
 from namoo.primitives.shape import instantiate
 from namoo.transforms.custom import closure_convert, custom_gradient, custom_jvp, custom_vjp
@@ -57,3 +58,6 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
         return SymbolicZero(zero.aval) if symbolic_zeros else instantiate(zero)
 
     return tree_util.tree_map(zero_of, val)
+
+
+_guard(globals())

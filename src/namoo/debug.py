@@ -16,6 +16,7 @@ import numpy as np
 
 from namoo import tree_util
 from namoo._base.source_context import entry_point, is_hidden, user_frame
+from namoo._base.source_context import make_entry_points as _guard
 from namoo._base.terminal import colors_wanted
 from namoo.control.callback import bind_debug, debug_callback_p, debug_print_p, refuse_arguments
 from namoo.control.callback import debug_callback as callback
@@ -45,7 +46,18 @@ class _Checker(string.Formatter):
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         first = re.split(r"[.\[]", field_name, maxsplit=1)[0]
         key = int(first) if first.isdigit() else first
-        return self.get_value(key, args, kwargs), key
+        try:
+            return self.get_value(key, args, kwargs), key
+        except IndexError:
+            raise IndexError(
+                "debug.print: the format string has more {} than there are positional arguments, "
+                f"which are {len(args)}."
+            ) from None
+        except KeyError:
+            raise KeyError(
+                f"debug.print: the format string has {{{key}}}, but there is no argument {key}. "
+                f"Write debug.print(..., {key}=value)."
+            ) from None
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return ""
@@ -360,3 +372,6 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     inspect_array_sharding(
         arr, callback=lambda sharding: visualize_sharding(arr.shape, sharding, **kwargs)
     )
+
+
+_guard(globals())

@@ -3,6 +3,7 @@
 from typing import Any
 
 from namoo._base import dtypes
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.numpy import from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
@@ -23,3 +24,6 @@ def is_supported_dtype(dtype: Any) -> bool:
     if dtypes.is_extended(dtype):
         return False
     return dtype.name == "bfloat16" or dtype.isbuiltin == 1 and dtype.kind in _KINDS
+
+
+_guard(globals())

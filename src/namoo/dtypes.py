@@ -17,6 +17,7 @@ from namoo._base.dtypes import (
     result_type,
     scalar_type_of,
 )
+from namoo._base.source_context import make_entry_points as _guard
 
 bfloat16: type = dtypes.bfloat16.type
 
@@ -53,3 +54,6 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
         dtype('float32')
     """
     return dtypes.canonicalize_dtype(dtype, allow_extended_dtype)
+
+
+_guard(globals())

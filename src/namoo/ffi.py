@@ -19,6 +19,7 @@ from namoo._base.dtypes import canonicalize_dtype
 from namoo._base.foreign import TYPES, Arguments, Target
 from namoo._base.short import short
 from namoo._base.source_context import at_user_line, entry_point
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.control.callback import VMAP_METHODS
 from namoo.control.foreign_call import bind_call
 from namoo.core.avals import ShapedArray, aval_of
@@ -286,3 +287,6 @@ def _attribute(target: str, name: str, value: Any) -> Any:
         "numbers, texts, NumPy arrays or dicts of them; traced values are operands."
         + at_user_line()
     )
+
+
+_guard(globals())

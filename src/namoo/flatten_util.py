@@ -13,6 +13,7 @@ import numpy as np
 from namoo import numpy as jnp
 from namoo import tree_util
 from namoo._base import dtypes
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.avals import aval_of
 
 __all__ = ["ravel_pytree"]
@@ -77,3 +78,6 @@ class _Unravel:
                 warnings.simplefilter("ignore")  # complex to real, where a leaf is real
                 parts = [x.astype(dtype) for x, (_, dtype) in zip(parts, self.types, strict=True)]
         return self.tree.unflatten(parts)
+
+
+_guard(globals())

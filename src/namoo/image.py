@@ -17,6 +17,7 @@ import numpy as np
 
 from namoo import numpy as jnp
 from namoo._base import dtypes
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.analysis.reflection import eval_context
 from namoo.api.inspect import is_traced
 from namoo.core.array import Array
@@ -358,3 +359,6 @@ def _nearest(size: int, new_size: int) -> np.ndarray:
     """The old element that each new one is in."""
     centre = (np.arange(new_size, dtype=np.float32) + np.float32(0.5)) * np.float32(size)
     return np.floor(centre / np.float32(new_size)).astype(np.int32)
+
+
+_guard(globals())

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from namoo import numpy as jnp
 from namoo import struct, tree
 from namoo._base.source_context import entry_point
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.api.grad import value_and_grad as _value_and_grad
 from namoo.module.filters import is_inexact_array_like
 from namoo.tree import arithmetic
@@ -335,3 +336,6 @@ def value_and_grad(
         return value, grads, is_finite, loss_scale.adjust(is_finite)
 
     return of
+
+
+_guard(globals())

@@ -31,6 +31,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from namoo._base import instrument
+from namoo._base.source_context import make_entry_points as _guard
 
 __all__ = [
     "COMPILE",
@@ -248,3 +249,5 @@ def _told(what: str, name: str) -> AbstractContextManager[None]:
 
 
 instrument.timed = _told
+
+_guard(globals())

@@ -10,6 +10,7 @@ import numpy as np
 from namoo import errors
 from namoo import numpy as jnp
 from namoo._base import dtypes
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.trace import Tracer
 from namoo.primitives.gather import GatherScatterMode
 
@@ -20,6 +21,14 @@ __dir__ = __all__.copy
 def _segment(name: str, update: str, start: Callable[[Any], Any]):
     def reduce(data, segment_ids, num_segments, mode, bucket_size, sorted_, unique):
         data, segment_ids = jnp.asarray(data), jnp.asarray(segment_ids)
+        rows = data.shape[: segment_ids.ndim]
+        if len(rows) < segment_ids.ndim or any(
+            n not in (1, ids) for n, ids in zip(rows, segment_ids.shape, strict=True)
+        ):
+            raise ValueError(
+                f"{name}: there must be one segment id for each element along the leading axes, "
+                f"but data has shape {data.shape} and segment_ids {segment_ids.shape}."
+            )
         if num_segments is None:
             if isinstance(segment_ids, Tracer):
                 segment_ids.refuse(
@@ -189,3 +198,6 @@ def segment_min(
     return reduce(
         data, segment_ids, num_segments, mode, bucket_size, indices_are_sorted, unique_indices
     )
+
+
+_guard(globals())

@@ -1,5 +1,6 @@
 """Mutable references: `new_ref` makes one, `ref[...]` reads it, `ref[...] = x` writes to it."""
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.transforms.refs import (
     AbstractRef,
     Ref,
@@ -26,3 +27,5 @@ __all__ = [
     "swap",
 ]
 __dir__ = __all__.copy
+
+_guard(globals())

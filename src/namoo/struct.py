@@ -24,6 +24,7 @@ from typing import Any, TypeVar, dataclass_transform, overload
 
 import numpy as np
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.tree.keys import GetAttrKey
 from namoo.tree.registry import NodeType, register_entry
@@ -371,3 +372,6 @@ class PyTreeNode:
     def replace(self: T, **changes: Any) -> T:
         """Return a copy with other values for some of the fields."""
         return replace(self, **changes)
+
+
+_guard(globals())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from namoo import tree
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.tree import fast
 from namoo.tree.classes import (
     Partial,
@@ -206,3 +207,5 @@ class PyTreeRegistry:
 
 
 default_registry = PyTreeRegistry()
+
+_guard(globals())

@@ -5,6 +5,7 @@ The messages stand in `data/messages.txt`. `NAMOO_UPDATE_SNAPSHOTS=1` writes the
 
 import builtins
 import importlib
+import inspect
 import os
 import pickle
 import re
@@ -18,6 +19,7 @@ import pytest
 
 import namoo
 import namoo.numpy as jnp
+import reference
 from namoo import core, errors, lax
 from namoo._base import source_context as source_module
 from namoo._base.source_context import hide_frames, source_context
@@ -574,3 +576,45 @@ def write_snapshots():
 
 if os.environ.get("NAMOO_UPDATE_SNAPSHOTS"):
     write_snapshots()
+
+
+def test_the_line_in_a_message_is_the_users_not_that_of_numpy():
+    with pytest.raises(errors.TracerArrayConversionError, match=r"test_errors\.py:\d+ \("):
+        namoo.jit(np.linalg.norm)(jnp.ones(3))
+
+
+def wrong_calls(fun):
+    """Calls whose arguments are nothing that the function could take."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return
+    needed = [p for p in parameters if p.default is p.empty]
+    keywords = {p.name: object() for p in needed if p.kind is p.KEYWORD_ONLY}
+    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in needed)
+    for argument in (object(), "a"):
+        if count:
+            yield [argument] * count, keywords
+
+
+# Written for authors of libraries, who may see frames of namoo; and what starts services.
+OF_LIBRARIES = ("namoo.api_util", "namoo.core", "namoo.extend", "namoo.interpreters")
+STARTING = {"initialize", "start_server", "breakpoint"}
+
+
+def test_public_functions_hide_the_frames_of_the_package():
+    shown = set()
+    for space in reference.NAMESPACES:
+        module = importlib.import_module(space)
+        for name in set(dir(module)) - STARTING:
+            fun = getattr(module, name)
+            if space.startswith(OF_LIBRARIES) or not inspect.isfunction(fun):
+                continue
+            for args, kwargs in wrong_calls(fun):
+                try:
+                    fun(*args, **kwargs)
+                except Exception as error:
+                    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+                    if any(source_module.is_hidden(file) for file in files):
+                        shown.add(f"{space}.{name}")
+    assert sorted(shown) == []

@@ -10,6 +10,7 @@ import namoo
 import namoo.numpy as jnp
 from namoo import lax
 from namoo.core.array import to_numpy
+from namoo.primitives.linalg.tridiagonal_eigen import eigh_tridiagonal
 
 TOLERANCES = {np.float32: 1e-4, np.float64: 1e-12, np.complex64: 1e-4, np.complex128: 1e-12}
 MANY = [(1, 1), (5, 3), (1, 5), (17, 7), (9, 16), (3, 33)]
@@ -38,6 +39,22 @@ def compiled(fun, *args):
     return [to_numpy(x) for x in namoo.tree_util.tree_leaves(program(*args))]
 
 
+def _diagonals(p):
+    d = jnp.diagonal(p, axis1=-2, axis2=-1)
+    return -jnp.roll(d, 1, -1) / 2, d, -d / 3
+
+
+def _products(x, w, left, right):
+    """What does not depend on how eigenvectors are scaled, or on the order of eigenvalues."""
+    norms = jnp.sum(jnp.abs(right) ** 2, -2)
+    rebuilt = (right * w[..., None, :]) @ jnp.linalg.inv(right)
+    return (
+        rebuilt - x,
+        jnp.swapaxes(left.conj(), -1, -2) @ x - w[..., None] * jnp.swapaxes(left.conj(), -1, -2),
+        norms,
+    )
+
+
 CASES = {
     "cholesky": lambda x, p, b: lax.linalg.cholesky(p),
     "lu": lambda x, p, b: lax.linalg.lu(x),
@@ -55,6 +72,9 @@ CASES = {
     "pivoted qr": lambda x, p, b: lax.linalg.qr(x, pivoting=True)[1:],
     "hessenberg": lambda x, p, b: lax.linalg.hessenberg(x),
     "ormqr": lambda x, p, b: lax.linalg.ormqr(x, b[..., 0] / 9, b, transpose=True),
+    "tridiagonal_solve": lambda x, p, b: lax.linalg.tridiagonal_solve(*_diagonals(p), b),
+    "schur": lambda x, p, b: lax.linalg.schur(x),
+    "eig": lambda x, p, b: _products(x, *lax.linalg.eig(x)),
     "symmetric_product": lambda x, p, b: lax.linalg.symmetric_product(b.real, p.real),
 }
 
@@ -72,6 +92,42 @@ def test_values(name, dtype):
             for y, z in zip(found, map(to_numpy, wanted), strict=True):
                 atol = TOLERANCES[dtype] * np.abs(z).max(initial=1)
                 np.testing.assert_allclose(y, z, rtol=0, atol=atol, err_msg=f"{count} of {n}")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_vectors_of_a_matrix(dtype):
+    """Operations on one matrix and vectors; their operands have fewer axes than a stack."""
+    with namoo.enable_x64(True):
+        for n in (1, 2, 3, 40):
+            r = np.triu(normal(0, n, n, dtype=dtype) + 2 * n * np.eye(n, dtype=dtype))
+            w = normal(1, n, dtype=dtype)
+            cases = {
+                "cholesky_update": (lax.linalg.cholesky_update, r, w),
+                "two updates": (namoo.vmap(lax.linalg.cholesky_update), np.stack([r, r + r]),
+                                np.stack([w, -w])),
+                "eigh_tridiagonal": (
+                    lambda d, e: eigh_tridiagonal(d, e, compute_vectors=False), w, w[1:]),
+                "eigenvectors": (lambda d, e: jnp.abs(eigh_tridiagonal(d, e)[1]), w, w[1:]),
+                "heat": (lambda d, x: lax.fori_loop(
+                    0, 5, lambda i, x: lax.linalg.tridiagonal_solve(d, 4 + d * d, d, x), x),
+                    w, r),
+            }  # fmt: skip
+            for name, (function, *args) in cases.items():
+                wanted = namoo.tree_util.tree_leaves(function(*map(jnp.asarray, args)))
+                for y, z in zip(compiled(function, *args), map(to_numpy, wanted), strict=True):
+                    np.testing.assert_allclose(
+                        y, z, atol=TOLERANCES[dtype] * n, err_msg=f"{name} of {n}"
+                    )
+
+
+def test_operations_that_fail_return_nan():
+    zeros, nan = np.zeros(3, np.float32), np.full((3, 3), np.nan, np.float32)
+    for function, *args in (
+        (lax.linalg.tridiagonal_solve, zeros, zeros, zeros, nan),
+        (lax.linalg.schur, nan),
+        (lax.linalg.eig, nan),
+    ):
+        assert all(np.isnan(x).all() for x in compiled(function, *args))
 
 
 FLAGS = [(left, lower, trans, conj, unit)

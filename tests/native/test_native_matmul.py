@@ -382,3 +382,22 @@ def test_squares_are_transposed(lanes):
     woven: Any = tiles._transposed_squares(shuffler, rows)
     wanted = [[(c % n, c // n * n + r) for c in range(lanes)] for r in range(n)]
     assert [list(row) for row in woven] == wanted
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
+def test_few_columns(dtype):
+    """Rows that are contiguous in the left operand become the lanes of vectors."""
+    for k, m, n in [(64, 16, 1), (70, 35, 2), (100, 64, 3), (301, 40, 8), (20000, 17, 3)]:
+        x, y, dims, expected = sides(m, k, n, (1, 0), dtype)
+        close(compiled(lambda x, y, dims=dims: lax.dot_general(x, y, dims), x, y)[0], expected, k)
+    x, y, dims, expected = sides(33, 90, 4, (1, 1), dtype, batch=(3,))
+    close(compiled(lambda x, y: lax.dot_general(x, y, dims), x, y)[0], expected, 90)
+
+
+def test_scaled_transposition_is_not_copied():
+    """What is multiplied by a number is transposed after that, where the product reads it."""
+    x, y = random((100, 24), "f4", 1), random((100, 4), "f4", 2)
+    f = namoo.jit(lambda x, y: 0.5 * x.T @ y)
+    close(f(x, y), exact(0.5 * x.T, y), 100)
+    text = f.lower(x, y).compile().as_text("fused")
+    assert "float32[24, 100]" not in text and "float32[100, 24]" in text

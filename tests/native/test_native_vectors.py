@@ -128,3 +128,55 @@ def test_functions_of_sums_are_vectors():
     text = namoo.jit(lambda x: jnp.exp(x.sum(1))).lower(x).compile().as_text("llvm")
     calls = [line for line in text.splitlines() if "call" in line and "llvm.fma" in line]
     assert calls and all("call <" in line for line in calls)
+
+
+def standardised(x):
+    d = x - x.mean(-1, keepdims=True)
+    return d / jnp.sqrt((d * d).mean(-1, keepdims=True) + 1e-3)
+
+
+# Functions of whole short rows: (function, types).
+SHORT_ROWS = {
+    "softmax": (namoo.nn.softmax, "f4 f8 bfloat16"),
+    "log_softmax": (namoo.nn.log_softmax, "f4"),
+    "gradient of softmax": (namoo.grad(lambda x: (namoo.nn.softmax(x) ** 2).sum()), "f4"),
+    "standardised, gradient": (namoo.grad(lambda x: (standardised(x) ** 3).sum()), "f4"),
+    "standardised, and its exponentials": (
+        lambda x: (standardised(x), jnp.exp(standardised(x))),
+        "f4",
+    ),
+    "greatest element": (lambda x: (x == x.max(-1, keepdims=True), x - x.max(-1)[:, None]), "f4"),
+    "counts": (lambda x: jnp.cumsum(x, 1) * (x > x.min(1, keepdims=True)), "i4 u1"),
+    "complex": (lambda x: x * 1j / (x.sum(1, keepdims=True) ** 2 + 1), "f4"),
+}
+
+
+@pytest.mark.parametrize("name", SHORT_ROWS)
+def test_short_rows(name):
+    """Rows of all lengths up to that of a vector, as many as fill no vector or some."""
+    fun, types = SHORT_ROWS[name]
+    for dtype in map(jnp.dtype, types.split()):
+        with namoo.enable_x64(dtype.itemsize == 8):
+            for rows, length in [(35, 2), (32, 3), (67, 5), (50, 10), (33, 16)]:
+                x = normal(rows, length, seed=length) * (50 if dtype.kind in "iu" else 1)
+                x = x.astype(dtype)
+                with namoo.disable_jit():
+                    expected = fun(jnp.asarray(x))
+                found = namoo.jit(fun)(x)
+                rough = 2e-2 if dtype.itemsize == 2 else 1e-4
+                for a, b in zip(namoo.tree.leaves(found), namoo.tree.leaves(expected), strict=True):
+                    assert a.dtype == b.dtype
+                    wide = np.complex128 if name == "complex" else np.float64
+                    a, b = np.asarray(a).astype(wide), np.asarray(b).astype(wide)
+                    np.testing.assert_allclose(a, b, rtol=rough, atol=rough, err_msg=f"{x.shape}")
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 7, 10])
+def test_short_rows_are_vectors_of_rows(length):
+    """Rows are lanes: there is one exponential for each column, and no scattered store."""
+    x = normal(64, length)
+    compiled = namoo.jit(namoo.nn.softmax).lower(x).compile()
+    text = compiled.as_text("llvm")
+    assert "masked.scatter" not in text
+    assert compiled.as_text("fused").count("kernel over") == 1
+    assert "@llvm.maximum.f32" not in text  # the last step of a maximum across lanes

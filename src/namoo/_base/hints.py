@@ -6,6 +6,7 @@ The tables are read only when an exception is made.
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
 import re
 import sys
@@ -101,6 +102,10 @@ NAMES = {
     "filter_pmap": "namoo.pmap: plain pmap takes models",
     "no_grad": "lax.stop_gradient(x): only what namoo.grad is asked for is differentiated",
     "compile": "namoo.jit",
+    "optimizers": "namoo.optim",
+    "optimizer": "namoo.optim",
+    "if_else": "lax.cond(condition, true_fun, false_fun, *operands)",
+    "for_loop": "lax.fori_loop(start, stop, body, value)",
     "function": "namoo.jit",
     "seed": "key = random.key(0), and pass a key to each function",
     "manual_seed": "key = random.key(0), and pass a key to each function",
@@ -191,10 +196,11 @@ def _also_in(package: str, name: str) -> str:
     """Return the other namespace that has a name, or ''."""
     for place, called in (
         ("numpy", "jnp"), ("nn", "nn"), ("lax", "lax"), ("random", "random"), ("optim", "optim"),
-        ("tree", "namoo.tree"), ("scipy.special", "namoo.scipy.special"),
+        ("numpy.linalg", "jnp.linalg"), ("numpy.fft", "jnp.fft"), ("tree", "namoo.tree"),
+        ("scipy.special", "namoo.scipy.special"),
     ):  # fmt: skip
-        module = sys.modules.get(f"namoo.{place}")
-        if module is not None and module.__name__ != package and name in dir(module):
+        module = importlib.import_module(f"namoo.{place}")
+        if module.__name__ != package and name in dir(module):
             return f"{called}.{name}"
     root = sys.modules["namoo"]
     return f"namoo.{name}" if package != "namoo" and name in dir(root) else ""
@@ -258,7 +264,7 @@ def _hash_hint(frame: FrameType) -> str:
     return (
         ": a traced value has no number yet, so it cannot be a key of a dict or an element of a "
         "set. "
-        + (remedies[0] if remedies else "Mark the argument that it comes from static,")
+        + (remedies[0] if remedies else "Mark the argument that it comes from static.")
         + " Otherwise write jnp.array(values)[i] for numbers, lax.switch(i, functions, *operands) "
         "for functions."
     )

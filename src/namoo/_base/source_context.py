@@ -150,6 +150,7 @@ def hide_frames(*modules: Any) -> None:
             path = os.path.dirname(path) + os.sep
         if path not in _hidden:
             _hidden = (*_hidden, path)
+            _kinds.clear()
 
 
 def show_frames(path: str) -> None:
@@ -167,7 +168,7 @@ def show_frames(path: str) -> None:
     if os.path.basename(path) == "__init__.py":
         path = os.path.dirname(path) + os.sep
     _hidden = tuple(kept for kept in _hidden if kept != path or kept == _PACKAGE)
-    _known_hidden.clear()
+    _kinds.clear()
 
 
 def is_hidden(filename: str) -> bool:
@@ -217,16 +218,29 @@ def set_name_stack(name_stack: NameStack) -> Iterator[None]:
 
 
 # The functions that evaluate equations one by one and set `source_context.eqn`, by the id of their
-# code; the files that contain them; and hidden files that are known to contain none.
+# code, and the files that contain them.
 _replaying: set[int] = set()
 _replaying_files: set[str] = set()
-_known_hidden: set[str] = register(
-    "base internal files",
-    set(),
-    bound="files of the package and of NumPy",
+_VISIBLE, _INTERNAL, _REPLAYING = range(3)
+_kinds: dict[str, int] = register(
+    "base kinds of files",
+    {},
+    bound="files whose functions call namoo",
     keyed_by="file name",
-    kept=True,
 )
+
+
+def _kind(file: str) -> int:
+    """Whether a user wants to see the lines of a file, and whether it replays equations.
+
+    A line of NumPy or SciPy that calls namoo is not the user's: its caller is.
+    """
+    if file in _replaying_files:
+        kind = _REPLAYING
+    else:
+        kind = _INTERNAL if is_hidden(file) or _LIBRARIES.match(file) else _VISIBLE
+    _kinds[file] = kind
+    return kind
 
 
 def replays_equations(function: Any) -> Any:
@@ -262,14 +276,14 @@ def _find_source(inside: int) -> Source | None:
     frame: FrameType | None = sys._getframe(2 + inside)
     while frame is not None:
         code = frame.f_code
-        if code.co_filename not in _known_hidden:
-            if not code.co_filename.startswith(_hidden):
-                return Source(code, frame.f_lasti, source_context.name_stack)
-            if code.co_filename not in _replaying_files:
-                _known_hidden.add(code.co_filename)
-            elif id(code) in _replaying and source_context.eqn is not None:
-                if source_context.eqn.source is not None:
-                    return source_context.eqn.source
+        kind = _kinds.get(code.co_filename)
+        if kind is None:
+            kind = _kind(code.co_filename)
+        if kind == _VISIBLE:
+            return Source(code, frame.f_lasti, source_context.name_stack)
+        if kind == _REPLAYING and id(code) in _replaying and source_context.eqn is not None:
+            if source_context.eqn.source is not None:
+                return source_context.eqn.source
         frame = frame.f_back
     return None
 
@@ -457,9 +471,10 @@ def make_entry_points(namespace: dict[str, Any]) -> None:
     Functions of the package call one another without them; only what users call is wrapped.
 
     Args:
-        namespace: `globals()` of the module.
+        namespace: `globals()` of the module; `__all__` in it tells which names are public.
     """
-    for name, fun in list(namespace.items()):
+    for name in namespace.get("__all__", list(namespace)):
+        fun = namespace.get(name)
         if not name.startswith("_") and isinstance(fun, FunctionType):
             namespace[name] = entry_point(fun, namespace["__name__"])
 

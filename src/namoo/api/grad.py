@@ -288,6 +288,7 @@ class _Linear:
         self.in_avals = [aval_of(x) for x in flat.leaves]
         self.out_avals = out_avals
 
+    @entry_point
     def __call__(self, residuals, *tangents):
         leaves, tree = tree_util.tree_flatten(tangents)
         if tree != self.in_tree:

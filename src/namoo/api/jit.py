@@ -720,6 +720,7 @@ def jit(
             f"namoo.config.engine; got {engine!r}."
         )
 
+    @entry_point
     def decorate(f: Callable) -> Jitted:
         require_callable(f, "jit")
         return Jitted(f, **options)

@@ -394,20 +394,13 @@ def _while_loop(cond_fun, body_fun, init_val, of=None, *variant, max_steps=None)
     avals = [aval_of(x) for x in leaves]
     condition = staged(cond_fun, _one(tree), avals, "while_loop")
     outs = condition.out_avals
-    if (
-        not tree_util.treedef_is_leaf(condition.out_tree)
-        or outs[0].shape
-        or outs[0].dtype != np.bool_
-    ):
+    one = len(outs) == 1 and tree_util.treedef_is_leaf(condition.out_tree)
+    if not one or outs[0].shape or outs[0].dtype != np.bool_:
         raise TypeError(
             "cond_fun must return a boolean scalar, but got "
-            + (
-                f"output type(s) {[*outs]}"
-                if tree_util.treedef_is_leaf(condition.out_tree)
-                else f"pytree {condition.out_tree}"
-            )
+            + (f"output type(s) {[*outs]}" if one else f"pytree {condition.out_tree}")
             + f". The function is {condition.name!r}."
-            + " Reduce it with jnp.any or jnp.all." * (len(outs) == 1 and bool(outs[0].shape))
+            + " Reduce it with jnp.any or jnp.all." * (one and bool(outs[0].shape))
             + at_user_line()
         )
     cond_consts, body_consts = condition.consts, program.consts

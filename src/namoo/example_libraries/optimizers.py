@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from namoo import numpy as jnp
 from namoo import tree_util
+from namoo._base.source_context import make_entry_points as _guard
 
 __all__ = [
     "JoinPoint",
@@ -612,3 +613,6 @@ def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
             f"makes them; found {wrong[0]}."
         )
     return _packed([x.subtree for x in leaves], tree)
+
+
+_guard(globals())

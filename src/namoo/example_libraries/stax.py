@@ -20,6 +20,7 @@ from typing import Any
 
 from namoo import lax, random
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.nn import (
     elu,
     gelu,
@@ -536,3 +537,6 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
         return make_layer(inputs.shape)[1](params, inputs, **kwargs)
 
     return init_fun, apply_fun
+
+
+_guard(globals())

@@ -7,6 +7,7 @@ from typing import Any
 
 from namoo._base.config import enable_x64
 from namoo._base.lazy import lazy as _lazily
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.control.callback import io_callback
 
 __all__ = ["cur_qdd", "disable_x64", "enable_x64", "io_callback"]
@@ -46,3 +47,5 @@ def disable_x64() -> Any:
 
 
 __getattr__, __dir__ = _lazily(__name__, _TABLE)
+
+_guard(globals())

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from namoo import tree_util
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.control.call import jit_p
 from namoo.core.array import EagerArray
 from namoo.core.avals import aval_of
@@ -302,3 +303,5 @@ _RULES: dict[Any, Callable[..., Any]] = {
     conv_general_dilated_p: _product,
     div_p: _quotient,
 }
+
+_guard(globals())

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.devices.available import devices as all_devices
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
@@ -99,3 +100,6 @@ def create_hybrid_device_mesh(
     pairs = [axis for i in range(axes) for axis in (i, axes + i)]
     shape = [a * b for a, b in zip(dcn_mesh_shape, mesh_shape, strict=True)]
     return out.transpose(pairs).reshape(shape)
+
+
+_guard(globals())

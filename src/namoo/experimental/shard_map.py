@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.devices.shard_map import shard_map as _shard_map
 from namoo.sharding import Mesh
 
@@ -39,3 +40,6 @@ def shard_map(
         check_vma=check_rep,
         axis_names=names,
     )
+
+
+_guard(globals())

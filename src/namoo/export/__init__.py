@@ -15,4 +15,4 @@ _TABLE = {
     "export.trees": "register_namedtuple_serialization register_pytree_node_serialization",
 }
 
-__getattr__, __dir__ = _lazily(__name__, _TABLE)
+__getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)

@@ -5,4 +5,4 @@ from namoo._base.public_names import PUBLIC as _PUBLIC
 
 _TABLE = {"lax.qdwh": "qdwh", **_PUBLIC["primitives.linalg"]}
 
-__getattr__, __dir__ = _lazily(__name__, _TABLE)
+__getattr__, __dir__ = _lazily(__name__, _TABLE, guarded=True)

@@ -11,6 +11,8 @@ import numpy as np
 from namoo import numpy as jnp
 from namoo import random
 from namoo._base import dtypes
+from namoo._base.source_context import entry_point
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.random.arguments import divided
 
 __all__ = [
@@ -58,6 +60,7 @@ def _dtype(dtype: Any) -> Any:
 def _initializer(name: str, draw: Callable[..., Array], dtype: Any) -> Initializer:
     """Return an initialiser, from a function of a key, a shape and a type."""
 
+    @entry_point
     def init(key, shape, dtype=dtype, out_sharding=None):
         return divided(name, draw(key, shape, _dtype(dtype)), out_sharding)
 
@@ -378,3 +381,6 @@ def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None)
         return jnp.zeros(shape, dtype).at[center].set(matrix)
 
     return _initializer("delta_orthogonal", draw, dtype)
+
+
+_guard(globals())

@@ -450,7 +450,7 @@ def _sharding(self: Array) -> Any:
     return SingleDeviceSharding(home())
 
 
-def _format(self: Array) -> Any:
+def _memory_format(self: Array) -> Any:
     """The order of the elements in memory, and the sharding of the array."""
     # Imported here because few programs need it.
     from namoo.devices.sharding.memory_layout import Format, row_major
@@ -581,7 +581,7 @@ _METHODS: dict[str, Any] = {
     "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes of one element."),
     "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
     "device": property(lambda self: home(), doc="The device of the array."),
-    "format": property(_format, doc="The sharding, and the order of the elements in memory."),
+    "format": property(_memory_format, doc="The sharding, and the order of elements in memory."),
     "sharding": property(_sharding, doc="The sharding of the array."),
     "committed": property(lambda self: False, doc="Whether it was put on a chosen device."),
 }

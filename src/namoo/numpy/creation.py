@@ -187,7 +187,12 @@ def _numpy_array(x: Any, dtype: Any) -> np.ndarray:
         try:
             return np.array(x, dtype)
         except OverflowError as error:
-            hint = "Switch on 64-bit types with namoo.config.update('jax_enable_x64', True)"
+            narrow = dtype is not None and np.dtype(dtype).itemsize < 4
+            hint = (
+                "Choose a wider type"
+                if narrow
+                else "Switch on 64-bit types with namoo.config.update('jax_enable_x64', True)"
+            )
             raise OverflowError(f"{error}. {hint}, or convert the values to floats.") from None
         except ValueError as error:
             if "inhomogeneous" not in str(error):

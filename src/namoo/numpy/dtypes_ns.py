@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from namoo._base import dtypes
+from namoo._base.source_context import entry_point
 from namoo.core.array import Array
 from namoo.numpy.creation import asarray
 
@@ -33,6 +34,7 @@ class ScalarType(type):
     def __ne__(cls, other: object) -> bool:
         return not cls == other
 
+    @entry_point
     def __call__(cls, x: Any) -> Array:  # type: ignore[override]
         return asarray(x, dtype=cls.dtype)
 

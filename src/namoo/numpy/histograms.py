@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from namoo._base import dtypes
+from namoo.control.cond import cond
 from namoo.core.array import Array
 from namoo.numpy import reductions
 from namoo.numpy.creation import concrete, static_count
 from namoo.numpy.promote import array_of, arrays_of, as_type, check_arraylike, promote_types
-from namoo.numpy.same_type import is_kind
+from namoo.numpy.same_type import const, is_kind
 from namoo.numpy.searching import searchsorted
 from namoo.numpy.selection import where
 from namoo.numpy.spaces import linspace
@@ -97,6 +98,11 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         >>> jnp.histogram_bin_edges(jnp.array([0.0, 3.0, 4.0]), bins=2)
         Array([0., 2., 4.], dtype=float32)
     """
+    return _edges(a, bins, range)[0]
+
+
+def _edges(a: Any, bins: Any, range: Any) -> tuple[Array, tuple[Array, Array] | None]:
+    """The edges of bins; and the first and the last one, if the bins have equal width."""
     if isinstance(bins, str):
         raise NotImplementedError(
             f"histogram: bins={bins!r} is a rule of NumPy's, whose number of bins depends on the "
@@ -106,7 +112,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     x, edges = arrays_of("histogram_bin_edges", a, bins)
     dtype = dtypes.to_inexact_dtype(x.dtype)
     if edges.ndim == 1:
-        return as_type(edges, dtype)
+        return as_type(edges, dtype), None
     count = static_count(bins, "the 'bins' argument of a histogram")
     if range is None:
         low, high = reductions.min(x).astype(dtype), reductions.max(x).astype(dtype)
@@ -117,13 +123,41 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         low, high = (end.astype(dtype) for end in ends)
     # Values that are all equal get a bin around them.
     half = where(low == high, 0.5, 0.0).astype(dtype)
-    return linspace(low - half, high + half, count + 1, dtype=dtype)
+    low, high = low - half, high + half
+    return linspace(low, high, count + 1, dtype=dtype), (low, high)
 
 
-def _bin_numbers(x: Array, edges: Array) -> Array:
+def _bin_numbers(x: Array, edges: Array, ends: tuple[Array, Array] | None) -> Array:
     """The bin of each value, counted from 1; the last edge belongs to the last bin."""
-    place = searchsorted(edges, x, side="right")
-    return where(x == edges[-1], edges.size - 1, place)
+    count = edges.size - 1
+
+    def searched():
+        return as_type(searchsorted(edges, x, side="right"), np.dtype(np.int32))
+
+    def computed():
+        # As `linspace` computes them, so that values on an edge are in the same bin.
+        def edge(i):
+            part = i / const(i, count)
+            return where(i == count, high, low * (1 - part) + high * part)
+
+        place = (x - low) * (count / (high - low))
+        # Rounding may lead to a neighbouring bin, and the first and last one get all outside.
+        near = lax.min(where(place >= 0, lax.floor(place), 0), const(x, count - 1))
+        after = (edge(near) <= x).astype(np.int32) + (edge(near + 1) <= x).astype(np.int32)
+        return near.astype(np.int32) + after
+
+    if ends is None or x.size < _MANY_VALUES or not 1 < count < 2**20:
+        place = searched()
+    else:
+        low, high = ends
+        # Where edges are so near that they are rounded, a bin is found only by comparisons.
+        apart = (high - low) / count > 16 * dtypes.finfo(x.dtype).eps * lax.max(abs(low), abs(high))
+        place = cond(apart, computed, searched)
+    return where(x == edges[-1], count, place)
+
+
+_MANY_VALUES = 1024
+"""From so many values on, bins of equal width are computed instead of searched."""
 
 
 def histogram(
@@ -167,8 +201,8 @@ def histogram(
                 f"{np.shape(a)}."
             )
         x, w = promote_types("histogram", a, weights, to=dtypes.to_inexact_dtype)
-    edges = histogram_bin_edges(x, bins, range)
-    bin_numbers = reshape(_bin_numbers(x, edges), (x.size,))
+    edges, ends = _edges(x, bins, range)
+    bin_numbers = reshape(_bin_numbers(x, edges, ends), (x.size,))
     counts = zeros(w.aval.update(shape=(edges.size + 1,), weak_type=False))
     counts = counts.at[bin_numbers].add(reshape(w, (x.size,)))[1 : edges.size]
     if density:
@@ -273,8 +307,9 @@ def histogramdd(
     inside = cells == 0
     for i, (some, ends) in enumerate(zip(bins, ranges, strict=True)):
         column = points[:, i]
-        edges.append(histogram_bin_edges(column, some, ends))
-        numbers = _bin_numbers(column, edges[-1])
+        both = _edges(column, some, ends)
+        edges.append(both[0])
+        numbers = _bin_numbers(column, *both)
         count = edges[-1].size - 1
         inside = inside & (numbers >= 1) & (numbers <= count)
         cells = cells * count + (numbers - 1)

@@ -68,12 +68,14 @@ def concatenate(arrays: Any, axis: Any = 0, dtype: Any = None) -> Array:
     return slicing.concatenate(operands, axis)
 
 
-def _refuse_second_array(name: str, axis: Any, error: type[Exception]) -> None:
-    """Refuse an array where the axis is expected: the arrays were given one by one."""
-    if getattr(axis, "ndim", 0):
+def _refuse_second_array(
+    name: str, second: Any, error: type[Exception], expected: str = "an axis"
+) -> None:
+    """Refuse an array where something else is expected: the arrays were given one by one."""
+    if getattr(second, "ndim", 0):
         raise error(
-            f"jnp.{name} takes a list of arrays and an axis, but its second argument is "
-            f"{short(axis)}. Write jnp.{name}([a, b])."
+            f"jnp.{name} takes a list of arrays and {expected}, but its second argument is "
+            f"{short(second)}. Write jnp.{name}([a, b])."
         )
 
 
@@ -144,6 +146,7 @@ def vstack(tup: Any, dtype: Any = None) -> Array:
         Array([[1, 2],
                [3, 4]], dtype=int32)
     """
+    _refuse_second_array("vstack", dtype, ValueError, "a dtype")
     return concatenate(_all_at_least(atleast_2d, tup), 0, dtype)
 
 
@@ -155,6 +158,7 @@ def hstack(tup: Any, dtype: Any = None) -> Array:
         >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3])])
         Array([1, 2, 3], dtype=int32)
     """
+    _refuse_second_array("hstack", dtype, ValueError, "a dtype")
     arrays = _all_at_least(atleast_1d, tup)
     return concatenate(arrays, 0 if arrays and arrays[0].ndim == 1 else 1, dtype)
 
@@ -167,6 +171,7 @@ def dstack(tup: Any, dtype: Any = None) -> Array:
         >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])]).shape
         (1, 2, 2)
     """
+    _refuse_second_array("dstack", dtype, ValueError, "a dtype")
     return concatenate(_all_at_least(atleast_3d, tup), 2, dtype)
 
 

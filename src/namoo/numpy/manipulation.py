@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from namoo._base.lazy import later
+from namoo._base.short import short
 from namoo._base.source_context import at_user_line, warn_user
 from namoo.core.array import Array
 from namoo.core.avals import canonical_shape
@@ -30,9 +31,11 @@ def index_tuple(x: Any, what: str = "axis") -> tuple[int, ...]:
     if isinstance(x, Tracer):
         x = x.concrete(f"a concrete value for {what}")
     try:
-        return (operator.index(x),)
+        return tuple(map(operator.index, x)) if np.iterable(x) else (operator.index(x),)
     except TypeError:
-        return tuple(map(operator.index, x))
+        raise TypeError(
+            f"{what} must be an integer or a tuple of integers, got {short(x)}."
+        ) from None
 
 
 def new_shape(x: Array, shape: Any) -> tuple[int, ...]:
@@ -348,7 +351,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Array:
         isinstance(shift, (list, tuple)) and any(isinstance(s, Tracer) for s in shift)
     ):
         return _roll_traced(x, shift, axes)
-    for i, s in zip(*np.broadcast_arrays(axes, index_tuple(shift, "shift")), strict=True):
+    for i, s in zip(*np.broadcast_arrays(axes, shift), strict=True):
         n = x.shape[i]
         if n:
             cut = dimension(-int(s) % n)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from namoo._base.config import config
-from namoo._base.source_context import warn_user
+from namoo._base.source_context import entry_point, warn_user
 from namoo.core.array import Array
 from namoo.numpy.creation import asarray
 from namoo.numpy.promote import array_of, broadcast_shapes
@@ -108,6 +108,7 @@ def vectorize(
         raise ValueError(f"excluded={excluded!r} contains negative numbers")
     where = f"on vectorized function with excluded={excluded!r} and signature={signature!r}"
 
+    @entry_point
     @functools.wraps(pyfunc)
     def mapped(*args, **kwargs):
         fun, args, kwargs = _fix(pyfunc, excluded, args, kwargs)

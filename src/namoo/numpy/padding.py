@@ -115,8 +115,9 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
 
 
 def _width(n: Any) -> int:
+    n = concrete(n, "pad_width of jnp.pad")
     try:
-        return dimension(concrete(n, "pad_width of jnp.pad"))
+        return dimension(n)
     except TypeError:
         raise TypeError(f"`pad_width` must be of integral type, got {n!r}.") from None
 

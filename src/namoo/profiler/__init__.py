@@ -9,6 +9,7 @@ Example:
     ...             loss = namoo.jit(jnp.sum)(jnp.ones(3))
 """
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.profiler.annotations import StepTraceAnnotation, TraceAnnotation, annotate_function
 from namoo.profiler.memory import device_memory_profile, save_device_memory_profile
 from namoo.profiler.options import ProfileOptions
@@ -26,3 +27,5 @@ __all__ = [
     "trace",
 ]
 __dir__ = __all__.copy
+
+_guard(globals())

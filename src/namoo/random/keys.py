@@ -11,7 +11,7 @@ from namoo._base import dtypes
 from namoo._base.config import config
 from namoo._base.dtypes import KeyDType
 from namoo._base.short import short
-from namoo._base.source_context import at_user_line, entry_point
+from namoo._base.source_context import at_user_line, called_function, entry_point
 from namoo.core.array import Array, EagerArray, owned, to_numpy
 from namoo.dimensions.sizes import as_value, dimension
 from namoo.primitives.arithmetic import add
@@ -51,7 +51,7 @@ def typed(key: Any) -> tuple[Any, bool]:
     elif isinstance(key, (list, tuple, str, bytes, dict, set)) or key is None:
         raise TypeError(
             f"unexpected PRNG key type {type(key)}: got {short(key)} for the key. Write "
-            "random.normal(key, ...), with a key made by random.key(seed)."
+            f"random.{called_function('normal')}(key, ...), with a key made by random.key(seed)."
         )
     elif not isinstance(key, np.ndarray):
         seed = key if type(key) is int else "seed"

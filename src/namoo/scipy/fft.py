@@ -15,6 +15,7 @@ import numpy as np
 
 from namoo import numpy as jnp
 from namoo._base import dtypes
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy import fft
 from namoo.numpy.promote import array_of
@@ -254,3 +255,6 @@ def idctn(
     x = array_of("idctn", x)
     lengths, chosen = _chosen_axes("idctn", x, s, axes)
     return _transform("idctn", x, type, lengths, chosen, norm, True)
+
+
+_guard(globals())

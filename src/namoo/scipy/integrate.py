@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy import calculus
 
@@ -30,3 +31,6 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
         Array(2.25, dtype=float32)
     """
     return calculus.trapezoid(y, x, dx, axis)
+
+
+_guard(globals())

@@ -10,6 +10,7 @@ import numpy as np
 
 from namoo import numpy as jnp
 from namoo import tree_util
+from namoo._base.source_context import entry_class
 from namoo.core.array import Array
 from namoo.numpy.promote import arrays_of, promote_inexact
 
@@ -37,6 +38,7 @@ def _points(xi: Any, ndim: int) -> Array:
 
 
 @tree_util.register_pytree_node_class
+@entry_class
 class RegularGridInterpolator:
     """Values between the points of a grid.
 

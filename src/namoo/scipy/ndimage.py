@@ -13,6 +13,7 @@ import numpy as np
 from namoo import lax
 from namoo import numpy as jnp
 from namoo._base.caches import cached
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 
 __all__ = ["map_coordinates"]
@@ -183,3 +184,6 @@ def _sum_of_corners(x: Array, places: list[Array], order: int, mode: str, outsid
         value = functools.reduce(operator.mul, weights) * value if weights else value
         total = value if total is None else total + value
     return total
+
+
+_guard(globals())

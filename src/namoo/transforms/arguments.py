@@ -203,6 +203,11 @@ def require_callable(fun: Any, what: str) -> None:
             f"Expected a function, got a generator function: {what} cannot transform "
             f"{function_name(fun)}, which yields its results. Return them in a list."
         )
+    if inspect.iscoroutinefunction(fun):
+        raise TypeError(
+            f"Expected a function, got a coroutine function: {what} cannot transform "
+            f"{function_name(fun)}, which is awaited. Write it with def, and await outside of it."
+        )
 
 
 def to_array(x: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 from namoo import tree_util
 from namoo._base.caches import per_program
+from namoo._base.short import short
 from namoo._base.source_context import entry_point
 from namoo.analysis.dead_code import chosen, dce, has_io, prune, reads
 from namoo.core.avals import aval_of
@@ -182,6 +183,11 @@ def checkpoint(
         raise ValueError(
             "The option concrete=True of checkpoint is not supported; use static_argnums for "
             "arguments that Python control flow depends on."
+        )
+    if not (policy is None or callable(policy)):
+        raise TypeError(
+            "checkpoint: policy must be a function, such as "
+            f"namoo.checkpoint_policies.dots_saveable, got {short(policy)}."
         )
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 

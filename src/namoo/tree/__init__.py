@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from namoo._base.lazy import lazy
-from namoo._base.source_context import entry_point
+from namoo._base.source_context import entry_point, hide_internal_frames
 from namoo.tree import fast
 from namoo.tree.compare import broadcast_prefix, diff
 from namoo.tree.difference import Difference, TreeMismatchError, mismatch
@@ -65,7 +65,11 @@ def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[li
         >>> flatten({"b": [1, 2], "a": (3, None)})
         ([3, 1, 2], PyTreeDef({'a': (*, None), 'b': [*, *]}))
     """
-    return _flatten(tree, is_leaf)
+    try:  # `flatten` and `leaves` are called too often to be wrapped as entry points
+        return _flatten(tree, is_leaf)
+    except Exception as error:
+        hide_internal_frames(error)
+        raise
 
 
 @entry_point
@@ -103,7 +107,11 @@ def leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]
         >>> leaves({"b": [1, 2], "a": (3, None)})
         [3, 1, 2]
     """
-    return fast.leaves(tree, is_leaf)
+    try:
+        return fast.leaves(tree, is_leaf)
+    except Exception as error:
+        hide_internal_frames(error)
+        raise
 
 
 def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
@@ -120,7 +128,7 @@ def structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTree
         >>> structure({"b": [1, 2], "a": (3, None)})
         PyTreeDef({'a': (*, None), 'b': [*, *]})
     """
-    return _flatten(tree, is_leaf)[1]
+    return flatten(tree, is_leaf)[1]
 
 
 @entry_point
@@ -167,6 +175,7 @@ def _columns(name: str, treedef: PyTreeDef, rest: tuple[Any, ...]) -> list[list[
     return columns
 
 
+@entry_point
 def reduce(
     function: Callable[[Any, Any], Any],
     tree: Any,

@@ -359,6 +359,16 @@ noise(random.key(0), 3)
         "argument n",
         "static_argnames='n'",
     ),
+    "width of a pad": (
+        """
+@jax.jit
+def f(x, n):
+    return jnp.pad(x, n)
+f(jnp.ones(3), 2)
+""",
+        "argument n",
+        "static_argnames='n'",
+    ),
     "NumPy function": (
         """
 @jax.jit

@@ -362,6 +362,58 @@ lax.fori_loop(0, 10.0, lambda i, v: v * 2, 1.0)
         "float",
         "integer",
     ),
+    "while_loop without a condition": (
+        """
+lax.while_loop(lambda c: None, lambda c: c * 2, 1.0)
+""",
+        "None",
+        "boolean scalar",
+    ),
+    "debug.print without the value": (
+        """
+jax.debug.print("{y}", x=1.0)
+""",
+        "{y}",
+        "y=value",
+    ),
+    "debug.print of too few": (
+        """
+jax.debug.print("{} {}", 1.0)
+""",
+        "more {}",
+        "are 1",
+    ),
+    "policy of checkpoint": (
+        """
+jax.checkpoint(jnp.sin, policy="dots")(1.0)
+""",
+        "'dots'",
+        "checkpoint_policies",
+    ),
+    "vectorize sizes": (
+        """
+jnp.vectorize(jnp.dot, signature="(n),(n)->()")(jnp.ones(3), jnp.ones(4))
+""",
+        "4 vs 3",
+        "'n'",
+    ),
+    "linearize tangent": (
+        """
+y, f = jax.linearize(jnp.sin, 1.0)
+f(jnp.ones(3))
+""",
+        "f32[3]",
+        "f32[]",
+    ),
+    "coroutine": (
+        """
+@jax.jit
+async def f(x):
+    return x
+""",
+        "coroutine",
+        "def",
+    ),
     "while_loop condition": (
         """
 lax.while_loop(lambda c: c + 1.0, lambda c: c * 2, 1.0)

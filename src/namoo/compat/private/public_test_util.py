@@ -44,12 +44,9 @@ def check_close(xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: s
 
     def compare(x: Any, y: Any) -> None:
         x, y = np.asarray(x), np.asarray(y)
-        bounds = {
-            name: max(_tolerance(given, x.dtype), _tolerance(given, y.dtype))
-            for name, given in (("atol", atol), ("rtol", rtol))
-        }
+        a, r = (max(_tolerance(g, x.dtype), _tolerance(g, y.dtype)) for g in (atol, rtol))
         wide = np.result_type(x.dtype, y.dtype, np.float32)
         x, y = x.astype(wide), y.astype(wide)
-        np.testing.assert_allclose(x, y, **bounds, err_msg=err_msg)
+        np.testing.assert_allclose(x, y, atol=a, rtol=r, err_msg=err_msg)
 
     tree.map(compare, xs, ys)

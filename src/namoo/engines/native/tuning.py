@@ -46,6 +46,9 @@ UNROLL = 4
 SLOW_FUNCTION = 16
 # Rows of at most this many elements are short.
 SHORT_ROW = 512
+# Rows of at most this many elements stay in registers between the stages of a kernel, for as many
+# rows at once as a vector has lanes.
+ROW_IN_REGISTERS = 16
 # Arrays of at least this many elements are not in the caches.
 UNCACHED_ELEMENTS = 1 << 18
 # The prefetch distance in bytes.
@@ -55,6 +58,11 @@ L1_LINES = 256
 # The cost, in vector instructions, of loading or storing a single element.
 GATHERED = 2.5
 SCATTERED = 3.5
+# Squares of elements are transposed in registers by kernels of at most this cost: the code for each
+# of their rows is written out.
+SQUARE_COST = 24
+# Columns of a strip that is transposed into memory on the stack.
+STRIP_COLUMNS = 128
 # Vector instructions for the horizontal sum of a vector.
 FOLDED = 8
 # An epilogue of row sums of at least this cost is computed for a vector of rows at once.
@@ -140,6 +148,12 @@ PANEL_PREFETCH = 8
 # The cost of storing a single element in a convolution, in vector multiplications.
 SCATTERED_STORE = 2
 
+# Products with few columns exchange their operands from this many terms on, if the rows of the left
+# one are contiguous.
+TERMS_TO_EXCHANGE = 64
+# Products of narrow numbers with fewer multiplications are not worth joining words.
+NARROW_WORK = 1 << 14
+
 # Sorting.
 
 # Rows up to this length are always sorted by a network.
@@ -164,8 +178,15 @@ TOP_K_UNROLL = 4
 
 # Scatters.
 
-# The rows of the result are divided into this many parts, each of which reads all indices.
+# The rows of the result are divided into this many parts, each of which reads all indices: at most
+# one part for so many elements of a window, whose writing takes about as long as reading an index.
 SCATTER_PARTS = 16
+SCATTER_ELEMENTS_OF_AN_INDEX = 16
+# So many updates are combined in up to so many parts, each of which has so many updates for each
+# element of its copy of the result.
+SCATTER_COPIED_UPDATES = 1 << 16
+SCATTER_COPIES = 8
+SCATTER_UPDATES_OF_A_COPY = 4
 # A single window of at least this many elements is written in place; a smaller one is selected
 # element by element.
 SCATTER_IN_PLACE = 64

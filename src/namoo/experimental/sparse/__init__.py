@@ -9,6 +9,7 @@ Example:
     Array([1., 5.], dtype=float32)
 """
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.experimental.sparse import linalg
 from namoo.experimental.sparse.arrange import (
     bcoo_broadcast_in_dim,
@@ -97,3 +98,5 @@ __all__ = [
     "value_and_grad",
 ]
 __dir__ = __all__.copy
+
+_guard(globals())

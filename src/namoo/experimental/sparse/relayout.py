@@ -95,8 +95,15 @@ def bcoo_update_layout(
         >>> bcoo_update_layout(BCOO.fromdense(jnp.eye(2), n_batch=1), n_batch=0)
         BCOO(float32[2, 2], nse=2)
     """
-    n_batch = mat.n_batch if n_batch is None else n_batch
-    n_dense = mat.n_dense if n_dense is None else n_dense
+    return _with_layout(
+        mat,
+        mat.n_batch if n_batch is None else n_batch,
+        mat.n_dense if n_dense is None else n_dense,
+        on_inefficient,
+    )
+
+
+def _with_layout(mat: BCOO, n_batch: int, n_dense: int, on_inefficient: str | None) -> BCOO:
     if min(n_batch, n_dense) < 0 or n_batch + n_dense > mat.ndim:
         raise ValueError(
             f"bcoo_update_layout: n_batch={n_batch} and n_dense={n_dense} do not fit an array of "

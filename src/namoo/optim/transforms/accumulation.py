@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from namoo import numpy as jnp
 from namoo import tree
+from namoo._base.source_context import entry_class
 from namoo.control.cond import cond
 from namoo.optim import tree_utils as otu
 from namoo.optim.base import (
@@ -110,6 +111,7 @@ def _never_skip(updates, gradient_step, params):
     return jnp.array(False), ()
 
 
+@entry_class
 class MultiSteps:
     """One step of an optimiser for every `k` gradients, with their mean.
 

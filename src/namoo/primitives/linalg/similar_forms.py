@@ -14,10 +14,11 @@ from namoo.primitives.linalg.matrices import (
     in_single,
     lapack,
     mT,
+    nan_where_failed,
     real_dtype,
     scipy_linalg,
 )
-from namoo.primitives.linalg.spectral import finite
+from namoo.primitives.linalg.spectral import finite, unless_finite
 
 __all__ = [
     "hessenberg",
@@ -51,6 +52,32 @@ class Schur(MatrixPrimitive):
         output = "real" if is_real else "complex"
         t, q = scipy_linalg().schur(a, output=output, sort=sort, check_finite=False)[:2]
         return [t, q] if compute_schur_vectors else [t]
+
+    def by_lapack(self, emit, a, *, compute_schur_vectors, sort_eig_vals, select_callable):
+        if sort_eig_vals:  # by a Python function
+            raise emit.unsupported()
+        n, is_real = a.shape[-1], a.dtype.kind != "c"
+        (by_columns,) = emit.apply(lambda a: [mT(a)], a)
+        matrix, values = ((n, n), a.dtype), ((n,), a.dtype)
+        length = 40 * n
+        t, *_, q, info = emit.lapack(
+            "gees",
+            by_columns,
+            result=[matrix, *[values] * (1 + is_real), matrix],
+            arguments=[
+                "V" if compute_schur_vectors else "N", "N", "N", n, ("out", 0), n, ("int", 1),
+                *(("out", 1 + i) for i in range(1 + is_real)), ("out", 2 + is_real), n,
+                ("work", length), length, *([] if is_real else [("real", n)]), ("int", n),
+                ("out", 3 + is_real),
+            ],
+            copies={0: 0},
+            cost=25 * n**3,
+        )  # fmt: skip
+
+        def finish(a, info, *outs):
+            return nan_where_failed(unless_finite(info, a), *map(mT, outs))
+
+        return emit.apply(finish, a, info, *([t, q] if compute_schur_vectors else [t]))
 
     @in_single
     def stablehlo(self, hlo, a, *, compute_schur_vectors, sort_eig_vals, select_callable):

@@ -18,9 +18,12 @@ from namoo.primitives.elementwise import (
     div,
     eq,
     full_like,
+    gt,
     imag,
     integer_pow,
+    lt,
     mul,
+    neg,
     select,
     square,
     sub,
@@ -54,6 +57,7 @@ from namoo.primitives.linalg.matrices import (
 from namoo.primitives.linalg.systems import solve
 from namoo.primitives.reduction import argmax
 from namoo.primitives.shape import broadcast_to, broadcasted_iota, reduce_sum, shape_of, zeros
+from namoo.primitives.slicing import concatenate
 
 __all__ = [
     "eig", "eig_p", "eigh", "eigh_p", "EighImplementation", "EigImplementation", "svd", "svd_p",
@@ -110,7 +114,7 @@ class Eigh(MatrixPrimitive):
 
         def finish(a, v, w, info):
             triangle = tril(a) if lower else triu(a)
-            v, w = nan_where_failed(_unless_finite(info, triangle), mT(v), w)
+            v, w = nan_where_failed(unless_finite(info, triangle), mT(v), w)
             return [columns(x, start, stop) for x in (v, w)]
 
         return emit.apply(finish, a, v, w, info)
@@ -136,7 +140,7 @@ class Eigh(MatrixPrimitive):
         return outs[:2], outs[2:]
 
 
-def _unless_finite(info: Any, x: Any) -> Any:
+def unless_finite(info: Any, x: Any) -> Any:
     """LAPACK's info, but -1 for a matrix with infinities or NaN, which LAPACK may not notice."""
     axes = (len(shape_of(x)) - 2, len(shape_of(x)) - 1)
     size = abs(x)
@@ -264,6 +268,37 @@ class Eig(MatrixPrimitive):
             )
         return np.linalg.eig(a) if compute_right_eigenvectors else [np.linalg.eigvals(a)]
 
+    def by_lapack(
+        self, emit, a, *, compute_left_eigenvectors, compute_right_eigenvectors, **params
+    ):
+        n, is_real = a.shape[-1], a.dtype.kind != "c"
+        wanted = compute_left_eigenvectors, compute_right_eigenvectors
+        (by_columns,) = emit.apply(lambda a: [mT(a)], a)
+        matrix, length, w = ((n, n), a.dtype), 40 * n, 1 + is_real
+        _, *found, info = emit.lapack(
+            "geev",
+            by_columns,
+            result=[matrix, *[((n,), a.dtype)] * w, matrix, matrix],
+            arguments=[
+                *("V" if yes else "N" for yes in wanted), n, ("out", 0), n,
+                *(("out", 1 + i) for i in range(w)), ("out", 1 + w), n, ("out", 2 + w), n,
+                ("work", length), length, *([] if is_real else [("real", 2 * n)]),
+                ("out", 3 + w),
+            ],
+            copies={0: 0},
+            cost=25 * n**3,
+        )  # fmt: skip
+
+        def finish(a, info, *found):
+            w, (u, v) = found[:-2], map(mT, found[-2:])
+            outs = [complex(*w) if is_real else w[0]]
+            for vectors, yes in zip((u, v), wanted, strict=True):
+                if yes:
+                    outs.append(_paired(vectors, w[1]) if is_real else vectors)
+            return nan_where_failed(unless_finite(info, a), *outs)
+
+        return emit.apply(finish, a, info, *found)
+
     @in_single
     def stablehlo(self, hlo, a, *, compute_left_eigenvectors, compute_right_eigenvectors, **params):
         wanted = compute_left_eigenvectors, compute_right_eigenvectors
@@ -344,6 +379,20 @@ def _eigenvector_tangents(w, v, m):
     )
     phase = div(turn, size)
     return sub(dv, scale_columns(v, complex(full_like(phase, 0), phase)))
+
+
+def _paired(vectors: Any, imaginary: Any) -> Any:
+    """Complex eigenvectors; LAPACK returns the parts of the first of two conjugates as columns."""
+    n = shape_of(vectors)[-1]
+    axis = len(shape_of(vectors)) - 1
+    zero = zeros(aval_of(columns(vectors, 0, 1)))
+    before = concatenate([zero, columns(vectors, 0, n - 1)], axis)
+    after = concatenate([columns(vectors, 1, n), zero], axis)
+    none = zeros(aval_of(vectors))
+    imaginary = along_rows(imaginary, n)
+    first, second = gt(imaginary, none), lt(imaginary, none)
+    real = select(second, before, vectors)
+    return complex(real, select(first, after, select(second, neg(vectors), none)))
 
 
 eig_p = Eig()
@@ -478,7 +527,7 @@ class SVD(MatrixPrimitive):
         start, stop = _subset(self.name, subset_by_index, k)
 
         def finish(a, s, u, vh, info):
-            s, u, vh = nan_where_failed(_unless_finite(info, a), s, mT(u), mT(vh))
+            s, u, vh = nan_where_failed(unless_finite(info, a), s, mT(u), mT(vh))
             if subset_by_index is not None:
                 s = columns(s, start, stop)
                 u, vh = (columns(u, start, stop), rows(vh, start, stop)) if compute_uv else (u, vh)

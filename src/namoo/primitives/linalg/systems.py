@@ -43,7 +43,7 @@ from namoo.primitives.shape import (
     squeeze,
     zeros,
 )
-from namoo.primitives.slicing import pad
+from namoo.primitives.slicing import pad, slice_in_dim
 
 LARGE = 768
 """A single matrix of at least this size is factorised in blocks."""
@@ -609,6 +609,27 @@ class TridiagonalSolve(MatrixPrimitive):
         )
         return [x[:n]]
 
+    def by_lapack(self, emit, dl, d, du, b, *, perturb_singular):
+        if perturb_singular:
+            raise emit.unsupported()
+        n, k = b.shape[-2:]
+
+        def by_columns(dl, d, du, b):
+            # LAPACK has no elements for the free ends of the diagonals beside the main one.
+            return [expand_dims(d, (-2,)), _ends(dl, 1, n), _ends(du, 0, n - 1), mT(b)]
+
+        *_, x, info = emit.lapack(
+            "gtsv",
+            *emit.apply(by_columns, dl, d, du, b),
+            result=[((1, n), d.dtype), *[((max(n - 1, 1),), d.dtype)] * 2, ((k, n), d.dtype)],
+            arguments=[
+                n, k, ("out", 1), ("out", 0), ("out", 2), ("out", 3), max(n, 1), ("out", 4)
+            ],
+            copies={0: 0, 1: 1, 2: 2, 3: 3},
+            cost=8 * n * (k + 1),
+        )  # fmt: skip
+        return emit.apply(lambda x, info: nan_where_failed(info, mT(x)), x, info)
+
     @in_single
     def stablehlo(self, hlo, dl, d, du, b, *, perturb_singular):
         if perturb_singular:
@@ -629,6 +650,11 @@ class TridiagonalSolve(MatrixPrimitive):
     def transpose(self, ct, dl, d, du, b, **params):
         assert is_linear(b) and not any(map(is_linear, (dl, d, du))), "linear in b alone"
         return [None, None, None, self.bind(_shift(du, 1), d, _shift(dl, -1), ct, **params)]
+
+
+def _ends(x: Any, start: int, stop: int) -> Any:
+    """Some elements of the last axis; of a single one, itself."""
+    return x if shape_of(x)[-1] == 1 else slice_in_dim(x, start, stop, axis=-1)
 
 
 def _shift(x: Any, by: int) -> Any:

@@ -17,11 +17,13 @@ from namoo.primitives.linalg.matrices import (
     identity,
     matmul,
     mT,
+    nan_where_failed,
     rows,
     scipy_linalg,
 )
-from namoo.primitives.shape import reduce_sum, shape_of
-from namoo.primitives.slicing import pad
+from namoo.primitives.linalg.spectral import unless_finite
+from namoo.primitives.shape import expand_dims, reduce_sum, shape_of
+from namoo.primitives.slicing import concatenate, pad
 
 
 class EighTridiagonal(MatrixPrimitive):
@@ -63,6 +65,38 @@ class EighTridiagonal(MatrixPrimitive):
             d, e, eigvals_only=not compute_vectors, check_finite=False, **select
         )
         return list(found) if compute_vectors else [found]
+
+    def by_lapack(self, emit, d, e, *, compute_vectors, subset_by_index):
+        n = d.shape[-1]
+        if n == 1:
+            ones = emit.filled(1, d.dtype, (*d.shape, 1))
+            return [d, ones][: 1 + compute_vectors]
+        start, stop = self._range(n, subset_by_index)
+        (row,) = emit.apply(lambda d: [expand_dims(d, (-2,))], d)
+        results = [((n,), d.dtype), ((n - 1,), d.dtype)]
+        arguments, vectors = [n, ("out", 0), ("out", 1)], []
+        if compute_vectors:
+            length, integers = 1 + 4 * n + n * n, 3 + 5 * n
+            vectors = [((n, n), d.dtype)]
+            work = [("work", length), length, ("int", integers), integers]
+            arguments += [("out", 2), n, *work]
+        w, _, *v, info = emit.lapack(
+            "stevd" if compute_vectors else "sterf",
+            row,
+            e,
+            result=[*results, *vectors],
+            arguments=[*("V" * compute_vectors), *arguments, ("out", 2 + compute_vectors)],
+            copies={0: 0, 1: 1},
+            cost=4 * n**3 if compute_vectors else 10 * n**2,
+        )
+
+        def finish(d, e, info, w, *v):
+            ends = concatenate([d, e], len(shape_of(d)) - 1)
+            info = unless_finite(info, expand_dims(ends, (-2,)))
+            outs = nan_where_failed(info, w, *map(mT, v))
+            return [columns(x, start, stop) for x in outs]
+
+        return emit.apply(finish, d, e, info, w, *v)
 
     def jvp(self, primals, tangents, *, compute_vectors, subset_by_index):
         # With M = Vᵀ dT V: dw is its diagonal, and dV = V·(F ∘ M), F_ij = 1 / (w_j - w_i).

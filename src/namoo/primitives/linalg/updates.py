@@ -122,6 +122,9 @@ class CholeskyUpdate(MatrixPrimitive):
             r[..., k, :], w = c * row + s * w, c * w - s * row
         return [r]
 
+    def by_lapack(self, emit, r, w):
+        return emit.rotations(r, w)
+
     @in_single
     def stablehlo(self, hlo, r, w):
         *batch, n = w.shape

@@ -6,6 +6,7 @@ from typing import Any
 
 from namoo import numpy as jnp
 from namoo._base import dtypes
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy import linalg
 from namoo.numpy.promote import promote_types
@@ -47,3 +48,6 @@ def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Array, Arra
     distances = linalg.norm(x[:, None, :] - codes[None, :, :], axis=-1)
     code = jnp.argmin(distances, axis=-1)
     return code, jnp.take_along_axis(distances, code[:, None], axis=-1)[:, 0]
+
+
+_guard(globals())

@@ -8,6 +8,7 @@ Example:
            [0., 1.]], dtype=float32)
 """
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.scipy.linalg.factors import (
     cho_factor,
     cholesky,
@@ -95,3 +96,5 @@ __all__ = [
     "toeplitz",
 ]
 __dir__ = __all__.copy
+
+_guard(globals())

@@ -8,7 +8,10 @@ Example:
     Array([1., 2.], dtype=float32)
 """
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.scipy.optimize.quasi_newton import OptimizeResults, minimize
 
 __all__ = ["OptimizeResults", "minimize"]
 __dir__ = __all__.copy
+
+_guard(globals())

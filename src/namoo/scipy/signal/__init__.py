@@ -7,6 +7,7 @@ Example:
     Array([1., 3., 5., 3.], dtype=float32)
 """
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.scipy.signal.convolution import convolve, convolve2d, correlate, correlate2d, fftconvolve
 from namoo.scipy.signal.spectra import csd, istft, stft, welch
 from namoo.scipy.signal.trends import detrend
@@ -24,3 +25,5 @@ __all__ = [
     "welch",
 ]
 __dir__ = __all__.copy
+
+_guard(globals())

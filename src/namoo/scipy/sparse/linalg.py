@@ -16,6 +16,7 @@ import numpy as np
 from namoo import lax, tree_util
 from namoo import numpy as jnp
 from namoo._base import dtypes
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.control.solves import custom_linear_solve
 from namoo.core.array import Array
 from namoo.primitives.linalg.qr import qr
@@ -425,3 +426,6 @@ def gmres(
 
     x = system.solve(method, symmetric=False)
     return x, jnp.where(jnp.isnan(_norm(x)), -1, 0)
+
+
+_guard(globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy.same_type import const
 from namoo.primitives.elementwise import exp
@@ -80,3 +81,6 @@ def ppf(q: Any, p: Any) -> Array:
     unknown = jnp.isnan(q) | jnp.isnan(p) | (p < 0) | (p > 1) | (q < 0) | (q > 1)
     value = jnp.where(q <= 1 - p, const(q, 0), const(q, 1))
     return jnp.where(unknown, jnp.nan, value)
+
+
+_guard(globals())

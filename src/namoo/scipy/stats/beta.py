@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.primitives.elementwise import exp, log
 from namoo.scipy.special.entropies import xlog1py, xlogy
@@ -127,3 +128,6 @@ def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
         Array(-0.6931, dtype=float32, weak_type=True)
     """
     return log_probability(sf(x, a, b, loc, scale), cdf(x, a, b, loc, scale))
+
+
+_guard(globals())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.primitives.elementwise import exp, floor, log1p
 from namoo.scipy.special.gammas import betaln
@@ -54,3 +55,6 @@ def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Array:
         Array(0.3333, dtype=float32, weak_type=True)
     """
     return exp(logpmf(k, n, a, b, loc))
+
+
+_guard(globals())

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.primitives.elementwise import atan2, exp, log, log1p, square, tan
 from namoo.scipy.stats.arguments import log_probability, promote_strong
@@ -145,3 +146,6 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """
     q, loc, scale = promote_strong("cauchy.isf", q, loc, scale)
     return tan(math.pi / 2 - q * math.pi) * scale + loc
+
+
+_guard(globals())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.primitives.elementwise import exp
 from namoo.scipy.stats import gamma
@@ -117,3 +118,6 @@ def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
         Array(-0.5, dtype=float32, weak_type=True)
     """
     return log_probability(sf(x, df, loc, scale), cdf(x, df, loc, scale))
+
+
+_guard(globals())

@@ -10,6 +10,7 @@ from typing import Any
 from namoo import numpy as jnp
 from namoo._base.dtypes import to_inexact_dtype
 from namoo._base.source_context import at_user_line
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_types
 from namoo.primitives.elementwise import exp
@@ -74,3 +75,6 @@ def pdf(x: Any, alpha: Any) -> Array:
         Array(1., dtype=float32)
     """
     return exp(logpdf(x, alpha))
+
+
+_guard(globals())

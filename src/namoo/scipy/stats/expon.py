@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.nn.activations import log1mexp
 from namoo.numpy.promote import promote_inexact
@@ -123,3 +124,6 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """
     q, loc, scale = promote_inexact("expon.ppf", q, loc, scale)
     return jnp.where((q >= 0) & (q <= 1), loc - scale * log1p(-q), jnp.nan)
+
+
+_guard(globals())

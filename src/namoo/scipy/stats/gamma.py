@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, log
@@ -126,3 +127,6 @@ def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Array:
         Array(-1., dtype=float32, weak_type=True)
     """
     return log_probability(sf(x, a, loc, scale), cdf(x, a, loc, scale))
+
+
+_guard(globals())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import abs, exp, log, sign
@@ -58,3 +59,6 @@ def cdf(x: Any, beta: Any) -> Array:
     """
     x, beta = promote_inexact("gennorm.cdf", x, beta)
     return 0.5 * (1 + sign(x) * gammainc(1 / beta, abs(x) ** beta))
+
+
+_guard(globals())

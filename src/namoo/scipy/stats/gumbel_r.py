@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.nn.activations import log1mexp
 from namoo.numpy.promote import promote_inexact
@@ -133,3 +134,6 @@ def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Array:
     p, loc, scale = promote_inexact("gumbel_r.ppf", p, loc, scale)
     inside = (p > 0) & (p < 1)
     return jnp.where(inside, loc - scale * log(-log(p)), jnp.nan)
+
+
+_guard(globals())

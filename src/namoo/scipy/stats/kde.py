@@ -8,7 +8,7 @@ from typing import Any
 from namoo import numpy as jnp
 from namoo import random, tree_util
 from namoo._base import dtypes
-from namoo._base.source_context import at_user_line
+from namoo._base.source_context import at_user_line, entry_class
 from namoo.core.array import Array
 from namoo.lax.linalg import cholesky, triangular_solve
 from namoo.nn.normalize import logsumexp
@@ -19,6 +19,7 @@ from namoo.scipy.special.normal import ndtr
 
 
 @tree_util.register_pytree_node_class
+@entry_class
 class gaussian_kde:
     """A density estimated from samples: the mean of normal densities around each of them.
 

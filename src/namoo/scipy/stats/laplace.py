@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.primitives.elementwise import abs, exp, log, neg
 from namoo.scipy.stats.arguments import promote_strong
@@ -65,3 +66,6 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     below = z <= 0
     half = 0.5 * exp(jnp.where(below, z, neg(z)))
     return jnp.where(below, half, 1 - half)
+
+
+_guard(globals())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, log, logistic
@@ -112,3 +113,6 @@ def isf(x: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """
     x, loc, scale = promote_strong("logistic.isf", x, loc, scale)
     return loc - logit(x) * scale
+
+
+_guard(globals())

@@ -10,6 +10,7 @@ from typing import Any
 from namoo import numpy as jnp
 from namoo._base.dtypes import to_numeric_dtype
 from namoo._base.source_context import at_user_line
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact, promote_types
 from namoo.primitives.elementwise import exp
@@ -66,3 +67,6 @@ def pmf(x: Any, n: Any, p: Any) -> Array:
         Array(0.5, dtype=float32)
     """
     return exp(logpmf(x, n, p))
+
+
+_guard(globals())

@@ -11,6 +11,7 @@ from typing import Any
 from namoo import numpy as jnp
 from namoo._base.dtypes import to_inexact_dtype
 from namoo._base.source_context import at_user_line
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.lax.linalg import cholesky, triangular_solve
 from namoo.numpy.promote import promote_types
@@ -89,3 +90,6 @@ def pdf(x: Any, mean: Any, cov: Any) -> Array:
         Array(0.1592, dtype=float32)
     """
     return exp(logpdf(x, mean, cov))
+
+
+_guard(globals())

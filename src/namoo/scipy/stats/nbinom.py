@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.primitives.elementwise import exp
 from namoo.scipy.special.entropies import xlog1py, xlogy
@@ -52,3 +53,6 @@ def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Array:
         Array(0.5, dtype=float32, weak_type=True)
     """
     return exp(logpmf(k, n, p, loc))
+
+
+_guard(globals())

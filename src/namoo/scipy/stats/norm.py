@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from namoo._base import dtypes
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy.promote import array_of
 from namoo.primitives.elementwise import exp, log, square
@@ -144,3 +145,6 @@ def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
         Array(1.96, dtype=float32)
     """
     return ppf(1 - array_of("norm.isf", q), loc, scale)
+
+
+_guard(globals())

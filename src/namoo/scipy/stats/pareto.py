@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.nn.activations import log1mexp
 from namoo.numpy.promote import promote_inexact
@@ -142,3 +143,6 @@ def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
     q, b, loc, scale = promote_strong("pareto.ppf", q, b, loc, scale)
     quantile = loc + scale * pow(1 - q, -1 / b)
     return jnp.where((q >= 0) & (q <= 1), quantile, jnp.nan)
+
+
+_guard(globals())

@@ -12,6 +12,7 @@ import numpy as np
 
 from namoo import numpy as jnp
 from namoo._base.dtypes import to_inexact_dtype
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact, promote_types
 from namoo.primitives.elementwise import exp, log
@@ -100,3 +101,6 @@ def entropy(mu: Any, loc: Any = 0) -> Array:
     limit = 0.5 * log(2 * math.pi * math.e * many) - series / many
     value = jnp.where(mu == 0, 0, jnp.where(large, limit, summed))
     return jnp.broadcast_to(value.astype(mu.dtype), shape)
+
+
+_guard(globals())

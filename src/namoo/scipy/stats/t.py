@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.primitives.elementwise import exp, log, log1p, square
 from namoo.scipy.special.gammas import gammaln
@@ -51,3 +52,6 @@ def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Array:
         Array(0.3183, dtype=float32, weak_type=True)
     """
     return exp(logpdf(x, df, loc, scale))
+
+
+_guard(globals())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.nn.activations import log1mexp
 from namoo.numpy.promote import promote_inexact
@@ -141,3 +142,6 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Array:
         Array(0.5, dtype=float32)
     """
     return exp(logsf(x, a, b, loc, scale))
+
+
+_guard(globals())

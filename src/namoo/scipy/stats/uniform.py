@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import exp, log
@@ -76,3 +77,6 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Array:
     """
     q, loc, scale = promote_inexact("uniform.ppf", q, loc, scale)
     return jnp.where((q >= 0) & (q <= 1), loc + scale * q, jnp.nan)
+
+
+_guard(globals())

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import cos, exp, log
@@ -46,3 +47,6 @@ def pdf(x: Any, kappa: Any) -> Array:
         Array(0.3417, dtype=float32, weak_type=True)
     """
     return exp(logpdf(x, kappa))
+
+
+_guard(globals())

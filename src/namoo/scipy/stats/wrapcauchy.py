@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from namoo import numpy as jnp
+from namoo._base.source_context import make_entry_points as _guard
 from namoo.core.array import Array
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives.elementwise import cos, exp, log, log1p, square
@@ -49,3 +50,6 @@ def pdf(x: Any, c: Any) -> Array:
         Array(0.4775, dtype=float32, weak_type=True)
     """
     return exp(logpdf(x, c))
+
+
+_guard(globals())

@@ -30,8 +30,10 @@ from namoo.core.array import to_numpy
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from namoo.engines import base
+from namoo.engines.native import tuning
 from namoo.engines.native.graph.node import (
     COMPUTE,
+    DOT,
     INPUT,
     LITERAL,
     Graph,
@@ -165,6 +167,10 @@ class GraphBuilder:
         for x in xs:
             shape = shape or x.shape
         dtype = self.avals[0].dtype if dtype is None else dtype
+        cheap = ops.cost(name) < tuning.EXPENSIVE
+        if cheap and (moved := self._before_transposition(xs)) is not None:
+            order, xs = moved
+            return self.transpose(self.map(name, *xs, dtype=dtype, **params), order)
         elem = elem_of(numpy_dtype(dtype))
 
         def fn(k, index, *xs):
@@ -176,6 +182,32 @@ class GraphBuilder:
         if not node.elem:
             raise Unsupported
         return self.add(node)
+
+    @staticmethod
+    def _before_transposition(xs: Sequence[Node]) -> tuple[tuple[int, ...], list[Node]] | None:
+        """The operands of a cheap operation on scalars and a transposition, to be transposed later.
+
+        A product then reads what was transposed in the order that it has in memory. The result of
+        a product is not transposed later: it can be stored in any order.
+        """
+        arrays = [x for x in xs if x.shape]
+        if len(arrays) != 1 or arrays[0].kind is not COMPUTE or arrays[0].key[0] != "transpose":
+            return None
+        (array,) = arrays
+        (of,) = array.operands
+        if of.kind is DOT:
+            return None
+        return array.key[1], [of if x is array else x for x in xs]
+
+    def transpose(self, x: Node, order: tuple[int, ...]) -> Node:
+        """The axes of an array in another order."""
+        places = [order.index(i) for i in range(len(order))]
+        return self.reindex(
+            x,
+            lambda index: [index[i] for i in places],
+            key=("transpose", order),
+            shape=tuple(x.shape[i] for i in order),
+        )
 
     def reindex(self, x: Node, f: Callable[[list[Index]], list[Index]], *, key: Any, shape=None):
         """The element at `index` is the operand's at `f(index)`."""

@@ -140,6 +140,8 @@ class Function:
         """Lines for the function's start, which can be added at any time."""
         self.epoch = 0
         """Incremented when memory may have changed, so that earlier loads are not reused."""
+        self.narrow: dict[str, Value] = {}
+        """The narrow floats of values that were widened, which need no rounding."""
         self.declarations: dict[str, str] = {}
         """Declarations of the external functions that it calls, by name."""
 
@@ -483,9 +485,13 @@ class Function:
         return self._binary(x, y, "srem", "", "urem")
 
     def and_(self, x: Value, y: Value) -> Value:
+        if x.elem == y.elem == "i1" and x.constant is not None and not x.lanes:
+            return y if x.constant else self.splat(x, y.lanes)
         return self._binary(x, y, "and", "")
 
     def or_(self, x: Value, y: Value) -> Value:
+        if x.elem == y.elem == "i1" and x.constant is not None and not x.lanes:
+            return self.splat(x, y.lanes) if x.constant else y
         return self._binary(x, y, "or", "")
 
     def xor(self, x: Value, y: Value) -> Value:
@@ -641,8 +647,12 @@ class Function:
         if x.constant is not None and not x.lanes and _folds(x, elem):
             return constant(elem, x.constant)
         if x.elem in _NARROW:
-            return self.convert(self._widened(x), elem)
+            wide = self._widened(x)
+            self.narrow[wide.name] = x
+            return self.convert(wide, elem)
         if elem in _NARROW:
+            if (known := self.narrow.get(x.name)) is not None and known.elem == elem:
+                return Value(known.name, elem, known.lanes, known.depth)
             x = self._rounded_to_odd(x) if (x.elem, elem) == ("f64", "f16") else x
             return self._narrowed(self.convert(x, "f32"), elem)
         if elem == "i1":

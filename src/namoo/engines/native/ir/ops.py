@@ -7,6 +7,7 @@ rounds the results.
 
 from __future__ import annotations
 
+import builtins
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,7 @@ from namoo.engines.native.ir.function import (
     constant,
     is_float,
     is_signed,
+    vector_type,
 )
 from namoo.engines.native.ir.math import functions
 from namoo.engines.native.ir.types import computed_in, elem_of, is_complex, is_key, is_narrow
@@ -114,7 +116,7 @@ def div(f: Function, x, y):
         return f.fdiv(x, y)
     zero = f.compare("eq", y, number(y, 0))
     return f.select(zero, number(x, -1 if is_signed(x.elem) else 2 ** bits_of(x.elem) - 1),
-                    _safe(f, f.idiv, x, y, zero, f.neg))  # fmt: skip
+                    _safe(f, _quotient, x, y, zero, f.neg))  # fmt: skip
 
 
 def _safe(f, divide, x, y, zero, by_minus_one):
@@ -123,7 +125,7 @@ def _safe(f, divide, x, y, zero, by_minus_one):
     if is_signed(x.elem):
         minus = f.compare("eq", y, number(y, -1))
         bad = f.or_(zero, minus)
-    out = divide(x, f.select(bad, number(y, 1), y))
+    out = divide(f, x, f.select(bad, number(y, 1), y))
     if is_signed(x.elem):
         out = f.select(minus, by_minus_one(x), out)
     return out
@@ -135,7 +137,27 @@ def rem(f: Function, x, y):
         lanes, (x, y) = f.same_lanes(x, y)
         return f.emit(x.elem, lanes, f"frem {x!r}, {y.name}", (x, y))
     zero = f.compare("eq", y, number(y, 0))
-    return f.select(zero, x, _safe(f, f.irem, x, y, zero, lambda v: number(v, 0)))
+    return f.select(zero, x, _safe(f, _remainder, x, y, zero, lambda v: number(v, 0)))
+
+
+def _quotient(f: Function, x: Value, y: Value) -> Value:
+    """x / y towards zero, for integers whose quotient can be represented."""
+    lanes, bits = builtins.max(x.lanes, y.lanes), bits_of(x.elem)
+    if not lanes or bits > 32 or y.constant is not None:
+        return f.idiv(x, y)
+    # Processors divide vectors of floats only. Quotients that are not whole are at least 1/y from
+    # the next integer, farther than floats with more bits than the operands round.
+    wide = "f32" if bits <= 16 else "f64"
+    near = f.fdiv(f.convert(x, wide), f.convert(y, wide))
+    name = "fptosi" if is_signed(x.elem) else "fptoui"
+    return f.emit(x.elem, lanes, f"{name} {near!r} to {vector_type(x.elem, lanes)}", (near,))
+
+
+def _remainder(f: Function, x: Value, y: Value) -> Value:
+    """x - y · quotient"""
+    if x.lanes | y.lanes and bits_of(x.elem) <= 32 and y.constant is None:
+        return f.sub(x, f.mul(_quotient(f, x, y), y))
+    return f.irem(x, y)
 
 
 @operation("neg", complex=True)

@@ -64,6 +64,8 @@ class Writer:
         """Values in registers, such as the sums of the current row."""
         self.lanes = 0
         self.mask: Value | None = None
+        self.square: Any = None
+        """The rows around the current one, where these are loaded together: see `transposed`."""
 
     def at(self, node: Node, index: Sequence[Index]) -> Any:
         """The element of a node at an index: computed, or loaded."""
@@ -191,7 +193,7 @@ class Writer:
                 step = factor
         return step
 
-    def _address(self, pointer: Value, elem: str, position: Index) -> Value:
+    def address(self, pointer: Value, elem: str, position: Index) -> Value:
         """The address of an element, or of the first one of a vector.
 
         The terms of outer loops are computed in those loops. The constant comes last: loads and
@@ -225,10 +227,14 @@ class Writer:
         f = self.f
         step = self._vector_step(position)
         if step == 0:
-            return f.load(self._address(pointer, elem, position), elem)
+            return f.load(self.address(pointer, elem, position), elem)
         if step == 1:
-            address = self._address(pointer, elem, position)
+            address = self.address(pointer, elem, position)
             return f.load(address, elem, self.lanes, self.mask)
+        if step is not None and self.square is not None:
+            loaded = self.square.load(pointer, elem, position, step)
+            if loaded is not None:
+                return loaded
         offsets = self._offsets(position)
         if offsets is not None and (self.mask is None or isinstance(self.mask, Mask)):
             loaded = self._shuffled(pointer, elem, position, offsets)
@@ -288,7 +294,7 @@ class Writer:
                 return None
             loaded = []
             for first, length in covers:
-                address = self._address(pointer, elem, position + first)
+                address = self.address(pointer, elem, position + first)
                 alone = len(covers) == 1 and length & (length - 1) == 0
                 mask = None if alone or length == lanes else mask_of(lanes, length)
                 loaded.append(f.load(address, elem, length if alone else lanes, mask))
@@ -330,7 +336,7 @@ class Writer:
         step = self._vector_step(position)
         if step == count and self.mask is None:
             f = self.f
-            address = self._address(place.pointer, part, position)
+            address = self.address(place.pointer, part, position)
             both = f.load(address, part, count * n)
             return tuple(f.shuffle(both, range(i, count * n, count)) for i in range(count))
         return tuple(self._load(place.pointer, part, position + i) for i in range(count))
@@ -346,21 +352,57 @@ class Writer:
         if step == 1 and self.mask is None and is_complex(place.elem):
             re, im = (f.splat(v, n) for v in value)
             both = f.shuffle(re, [i // 2 + n * (i % 2) for i in range(2 * n)], im)
-            f.store(both, self._address(place.pointer, part, position * 2))
+            f.store(both, self.address(place.pointer, part, position * 2))
             return
         for i, one in enumerate(value):
             self._store(place.pointer, part, position * len(value) + i, one)
+
+    def store_row(self, place: Place, row: Sequence[tuple[Sequence[Index], Any]]) -> None:
+        """Store vectors of elements, whose lanes belong to different rows.
+
+        Where short rows follow one another in memory, the lanes are interleaved first.
+        """
+        f, n, lanes = self.f, len(row), self.lanes
+        positions = [place.position(index) for index, _ in row]
+        first = positions[0]
+        neighbours = all((p - first).key() == Index.of(i).key() for i, p in enumerate(positions))
+        known = self.mask is None or isinstance(self.mask, Mask)
+        regular = neighbours and known and self._vector_step(first) == n > 1
+        if not regular or is_compound(place.elem) or place.elem == "i1":
+            for index, value in row:
+                self.store(place, index, value)
+            return
+        values = [f.splat(f.convert(value, place.elem), lanes) for _, value in row]
+        left = n * self._count()
+        for start in range(0, left, lanes):
+            out = self._interleaved(values, start)
+            mask = mask_of(lanes, left - start) if left - start < lanes else None
+            f.store(out, self.address(place.pointer, place.elem, first + start), mask)
+
+    def _interleaved(self, values: list[Value], start: int) -> Value:
+        """A vector of the elements from `start` on of rows that have an element in each value."""
+        f, n, lanes = self.f, len(values), self.lanes
+        places = [divmod(start + i, n) for i in range(lanes)]
+        out = None
+        for source, value in enumerate(values):
+            own = [row if c == source else -1 for row, c in places]
+            if out is None:
+                out = f.shuffle(value, [max(row, 0) for row in own])
+            elif max(own) >= 0:
+                out = f.shuffle(out, [i if r < 0 else lanes + r for i, r in enumerate(own)], value)
+        assert out is not None
+        return out
 
     def _store(self, pointer: Value, elem: str, position: Index, value: Value) -> None:
         f = self.f
         value = f.convert(value, elem)
         step = self._vector_step(position)
         if step == 0:
-            f.store(f.lane(value, 0), self._address(pointer, elem, position))
+            f.store(f.lane(value, 0), self.address(pointer, elem, position))
             return
         value = f.splat(value, self.lanes)
         if step == 1:
-            address = self._address(pointer, elem, position)
+            address = self.address(pointer, elem, position)
             f.store(value, address, self.mask)
             return
         n, count = self.lanes, self._count()
@@ -370,7 +412,7 @@ class Writer:
             used, low = offsets[:count], min(offsets[:count])
             if sorted(used) == [*range(low, low + count)]:  # neighbours in another order
                 order = [used.index(low + i) for i in range(count)] + [0] * (n - count)
-                address = self._address(pointer, elem, position + low)
+                address = self.address(pointer, elem, position + low)
                 f.store(f.shuffle(value, order), address, self.mask)
                 return
         if elem == "i1":
@@ -413,7 +455,7 @@ class Ahead(Writer):
         f = self.f
         if self._vector_step(position) == 1:
             size = bits_of("u8" if elem == "i1" else elem) // 8
-            first = self._address(pointer, elem, position)
+            first = self.address(pointer, elem, position)
             for line in range(0, self.lanes * size, tuning.CACHE_LINE):
                 f.prefetch(f.offset(first, line, "i8"))
         # The value is not used.

@@ -25,24 +25,24 @@ from namoo.engines.native.ir.function import (
     mask_of,
     storage,
 )
-from namoo.engines.native.ir.index import Index, Loop, Quotient, Symbol, unravel
+from namoo.engines.native.ir.index import Index, Loop, Quotient, Symbol, ravel, unravel
 from namoo.engines.native.ir.types import (
     computed_in,
-    is_complex,
     is_compound,
     part_of,
     parts,
     size_of,
 )
+from namoo.engines.native.kernels.accumulator import Accumulator
 from namoo.engines.native.kernels.element_codegen import (
     Ahead,
     Place,
     Probe,
     Writer,
-    literal_of,
 )
 from namoo.engines.native.kernels.kernel import Kernel, KernelSpec
-from namoo.engines.native.kernels.vector_axis import Choice, Width, Work, choose
+from namoo.engines.native.kernels.transposed import tiles
+from namoo.engines.native.kernels.vector_axis import Choice, Width, Work, choose, split_axes
 
 
 def reduction_axes(node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -79,6 +79,9 @@ class KernelEmitter:
         self.levels = stage_numbers(spec.roots, spec.inputs)
         self.stages = sorted(set(self.levels.values()))
         self.reduces = spec.split < len(spec.space)
+        self.space, self.split = spec.space, spec.split
+        self.parts: list[tuple[int, ...]] | None = None
+        """The sizes of the loops that each axis became, if some were split."""
         computed = self.computed = self._computed()
         widest = max(
             (
@@ -92,16 +95,25 @@ class KernelEmitter:
         self.slow = max((n.cost for n in computed), default=0) >= tuning.SLOW_FUNCTION
         self.late = self._late_roots()
         """Roots computed from row sums, for a vector of rows at once, if vectors run along rows."""
+        self.rows_in_registers = False
+        """Whether loops over a row are unrolled, for a vector of rows."""
         self.registers = 1
         """How many registers a vector takes."""
         self.tiled: int | None = None
         """The group whose loop is cut into tiles, together with the vector's."""
         self.tile_width = tuning.CACHE_LINE
+        self.square = False
+        """Whether squares of elements are transposed in registers."""
+        self.strips = False
+        """Whether strips of them are, into memory on the stack."""
         self.shuffles = False
         """Whether the lanes of a vector along an outer axis are far apart in memory."""
 
     def _index_of(self, root: Node, outer: list[Index], inner: list[Index]) -> list[Index]:
         space = self.spec.space
+        if self.parts is not None:
+            rest = iter(outer)
+            outer = [ravel([next(rest) for _ in sizes], sizes) for sizes in self.parts]
         if root.shape == space:
             return outer + inner
         sizes = [n for n in space[: self.spec.split]]
@@ -120,9 +132,9 @@ class KernelEmitter:
         nowhere = Value("%p", "ptr")
         places = {n: Place(nowhere, n.elem, n.shape) for n in self.spec.inputs}
         probe = Probe(places)
-        symbols: list[Symbol] = [Loop(Value("%i", "i64"), 0, n - 1) for n in self.spec.space]
+        symbols: list[Symbol] = [Loop(Value("%i", "i64"), 0, n - 1) for n in self.space]
         index = [Index.of(s) for s in symbols]
-        outer, inner = index[: self.spec.split], index[self.spec.split :]
+        outer, inner = index[: self.split], index[self.split :]
         stores = []
         for root in self.spec.roots:
             if root.kind is REDUCE:
@@ -144,11 +156,11 @@ class KernelEmitter:
         indices = list(positions)
         for position in indices:
             indices += [s.base for s in position.terms if isinstance(s, Quotient)]
-        sizes, groups = self.spec.space, []
+        sizes, groups = self.space, []
         for axis in range(len(sizes)):
             if sizes[axis] == 1:
                 continue
-            if groups and (groups[-1][-1] < self.spec.split) == (axis < self.spec.split):
+            if groups and (groups[-1][-1] < self.split) == (axis < self.split):
                 a, b = symbols[groups[-1][-1]], symbols[axis]
                 if all(p.terms.get(a, 0) == p.terms.get(b, 0) * sizes[axis] for p in indices):
                     groups[-1].append(axis)
@@ -156,13 +168,23 @@ class KernelEmitter:
             groups.append([axis])
         return groups
 
-    def _choose(self, groups, loads, stores, symbols) -> Choice:
+    def _set_parts(self, parts: list[tuple[int, ...]] | None) -> None:
+        """Split each axis into loops of these sizes; None for the axes as they are."""
+        self.parts = parts
+        sizes = [(n,) for n in self.spec.space] if parts is None else parts
+        self.space = tuple(n for part in sizes for n in part)
+        self.split = len(self.space)
+
+    def _choice(self, loads, stores, symbols) -> Choice:
         """The loops, and which of them is the vector."""
-        space, split, computed = self.spec.space, self.spec.split, self.computed
+        groups = self._merge(loads + stores, symbols)
+        space, split, computed = self.space, self.split, self.computed
         points, rows = math.prod(space), math.prod(space[:split])
         early = _reached(self._swept(), set(self.spec.inputs))
         sums = [r for r in self.spec.roots if r.kind is REDUCE]
-        hidden = [r for r in self.spec.roots if r.shape == space and r not in self.spec.stored]
+        hidden = [
+            r for r in self.spec.roots if r.shape == self.spec.space and r not in self.spec.stored
+        ]
         work = Work(
             space,
             split,
@@ -172,27 +194,44 @@ class KernelEmitter:
             operations=max(1, sum(n.cost for n in computed if n.size >= points)),
             sums=len(sums),
             per_row=sum(n.cost for n in early if n.size == rows and n.kind is not REDUCE),
-            # Rows that stay on the stack between stages.
-            shares_rows=bool(hidden),
+            # Rows that stay on the stack between stages; short ones stay in registers.
+            shares_rows=bool(hidden) and not self._is_short(groups),
+            short=math.prod(space[split:]) if self._is_short(groups) else 0,
         )
         return choose(work, groups, self._width)
 
-    def _across(self, outer, loads, bytes_loaded, symbols) -> int | None:
+    def _is_short(self, groups: list[list[int]]) -> bool:
+        """Whether all elements of a row can be in registers, for a vector of rows."""
+        inner = [group for group in groups if group[0] >= self.spec.split]
+        length = math.prod(self.spec.space[self.spec.split :])
+        return len(inner) == 1 and length <= tuning.ROW_IN_REGISTERS
+
+    def _across(self, outer, loads, bytes_loaded, stores, symbols) -> int | None:
         """The group along which loads are contiguous whose lanes are far apart in memory.
 
         Each such load fetches a cache line whose other elements belong to other rows of the result.
         Loops over tiles use them before the line is evicted.
         """
         *others, vector = outer
-        if self.sizes[vector] < tuning.L1_LINES:
-            return None
         along = symbols[self.groups[vector][-1]]
         for g in others:
             symbol = symbols[self.groups[g][-1]]
             for p, size in zip(loads, bytes_loaded, strict=True):
                 near, far = (abs(p.terms.get(s, 0)) * size for s in (symbol, along))
+                self.square = (
+                    p.terms.get(symbol) == 1 < abs(p.terms.get(along, 0))
+                    and self.lanes <= min(self.sizes[g], self.sizes[vector], 16)
+                    and sum(n.cost for n in self.computed) <= tuning.SQUARE_COST
+                )
+                if self.square:
+                    self.strips = any(
+                        q.terms.get(symbol, 0) * size_of(r.elem) % tuning.PAGE == 0
+                        for q, r in zip(stores, self.spec.stored, strict=True)
+                    )
+                    return g
                 if (
-                    0 < near < tuning.CACHE_LINE <= far
+                    self.sizes[vector] >= tuning.L1_LINES
+                    and 0 < near < tuning.CACHE_LINE <= far
                     and self.sizes[g] * near >= tuning.CACHE_LINE
                 ):
                     # Lines that are a multiple of a page apart map to the same cache set.
@@ -203,10 +242,19 @@ class KernelEmitter:
     def emit(self) -> Kernel:
         spec = self.spec
         loads, bytes_loaded, stores, symbols = self._accesses()
-        groups = self._merge(loads + stores, symbols)
-        groups, vector, width, self.copies = self._choose(groups, loads, stores, symbols)
-        sizes = [math.prod(spec.space[a] for a in group) for group in groups]
-        outer = [g for g, group in enumerate(groups) if group[-1] < spec.split]
+        whole = choice = self._choice(loads, stores, symbols)
+        parts = None if self.reduces else split_axes(loads + stores, symbols, self.space)
+        if parts is not None:
+            self._set_parts(parts)
+            loads, bytes_loaded, stores, symbols = self._accesses()
+            choice = self._choice(loads, stores, symbols)
+            if choice.cost >= whole.cost:
+                self._set_parts(None)
+                loads, bytes_loaded, stores, symbols = self._accesses()
+                choice = self._choice(loads, stores, symbols)
+        groups, vector, width, self.copies, _ = choice
+        sizes = [math.prod(self.space[a] for a in group) for group in groups]
+        outer = [g for g, group in enumerate(groups) if group[-1] < self.split]
         inner = [g for g in range(len(groups)) if g not in outer]
         for section in (outer, inner):
             if vector in section:
@@ -215,15 +263,17 @@ class KernelEmitter:
         f = self.f = Function(self.name, ["ptr", "i64", "i64"])
         self.groups, self.sizes = groups, sizes
         self.vector_group = vector
+        self.lanes, self.narrow = width
         if outer and outer[-1] == vector and not inner and not self.copies:
-            self.tiled = self._across(outer, loads, bytes_loaded, symbols)
+            self.tiled = self._across(outer, loads, bytes_loaded, stores, symbols)
         if self.tiled is not None:
             *others, last = outer
             outer = [*(g for g in others if g != self.tiled), self.tiled, last]
-        self.lanes, self.narrow = width
         self.registers = width.registers if vector is not None else 1
         if vector is not None and self.reduces and self._vector_is_outer():
             along = symbols[groups[vector][-1]]
+            rows = [r for r in spec.roots if r.kind is not REDUCE and r.shape == spec.space]
+            self.rows_in_registers = bool(rows) and self._is_short(groups)
             self.shuffles = any(abs(p.terms.get(along, 0)) > 2 * tuning.UNROLL for p in loads)
         self.symbols: dict[int, Any] = {}
         table, self.begin, self.end = f.parameters
@@ -272,17 +322,17 @@ class KernelEmitter:
         return Width(lanes, narrow)
 
     def _vector_is_outer(self) -> bool:
-        return self.groups[self.vector_group][-1] < self.spec.split  # type: ignore[index]
+        return self.groups[self.vector_group][-1] < self.split  # type: ignore[index]
 
     def _outer(self, loops: list[int], inner: list[int], first: bool = False) -> None:
         """Open the loops of the outer axes, then run the stages."""
         if not loops:
-            self._row(inner)
+            self.row(inner)
             return
         g, f = loops[0], self.f
         n = self.sizes[g]
         if g == self.tiled:
-            self._tiles(first)
+            tiles(self, first, self.square, self.strips)
             return
         if len(loops) == 1 and self._finishes_together(g):
             self._blocks(g, inner, first)
@@ -313,7 +363,7 @@ class KernelEmitter:
                         stack.enter_context(f.branch(f.compare("lt", start, stop)))
                 i = stack.enter_context(f.loop(start, stop, lanes))
                 self.symbols[g] = Loop(i, 0, n - 1, vector=True)
-                self._row(inner)
+                self.row(inner)
         if rest:
             with ExitStack() as stack:
                 if first:
@@ -321,7 +371,7 @@ class KernelEmitter:
                     stack.enter_context(f.branch(last))
                 self.symbols[g] = Loop(constant("i64", main), main, n - 1, vector=True)
                 self.w.mask = mask_of(lanes, rest)
-                self._row(inner)
+                self.row(inner)
                 self.w.mask = None
 
     def _swept(self) -> set[Node]:
@@ -364,7 +414,7 @@ class KernelEmitter:
             sums = [r for r in self.spec.roots if r.kind is REDUCE and r in needed]
             with f.loop(0, count) as row:
                 self.symbols[g] = start + Index.of(Loop(row, 0, lanes - 1))
-                self._row(inner, set(self.late))
+                self.row(inner, set(self.late))
                 stored = {r: self._set_aside(w.registers[r], row, lanes) for r in sums}
             f.epoch += 1
             lane = Loop(constant("i64", 0), 0, lanes - 1, vector=True)
@@ -373,7 +423,7 @@ class KernelEmitter:
             w.lanes, wide = lanes, w.lanes
             if n % lanes:
                 w.mask = f.compare("lt", f.iota("i64", lanes), f.splat(count, lanes))
-            outer = self._indices()[: self.spec.split]
+            outer = self._indices()[: self.split]
             for stage in self.stages:
                 roots = [r for r in self.late if self.levels[r] == stage]
                 self._points([(r, self._index_of(r, outer, [])) for r in roots])
@@ -402,7 +452,7 @@ class KernelEmitter:
                 self.symbols[g] = start + lane + at
                 if count - at < lanes:
                     self.w.mask = mask_of(lanes, count - at)
-                self._row([])
+                self.row([])
                 self.w.mask = None
 
         with ExitStack() as stack:
@@ -422,51 +472,17 @@ class KernelEmitter:
                     stack.enter_context(f.branch(last))
                 vectors(Index.of(n - rest), rest)
 
-    def _tiles(self, first: bool) -> None:
-        """The last two loops, tiled so that a tile touches few cache lines."""
-        f, g, vector = self.f, self.tiled, self.vector_group
-        assert g is not None and vector is not None
-        rows, columns, lanes = self.sizes[g], self.sizes[vector], self.lanes
-        wide = max(lanes, self.tile_width)
-        main = columns // lanes * lanes
-        start, stop = constant("i64", 0), constant("i64", rows)
-        if first:
-            self.units = -(-rows // tuning.CACHE_LINE)
-            start = f.mul(self.begin, constant("i64", tuning.CACHE_LINE))
-            stop = f.minimum(f.mul(self.end, constant("i64", tuning.CACHE_LINE)), stop)
-
-        def upto(first: Value, length: int, end: Value) -> Value:
-            return f.minimum(f.add(first, constant("i64", length)), end)
-
-        with f.loop(start, stop, tuning.CACHE_LINE) as top:
-            bottom = upto(top, tuning.CACHE_LINE, stop)
-            if main:
-                with f.loop(0, main, wide) as left:
-                    right = upto(left, wide, constant("i64", main))
-                    with f.loop(top, bottom) as i, f.loop(left, right, lanes) as j:
-                        self.symbols[g] = Loop(i, 0, rows - 1)
-                        self.symbols[vector] = Loop(j, 0, columns - 1, vector=True)
-                        self._row([])
-            if columns % lanes:
-                with f.loop(top, bottom) as i:
-                    self.symbols[g] = Loop(i, 0, rows - 1)
-                    at = constant("i64", main)
-                    self.symbols[vector] = Loop(at, main, columns - 1, vector=True)
-                    self.w.mask = mask_of(lanes, columns % lanes)
-                    self._row([])
-                    self.w.mask = None
-
     def _indices(self) -> list[Index]:
         """The index of each axis of the space, from the loops that are open."""
-        out: list[Any] = [Index.of(0)] * len(self.spec.space)
+        out: list[Any] = [Index.of(0)] * len(self.space)
         for g, symbol in self.symbols.items():
             group = self.groups[g]
-            parts = unravel(_of_loop(symbol), tuple(self.spec.space[a] for a in group))
+            parts = unravel(_of_loop(symbol), tuple(self.space[a] for a in group))
             for axis, part in zip(group, parts, strict=True):
                 out[axis] = part
         return out
 
-    def _row(self, inner: list[int], later: Collection[Node] = ()) -> None:
+    def row(self, inner: list[int], later: Collection[Node] = ()) -> None:
         """All stages of one outer point, or of a vector of points, except the roots in `later`."""
         spec, w = self.spec, self.w
         w.registers = {}
@@ -490,7 +506,7 @@ class KernelEmitter:
         g, f, w = self.vector_group, self.f, self.w
 
         def write() -> None:
-            outer = self._indices()[: self.spec.split]
+            outer = self._indices()[: self.split]
             self._points([(r, self._index_of(r, outer, [])) for r in roots])
 
         if not roots or g is None or not self._vector_is_outer() or self.narrow == self.lanes:
@@ -535,7 +551,7 @@ class KernelEmitter:
 
     def _body(self, roots: list[Node]) -> None:
         """Compute and store elementwise roots at the current index."""
-        index, split = self._indices(), self.spec.split
+        index, split = self._indices(), self.split
         self._points([(r, self._index_of(r, index[:split], index[split:])) for r in roots])
         if self.ahead is not None and self.w.mask is None:
             self._prefetch(self.ahead, roots)
@@ -563,7 +579,8 @@ class KernelEmitter:
         reductions = [r for r in roots if r.kind is REDUCE]
         plain = [r for r in roots if r.kind is not REDUCE]
         kept = self._rows_kept(plain)
-        accumulators = [_Accumulator(r) for r in reductions]
+        accumulators = [Accumulator(r) for r in reductions]
+        waiting: dict[Node, list[tuple[list[Index], Any]]] = {r: [] for r in plain}
 
         def point(values: list[Any]) -> list[Any]:
             index = self._indices()
@@ -575,6 +592,9 @@ class KernelEmitter:
                 new = tuple(w.at(x, at) for x in a.node.operands)
                 out.append(a.join(f, value, new, w.mask if self._inner_vector(inner) else None))
             for root, value in zip(plain, found, strict=True):
+                if self.rows_in_registers:
+                    waiting[root].append((index, value))
+                    continue
                 self._put(root, index, value)
                 if root in kept and root not in self.targets:
                     w.store(kept[root], index, value)
@@ -583,11 +603,14 @@ class KernelEmitter:
         lanes = self.lanes if self.vector_group is not None else 0
         initial = [a.initial(lanes) for a in accumulators]
         finals = self._loops(inner, initial, point, accumulators, self._unroll(roots))
+        for root, row in waiting.items():
+            if row and root in self.targets:
+                w.store_row(self.targets[root], row)
         for a, value in zip(accumulators, finals, strict=True):
             total: Any = a.folded(f, value) if self._inner_vector(inner) else value
             total = total if len(total) > 1 else total[0]
             w.registers[a.node] = total
-            index = self._indices()[: self.spec.split]
+            index = self._indices()[: self.split]
             if a.node in self.targets:
                 self._put(a.node, index, total)
         for root, place in kept.items():
@@ -599,6 +622,8 @@ class KernelEmitter:
         Short rows of functions with many operations have enough in flight without unrolling;
         functions of a row's sum are not in the loop. Shuffled loads would be too much code.
         """
+        if self.rows_in_registers:
+            return tuning.ROW_IN_REGISTERS
         if self.shuffles:
             return 1
         rows = math.prod(self.spec.space[: self.spec.split])
@@ -626,6 +651,8 @@ class KernelEmitter:
         for root in plain:
             if root not in needed:
                 continue
+            if self.rows_in_registers:
+                continue  # each element is known, and is not emitted again
             place = self.targets[root] if root in self.targets else self._row_buffer(root)
             # The buffer changes from row to row: its loads must not be hoisted out of outer loops.
             pointer = Value(place.pointer.name, "ptr", 0, self.f.depth)
@@ -704,56 +731,6 @@ def _of_loop(symbol: Any) -> Index:
         # A loop of one vector has a single value, but its lanes differ.
         return Index({symbol: 1})
     return Index.of(symbol)
-
-
-class _Accumulator:
-    """A reduction in progress: one value for each result, perhaps a vector."""
-
-    def __init__(self, node: Node):
-        self.node = node
-        self.reduction = node.data
-
-    def initial(self, lanes: int) -> Any:
-        out = []
-        for x, identity in zip(self.node.operands, self.reduction.identity, strict=True):
-            value = literal_of(identity, x.elem)
-            out += value if isinstance(value, tuple) else [value]
-        return tuple(Value(f"splat ({v!r})", v.elem, lanes) if lanes else v for v in out)
-
-    def _group(self, flat: tuple) -> tuple:
-        """Regroup flat parts as one value for each operand: pairs for complex ones."""
-        parts = iter(flat)
-        return tuple(
-            (next(parts), next(parts)) if is_complex(x.elem) else next(parts)
-            for x in self.node.operands
-        )
-
-    def pair(self, f: Function, x: tuple, y: tuple) -> tuple:
-        return _flat(self.reduction.combine(f, self._group(x), self._group(y)))
-
-    def join(self, f: Function, total: tuple, new: tuple, mask: Value | None) -> tuple:
-        combined = self.pair(f, total, _flat(new))
-        lanes = total[0].lanes
-        combined = tuple(f.splat(v, lanes) for v in combined) if lanes else combined
-        if mask is None:
-            return combined
-        return tuple(f.select(mask, c, t) for c, t in zip(combined, total, strict=True))
-
-    def folded(self, f: Function, value: tuple) -> tuple:
-        """Reduce the lanes of a vector to one element: halves with halves."""
-        while value[0].lanes > 1:
-            half = value[0].lanes // 2
-            low = tuple(f.shuffle(v, range(half)) for v in value)
-            high = tuple(f.shuffle(v, range(half, 2 * half)) for v in value)
-            value = self.pair(f, low, high)
-        return self._group(tuple(f.lane(v, 0) for v in value))
-
-
-def _flat(values: tuple) -> tuple:
-    out: list[Value] = []
-    for v in values:
-        out += v if isinstance(v, tuple) else [v]
-    return tuple(out)
 
 
 def _carried(f: Function, phis: list[tuple], outs: list[tuple]) -> list[tuple]:

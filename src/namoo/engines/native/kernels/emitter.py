@@ -29,6 +29,7 @@ class Emitter(GraphBuilder):
     locate = reduction.locate
     contraction = dot.contraction
     product = dot.strided_product
+    product_in_parts = dot.in_parts
     convolution = conv.convolution
     gather = indexing.gather
     scatter = indexing.scatter
@@ -96,6 +97,12 @@ class Emitter(GraphBuilder):
         from namoo.engines.native.kernels.linalg import lapack
 
         return lapack.lapack(self, name, *operands, **options)
+
+    def rotations(self, r: Node, w: Node) -> list[Node]:
+        """Triangular factors, updated by a vector each."""
+        from namoo.engines.native.kernels.linalg import update
+
+        return self.call(update.Update(r), [r, w], self.avals)
 
     def fft(self, x: Node, kind: str, lengths: tuple[int, ...]) -> Node:
         """A discrete Fourier transform over the last axes."""

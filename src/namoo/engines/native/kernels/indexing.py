@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from namoo.core.avals import ShapedArray
 from namoo.engines.native import tuning
 from namoo.engines.native.ir import ops
 from namoo.engines.native.ir.function import bits_of, constant, is_signed
 from namoo.engines.native.ir.index import Index
+from namoo.engines.native.ir.types import is_compound, is_narrow, limit
 
 if TYPE_CHECKING:
     from namoo.engines.native.graph.node import Node
@@ -86,10 +88,33 @@ def scatter(
     if count == 1 and (indices_batching or x.size <= tuning.SCATTER_IN_PLACE):
         return _one_each(emit, x, indices, updates, numbers, name, clip)
 
-    fill = constant_of(x)
-    step = Scatter(x, indices, updates, tuple(numbers), name, clip, fill)
-    operands = [indices, updates] if fill is not None else [x, indices, updates]
-    return emit.call(step, operands, [x])[0]
+    fill, value, numbers = constant_of(x), None, tuple(numbers)
+    if updates.size > tuning.REGISTER_ELEMENTS and not is_compound(x.elem):
+        value = constant_of(updates)
+    combined = [indices] if value is not None else [indices, updates]
+    copies = _copies(x, indices, updates, numbers, name)
+    if copies > 1:
+        # Adding a zero of this sign changes nothing.
+        identity = {"add": 0 if fill is not None else -0.0, "mul": 1}.get(
+            name, limit(x.dtype, name == "max")
+        )
+        start = emit.literal(identity, x.dtype)
+        step = Scatter(x, indices, updates, numbers, name, clip, start, value, copies)
+        (parts,) = emit.call(step, combined, [ShapedArray((copies, *x.shape), x.dtype)])
+        return emit.map(name, x, emit.fold(name, parts, (0,), identity), dtype=x.dtype)
+    step = Scatter(x, indices, updates, numbers, name, clip, fill, value)
+    return emit.call(step, combined if fill is not None else [x, *combined], [x])[0]
+
+
+def _copies(x: Node, indices: Node, updates: Node, numbers, name: str | None) -> int:
+    """How many copies of a result are combined with a part of the updates each."""
+    if name not in ("add", "mul", "min", "max") or is_compound(x.elem) or is_narrow(x.elem):
+        return 1
+    if x.dtype == np.bool_ or numbers[4] or updates.size < tuning.SCATTER_COPIED_UPDATES:
+        return 1
+    most = updates.size // (tuning.SCATTER_UPDATES_OF_A_COPY * x.size)
+    leading = next((n for n in indices.shape[:-1] if n > 1), 1)
+    return min(most, tuning.SCATTER_COPIES, leading)
 
 
 def constant_of(x: Node) -> Node | None:

@@ -1,7 +1,8 @@
 """Scatters: windows are written into an array one after the other.
 
 Windows are written in the order of their indices, so sums do not depend on threads: threads share
-the rows of the *result*, and each finds the windows of its own rows.
+the rows of the *result*, and each finds the windows of its own rows. Many updates of few elements
+are combined in parts, each with a copy of the result, which are then combined in order.
 """
 
 from __future__ import annotations
@@ -77,11 +78,16 @@ class Scatter(Routine):
 
     `numbers` are `(window, inserted, starts, batching, indices_batching)` axes; `name` is the
     operation that combines, None to overwrite; `clip` moves windows into bounds instead of dropping
-    them.  If `fill` is a literal, the array is filled with it, and is not an operand.
+    them.  If `fill` is a literal, the array is filled with it, and is not an operand; if `value` is
+    one, it is every element of the windows. With `parts`, the result has as many arrays, and each
+    is combined with one part of the windows.
     """
 
-    def __init__(self, x: Node, indices: Node, updates: Node, numbers, name, clip, fill):
-        self.name, self.clip, self.fill = name, clip, fill
+    def __init__(
+        self, x: Node, indices: Node, updates: Node, numbers, name, clip, fill, value, parts=1
+    ):
+        self.name, self.clip, self.fill, self.value = name, clip, fill, value
+        self.parts = parts
         # If the windows are read from the array itself, it must not be overwritten.
         self.takes_over = {} if fill is not None or x in (indices, updates) else {0: 0}
         self.numbers = numbers
@@ -112,13 +118,17 @@ class Scatter(Routine):
         self.first = first
         """The batch axis of indices that is the array's first axis: examples are independent."""
         rows = x.shape[0] if x.shape else 1
-        wide = math.prod(a.size for a in self.window) >= tuning.SCATTER_SHARED_WINDOW
+        width = math.prod(a.size for a in self.window)
+        wide = width >= tuning.SCATTER_SHARED_WINDOW and parts == 1
         self.shared = first is None and 0 in starts and self.sizes[0] == 1 and wide
         """Which component of an index is a row of the array, if rows are shared."""
         self.row = starts.index(0) if self.shared else -1
-        self.units = min(tuning.SCATTER_PARTS, rows) if self.shared or first else 1
+        shares = tuning.SCATTER_PARTS
+        if self.shared:
+            shares = min(shares, width // tuning.SCATTER_ELEMENTS_OF_AN_INDEX)
+        self.units = min(shares, rows) if self.shared or first else 1
         self.block = -(-rows // self.units)
-        self.units = -(-rows // self.block)
+        self.units = -(-rows // self.block) if parts == 1 else parts
         self.rows = rows
         self.row_size = x.size // max(rows, 1)
         self.work = x.size // 4 + updates.size * 4
@@ -128,8 +138,8 @@ class Scatter(Routine):
         self._small = few and bool(self.takes_over)
 
     def key(self):
-        fill = self.fill and (self.fill.dtype, self.fill.key)
-        return self.numbers, self.name, self.clip, fill
+        constants = [x and (x.dtype, x.key) for x in (self.fill, self.value)]
+        return self.numbers, self.name, self.clip, self.parts, *constants
 
     def small(self):
         return self._small
@@ -160,15 +170,38 @@ class Scatter(Routine):
         return [None]
 
     def write(self, f: Function, places: Sequence[Place], begin: Value, end: Value) -> None:
-        *source, indices, updates, out = places
+        *operands, out = places
+        updates = operands.pop() if self.value is None else None
+        *source, indices = operands
+        axes: list[tuple] = [(a, 0, a.size) for a in merged(self.places)]
+        if self.parts > 1:
+            axis, _, count = axes[0]
+            with f.loop(begin, end) as unit:
+                start, stop = (
+                    f.idiv(f.mul(i, integer(count)), integer(self.parts))
+                    for i in (unit, f.add(unit, integer(1)))
+                )
+                size = integer(self.rows * self.row_size)
+                own = f.offset(out.pointer, f.mul(unit, size), out.elem)
+                part = Place(own, out.elem, out.shape[1:])
+                bounds = integer(0), integer(self.rows)
+                self._initialise(f, part, source, *bounds)
+                axes[0] = axis, start, stop
+                self._combine(f, part, indices, updates, axes, *bounds)
+            return
         low = f.mul(begin, integer(self.block))
         high = f.minimum(f.mul(end, integer(self.block)), integer(self.rows))
         self._initialise(f, out, source, low, high)
+        if self.first is not None:
+            axes.insert(0, (self.first, low, high))
+        self._combine(f, out, indices, updates, axes, low, high)
+
+    def _combine(
+        self, f: Function, out: Place, indices: Place, updates: Place | None, axes, low, high
+    ) -> None:
+        """Write the windows of the axes' ranges, those of the rows in [low, high)."""
         with ExitStack() as stack:
             at_x, at_updates, at_indices = integer(0), integer(0), integer(0)
-            axes: list[tuple] = [(a, 0, a.size) for a in merged(self.places)]
-            if self.first is not None:
-                axes.insert(0, (self.first, low, high))
             for axis, start, stop in axes:
                 i = stack.enter_context(f.loop(start, stop))
                 at_x, at_updates, at_indices = (
@@ -229,7 +262,9 @@ class Scatter(Routine):
                 wide = 1 if is_key(out.elem) else routine.lanes_of(out.elem)
                 routine.along(f, self.row_size, wide, body)
 
-    def _window(self, f: Function, out: Place, at_x: Value, updates: Place, at_updates: Value):
+    def _window(
+        self, f: Function, out: Place, at_x: Value, updates: Place | None, at_updates: Value
+    ):
         axes, elem = list(self.window), out.elem
         combine = None if self.name is None else ops.TABLE[self.name]
         if is_compound(elem) and self.name in (None, "add", "sub"):
@@ -249,9 +284,13 @@ class Scatter(Routine):
                 at_updates = f.add(at_updates, f.mul(i, integer(axis.strides[1])))
 
             def body(i, lanes=0, mask=None):
-                target, source = routine.here(f, out.pointer), routine.here(f, updates.pointer)
-                p, q = f.add(at_x, i), f.add(at_updates, i)
-                value = routine.read(f, source, elem, q, lanes, mask)
+                target, p = routine.here(f, out.pointer), f.add(at_x, i)
+                if updates is None:
+                    value = literal(self.value)
+                    value = f.splat(value, lanes) if lanes else value
+                else:
+                    source = routine.here(f, updates.pointer)
+                    value = routine.read(f, source, elem, f.add(at_updates, i), lanes, mask)
                 if combine is not None:
                     value = combine(f, routine.read(f, target, elem, p, lanes, mask), value)
                 routine.write(f, target, elem, p, value, mask)

@@ -44,12 +44,14 @@ class Choice(NamedTuple):
         width: how wide it is.
         copies: if it runs along two joined axes, the period of a pattern along the second one, in
           vectors; else 0.
+        cost: about how many instructions it takes.
     """
 
     groups: list[list[int]]
     vector: int | None
     width: Width
     copies: int = 0
+    cost: float = math.inf
 
 
 class Work(NamedTuple):
@@ -63,6 +65,7 @@ class Work(NamedTuple):
         sums: the number of reductions.
         per_row: the cost of what is computed once for all inner axes, and needed along them.
         shares_rows: whether rows of values are shared by the lanes of a vector along an outer axis.
+        short: the length of a row that a vector of rows keeps in registers; 0 for longer rows.
     """
 
     space: tuple[int, ...]
@@ -74,6 +77,7 @@ class Work(NamedTuple):
     sums: int
     per_row: int
     shares_rows: bool
+    short: int
 
 
 def choose(work: Work, groups: list[list[int]], width: Callable[[int, bool], Width]) -> Choice:
@@ -90,7 +94,7 @@ def choose(work: Work, groups: list[list[int]], width: Callable[[int, bool], Wid
         cost = _cost(work, choice)
         # The last axis breaks ties: it has the longest contiguous runs.
         if cost <= best:
-            best, chosen = cost, choice
+            best, chosen = cost, choice._replace(cost=cost)
     return chosen
 
 
@@ -143,6 +147,8 @@ def _cost(work: Work, choice: Choice) -> float:
                 price = 1.0
             elif offsets[-1] == lanes - 1 and offsets == [*range(lanes)]:
                 price = registers * partial
+            elif positions is work.stores and is_outer and offsets[1] == work.short:
+                price = float(registers * work.short)  # rows are interleaved
             elif positions is work.stores:
                 price = 2.0 * registers if offsets == [*range(0, -lanes, -1)] else lanes * single
             else:
@@ -174,6 +180,40 @@ def _lanes_apart(work: Work, position: Index, axes: list[int], lanes: int) -> li
     for step, stride, n in zip(steps, strides, sizes, strict=True):
         out = [o + step * (lane // stride % n) for lane, o in enumerate(out)]
     return out
+
+
+def split_axes(
+    positions: Sequence[Index], symbols: Sequence[Symbol], sizes: Sequence[int]
+) -> list[tuple[int, ...]] | None:
+    """The loops into which each axis must be split so that no position divides it.
+
+    Reshaping cuts axes: the elements of the last 24 of an axis of 192 may be a row of an operand.
+    None if no axis is cut.
+    """
+    cuts: dict[Symbol, set[int]] = {s: set() for s in symbols}
+    for position in positions:
+        for symbol in position.terms:
+            _cut(symbol, cuts)
+    parts = []
+    for symbol, n in zip(symbols, sizes, strict=True):
+        ends = [*sorted(d for d in cuts[symbol] if d < n), n]
+        if any(b % a for a, b in zip(ends, ends[1:], strict=False)):
+            ends = [n]
+        parts.append(tuple(b // a for a, b in zip([1, *ends], ends, strict=False))[::-1])
+    return parts if any(len(part) > 1 for part in parts) else None
+
+
+def _cut(symbol: Symbol, cuts: dict[Symbol, set[int]]) -> tuple[Symbol, int] | None:
+    """Note at which distances divisions cut an axis; return the axis and the divisor."""
+    if not isinstance(symbol, Quotient):
+        return (symbol, 1) if symbol in cuts else None
+    inner = [(_cut(s, cuts), factor) for s, factor in symbol.base.terms.items()]
+    if len(inner) != 1 or inner[0][0] is None or inner[0][1] != 1 or symbol.base.constant:
+        return None
+    axis, divisor = inner[0][0]
+    divisor *= symbol.divisor
+    cuts[axis].add(divisor)
+    return None if symbol.remainder else (axis, divisor)
 
 
 def symbols_of(index: Index) -> set[Symbol]:

@@ -22,8 +22,8 @@ from namoo.engines.native.link import loader, options, signals, threads
 Part = tuple[list[str], str]
 
 LAPACK_NAMES = frozenset(
-    "gehrd geqp3 geqrf gesdd gesvd getrf heevd hetrd orgqr ormqr potrf syevd sytrd ungqr "
-    "unmqr".split()
+    "gees geev gehrd geqp3 geqrf gesdd gesvd getrf gtsv heevd hetrd orgqr ormqr potrf sterf stevd "
+    "syevd sytrd ungqr unmqr".split()
 )
 """The functions of LAPACK that programs call, without the letter of their type."""
 

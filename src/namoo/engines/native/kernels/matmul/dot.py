@@ -19,13 +19,21 @@ from namoo.engines.native import tuning
 from namoo.engines.native.fuse.kinds import Reads, RootKind, register
 from namoo.engines.native.graph.node import COMPUTE, DOT, Contraction, Graph, Node
 from namoo.engines.native.ir import ops
+from namoo.engines.native.ir.function import bits_of
 from namoo.engines.native.ir.index import Index, ravel, unravel
 from namoo.engines.native.ir.types import computed_in, elem_of, is_complex, numpy_dtype
+from namoo.engines.native.ir.words import word_product
 from namoo.engines.native.kernels import access
 from namoo.engines.native.kernels.element_codegen import literal_of
 from namoo.engines.native.kernels.kernel import KernelSpec
-from namoo.engines.native.kernels.matmul import blas, matrix_layout
-from namoo.engines.native.kernels.matmul.matrix_layout import Axis, Product, contiguous, merge
+from namoo.engines.native.kernels.matmul import blas, matrix_layout, narrow
+from namoo.engines.native.kernels.matmul.matrix_layout import (
+    Axis,
+    Product,
+    contiguous,
+    length,
+    merge,
+)
 from namoo.engines.native.kernels.matmul.product import ProductKernel, Tile, choose, machine
 
 if TYPE_CHECKING:
@@ -78,6 +86,9 @@ class _Dot(RootKind):
 
 
 register(DOT, _Dot())
+
+_SUMS = {"f32": np.dtype(np.float32), "i32": np.dtype(np.int32)}
+"""The types of sums of products of narrow numbers."""
 
 
 def _reads_own_index(root: Node, reads: Reads, nodes: set[Node]) -> bool:
@@ -231,7 +242,8 @@ def fold_output_transposes(graph: Graph) -> Graph:
 def _product_node(operands, data: Product, shape: tuple[int, ...], cost: int = 1) -> Node:
     """A `dot` node, described by the strides of its axes."""
     key = ("product", data.key)
-    return Node(DOT, shape, operands[0].dtype, operands, data=data, key=key, cost=cost)
+    dtype = _SUMS[data.elem] if data.narrow else operands[0].dtype
+    return Node(DOT, shape, dtype, operands, data=data, key=key, cost=cost)
 
 
 @cached(
@@ -277,12 +289,16 @@ def contraction(emit: Emitter, x: Node, y: Node, contract, batch) -> Node:
     dtype = numpy_dtype(emit.avals[0].dtype)
     if not x.elem or not y.elem or not elem_of(dtype):
         raise emit.unsupported()
-    wide = np.dtype(np.float32) if elem_of(dtype) in ("f16", "bf16") else dtype
-    x, y = emit.convert(x, wide), emit.convert(y, wide)
     if 0 in x.shape or 0 in y.shape:
         return emit.filled(0, dtype, tuple(emit.avals[0].shape))
-    _, rows, columns, terms = matrix_layout.extents(x.shape, y.shape, contract[0], batch[0])
+    shape, rows, columns, terms = matrix_layout.extents(x.shape, y.shape, contract[0], batch[0])
     thin = rows == 1 or columns == 1 or terms == 1
+    kind = "" if thin else narrow.kind_of(x, y, dtype, terms)
+    many = math.prod(shape) * rows * columns * terms >= tuning.NARROW_WORK
+    if kind and many and word_product(kind):
+        return emit.convert(narrow.product(emit, kind, x, y, contract, batch), dtype)
+    wide = np.dtype(np.float32) if elem_of(dtype) in ("f16", "bf16") else dtype
+    x, y = emit.convert(x, wide), emit.convert(y, wide)
     if elem_of(wide) not in matrix_layout.BLAS or thin:
         return emit.convert(_sum_of_products(emit, x, y, contract, batch), dtype)
     return emit.convert(dot(emit, x, y, contract, batch), dtype)
@@ -319,23 +335,20 @@ def _sum_of_products(emit: Emitter, x: Node, y: Node, contract, batch) -> Node:
 
 def dot(emit: Emitter, x: Node, y: Node, contract, batch) -> Node:
     """A contraction of floats, by matrix products."""
-    left = matrix_layout.side(x.shape, _permutation(x), contract[0], batch[0])
-    right = matrix_layout.side(y.shape, _permutation(y), contract[1], batch[1])
+    left = matrix_layout.side(x.shape, matrix_layout.permutation(x), contract[0], batch[0])
+    right = matrix_layout.side(y.shape, matrix_layout.permutation(y), contract[1], batch[1])
     x, y = _seen(emit, x, left), _seen(emit, y, right)
     data = Contraction((left.contract, right.contract), (left.batch, right.batch))
     shape = left.kept + right.kept[len(right.batch) :]
     key = ("dot", data.contract, data.batch)
     node = Node(DOT, shape, x.dtype, (x, y), data=data, key=key)
-    count = matrix_layout.parts(node.size, left.terms, left.terms)
-    splits = count > 1 and not is_complex(node.elem)
-    product = matrix_layout.Product.of(node) if splits else None
-    if product is None or product.columns.right > 1:
+    if _is_narrow(node):
+        turned = _exchanged(Product.of(node))
+        return in_parts(emit, y, x, turned, shape)
+    if is_complex(node.elem) or matrix_layout.parts(node.size, left.terms, left.terms) <= 1:
         return emit.add(node)
-    cut, *inner = matrix_layout.split(count, product.inner, node.size)
-    product = matrix_layout.Product(
-        node.elem, [cut, *product.batch], product.rows, product.columns, inner
-    )
-    return emit.sum(strided_product(emit, x, y, product, (count, *shape)), (0,))
+    data = Product.of(node)
+    return emit.add(node) if data.columns.right > 1 else in_parts(emit, x, y, data, shape)
 
 
 def _seen(emit: Emitter, v: Node, side: matrix_layout.Side) -> Node:
@@ -343,20 +356,43 @@ def _seen(emit: Emitter, v: Node, side: matrix_layout.Side) -> Node:
     v, order = v.operands[0] if side.reads_through else v, side.order
     if order is None:
         return v
-    places = [order.index(i) for i in range(len(order))]
-    return emit.reindex(
-        v,
-        lambda index: [index[i] for i in places],
-        key=("transpose", order),
-        shape=tuple(v.shape[i] for i in order),
+    return emit.transpose(v, order)
+
+
+def _is_narrow(node: Node) -> bool:
+    """Whether a product has few columns, while its rows are contiguous in the left operand."""
+    if is_complex(node.elem):
+        return False
+    product = Product.of(node)
+    _, rows, columns, terms = product.sizes
+    lanes = machine().vector_bytes // (bits_of(node.elem) // 8)
+    few = 2 * columns <= lanes <= rows
+    # The results are stored one by one, which many terms hide.
+    return few and terms >= tuning.TERMS_TO_EXCHANGE and product.rows[-1].left == 1
+
+
+def _exchanged(product: Product) -> Product:
+    """The same product with its operands exchanged: the rows are the lanes of vectors."""
+    (row,), column = product.rows, product.columns
+    return Product(
+        product.elem,
+        [Axis(a.size, a.right, a.left, a.out) for a in product.batch],
+        [Axis(column.size, column.right, 0, column.out)],
+        Axis(row.size, 0, row.left, row.out),
+        [Axis(a.size, a.right, a.left) for a in product.inner],
     )
+
+
+def in_parts(emit: Emitter, x: Node, y: Node, data: Product, shape: tuple[int, ...]) -> Node:
+    """Sums of products, in parts if they are long and few."""
+    count = matrix_layout.parts(math.prod(shape), length(data.inner), data.inner[0].size)
+    if count <= 1 or data.columns.right > 1:
+        return strided_product(emit, x, y, data, shape)
+    cut, *inner = matrix_layout.split(count, data.inner, math.prod(shape))
+    data = Product(data.elem, [cut, *data.batch], data.rows, data.columns, inner, data.narrow)
+    return emit.sum(strided_product(emit, x, y, data, (count, *shape)), (0,))
 
 
 def strided_product(emit: Emitter, x: Node, y: Node, data: Product, shape: tuple[int, ...]) -> Node:
     """Sums of products, by the strides of their axes."""
     return emit.add(_product_node((x, y), data, shape))
-
-
-def _permutation(x: Node) -> tuple[int, ...] | None:
-    """The permutation of a node that is a transposition."""
-    return x.key[1] if x.kind is COMPUTE and x.key[0] == "transpose" else None

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from namoo._base.caches import cached
 from namoo.engines.native import tuning
+from namoo.engines.native.graph.node import COMPUTE
 
 BLAS = {"f32": "sgemm", "f64": "dgemm", "c64": "cgemm", "c128": "zgemm"}
 
@@ -50,6 +51,11 @@ def _merged(shape, strides, axes) -> int | None:
 def operand(shape: tuple[int, ...], batch: tuple[int, ...], contract: tuple[int, ...]) -> Operand:
     """An operand by its axes; cached, since layers of equal shape share it."""
     return Operand(shape, batch, contract)
+
+
+def permutation(x: Any) -> tuple[int, ...] | None:
+    """The permutation of a node that is a transposition."""
+    return x.key[1] if x.kind == COMPUTE and x.key[0] == "transpose" else None
 
 
 class Side(NamedTuple):
@@ -130,10 +136,12 @@ class Product:
     """Sums of products of two operands, as axes with strides.
 
     result[batch, row, column] = Σ left[batch, row, inner] · right[batch, inner, column], where
-    batch, row and inner are any number of axes each, and column is one axis.
+    batch, row and inner are any number of axes each, and column is one axis. If the operands hold
+    narrow numbers, `narrow` is their type: strides are then in words of several, and a term is the
+    sum of the products of two words.
     """
 
-    __slots__ = ("batch", "columns", "elem", "inner", "rows")
+    __slots__ = ("batch", "columns", "elem", "inner", "narrow", "rows")
 
     def __init__(
         self,
@@ -142,8 +150,10 @@ class Product:
         rows: Sequence[Axis],
         columns: Axis,
         inner: Sequence[Axis],
+        narrow: str = "",
     ):
         self.elem = elem
+        self.narrow = narrow
         self.batch = merge(batch)
         self.rows = merge(rows) or (Axis(1, 0, 0),)
         self.columns = columns
@@ -158,7 +168,7 @@ class Product:
     @property
     def key(self) -> tuple:
         """Equal keys mean equal products."""
-        return self.elem, self.batch, self.rows, self.columns, self.inner
+        return self.elem, self.batch, self.rows, self.columns, self.inner, self.narrow
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:

@@ -31,6 +31,7 @@ from namoo.engines.native.ir.function import (
 )
 from namoo.engines.native.ir.index import Index, Loop, unravel
 from namoo.engines.native.ir.target import has
+from namoo.engines.native.ir.words import FEWEST_LANES
 from namoo.engines.native.kernels.element_codegen import Place, Writer
 from namoo.engines.native.kernels.kernel import Kernel, KernelSpec
 from namoo.engines.native.kernels.matmul.matrix_layout import Axis, Product, length
@@ -112,12 +113,13 @@ def _best(
 
 def choose(product: Product, others_can: bool) -> Tile | None:
     """How to tile a product; None for other types, and if `others_can` for sums left to BLAS."""
-    if product.elem not in ("f32", "f64"):
+    if product.elem not in ("f32", "f64") and not product.narrow:
         return None
     size = bits_of(product.elem) // 8
     lanes = machine().vector_bytes // size
     columns = product.columns.size
-    while lanes // 2 >= columns and lanes > 2:
+    fewest = FEWEST_LANES if product.narrow else 2
+    while lanes // 2 >= columns and lanes > fewest:
         lanes //= 2
     _, rows, _, terms = product.sizes
     scattered = product.columns.right != 1 and columns > 1
@@ -316,7 +318,7 @@ class ProductKernel:
             outs = [x + i * axis.out for x in outs for i in range(axis.size)]
         vectors = -(-columns // lanes)
         mask = mask_of(lanes, columns % lanes) if columns % lanes else None
-        step = Step(self.f, self.elem, lanes, offsets, vectors)
+        step = Step(self.f, self.elem, lanes, offsets, vectors, product.narrow)
         if tile.packed:
             width = vectors * lanes
             inner = tuple(
@@ -346,7 +348,7 @@ class ProductKernel:
 
     def _target(self, place: Index, column: Loop) -> Value:
         """Where the product is stored."""
-        return self.w._address(
+        return self.w.address(
             self.targets[self.node].pointer, self.elem, place + Index({column: 1})
         )
 

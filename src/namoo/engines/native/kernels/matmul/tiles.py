@@ -7,6 +7,7 @@ time grows with the length of its input.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from namoo._base.caches import cached
 from namoo.engines.native import tuning
@@ -22,6 +23,7 @@ from namoo.engines.native.ir.function import (
     vector_type,
 )
 from namoo.engines.native.ir.index import Index, unravel
+from namoo.engines.native.ir.words import add_products
 from namoo.engines.native.kernels.matmul.matrix_layout import Axis, Product, length
 
 # A range of tiles: the first, the end, and the row after which no tile begins.
@@ -32,9 +34,12 @@ ONE: Tiles = (0, 1, 0)
 class Step:
     """The sum of a tile: loops over the terms, with the sums in registers."""
 
-    def __init__(self, f: Function, elem: str, lanes: int, offsets: list[int], vectors: int):
+    def __init__(
+        self, f: Function, elem: str, lanes: int, offsets: list[int], vectors: int, narrow: str = ""
+    ):
         self.f = f
         self.elem = elem
+        self.narrow = narrow
         self.lanes = lanes
         self.offsets = offsets
         self.vectors = vectors
@@ -76,7 +81,9 @@ class Step:
         rows, step = len(self.offsets), self.offsets[1]
         extra = [] if copy is None else [copy]
         masks = [x.count if x else self.lanes for x in (mask if extra else self.last, mask)]
-        function = _summing(self.elem, self.lanes, rows, self.vectors, *masks, bool(extra))
+        function = _summing(
+            self.elem, self.narrow, self.lanes, rows, self.vectors, *masks, bool(extra)
+        )
         # Rows of the next tile are spaced as those of this one, or all rows are contiguous.
         following = axis.left if axis.left > step else rows * step // axis.size
         left = step, axis.left, following
@@ -144,7 +151,8 @@ class Step:
         out = []
         for r, row in enumerate(rows):
             x = f.splat(f.load(row, self.elem), self.lanes)
-            out += [f.muladd(x, vectors[v], sums[r * n + v]) for v in range(n)]
+            add = partial(add_products, f, self.narrow) if self.narrow else f.muladd
+            out += [add(x, vectors[v], sums[r * n + v]) for v in range(n)]
         return out
 
 
@@ -251,14 +259,21 @@ class Shared:
 
 @cached("native tiles: summing kernels", bound=256, keyed_by="element type and sizes of the tile")
 def _summing(
-    elem: str, lanes: int, count: int, vectors: int, loaded: int, stored: int, copies: bool
+    elem: str,
+    narrow: str,
+    lanes: int,
+    count: int,
+    vectors: int,
+    loaded: int,
+    stored: int,
+    copies: bool,
 ) -> Shared:
     """A function that computes the sums of the tiles from `first` to `stop`.
 
     No tile begins after row `end`.  While one is summed, elements of the next are prefetched, which
     are `following` apart.  If it `copies`, it also packs the rows of the panel as it reads them.
     """
-    name = f"summed.{suffix(elem, lanes)}.{count}.{vectors}.{loaded}.{stored}"
+    name = f"summed.{narrow}{suffix(elem, lanes)}.{count}.{vectors}.{loaded}.{stored}"
     kinds = "ptr i64 i64 i64 ptr i64 i64 ptr i64 i64 i64 i64".split()
     f = Function(name + copies * ".copied", [*kinds, *copies * ["ptr"]], "internal void")
     a, step, left, following, b, right, terms, out, width, first, stop, end, *copy = f.parameters
@@ -267,7 +282,7 @@ def _summing(
     group = -(-count // 8)
     start = constant("i64", 0)
     zero = Value(f"splat ({constant(elem, 0.0)!r})", elem, lanes)
-    tile = Step(f, elem, lanes, [], vectors)
+    tile = Step(f, elem, lanes, [], vectors, narrow)
     tile.last = mask_of(lanes, loaded) if loaded < lanes else None
     last = mask_of(lanes, stored) if stored < lanes else None
     with f.loop(first, stop) as n:
