@@ -224,4 +224,4 @@ hidden.append("/nowhere")
 hidden.remove("/nowhere")
 print("/nowhere" not in hidden, issubclass(checkify.JaxException, Exception))
 """
-    assert run_as_jax(code) == "True True True\nTrue False True\nTrue True\n"
+    assert run_as_jax(code, "-m", "namoo.compat") == "True True True\nTrue False True\nTrue True\n"
