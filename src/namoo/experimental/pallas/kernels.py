@@ -2,6 +2,20 @@
 
 from namoo._base.stand_in import stand_in
 
+__all__ = [
+    "BlockSpec",
+    "CompilerParams",
+    "CostEstimate",
+    "GridSpec",
+    "ds",
+    "dslice",
+    "num_programs",
+    "pallas_call",
+    "program_id",
+    "when",
+]
+__dir__ = __all__.copy
+
 _PLACE = "jax.experimental.pallas."
 _WHY = "Write the function with jax.numpy: native programs fuse and block their loops themselves."
 

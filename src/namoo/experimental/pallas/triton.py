@@ -2,6 +2,23 @@
 
 from namoo._base.stand_in import stand_in
 
+__all__ = [
+    "CompilerParams",
+    "approx_tanh",
+    "atomic_add",
+    "atomic_and",
+    "atomic_cas",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_xchg",
+    "atomic_xor",
+    "dot",
+    "load",
+    "store",
+]
+__dir__ = __all__.copy
+
 _PLACE = "jax.experimental.pallas.triton."
 _WHY = "It is part of kernels for GPUs; write the function with jax.numpy."
 
