@@ -93,6 +93,13 @@ def in_float64(operation):
     return program
 
 
+def positive_first(jax, jnp, x):
+    """Return the positive elements in order, then zeros."""
+    kept = x > 0
+    places = jnp.where(kept, jnp.cumsum(kept) - 1, x.shape[0])
+    return jnp.zeros_like(x).at[places].set(x, mode="drop")
+
+
 def recurrence(jax, jnp, a, b):
     """Return all x with x[i] = a[i]·x[i - 1] + b[i]."""
     join = lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1])  # noqa: E731
@@ -297,5 +304,79 @@ ROWS = [
         bfloat16_product,
         lambda torch, x, y: (x.bfloat16() @ y.bfloat16()).float(),
         tolerance=1e-2,
+    ),
+    row(
+        "histogram of a plane, 32 x 32",
+        lambda n: (normal(0, n // 10), normal(1, n // 10)),
+        lambda jax, jnp, x, y: jnp.histogram2d(x, y, bins=32)[0],
+        None,
+        lambda x, y: np.histogram2d(x, y, bins=32)[0],
+    ),
+    row(
+        "bincount of a byte image, 256",
+        lambda n: (integers(256, 256, n // 4, dtype=np.uint8),),
+        lambda jax, jnp, x: jnp.bincount(x, length=256),
+        lambda torch, x: torch.bincount(x, minlength=256),
+        lambda x: np.bincount(x, minlength=256),
+    ),
+    row(
+        "segment means of rows of 64, 2000",
+        rows_of(64, 2000),
+        lambda jax, jnp, x, i: (
+            jax.ops.segment_sum(x, i, 2000) / jnp.maximum(jnp.bincount(i, length=2000), 1)[:, None]
+        ),
+        lambda torch, x, i: (
+            torch.zeros(2000, 64).index_add(0, i, x)
+            / torch.bincount(i, minlength=2000).clamp(min=1)[:, None]
+        ),
+    ),
+    row(
+        "sort of float32",
+        numbers,
+        lambda jax, jnp, x: jnp.sort(x),
+        lambda torch, x: torch.sort(x).values,
+        np.sort,
+    ),
+    row(
+        "positive numbers first, by cumsum and scatter",
+        numbers,
+        positive_first,
+        None,
+        lambda x: np.concatenate([x[x > 0], np.zeros((x <= 0).sum(), x.dtype)]),
+    ),
+    row(
+        "nonzero, of a given size",
+        numbers,
+        lambda jax, jnp, x: jnp.nonzero(x > 1, size=x.shape[0] // 4)[0],
+        None,
+        lambda x: np.resize(np.append(np.flatnonzero(x > 1), np.zeros(len(x), int)), len(x) // 4),
+    ),
+    row(
+        "quotients and remainders of int32",
+        lambda n: (integers(n, n, n), integers(n, 100, n, seed=2) + 1),
+        lambda jax, jnp, x, y: x // y + x % y,
+        lambda torch, x, y: x // y + x % y,
+        lambda x, y: x // y + x % y,
+    ),
+    row(
+        "(31 x + 7) mod 1009",
+        lambda n: (integers(n, 10_000, n),),
+        lambda jax, jnp, x: (x * 31 + 7) % 1009,
+        lambda torch, x: (x * 31 + 7) % 1009,
+        lambda x: (x * 31 + 7) % 1009,
+    ),
+    row(
+        "blend of two byte images, in float32",
+        bytes_of(np.uint8),
+        lambda jax, jnp, x, y: jnp.clip(x * 0.25 + y * 0.75, 0, 255).astype(jnp.uint8),
+        lambda torch, x, y: (x * 0.25 + y * 0.75).clamp(0, 255).to(torch.uint8),
+        lambda x, y: (x * np.float32(0.25) + y * np.float32(0.75)).clip(0, 255).astype(np.uint8),
+    ),
+    row(
+        "packbits of rows of 1024",
+        lambda n: (normal(0, n // 1024 or 1, 1024) > 0,),
+        lambda jax, jnp, x: jnp.packbits(x, axis=-1),
+        None,
+        lambda x: np.packbits(x, axis=-1),
     ),
 ]

@@ -115,6 +115,13 @@ def same(name, shapes, function, **options):
     )
 
 
+def patches(np, x):
+    """Return the patches of images, each as a row of its pixels."""
+    n, height, width, colours = x.shape
+    x = x.reshape(n, height // 4, 4, width // 4, 4, colours)
+    return np.moveaxis(x, 3, 2).reshape(n, -1, 16 * colours)
+
+
 def distances(np, x, y):
     d = x[:, None] - y[None]
     return np.sqrt((d * d).sum(-1))
@@ -306,6 +313,18 @@ ROWS = [
         "transpose (100,000, 4) and scale", [(100_000, 4), (4, 1)], lambda np, x, s: x.T * s,
         seen=np.ascontiguousarray,
     ),
+    *(
+        same(
+            f"transpose {shape} to {axes}", [shape],
+            lambda np, x, axes=axes: np.moveaxis(x, axes, tuple(range(len(axes)))),
+            seen=np.ascontiguousarray,
+        )
+        for shape, axes in (
+            ((1024, 1024), (1, 0)), ((1000, 1000), (1, 0)),
+            ((32, 64, 64, 16), (0, 3, 1, 2)), ((32, 16, 64, 64), (0, 2, 3, 1)),
+        )
+    ),
+    same("patches of 4 x 4 of RGB images", [(8, 128, 128, 3)], patches),
     resized("resize 8 RGB images from 224 to 448", (8, 224, 224, 3), (448, 448)),
     resized("resize 8 RGB images from 500 to 224", (8, 500, 500, 3), (224, 224)),
     row(

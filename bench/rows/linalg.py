@@ -3,7 +3,6 @@
 from functools import partial
 
 import numpy as np
-import scipy.linalg
 
 from row import Goal, Row
 from training import normal
@@ -181,6 +180,13 @@ def exponent(jax, jnp):
     return jax.jit(lambda x: jax.scipy.linalg.expm(x))
 
 
+def exponential_scipy(x):
+    # Imported by those who call it: the rows of peak memory would count it.
+    import scipy.linalg
+
+    return scipy.linalg.expm(x)
+
+
 def torch_exponent(torch, compile, x):
     return lambda: torch.linalg.matrix_exp(x)
 
@@ -257,6 +263,37 @@ def eager(name):
     )
 
 
+def heat(jax, jnp):
+    """Return the temperatures after steps that each solve a tridiagonal system."""
+
+    def run(x):
+        beside = jnp.full(x.shape[0], -1.0)
+        lower, upper = beside.at[0].set(0), beside.at[-1].set(0)
+        solve = jax.lax.linalg.tridiagonal_solve
+        return jax.lax.fori_loop(0, 100, lambda i, x: solve(lower, 3 - 0 * beside, upper, x), x)
+
+    return jax.jit(run)
+
+
+def heat_numpy(x):
+    import scipy.linalg
+
+    bands = np.stack([np.full(len(x), v, np.float32) for v in (-1, 3, -1)])
+    for _ in range(100):
+        x = scipy.linalg.solve_banded((1, 1), bands, x)
+    return x
+
+
+def updates(jax, jnp):
+    """Return an upper triangular factor after rank-one updates."""
+    update = jax.lax.linalg.cholesky_update
+    return jax.jit(lambda r, ws: jax.lax.scan(lambda r, w: (update(r, w), None), r, ws)[0])
+
+
+def updates_numpy(r, ws):
+    return np.linalg.cholesky(r.T @ r + ws.T @ ws).T
+
+
 ROWS = [
     *(small(name, n) for name in SMALL for n in SIZES),
     *(
@@ -287,7 +324,7 @@ ROWS = [
         exponent_inputs,
         exponent,
         torch_exponent,
-        scipy.linalg.expm,
+        exponential_scipy,
         LARGE,
         torch_compiles=False,
         tolerance=1e-3,
@@ -305,4 +342,25 @@ ROWS = [
     *(one(name, n) for name in ONE for n in (500, 1000)),
     *(one(name, 2000) for name in ("cholesky", "solve")),
     *(eager(name) for name in ("det", "slogdet", "inv", "solve", "cholesky", "qr", "eigh", "svd")),
+    Row(
+        "implicit heat equation, 200 points, 100 steps",
+        lambda tiny: (normal(0, 5 if tiny else 200, 1),),
+        heat,
+        None,
+        heat_numpy,
+        LARGE,
+        tolerance=1e-3,
+    ),
+    Row(
+        "Cholesky factors of 200 x 200, updated by 20 vectors",
+        lambda tiny: (
+            np.eye(4 if tiny else 200, dtype=np.float32),
+            normal(0, 20, 4 if tiny else 200),
+        ),
+        updates,
+        None,
+        updates_numpy,
+        LARGE,
+        tolerance=1e-3,
+    ),
 ]

@@ -8,7 +8,7 @@ from row import Goal, Row
 from training import normal
 
 
-def sized(tiny, *shape):
+def sized(tiny: bool, *shape: int) -> tuple[int, ...]:
     return tuple(min(n, 8) for n in shape) if tiny else shape
 
 

@@ -199,5 +199,6 @@ void add_product(nb::module_& m);
 void add_operators(nb::module_& m);
 void add_workers(nb::module_& m);
 void add_equations(nb::module_& m);
+void add_repeated(nb::module_& m);
 
 }  // namespace namoo

@@ -14,7 +14,7 @@ void need_numpy() {
 
 NB_MODULE(_runtime, m) {
   m.doc() = "What Python is too slow for: trees, the path of a call, buffers, random bits.";
-  m.attr("INTERFACE") = 3;  // what `namoo._base.runtime` expects
+  m.attr("INTERFACE") = 4;  // what `namoo._base.runtime` expects
   try {
     namoo::add_tree(m);
     namoo::add_pool(m);
@@ -26,6 +26,7 @@ NB_MODULE(_runtime, m) {
     namoo::add_operators(m);
     namoo::add_workers(m);
     namoo::add_equations(m);
+    namoo::add_repeated(m);
   } catch (namoo::Raised&) {
     throw nb::python_error();
   }

@@ -136,3 +136,13 @@ def test_special_functions_without_scipy_are_scipys(name, dtype):
 def test_other_special_functions_say_that_they_need_scipy():
     with pytest.raises(ModuleNotFoundError, match="pip install scipy"):
         programs_on_host.fresnel(np.ones(2))
+
+
+def test_without_the_global_lock(monkeypatch):
+    from namoo._base import runtime
+
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
+    with pytest.raises(ImportError, match="PYTHON_GIL=1"):
+        runtime._require_lock()
+    monkeypatch.setattr(sys, "_is_gil_enabled", lambda: True)
+    runtime._require_lock()

@@ -91,6 +91,19 @@ def modules_after(code: str) -> set[str]:
             "import namoo.numpy as jnp; jnp.ones(3) + 1",
             {"llvmlite", "scipy", "jaxlib", "opt_einsum", "namoo.api", "namoo.lax"},
         ),
+        (
+            "import namoo.numpy as jnp; jnp.zeros(3)",
+            {
+                "namoo.tree",
+                "namoo.transforms.stage",
+                "namoo.primitives.gather",
+                "namoo._base.hints",
+            },
+        ),
+        (
+            "from namoo.numpy import creation, elementary",
+            {"namoo._base.hints", "difflib"},
+        ),
     ],
 )
 def test_nothing_heavy_is_loaded_before_it_is_needed(code, unwanted):

@@ -17,9 +17,9 @@ from namoo import random
 from namoo._base.config import config, eager_shortcuts
 from namoo.core.avals import ShapedArray
 from namoo.core.trace import context, eval_trace
-from namoo.eager import TABLES, all_shortcuts, without_shortcut
+from namoo.eager import TABLES, all_shortcuts, composed, repeated, without_shortcut
 from namoo.primitives.gather_dimensions import PROMISE_IN_BOUNDS
-from shortcuts import assert_same, outcome, without_shortcuts
+from shortcuts import Raised, assert_same, outcome, without_shortcuts
 
 ENTRIES = {f"{entry.module}.{entry.name}": entry for entry in all_shortcuts()}
 
@@ -77,6 +77,7 @@ SOLVER = (lambda x: 2.0 * x, v, lambda b: b / 2.0, lambda b: b / 2.0)
 _SYSTEM = np.random.default_rng(0).standard_normal((3, 4, 4)).astype(np.float32)
 SYSTEMS = [jnp.asarray(_SYSTEM[0]), jnp.zeros((4, 4)), jnp.asarray(_SYSTEM)]
 """A matrix, a singular one, and a stack."""
+MATRICES = [jnp.asarray(_SYSTEM[1]), m, jnp.kron(m, m), m[:2, :2] * (1 + 2j), m[:1, :1]]
 
 SAMPLES = {
     "numpy._methods.__iter__": plain((f,), (i,), (s,)),
@@ -106,6 +107,18 @@ SAMPLES = {
         *plain((t,), (i, i, j), (t, v, f), (t, v, at), (t, f, 1), (t, v), (t, h, h)),
         spread(t, size=2),
     ],
+    "numpy.creation.astype": plain(
+        *[
+            (x, y)
+            for x in (f, n, i, u, h, c, t, s, weak)
+            for y in (np.int32, "float32", bool, np.int8)
+        ],
+        (f, None),
+        (f, "x"),
+        (key, np.int32),
+        (f, key.dtype),
+        (1.5, int),
+    ),
     "numpy.grids._band": plain(((2, 3), "eq", 1, f32), ((3, 3), "ge", -1, i32)),
     "numpy.grids._diagonal": plain((m, 0, 0, 1), (f, 1, 1, 0), (kernel, 0, 1, 2)),
     "numpy.indexing.getitem": plain(*[(f, index) for index in INDICES], (v, t), (i, 1.5), (f, "x")),
@@ -121,10 +134,19 @@ SAMPLES = {
         *plain(([f, g],), ((v, v), 1), ([f, g], -1), ([f, i],), ([v, f],), ([],), ([f], 5), (f,)),
         *plain(([weak, weak],), ([weak_bool, weak_bool],)),
     ],
+    "numpy.linalg.decompositions.cholesky": [
+        *plain(*((x @ x.conj().T + 3 * jnp.eye(len(x), dtype=x.dtype),) for x in MATRICES)),
+        *plain(*((x,) for x in SYSTEMS)),
+    ],
+    "numpy.linalg.determinants.det": plain(*((x,) for x in (*MATRICES, *SYSTEMS))),
+    "numpy.linalg.determinants._slogdet_of": plain(*((x,) for x in (*MATRICES, *SYSTEMS))),
+    "numpy.linalg.norms.norm": [*plain((f,), (v,), (m, 2), (i,), (empty,)), spread(f, axis=1)],
     "numpy.linalg.systems.linear_solution": plain(SOLVER),
     "numpy.linalg.systems.inv": plain(*((x,) for x in SYSTEMS), (SYSTEMS[0][:2],)),
     "numpy.linalg.systems.solve": plain(
-        *((x, x[0]) for x in SYSTEMS[:2]), *((x, x[..., :2]) for x in SYSTEMS), (SYSTEMS[0], 1.0)
+        *((x, x[0]) for x in SYSTEMS[:2]),
+        *((x, x[..., ::-1, :2] + 1) for x in SYSTEMS),
+        (SYSTEMS[0], 1.0),
     ),
     "numpy.manipulation.expand_dims": plain((f, 0), (f, -1), (f, 3), (f, (0, 1)), (2.0, 0)),
     "numpy.manipulation.reshape": [
@@ -142,6 +164,13 @@ SAMPLES = {
     ),
     "numpy.searching.argmax": LOCATED,
     "numpy.searching.argmin": LOCATED,
+    **{
+        f"numpy.sets.{name}": [
+            *plain((i[0], j[0]), (at, i[0]), (i, j), (v, f[0]), (u, u), (u, i[0]), (at[:0], at)),
+            spread(i[0], j[0], size=2),
+        ]
+        for name in ("intersect1d", "union1d", "setdiff1d")
+    },
     "numpy.sets._unique_slices": plain(
         (jnp.array([3, 1, 3]), True, None, None),
         (n, True, None, None),
@@ -155,6 +184,7 @@ SAMPLES = {
     "numpy.taking.take": [
         *plain((v, at), (f, at, 1), (f, at), (v, jnp.array([5])), (v, jnp.array([-1])), (v, t)),
         *[spread(f, at, axis=1, mode="clip"), spread(f, at, mode="wrap"), spread(v, 1.5)],
+        *[spread(v, jnp.array([-5, -1, 2, 7]), mode=x) for x in ("clip", "wrap", "fill", None)],
     ],
     "primitives.linalg.matrices.diagonal": plain((m,), (kernel,)),
     "primitives.linalg.matrices.take_rows": plain((m, rows), (kernel, jnp.stack([rows, rows]))),
@@ -193,6 +223,8 @@ SAMPLES = {
 ROUNDED = {
     "numpy.elementary.log10": 2,
     "numpy.elementary.logaddexp": 2,
+    "numpy.linalg.systems.inv": 64,
+    "numpy.linalg.systems.solve": 64,
     "numpy.reductions.var": 2,
     "random.continuous.normals": 2,
     "random.uniforms.between": 2,
@@ -245,7 +277,7 @@ def test_a_shortcut_gives_what_the_general_path_gives(name):
 
 def test_every_entry_says_what_it_does():
     for entry in ENTRIES.values():
-        assert entry.module in TABLES
+        assert entry.module in {**TABLES, **composed.FUNCTIONS}
         assert entry.when and entry.when != "None"
     assert len(ENTRIES) > 120
 
@@ -328,3 +360,167 @@ def test_without_reference_counts_nothing_is_changed_in_place(monkeypatch):
 
     monkeypatch.setattr(indexing, "_COUNTED", False)
     test_a_chain_of_changes_writes_to_temporaries_only()
+
+
+# What each function of several operations is called with; most take one vector, or two.
+
+LONG = jnp.asarray(np.random.default_rng(0).uniform(0.1, 3.0, (40, 50)).astype(np.float32))
+
+_COMPOSED = {
+    "nn.normalize.one_hot": [(at, 3)],
+    "numpy.calculus.trapezoid": [(v, f[0])],
+    "numpy.creation.arange": [(0.0, 1.0, 0.25)],
+    "numpy.creation.full": [((2, 3), 1.5)],
+    "numpy.creation.full_like": [(f, 2.0)],
+    "numpy.einstein.einsum": [("ij,kj->ik", f, g)],
+    "numpy.editing.choose": [(at // 2, [v[:2], f[0, :2]])],
+    "numpy.editing.delete": [(v, 1)],
+    "numpy.editing.insert": [(v, 1, 5.0)],
+    "numpy.editing.repeat": [(v, 2), (f, 2, 1)],
+    "numpy.fft.frequencies.fftfreq": [(8,)],
+    "numpy.fft.frequencies.rfftfreq": [(8,)],
+    "numpy.grids.indices": [((2, 3),)],
+    "numpy.histograms.bincount": [(at,)],
+    "numpy.linalg.systems.lstsq": [(m, v)],
+    "numpy.linalg.systems.solve": [(m, v)],
+    "numpy.linalg.products.matrix_power": [(m, 3)],
+    "numpy.linalg.products.multi_dot": [([m, m, m],)],
+    "numpy.logic.left_shift": [(i, 2), (j, j)],
+    "numpy.logic.right_shift": [(i, 2), (j, j)],
+    "numpy.manipulation.array_split": [(v, 2)],
+    "numpy.manipulation.hsplit": [(f, 3)],
+    "numpy.manipulation.split": [(v, 3)],
+    "numpy.manipulation.moveaxis": [(kernel, 0, -1)],
+    "numpy.manipulation.resize": [(v, (2, 4))],
+    "numpy.manipulation.roll": [(v, 1)],
+    "numpy.manipulation.swapaxes": [(f, 0, 1)],
+    "numpy.manipulation.tile": [(f, 2)],
+    "numpy.padding.pad": [(f, 1), (v, (1, 2))],
+    "numpy.selection.clip": [(f, 0.0, 1.0)],
+    "numpy.selection.select": [([t, ~t], [v, f[0]], 0.0)],
+    "numpy.selection.where": [(t, v, 1)],
+    "numpy.sets.isin": [(i, at)],
+    "numpy.sorting.lexsort": [((v, f[0]),)],
+    "numpy.sorting.partition": [(v, 1)],
+    "numpy.spaces.geomspace": [(1.0, 8.0, 4)],
+    "numpy.spaces.linspace": [(0.0, 1.0, 5)],
+    "numpy.spaces.logspace": [(0.0, 1.0, 5)],
+    "numpy.taking.take": [(f, at, None, None, "fill")],
+    "numpy.taking.take_along_axis": [(v, at, 0)],
+    "numpy.reductions.average": [(v,), (f, 0)],
+    "random.continuous.exponential": [(random.PRNGKey(0), (4,))],
+    "random.discrete.choice": [(random.PRNGKey(0), v)],
+    "random.discrete.permutation": [(random.PRNGKey(0), 5)],
+    "random.keys.fold_in": [(random.PRNGKey(0), 3)],
+    "random.keys.split": [(random.PRNGKey(0), 3)],
+    "random.uniforms.bernoulli": [(random.PRNGKey(0), 0.3, (4,))],
+    "random.uniforms.randint": [(random.PRNGKey(0), (4,), 0, 9)],
+}
+_COMPOSED |= {
+    f"numpy.{name}": [(v, f[0])]
+    for name in """arithmetic.divmod arithmetic.float_power arithmetic.floor_divide arithmetic.fmod
+    arithmetic.remainder calculus.convolve calculus.correlate comparing.allclose
+    comparing.array_equal contraction.cross contraction.inner contraction.kron contraction.outer
+    contraction.vdot elementary.hypot float_parts.heaviside float_parts.nextafter joining.append
+    number_parts.isclose polynomial.polyval""".split()
+}
+_COMPOSED |= {f"numpy.{name}": [(j, i)] for name in ("float_parts.gcd", "float_parts.lcm")}
+_COMPOSED |= {"numpy.arithmetic.power": [(v, 3), (v, f[0])]}
+_COMPOSED |= {
+    f"numpy.joining.{name}": [([f, g],)] for name in "column_stack dstack hstack vstack".split()
+}
+_COMPOSED |= {
+    f"numpy.quantiles.{name}": [(f, 0.3), (f[0], 0.5, 0)] for name in "quantile nanquantile".split()
+}
+_COMPOSED |= {f"numpy.quantiles.{name}": [(f, 30.0)] for name in "percentile nanpercentile".split()}
+_BY_MATRIX = ("numpy.linalg.", "numpy.grids.t", "numpy.contraction.trace", "numpy.covariance")
+# These read values, so nothing can be remembered.
+_READS = {"numpy.editing.choose", "numpy.histograms.bincount"}
+
+
+def composed_calls(name):
+    if name in _COMPOSED:
+        return _COMPOSED[name]
+    if name.startswith(_BY_MATRIX):
+        return [(m,)]
+    if name.startswith("numpy.fft.") and name.endswith(("2", "n")):
+        return [(f,), (c[:, None],)]
+    if name.startswith("numpy.manipulation"):
+        return [(f,)]
+    if name.endswith(("meshgrid", "vander", "ediff1d")):
+        return [(v,)]
+    return [(f,), (v,), (n,), (LONG,)]
+
+
+@pytest.mark.parametrize("in_cpp", [True, False])
+def test_repeated_calls_give_what_the_first_one_gave(in_cpp, monkeypatch):
+    if not in_cpp:
+        monkeypatch.setattr(repeated, "run_repeated", repeated._run_repeated)
+    for entry in composed.ENTRIES:
+        name = f"{entry.module}.{entry.name}"
+        general = general_function(entry)
+        quick = entry.install(general)
+        for args in composed_calls(name):
+            # Functions that it calls may have shortcuts of their own, and are exact all the same.
+            wanted = outcome(general, *args)
+            remembered = len(repeated._programs)
+            for _ in range(repeated.CALLS + 2):
+                assert_same(outcome(quick, *args), wanted)
+            if not isinstance(wanted, Raised) and name not in _READS:
+                program = [*repeated._programs.values()][-1]
+                assert len(repeated._programs) > remembered and program, (name, args)
+
+
+@pytest.mark.parametrize("in_cpp", [True, False])
+def test_a_repeated_call_is_told_from_its_like(in_cpp, monkeypatch):
+    """Numbers that are equal in Python, types, shapes, keywords, nesting and settings."""
+    if not in_cpp:
+        monkeypatch.setattr(repeated, "run_repeated", repeated._run_repeated)
+    calls = [
+        *[((x, y), {}) for x in (f, v, i, t, s, weak, h) for y in (1, 1.0, True, 0.0, -0.0)],
+        *[((f, None), {}), ((f, [1]), {}), ((f, (1,)), {}), ((f, [1, 1]), {}), ((f, "1"), {})],
+        *[((f, "y", 1), {}), ((f, "y"), {"z": 1}), ((f,), {"y": "z"}), ((f, "y", "z"), {})],
+        *[((f,), {"y": 1}), ((f,), {"z": 1}), (([f, g], 1), {}), (((f, g), 1), {})],
+        *[
+            ((f, 2**63), {}),
+            ((f, object), {}),
+            ((f, np.ones(2)), {}),
+            ((key, 1), {}),
+            ((f, ...), {}),
+        ],
+    ]
+    seen = []
+
+    def describe(x, y=None, z=None):
+        seen.append((x, y, z))
+        first = x[0] if type(x) in (list, tuple) else x
+        return first + 0 if first.dtype != key.dtype else first
+
+    quick = repeated.repeated(describe)
+    for args, options in calls:
+        for _ in range(repeated.CALLS - 1):
+            quick(*args, **options)
+    # Each call ran every time: none was taken for another one.
+    assert len(seen) == len(calls) * (repeated.CALLS - 1)
+    quick(*calls[0][0])
+    count = len(seen)
+    quick(*calls[0][0])
+    assert len(seen) == count
+    with namoo.numpy_rank_promotion("raise"):
+        quick(*calls[0][0])
+    assert len(seen) == count + 1
+
+
+def test_errors_of_a_repeated_call_stay_those_of_the_function():
+    for _ in range(repeated.CALLS + 2):
+        with pytest.raises(ValueError, match="axis"):
+            jnp.median(f, axis=5)
+
+
+def test_memory_of_repeated_calls_is_bounded():
+    quick = repeated.repeated(lambda x, y: x * y)
+    for number in range(repeated._LIMIT + 10):
+        quick(v, float(number))
+    assert len(repeated._counts) <= repeated._LIMIT
+    namoo.clear_caches()
+    assert not repeated._counts and not repeated._programs

@@ -95,3 +95,17 @@ def test_a_machine_keeps_its_passes(monkeypatch, maker):
     for _ in range(3):
         llvm.object_file(TEXT)
     assert len(made) == 1
+
+
+def test_masked_operations_for_older_versions():
+    text = """declare <4 x float> @llvm.masked.gather.f.p0(<4 x ptr>, <4 x i1>, <4 x float>)
+declare void @llvm.masked.store.f.p0(<4 x float>, ptr, <4 x i1>)
+  %a = call <4 x float> @llvm.masked.gather.f.p0(<4 x ptr> align 4 %p, <4 x i1> %m, <4 x float> %z)
+  call void @llvm.masked.store.f.p0(<4 x float> %a, ptr align 4 %q, <4 x i1> %m)
+  store <4 x float> %a, ptr %q, align 4"""
+    older = """declare <4 x float> @llvm.masked.gather.f.p0(<4 x ptr>, i32, <4 x i1>, <4 x float>)
+declare void @llvm.masked.store.f.p0(<4 x float>, ptr, i32, <4 x i1>)
+  %a = call <4 x float> @llvm.masked.gather.f.p0(<4 x ptr> %p, i32 4, <4 x i1> %m, <4 x float> %z)
+  call void @llvm.masked.store.f.p0(<4 x float> %a, ptr %q, i32 4, <4 x i1> %m)
+  store <4 x float> %a, ptr %q, align 4"""
+    assert llvm._for_older_versions(text) == older

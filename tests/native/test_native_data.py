@@ -87,7 +87,7 @@ def test_many_updates_of_few_elements(dtype):
 
             def f(x, i, v, names=names):
                 zero = jnp.zeros_like(x)
-                out = {name: getattr(zero.at[i], METHODS.get(name, name))(v) for name in names}
+                out = {name: getattr(zero.at[i], METHODS[name])(v) for name in names}
                 return out, x.at[i].add(v), x.at[i].add(1)
 
             found = []
@@ -115,7 +115,7 @@ def test_many_updates_of_few_elements(dtype):
                 np.testing.assert_allclose(y, z, rtol=0, atol=scale * np.sqrt(n) / shape[0])
 
 
-METHODS = {"mul": "multiply"}
+METHODS = {"add": "add", "max": "max", "min": "min", "mul": "multiply"}
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "u1", "?", "f2"])
@@ -170,3 +170,19 @@ def test_axes_that_reshaping_cuts():
     found = namoo.jit(lambda x: [f(x) for f in functions])(x)
     for y, f in zip(found, functions, strict=True):
         np.testing.assert_array_equal(y, f(x))
+
+
+@pytest.mark.parametrize("source", ["f4", "f8", "f2"])
+def test_floats_are_converted_to_the_nearest_integer_of_the_type(source):
+    """Vectors saturate as scalars do; NaN becomes 0."""
+    with namoo.enable_x64(True):
+        for target in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"):
+            kind = np.iinfo(target)
+            x = [kind.min, kind.max, kind.min - 0.5, kind.max + 0.5, kind.min - 1.0, 1e30, -1e30]
+            x += [-0.5, 0.5, -0.0, 2.0**31, 2.0**32, 2.0**63, 2.0**64, np.nan, np.inf, -np.inf]
+            with np.errstate(all="ignore"):
+                x = np.concatenate([x, RNG.normal(size=60) * 300]).astype(source)
+            found = namoo.jit(lambda x, to=target: x.astype(to))(x)
+            fits = np.nan_to_num(x.astype("f8"), nan=0, posinf=1e300, neginf=-1e300)
+            wanted = [min(max(int(v), kind.min), kind.max) for v in fits]
+            np.testing.assert_array_equal(found, np.array(wanted, target))

@@ -2,11 +2,15 @@
 
 import ctypes
 import gc
+import os
 import platform
+import subprocess
+import sys
 
 import llvmlite.binding as llvm
 import pytest
 
+import relocations
 from namoo.engines.native.link import llvm as compiler
 from namoo.engines.native.link.loader import Image, Unsupported
 
@@ -143,3 +147,34 @@ define i64 @entry(i64 %i) {
 def test_what_it_does_not_know_it_leaves_to_llvm(data, spoil):
     with pytest.raises(Unsupported):
         Image(spoil(data), GIVEN)
+
+
+# 64-bit addresses reach all of the memory, so code that has no others works wherever it and the
+# process's functions lie.  On ARM, LLVM's newer linker puts a table of addresses beside the code.
+ABSOLUTE = {
+    "x86-64-windows": ("coff x86-64", {"ADDR64", "ADDR32NB"}),
+    "x86-64-macos": ("macho x86-64", {"UNSIGNED"}),
+    "aarch64-macos": (
+        "macho aarch64",
+        {"UNSIGNED", "SUBTRACTOR", "BRANCH26", "GOT_LOAD_PAGE21", "GOT_LOAD_PAGEOFF12"},
+    ),
+}
+
+
+def test_other_systems_can_link_the_code():
+    runs = {
+        target: subprocess.Popen(
+            [sys.executable, relocations.__file__],
+            env={**os.environ, "NAMOO_TARGET_CPU": target, "NAMOO_CACHE": "off"},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for target in ABSOLUTE
+    }
+    for target, run in runs.items():
+        lines = run.communicate()[0].splitlines()
+        assert run.returncode == 0 and lines
+        kind, allowed = ABSOLUTE[target]
+        for line in lines:
+            assert line.startswith(kind)
+            assert set(line.removeprefix(kind).split()) <= allowed, target

@@ -256,3 +256,24 @@ def test_nobody_pays_for_the_verifier_who_does_not_ask(monkeypatch):
     assert not config.verify
     monkeypatch.setattr("namoo.engines.native.verify.verify", lambda value: pytest.fail("verified"))
     result_of("allocate", Source(program("layers")[0]))
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "inlined"),
+    [
+        ("one kernel", lambda x: jnp.sin(x) * 2.0, True),
+        ("two kernels", lambda x: jnp.tanh(x[:20] @ x.reshape(20, 15)).sum(), True),
+        ("called by a loop", lambda x: lax.fori_loop(0, 9, lambda i, x: jnp.sort(x * i), x), False),
+        ("several threads", lambda x: jnp.sin(jnp.broadcast_to(x, (3000, 300)) * 2.0), False),
+    ],
+)
+def test_a_kernel_with_one_caller_is_inlined(name, program, inlined):
+    x = array(300)
+    closed = namoo.make_jaxpr(program)(x)
+    module = result_of("emit", Source(closed))
+    (part,) = module.parts(1)
+    headers = [line for line in part.text.split("\n") if line.startswith("define") and "@k" in line]
+    assert len(headers) == len(module.kernels) > 0
+    assert all(("alwaysinline" in line) == ("internal" in line) == inlined for line in headers)
+    found, wanted = namoo.jit(program)(x), eval_jaxpr(closed.jaxpr, closed.consts, x)[0]
+    np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)

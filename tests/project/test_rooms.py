@@ -46,6 +46,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "random": ("random",),
     "shortcuts": (  # the tables, which `eager` loads by name
         "eager.arranging",
+        "eager.composed",
         "eager.creation",
         "eager.custom_rules",
         "eager.elementwise",
@@ -54,6 +55,7 @@ ROWS: dict[str, tuple[str, ...]] = {
         "eager.operators",
         "eager.random",
         "eager.reductions",
+        "eager.repeated",
         "eager.shortcuts",
     ),
     "structs": ("module", "tree.arithmetic", "struct"),

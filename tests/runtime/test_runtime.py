@@ -759,7 +759,8 @@ for number in range(8):
 def test_threads_in_programs_disturb_neither_the_end_nor_a_fork(script):
     if "fork" in script and not hasattr(os, "fork"):
         pytest.skip("there is no fork")
-    done = run(script, NAMOO_CACHE="off")
+    # From 3.12 on, Python itself warns of every fork of a process with threads.
+    done = run(script, NAMOO_CACHE="off", PYTHONWARNINGS="ignore::DeprecationWarning")
     assert (done.returncode, done.stderr) == (0, "")
 
 

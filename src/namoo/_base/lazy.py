@@ -9,6 +9,7 @@ without a table does the same with `__all__` and `__dir__ = __all__.copy`.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from types import FunctionType, ModuleType
@@ -100,10 +101,17 @@ def _homonyms(package: str, table: dict[str, str]) -> set[str]:
     return {name for name in found if names.get(name, ("", ""))[1]}
 
 
+_IMPORTS = "<frozen importlib"
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
 def _missing(package: str, name: str, table: dict[str, str]) -> AttributeError:
     """Make the error for a name that a namespace does not have."""
     message = f"module {package!r} has no attribute {name!r}"
-    if name.startswith("_"):
+    # `from package import submodule` and namoo's own questions whether there is such a name come
+    # here, too. Nobody reads those errors, and a hint takes a millisecond.
+    asking = sys._getframe(3).f_code.co_filename
+    if name.startswith("_") or asking.startswith((_IMPORTS, _PACKAGE)):
         return AttributeError(message, name=name, obj=sys.modules[package])
     from namoo._base.hints import name_hint  # needed only for errors
 

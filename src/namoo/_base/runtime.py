@@ -14,7 +14,7 @@ from typing import Any
 
 # Increase it here and in `runtime/src/module.cpp` with every change of the interface between the
 # two parts.
-INTERFACE = 3
+INTERFACE = 4
 
 
 class SlowerRuntimeWarning(UserWarning):
@@ -47,5 +47,19 @@ def _load() -> Any:
         return None
 
 
+def _require_lock() -> None:
+    """Refuse to run where several threads may execute Python code at the same time.
+
+    In a free-threaded Python, importing the C++ part switches the lock on; only without it, or with
+    `PYTHON_GIL=0`, is the lock still off here.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise ImportError(
+            "namoo needs Python's global interpreter lock, which is off in this free-threaded "
+            "Python. Start it with PYTHON_GIL=1 or `python -X gil=1`, or use another build."
+        )
+
+
 native: Any = _load()
 """The module `namoo._runtime`, or None."""
+_require_lock()

@@ -8,7 +8,7 @@ errors.
 
 from __future__ import annotations
 
-import threading
+from _thread import _local
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -141,7 +141,7 @@ def _position(number: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(i) for i in np.unravel_index(number, shape))
 
 
-class _Loops(threading.local):
+class _Loops(_local):
     running: tuple[in_loop, ...] = ()
 
 

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from namoo import tree_util
+from namoo._base.lazy import later
 from namoo.api.dispatch import execute, numbers
 from namoo.core.array import EagerArray, delete
 from namoo.core.avals import ShapedArray
 from namoo.core.jaxpr import ClosedJaxpr
-from namoo.devices.placement import donatable
 from namoo.engines.base import require_donated_once
 from namoo.transforms.program import Executable, ProgramPrimitive
+
+placement = later("namoo.devices.placement")
 
 
 class ArgInfo:
@@ -101,7 +103,9 @@ class Donation:
         taken = [i for i in self.aliases if isinstance(inputs[i], EagerArray)]
         if getattr(run, "on_devices", False):
             require_donated_once(self.closed.jaxpr, inputs, taken)
-            outs = execute(run, [donatable(x) if i in taken else x for i, x in enumerate(inputs)])
+            outs = execute(
+                run, [placement.donatable(x) if i in taken else x for i, x in enumerate(inputs)]
+            )
             for i in taken:
                 delete(inputs[i])
             return outs

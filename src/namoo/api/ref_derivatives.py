@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from namoo import tree_util
@@ -57,28 +56,38 @@ def refuse_ref(x: Any, path: str, what: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class GradRef:
+class _Placeholder:
+    """An object without data: all of a class are equal."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class GradRef(_Placeholder):
     """The placeholder for a gradient that was added to a reference."""
 
 
-@dataclass(frozen=True)
-class GradValue:
+class GradValue(_Placeholder):
     """In an argument of `with_refs`: the cotangent is to be returned."""
 
 
-@dataclass(frozen=True)
-class DontWant:
+class DontWant(_Placeholder):
     """In an argument of `with_refs`: the cotangent is neither added nor returned."""
 
 
-@dataclass(frozen=True)
-class DidntWant:
+class DidntWant(_Placeholder):
     """The placeholder for a cotangent that `DontWant` stood for."""
 
 
-@dataclass(frozen=True)
-class NotNeeded:
+class NotNeeded(_Placeholder):
     """In `args_res` of a backward function: it does not need the value of this argument."""
 
 

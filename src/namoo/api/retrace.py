@@ -14,7 +14,7 @@ from namoo._base.short import short
 from namoo._base.source_context import Source
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.jaxpr import Jaxpr
-from namoo.transforms.arguments import is_array, signature
+from namoo.transforms.arguments import is_array, parameter_names
 from namoo.tree import diff
 from namoo.tree.difference import clauses
 from namoo.tree.keys import SequenceKey, keystr
@@ -66,7 +66,7 @@ def signature_of(
         axes: the named axes.
     """
     avals = tuple(aval_of(x) if is_array(x) else Fixed(type(x), x) for x in leaves)
-    names = [*sig.parameters] if (sig := signature(fun)) else []
+    names = parameter_names(fun)
     named = tuple((names[n] if isinstance(n, int) and n < len(names) else n, v) for n, v in static)
     numbers = {n for n, _ in static}
     data = [name for i, name in enumerate(names) if i not in numbers]

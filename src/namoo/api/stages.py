@@ -268,10 +268,10 @@ class Compiled:
 
         Example:
             >>> import namoo, namoo.numpy as jnp
-            >>> f = namoo.jit(lambda a: jnp.linalg.eigvals(a) + 1)
+            >>> f = namoo.jit(lambda a: namoo.scipy.special.expi(a) + 1)
             >>> compiled = f.lower(jnp.eye(2)).compile()
             >>> [operation.name for operation in compiled.host_operations()]
-            ['eig']
+            ['expi']
         """
         return self._run.host_operations()  # type: ignore[attr-defined]
 

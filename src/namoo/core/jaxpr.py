@@ -107,9 +107,9 @@ class JaxprEqn:
     @property
     def effectful(self) -> bool:
         """Whether the equation must run even if its results are not used."""
-        prim = self.primitive
-        programs = () if prim.rules_are_pure else subjaxprs(self.params)
-        return prim.effectful or any(sub.effectful for sub in programs)
+        if self.primitive.effectful or self.primitive.rules_are_pure:
+            return self.primitive.effectful
+        return any(sub.effectful for sub in subjaxprs(self.params))
 
     @property
     def effects(self) -> Effects:

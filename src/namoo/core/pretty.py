@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import string
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +12,12 @@ if TYPE_CHECKING:
     from namoo.core.jaxpr import Jaxpr, JaxprEqn, Var
 
 _WIDTH = 80
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def _letters() -> Iterator[str]:
     for length in itertools.count(1):
-        for letters in itertools.product(string.ascii_lowercase, repeat=length):
+        for letters in itertools.product(_LETTERS, repeat=length):
             yield "".join(letters)
 
 

@@ -22,6 +22,7 @@ speed changes.
 | `linalg` | products, diagonals, linear systems |
 | `random` | samplers that work in the memory of the random bits |
 | `custom_rules` | functions with derivative rules of their own |
+| `composed` | functions of several operations, whose repeated calls run as one NumPy function |
 """
 
 from __future__ import annotations
@@ -39,9 +40,13 @@ TABLES: dict[str, str] = {
     "numpy.einstein": "linalg",
     "numpy.elementary": "elementwise",
     "numpy.number_parts": "elementwise",
+    "numpy.float_parts": "elementwise",
     "numpy.grids": "creation",
     "numpy.indexing": "indexing",
     "numpy.joining": "arranging",
+    "numpy.linalg.decompositions": "linalg",
+    "numpy.linalg.determinants": "linalg",
+    "numpy.linalg.norms": "linalg",
     "numpy.linalg.systems": "linalg",
     "numpy.logic": "elementwise",
     "numpy.manipulation": "arranging",
@@ -71,8 +76,7 @@ def attach_shortcuts(namespace: dict[str, Any], module: str = "") -> None:
         module: the module's name inside namoo; that of the namespace by default.
     """
     module = module or namespace["__name__"].removeprefix("namoo.")
-    table = load_module(f"namoo.eager.{TABLES[module]}")
-    for entry in table.ENTRIES.of(module):
+    for entry in _entries(module):
         general = namespace[entry.name]
         if hasattr(general, "call"):  # a ufunc keeps its identity
             general.call = entry.install(general.call)
@@ -83,6 +87,16 @@ def attach_shortcuts(namespace: dict[str, Any], module: str = "") -> None:
                 namespace[name] = quick
 
 
+def _entries(module: str) -> list[Any]:
+    """The entries of a library module; shortcuts come last, because they are tried first."""
+    tables = ["composed", TABLES[module]] if module in TABLES else ["composed"]
+    return [
+        entry
+        for table in tables
+        for entry in load_module(f"namoo.eager.{table}").ENTRIES.of(module)
+    ]
+
+
 def all_shortcuts() -> list[Any]:
     """The entries of all tables, as `eager.shortcuts.Shortcut`.
 
@@ -91,7 +105,8 @@ def all_shortcuts() -> list[Any]:
         >>> entry.module, entry.compute, entry.when
         ('numpy.elementary', <ufunc 'sin'>, 'an array of kind fc')
     """
-    tables = (load_module(f"namoo.eager.{name}") for name in sorted(set(TABLES.values())))
+    names = sorted({"composed", *TABLES.values()})
+    tables = (load_module(f"namoo.eager.{name}") for name in names)
     return [entry for table in tables for entry in table.ENTRIES]
 
 

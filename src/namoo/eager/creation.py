@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from namoo._base import dtypes
+from namoo._base.lazy import later
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import ShapedArray
-from namoo.eager.shortcuts import Entries
+from namoo.eager.shortcuts import Entries, quiet
 
 ENTRIES = Entries()
+
+shapes = later("namoo.primitives.shape")
 
 
 @ENTRIES.shortcut("primitives.shape.zeros")
@@ -59,6 +63,19 @@ def arange(
     if type(start) is int and stop is step is dtype is device is out_sharding is None:
         return EagerArray(np.arange(start, dtype=dtypes.default_int_dtype()))
     return None
+
+
+@ENTRIES.shortcut("numpy.creation.astype")
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array | None:
+    """A concrete array of real numbers whose type changes."""
+    if type(x) is not EagerArray or dtype is None or device is not None:
+        return None
+    value = x._value
+    new = dtypes.check_user_dtype_supported(dtype, "astype")
+    if value.dtype.kind not in "fiub" or not isinstance(new, np.dtype) or new == value.dtype:
+        return None
+    convert = shapes.convert_element_type_p.evaluate
+    return EagerArray(quiet(partial(convert, new_dtype=new, weak_type=False), value))
 
 
 @ENTRIES.shortcut("numpy.grids._band")

@@ -33,6 +33,12 @@ unary("numpy.arithmetic.sign", sign_p.plain, "fi")
 unary("numpy.arithmetic.square", np.square, "fiuc")
 unary("numpy.arithmetic.reciprocal", np.reciprocal, "f")
 
+binary("numpy.float_parts.gcd", np.gcd, "iu", INTEGER)
+binary("numpy.float_parts.lcm", np.lcm, "iu", INTEGER)
+binary("numpy.float_parts.copysign", np.copysign, "f", REAL)
+binary("numpy.float_parts.nextafter", np.nextafter, "f", {})
+unary("numpy.float_parts.signbit", np.signbit, "f", keeps_weak=False)
+
 binary("numpy.logic.equal", np.equal, "fiucb", ARITHMETIC)
 binary("numpy.logic.not_equal", np.not_equal, "fiucb", ARITHMETIC)
 binary("numpy.logic.greater", np.greater, "fiub", ORDERED)
@@ -85,6 +91,8 @@ unary("numpy.number_parts.imag", np.imag, "c")
 unary("numpy.number_parts.isnan", np.isnan)
 unary("numpy.number_parts.isfinite", np.isfinite)
 unary("numpy.number_parts.isinf", np.isinf, keeps_weak=False)
+binary("numpy.selection.fmax", np.fmax, "fiu", ORDERED)
+binary("numpy.selection.fmin", np.fmin, "fiu", ORDERED)
 ENTRIES.remembered("numpy.selection", "clip")
 
 

@@ -230,6 +230,11 @@ def _counts_of_temporary() -> tuple[int, ...]:
     return () if temporary in named else temporary
 
 
+_MODES = frozenset([type(None), str])
+# NumPy's modes for those of `take`.
+_TAKES: dict[Any, Any] = {None: "raise", "fill": "raise", "wrap": "wrap", "clip": "clip"}
+
+
 @ENTRIES.shortcut("numpy.taking.take")
 def take(
     a: Any,
@@ -241,16 +246,18 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Any:
-    """Integer indices in bounds; axis=None or an int in range; the default mode."""
+    """Integer indices; axis=None or an int in range; in the default mode, indices in bounds."""
     if type(a) is not EagerArray or type(indices) is not EagerArray or out is not None:
         return None
     value, places = a._value, indices._value
-    if places.dtype.char not in _INTEGERS or mode not in (None, "fill"):
+    if places.dtype.char not in _INTEGERS or type(mode) not in _MODES:
+        return None
+    if mode not in _TAKES:
         return None
     if axis is not None and not (type(axis) is int and -value.ndim <= axis < value.ndim):
         return None
     try:
-        return EagerArray(np.asarray(value.take(places, axis)), a._weak)
+        return EagerArray(np.asarray(value.take(places, axis, mode=_TAKES[mode])), a._weak)
     except (IndexError, TypeError):
         # Out of bounds, or of a type that NumPy does not index by.
         return None

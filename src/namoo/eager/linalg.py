@@ -107,6 +107,9 @@ def _one_matrix(x: Any) -> bool:
 
 
 def _solution(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    _, _, x, info = systems.lapack("gesv", a.dtype)(a, b)
+    if info == 0:
+        return np.ascontiguousarray(x)
     factors, _, order = systems.lu_p.compute(a)
     x = systems.one_triangular_solve(factors, b[order], True, True, False, False, True)
     return systems.one_triangular_solve(factors, x, True, False, False, False, False)
@@ -132,3 +135,68 @@ def inv(a: Any) -> Array | None:
     if not _one_matrix(a) or not systems.has_scipy():
         return None
     return EagerArray(quiet(_solution, a._value, np.eye(a.shape[0], dtype=a._value.dtype)))
+
+
+def _lu_diagonal(a: np.ndarray) -> tuple[np.ndarray, Any]:
+    """The diagonal of U, and the sign of the row exchanges."""
+    factors, pivots, _ = systems.lapack("getrf", a.dtype)(a)
+    exchanges = np.count_nonzero(pivots != np.arange(len(pivots)))
+    return factors.diagonal(), a.dtype.type(1 - 2 * (exchanges % 2))
+
+
+@ENTRIES.shortcut("numpy.linalg.determinants.det")
+def det(a: Any) -> Array | None:
+    """One concrete matrix of at least 4 rows."""
+    if not _one_matrix(a) or a.shape[0] < 4 or not systems.has_scipy():
+        return None
+    return EagerArray(quiet(_det, a._value))
+
+
+def _det(a: np.ndarray) -> np.ndarray:
+    pivots, parity = _lu_diagonal(a)
+    return parity * np.multiply.reduce(pivots)
+
+
+@ENTRIES.shortcut("numpy.linalg.determinants._slogdet_of")
+def _slogdet_of(a: Any) -> tuple[Array, Array] | None:
+    """One concrete matrix of real numbers."""
+    if not _one_matrix(a) or a._value.dtype.kind == "c" or not systems.has_scipy():
+        return None
+    sign, total = quiet(_slogdet, a._value)
+    return EagerArray(np.asarray(sign)), EagerArray(np.asarray(total))
+
+
+def _slogdet(a: np.ndarray) -> np.ndarray:
+    pivots, parity = _lu_diagonal(a)
+    sign = parity * np.multiply.reduce(np.sign(pivots))
+    return np.array([sign, np.add.reduce(np.log(np.abs(pivots)))])
+
+
+@ENTRIES.shortcut("numpy.linalg.decompositions.cholesky")
+def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Array | None:
+    """One concrete matrix that is positive definite."""
+    if upper is not False or symmetrize_input is not True or not _one_matrix(a):
+        return None
+    try:
+        return EagerArray(quiet(_cholesky, a._value))
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _cholesky(a: np.ndarray) -> np.ndarray:
+    adjoint = a.T.conj() if a.dtype.kind == "c" else a.T
+    return systems.cholesky_p.compute((a + adjoint) / a.dtype.type(2))[0].astype(a.dtype)
+
+
+@ENTRIES.shortcut("numpy.linalg.norms.norm")
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array | None:
+    """The length of a concrete array of floats of 32 bits or more."""
+    if ord is not None or axis is not None or keepdims is not False:
+        return None
+    if type(x) is not EagerArray or x._value.dtype.char not in "fd":
+        return None
+    return EagerArray(quiet(_length, x._value), x._weak)
+
+
+def _length(x: np.ndarray) -> np.ndarray:
+    return np.sqrt(np.add.reduce(np.multiply(x, x), axis=None))

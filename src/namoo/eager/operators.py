@@ -17,6 +17,7 @@ from namoo._base.floating_errors import floating_errors_off, set_floating_errors
 from namoo._base.runtime import native
 from namoo.core.array import EagerArray
 from namoo.core.trace import context, eval_trace
+from namoo.eager.repeated import repeated
 from namoo.eager.shortcuts import (
     ARITHMETIC,
     INEXACT,
@@ -102,7 +103,8 @@ if _cpp is not None:
 
 def _add(name: str, compute: Function, kinds: str, scalars: Scalars, swap: bool) -> None:
     def install(general: Function) -> Function:
-        quick = binary(compute, general, kinds, scalars, swap, _OPERANDS.get(name))
+        # Operands of two types are a program of several operations.
+        quick = binary(compute, repeated(general), kinds, scalars, swap, _OPERANDS.get(name))
         if _cpp is not None:
             first, setting = _SMALL.get(name, (compute, None))
             quick = _cpp.Operator(first, setting, quick, kinds, scalars, swap)

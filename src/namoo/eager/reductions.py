@@ -111,7 +111,6 @@ _reduction("max", np.maximum, _ORDERS)
 _reduction("min", np.minimum, _ORDERS)
 _reduction("all", np.logical_and, _BOOLEANS)
 _reduction("any", np.logical_or, _BOOLEANS)
-ENTRIES.remembered("numpy.reductions", "std")
 
 
 @ENTRIES.shortcut("numpy.reductions.mean", remembers=True)
@@ -162,6 +161,24 @@ def var(
     return None if total is None else EagerArray(quiet(np.divide, total, kind(n - ddof)))
 
 
+@ENTRIES.shortcut("numpy.reductions.std", remembers=True)
+def std(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    mean: Any = None,
+    correction: Any = None,
+) -> Array | None:
+    """Real floats of 32 bits or more; axis=None or an int; an integer ddof; keepdims."""
+    square = var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return None if square is None else EagerArray(quiet(np.sqrt, square._value))
+
+
 def _located(locate: Function, a: Any, axis: Any, out: None, keepdims: Any) -> Array | None:
     if type(a) is not EagerArray or out is not None or not (axis is None or type(axis) is int):
         return None
@@ -210,3 +227,51 @@ def _unique_slices(
     values, *places = np.unique(value, True, True, True, equal_nan=equal_nan)
     indices = (EagerArray(x.astype(dtypes.default_int_dtype())) for x in places)
     return EagerArray(values, slices._weak), *indices
+
+
+def _two_sets(a: Any, b: Any) -> bool:
+    """Whether these are concrete vectors of integers of one type that have elements."""
+    if not type(a) is type(b) is EagerArray:
+        return False
+    x, y = a._value, b._value
+    same = x.dtype is y.dtype and x.dtype.kind in "iu"
+    return same and x.ndim == y.ndim == 1 and x.size > 0 < y.size and not (a._weak or b._weak)
+
+
+@ENTRIES.shortcut("numpy.sets.intersect1d")
+def intersect1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array | None:
+    """Vectors of integers, without options."""
+    if assume_unique or return_indices or size is not None or not _two_sets(ar1, ar2):
+        return None
+    return EagerArray(np.intersect1d(ar1._value, ar2._value))
+
+
+@ENTRIES.shortcut("numpy.sets.union1d")
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Array | None:
+    """Vectors of integers, without options."""
+    if size is not None or not _two_sets(ar1, ar2):
+        return None
+    return EagerArray(np.union1d(ar1._value, ar2._value))
+
+
+@ENTRIES.shortcut("numpy.sets.setdiff1d")
+def setdiff1d(
+    ar1: Any,
+    ar2: Any,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array | None:
+    """Vectors of integers, without options."""
+    if assume_unique or size is not None or not _two_sets(ar1, ar2):
+        return None
+    return EagerArray(np.setdiff1d(ar1._value, ar2._value))

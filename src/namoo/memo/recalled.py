@@ -113,19 +113,25 @@ class Recalled:
             single = isinstance(out, Array)
             return [out] if single else []
 
-        place = source_context
-        before, place.withheld = place.withheld, []
-        try:
-            jaxpr, consts = stage(flat, [x.aval for x in operands])
-            warns = bool(place.withheld)
-        except (errors.JAXTypeError, errors.NonConcreteBooleanIndexError):
-            return _GENERAL  # it reads values
-        finally:
-            place.withheld = before
-        collective = any(eqn.primitive.collective_axes(eqn.params) for eqn in jaxpr.eqns)
-        if collective or warns or jaxpr.effectful or not single:
-            return _GENERAL
-        return ClosedJaxpr(jaxpr, consts)
+        program = traced(flat, [x.aval for x in operands])
+        return program if program is not None and single else _GENERAL
+
+
+def traced(fun: Callable[..., Any], avals: Sequence[Any]) -> ClosedJaxpr | None:
+    """The program of a function; None where the function does more than a program can express."""
+    place = source_context
+    before, place.withheld = place.withheld, []
+    try:
+        jaxpr, consts = stage(fun, avals)
+        warns = bool(place.withheld)
+    except (errors.JAXTypeError, errors.NonConcreteBooleanIndexError):
+        return None  # it reads values
+    finally:
+        place.withheld = before
+    collective = any(eqn.primitive.collective_axes(eqn.params) for eqn in jaxpr.eqns)
+    if collective or warns or jaxpr.effectful:
+        return None
+    return ClosedJaxpr(jaxpr, consts)
 
 
 def operation(trace: Any, prim: Any, args: tuple, params: dict) -> Any:

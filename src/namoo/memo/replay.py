@@ -15,6 +15,7 @@ import numpy as np
 
 from namoo._base.caches import program_key
 from namoo._base.floating_errors import floating_errors_ignored
+from namoo._base.lazy import later
 from namoo._base.runtime import native
 from namoo._base.source_context import Source, user_source
 from namoo.core.array import EagerArray, PlacedArray, to_numpy
@@ -33,13 +34,13 @@ from namoo.core.jaxpr import (
 from namoo.core.primitive import is_zero
 from namoo.core.trace import Trace, Tracer, eval_trace, set_trace, unaliased
 from namoo.memo import trace_cache
-from namoo.memo.numpy_program import compile_to_numpy
 from namoo.memo.trace_cache import SEEN, mark_seen, programs
 from namoo.transforms.batch import Axis, BatchTrace, BatchTracer, batch
 from namoo.transforms.jvp import JVPTrace, JVPTracer, jvp_jaxpr
 from namoo.transforms.linear import TangentTrace
 from namoo.transforms.stage import StageTrace, StageTracer, bind_each, stage_closed
 
+numpy_program = later("namoo.memo.numpy_program")
 _NUMPY = program_key("NumPy function")
 _FORM = program_key("numbered form")
 
@@ -58,7 +59,7 @@ def replay(trace: Trace, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     run = jaxpr.cache.get(_NUMPY)
     if run is None:
         weak = [a.weak_type for a in closed.out_avals]
-        run = jaxpr.cache[_NUMPY] = compile_to_numpy(closed), weak
+        run = jaxpr.cache[_NUMPY] = numpy_program.compile_to_numpy(closed), weak
     compute, weak = run
     values, others = [], ()
     for x in args:

@@ -10,6 +10,7 @@ import numpy as np
 from namoo import numpy as jnp
 from namoo._base.lazy import later
 from namoo._base.source_context import make_entry_points
+from namoo.eager import attach_shortcuts
 from namoo.memo.recalled import recalled, recalled_jvp
 from namoo.numpy.promote import promote_inexact
 from namoo.primitives import elementwise as ops
@@ -362,4 +363,5 @@ def tanh(x: Any, /) -> Array:
 
 
 # Defined here, not in `namoo.nn`: layers hold these functions, so each must be one object.
+attach_shortcuts(globals())
 make_entry_points(globals())

@@ -13,6 +13,7 @@ from namoo._base.config import config
 from namoo._base.source_context import warn_user
 from namoo.core.trace import axis_size
 from namoo.dimensions.sizes import dimension
+from namoo.eager import attach_shortcuts
 from namoo.memo.recalled import recalled
 from namoo.numpy.creation import concrete
 from namoo.numpy.promote import promote_inexact
@@ -255,3 +256,6 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: Any = -1) -> A
     known = np.arange if isinstance(num_classes, int) else jnp.arange
     right = known(num_classes).astype(x.dtype).reshape(shape)
     return jnp.asarray(left == right, dtype)
+
+
+attach_shortcuts(globals())

@@ -199,6 +199,9 @@ def _read_only(value: np.ndarray) -> np.ndarray:
 
 
 def _buffer(self: EagerArray, flags: int, /) -> memoryview:
+    # Only from 3.12 on does Python call this; before, the C++ part says the same.
+    if dtypes.is_extended(self.dtype):
+        raise BufferError("random keys have no memory to read; see random.key_data")
     return memoryview(_read_only(self._value))  # type: ignore[arg-type]
 
 

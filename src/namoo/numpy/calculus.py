@@ -10,6 +10,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy import reductions
 from namoo.numpy.arithmetic import absolute, remainder
 from namoo.numpy.differences import diff
@@ -363,3 +364,6 @@ def correlate(
 
 def _conjugate(x: Array) -> Array:
     return lax.conj(x) if is_kind(x, np.complexfloating) else x
+
+
+attach_shortcuts(globals())

@@ -9,6 +9,7 @@ import numpy as np
 from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
 from namoo.dimensions import sizes
+from namoo.eager import attach_shortcuts
 from namoo.numpy.creation import asarray
 from namoo.numpy.logic import equal
 from namoo.numpy.number_parts import isclose, isnan
@@ -124,3 +125,6 @@ def iterable(y: Any) -> bool:
         (True, False)
     """
     return np.iterable(y)
+
+
+attach_shortcuts(globals())

@@ -8,6 +8,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy import reductions
 from namoo.numpy.arithmetic import absolute
 from namoo.numpy.contraction import dot
@@ -160,3 +161,6 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
     if is_complex(c):
         return lax.complex(clip(lax.real(c), -1, 1), clip(lax.imag(c), -1, 1))
     return clip(c, -1, 1)
+
+
+attach_shortcuts(globals())

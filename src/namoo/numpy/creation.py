@@ -30,9 +30,9 @@ from namoo.numpy.promote import (
 from namoo.primitives import elementwise as lax
 from namoo.primitives import shape as shapes
 from namoo.primitives.shape import convert_element_type
-from namoo.transforms.stage import as_traced
 
 exchange = later("namoo.numpy.exchange")
+staging = later("namoo.transforms.stage")
 
 SHAPE_ADVICE = """\
 Cannot interpret '{dtype}' as a data type.
@@ -151,7 +151,7 @@ def asarray(
 
 def _made(x: Array) -> Array:
     """A new array as the current trace sees it."""
-    return as_traced(x) if type(x) is EagerArray and config.trace_new_arrays else x
+    return staging.as_traced(x) if type(x) is EagerArray and config.trace_new_arrays else x
 
 
 def _convert(x: Any, dtype: Any, copy: bool) -> Array:
@@ -275,7 +275,7 @@ def shape_argument(shape: Any, name: str) -> tuple[int, ...]:
     """The shape argument of a function: a tuple of integers, or one integer."""
     if isinstance(shape, GeneratorType):
         raise TypeError(f"jnp.{name}: expected a sequence of integers or one integer as shape.")
-    several = isinstance(shape, (tuple, list)) or np.ndim(shape) > 0
+    several = isinstance(shape, (tuple, list)) or type(shape) is not int and np.ndim(shape) > 0
     sizes = canonical_shape(shape if several else (shape,))
     if any(size < 0 for size in sizes):
         raise TypeError(f"jnp.{name}: shape must have no negative element, got {sizes}.")

@@ -9,6 +9,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import add, multiply
 from namoo.numpy.number_parts import isnan
 from namoo.numpy.promote import array_of, as_type
@@ -175,3 +176,6 @@ def cumulative_prod(
 
 add.define(accumulate=cumsum)
 multiply.define(accumulate=cumprod)
+
+
+attach_shortcuts(globals())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import subtract
 from namoo.numpy.creation import concrete
 from namoo.numpy.joining import concatenate
@@ -89,3 +90,6 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
 def _flat_like(part: Any, x: Array) -> Array:
     part = as_type(array_of("ediff1d", part), x.dtype)
     return lax.reshape(part, (part.size,))
+
+
+attach_shortcuts(globals())

@@ -13,6 +13,7 @@ from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
 from namoo.core.trace import Tracer
 from namoo.dimensions import sizes
+from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import divmod as array_divmod
 from namoo.numpy.creation import array, asarray, concrete, user_dtype, zeros_like
 from namoo.numpy.grids import indices as grid_indices
@@ -558,3 +559,6 @@ def unpackbits(
         config = [(0, 0, 0)] * (out.ndim - 1) + [(0, kept - n, 0)]
         out = slicing.pad(out, np.uint8(0), config)
     return swapaxes(out, axis, -1)
+
+
+attach_shortcuts(globals())

@@ -9,6 +9,7 @@ import numpy as np
 from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.dimensions import sizes
+from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import absolute
 from namoo.numpy.number_parts import isinf
 from namoo.numpy.promote import (
@@ -275,3 +276,6 @@ def lcm(x1: Any, x2: Any) -> Array:
     zero = lax.eq(divisor, const(x, 0))
     quotient = lax.div(y, choose(zero, const(x, 1), divisor))
     return choose(zero, const(x, 0), lax.mul(x, quotient))
+
+
+attach_shortcuts(globals())

@@ -12,6 +12,7 @@ import numpy as np
 from namoo._base import dtypes
 from namoo.control.cond import cond
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy import reductions
 from namoo.numpy.creation import concrete, static_count
 from namoo.numpy.promote import array_of, arrays_of, as_type, check_arraylike, promote_types
@@ -328,3 +329,6 @@ def histogramdd(
 def _is_one(bins: Any) -> bool:
     """Whether `bins` is one number for all coordinates."""
     return not isinstance(bins, (list, tuple)) and np.ndim(bins) == 0
+
+
+attach_shortcuts(globals())

@@ -9,6 +9,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import subtract
 from namoo.numpy.number_parts import isnan
 from namoo.numpy.promote import array_of, as_type
@@ -242,3 +243,6 @@ def nanstd(
     array_of("nanstd", a)
     where = check_where("nanstd", where)
     return lax.sqrt(nanvar(a, axis, dtype, None, ddof, keepdims, where, mean))
+
+
+attach_shortcuts(globals())

@@ -9,6 +9,7 @@ import numpy as np
 
 from namoo.core.array import Array
 from namoo.dimensions.sizes import dimension
+from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import multiply, subtract
 from namoo.numpy.creation import concrete, empty_like
 from namoo.numpy.number_parts import round
@@ -263,3 +264,6 @@ def _pad_by_function(x: Array, widths: Any, fun: Callable[..., Any], options: di
     for axis in range(x.ndim):
         padded = apply_along_axis(fun, axis, padded, widths[axis], axis, options)
     return broadcast_to(padded, padded.shape)
+
+
+attach_shortcuts(globals())

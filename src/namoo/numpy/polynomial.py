@@ -13,6 +13,7 @@ import numpy as np
 from namoo._base import dtypes
 from namoo.control.loops import scan
 from namoo.core.array import Array, EagerArray
+from namoo.eager import attach_shortcuts
 from namoo.numpy import reductions
 from namoo.numpy.calculus import convolve
 from namoo.numpy.creation import concrete
@@ -409,3 +410,6 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
     if trim_leading_zeros:
         rest = _without_leading_zeros(rest, "polydiv")
     return concatenate(quotient, 0), rest
+
+
+attach_shortcuts(globals())

@@ -15,13 +15,15 @@ import numpy as np
 from namoo._base import dtypes
 from namoo._base.config import config
 from namoo._base.floating_errors import floating_errors_ignored
+from namoo._base.lazy import later
 from namoo._base.source_context import at_user_line, called_by_user, warn_user
 from namoo.core.array import Array, EagerArray, own_copy, to_numpy
 from namoo.core.avals import ShapeDtypeStruct, canonical_shape
 from namoo.core.trace import Tracer, context
 from namoo.dimensions import sizes
 from namoo.primitives import shape as lax
-from namoo.transforms.stage import placeholder
+
+staging = later("namoo.transforms.stage")
 
 NUMPY = (np.ndarray, np.generic)
 OPERANDS = (Array, np.ndarray, np.generic, bool, int, float, complex)
@@ -68,7 +70,7 @@ def to_array(x: Any) -> Array:
     if isinstance(x, np.generic):
         return EagerArray(to_numpy(x))
     if isinstance(x, ShapeDtypeStruct):
-        return placeholder(x)
+        return staging.placeholder(x)
     convert = getattr(x, "__jax_array__", None)
     if convert is not None:
         return to_array(convert())

@@ -9,6 +9,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import true_divide
 from namoo.numpy.cumulative import cumsum
 from namoo.numpy.number_parts import isnan
@@ -349,3 +350,6 @@ def nanmedian(
         Array(2., dtype=float32)
     """
     return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+attach_shortcuts(globals())

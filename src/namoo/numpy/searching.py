@@ -163,10 +163,11 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
     if not x.size or not size:
         return tuple(zeros(size, default) for _ in x.shape)
     flat = shapes.reshape(mask, (mask.size,))
-    # The k-th index is the number of elements before the k-th true one: the running count of true
-    # elements is at most k there.
+    # The running count of true elements is the place of each of them, from 1 on.
     counts = cumulative.cumsum(as_type(flat, default), 0)
-    places = as_type(searchsorted(counts, np.arange(1, size + 1, dtype=default)), default)
+    targets = choose(flat, lax.sub(counts, strong(counts, 1)), strong(counts, size))
+    indices = shapes.iota(default, mask.size)
+    places = zeros(size, default).at[targets].set(indices, mode="drop")
     filled = lax.ge(shapes.iota(default, size), counts[-1])
     strides = [math.prod(x.shape[i + 1 :]) for i in range(x.ndim)]
     values = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim

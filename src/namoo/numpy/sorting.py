@@ -12,6 +12,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
+from namoo.eager import attach_shortcuts
 from namoo.numpy.promote import array_of, arrays_of
 from namoo.numpy.same_type import is_complex
 from namoo.primitives import sorting as primitive
@@ -217,3 +218,6 @@ def argpartition(a: Any, kth: int, axis: int = -1) -> Array:
     places = concatenate([first, primitive.sort(last, axis)], axis)
     # Unlike argsort's, these indices are 32 bits wide even with enable_x64.
     return places.astype(np.int32)
+
+
+attach_shortcuts(globals())

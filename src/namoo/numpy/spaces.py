@@ -10,6 +10,7 @@ import numpy as np
 from namoo._base import dtypes
 from namoo.core.array import Array
 from namoo.dimensions.sizes import maybe
+from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import multiply, power, sign
 from namoo.numpy.creation import constant, static_count, user_dtype
 from namoo.numpy.device_arguments import placed
@@ -155,3 +156,6 @@ def geomspace(
     line = multiply(logspace(first, last, num, endpoint, 10.0, wide), direction)
     place = shapes.canonical_axis(axis, line.ndim)
     return convert_element_type(shapes.moveaxis(line, 0, place), kind)
+
+
+attach_shortcuts(globals())

@@ -13,6 +13,7 @@ from namoo import lax
 from namoo._base import dtypes
 from namoo._base.source_context import entry_point
 from namoo.core.array import Array, EagerArray
+from namoo.eager import attach_shortcuts
 from namoo.numpy.creation import concrete
 from namoo.primitives.shape import canonical_axis
 from namoo.random.arguments import array_of, int_dtype, sample_shape, sampler, shape_tuple, spread
@@ -265,3 +266,6 @@ def geometric(
     u = jnp.where(u == 0, p.dtype.type(1), u)
     trials = jnp.floor(jnp.log(u) / spread(jnp.log1p(-p), shape)) + 1
     return trials.astype(dtype)
+
+
+attach_shortcuts(globals())

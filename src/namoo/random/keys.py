@@ -14,6 +14,7 @@ from namoo._base.short import short
 from namoo._base.source_context import at_user_line, called_function, entry_point
 from namoo.core.array import Array, EagerArray, owned, to_numpy
 from namoo.dimensions.sizes import as_value, dimension
+from namoo.eager import attach_shortcuts
 from namoo.primitives.arithmetic import add
 from namoo.primitives.random import prng
 from namoo.primitives.random.generators import GENERATORS
@@ -366,3 +367,6 @@ def key_dtype(impl_spec: Any = None) -> KeyDType:
         key<rbg>
     """
     return key_dtype_of(impl_spec)
+
+
+attach_shortcuts(globals())

@@ -7,6 +7,7 @@ import inspect
 import operator
 import re
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -144,6 +145,18 @@ def signature(fun: Callable) -> inspect.Signature | None:
         return inspect.signature(fun)
     except (ValueError, TypeError):
         return None
+
+
+def parameter_names(fun: Callable) -> list[str]:
+    """Return the names of a function's parameters; none where they are unknown."""
+    if type(fun) is FunctionType and not fun.__dict__:
+        code = fun.__code__
+        # Other parameters are in another order in the code object.
+        if not code.co_kwonlyargcount and not code.co_flags & inspect.CO_VARARGS:
+            count = code.co_argcount + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+            return list(code.co_varnames[:count])
+    known = signature(fun)
+    return [*known.parameters] if known else []
 
 
 def argument_paths(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:

@@ -102,7 +102,10 @@ def has_refs(args: Sequence[Any], params: dict[str, Any]) -> bool:
     for x in args:
         if isinstance(x, Ref):
             return True
-    return any(sub.effectful and makes_refs(sub) for sub in subjaxprs(params))
+    for sub in subjaxprs(params):
+        if sub.effectful and makes_refs(sub):
+            return True
+    return False
 
 
 def bind_with_refs(prim: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo import errors
+from namoo._base.lazy import later
 from namoo._base.source_context import at_user_line
 from namoo.core.array import Array, EagerArray
 from namoo.core.avals import aval_of
 from namoo.primitives.shape import expand_dims, reshape, shape_of
-from namoo.primitives.slicing import dynamic_slice, dynamic_update_slice
+
+slicing = later("namoo.primitives.slicing")
 
 
 class Span(NamedTuple):
@@ -125,7 +127,7 @@ def select(value: Any, index: Index, operands: Sequence[Any]) -> Any:
     box = _box(index, operands) if operands else None
     if box is None:
         return value[python_index(index, operands)]
-    return reshape(dynamic_slice(value, *box), selected_shape(shape_of(value), index, ()))
+    return reshape(slicing.dynamic_slice(value, *box), selected_shape(shape_of(value), index, ()))
 
 
 def replace(value: Any, index: Index, operands: Sequence[Any], part: Any) -> Any:
@@ -136,7 +138,9 @@ def replace(value: Any, index: Index, operands: Sequence[Any], part: Any) -> Any
     if box is None:
         return value.at[python_index(index, operands)].set(part)
     single = [i for i, e in enumerate(index) if type(e) is not Span]
-    return dynamic_update_slice(value, expand_dims(part, single) if single else part, box[0])
+    return slicing.dynamic_update_slice(
+        value, expand_dims(part, single) if single else part, box[0]
+    )
 
 
 def shown(index: Index, shape: tuple[int, ...], operands: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from namoo._base.caches import register
 from namoo._base.config import config
 from namoo._base.dtypes.elements import (
     CANONICAL,
@@ -160,9 +161,11 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
         >>> check_user_dtype_supported(float, "zeros")
         dtype('float32')
     """
-    where = f" in {fun_name}" if fun_name else ""
     if is_python_type(dtype):
         return python_scalar_dtype(dtype)
+    if type(dtype) in _NAMES and (known := _user_dtypes.get(dtype)) is not None:
+        return known
+    where = f" in {fun_name}" if fun_name else ""
     if is_extended(dtype):
         return dtype
     if dtype is None:
@@ -174,7 +177,19 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
         raise TypeError(
             f"arrays cannot have dtype {wide}{where}; use a boolean, integer, float or complex one"
         )
+    if wide not in TO_32_BITS and type(dtype) in _NAMES:
+        _user_dtypes[dtype] = wide
     return narrow_explicit(wide, where)
+
+
+_NAMES = frozenset([str, type, *(type(np.dtype(c)) for c in "?bhilBHILefdFD")])
+_user_dtypes: dict[Any, Any] = register(
+    "base.dtypes what users write",
+    {},
+    bound="names and classes of dtypes that no setting narrows",
+    keyed_by="a name, a scalar type or a dtype",
+    kept=True,
+)
 
 
 def is_python_scalar(x: Any) -> bool:

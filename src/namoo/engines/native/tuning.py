@@ -94,6 +94,8 @@ FEW_CALLS = 16
 
 # A module of this many characters is worth a thread that compiles it.
 MODULE_PART = 50_000
+# In programs of at most this many kernels, those that are called once are inlined.
+INLINED_KERNELS = 8
 
 # Matrix products. "Vector multiplications" are fused multiply-adds of one vector.
 

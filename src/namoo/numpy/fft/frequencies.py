@@ -8,6 +8,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo.core.array import Array, EagerArray
+from namoo.eager import attach_shortcuts
 from namoo.numpy.device_arguments import placed
 from namoo.numpy.promote import array_of
 from namoo.primitives.elementwise import div, mul
@@ -128,3 +129,6 @@ def ifftshift(x: Any, axes: Any = None) -> Array:
         Array([ 0,  1,  2, -2, -1], dtype=int32)
     """
     return _rotate("ifftshift", x, axes, False)
+
+
+attach_shortcuts(globals())

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy.promote import array_of
 from namoo.numpy.same_type import const
 from namoo.primitives import fft as primitive
@@ -374,3 +375,6 @@ def irfft2(
         (3, 2, 4)
     """
     return _two_axes("irfft2", FftType.IRFFT, a, s, axes, norm)
+
+
+attach_shortcuts(globals())

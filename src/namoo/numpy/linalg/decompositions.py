@@ -8,6 +8,7 @@ import numpy as np
 
 from namoo._base import dtypes
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy import reductions
 from namoo.numpy.promote import array_of, promote_inexact
 from namoo.numpy.same_type import choose, const
@@ -291,3 +292,6 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
     else:
         limit = array_of("matrix_rank", rtol).astype(s.dtype)
     return reductions.sum(s > expand_dims(limit, (limit.ndim,)), axis=-1)
+
+
+attach_shortcuts(globals())

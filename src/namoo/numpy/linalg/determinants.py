@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy.arithmetic import absolute, sign
 from namoo.numpy.elementary import log
 from namoo.numpy.linalg.systems import solve_matrices
@@ -182,14 +183,18 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
         >>> jnp.linalg.slogdet(jnp.array([[1.0, 0.0], [0.0, -1.0]]))
         SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
     """
-    a = _square_matrices("slogdet", a)
     if method in (None, "lu"):
-        return SlogdetResult(*_slogdet_lu(a))
+        return SlogdetResult(*_slogdet_of(a))
+    a = _square_matrices("slogdet", a)
     if method != "qr":
         raise ValueError(f"slogdet: unknown method {method!r}; write 'lu' (or None) or 'qr'.")
     if is_complex(a):
         raise NotImplementedError("slogdet with method='qr' takes real matrices; use method='lu'.")
     return SlogdetResult(*_slogdet_qr(a))
+
+
+def _slogdet_of(a: Any) -> tuple[Array, Array]:
+    return _slogdet_lu(_square_matrices("slogdet", a))
 
 
 @custom_jvp
@@ -232,3 +237,6 @@ def _slogdet_rule(fun):
 
 _slogdet_lu.defjvp(_slogdet_rule(_slogdet_lu))
 _slogdet_qr.defjvp(_slogdet_rule(_slogdet_qr))
+
+
+attach_shortcuts(globals())

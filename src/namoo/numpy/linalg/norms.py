@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy import reductions
 from namoo.numpy.arithmetic import absolute, power
 from namoo.numpy.elementary import sqrt
@@ -204,3 +205,6 @@ def cond(x: Any, p: Any = None) -> Array:
         raise ValueError(f"jnp.linalg.cond: for p={p!r} matrices must be square, got {x.shape}.")
     size, inverse_size = (norm(matrix, p, (-2, -1)) for matrix in (x, inv(x)))
     return size * inverse_size
+
+
+attach_shortcuts(globals())

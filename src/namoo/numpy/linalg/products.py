@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from namoo.core.array import Array
+from namoo.eager import attach_shortcuts
 from namoo.numpy import contraction, grids
 from namoo.numpy.linalg.systems import inv
 from namoo.numpy.promote import array_of, arrays_of, check_arraylike
@@ -198,3 +199,6 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
     """
     x = array_of("jnp.linalg.trace", x)
     return contraction.trace(x, offset, -2, -1, dtype)
+
+
+attach_shortcuts(globals())

@@ -169,8 +169,8 @@ class GraphBuilder:
         dtype = self.avals[0].dtype if dtype is None else dtype
         cheap = ops.cost(name) < tuning.EXPENSIVE
         if cheap and (moved := self._before_transposition(xs)) is not None:
-            order, xs = moved
-            return self.transpose(self.map(name, *xs, dtype=dtype, **params), order)
+            order, before = moved
+            return self.transpose(self.map(name, *before, dtype=dtype, **params), order)
         elem = elem_of(numpy_dtype(dtype))
 
         def fn(k, index, *xs):

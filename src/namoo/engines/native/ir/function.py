@@ -485,13 +485,9 @@ class Function:
         return self._binary(x, y, "srem", "", "urem")
 
     def and_(self, x: Value, y: Value) -> Value:
-        if x.elem == y.elem == "i1" and x.constant is not None and not x.lanes:
-            return y if x.constant else self.splat(x, y.lanes)
         return self._binary(x, y, "and", "")
 
     def or_(self, x: Value, y: Value) -> Value:
-        if x.elem == y.elem == "i1" and x.constant is not None and not x.lanes:
-            return self.splat(x, y.lanes) if x.constant else y
         return self._binary(x, y, "or", "")
 
     def xor(self, x: Value, y: Value) -> Value:

@@ -124,7 +124,7 @@ def _safe(f, divide, x, y, zero, by_minus_one):
     bad = zero
     if is_signed(x.elem):
         minus = f.compare("eq", y, number(y, -1))
-        bad = f.or_(zero, minus)
+        bad = minus if zero.constant is False else f.or_(zero, minus)
     out = divide(f, x, f.select(bad, number(y, 1), y))
     if is_signed(x.elem):
         out = f.select(minus, by_minus_one(x), out)
@@ -355,7 +355,25 @@ def convert(f: Function, x, *, elem: str):
         return f.convert(x, part), constant(part, 0.0)
     if isinstance(x, tuple):
         x = x[0]
+    if x.lanes and is_float(x.elem) and elem[0] in "iu" and elem != "i1":
+        return _to_integers(f, x, elem)
     return f.convert(f.convert(x, elem), computed_in(elem))
+
+
+def _to_integers(f: Function, x: Value, elem: str) -> Value:
+    """As `f.convert`; LLVM's intrinsic for what is out of range converts each lane separately."""
+    bits = bits_of(elem)
+    low = -(1 << bits - 1) if is_signed(elem) else 0
+    high = low + (1 << bits) - 1
+    below = f.compare("lt", x, number(x, low))
+    above = f.compare("ge", x, number(x, high + 1))
+    outside = f.or_(f.or_(below, above), f.unordered(x))
+    x = f.select(outside, number(x, 0), x)
+    wide = elem if bits >= 32 else "i32"
+    name = "fptosi" if is_signed(wide) else "fptoui"
+    out = f.emit(wide, x.lanes, f"{name} {x!r} to {vector_type(wide, x.lanes)}", (x,))
+    out = f.select(above, number(out, high), f.select(below, number(out, low), out))
+    return f.convert(out, elem)
 
 
 @operation("reduce_precision", cost=8)

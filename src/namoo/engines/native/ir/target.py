@@ -1,5 +1,5 @@
-"""The target processor: this one, an older one of its architecture, or another architecture, for
-which code can be compiled but not run."""
+"""The target processor: this one, an older one of its architecture, or that of another system or
+architecture, for which code can be compiled but not run."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ PROCESSORS = {
     "skylake-avx512": _AVX512,
     "aarch64-linux": set(),
     "aarch64-macos": set(),
+    "x86-64-macos": _SSE,
+    "x86-64-windows": _SSE,
 }
 """The processors that can be chosen, with the features that the engine uses.
 
@@ -32,6 +34,8 @@ The names are LLVM's, which aborts the process for an unknown one.
 _TRIPLES = {
     "aarch64-linux": "aarch64-unknown-linux-gnu",
     "aarch64-macos": "arm64-apple-darwin",
+    "x86-64-macos": "x86_64-apple-darwin",
+    "x86-64-windows": "x86_64-pc-windows-msvc",
 }
 
 
@@ -81,7 +85,8 @@ def has(feature: str) -> bool:
 def _arm() -> bool:
     import platform
 
-    return bool(triple()) or platform.machine().lower() in ("aarch64", "arm64")
+    machine = chosen() or platform.machine()
+    return machine.lower().startswith(("aarch64", "arm64"))
 
 
 def has_fma() -> bool:

@@ -202,8 +202,8 @@ class KernelEmitter:
 
     def _is_short(self, groups: list[list[int]]) -> bool:
         """Whether all elements of a row can be in registers, for a vector of rows."""
-        inner = [group for group in groups if group[0] >= self.spec.split]
-        length = math.prod(self.spec.space[self.spec.split :])
+        inner = [group for group in groups if group[0] >= self.split]
+        length = math.prod(self.space[self.split :])
         return len(inner) == 1 and length <= tuning.ROW_IN_REGISTERS
 
     def _across(self, outer, loads, bytes_loaded, stores, symbols) -> int | None:

@@ -93,7 +93,7 @@ def scatter(
         value = constant_of(updates)
     combined = [indices] if value is not None else [indices, updates]
     copies = _copies(x, indices, updates, numbers, name)
-    if copies > 1:
+    if copies > 1 and name is not None:
         # Adding a zero of this sign changes nothing.
         identity = {"add": 0 if fill is not None else -0.0, "mul": 1}.get(
             name, limit(x.dtype, name == "max")

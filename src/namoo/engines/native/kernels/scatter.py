@@ -20,7 +20,7 @@ from namoo.engines.native.ir import ops
 from namoo.engines.native.ir.function import Function, Value, constant
 from namoo.engines.native.ir.types import is_complex, is_compound, is_key, part_of, parts, size_of
 from namoo.engines.native.kernels import routine
-from namoo.engines.native.kernels.element_codegen import Place, literal
+from namoo.engines.native.kernels.element_codegen import Place, literal, on_stack
 from namoo.engines.native.kernels.routine import Routine, integer
 
 
@@ -217,6 +217,18 @@ class Scatter(Routine):
                 for check in checks:
                     inside = check if inside is None else f.and_(inside, check)
                 at_x = f.add(at_x, f.mul(start, integer(stride)))
+            single = all(a.size == 1 for a in self.window) and not is_compound(out.elem)
+            if inside is not None and single and self.name is None and updates is not None:
+                # Elements that are dropped are written elsewhere: a branch that follows the data
+                # would often be predicted wrongly.
+                target, spare = f.offset(out.pointer, at_x, out.elem), on_stack(f, out.elem, ())
+                both = target, spare.pointer
+                text = f"select {inside!r}, ptr {target.name}, ptr {spare.pointer.name}"
+                value = routine.read(f, routine.here(f, updates.pointer), out.elem, at_updates)
+                routine.write(
+                    f, f.emit("ptr", 0, text, (inside, *both)), out.elem, integer(0), value
+                )
+                return
             if inside is not None:
                 stack.enter_context(f.branch(inside))
             self._window(f, out, at_x, updates, at_updates)

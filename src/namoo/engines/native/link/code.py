@@ -112,7 +112,8 @@ def processor() -> str:
                     kind[key] = value
     except OSError:
         kind = {}
-    if "flags" in kind or "Features" in kind:
+    # Under Wine a Windows Python sees /proc, but has no `uname`.
+    if hasattr(os, "uname") and ("flags" in kind or "Features" in kind):
         return repr((os.uname().machine, kind))
     from namoo.engines.native.link import llvm
 

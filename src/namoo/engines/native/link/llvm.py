@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -163,8 +164,24 @@ def _passes(machine: Any) -> tuple[Any, Any]:
     return machine.passes
 
 
+def _for_older_versions(text: str) -> str:
+    """Write calls of `llvm.masked.*` as LLVM knew them before version 22.
+
+    Their alignment was an operand of its own; now it is an attribute of the pointer.
+    """
+
+    def rewritten(line: re.Match[str]) -> str:
+        if "declare" in line[0]:
+            return re.sub(r"(ptr>?), (<\d+ x i1>)", r"\1, i32, \2", line[0])
+        return re.sub(r"(ptr>?) align (\d+) (\S+),", r"\1 \3, i32 \2,", line[0])
+
+    return re.sub(r"^.*@llvm\.masked\..*$", rewritten, text, flags=re.MULTILINE)
+
+
 def optimised(machine: Any, text: str) -> Any:
     """Parse a module in a new context, and run the passes of `options` on it."""
+    if llvm.llvm_version_info < (22,):
+        text = _for_older_versions(text)
     context = llvm.create_context()
     with ffi.OutputString() as error:
         parsed = _unlocked("LLVMPY_ParseAssembly")(context, text.encode(), error)
