@@ -50,7 +50,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "namoo.optim",
         "namoo.optim.losses",
         "namoo.optim.transforms",
-        "namoo.optim.contrib",
         "namoo.optim.tree",
         "namoo.optim.tree_utils",
         "namoo.data",

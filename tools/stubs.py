@@ -22,7 +22,6 @@ INDEX = PACKAGE / "_base" / "public_names.py"
 
 FOLDERS = (
     "optim",
-    "optim.contrib",
     "optim.losses",
     "optim.transforms",
     "optim.tree_utils",

@@ -2,9 +2,11 @@
 
 import contextlib
 import functools
+import importlib
 import inspect
 import subprocess
 import sys
+import warnings
 
 import jax as real_jax
 import numpy as np
@@ -394,6 +396,53 @@ def known_values_by_the_name_in_core(jax):
             return x + int(jax.numpy.arange(3).sum())
 
     return jax.jit(f)(1)
+
+
+@case
+def associated_legendre_functions(jax):
+    z = jax.numpy.array([-0.7, 0.2, 0.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        special = jax.scipy.special
+        values = [special.lpmn_values(2, 2, z, normal) for normal in (False, True)]
+        return [np.asarray(x, float).round(4) for x in (*values, *special.lpmn(2, 2, z))]
+
+
+@case
+def a_sparse_array_with_other_batch_and_dense_axes(jax):
+    dense = np.arange(24.0).reshape(2, 3, 4) * (np.arange(24).reshape(2, 3, 4) % 3 == 0)
+    sparse = importlib.import_module(f"{jax.__name__}.experimental.sparse")
+    out = []
+    for before, after in [((0, 0), (1, 1)), ((1, 0), (0, 1)), ((2, 0), (1, 0)), ((0, 2), (1, 0))]:
+        mat = sparse.BCOO.fromdense(dense, n_batch=before[0], n_dense=before[1])
+        sizes = dict(zip(("n_batch", "n_dense"), after, strict=True))
+        mat = sparse.bcoo_update_layout(mat, **sizes, on_inefficient=None)
+        out.append((mat.n_batch, mat.n_dense, mat.todense()))
+    return out
+
+
+@case
+def the_largest_eigenvalues_of_a_sparse_operator(jax):
+    lobpcg = importlib.import_module(f"{jax.__name__}.experimental.sparse.linalg").lobpcg_standard
+    d = jax.numpy.arange(1.0, 31.0)
+    values, vectors, _ = lobpcg(lambda x: d[:, None] * x, jax.numpy.eye(30, 3) + 0.1)
+    return np.asarray(values).round(3), np.abs(np.asarray(vectors[-4:])).round(2)
+
+
+@case
+def the_format_of_an_array(jax):
+    return jax.numpy.ones((2, 3)).format.layout.major_to_minor
+
+
+@case
+def devices_of_several_groups(jax):
+    mesh_utils = importlib.import_module(f"{jax.__name__}.experimental.mesh_utils")
+    make = functools.partial(
+        mesh_utils.create_hybrid_device_mesh, (1, 1), (1, 1), jax.devices()[:1]
+    )
+    with pytest.raises(ValueError, match="process_is_granule"):
+        make()
+    return make(process_is_granule=True).shape
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -206,3 +206,22 @@ def test_scripts_and_modules(tmp_path):
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
         assert done.stdout == "0.10.2 ['--flag', '1'] __main__\n", done.stderr
+
+
+def test_private_modules_that_have_submodules():
+    code = """
+from jax._src.numpy import lax_numpy
+from jax._src.lax import control_flow, lax
+import jax._src.interpreters.ad, jax._src.numpy.util as util
+from jax._src import checkify, public_test_util, traceback_util
+import jax.numpy, jax.lax
+from jax.experimental.pallas import pallas_call, triton
+print(lax_numpy.sin is jax.numpy.sin, lax.sin_p is jax.lax.sin_p, control_flow.scan is jax.lax.scan)
+print(jax._src.lax.lax is lax, "lax" in vars(jax.lax), util is lax_numpy)
+public_test_util.check_close({"a": jax.numpy.ones(2)}, {"a": jax.numpy.ones(2) + 1e-7})
+hidden = traceback_util._exclude_paths
+hidden.append("/nowhere")
+hidden.remove("/nowhere")
+print("/nowhere" not in hidden, issubclass(checkify.JaxException, Exception))
+"""
+    assert run_as_jax(code, "-m", "namoo.compat") == "True True True\nTrue False True\nTrue True\n"

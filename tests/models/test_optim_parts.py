@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jjnp
 import numpy as np
 import optax
-import optax.contrib
 import pytest
 
 import namoo
@@ -336,7 +335,6 @@ WRAPPED = [
     optim.adamw(optim.constant_schedule(0.1), mask=paths("**/W")),
     optim.partition({"a": optim.adam(0.1), "b": optim.sgd(0.1, 0.9)}, lambda p: {"dense": "a"}),
     optim.MultiSteps(optim.sgd(0.1, 0.9), 2).gradient_transformation(),
-    optim.contrib.schedule_free_sgd(0.1),
 ]
 
 
@@ -473,13 +471,6 @@ def test_clipping_by_example():
         ),
     ]:
         assert_trees_close(ours(namoo.tree.map(jnp.asarray, grads), 1.0), theirs(grads, 1.0))
-    opts = [
-        lib.differentially_private_aggregate(1.0, 0.5, key=0)
-        for lib in (optim.contrib, optax.contrib)
-    ]
-    jgrads = jax.tree.map(jjnp.asarray, grads)
-    got = opts[0].update(namoo.tree.map(jnp.asarray, grads), opts[0].init(None))[0]
-    assert_trees_close(got, opts[1].update(jgrads, opts[1].init(None))[0])
 
 
 def test_complex_parameters():
@@ -487,36 +478,11 @@ def test_complex_parameters():
     for make in (
         lambda o: o.adam(0.1),
         lambda o: o.rmsprop(0.1, centered=True),
-        lambda o: o.contrib.split_real_and_imaginary(o.sgd(0.1, 0.9)),
     ):
         theirs, ours = make(optax), make(optim)
         want, _ = theirs.update(jjnp.asarray(z), theirs.init(jjnp.asarray(z)), jjnp.asarray(z))
         got, _ = ours.update(jnp.asarray(z), ours.init(jnp.asarray(z)), jnp.asarray(z))
         assert_trees_close(got, want, 1e-5, 1e-6)
-
-
-def test_sam_makes_a_whole_round_in_one_call():
-    def make(o):
-        adversary = o.chain(o.contrib.normalize(), o.sgd(0.5))
-        return o.contrib.sam(o.adam(0.1), adversary, sync_period=3, opaque_mode=True)
-
-    def step(o, x):
-        opt = make(o)
-        grad_fn = lambda p, i: p**3  # noqa: E731
-        return opt.update(grad_fn(x, 0), opt.init(x), x, grad_fn=grad_fn)[0]
-
-    assert_trees_close(step(optim, jnp.asarray(A[0])), step(optax, jjnp.asarray(A[0])), 1e-5)
-
-
-def test_schedule_free_parameters_to_evaluate():
-    opt = optim.chain(optim.clip(1.0), optim.contrib.schedule_free_sgd(0.1))
-    theirs = optax.contrib.schedule_free_sgd(0.1)
-    x, state, jstate = jnp.asarray(A[0]), opt.init(jnp.asarray(A[0])), theirs.init(A[0])
-    updates, state = opt.update(x / 10, state, x)
-    jupdates, jstate = theirs.update(A[0] / 10, jstate, A[0])
-    got = optim.schedule_free_eval_params(state, optim.apply_updates(x, updates))
-    want = optax.contrib.schedule_free_eval_params(jstate, optax.apply_updates(A[0], jupdates))
-    assert_trees_close(got, want)
 
 
 def test_lbfgs_finds_the_minimum_with_loss_and_gradient_from_its_state():
@@ -560,36 +526,6 @@ def test_linear_algebra():
     a, b = normal(6, 3), normal(6)
     got = optim.nnls(jnp.asarray(a), jnp.asarray(b), iters=200)
     assert_trees_close(got, optax.nnls(jjnp.asarray(a), jjnp.asarray(b), iters=200), 1e-4, 1e-4)
-
-
-def test_galore():
-    """Apart from the table: Optax's takes no None among the parameters."""
-    shapes = {"tall": (5, 3), "wide": (3, 6), "vector": (4,), "cube": (2, 3, 2)}
-    start = {name: normal(*shape) for name, shape in shapes.items()}
-
-    def run(lib, o):
-        numbers = {"tall": o.contrib.GaLoreDimensionNumbers(), "wide": None, "vector": None}
-        numbers["cube"] = o.contrib.GaLoreDimensionNumbers((2, 0), 1)
-        makers = [
-            o.contrib.galore(0.1, rank=2, update_proj_gap=2, weight_decay=0.1),
-            o.contrib.galore(0.1, 2, base_optimizer=o.trace(0.9), weight_dimension_numbers=numbers),
-        ]
-
-        def steps(params):
-            results = []
-            for opt in makers:
-                p, state = params, opt.init(params)
-                for _ in range(3):
-                    updates, state = opt.update(lib.tree.map(lambda x: x**3 + x, p), state, p)
-                    p = o.apply_updates(p, updates)
-                results.append(p)
-            return results
-
-        return steps
-
-    want = jax.jit(run(jax, optax))(start)
-    got = run(namoo, optim)(namoo.tree.map(jnp.asarray, start))
-    assert_trees_close(got, want, 1e-4, 1e-4)
 
 
 def test_perturbed_functions():
@@ -677,8 +613,6 @@ def test_operators_alone_need_no_bridge():
         (lambda: optim.piecewise_constant_schedule(1.0, {3: -1.0}), "must not be negative"),
         (lambda: optim.scale_by_lion(mode="soft"), "'hard', 'smooth', 'refined'"),
         (lambda: optim.lookahead(optim.sgd(1), 0, 0.5), "at least 1"),
-        (lambda: optim.contrib.muon(0.1, "fast"), "'standard', 'dion'"),
-        (lambda: optim.contrib.reduce_on_plateau(2.0), "between 0 and 1"),
         (lambda: optim.losses.dice_loss(A, P, reduction="max"), "'mean', 'sum', 'none'"),
         (lambda: optim.adaptive_grad_clip(0.1, axis=None) and optim.unitwise_norm(
             jnp.ones([2] * 6)), "axis=(...)"),

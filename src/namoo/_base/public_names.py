@@ -45,39 +45,6 @@ PUBLIC = {
             "warmup_exponential_decay_schedule"
         ),
     },
-    "optim.contrib": {
-        "optim.contrib.adaptive_rates": (
-            "acprop ademamix adopt cocob COCOBState madgrad MadgradState scale_by_acprop "
-            "scale_by_ademamix scale_by_adopt scale_by_cocob scale_by_madgrad "
-            "scale_by_simplified_ademamix ScaleByAdemamixState ScaleBySimplifiedAdEMAMixState "
-            "simplified_ademamix"
-        ),
-        "optim.contrib.averaging": (
-            "schedule_free schedule_free_adamw schedule_free_eval_params schedule_free_sgd "
-            "ScheduleFreeState"
-        ),
-        "optim.contrib.complex_values": (
-            "split_real_and_imaginary SplitRealAndImaginaryArrays SplitRealAndImaginaryState"
-        ),
-        "optim.contrib.hessian_diagonals": (
-            "hutchinson_estimator_diag_hessian HutchinsonState scale_by_sophia sophia SophiaState"
-        ),
-        "optim.contrib.low_rank": ("galore GaLoreDimensionNumbers GaLoreState scale_by_galore"),
-        "optim.contrib.orthogonal": (
-            "muon MuonDimensionNumbers MuonState orthogonalize_via_newton_schulz scale_by_muon "
-            "scale_by_shape"
-        ),
-        "optim.contrib.parameter_free": (
-            "dadapt_adamw DAdaptAdamWState dog DoGState dowg DoWGState MechanicState mechanize "
-            "momo momo_adam MomoAdamState MomoState prodigy ProdigyState scale_by_dog "
-            "scale_by_dowg"
-        ),
-        "optim.contrib.plateau": ("reduce_on_plateau ReduceLROnPlateauState"),
-        "optim.contrib.privacy": (
-            "differentially_private_aggregate DifferentiallyPrivateAggregateState dpsgd"
-        ),
-        "optim.contrib.sharpness": ("normalize NormalizeState sam SAMState"),
-    },
     "optim.losses": {
         "optim.losses.classification": (
             "hinge_loss make_fenchel_young_loss multiclass_hinge_loss "

@@ -153,6 +153,24 @@ def hide_frames(*modules: Any) -> None:
             _kinds.clear()
 
 
+def show_frames(path: str) -> None:
+    """Show the frames of a file or folder that was passed to `hide_frames`.
+
+    Example:
+        >>> import json
+        >>> hide_frames(json.__file__)
+        >>> show_frames(json.__file__)
+        >>> is_hidden(json.__file__)
+        False
+    """
+    global _hidden
+    path = os.path.abspath(path)
+    if os.path.basename(path) == "__init__.py":
+        path = os.path.dirname(path) + os.sep
+    _hidden = tuple(kept for kept in _hidden if kept != path or kept == _PACKAGE)
+    _kinds.clear()
+
+
 def is_hidden(filename: str) -> bool:
     """Whether a file belongs to namoo, or to a library that was passed to `hide_frames`."""
     return filename.startswith(_hidden)

@@ -252,6 +252,10 @@ class Compiled:
         stage = stage or ("hlo" if self._placed else "jaxpr")
         return self._run.as_text(stage)  # type: ignore[attr-defined]
 
+    def runtime_executable(self) -> Any:
+        """Return the engine's own object, for those who know the engine."""
+        return self._run
+
     def cost_analysis(self) -> dict[str, float] | None:
         """Estimate the operations ("flops") of a call, and the bytes it moves.
 

@@ -68,7 +68,27 @@ class _AliasLoader:
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec
+        module.__spec__ = self.spec or module.__spec__
+
+
+class _PrivatePackage(ModuleType):
+    """A package of `jax._src` for which a public module of namoo stands in, with its submodules."""
+
+    def __init__(self, name: str, public: str):
+        super().__init__(name)
+        self._public = public
+
+    def __getattr__(self, name: str) -> Any:
+        if _private_name(f"{self.__name__}.{name}") in importlib.import_module(PRIVATE).PUBLIC:
+            return importlib.import_module(f"{self.__name__}.{name}")
+        return getattr(importlib.import_module(self._public), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(importlib.import_module(self._public))
+
+
+def _private_name(fullname: str) -> str:
+    return fullname.removeprefix("jax._src.")
 
 
 class AliasFinder:
@@ -84,8 +104,12 @@ class AliasFinder:
                 return spec
             if rest == "_src" or rest.startswith("_src."):
                 public = importlib.import_module(PRIVATE).PUBLIC
+                name = _private_name(fullname)
+                if name in public and any(other.startswith(f"{name}.") for other in public):
+                    loader = _AliasLoader(_PrivatePackage(fullname, public[name]))
+                    return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
                 own = PRIVATE + rest.removeprefix("_src")
-                return self._alias(fullname, public.get(rest.removeprefix("_src."), own))
+                return self._alias(fullname, public.get(name, own))
             return self._alias(fullname, f"namoo.{rest}")
         if top == "jaxlib" and not _installed("jaxlib"):
             return self._alias(fullname, STAND_IN_JAXLIB + fullname.removeprefix("jaxlib"))

@@ -454,6 +454,14 @@ def _sharding(self: Array) -> Any:
     return SingleDeviceSharding(home())
 
 
+def _memory_format(self: Array) -> Any:
+    """The order of the elements in memory, and the sharding of the array."""
+    # Imported here because few programs need it.
+    from namoo.devices.sharding.memory_layout import Format, row_major
+
+    return Format(row_major(self.ndim), self.sharding)
+
+
 def _is_deleted(self: EagerArray) -> bool:
     """Whether the array was given up: deleted, or donated to a compiled function."""
     return type(self._value) is Deleted
@@ -597,6 +605,7 @@ _METHODS: dict[str, Any] = {
     "itemsize": property(lambda self: self.dtype.itemsize, doc="Bytes of one element."),
     "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
     "device": property(lambda self: home(), doc="The device of the array."),
+    "format": property(_memory_format, doc="The sharding, and the order of elements in memory."),
     "sharding": property(_sharding, doc="The sharding of the array."),
     "_base_array": property(_key_words),
     "_impl": property(_key_generator),

@@ -18,7 +18,6 @@ from namoo._base.lazy import lazy as _lazily
 from namoo._base.public_names import PUBLIC as _PUBLIC
 
 _TABLE = {
-    "optim.contrib": ".",
     "optim.losses": ".",
     "optim.transforms": ".",
     "optim.tree": ".",
@@ -30,7 +29,6 @@ _TABLE = {
         "update_moment_per_elem_norm=tree_update_moment_per_elem_norm"
     ),
     **_PUBLIC["optim"],
-    **_PUBLIC["optim.contrib"],
     **_PUBLIC["optim.losses"],
     **_PUBLIC["optim.transforms"],
     "optim.perturbations": ".",

@@ -3,9 +3,10 @@
 from typing import Any
 
 from namoo._base.dtypes import ExtendedDType
+from namoo._base.dtypes import dtype_of as dtype
 from namoo.compat.private._names import names_of
 
-__all__ = ["DType", "ExtendedDType"]
+__all__ = ["DType", "ExtendedDType", "dtype"]
 
 DType = Any
 

@@ -10,6 +10,7 @@ Example:
 """
 
 from namoo._base.source_context import make_entry_points as _guard
+from namoo.experimental.sparse import linalg
 from namoo.experimental.sparse.arrange import (
     bcoo_broadcast_in_dim,
     bcoo_concatenate,
@@ -48,12 +49,19 @@ from namoo.experimental.sparse.bcsr import (
     bcsr_sum_duplicates,
     bcsr_todense,
 )
+from namoo.experimental.sparse.relayout import (
+    SparseEfficiencyError,
+    SparseEfficiencyWarning,
+    bcoo_update_layout,
+)
 from namoo.experimental.sparse.transform import grad, sparsify, value_and_grad
 
 __all__ = [
     "BCOO",
     "BCSR",
     "JAXSparse",
+    "SparseEfficiencyError",
+    "SparseEfficiencyWarning",
     "bcoo_broadcast_in_dim",
     "bcoo_concatenate",
     "bcoo_dot_general",
@@ -72,6 +80,7 @@ __all__ = [
     "bcoo_sum_duplicates",
     "bcoo_todense",
     "bcoo_transpose",
+    "bcoo_update_layout",
     "bcsr_broadcast_in_dim",
     "bcsr_concatenate",
     "bcsr_dot_general",
@@ -82,6 +91,7 @@ __all__ = [
     "empty",
     "eye",
     "grad",
+    "linalg",
     "random_bcoo",
     "sparsify",
     "todense",

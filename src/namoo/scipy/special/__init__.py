@@ -42,6 +42,7 @@ from namoo.scipy.special.gammas import (
     zeta,
 )
 from namoo.scipy.special.integrals import exp1, expi, expn, fresnel, sici, spence
+from namoo.scipy.special.legendre import lpmn, lpmn_values
 from namoo.scipy.special.normal import (
     dawsn,
     erf,
@@ -94,6 +95,8 @@ __all__ = [
     "loggamma",
     "logit",
     "logsumexp",
+    "lpmn",
+    "lpmn_values",
     "multigammaln",
     "ndtr",
     "ndtri",
