@@ -56,7 +56,13 @@ def _segment(name: str, update: str, start: Callable[[Any], Any]):
             wrap_negative_indices=False,
         )
 
+    reduce.__name__ = name
     return reduce
+
+
+def _sharded(name, out_sharding, *args):
+    reduce, _ = _REDUCERS[name]
+    return reduce(*args) if out_sharding is None else with_out_sharding(out_sharding, reduce, *args)
 
 
 def _in_buckets(name, data, ids, num_segments, mode, bucket_size, sorted_, unique):
@@ -130,22 +136,8 @@ def segment_sum(
         >>> segment_sum(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))
         Array([1, 5, 4], dtype=int32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(
-            out_sharding,
-            segment_sum,
-            data,
-            segment_ids,
-            num_segments,
-            indices_are_sorted,
-            unique_indices,
-            bucket_size,
-            mode,
-        )
-    reduce, _ = _REDUCERS["segment_sum"]
-    return reduce(
-        data, segment_ids, num_segments, mode, bucket_size, indices_are_sorted, unique_indices
-    )
+    options = num_segments, mode, bucket_size, indices_are_sorted, unique_indices
+    return _sharded("segment_sum", out_sharding, data, segment_ids, *options)
 
 
 def segment_prod(
@@ -165,22 +157,8 @@ def segment_prod(
         >>> segment_prod(jnp.arange(1, 6), jnp.array([0, 0, 1, 1, 2]))
         Array([ 2, 12,  5], dtype=int32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(
-            out_sharding,
-            segment_prod,
-            data,
-            segment_ids,
-            num_segments,
-            indices_are_sorted,
-            unique_indices,
-            bucket_size,
-            mode,
-        )
-    reduce, _ = _REDUCERS["segment_prod"]
-    return reduce(
-        data, segment_ids, num_segments, mode, bucket_size, indices_are_sorted, unique_indices
-    )
+    options = num_segments, mode, bucket_size, indices_are_sorted, unique_indices
+    return _sharded("segment_prod", out_sharding, data, segment_ids, *options)
 
 
 def segment_max(
@@ -200,22 +178,8 @@ def segment_max(
         >>> segment_max(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))
         Array([1, 3, 4], dtype=int32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(
-            out_sharding,
-            segment_max,
-            data,
-            segment_ids,
-            num_segments,
-            indices_are_sorted,
-            unique_indices,
-            bucket_size,
-            mode,
-        )
-    reduce, _ = _REDUCERS["segment_max"]
-    return reduce(
-        data, segment_ids, num_segments, mode, bucket_size, indices_are_sorted, unique_indices
-    )
+    options = num_segments, mode, bucket_size, indices_are_sorted, unique_indices
+    return _sharded("segment_max", out_sharding, data, segment_ids, *options)
 
 
 def segment_min(
@@ -235,22 +199,8 @@ def segment_min(
         >>> segment_min(jnp.arange(5), jnp.array([0, 0, 1, 1, 2]))
         Array([0, 2, 4], dtype=int32)
     """
-    if out_sharding is not None:
-        return with_out_sharding(
-            out_sharding,
-            segment_min,
-            data,
-            segment_ids,
-            num_segments,
-            indices_are_sorted,
-            unique_indices,
-            bucket_size,
-            mode,
-        )
-    reduce, _ = _REDUCERS["segment_min"]
-    return reduce(
-        data, segment_ids, num_segments, mode, bucket_size, indices_are_sorted, unique_indices
-    )
+    options = num_segments, mode, bucket_size, indices_are_sorted, unique_indices
+    return _sharded("segment_min", out_sharding, data, segment_ids, *options)
 
 
 _guard(globals())
