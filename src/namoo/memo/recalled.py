@@ -188,6 +188,8 @@ def recalled(fun: Callable[..., Any]) -> Callable[..., Any]:
             return call(trace, args, options)
         return fun(*args, **options)
 
+    # `wraps` copied it from a shortcut; the frame of this wrapper is outside of that.
+    wrapper.__dict__.pop("is_entry_point", None)
     return wrapper
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from namoo._base import dtypes
 from namoo.control.cond import cond
 from namoo.core.array import Array
+from namoo.dimensions.sizes import exceeds
 from namoo.eager import attach_shortcuts
 from namoo.numpy import reductions
 from namoo.numpy.creation import concrete, static_count
@@ -150,7 +151,7 @@ def _bin_numbers(x: Array, edges: Array, ends: tuple[Array, Array] | None) -> Ar
         after = (edge(near) <= x).astype(np.int32) + (edge(near + 1) <= x).astype(np.int32)
         return near.astype(np.int32) + after
 
-    if ends is None or x.size < _MANY_VALUES or not 1 < count < 2**20:
+    if ends is None or not exceeds(x.size, _MANY_VALUES - 1) or not 1 < count < 2**20:
         place = searched()
     else:
         low, high = ends
