@@ -50,8 +50,8 @@ class _Checker(string.Formatter):
             return self.get_value(key, args, kwargs), key
         except IndexError:
             raise IndexError(
-                "debug.print: the format string has more {} than there are positional arguments, "
-                f"which are {len(args)}."
+                f"Replacement index {key} out of range for positional args tuple: debug.print has "
+                f"more {{}} in its format string than positional arguments, which are {len(args)}."
             ) from None
         except KeyError:
             raise KeyError(
