@@ -273,6 +273,8 @@ class Eig(MatrixPrimitive):
     ):
         n, is_real = a.shape[-1], a.dtype.kind != "c"
         wanted = compute_left_eigenvectors, compute_right_eigenvectors
+        if not compute_left_eigenvectors:  # in double precision, as in NumPy
+            a = emit.convert(a, np.float64 if is_real else np.complex128)
         (by_columns,) = emit.apply(lambda a: [mT(a)], a)
         matrix, length, w = ((n, n), a.dtype), 40 * n, 1 + is_real
         _, *found, info = emit.lapack(

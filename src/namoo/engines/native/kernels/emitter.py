@@ -102,7 +102,7 @@ class Emitter(GraphBuilder):
         """Triangular factors, updated by a vector each."""
         from namoo.engines.native.kernels.linalg import update
 
-        return self.call(update.Update(r), [r, w], self.avals)
+        return self.call(update.Update(r), [r, w], [r])
 
     def fft(self, x: Node, kind: str, lengths: tuple[int, ...]) -> Node:
         """A discrete Fourier transform over the last axes."""
