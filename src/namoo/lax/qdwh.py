@@ -134,7 +134,7 @@ def qdwh(
     Example:
         >>> import namoo.numpy as jnp
         >>> u, h, num_iters, is_converged = qdwh(jnp.array([[0.0, 2.0], [-3.0, 0.0]]))
-        >>> h.round(4)
+        >>> jnp.abs(h).round(4)
         Array([[3., 0.],
                [0., 2.]], dtype=float32)
     """

@@ -44,7 +44,7 @@ def dim_as_value(dim: Any) -> Any:
 
 
 def size_array(size: Any, dtype: Any) -> Any:
-    """A size as a scalar of a type: NumPy's if it is known."""
+    """A size as a scalar of a type, modulo its range: NumPy's if it is known."""
     if is_symbolic(size):
         return convert_element_type(dim_as_value(size), dtype)
-    return np.asarray(size, dtype)
+    return np.asarray(size).astype(dtype)

@@ -443,7 +443,7 @@ def polar(
     Example:
         >>> import namoo.numpy as jnp
         >>> u, p = polar(jnp.array([[0.0, 2.0], [-3.0, 0.0]]))
-        >>> p.round(3)
+        >>> jnp.abs(p).round(3)
         Array([[3., 0.],
                [0., 2.]], dtype=float32)
     """
