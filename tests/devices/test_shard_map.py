@@ -270,6 +270,21 @@ def test_failed_checks_of_compositions(name, how):
         error.throw()
 
 
+@pytest.mark.parametrize("how", [lambda f: f, namoo.jit], ids=["eager", "jit"])
+def test_failed_checks_on_an_explicit_mesh(how):
+    """The error is split like any result; JAX refuses to read it."""
+    mesh = namoo.make_mesh((4, 2), BOTH)
+    over = namoo.shard_map(FAIL, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    x = namoo.device_put(Y, NamedSharding(mesh, P("x")))
+    for fun in (over, lambda x: lax.scan(lambda c, _: (over(c), None), x, None, 2)[0]):
+        error, out = how(checkify.checkify(fun))(x)
+        assert namoo.typeof(out).sharding.spec == P("x")
+        assert error.get().splitlines() == [f"{line} (`check` failed)" for line in EACH]
+        with pytest.raises(checkify.JaxRuntimeError, match=EACH[-1].partition(": ")[2]):
+            error.throw()
+    assert checkify.checkify(over)(x + 4)[0].get() is None
+
+
 @pytest.mark.parametrize("engine", ["native", "xla"])
 def test_failed_checks_of_pmap(engine):
     with Setting("engine")(engine):

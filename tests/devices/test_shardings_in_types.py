@@ -9,7 +9,11 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+import namoo
+import namoo.numpy as jnp
 
 # The programs of the table, each an expression of a function's types and results. `x` and `y` are
 # float32[8@x,4@y] and float32[4,8@x], `z` is float32[8,4] on no axis, `i` int32[8@x].
@@ -141,3 +145,15 @@ def test_types_results_and_errors_are_those_of_jax():
         f"{case}\n  {ours}\n  {theirs}" for case, ours, theirs in both if not same(ours, theirs)
     ]
     assert not differ, "\n".join(differ)
+
+
+@pytest.mark.usefixtures("eight_devices")
+def test_results_that_axes_do_not_divide():
+    """A join with an array of no mesh has any length; JAX raises ValueError, too."""
+    where = namoo.sharding.NamedSharding(namoo.make_mesh((8,), ("x",)), namoo.P("x"))
+    x = namoo.device_put(np.arange(16.0, dtype=np.float32), where)
+    joined = jnp.append(x, jnp.ones(8))
+    assert str(namoo.typeof(joined)) == "float32[24@x]" and joined.sum() == 128
+    for how in (lambda f: f, namoo.jit):
+        with pytest.raises(ValueError, match="partitioned 8 times, but does not evenly divide"):
+            how(lambda x: jnp.append(x, 1.0))(x)

@@ -122,7 +122,9 @@ def _split(prim: Any, avals: Sequence[Any], outs: Sequence[Any], params: dict) -
             for entries, a in zip(listed, outs, strict=True)
         ]
         _refuse_twice(prim, operands, padded)
-    except ShardingTypeError:
+        for entries, a in zip(padded, outs, strict=True):
+            _require_divisible(prim, Operand(a.shape, a.dtype, tuple(entries), sizes))
+    except (ShardingTypeError, ValueError):
         if config.sharding_rules == "clear":
             raise Undecided from None
         raise
@@ -144,6 +146,17 @@ def _refuse_twice(prim: Any, operands: Sequence[Operand], found: Sequence[Entrie
                 f"{prim.name} operation with operands of {specs} produces an illegally sharded "
                 f"result: {tuple(entries)} splits two dimensions over one mesh axis. Change the "
                 "sharding of an operand with reshard, or give out_sharding."
+            )
+
+
+def _require_divisible(prim: Any, out: Operand) -> None:
+    for i, size in enumerate(out.shape):
+        if size % (parts := out.parts(i)):
+            raise ValueError(
+                f"{prim.name}: sharding spec {out.spec} implies that array axis {i} is partitioned "
+                f"{parts} times, but does not evenly divide the dimension size {size} of the "
+                f"result, of shape {out.shape}. Gather the operands first with "
+                f"namoo.sharding.reshard.{at_user_line()}"
             )
 
 

@@ -18,6 +18,9 @@ from namoo import tree_util
 from namoo._base.source_context import Source, at_user_line, entry_point
 from namoo.core.avals import ShapedArray, aval_of
 from namoo.core.primitive import Primitive
+from namoo.devices.constraints import reshard
+from namoo.devices.sharding.partition_spec import PartitionSpec
+from namoo.devices.sharding.shardings import NamedSharding
 from namoo.transforms.batch import batch_size, to_front
 
 
@@ -167,7 +170,9 @@ class Error:
         For a batch or several devices, it is a `BatchedError` with the exception of each.
         """
         known = [
-            Entry(np.asarray(entry.failed), np.asarray(entry.code), entry.payload)
+            Entry(
+                np.asarray(entry.failed), np.asarray(entry.code), tuple(map(_whole, entry.payload))
+            )
             for entry in self.entries.values()
         ]
         mapped = [entry for entry in known if entry.failed.ndim and entry.failed.any()]
@@ -258,6 +263,12 @@ class Check(Primitive):
 check_p = Check()
 
 
+def _whole(x: Any) -> Any:
+    """Gather an array that the axes of a mesh split, of which a part is wanted."""
+    split = getattr(aval_of(x), "split", None)
+    return x if split is None else reshard(x, NamedSharding(split.mesh, PartitionSpec()))
+
+
 def _in_one(error: Error) -> Error:
     """Reduce the errors of a batch to one: of each kind, the last example that failed."""
     entries: dict[Kind, Entry] = {}
@@ -266,6 +277,7 @@ def _in_one(error: Error) -> Error:
         if not count:
             continue
         if ndim:
+            entry = tree_util.tree_map(_whole, entry)
             last = count - 1 - jnp.argmax(jnp.flip(jnp.ravel(entry.failed)))
             entry = tree_util.tree_map(
                 lambda x, i=last, n=ndim: jnp.take(
