@@ -222,7 +222,7 @@ def test_linear_transpose_takes_integers_and_anything_with_a_shape_and_a_dtype()
 
 
 @pytest.mark.parametrize("operation", ["gather", "slice", "update", "two products", "sum"])
-def test_cotangents_of_other_types_are_remembered_apart(operation):
+def test_cotangents_of_other_types(operation):
     """The rule of a `custom_vjp` may return another type than that of its operand."""
 
     def gradients(lib):

@@ -530,6 +530,8 @@ class DynamicUpdateSlice(Primitive):
     name = "dynamic_update_slice"
 
     def evaluate(self, x, update, *starts):
+        if x.dtype != update.dtype:  # NumPy would convert the update
+            self.abstract(*map(aval_of, (x, update, *starts)))
         out = x.copy()
         out[box(x.shape, starts, update.shape)] = update
         return out
