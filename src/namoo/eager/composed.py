@@ -45,7 +45,7 @@ FUNCTIONS: dict[str, str] = {
     "numpy.selection": "clip nan_to_num select where",
     "numpy.sets": "isin",
     "numpy.sorting": "argsort lexsort partition sort",
-    "numpy.spaces": "geomspace linspace logspace",
+    "numpy.spaces": "linspace logspace",
     "numpy.taking": "take take_along_axis",
     "random.continuous": "exponential",
     "random.discrete": "choice permutation",
